@@ -1,0 +1,27 @@
+"""LaBSE in TensorFlow: from raw multilingual text to models that follow the TF-Hub interface."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+# tf-models-official and hub.KerasLayer are built on Keras 2; TensorFlow reads this at its import.
+os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
+
+if TYPE_CHECKING:
+    from labse_tf.embedder import Embedder
+
+__version__ = "0.1.0"
+
+
+def load(model_dir: str | os.PathLike[str]) -> Embedder:
+    """Loads a model dir for embedding: `labse_tf.load("MODEL_DIR").encode(["Hello", "Hallo"])`.
+
+    TensorFlow is imported here and not with the package, so that `import labse_tf` stays cheap.
+
+    Raises:
+      InputError: if `model_dir` is no model dir.
+    """
+    from labse_tf.embedder import Embedder
+
+    return Embedder(model_dir)

@@ -1,0 +1,139 @@
+"""`labse COMMAND ...`: finds the command's module, runs it, turns errors into exit statuses.
+
+A command is a module with `HELP` (one line), `EXAMPLES` (shown below its help),
+`add_arguments(parser)` and `run(args)`. Only the module of the command that is asked for is
+imported, and modules import TensorFlow or Beam inside `run`, so that help answers at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+
+import labse_tf
+from labse_tf.errors import InputError
+from vocab.wordpiece_file import VocabularyFileError
+
+# The words of a command -> (module in this folder, what it does).
+COMMANDS = {
+    ("demo",): ("demo", "run every stage on the demo corpus; a table and an HTML report"),
+    ("corpus", "demo"): ("corpus_demo", "write the demo corpus from installed packages"),
+    ("corpus", "filter-monolingual"): (
+        "corpus_filter_monolingual",
+        "filter, deduplicate and shard monolingual text",
+    ),
+    ("corpus", "filter-bitext"): (
+        "corpus_filter_bitext",
+        "filter, deduplicate and shard translation pairs",
+    ),
+    ("vocab", "build"): ("vocab_build", "count words per language, smooth, learn a vocabulary"),
+    ("pretrain",): ("pretrain", "MLM + TLM pre-training with progressive stacking"),
+    ("train",): ("train", "dual-encoder training"),
+    ("export",): ("export", "write the model dir of a run: preprocessor and encoder SavedModels"),
+    ("embed",): ("embed", "one vector a line of text"),
+    ("eval",): ("eval", "score a model on an evaluation task"),
+}
+
+EXIT_DONE, EXIT_UNEXPECTED, EXIT_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit status."""
+    argv = list(sys.argv[1:] if argv is None else argv)
+    words, rest = _split_command(argv)
+    if words is None:
+        return _print_overview(rest)
+    # What follows `--` belongs to Beam.
+    own, beam = _split_at(rest, "--")
+    module_name, summary = COMMANDS[words]
+    command = importlib.import_module(f"labse_tf.cli.{module_name}")
+    parser = argparse.ArgumentParser(
+        prog=" ".join(("labse", *words)),
+        description=summary[0].upper() + summary[1:] + ".",
+        epilog=command.EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_arguments(parser)
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    try:
+        args = parser.parse_args(own)
+    except SystemExit as exit_:
+        return exit_.code or EXIT_DONE
+    args.beam_options = beam
+    return _run(command, args)
+
+
+def _run(command, args: argparse.Namespace) -> int:
+    quiet_libraries(debug=args.debug)
+    try:
+        command.run(args)
+    except (InputError, VocabularyFileError) as error:
+        if args.debug:
+            raise
+        print(f"labse: error: {error}", file=sys.stderr)
+        return EXIT_INPUT
+    except KeyboardInterrupt:
+        print("labse: interrupted; the same command goes on from here", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our stdout (head, less) has seen enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_DONE
+    except Exception as error:
+        if args.debug:
+            raise
+        print(f"labse: unexpected error: {type(error).__name__}: {error}", file=sys.stderr)
+        print("labse: run it again with --debug for the traceback", file=sys.stderr)
+        return EXIT_UNEXPECTED
+    return EXIT_DONE
+
+
+def quiet_libraries(*, debug: bool = False) -> None:
+    """Plain log lines of ours on stderr; of the libraries only errors. Before TensorFlow's import."""
+    logging.basicConfig(level=logging.ERROR, format="%(message)s", stream=sys.stderr)
+    logging.getLogger("labse").setLevel(logging.INFO)
+    if not debug:
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+        logging.getLogger("tensorflow").setLevel(logging.ERROR)
+        logging.getLogger("absl").setLevel(logging.ERROR)
+        warnings.filterwarnings("ignore")
+
+
+def _split_command(argv: list[str]) -> tuple[tuple[str, ...] | None, list[str]]:
+    for count in (1, 2):
+        words = tuple(argv[:count])
+        if words in COMMANDS:
+            return words, argv[count:]
+    return None, argv
+
+
+def _split_at(argv: list[str], mark: str) -> tuple[list[str], list[str]]:
+    place = argv.index(mark) if mark in argv else len(argv)
+    return argv[:place], argv[place + 1 :]
+
+
+def _print_overview(argv: list[str]) -> int:
+    if argv == ["--version"]:
+        print(f"labse {labse_tf.__version__}")
+        return EXIT_DONE
+    asked = not argv or argv[-1] in ("-h", "--help", "help")
+    group = argv[0] if argv and (argv[0],) in {words[:1] for words in COMMANDS} else None
+    known = asked or (group and len(argv) == 1)
+    out = sys.stdout if known else sys.stderr
+    if not known:
+        print(f"labse: error: no command '{' '.join(argv[:2])}'; these exist:", file=out)
+    else:
+        print("usage: labse COMMAND ...    (labse COMMAND --help tells more)\n", file=out)
+    for words, (_, summary) in COMMANDS.items():
+        if group in (None, words[0]):
+            print(f"  labse {' '.join(words):28}{summary}", file=out)
+    return EXIT_DONE if known else EXIT_INPUT
+
+
+if __name__ == "__main__":
+    sys.exit(main())

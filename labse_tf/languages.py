@@ -1,0 +1,112 @@
+"""The 109 languages of LaBSE (Feng et al. 2020, appendix): codes, English names, main scripts.
+
+Codes are the paper's (mostly ISO 639-1). `find_code` maps what corpora call a language (`pt_BR`,
+`nb`, `zh-Hans`, `sr@latin`, `iw`) to the paper's code.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from typing import NamedTuple
+
+from labse_tf.errors import InputError
+
+
+class Language(NamedTuple):
+    """A language of the paper.
+
+    Attributes:
+      code: the paper's code.
+      name: the English name.
+      script: the ISO 15924 code of the script that it is mostly written in today.
+    """
+
+    code: str
+    name: str
+    script: str
+
+
+_TABLE = """
+af Afrikaans Latn|am Amharic Ethi|ar Arabic Arab|as Assamese Beng|az Azerbaijani Latn
+be Belarusian Cyrl|bg Bulgarian Cyrl|bn Bengali Beng|bo Tibetan Tibt|bs Bosnian Latn
+ca Catalan Latn|ceb Cebuano Latn|co Corsican Latn|cs Czech Latn|cy Welsh Latn
+da Danish Latn|de German Latn|el Greek Grek|en English Latn|eo Esperanto Latn
+es Spanish Latn|et Estonian Latn|eu Basque Latn|fa Persian Arab|fi Finnish Latn
+fr French Latn|fy Western Frisian Latn|ga Irish Latn|gd Scottish Gaelic Latn|gl Galician Latn
+gu Gujarati Gujr|ha Hausa Latn|haw Hawaiian Latn|he Hebrew Hebr|hi Hindi Deva
+hmn Hmong Latn|hr Croatian Latn|ht Haitian Creole Latn|hu Hungarian Latn|hy Armenian Armn
+id Indonesian Latn|ig Igbo Latn|is Icelandic Latn|it Italian Latn|ja Japanese Jpan
+jv Javanese Latn|ka Georgian Geor|kk Kazakh Cyrl|km Khmer Khmr|kn Kannada Knda
+ko Korean Kore|ku Kurdish Latn|ky Kyrgyz Cyrl|la Latin Latn|lb Luxembourgish Latn
+lo Lao Laoo|lt Lithuanian Latn|lv Latvian Latn|mg Malagasy Latn|mi Maori Latn
+mk Macedonian Cyrl|ml Malayalam Mlym|mn Mongolian Cyrl|mr Marathi Deva|ms Malay Latn
+mt Maltese Latn|my Burmese Mymr|ne Nepali Deva|nl Dutch Latn|no Norwegian Latn
+ny Nyanja Latn|or Odia Orya|pa Punjabi Guru|pl Polish Latn|pt Portuguese Latn
+ro Romanian Latn|ru Russian Cyrl|rw Kinyarwanda Latn|si Sinhala Sinh|sk Slovak Latn
+sl Slovenian Latn|sm Samoan Latn|sn Shona Latn|so Somali Latn|sq Albanian Latn
+sr Serbian Cyrl|st Southern Sotho Latn|su Sundanese Latn|sv Swedish Latn|sw Swahili Latn
+ta Tamil Taml|te Telugu Telu|tg Tajik Cyrl|th Thai Thai|tk Turkmen Latn
+tl Tagalog Latn|tr Turkish Latn|tt Tatar Cyrl|ug Uyghur Arab|uk Ukrainian Cyrl
+ur Urdu Arab|uz Uzbek Latn|vi Vietnamese Latn|wo Wolof Latn|xh Xhosa Latn
+yi Yiddish Hebr|yo Yoruba Latn|zh Chinese Hani|zu Zulu Latn
+"""
+
+
+def _parse_table() -> dict[str, Language]:
+    rows = (row.split() for row in _TABLE.strip().replace("\n", "|").split("|"))
+    return {row[0]: Language(row[0], " ".join(row[1:-1]), row[-1]) for row in rows}
+
+
+LANGUAGES: dict[str, Language] = _parse_table()
+
+# Codes that name one of the paper's languages in another way: old codes, the Norwegian and Chinese
+# standards that the paper counts as one language, and the individual language that stands for a
+# macrolanguage.
+_ALIASES = {
+    "nb": "no",
+    "nn": "no",
+    "iw": "he",
+    "in": "id",
+    "ji": "yi",
+    "jw": "jv",
+    "mo": "ro",
+    "fil": "tl",
+    "cmn": "zh",
+    "kmr": "ku",
+    "pes": "fa",
+    "swh": "sw",
+}
+
+
+def find_code(code: str) -> str | None:
+    """Returns the paper's code for `code`, or None where the paper has no such language.
+
+    Region, script and variant subtags are dropped: `pt_BR` and `pt-PT` are `pt`, `sr@latin` is
+    `sr`, `zh_Hant` is `zh`.
+    """
+    base = re.split(r"[-_@.]", code.strip().lower(), maxsplit=1)[0]
+    base = _ALIASES.get(base, base)
+    return base if base in LANGUAGES else None
+
+
+def require_code(
+    code: str, *, path: str | os.PathLike[str] | None = None, line: int | None = None
+) -> str:
+    """As `find_code`, for input that must name one of the paper's languages.
+
+    Raises:
+      InputError: if it does not; the message proposes the nearest codes.
+    """
+    found = find_code(code)
+    if found is None:
+        near = difflib.get_close_matches(code.lower(), LANGUAGES, n=3, cutoff=0.3)
+        proposal = f"near it: {', '.join(near)}" if near else "for example de, sw, zh"
+        raise InputError(
+            f"'{code}' is no language code of the 109 languages",
+            remedy=f"use one of them ({proposal})",
+            path=path,
+            line=line,
+        )
+    return found

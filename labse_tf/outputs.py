@@ -1,0 +1,76 @@
+"""Outputs appear whole or not at all: written beside their place, then moved into it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from labse_tf.errors import InputError
+
+PARTIAL_SUFFIX = ".partial"
+
+
+def check_free(path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+    """Refuses an output path that is taken, before any work is spent on it.
+
+    An empty folder counts as free, a folder with anything in it does not.
+
+    Raises:
+      InputError: if something is there and `overwrite` is False, or the parent is no folder.
+    """
+    path = Path(path)
+    parent = path.parent
+    if parent.exists() and not parent.is_dir():
+        raise InputError("is a file, not a folder", path=parent, remedy="choose another output")
+    if overwrite or not path.exists():
+        return path
+    if path.is_dir():
+        if any(path.iterdir()):
+            raise InputError(
+                "the output folder is not empty",
+                path=path,
+                remedy="choose another one, or add --overwrite",
+            )
+        return path
+    raise InputError(
+        "the output exists already", path=path, remedy="choose another one, or add --overwrite"
+    )
+
+
+@contextlib.contextmanager
+def whole_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[Path]:
+    """Yields a path beside `path` to write a file to; moves it to `path` if the block succeeds."""
+    path = check_free(path, overwrite=overwrite)
+    if path.is_dir():
+        raise InputError("is a folder", path=path, remedy="name a file to write to")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + PARTIAL_SUFFIX)
+    try:
+        yield partial
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def whole_dir(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[Path]:
+    """Yields a new folder beside `path`; moves it to `path` if the block succeeds.
+
+    What a killed process left behind under the temporary name is removed first.
+    """
+    path = check_free(path, overwrite=overwrite)
+    partial = path.with_name(path.name + PARTIAL_SUFFIX)
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    try:
+        yield partial
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.exists():
+            path.unlink()
+        os.replace(partial, path)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)

@@ -1,0 +1,75 @@
+"""Progress of long work: a bar on a terminal, a plain line now and then elsewhere; on stderr."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+
+from tqdm import tqdm
+
+_log = logging.getLogger("labse")
+_SECONDS_BETWEEN_LINES = 15.0
+
+
+class Progress:
+    """Counts work done; a context manager.
+
+    `with Progress("train", total=500, unit="step") as progress: progress.update(10, loss="2.31")`
+    """
+
+    def __init__(
+        self, description: str, *, total: int | None = None, unit: str = "it", initial: int = 0
+    ) -> None:
+        self._description = description
+        self._total = total
+        self._unit = unit
+        self._done = self._initial = initial
+        self._start = self._last_line = time.monotonic()
+        self._bar = None
+        if sys.stderr.isatty():
+            self._bar = tqdm(
+                desc=description,
+                total=total,
+                unit=unit,
+                initial=initial,
+                file=sys.stderr,
+                dynamic_ncols=True,
+                smoothing=0.1,
+            )
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *exc_info) -> None:
+        if self._bar is not None:
+            self._bar.close()
+        elif exc_info[0] is None:
+            self._write_line()
+
+    def update(self, count: int = 1, **facts: str) -> None:
+        """Adds `count` units of work; `facts` are shown behind it."""
+        self._done += count
+        if self._bar is not None:
+            if facts:
+                self._bar.set_postfix(facts, refresh=False)
+            self._bar.update(count)
+        elif time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES:
+            self._write_line(**facts)
+
+    def _write_line(self, **facts: str) -> None:
+        now = time.monotonic()
+        self._last_line = now
+        rate = (self._done - self._initial) / max(now - self._start, 1e-9)
+        total = "" if self._total is None else f"/{self._total}"
+        shown = "".join(f", {name} {value}" for name, value in facts.items())
+        _log.info(
+            "%s: %d%s %s, %.1f %s/s%s",
+            self._description,
+            self._done,
+            total,
+            self._unit,
+            rate,
+            self._unit,
+            shown,
+        )

@@ -1,0 +1,121 @@
+"""Text files line by line, compressed or not; whatever is wrong is said with file and line."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import zstandard
+
+from labse_tf.errors import InputError
+
+_DECOMPRESSORS = {
+    ".gz": lambda stream: gzip.GzipFile(fileobj=stream),
+    ".xz": lzma.LZMAFile,
+    ".bz2": bz2.BZ2File,
+    ".zst": lambda stream: zstandard.ZstdDecompressor().stream_reader(
+        stream, read_across_frames=True
+    ),
+}
+COMPRESSIONS = tuple(_DECOMPRESSORS)
+
+_DAMAGED = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error, zstandard.ZstdError, OSError)
+_CHUNK_BYTES = 1 << 20
+
+
+def read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
+    """Yields `(line number from 1, line without its end)` of a UTF-8 file.
+
+    Raises:
+      InputError: if the file is missing, empty, damaged or not UTF-8.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError("no such file", path=path, remedy="check the path")
+    with open(path, "rb") as stream:
+        yield from lines_of_stream(stream, str(path))
+
+
+def read_pairs(path: str | os.PathLike[str]) -> Iterator[tuple[int, str, str]]:
+    """Yields `(line number from 1, source, target)` of a TSV file; further columns are ignored.
+
+    Raises:
+      InputError: as `read_lines`, or a line has fewer than two columns or an empty one.
+    """
+    for number, line in read_lines(path):
+        yield (number, *split_pair(line, str(path), number))
+
+
+def lines_of_stream(stream: BinaryIO, name: str) -> Iterator[tuple[int, str]]:
+    """As `read_lines`, from an open stream of the file's raw bytes; `name` tells the compression.
+
+    Only a line feed ends a line (a carriage return before it is dropped): characters such as
+    U+2028 or U+0085 stay inside the text.
+    """
+    number = 0
+    for number, raw in enumerate(_raw_lines(stream, name), start=1):
+        try:
+            yield number, raw.decode("utf-8").removesuffix("\r")
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"invalid UTF-8 at byte {error.start} of the line",
+                path=name,
+                line=number,
+                remedy="convert the file to UTF-8, for example with iconv",
+            ) from error
+    if number == 0:
+        raise InputError("the file is empty", path=name, remedy="remove it or fill it")
+
+
+def _raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
+    decompress = _DECOMPRESSORS.get(os.path.splitext(name)[1])
+    data = decompress(stream) if decompress else stream
+    number, rest = 1, b""
+    while True:
+        try:
+            chunk = data.read(_CHUNK_BYTES)
+        except _DAMAGED as error:
+            raise InputError(
+                f"the compressed file is damaged or truncated ({error})",
+                path=name,
+                line=number,
+                remedy="fetch or compress it again",
+            ) from error
+        if not chunk:
+            break
+        *lines, rest = (rest + chunk).split(b"\n")
+        number += len(lines)
+        yield from lines
+    if rest:
+        yield rest
+
+
+def split_pair(line: str, name: str, number: int) -> tuple[str, str]:
+    """Splits a TSV line into source and target, both without surrounding white space.
+
+    Raises:
+      InputError: if the line has fewer than two columns or one of the two is empty.
+    """
+    columns = line.split("\t")
+    if len(columns) < 2:
+        raise InputError(
+            "one column where source<TAB>target is expected",
+            path=name,
+            line=number,
+            remedy="separate the two sides by a tab",
+        )
+    source, target = columns[0].strip(), columns[1].strip()
+    if not source or not target:
+        raise InputError(
+            f"the {'target' if source else 'source'} column is empty",
+            path=name,
+            line=number,
+            remedy="fill it or remove the line",
+        )
+    return source, target
