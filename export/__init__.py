@@ -1,0 +1,1 @@
+"""From a run dir to the SavedModels of a model dir."""

@@ -1,0 +1,278 @@
+"""The configuration of a run: one typed tree, filled from a YAML preset and `--set a.b=c`.
+
+Section numbers refer to the LaBSE paper (arXiv 2007.01852). The presets lie in `configs/`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+from omegaconf import OmegaConf
+from omegaconf.errors import ConfigKeyError, OmegaConfBaseException
+
+from labse_tf.errors import InputError
+
+ACTIVATIONS = ("gelu_tanh", "gelu")
+
+
+@dataclass
+class TokenizerConfig:
+    """The vocabulary, and the longest word (bytes) that is split rather than made [UNK]."""
+
+    vocab_file: str = ""
+    max_bytes_per_word: int = 600
+
+
+@dataclass
+class EncoderConfig:
+    """The transformer. A `vocab_size` of 0 stands for the number of tokens in the vocabulary."""
+
+    vocab_size: int = 0
+    hidden_size: int = 768
+    num_layers: int = 12
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    max_positions: int = 512
+    dropout: float = 0.1
+    activation: str = "gelu_tanh"
+
+
+@dataclass
+class OptimizerConfig:
+    """AdamW with linear warm-up and linear decay to 0; a `clip_norm` of 0 clips nothing."""
+
+    learning_rate: float = 1e-3
+    warmup_steps: int = 10_000
+    weight_decay: float = 0.01
+    beta_1: float = 0.9
+    beta_2: float = 0.999
+    clip_norm: float = 1.0
+
+
+@dataclass
+class LoopConfig:
+    """Steps between two log lines, steps between two checkpoints, checkpoints kept."""
+
+    log_interval: int = 100
+    checkpoint_interval: int = 1000
+    checkpoints_kept: int = 2
+
+
+@dataclass
+class PretrainConfig:
+    """MLM + TLM with progressive stacking (sections 2.2, 3.4). Lengths are tokens.
+
+    `stage_steps` has an entry a stage; the last stage has all layers of the encoder, each one
+    before it half as many. `language_exponent` s samples language l in proportion to size_l ** s.
+    """
+
+    monolingual: list[str] = field(default_factory=list)
+    bitext: list[str] = field(default_factory=list)
+    sequence_length: int = 512
+    batch_size: int = 8192
+    tlm_fraction: float = 0.5
+    mask_fraction: float = 0.2
+    max_predictions: int = 80
+    language_exponent: float = 1.0
+    stage_steps: list[int] = field(default_factory=lambda: [400_000, 800_000, 1_800_000])
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    loop: LoopConfig = field(default_factory=LoopConfig)
+
+
+@dataclass
+class TrainConfig:
+    """Dual-encoder training with additive margin softmax (sections 2, 2.1, 3.2).
+
+    `batch_size` is the global batch (pairs over all replicas). A batch is padded to the smallest
+    of `bucket_lengths` (tokens) that holds it; the last one is the maximum length.
+    """
+
+    bitext: list[str] = field(default_factory=list)
+    batch_size: int = 4096
+    bucket_lengths: list[int] = field(default_factory=lambda: [16, 32, 64, 128])
+    margin: float = 0.3
+    scale: float = 10.0
+    steps: int = 50_000
+    language_exponent: float = 1.0
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    loop: LoopConfig = field(default_factory=LoopConfig)
+
+
+@dataclass
+class Config:
+    """The whole tree. An empty `languages` stands for all that the corpora hold."""
+
+    seed: int = 42
+    languages: list[str] = field(default_factory=list)
+    tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
+    encoder: EncoderConfig = field(default_factory=EncoderConfig)
+    pretrain: PretrainConfig = field(default_factory=PretrainConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+
+
+def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Config:
+    """Reads a YAML file over the defaults, then applies `a.b=c` overrides.
+
+    Raises:
+      InputError: for a missing or malformed file, a key that does not exist (names the nearest one
+        that does), a value of the wrong type or out of range.
+    """
+    tree = _merge(OmegaConf.structured(Config), _read_yaml(path), path=path)
+    for override in overrides:
+        key, equals, value = override.partition("=")
+        if not equals:
+            raise InputError(f"--set {override} has no '='", remedy="write --set key=value")
+        try:
+            parsed = yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise InputError(
+                f"--set {key}: '{value}' is no YAML value", remedy="quote it"
+            ) from error
+        nested: Any = parsed
+        for part in reversed(key.strip().split(".")):
+            nested = {part: nested}
+        tree = _merge(tree, nested, path=f"--set {key}")
+    config = OmegaConf.to_object(tree)
+    check(config, path=path)
+    return config
+
+
+def save_config(config: Config, path: str | os.PathLike[str]) -> None:
+    """Writes the complete tree as YAML."""
+    OmegaConf.save(OmegaConf.structured(config), path)
+
+
+def differences(one: Config, other: Config) -> list[str]:
+    """Returns the full names of the keys in which two configurations differ."""
+    left, right = (dict(_flatten(dataclasses.asdict(config))) for config in (one, other))
+    return sorted(key for key in left if left[key] != right[key])
+
+
+def _read_yaml(path: str | os.PathLike[str]) -> dict[str, Any]:
+    if not os.path.isfile(path):
+        raise InputError("no such configuration", path=path, remedy="see the presets in configs/")
+    with open(path, encoding="utf-8") as file:
+        try:
+            tree = yaml.safe_load(file)
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            mark = getattr(error, "problem_mark", None)
+            raise InputError(
+                f"is no YAML ({getattr(error, 'problem', None) or 'not UTF-8'})",
+                path=path,
+                line=mark.line + 1 if mark else None,
+                remedy="mend the syntax",
+            ) from error
+    if not isinstance(tree, dict):
+        raise InputError("holds no keys", path=path, remedy="see the presets in configs/")
+    return tree
+
+
+def _merge(tree, values: dict[str, Any], *, path: str | os.PathLike[str]):
+    # A key at a time, so that the error can name its full path.
+    for key, value in _flatten(values):
+        nested: Any = value
+        for part in reversed(key.split(".")):
+            nested = {part: nested}
+        try:
+            tree = OmegaConf.merge(tree, nested)
+        except ConfigKeyError as error:
+            raise InputError(
+                f"there is no key '{key}'", path=path, remedy=f"nearest: {_nearest_key(key)}"
+            ) from error
+        except OmegaConfBaseException as error:
+            raise InputError(
+                f"'{key}' cannot be {value!r}",
+                path=path,
+                remedy=f"it takes {_expected_type(key)}",
+            ) from error
+    return tree
+
+
+def _flatten(tree: dict[str, Any], prefix: str = ""):
+    for key, value in tree.items():
+        if isinstance(value, dict) and value:
+            yield from _flatten(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _defaults() -> dict[str, Any]:
+    return dict(_flatten(dataclasses.asdict(Config())))
+
+
+def _nearest_key(key: str) -> str:
+    known = list(_defaults())
+    # A right last part in the wrong place says more than similar letters.
+    same_end = [other for other in known if other.split(".")[-1] == key.split(".")[-1]]
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.0)
+    return (difflib.get_close_matches(key, same_end, n=1, cutoff=0.0) or near)[0]
+
+
+def _expected_type(key: str) -> str:
+    default = _defaults().get(key)
+    names = {int: "a whole number", float: "a number", str: "a text", list: "a list"}
+    return names.get(type(default), "a group of keys")
+
+
+def check(config: Config, *, path: str | os.PathLike[str] | None = None) -> None:
+    """Refuses values that no run can work with.
+
+    Raises:
+      InputError: with the key's full name and the offending value.
+    """
+    encoder, pretrain, train = config.encoder, config.pretrain, config.train
+    halvings = 2 ** (len(pretrain.stage_steps) - 1) if pretrain.stage_steps else 1
+    requirements = [
+        ("encoder.activation", encoder.activation in ACTIVATIONS, f"one of {ACTIVATIONS}"),
+        (
+            "encoder.num_attention_heads",
+            encoder.num_attention_heads > 0
+            and encoder.hidden_size % encoder.num_attention_heads == 0,
+            "a divisor of encoder.hidden_size",
+        ),
+        ("encoder.num_layers", encoder.num_layers > 0, "1 or more"),
+        ("encoder.dropout", 0.0 <= encoder.dropout < 1.0, "in [0, 1)"),
+        ("pretrain.stage_steps", bool(pretrain.stage_steps), "a list with an entry a stage"),
+        (
+            "pretrain.stage_steps",
+            encoder.num_layers % halvings == 0,
+            f"such that encoder.num_layers halves {len(pretrain.stage_steps) - 1} times",
+        ),
+        ("pretrain.batch_size", pretrain.batch_size > 0, "1 or more"),
+        ("pretrain.tlm_fraction", 0.0 <= pretrain.tlm_fraction <= 1.0, "in [0, 1]"),
+        ("pretrain.mask_fraction", 0.0 < pretrain.mask_fraction < 1.0, "in (0, 1)"),
+        (
+            "pretrain.sequence_length",
+            8 <= pretrain.sequence_length <= encoder.max_positions,
+            "from 8 to encoder.max_positions",
+        ),
+        ("pretrain.max_predictions", pretrain.max_predictions > 0, "1 or more"),
+        ("train.batch_size", train.batch_size > 1, "2 or more: the rest of it are the negatives"),
+        (
+            "train.bucket_lengths",
+            bool(train.bucket_lengths)
+            and sorted(set(train.bucket_lengths)) == list(train.bucket_lengths)
+            and 4 <= train.bucket_lengths[0]
+            and train.bucket_lengths[-1] <= encoder.max_positions,
+            "ascending, from 4 to encoder.max_positions",
+        ),
+        ("train.steps", train.steps >= 0, "0 or more"),
+        ("train.scale", train.scale > 0, "more than 0"),
+    ]
+    for part, name in ((pretrain.loop, "pretrain"), (train.loop, "train")):
+        requirements.append((f"{name}.loop.log_interval", part.log_interval > 0, "1 or more"))
+        requirements.append(
+            (f"{name}.loop.checkpoint_interval", part.checkpoint_interval > 0, "1 or more")
+        )
+    values = dict(_flatten(dataclasses.asdict(config)))
+    for key, fulfilled, wanted in requirements:
+        if not fulfilled:
+            raise InputError(
+                f"'{key}' is {values[key]!r}", path=path, remedy=f"it must be {wanted}"
+            )

@@ -1,0 +1,1 @@
+"""Input pipelines: text to batches, a function of seed and step."""

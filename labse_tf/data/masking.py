@@ -1,0 +1,78 @@
+"""Masks tokens for MLM and TLM (Devlin et al. 2019, section 3.1; LaBSE, section 3.4)."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+_MASK_SHARE, _RANDOM_SHARE = 0.8, 0.1  # The rest keeps its token.
+
+
+def mask_tokens(
+    inputs: dict[str, tf.Tensor],
+    *,
+    special_tokens: dict[str, int],
+    first_ordinary_id: int,
+    mask_fraction: float,
+    max_predictions: int,
+    seed: tf.Tensor,
+) -> dict[str, tf.Tensor]:
+    """Chooses tokens to predict and hides them: 80 % [MASK], 10 % a random token, 10 % as they are.
+
+    Never a special token or padding. The choice is a function of `seed` alone.
+
+    Args:
+      inputs: int32 `[batch, length]` tensors as `Tokenizer.pack` gives them.
+      special_tokens: `Tokenizer.special_tokens`.
+      first_ordinary_id: random tokens are drawn from here up to the vocabulary's end.
+      mask_fraction: share of a sequence's ordinary tokens to predict, rounded, at least 1.
+      max_predictions: at most this many a sequence.
+      seed: `[2]` integer tensor.
+
+    Returns:
+      `inputs` with tokens hidden, and `masked_positions` (int32 `[batch, max_predictions]`),
+      `masked_ids` (int32, the tokens that were there) and `masked_weights` (float32, 0 where a
+      sequence has fewer).
+    """
+    word_ids = inputs["input_word_ids"]
+    is_special = (inputs["input_mask"] == 0) | tf.reduce_any(
+        [
+            word_ids == special_tokens[name]
+            for name in ("start_of_sequence_id", "end_of_segment_id", "padding_id")
+        ],
+        axis=0,
+    )
+    seeds = tf.random.split(seed, 3)
+    # The largest of independent uniform draws are a uniform choice without replacement.
+    draws = tf.where(is_special, -1.0, tf.random.stateless_uniform(tf.shape(word_ids), seeds[0]))
+    drawn, positions = tf.math.top_k(draws, k=min(max_predictions, word_ids.shape[1]))
+    ordinary = tf.reduce_sum(tf.cast(~is_special, tf.float32), axis=1, keepdims=True)
+    wanted = tf.maximum(1.0, tf.round(ordinary * mask_fraction))
+    rank = tf.range(tf.shape(positions)[1], dtype=tf.float32)[tf.newaxis]
+    chosen = (rank < wanted) & (drawn >= 0.0)
+    masked_ids = tf.gather(word_ids, positions, batch_dims=1)
+    hidden = _hide(masked_ids, seeds[1:], special_tokens, first_ordinary_id)
+    replacement = tf.where(chosen, hidden, masked_ids)
+    rows = tf.broadcast_to(tf.range(tf.shape(positions)[0])[:, tf.newaxis], tf.shape(positions))
+    return {
+        **inputs,
+        "input_word_ids": tf.tensor_scatter_nd_update(
+            word_ids, tf.stack([rows, positions], axis=-1), replacement
+        ),
+        "masked_positions": positions,
+        "masked_ids": masked_ids,
+        "masked_weights": tf.cast(chosen, tf.float32),
+    }
+
+
+def _hide(
+    ids: tf.Tensor, seeds: tf.Tensor, special_tokens: dict[str, int], first_ordinary_id: int
+) -> tf.Tensor:
+    draw = tf.random.stateless_uniform(tf.shape(ids), seeds[0])
+    random_ids = tf.random.stateless_uniform(
+        tf.shape(ids), seeds[1], first_ordinary_id, special_tokens["vocab_size"], tf.int32
+    )
+    return tf.where(
+        draw < _MASK_SHARE,
+        special_tokens["mask_id"],
+        tf.where(draw < _MASK_SHARE + _RANDOM_SHARE, random_ids, ids),
+    )

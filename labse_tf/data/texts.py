@@ -1,0 +1,135 @@
+"""Endless, shuffled streams of text from corpus files, languages mixed as asked.
+
+A stream is a function of its files and seed: the same call gives the same order on every machine,
+so that a resumed run can skip what it has seen.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+import tensorflow as tf
+
+from labse_tf import textio
+from labse_tf.corpus_files import BITEXT, CorpusFile, find_corpus_files
+from labse_tf.errors import InputError
+
+_SHUFFLE_BUFFER = 20_000  # Records a language: its whole data where it is small.
+
+_FEATURES = {"monolingual": ("text",), "bitext": ("src_raw", "tgt_raw")}
+
+# TensorFlow turns an exception in a generator into its own; here the original is found again.
+_failures: list[InputError] = []
+
+
+@contextlib.contextmanager
+def input_errors() -> Iterator[None]:
+    """Inside, a broken input file raises InputError and not TensorFlow's wrapping of it."""
+    try:
+        yield
+    except tf.errors.OpError as error:
+        if _failures:
+            raise _failures.pop() from error
+        if isinstance(error, tf.errors.DataLossError):
+            raise InputError(
+                f"a TFRecord shard is damaged ({error.message})", remedy="make the shards again"
+            ) from error
+        raise
+
+
+def find_files(
+    inputs: Sequence[str], kind: str, languages: Sequence[str], *, key: str
+) -> list[CorpusFile]:
+    """Returns the corpus files of `kind` in the languages asked for (all, if none are named).
+
+    Raises:
+      InputError: if there are none; names the configuration key.
+    """
+    if not inputs:
+        raise InputError(f"'{key}' is empty", remedy=f"add --set {key}=[DIR]")
+    files = find_corpus_files(inputs, kind=kind)
+    kept = [file for file in files if not languages or file.language in languages]
+    if not kept:
+        raise InputError(
+            f"'{key}' has no text in {', '.join(languages)}", remedy="check 'languages'"
+        )
+    return kept
+
+
+def language_streams(files: Sequence[CorpusFile], *, seed: int) -> dict[str, tf.data.Dataset]:
+    """Returns for each language an endless shuffled dataset of its records.
+
+    An element is a tuple of string scalars: (text,) or (source, target).
+    """
+    by_language = groupby(sorted(files, key=_language), key=_language)
+    return {
+        language: _stream(sorted(group), seed=seed + index)
+        for index, (language, group) in enumerate(by_language)
+    }
+
+
+def language_weights(files: Sequence[CorpusFile], exponent: float) -> dict[str, float]:
+    """Returns each language's share: its bytes on disk to the power of `exponent`, normalised.
+
+    Bytes and not sentences, since they are known without a pass over the data.
+    """
+    sizes: dict[str, int] = {}
+    for file in files:
+        sizes[file.language] = sizes.get(file.language, 0) + os.path.getsize(file.path)
+    total = sum(size**exponent for size in sizes.values())
+    return {language: size**exponent / total for language, size in sizes.items()}
+
+
+def mix(
+    streams: dict[str, tf.data.Dataset], weights: dict[str, float], *, seed: int
+) -> tf.data.Dataset:
+    """Returns one stream that draws each element from a language by its weight."""
+    languages = sorted(streams)
+    if len(languages) == 1:
+        return streams[languages[0]]
+    return tf.data.Dataset.sample_from_datasets(
+        [streams[language] for language in languages],
+        weights=[weights[language] for language in languages],
+        seed=seed,
+    )
+
+
+def _language(file: CorpusFile) -> str:
+    return file.language
+
+
+def _stream(files: Sequence[CorpusFile], *, seed: int) -> tf.data.Dataset:
+    records = [_records(file) for file in files]
+    dataset = records[0]
+    for more in records[1:]:
+        dataset = dataset.concatenate(more)
+    return dataset.shuffle(_SHUFFLE_BUFFER, seed=seed, reshuffle_each_iteration=True).repeat()
+
+
+def _records(file: CorpusFile) -> tf.data.Dataset:
+    names = _FEATURES[file.kind]
+    if file.format == "tfrecord":
+        compression = "GZIP" if file.path.endswith(".gz") else ""
+        spec = {name: tf.io.FixedLenFeature([], tf.string) for name in names}
+
+        def parse(serialized):
+            record = tf.io.parse_single_example(serialized, spec)
+            return tuple(record[name] for name in names)
+
+        return tf.data.TFRecordDataset(file.path, compression).map(parse)
+
+    read = textio.read_pairs if file.kind == BITEXT else textio.read_lines
+
+    def generate():
+        try:
+            for _, *texts in read(file.path):
+                yield tuple(texts)
+        except InputError as error:
+            _failures.append(error)
+            raise
+
+    signature = tuple(tf.TensorSpec([], tf.string) for _ in names)
+    return tf.data.Dataset.from_generator(generate, output_signature=signature)

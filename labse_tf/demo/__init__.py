@@ -1,0 +1,1 @@
+"""The demo: every stage on the demo corpus, and its report."""

@@ -1,0 +1,96 @@
+"""Strategies by name, and the gather that makes the whole global batch the negatives."""
+
+from __future__ import annotations
+
+import os
+
+import tensorflow as tf
+
+from labse_tf.errors import InputError
+
+STRATEGIES = ("auto", "one_device", "mirrored", "multi_worker", "tpu")
+
+
+def create_strategy(
+    name: str = "auto", *, tpu: str = "", logical_cpus: int = 0
+) -> tf.distribute.Strategy:
+    """Returns the strategy called `name`.
+
+    "auto" is a TPU if `tpu` is given, several workers if the environment has TF_CONFIG, mirrored if
+    there are several GPUs, else one device.
+
+    Args:
+      name: one of STRATEGIES.
+      tpu: the TPU's name or address; "local" for a TPU VM.
+      logical_cpus: with "mirrored", the number of logical CPU devices to mirror over, to try
+        several replicas on a machine without GPUs. Takes effect only before TensorFlow's first use
+        of its devices.
+
+    Raises:
+      InputError: if the name is unknown or the machine lacks what it asks for.
+    """
+    if name not in STRATEGIES:
+        raise InputError(f"no strategy '{name}'", remedy=f"use one of {', '.join(STRATEGIES)}")
+    if logical_cpus and name != "mirrored":
+        raise InputError(
+            f"--logical-cpus does nothing with --strategy {name}", remedy="add --strategy mirrored"
+        )
+    gpus = tf.config.list_physical_devices("GPU")
+    if name == "auto":
+        name = _choose(tpu, len(gpus))
+    if name == "tpu":
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=tpu or "local")
+        tf.config.experimental_connect_to_cluster(resolver)
+        tf.tpu.experimental.initialize_tpu_system(resolver)
+        return tf.distribute.TPUStrategy(resolver)
+    if name == "multi_worker":
+        if "TF_CONFIG" not in os.environ:
+            raise InputError(
+                "several workers need TF_CONFIG in the environment",
+                remedy="set it to the cluster's addresses and this worker's index",
+            )
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    if name == "mirrored":
+        return tf.distribute.MirroredStrategy(_logical_cpus(logical_cpus))
+    return tf.distribute.OneDeviceStrategy("/gpu:0" if gpus else "/cpu:0")
+
+
+def _choose(tpu: str, gpus: int) -> str:
+    if tpu:
+        return "tpu"
+    if "TF_CONFIG" in os.environ:
+        return "multi_worker"
+    return "mirrored" if gpus > 1 else "one_device"
+
+
+def _logical_cpus(count: int) -> list[str] | None:
+    if not count:
+        return None
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    try:
+        tf.config.set_logical_device_configuration(
+            cpu, [tf.config.LogicalDeviceConfiguration()] * count
+        )
+    except RuntimeError as error:
+        # TensorFlow runs already: fine if it has that many devices.
+        if len(tf.config.list_logical_devices("CPU")) < count:
+            raise InputError(
+                f"TensorFlow has started with fewer than {count} logical CPUs",
+                remedy="ask for them in a new process",
+            ) from error
+    return [f"/cpu:{index}" for index in range(count)]
+
+
+def cross_replica_concat(rows: tf.Tensor) -> tf.Tensor:
+    """Returns the rows of all replicas, in the order of the replicas; gradients flow back to each.
+
+    Args:
+      rows: `[batch, dim]` tensor, in a replica context; `batch` equal on all replicas.
+
+    Returns:
+      `[replicas * batch, dim]` tensor.
+    """
+    context = tf.distribute.get_replica_context()
+    if context.num_replicas_in_sync == 1:
+        return rows
+    return context.all_gather(rows, axis=0)

@@ -1,0 +1,1 @@
+"""Tasks that score any encoder, and systems to compare with."""

@@ -1,0 +1,60 @@
+"""The translation ranking loss with additive margin softmax (LaBSE, section 2, equations 1 to 4).
+
+Pure functions of tensors: no model, no strategy. Under several replicas the candidates are the
+gathered rows of all of them, and `positive_offset` says where a replica's own rows start.
+"""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+
+def additive_margin_softmax(
+    queries: tf.Tensor,
+    candidates: tf.Tensor,
+    *,
+    positive_offset: int | tf.Tensor = 0,
+    margin: float = 0.3,
+    scale: float = 10.0,
+) -> tf.Tensor:
+    """Returns the loss of each query; equations 2 and 3 with n candidates.
+
+    With phi the dot product of unit rows, i a query and p = positive_offset + i its translation:
+    `-log( exp(s * (phi(i, p) - m)) / (exp(s * (phi(i, p) - m)) + sum_{k != p} exp(s * phi(i, k))))`
+
+    Args:
+      queries: `[batch, dim]` float tensor of unit rows.
+      candidates: `[n, dim]` float tensor of unit rows, n >= positive_offset + batch.
+      positive_offset: the row in `candidates` that translates the first query; the others follow.
+      margin: m, taken off the similarity of the positives (section 2.1; the paper's is 0.3).
+      scale: s, multiplies all similarities (footnote 11; the paper's is 10).
+
+    Returns:
+      `[batch]` float32 tensor.
+    """
+    similarities = tf.matmul(queries, candidates, transpose_b=True)
+    positives = positive_offset + tf.range(tf.shape(queries)[0])
+    is_positive = tf.one_hot(positives, tf.shape(candidates)[0], dtype=similarities.dtype)
+    logits = scale * (similarities - margin * is_positive)
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(
+        labels=positives, logits=tf.cast(logits, tf.float32)
+    )
+
+
+def translation_ranking_loss(
+    source: tf.Tensor, target: tf.Tensor, *, margin: float = 0.3, scale: float = 10.0
+) -> tf.Tensor:
+    """Returns the mean loss of both directions, summed: equation 4, L + L'.
+
+    Args:
+      source: `[n, dim]` float tensor of unit rows.
+      target: `[n, dim]` float tensor of unit rows; row i translates row i of `source`.
+      margin: as in `additive_margin_softmax`.
+      scale: as in `additive_margin_softmax`.
+
+    Returns:
+      A float32 scalar.
+    """
+    forward = additive_margin_softmax(source, target, margin=margin, scale=scale)
+    backward = additive_margin_softmax(target, source, margin=margin, scale=scale)
+    return tf.reduce_mean(forward) + tf.reduce_mean(backward)

@@ -1,0 +1,23 @@
+"""The dual encoder: one encoder, shared by both sides (LaBSE, section 2, figure 1)."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+from official.nlp.modeling import networks
+
+
+def embed(
+    encoder: networks.BertEncoderV2, inputs: dict[str, tf.Tensor], *, training: bool
+) -> tf.Tensor:
+    """Returns the sentence embeddings: the pooler's output over [CLS], scaled to unit length.
+
+    Args:
+      encoder: from `build_encoder`.
+      inputs: int32 `[batch, length]` tensors as `Tokenizer.pack` gives them.
+      training: whether dropout is on.
+
+    Returns:
+      `[batch, hidden_size]` float32 tensor of unit rows.
+    """
+    pooled = encoder(inputs, training=training)["pooled_output"]
+    return tf.math.l2_normalize(tf.cast(pooled, tf.float32), axis=-1)

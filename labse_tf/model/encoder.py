@@ -1,0 +1,54 @@
+"""The BERT encoder: the Model Garden's, built from our configuration."""
+
+from __future__ import annotations
+
+import functools
+
+import tensorflow as tf
+import tf_keras
+from official.nlp.modeling import networks
+
+from labse_tf.config import EncoderConfig
+
+TYPE_VOCAB_SIZE = 2
+
+_ACTIVATIONS = {
+    "gelu_tanh": functools.partial(tf_keras.activations.gelu, approximate=True),
+    "gelu": functools.partial(tf_keras.activations.gelu, approximate=False),
+}
+
+
+def activation(name: str):
+    """Returns the function called `name`, one of `labse_tf.config.ACTIVATIONS`."""
+    return _ACTIVATIONS[name]
+
+
+def build_encoder(
+    config: EncoderConfig, *, num_layers: int | None = None
+) -> networks.BertEncoderV2:
+    """Returns an encoder with its variables made.
+
+    Called with int32 `[batch, length]` tensors `input_word_ids`, `input_mask` and `input_type_ids`,
+    it gives `pooled_output` (`tanh(dense([CLS]))`, `[batch, hidden_size]`), `sequence_output`
+    (`[batch, length, hidden_size]`) and `encoder_outputs` (a list of such, one a layer).
+
+    Args:
+      config: its sizes; `vocab_size` must be set.
+      num_layers: of a stage that has fewer layers than `config` says.
+    """
+    encoder = networks.BertEncoderV2(
+        vocab_size=config.vocab_size,
+        hidden_size=config.hidden_size,
+        num_layers=config.num_layers if num_layers is None else num_layers,
+        num_attention_heads=config.num_attention_heads,
+        inner_dim=config.intermediate_size,
+        max_sequence_length=config.max_positions,
+        type_vocab_size=TYPE_VOCAB_SIZE,
+        inner_activation=activation(config.activation),
+        output_dropout=config.dropout,
+        attention_dropout=config.dropout,
+        name="encoder",
+    )
+    # It has no variables before its first call: an optimiser built on it would train nothing.
+    encoder({name: tf.zeros((1, 4), tf.int32) for name in encoder.inputs})
+    return encoder

@@ -1,0 +1,69 @@
+"""THE tokeniser contract, for training data and exported models alike.
+
+Cased BERT tokenisation by TF Text: no lower-casing, no accent stripping, no Unicode normalisation;
+control and format characters become spaces; words are split at white space, punctuation and around
+Chinese characters, then into WordPieces. A word that the pieces cannot spell, or that is longer
+than a limit in bytes, is one [UNK].
+"""
+
+from __future__ import annotations
+
+import os
+
+import tensorflow as tf
+from official.nlp.modeling import layers
+
+from vocab import wordpiece_file
+
+
+class Tokenizer:
+    """Text to WordPiece ids to packed encoder inputs.
+
+    Attributes:
+      tokens: the vocabulary, a string an id.
+      layer: the Model Garden's BertTokenizer layer, which an export saves.
+      special_tokens: ints `vocab_size`, `padding_id`, `start_of_sequence_id`, `end_of_segment_id`,
+        `mask_id`.
+    """
+
+    def __init__(self, vocab_file: str | os.PathLike[str], *, max_bytes_per_word: int) -> None:
+        """Reads the vocabulary.
+
+        Args:
+          vocab_file: a token a line.
+          max_bytes_per_word: longer words are [UNK]. TF Text's own default of 100 bytes would lose
+            34 characters of unspaced Thai.
+
+        Raises:
+          VocabularyFileError: if the file is missing or broken.
+        """
+        self.tokens = wordpiece_file.read(vocab_file)
+        self.layer = layers.BertTokenizer(
+            vocab_file=os.fspath(vocab_file),
+            lower_case=False,
+            tokenizer_kwargs={"max_bytes_per_word": max_bytes_per_word},
+        )
+        self.special_tokens = self.layer.get_special_tokens_dict()
+
+    def __call__(self, strings: tf.Tensor) -> tf.RaggedTensor:
+        """`[batch]` strings -> int32 ragged `[batch, (tokens)]`, without special tokens."""
+        return self.layer(strings).merge_dims(1, 2)
+
+    def pack(self, segments: list[tf.RaggedTensor], length: int | tf.Tensor) -> dict[str, tf.Tensor]:
+        """Packs one or two segments as `[CLS] a [SEP] b [SEP]`, truncated round-robin and padded.
+
+        Args:
+          segments: int32 ragged `[batch, (tokens)]` each.
+          length: of the result, tokens.
+
+        Returns:
+          `input_word_ids`, `input_mask`, `input_type_ids`: int32 `[batch, length]` each.
+        """
+        special = self.special_tokens
+        return layers.BertPackInputs.bert_pack_inputs(
+            segments,
+            length,
+            start_of_sequence_id=special["start_of_sequence_id"],
+            end_of_segment_id=special["end_of_segment_id"],
+            padding_id=special["padding_id"],
+        )

@@ -1,0 +1,208 @@
+"""The training loop: orbit's controller around a trainer whose gradients are exact on replicas."""
+
+from __future__ import annotations
+
+import abc
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import orbit
+import tensorflow as tf
+import tf_keras
+
+from labse_tf.config import LoopConfig
+from labse_tf.data.texts import input_errors
+from labse_tf.progress import Progress
+from labse_tf.training.run_dir import RunDir
+
+
+class Trainer(orbit.StandardTrainer, abc.ABC):
+    """Updates `variables` by the gradient of `replica_loss`.
+
+    `replica_loss` is a replica's share of the global loss: the sum over its rows divided by the
+    *global* batch. Gradients are summed over the replicas, then clipped, so that both loss and
+    update are those of one device with the whole batch.
+    """
+
+    def __init__(
+        self,
+        *,
+        strategy: tf.distribute.Strategy,
+        optimizer: tf_keras.optimizers.Optimizer,
+        variables: Sequence[tf.Variable],
+        clip_norm: float,
+        dataset,
+    ) -> None:
+        """Raises ValueError if there is nothing to train."""
+        if not variables:
+            raise ValueError("there are no variables to train: call the model once before")
+        super().__init__(dataset)
+        self._strategy = strategy
+        self._optimizer = optimizer
+        self._variables = list(variables)
+        self._clip_norm = clip_norm
+        with strategy.scope():
+            optimizer.build(self._variables)
+            self._metrics = {
+                name: tf_keras.metrics.Mean(name) for name in ("loss", "accuracy", "gradient_norm")
+            }
+
+    @abc.abstractmethod
+    def replica_loss(self, batch) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns this replica's shares of the global loss and of the accuracy: two scalars."""
+
+    def train_step(self, iterator) -> None:
+        self._strategy.run(self._replica_step, args=(next(iterator),))
+
+    def _replica_step(self, batch) -> None:
+        with tf.GradientTape() as tape:
+            loss, accuracy = self.replica_loss(batch)
+        gradients = tape.gradient(
+            loss, self._variables, unconnected_gradients=tf.UnconnectedGradients.ZERO
+        )
+        # The embedding's sparse gradient has a row an occurrence: its norm needs their sum.
+        gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
+        replicas = tf.distribute.get_replica_context()
+        if replicas.num_replicas_in_sync > 1:
+            gradients, loss, accuracy = replicas.all_reduce("SUM", (gradients, loss, accuracy))
+        norm = tf.linalg.global_norm(gradients)
+        if self._clip_norm:
+            gradients, _ = tf.clip_by_global_norm(gradients, self._clip_norm, use_norm=norm)
+        self._optimizer.apply_gradients(
+            zip(gradients, self._variables, strict=True), skip_gradients_aggregation=True
+        )
+        for name, value in (("loss", loss), ("accuracy", accuracy), ("gradient_norm", norm)):
+            self._metrics[name].update_state(value)
+
+    def train_loop_end(self) -> dict[str, tf.Tensor]:
+        """Returns the means since the last call, and the learning rate.
+
+        Raises:
+          RuntimeError: if no gradient reaches the variables.
+        """
+        means = {name: metric.result() for name, metric in self._metrics.items()}
+        if means["gradient_norm"] == 0.0:
+            raise RuntimeError("the gradient is 0: the loss does not depend on the variables")
+        for metric in self._metrics.values():
+            metric.reset_state()
+        return {**means, "learning_rate": self._optimizer.learning_rate}
+
+
+def run(
+    *,
+    description: str,
+    strategy: tf.distribute.Strategy,
+    make_trainer: Callable[[int], Trainer],
+    optimizer: tf_keras.optimizers.Optimizer,
+    checkpoint: tf.train.Checkpoint,
+    checkpoint_dir: str,
+    run_dir: RunDir,
+    steps: int,
+    loop: LoopConfig,
+    stage: int | None = None,
+) -> None:
+    """Trains up to `steps`, from the last checkpoint in `checkpoint_dir` if there is one.
+
+    Args:
+      description: shown with the progress.
+      strategy: that everything was made under.
+      make_trainer: called with the steps done before, to leave out the batches seen.
+      optimizer: whose `iterations` are the steps.
+      checkpoint: of all that is to be saved, the optimizer included.
+      checkpoint_dir: a folder of this run's checkpoints alone.
+      run_dir: for metrics and TensorBoard.
+      steps: the total.
+      loop: intervals.
+      stage: of pre-training, for the metrics.
+    """
+    manager = tf.train.CheckpointManager(
+        checkpoint,
+        checkpoint_dir,
+        max_to_keep=loop.checkpoints_kept,
+        step_counter=optimizer.iterations,
+        checkpoint_interval=loop.checkpoint_interval,
+    )
+    with strategy.scope():
+        manager.restore_or_initialize()
+    done = int(optimizer.iterations)
+    position = {} if stage is None else {"stage": stage}
+    run_dir.forget_metrics_after(step=done, **position)
+    if done >= steps:
+        if manager.latest_checkpoint is None:
+            manager.save()
+        return
+    with Progress(description, total=steps, unit="step", initial=done) as progress, input_errors():
+        controller = orbit.Controller(
+            trainer=make_trainer(done),
+            global_step=optimizer.iterations,
+            strategy=strategy,
+            # A checkpoint is due on a loop's end only.
+            steps_per_loop=min(loop.log_interval, loop.checkpoint_interval),
+            checkpoint_manager=manager,
+            summary_dir=str(run_dir.tensorboard / ("" if stage is None else f"stage_{stage + 1}")),
+            train_actions=[_Log(run_dir, optimizer.iterations, progress, position)],
+        )
+        controller.train(steps)
+
+
+class _Log:
+    """After each loop: a line in metrics.jsonl, and the progress shown."""
+
+    def __init__(
+        self, run_dir: RunDir, step: tf.Variable, progress: Progress, position: dict[str, Any]
+    ) -> None:
+        self._run_dir = run_dir
+        self._step = step
+        self._progress = progress
+        self._position = position
+        self._last = int(step)
+
+    def __call__(self, output: dict[str, tf.Tensor]) -> None:
+        step = int(self._step)
+        values = {name: round(float(value), 6) for name, value in output.items()}
+        with open(self._run_dir.metrics_file, "a", encoding="utf-8") as file:
+            file.write(json.dumps({**self._position, "step": step, **values}) + "\n")
+        shown = {name: f"{values[name]:.3f}" for name in ("loss", "accuracy")}
+        self._progress.update(step - self._last, **shown)
+        self._last = step
+
+
+def distribute(
+    strategy: tf.distribute.Strategy, make_dataset: Callable[[], tf.data.Dataset], batch_size: int
+):
+    """Returns the dataset distributed: each replica gets its slice of every global batch.
+
+    Every worker makes the same global batches and keeps its replicas' rows, so that row i is on
+    the same replica however many workers there are.
+
+    Raises:
+      InputError: if the replicas cannot share the batch evenly.
+    """
+    replicas = strategy.num_replicas_in_sync
+    if batch_size % replicas:
+        from labse_tf.errors import InputError
+
+        raise InputError(
+            f"a batch of {batch_size} does not divide over {replicas} replicas",
+            remedy=f"set 'batch_size' to a multiple of {replicas}",
+        )
+    if replicas == 1:
+        return strategy.experimental_distribute_dataset(make_dataset())
+
+    def make(context: tf.distribute.InputContext) -> tf.data.Dataset:
+        local = replicas // context.num_input_pipelines
+        first = local * context.input_pipeline_id
+
+        def slices(tensor):
+            shape = [replicas, batch_size // replicas, *tensor.shape[1:]]
+            split = tf.reshape(tensor, [-1 if size is None else size for size in shape])
+            return split[first : first + local]
+
+        def split(*batch):
+            batch = tf.nest.map_structure(slices, batch)
+            return batch if len(batch) > 1 else batch[0]
+
+        return make_dataset().map(split).unbatch()
+
+    return strategy.distribute_datasets_from_function(make)

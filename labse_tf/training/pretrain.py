@@ -1,0 +1,99 @@
+"""Pre-training: MLM + TLM, in stages of growing depth (LaBSE, sections 2.2 and 3.4)."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from labse_tf.config import Config
+from labse_tf.data.pretraining import pretraining_batches
+from labse_tf.model.encoder import build_encoder
+from labse_tf.model.mlm_head import build_mlm_head
+from labse_tf.model.stacking import stack, stage_depths
+from labse_tf.tokenization import Tokenizer
+from labse_tf.training import loop
+from labse_tf.training.optimizer import build_optimizer
+from labse_tf.training.run_dir import RunDir
+
+
+class MlmTrainer(loop.Trainer):
+    """Cross-entropy of the masked tokens, a mean over all those of the global batch."""
+
+    def __init__(self, *, encoder, head, **kwargs) -> None:
+        super().__init__(variables=encoder.trainable_variables + head.trainable_variables, **kwargs)
+        self._encoder = encoder
+        self._head = head
+
+    def replica_loss(self, batch) -> tuple[tf.Tensor, tf.Tensor]:
+        ids, weights = batch["masked_ids"], batch["masked_weights"]
+        inputs = {
+            name: batch[name] for name in ("input_word_ids", "input_mask", "input_type_ids")
+        }
+        sequence = self._encoder(inputs, training=True)["sequence_output"]
+        logits = tf.cast(self._head(sequence, batch["masked_positions"]), tf.float32)
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=ids, logits=logits)
+        hits = tf.cast(tf.argmax(logits, axis=-1, output_type=tf.int32) == ids, tf.float32)
+        total = tf.reduce_sum(weights)
+        replicas = tf.distribute.get_replica_context()
+        if replicas.num_replicas_in_sync > 1:
+            total = replicas.all_reduce("SUM", total)
+        return tf.reduce_sum(losses * weights) / total, tf.reduce_sum(hits * weights) / total
+
+
+def pretrain(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -> None:
+    """Goes through the stages, each from copies of the last one's layers; resumes inside any.
+
+    The stages' checkpoints lie in `checkpoints/stage_1`, `stage_2`, ... The head is carried from
+    stage to stage, the optimiser starts afresh.
+    """
+    tokenizer = Tokenizer(
+        run_dir.vocab_file, max_bytes_per_word=config.tokenizer.max_bytes_per_word
+    )
+    depths = stage_depths(config.encoder.num_layers, len(config.pretrain.stage_steps))
+    previous = None
+    for stage, depth in enumerate(depths):
+        with strategy.scope():
+            tf.random.set_seed(config.seed + stage)
+            encoder = build_encoder(config.encoder, num_layers=depth)
+            head = build_mlm_head(config.encoder, encoder)
+            if previous is not None:
+                stack(previous[0], encoder)
+                head.set_weights(previous[1].get_weights())
+        _run_stage(config, run_dir, strategy, tokenizer, encoder, head, stage)
+        previous = encoder, head
+
+
+def _run_stage(config, run_dir, strategy, tokenizer, encoder, head, stage: int) -> None:
+    settings = config.pretrain
+    steps = settings.stage_steps[stage]
+    with strategy.scope():
+        optimizer = build_optimizer(settings.optimizer, steps=steps)
+        optimizer.build(encoder.trainable_variables + head.trainable_variables)
+
+    def make_trainer(steps_done: int) -> MlmTrainer:
+        dataset = loop.distribute(
+            strategy,
+            lambda: pretraining_batches(config, tokenizer, stage=stage, skip=steps_done),
+            settings.batch_size,
+        )
+        return MlmTrainer(
+            encoder=encoder,
+            head=head,
+            strategy=strategy,
+            optimizer=optimizer,
+            clip_norm=settings.optimizer.clip_norm,
+            dataset=dataset,
+        )
+
+    loop.run(
+        description=f"pretrain, stage {stage + 1} of {len(settings.stage_steps)}"
+        f" ({len(encoder.transformer_layers)} layers)",
+        strategy=strategy,
+        make_trainer=make_trainer,
+        optimizer=optimizer,
+        checkpoint=tf.train.Checkpoint(encoder=encoder, head=head, optimizer=optimizer),
+        checkpoint_dir=str(run_dir.checkpoints / f"stage_{stage + 1}"),
+        run_dir=run_dir,
+        steps=steps,
+        loop=settings.loop,
+        stage=stage,
+    )

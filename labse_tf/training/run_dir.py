@@ -1,0 +1,205 @@
+"""The run dir: config.yaml, vocab.txt, checkpoints/, tensorboard/, metrics.jsonl."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import filecmp
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from labse_tf.config import Config, differences, load_config, save_config
+from labse_tf.errors import InputError
+from labse_tf.outputs import whole_file
+from vocab import wordpiece_file
+
+
+@dataclasses.dataclass(frozen=True)
+class RunDir:
+    """Where a run keeps what it makes."""
+
+    path: Path
+
+    @property
+    def config_file(self) -> Path:
+        return self.path / "config.yaml"
+
+    @property
+    def vocab_file(self) -> Path:
+        return self.path / "vocab.txt"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    @property
+    def tensorboard(self) -> Path:
+        return self.path / "tensorboard"
+
+    @property
+    def metrics_file(self) -> Path:
+        return self.path / "metrics.jsonl"
+
+    @property
+    def config(self) -> Config:
+        return load_config(self.config_file)
+
+    def read_metrics(self) -> list[dict[str, Any]]:
+        """Returns the logged steps, oldest first."""
+        if not self.metrics_file.exists():
+            return []
+        with open(self.metrics_file, encoding="utf-8") as file:
+            return [json.loads(line) for line in file if line.endswith("\n")]
+
+    def forget_metrics_after(self, **position: int) -> None:
+        """Drops the lines of steps that a resumed run will make again.
+
+        Args:
+          **position: `step`, and `stage` in pre-training: the last checkpoint's.
+        """
+        limit = tuple(position[name] for name in sorted(position))
+        kept = [
+            line
+            for line in self.read_metrics()
+            if tuple(line[name] for name in sorted(position)) <= limit
+        ]
+        if self.metrics_file.exists():
+            with whole_file(self.metrics_file, overwrite=True) as partial:
+                partial.write_text("".join(json.dumps(line) + "\n" for line in kept), "utf-8")
+
+
+def open_existing(path: str | os.PathLike[str]) -> RunDir:
+    """Returns the run dir at `path`.
+
+    Raises:
+      InputError: if it is none.
+    """
+    run_dir = RunDir(Path(path))
+    for file in (run_dir.config_file, run_dir.vocab_file):
+        if not file.is_file():
+            raise InputError(
+                f"is no run dir: it has no {file.name}",
+                path=path,
+                remedy="name the --run-dir of `labse pretrain` or `labse train`",
+            )
+    return run_dir
+
+
+@contextlib.contextmanager
+def open_or_create(
+    path: str | os.PathLike[str], config: Config, *, overwrite: bool = False
+) -> Iterator[RunDir]:
+    """Yields the run dir of `config`, new or to be resumed, locked against a second process.
+
+    Raises:
+      InputError: if the folder holds something else or a run with another configuration, another
+        process works on it, or the vocabulary does not fit.
+    """
+    run_dir = RunDir(Path(path))
+    is_run = run_dir.config_file.is_file()
+    if run_dir.path.exists() and not run_dir.path.is_dir():
+        raise InputError("is a file", path=path, remedy="choose another --run-dir")
+    if not is_run and not overwrite and run_dir.path.is_dir() and any(run_dir.path.iterdir()):
+        raise InputError(
+            "the folder is not empty and holds no run",
+            path=path,
+            remedy="choose another --run-dir, or add --overwrite",
+        )
+    _check_vocabulary(config)
+    if is_run and not overwrite:
+        _check_same(run_dir, config)
+    run_dir.path.mkdir(parents=True, exist_ok=True)
+    with _lock(run_dir.path):
+        if overwrite:
+            for entry in run_dir.path.iterdir():
+                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+        if not run_dir.config_file.is_file():
+            shutil.copyfile(config.tokenizer.vocab_file, run_dir.vocab_file)
+            # Last, since it says that this is a run.
+            with whole_file(run_dir.config_file) as partial:
+                save_config(config, partial)
+        yield run_dir
+
+
+def resolve(config: Config, *, init: RunDir | None = None) -> Config:
+    """Returns `config` with its vocabulary and vocabulary size filled in.
+
+    Args:
+      config: as loaded.
+      init: the run that the weights come from; its vocabulary is used.
+
+    Raises:
+      InputError: if there is no vocabulary, or `init` has another one or another encoder.
+    """
+    vocab_file = config.tokenizer.vocab_file
+    if init is not None:
+        if vocab_file and not filecmp.cmp(vocab_file, init.vocab_file, shallow=False):
+            raise InputError(
+                f"differs from the vocabulary of --init {init.path}",
+                path=vocab_file,
+                remedy="leave 'tokenizer.vocab_file' empty to use that one",
+            )
+        vocab_file = str(init.vocab_file)
+    if not vocab_file:
+        raise InputError(
+            "'tokenizer.vocab_file' is empty", remedy="add --set tokenizer.vocab_file=vocab.txt"
+        )
+    vocab_size = config.encoder.vocab_size or len(wordpiece_file.read(vocab_file))
+    config = dataclasses.replace(
+        config,
+        tokenizer=dataclasses.replace(config.tokenizer, vocab_file=vocab_file),
+        encoder=dataclasses.replace(config.encoder, vocab_size=vocab_size),
+    )
+    if init is not None and init.config.encoder != config.encoder:
+        raise InputError(
+            f"the encoder of --init {init.path} differs from the configuration's",
+            remedy="use the same 'encoder' settings in both runs",
+        )
+    return config
+
+
+def _check_vocabulary(config: Config) -> None:
+    tokens = wordpiece_file.read(config.tokenizer.vocab_file)
+    if len(tokens) > config.encoder.vocab_size:
+        raise InputError(
+            f"has {len(tokens)} tokens, 'encoder.vocab_size' is {config.encoder.vocab_size}",
+            path=config.tokenizer.vocab_file,
+            remedy="set it to 0 to take the size of the file",
+        )
+
+
+def _check_same(run_dir: RunDir, config: Config) -> None:
+    # A moved vocabulary is the same vocabulary.
+    changed = [
+        key for key in differences(run_dir.config, config) if key != "tokenizer.vocab_file"
+    ]
+    if not filecmp.cmp(config.tokenizer.vocab_file, run_dir.vocab_file, shallow=False):
+        changed.append("the vocabulary")
+    if changed:
+        raise InputError(
+            f"holds a run with another configuration ({', '.join(changed)})",
+            path=run_dir.path,
+            remedy="choose another --run-dir, or add --overwrite",
+        )
+
+
+@contextlib.contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    # The kernel drops the lock with the process, however that ends.
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(descriptor)
+        raise InputError(
+            "another process works on this run", path=path, remedy="wait for it or stop it"
+        ) from error
+    try:
+        yield
+    finally:
+        os.close(descriptor)
