@@ -79,7 +79,9 @@ def _describe_all(name: str) -> list[CorpusFile]:
             raise InputError("no such file or folder", path=path, remedy="check the path")
         file = describe(path)
         if file is None:
-            raise InputError("unknown kind of file", path=path, remedy=f"expected {_expected(None)}")
+            raise InputError(
+                "unknown kind of file", path=path, remedy=f"expected {_expected(None)}"
+            )
         files.append(file)
     return files
 

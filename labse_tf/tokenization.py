@@ -49,7 +49,9 @@ class Tokenizer:
         """`[batch]` strings -> int32 ragged `[batch, (tokens)]`, without special tokens."""
         return self.layer(strings).merge_dims(1, 2)
 
-    def pack(self, segments: list[tf.RaggedTensor], length: int | tf.Tensor) -> dict[str, tf.Tensor]:
+    def pack(
+        self, segments: list[tf.RaggedTensor], length: int | tf.Tensor
+    ) -> dict[str, tf.Tensor]:
         """Packs one or two segments as `[CLS] a [SEP] b [SEP]`, truncated round-robin and padded.
 
         Args:

@@ -25,9 +25,7 @@ class MlmTrainer(loop.Trainer):
 
     def replica_loss(self, batch) -> tuple[tf.Tensor, tf.Tensor]:
         ids, weights = batch["masked_ids"], batch["masked_weights"]
-        inputs = {
-            name: batch[name] for name in ("input_word_ids", "input_mask", "input_type_ids")
-        }
+        inputs = {name: batch[name] for name in ("input_word_ids", "input_mask", "input_type_ids")}
         sequence = self._encoder(inputs, training=True)["sequence_output"]
         logits = tf.cast(self._head(sequence, batch["masked_positions"]), tf.float32)
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=ids, logits=logits)

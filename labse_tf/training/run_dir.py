@@ -175,9 +175,7 @@ def _check_vocabulary(config: Config) -> None:
 
 def _check_same(run_dir: RunDir, config: Config) -> None:
     # A moved vocabulary is the same vocabulary.
-    changed = [
-        key for key in differences(run_dir.config, config) if key != "tokenizer.vocab_file"
-    ]
+    changed = [key for key in differences(run_dir.config, config) if key != "tokenizer.vocab_file"]
     if not filecmp.cmp(config.tokenizer.vocab_file, run_dir.vocab_file, shallow=False):
         changed.append("the vocabulary")
     if changed:

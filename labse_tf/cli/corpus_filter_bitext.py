@@ -1,0 +1,73 @@
+"""`labse corpus filter-bitext`: filters, deduplicates and shards translation pairs."""
+
+from __future__ import annotations
+
+import argparse
+
+HELP = "filter, deduplicate and shard translation pairs"
+EXAMPLES = """examples:
+  labse corpus filter-bitext demo/bitext --out clean
+  labse corpus filter-bitext de.tsv.gz 'web/*.tsv.zst' --out clean --max-length-ratio 4
+  labse corpus filter-bitext web --out clean -- --runner=FlinkRunner --flink_master=HOST:8081
+
+Input is <lang>.tsv[.gz|.xz|.bz2|.zst] (English<TAB>translation, further columns ignored) or TFRecord
+shards. Writes DIR/bitext/<lang>/part-?????-of-?????.tfrecord.gz and DIR/report.json, with the
+number of pairs read, kept, and dropped by each reason."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("inputs", nargs="+", metavar="INPUT", help="file, folder or glob")
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder to write")
+    parser.add_argument(
+        "--min-characters",
+        type=int,
+        default=2,
+        metavar="N",
+        help="drop pairs with a side of fewer characters (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--max-characters",
+        type=int,
+        default=5000,
+        metavar="N",
+        help="drop pairs with a side of more characters (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--max-length-ratio",
+        type=float,
+        default=9.0,
+        metavar="X",
+        help="drop pairs with one side more than X times as many characters as the other "
+        "(default: %(default)s)",
+    )
+    parser.add_argument(
+        "--min-letters-share",
+        type=float,
+        default=0.2,
+        metavar="X",
+        help="drop pairs with a side of which less than X (0 to 1) is letters (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--shard-megabytes",
+        type=int,
+        default=100,
+        metavar="MB",
+        help="about how much uncompressed input goes into a shard (default: %(default)s)",
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace what is at DIR")
+
+
+def run(args: argparse.Namespace) -> None:
+    from beam_pipelines import filter_bitext
+
+    filter_bitext.run(
+        args.inputs,
+        args.out,
+        min_characters=args.min_characters,
+        max_characters=args.max_characters,
+        max_length_ratio=args.max_length_ratio,
+        min_letters_share=args.min_letters_share,
+        megabytes_per_shard=args.shard_megabytes,
+        overwrite=args.overwrite,
+        beam_options=args.beam_options,
+    )

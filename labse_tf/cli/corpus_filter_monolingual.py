@@ -1,0 +1,56 @@
+"""`labse corpus filter-monolingual`: filters, deduplicates and shards monolingual text."""
+
+from __future__ import annotations
+
+import argparse
+
+HELP = "filter, deduplicate and shard monolingual text"
+EXAMPLES = """examples:
+  labse corpus filter-monolingual demo/monolingual --out clean
+  labse corpus filter-monolingual de.txt.gz 'web/*.txt.zst' --out clean --min-characters 20
+  labse corpus filter-monolingual web --out clean -- --runner=FlinkRunner --flink_master=HOST:8081
+
+Input is <lang>.txt[.gz|.xz|.bz2|.zst] (a sentence or paragraph a line) or TFRecord shards. Writes
+DIR/monolingual/<lang>/part-?????-of-?????.tfrecord.gz and DIR/report.json, with the number of
+records read, kept, and dropped by each reason."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("inputs", nargs="+", metavar="INPUT", help="file, folder or glob")
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder to write")
+    parser.add_argument(
+        "--min-characters",
+        type=int,
+        default=10,
+        metavar="N",
+        help="drop lines with fewer characters (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--max-characters",
+        type=int,
+        default=5000,
+        metavar="N",
+        help="drop lines with more characters (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--shard-megabytes",
+        type=int,
+        default=100,
+        metavar="MB",
+        help="about how much uncompressed input goes into a shard (default: %(default)s)",
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace what is at DIR")
+
+
+def run(args: argparse.Namespace) -> None:
+    from beam_pipelines import filter_monolingual
+
+    filter_monolingual.run(
+        args.inputs,
+        args.out,
+        min_characters=args.min_characters,
+        max_characters=args.max_characters,
+        megabytes_per_shard=args.shard_megabytes,
+        overwrite=args.overwrite,
+        beam_options=args.beam_options,
+    )

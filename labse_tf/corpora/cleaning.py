@@ -1,0 +1,162 @@
+"""Turns a raw pair of catalogue entries into two clean sentences, or drops it.
+
+Placeholders become what a reader would see: a counted one becomes the number of the pair, the
+others X, Y and Z in the order in which English names them. A pair is dropped if
+
+* it is not translated: an empty side, the same text on both sides, or a foreign side without a
+  letter of a script that its language is written in;
+* the placeholders of the two sides differ, or more than three are not counted;
+* a side is no language: no word of two letters (one, where a character is a word), code,
+  identifiers, patterns of dates, web or e-mail addresses; or it is longer than `MAX_CHARACTERS`.
+"""
+
+from __future__ import annotations
+
+import functools
+import html
+import unicodedata
+
+import regex
+
+from labse_tf.languages import LANGUAGES
+
+MAX_CHARACTERS = 400
+
+_BLOCK_TAG = regex.compile(r"<(?:/?p|/?div|/?li|/?ul|/?h\d|br)\b[^<>]*>", regex.IGNORECASE)
+_TAG = regex.compile(r"</?[A-Za-z][^<>]*>")
+_ESCAPE = regex.compile(r"\\[nrt]")
+_REST = regex.compile(r":[a-z]+:(?=`)|`+_*|\*\*|(?<!\w)\*(?=\w)|(?<=\w)\*(?!\w)")
+_MNEMONIC = regex.compile(r"\s?\(&\w\)|(?<![\w&])[&_](?=\p{L})")
+_INVISIBLE = regex.compile(r"[\u00ad\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+_SPACE = regex.compile(r"\s+")
+
+# `%(name)s %s ${name} {name} {} $name`; not \w, as it would go on into the text that follows in
+# a language that writes no spaces.
+_PLACEHOLDER = regex.compile(
+    r"""%\((?P<name>\w+)\)[-#0+]?\d*(?:\.\d+)?(?P<type>[a-z])
+      | %[-#0+]?\d*(?:\.\d+)?(?P<type>[sdifrx])
+      | \$?\{(?P<name>[A-Za-z0-9_.!:/\- ]*)\}
+      | \$(?P<name>[A-Za-z][A-Za-z0-9_]*)""",
+    regex.VERBOSE,
+)
+_COUNTED_NAME = regex.compile(
+    r"(?:.+_)?(?:count|counter|cnt|number|num|n|total|length|max|min|hours|days|[dhm])(?:_.+)?"
+    r"|(?:limit|show)_value"
+)
+_LETTERS = "XYZ"
+
+_EDGES = regex.compile(
+    r"""^ (?: [\s\-–—•·*+←→›|>:…#] | \.{2,} )+
+      | (?: [\s:：…|←→<>#=*\-–—] | \.{2,} )+ $""",
+    regex.VERBOSE,
+)
+_CODE = regex.compile(
+    r"""[{}\\=<>|~^$] | :: | %[(%] | (?<!\w)--\w             # templates, options
+      | \w\(\) | \w_\w | (?:^|\s)\.?/\w                     # calls, identifiers, paths
+      | :// | \bwww\. | \w@\w | [a-z]\.(?:com|org|net)\b    # addresses
+      | [a-z]\.[a-z]+\.[a-z] | \b(?:YYYY|yyyy|HH|hh)\b      # dotted names, patterns of dates
+    """,
+    regex.VERBOSE,
+)
+_WORD = regex.compile(r"\p{L}[\p{L}\p{M}]|[\p{Han}\p{Hangul}]")
+_SEVERAL_SCRIPTS = {
+    "Jpan": r"\p{Hiragana}\p{Katakana}\p{Han}",
+    "Kore": r"\p{Hangul}\p{Han}",
+    "Hani": r"\p{Han}",
+}
+_ALSO_WRITTEN_IN = {"sr": r"\p{Latn}"}
+
+
+def clean_pair(
+    english: str, foreign: str, language: str, *, number: int = 5
+) -> tuple[str, str] | None:
+    """Returns the two sides as plain sentences, or None for a pair to drop.
+
+    Args:
+      english: a catalogue's English text.
+      foreign: its translation.
+      language: the paper's code of the foreign side.
+      number: what replaces counted placeholders; both sides must be the form for this number.
+    """
+    if not foreign or english == foreign:
+        return None
+    filled = _fill_placeholders(_strip_english(english), strip_markup(foreign), number)
+    if filled is None:
+        return None
+    english, foreign = (_EDGES.sub("", text) for text in filled)
+    if english.casefold() == foreign.casefold():
+        return None
+    if not (_is_language(english) and _is_language(foreign)):
+        return None
+    return (english, foreign) if _script_letter(language).search(foreign) else None
+
+
+def strip_markup(text: str) -> str:
+    """Returns `text` without HTML and reST markup, entities, mnemonics and superfluous space."""
+    if "<" in text:
+        text = _TAG.sub("", _BLOCK_TAG.sub(" ", text))
+    if "\\" in text:
+        text = _ESCAPE.sub(" ", text)
+    if "&" in text:
+        text = html.unescape(text)
+    if "`" in text or "*" in text:
+        text = _REST.sub("", text)
+    if "&" in text or "_" in text:
+        text = _MNEMONIC.sub("", text)
+    text = unicodedata.normalize("NFC", _INVISIBLE.sub("", text))
+    return _SPACE.sub(" ", text).strip()
+
+
+# The same English comes with every language.
+_strip_english = functools.lru_cache(maxsize=1 << 16)(strip_markup)
+
+
+def _fill_placeholders(english: str, foreign: str, number: int) -> tuple[str, str] | None:
+    if not any(mark in english or mark in foreign for mark in "%{$"):
+        return english, foreign
+    names, foreign_names = _placeholders(english), _placeholders(foreign)
+    if sorted(names) != sorted(foreign_names):
+        return None
+    plain = [name for name in dict.fromkeys(names) if not _is_counted(name)]
+    if len(plain) > len(_LETTERS):
+        return None
+    filling = dict(zip(plain, _LETTERS, strict=False))
+    if not (_says_more(english) and _says_more(foreign)):
+        return None
+    filled = []
+    for text, found in ((english, names), (foreign, foreign_names)):
+        values = iter([filling.get(name, str(number)) for name in found])
+        filled.append(_PLACEHOLDER.sub(lambda _, values=values: next(values), text))
+    return filled[0], filled[1]
+
+
+def _placeholders(text: str) -> list[str]:
+    """Returns the names of the placeholders in order; those without one are counted through."""
+    names: list[str] = []
+    for match in _PLACEHOLDER.finditer(text):
+        name = match["name"] or f"%{len(names)}"
+        names.append(name + ("|d" if match["type"] in ("d", "i", "f") else ""))
+    return names
+
+
+def _is_counted(name: str) -> bool:
+    return name.endswith("|d") or _COUNTED_NAME.fullmatch(name) is not None
+
+
+def _says_more(text: str) -> bool:
+    return _WORD.search(_PLACEHOLDER.sub(" ", text)) is not None
+
+
+def _is_language(text: str) -> bool:
+    return (
+        len(text) <= MAX_CHARACTERS
+        and _WORD.search(text) is not None
+        and _CODE.search(text) is None
+    )
+
+
+@functools.cache
+def _script_letter(language: str) -> regex.Pattern:
+    script = LANGUAGES[language].script
+    own = _SEVERAL_SCRIPTS.get(script, rf"\p{{{script}}}")
+    return regex.compile(f"[{own}{_ALSO_WRITTEN_IN.get(language, '')}]")
