@@ -135,5 +135,10 @@ def _print_overview(argv: list[str]) -> int:
     return EXIT_DONE if known else EXIT_INPUT
 
 
-if __name__ == "__main__":
+def entry_point() -> None:
+    """The console script."""
     sys.exit(main())
+
+
+if __name__ == "__main__":
+    entry_point()

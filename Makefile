@@ -1,0 +1,43 @@
+# Every target makes the environment it needs: a bare machine with Python 3.11, git and make will do.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+OUT ?= demo
+
+.PHONY: demo test lint format bench clean
+
+demo: $(READY)  ## Every stage on the demo corpus; goes on where it was stopped. OUT=DIR
+	$(BIN)/labse demo --out $(OUT)
+
+test: $(READY)
+	$(BIN)/python -m pytest
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks.train_step
+
+requirements.txt: requirements.in $(VENV)/.uv
+	$(BIN)/uv pip compile --quiet --no-header --python-version 3.11 requirements.in -o $@
+
+$(VENV)/.uv:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check uv==0.13.8
+	touch $@
+
+# By a time stamp: a half-finished installation is made again.
+$(READY): requirements.txt setup.py $(VENV)/.uv
+	$(BIN)/uv pip sync --quiet --python $(BIN)/python requirements.txt
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	touch $@
+
+clean:
+	rm -rf $(VENV) *.egg-info build

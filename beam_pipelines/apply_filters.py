@@ -1,0 +1,49 @@
+"""The step that drops records and counts why."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterator, Sequence
+
+import apache_beam as beam
+
+from beam_pipelines.filters import Filter, first_reason
+from beam_pipelines.records import Batch
+from beam_pipelines.report import READ
+
+
+class ApplyFilters(beam.PTransform):
+    """PCollection of `Batch` -> (the batches without what the filters drop, counts).
+
+    The first filter that does not accept a record is the reason that counts. Counts are
+    `((language, name), number)`, where name is READ or the name of a filter.
+    """
+
+    def __init__(self, filters: Sequence[Filter]) -> None:
+        super().__init__()
+        self._filters = list(filters)
+
+    def expand(self, batches):
+        outputs = batches | beam.ParDo(_FilterBatch(self._filters)).with_outputs(
+            "counts", main="batches"
+        )
+        return outputs.batches, outputs.counts
+
+
+class _FilterBatch(beam.DoFn):
+    def __init__(self, filters: list[Filter]) -> None:
+        self._filters = filters
+
+    def process(self, batch: Batch) -> Iterator:
+        counts = collections.Counter({READ: len(batch.records)})
+        kept = []
+        for record in batch.records:
+            reason = first_reason(self._filters, record)
+            if reason is None:
+                kept.append(record)
+            else:
+                counts[reason] += 1
+        if kept:
+            yield Batch(batch.language, kept)
+        for name, number in counts.items():
+            yield beam.pvalue.TaggedOutput("counts", ((batch.language, name), number))

@@ -1,0 +1,55 @@
+"""Brings an InputError from a Beam worker back to the caller.
+
+Beam turns a worker's exception into another one, and runners with several processes keep nothing
+but the text of its traceback. So the error travels in a marked piece of its message, in base64
+because runners quote and escape messages in many ways.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import re
+from collections.abc import Iterator
+
+from labse_tf.errors import InputError
+
+_MARK = re.compile(r"\[labse-input-error:([A-Za-z0-9+/=]+)\]")
+
+
+@contextlib.contextmanager
+def input_errors_marked() -> Iterator[None]:
+    """Wrap the body of a DoFn that may raise InputError in this."""
+    try:
+        yield
+    except InputError as error:
+        facts = json.dumps([error.problem, error.remedy, error.path, error.line])
+        mark = base64.b64encode(facts.encode()).decode()
+        raise RuntimeError(f"{error} [labse-input-error:{mark}]") from None
+
+
+@contextlib.contextmanager
+def input_errors_recovered() -> Iterator[None]:
+    """Wrap the run of a pipeline in this: it raises the InputError that a worker marked.
+
+    Raises:
+      InputError: the worker's; other exceptions pass unchanged.
+    """
+    try:
+        yield
+    except Exception as error:
+        found = _find_mark(error)
+        if found is None:
+            raise
+        problem, remedy, path, line = json.loads(base64.b64decode(found))
+        raise InputError(problem, remedy=remedy, path=path, line=line) from error
+
+
+def _find_mark(error: BaseException | None) -> str | None:
+    while error is not None:
+        match = _MARK.search(str(error))
+        if match:
+            return match[1]
+        error = error.__cause__ or error.__context__
+    return None

@@ -1,0 +1,22 @@
+"""Drops pairs that are not translated: both sides are the same text."""
+
+from __future__ import annotations
+
+from beam_pipelines.records import Pair
+
+
+class IdenticalSides:
+    """Score: 1.0 if the sides are equal but for letter case and white space, else 0.0."""
+
+    name = "identical_sides"
+    threshold = 1.0
+
+    def score(self, record: Pair) -> float:
+        return float(_essence(record.source) == _essence(record.target))
+
+    def accept(self, score: float) -> bool:
+        return score < self.threshold
+
+
+def _essence(text: str) -> str:
+    return "".join(text.casefold().split())

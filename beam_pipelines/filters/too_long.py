@@ -1,0 +1,23 @@
+"""Drops records with too many characters."""
+
+from __future__ import annotations
+
+from beam_pipelines.records import Record, texts_of
+
+
+class TooLong:
+    """Score: characters (Unicode code points) of the record's longest text.
+
+    The default is that of LaBSE's monolingual data (section 3.1).
+    """
+
+    name = "too_long"
+
+    def __init__(self, threshold: int = 5000) -> None:
+        self.threshold = threshold
+
+    def score(self, record: Record) -> int:
+        return max(map(len, texts_of(record)))
+
+    def accept(self, score: int) -> bool:
+        return score <= self.threshold

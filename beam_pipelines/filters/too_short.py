@@ -1,0 +1,24 @@
+"""Drops records with too few characters."""
+
+from __future__ import annotations
+
+from beam_pipelines.records import Record, texts_of
+
+
+class TooShort:
+    """Score: characters (Unicode code points) of the record's shortest text.
+
+    The default is that of LaBSE's monolingual data (section 3.1). Pairs take a lower limit: "Go."
+    and its Chinese translation of two characters are a fine pair.
+    """
+
+    name = "too_short"
+
+    def __init__(self, threshold: int = 10) -> None:
+        self.threshold = threshold
+
+    def score(self, record: Record) -> int:
+        return min(map(len, texts_of(record)))
+
+    def accept(self, score: int) -> bool:
+        return score >= self.threshold

@@ -1,0 +1,40 @@
+"""Arguments that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def add_overwrite(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--overwrite", action="store_true", help="replace the output if it exists")
+
+
+def add_training(parser: argparse.ArgumentParser) -> None:
+    """CONFIG, --run-dir, --set, the strategy."""
+    parser.add_argument("config", metavar="CONFIG", help="a YAML preset, see configs/")
+    parser.add_argument(
+        "--run-dir", required=True, metavar="DIR", help="where the run is kept; resumes if there"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="overrides",
+        metavar="KEY=VALUE",
+        help="change a key of the configuration; may be repeated",
+    )
+    parser.add_argument(
+        "--strategy",
+        default="auto",
+        metavar="NAME",
+        help="auto (default), one_device, mirrored, multi_worker (reads TF_CONFIG) or tpu",
+    )
+    parser.add_argument("--tpu", default="", metavar="NAME", help="the TPU's name or address")
+    parser.add_argument(
+        "--logical-cpus",
+        type=int,
+        default=0,
+        metavar="N",
+        help="with --strategy mirrored: N replicas on this machine's CPU",
+    )
+    add_overwrite(parser)

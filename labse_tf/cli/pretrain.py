@@ -1,0 +1,31 @@
+"""`labse pretrain`."""
+
+from __future__ import annotations
+
+import argparse
+
+from labse_tf.cli.arguments import add_training
+
+EXAMPLES = """examples:
+  labse pretrain configs/tiny.yaml --run-dir runs/pretrain \\
+      --set tokenizer.vocab_file=vocab.txt \\
+      --set pretrain.monolingual=[clean/monolingual] --set pretrain.bitext=[clean/bitext]
+
+The same command goes on from the last checkpoint if the run was stopped."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_training(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    from labse_tf.config import load_config
+    from labse_tf.training import run_dir as run_dirs
+
+    config = run_dirs.resolve(load_config(args.config, args.overrides))
+    from labse_tf.distribution import create_strategy
+    from labse_tf.training.pretrain import pretrain
+
+    with run_dirs.open_or_create(args.run_dir, config, overwrite=args.overwrite) as run_dir:
+        strategy = create_strategy(args.strategy, tpu=args.tpu, logical_cpus=args.logical_cpus)
+        pretrain(config, run_dir, strategy)

@@ -1,0 +1,34 @@
+"""`labse train`."""
+
+from __future__ import annotations
+
+import argparse
+
+from labse_tf.cli.arguments import add_training
+
+EXAMPLES = """examples:
+  labse train configs/tiny.yaml --run-dir runs/dual --init runs/pretrain \\
+      --set train.bitext=[clean/bitext]
+  labse train configs/tiny.yaml --run-dir runs/two --strategy mirrored --logical-cpus 2 \\
+      --set tokenizer.vocab_file=vocab.txt --set train.bitext=[clean/bitext]
+
+The same command goes on from the last checkpoint if the run was stopped."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_training(parser)
+    parser.add_argument("--init", metavar="RUN_DIR", help="start from the encoder of this run")
+
+
+def run(args: argparse.Namespace) -> None:
+    from labse_tf.config import load_config
+    from labse_tf.training import run_dir as run_dirs
+
+    init = run_dirs.open_existing(args.init) if args.init else None
+    config = run_dirs.resolve(load_config(args.config, args.overrides), init=init)
+    from labse_tf.distribution import create_strategy
+    from labse_tf.training.train import train
+
+    with run_dirs.open_or_create(args.run_dir, config, overwrite=args.overwrite) as run_dir:
+        strategy = create_strategy(args.strategy, tpu=args.tpu, logical_cpus=args.logical_cpus)
+        train(config, run_dir, strategy, init=init)

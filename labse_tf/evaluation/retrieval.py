@@ -1,0 +1,96 @@
+"""The task `retrieval`: find each sentence's translation in a pool, in both directions.
+
+The data are bitext files, `DIR/<lang>.tsv[.gz]`; a language's pool are its own pairs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from labse_tf.corpus_files import BITEXT, find_corpus_files
+from labse_tf.evaluation.encoder import Encoder
+from labse_tf.evaluation.tfidf import tfidf_similarities
+from labse_tf.progress import Progress
+from labse_tf.textio import read_pairs
+
+PRIMARY_METRIC = "average"
+MAX_CANDIDATES = 500
+
+# (sources, targets) -> similarity of every source to every target, [n, m].
+Similarities = Callable[[Sequence[str], Sequence[str]], np.ndarray]
+
+
+def evaluate(
+    systems: dict[str, Similarities],
+    data: str | os.PathLike[str],
+    *,
+    max_candidates: int = MAX_CANDIDATES,
+) -> dict[str, Any]:
+    """Scores every system on the same pools.
+
+    Args:
+      systems: by name.
+      data: a folder of bitext files.
+      max_candidates: a language's pool is its first pairs, at most this many.
+
+    Returns:
+      `languages`: for each its `pairs` and, by system, the accuracies `to_english` and
+      `from_english`; `average`: by system, the means of these over the languages.
+
+    Raises:
+      InputError: if the data are missing or broken.
+    """
+    files = find_corpus_files([os.fspath(data)], kind=BITEXT)
+    languages: dict[str, dict[str, Any]] = {}
+    with Progress("evaluate", total=len(files), unit="language") as progress:
+        for file in files:
+            rows = [pair for _, *pair in read_pairs(file.path)][:max_candidates]
+            english, foreign = zip(*rows, strict=True)
+            languages[file.language] = {"pairs": len(rows)} | {
+                name: accuracies(similarities(foreign, english))
+                for name, similarities in systems.items()
+            }
+            progress.update()
+    average = {
+        name: {
+            direction: float(np.mean([scores[name][direction] for scores in languages.values()]))
+            for direction in ("to_english", "from_english")
+        }
+        for name in systems
+    }
+    return {
+        "task": "retrieval",
+        "data": os.fspath(data),
+        "max_candidates": max_candidates,
+        "primary_metric": PRIMARY_METRIC,
+        "average": average,
+        "languages": languages,
+    }
+
+
+def of_encoder(encoder: Encoder) -> Similarities:
+    """Returns the cosine similarities of an encoder's embeddings."""
+    return lambda sources, targets: encoder.encode(sources) @ encoder.encode(targets).T
+
+
+def accuracies(similarities: np.ndarray) -> dict[str, float]:
+    """Returns the share of rows (columns) whose largest entry is on the diagonal.
+
+    A tie with another candidate does not count as found.
+
+    Args:
+      similarities: `[n, n]`, row i a foreign sentence, column i its English translation.
+    """
+    found = np.diag(similarities)
+    others = np.where(np.eye(len(similarities), dtype=bool), -np.inf, similarities)
+    return {
+        "to_english": float(np.mean(found > others.max(axis=1))),
+        "from_english": float(np.mean(found > others.max(axis=0))),
+    }
+
+
+BASELINES: dict[str, Similarities] = {"tfidf": tfidf_similarities}

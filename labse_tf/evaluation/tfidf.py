@@ -1,0 +1,25 @@
+"""The baseline that needs no training: TF-IDF of character n-grams.
+
+It finds translations that share letters: names, numbers, loan words, related languages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+_NGRAM_CHARACTERS = (1, 4)
+
+
+def tfidf_similarities(sources: Sequence[str], targets: Sequence[str]) -> np.ndarray:
+    """Returns the cosine similarity of every source to every target: float `[n, m]`.
+
+    The document frequencies are those of the pool itself, both sides together.
+    """
+    vectorizer = TfidfVectorizer(
+        analyzer="char_wb", ngram_range=_NGRAM_CHARACTERS, sublinear_tf=True
+    )
+    vectorizer.fit([*sources, *targets])
+    return (vectorizer.transform(sources) @ vectorizer.transform(targets).T).toarray()

@@ -1,0 +1,168 @@
+"""The vocabulary learner: worked by hand, against the original, and with refused arguments."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vocab.learner import learn
+
+
+def load_original():
+    """Loads the original's one file, as importing all of TensorFlow Text takes seconds."""
+    package = importlib.util.find_spec("tensorflow_text").submodule_search_locations[0]
+    path = Path(package, "tools", "wordpiece_vocab", "wordpiece_tokenizer_learner_lib.py")
+    spec = importlib.util.spec_from_file_location("original_learner", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+ORIGINAL = load_original()
+
+
+def test_hand_worked_example():
+    # Threshold 3 all through. Round 1 counts the endings from all positions:
+    #   aab 3, ab 2 | ##ab 3, ##b 3 + 2 = 5       (kept: aab 3, ##ab 3, ##b 5)
+    # Round 2 splits aab as itself, and ab as a ##b:
+    #   aab 3, ab 2 | ##b 2                       (kept: aab 3)
+    # The characters a, ##a, b and ##b are added with count 1.
+    words = {"aab": 3, "ab": 2}
+    arguments = {"upper_thresh": 3, "lower_thresh": 3}
+    one_round = ["a", "b", "##b", "##ab", "aab", "##a"]
+    two_rounds = ["a", "b", "aab", "##a", "##b"]
+    assert learn(words, 10, [], num_iterations=1, **arguments) == one_round
+    assert learn(words, 10, [], num_iterations=2, **arguments) == two_rounds
+    assert learn(words, 10, ["[PAD]", "b"], num_iterations=2, **arguments) == [
+        "[PAD]",
+        "b",
+        "a",
+        "aab",
+        "##a",
+        "##b",
+    ]
+
+
+def test_threshold_zero_keeps_what_ends_no_word():
+    words = [("abc", 2), ("d", 0)]
+    arguments = {"upper_thresh": 0, "lower_thresh": 0, "num_iterations": 1}
+    tokens = learn(words, 100, [], **arguments)
+    assert "ab" in tokens
+    assert "##bc" in tokens
+    assert tokens == ORIGINAL.learn(words, 100, [], **arguments)
+
+
+ALPHABETS = ["ab", "abc#", "#a", "abcdefgh", "аб#в中", "xyzé😀"]
+
+
+def random_case(rng):
+    """Makes words and arguments for `learn` that reach all its branches, odd ones too."""
+    alphabet = rng.choice(ALPHABETS)
+    highest = rng.choice([3, 40, 2000])
+    shortest = rng.choice([0, 1, 1, 1])
+    words = [
+        ("".join(rng.choices(alphabet, k=rng.randint(shortest, 9))), rng.randint(0, highest))
+        for _ in range(rng.randint(1, 40))
+    ]
+    arguments = {
+        "vocab_size": rng.randint(1, 120),
+        "reserved_tokens": rng.choice([[], ["[PAD]", "ab"], ["a", "##b", "a"], ("##",)]),
+        "upper_thresh": rng.choice([None, 10_000_000, 50, 5, 0, -7]),
+        "lower_thresh": rng.choice([None, 10, 3, 1, 0, -5]),
+        "num_iterations": rng.choice([0, 1, 2, 4, 5]),
+        "max_input_tokens": rng.choice([-1, 5_000_000, 10, 1, 0]),
+        "max_token_length": rng.choice([50, 9, 4, 1]),
+        "max_unique_chars": rng.choice([1000, 3, 2, 0]),
+        "slack_ratio": rng.choice([0.05, 0, -1, 0.5]),
+        "include_joiner_token": rng.random() < 0.7,
+        "joiner": rng.choice(["##", "##", "##", "#", "", "@@", "a"]),
+    }
+    return words, arguments
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_equals_the_original_on_random_cases(seed):
+    rng = random.Random(seed)
+    for _ in range(50):
+        words, arguments = random_case(rng)
+        assert learn(words, **arguments) == ORIGINAL.learn(words, **arguments)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.dictionaries(st.text("abc#é", max_size=12), st.integers(0, 100), min_size=1, max_size=30),
+    st.integers(1, 80),
+    st.booleans(),
+)
+def test_equals_the_original_on_any_words(words, vocab_size, include_joiner_token):
+    arguments = {"lower_thresh": 1, "include_joiner_token": include_joiner_token}
+    expected = ORIGINAL.learn(words, vocab_size, ["[PAD]"], **arguments)
+    assert learn(words, vocab_size, ["[PAD]"], **arguments) == expected
+
+
+def test_equals_the_original_with_default_arguments_on_this_text():
+    words = Counter(Path(ORIGINAL.__file__).read_text(encoding="utf-8").split())
+    for vocab_size in (100, 300, 1000):
+        expected = ORIGINAL.learn(words, vocab_size, ["[PAD]", "[UNK]"], lower_thresh=1)
+        assert learn(words, vocab_size, ["[PAD]", "[UNK]"], lower_thresh=1) == expected
+
+
+def test_words_may_come_in_any_form():
+    pairs = [("ab", 12), ("abc", 30), ("b", 11)]
+    expected = learn(pairs, 20, [])
+    assert learn(dict(pairs), 20, []) == expected
+    assert learn(Counter(dict(pairs)), 20, []) == expected
+    assert learn(iter(pairs), 20, []) == expected
+
+
+def test_no_limit_on_words_may_be_none_or_minus_one():
+    pairs = [("ab", 12), ("abc", 30), ("b", 11)]
+    expected = learn(pairs, 20, [], max_input_tokens=-1)
+    assert learn(pairs, 20, [], max_input_tokens=None) == expected
+    assert learn(pairs, 20, [], max_input_tokens=1) != expected
+
+
+def test_progress_gets_a_line_for_each_threshold():
+    lines = []
+    tokens = learn({"ab": 64, "cd": 16}, 1000, [], lower_thresh=1, progress=lines.append)
+    assert len(lines) > 1
+    assert lines[0].startswith("threshold 40: ")
+    assert lines[-1].endswith(f"{len(tokens)} tokens, wanted 1000")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"word_counts": {}}, "word_counts is empty"),
+        ({"word_counts": {"a": -1}}, "the word 'a' has the count -1"),
+        ({"word_counts": {"a": float("nan")}}, "the word 'a' has the count nan"),
+        ({"vocab_size": 0}, "vocab_size is 0; give 1 or more"),
+        ({"num_iterations": -1}, "num_iterations is -1; give 0 or more"),
+        ({"max_token_length": 0}, "max_token_length is 0; give 1 or more"),
+        ({"max_unique_chars": -1}, "max_unique_chars is -1; give 0 or more"),
+        ({"max_input_tokens": -2}, "max_input_tokens is -2; give -1 or more"),
+    ],
+)
+def test_refuses_values_out_of_range(arguments, message):
+    arguments = {"word_counts": {"a": 1}, "vocab_size": 10, "reserved_tokens": []} | arguments
+    with pytest.raises(ValueError, match=message):
+        learn(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"word_counts": {b"a": 1}}, "the word b'a' is not a str"),
+        ({"reserved_tokens": "[PAD]"}, "reserved_tokens is one str"),
+    ],
+)
+def test_refuses_values_of_wrong_type(arguments, message):
+    arguments = {"word_counts": {"a": 1}, "vocab_size": 10, "reserved_tokens": []} | arguments
+    with pytest.raises(TypeError, match=message):
+        learn(**arguments)

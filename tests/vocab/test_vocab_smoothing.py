@@ -1,0 +1,75 @@
+"""Smoothing weights: hand-worked values, the properties of the formula, and refused arguments."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vocab.smoothing import smoothing_coefficients
+
+TOKEN_COUNTS = st.dictionaries(st.text(min_size=1), st.integers(1, 10**12), min_size=1, max_size=20)
+
+
+def test_hand_worked_values():
+    # Shares 0.8 and 0.2, square roots in the ratio 2 to 1, so smoothed shares 2/3 and 1/3.
+    weights = smoothing_coefficients({"en": 800, "th": 200}, exponent=0.5)
+    assert list(weights) == ["en", "th"]
+    assert weights["en"] == pytest.approx(2 / 3 / 0.8)
+    assert weights["th"] == pytest.approx(1 / 3 / 0.2)
+
+
+def test_the_default_exponent_is_that_of_labse():
+    counts = {"en": 1000, "th": 10}
+    assert smoothing_coefficients(counts) == smoothing_coefficients(counts, 0.3)
+
+
+def test_one_language_keeps_its_counts():
+    assert smoothing_coefficients({"en": 123}) == {"en": 1.0}
+
+
+@given(TOKEN_COUNTS)
+def test_exponent_one_changes_nothing(counts):
+    weights = smoothing_coefficients(counts, 1)
+    assert all(weight == pytest.approx(1) for weight in weights.values())
+
+
+@given(TOKEN_COUNTS)
+def test_exponent_zero_makes_all_languages_equal(counts):
+    weights = smoothing_coefficients(counts, 0)
+    equal = sum(counts.values()) / len(counts)
+    for language, count in counts.items():
+        assert weights[language] * count == pytest.approx(equal)
+
+
+@given(TOKEN_COUNTS, st.floats(0, 1))
+def test_the_total_is_preserved(counts, exponent):
+    weights = smoothing_coefficients(counts, exponent)
+    weighted = math.fsum(weights[language] * count for language, count in counts.items())
+    assert weighted == pytest.approx(sum(counts.values()))
+
+
+@given(st.integers(1, 10**12), st.integers(1, 10**12), st.floats(0, 1))
+def test_ratios_of_totals_follow_the_exponent(count_a, count_b, exponent):
+    weights = smoothing_coefficients({"a": count_a, "b": count_b, "c": 17}, exponent)
+    ratio = weights["a"] * count_a / (weights["b"] * count_b)
+    assert ratio == pytest.approx((count_a / count_b) ** exponent)
+
+
+@pytest.mark.parametrize("exponent", [-0.1, 1.5, math.nan, math.inf])
+def test_refuses_exponents_outside_zero_to_one(exponent):
+    with pytest.raises(ValueError, match="exponent is"):
+        smoothing_coefficients({"en": 1}, exponent)
+
+
+@pytest.mark.parametrize("count", [0, -5, math.nan, math.inf])
+def test_refuses_a_language_without_tokens(count):
+    with pytest.raises(ValueError, match="language 'th' has"):
+        smoothing_coefficients({"en": 1, "th": count})
+
+
+def test_refuses_no_language_at_all():
+    with pytest.raises(ValueError, match="token_counts is empty"):
+        smoothing_coefficients({})

@@ -1,0 +1,1 @@
+"""WordPiece vocabularies: word splitting, smoothing, learning, and the vocabulary file."""

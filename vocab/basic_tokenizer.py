@@ -1,0 +1,63 @@
+"""Splits text into words exactly as TF Text's BasicTokenizer(lower_case=False) does.
+
+The vocabulary must be learned from the very words that the model's tokenizer will look up, so
+the rule here is the rule of the tokenizer inside TF, oddities included. It has three parts:
+
+* Gaps: control and format characters (Unicode categories Cc and Cf) and the ASCII space divide
+  words and are dropped. Other Unicode spaces (no-break space U+00A0, ideographic space U+3000,
+  line separator U+2028) do NOT divide words: RE2's whitespace class is ASCII only. The
+  zero-width joiner and non-joiner and the soft hyphen, being Cf, do.
+* Words of their own: each ASCII punctuation mark or symbol, each character of Unicode category
+  P, each character of the CJK ranges below.
+* Any other run of characters is a word. Thus kana, Hangul and Thai stay joined.
+"""
+
+from __future__ import annotations
+
+import regex
+
+_ASCII_MARKS = r"!-/:-@\[-`{-~"
+
+_CJK = (
+    "\u4e00-\u9fff"  # unified ideographs
+    "\u3400-\u4dbf"  # extension A
+    "\U00020000-\U0002a6df"  # extension B
+    "\U0002a700-\U0002b73f"  # extension C
+    "\U0002b740-\U0002b81f"  # extension D
+    "\U0002b820-\U0002ceaf"  # extension E
+    "\uf900-\ufaff"  # compatibility ideographs
+    "\U0002f800-\U0002fa1f"  # compatibility ideographs, supplement
+)
+
+# TF's RE2 knows an older Unicode version than the regex library. To RE2 these code points are
+# unassigned, thus plain letters of a word; to regex they are punctuation. A test compares all
+# code points, so that an upgrade of either side shows.
+_PUNCTUATION_UNKNOWN_TO_TF = (
+    "\u1b4e\u1b4f\u1b7f"  # Balinese
+    "\u2e60-\u2e63"  # Supplemental Punctuation
+    "\U00010d6e"  # Garay
+    "\U00010ed0"  # Arabic Extended-C
+    "\U000113d4\U000113d5\U000113d7\U000113d8"  # Tulu-Tigalari
+    "\U00011be1"  # Sunuwar
+    "\U00016d6d-\U00016d6f"  # Kirat Rai
+    "\U0001e5ff"  # Ol Onal
+)
+
+_GAP = r" \p{Cc}\p{Cf}"
+# "--" is regex's set difference (version 1 syntax).
+_ALONE = rf"[[{_ASCII_MARKS}\p{{P}}{_CJK}]--[{_PUNCTUATION_UNKNOWN_TO_TF}]]"
+_WORD = regex.compile(rf"{_ALONE}|[^{_GAP}{_ALONE}]+", regex.VERSION1)
+
+
+def split_words(text: str) -> list[str]:
+    """Returns the words of a text, in order; case and accents are kept.
+
+    Args:
+      text: any text that UTF-8 can encode (a lone surrogate, which it cannot, is treated as a
+        letter).
+
+    Returns:
+      Non-empty words. No word holds a gap character or mixes a character that stands alone with
+      others; an empty text or one of gaps only has no words.
+    """
+    return _WORD.findall(text)

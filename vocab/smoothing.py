@@ -1,0 +1,59 @@
+"""How much a word of each language counts when one vocabulary serves many languages.
+
+Counted as they come, the words of the largest languages would take nearly all of the
+vocabulary. LaBSE (arXiv 2007.01852, section 3.2) therefore smooths the language shares with
+the exponent 0.3 before the vocabulary is learned.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+
+def smoothing_coefficients(
+    token_counts: Mapping[str, int], exponent: float = 0.3
+) -> dict[str, float]:
+    """Returns the weight of one word occurrence in each language.
+
+    With p(l) the share of language l in all tokens and s the exponent, the weight is
+
+        weight(l) = p(l)**s / sum over k of p(k)**s / p(l)
+
+    so the weighted share of a language is proportional to p(l)**s while the weighted total over
+    all languages stays the unweighted total. Exponent 1 leaves every weight at 1; exponent 0
+    gives all languages the same weighted total.
+
+    Args:
+      token_counts: language code -> number of word occurrences (tokens) in that language, each
+        at least 1. A language without tokens has no share to smooth: leave it out.
+      exponent: s above, from 0 to 1. LaBSE section 3.2 uses 0.3.
+
+    Returns:
+      Language code -> weight (a positive float), in the order of `token_counts`.
+
+    Raises:
+      ValueError: if there is no language, a count is below 1 or not finite, or the exponent is
+        outside 0..1.
+    """
+    _check(token_counts, exponent)
+    # fsum rounds once, so the weights do not depend on the order of the languages.
+    total = math.fsum(token_counts.values())
+    shares = {language: count / total for language, count in token_counts.items()}
+    smoothed_total = math.fsum(share**exponent for share in shares.values())
+    return {
+        language: share**exponent / smoothed_total / share for language, share in shares.items()
+    }
+
+
+def _check(token_counts: Mapping[str, int], exponent: float) -> None:
+    """Refuses what has no smoothed share."""
+    if not 0 <= exponent <= 1:
+        raise ValueError(f"exponent is {exponent}; give a number from 0 to 1 (LaBSE: 0.3)")
+    if not token_counts:
+        raise ValueError("token_counts is empty; give the token count of at least one language")
+    for language, count in token_counts.items():
+        if not 1 <= count < math.inf:
+            raise ValueError(
+                f"language {language!r} has {count} tokens; leave it out or give a count of 1 or more"
+            )

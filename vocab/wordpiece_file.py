@@ -1,0 +1,161 @@
+"""Reads, checks and writes the vocabulary file that BERT and LaBSE publish.
+
+One token a line, UTF-8, lines end in LF; the token on line n (1-based) has the id n - 1. The
+special tokens have the ids of the public multilingual BERT vocabulary: [PAD] 0, [UNK] 100,
+[CLS] 101, [SEP] 102, [MASK] 103. The ids 1 to 99 between them are [unused1] to [unused99] in the
+public files; readers do not depend on those.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+RESERVED_TOKENS: tuple[str, ...] = (
+    "[PAD]",
+    *(f"[unused{number}]" for number in range(1, 100)),
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+)
+
+_SPECIAL_IDS = {"[PAD]": 0, "[UNK]": 100, "[CLS]": 101, "[SEP]": 102, "[MASK]": 103}
+
+# The tokenizer never leaves these inside a word, so a token that holds one can match nothing.
+# Other Unicode spaces do occur inside words.
+_BAD_SPACE = re.compile(r"[ \t\r\n\v\f]")
+
+
+class VocabularyFileError(ValueError):
+    """A vocabulary file, or a list of tokens meant for one, that cannot be used.
+
+    Attributes:
+      path: the file (str).
+      line: the line at fault, from 1, or None where no one line is.
+
+    `str()` of the error is `PATH:LINE: what is wrong; what to do`, without `:LINE` if line is
+    None.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], line: int | None, problem: str, remedy: str):
+        self.path = os.fspath(path)
+        self.line = line
+        place = self.path if line is None else f"{self.path}:{line}"
+        super().__init__(f"{place}: {problem}; {remedy}")
+
+
+def read(path: str | os.PathLike[str]) -> list[str]:
+    """Returns the tokens of a vocabulary file; a token's index is its id.
+
+    Raises:
+      VocabularyFileError: if the file cannot be read, is not UTF-8, has line ends other than LF,
+        or holds tokens that `check` refuses.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except FileNotFoundError as error:
+        raise VocabularyFileError(path, None, "no such file", "check the path") from error
+    except OSError as error:
+        problem = f"cannot be read ({error.strerror})"
+        raise VocabularyFileError(path, None, problem, "give a readable file") from error
+    tokens = _decode(data, path).split("\n")
+    if tokens[-1] == "":  # What follows the LF of the last line is no line.
+        tokens.pop()
+    check(tokens, path)
+    return tokens
+
+
+def write(path: str | os.PathLike[str], tokens: Sequence[str]) -> None:
+    """Writes the tokens, one a line, after checking them; the index of a token becomes its id.
+
+    A reader never sees half a file: the lines go to a temporary file in the same folder, which
+    then takes the place of `path`.
+
+    Raises:
+      VocabularyFileError: if `check` refuses the tokens or UTF-8 cannot encode one of them.
+      OSError: if the file cannot be written.
+    """
+    check(tokens, path)
+    data = b"".join(_encode(token, line, path) for line, token in enumerate(tokens, start=1))
+    target = Path(path)
+    temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_bytes(data)
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def check(tokens: Sequence[str], path: str | os.PathLike[str]) -> None:
+    """Checks that the tokens make a usable vocabulary; `path` only names it in the error.
+
+    Raises:
+      VocabularyFileError: for no tokens at all, a blank token, white space in a token, a token
+        given twice, or a special token that is missing or not at its id.
+    """
+    if not tokens:
+        raise VocabularyFileError(path, None, "the file is empty", "give one token a line")
+    first_lines: dict[str, int] = {}
+    for line, token in enumerate(tokens, start=1):
+        if token == "":
+            raise VocabularyFileError(path, line, "blank line", "remove it or put its token back")
+        if _BAD_SPACE.search(token):
+            problem = f"white space in the token {token!r}, which no word can match"
+            raise VocabularyFileError(path, line, problem, "remove the white space or the line")
+        if token in first_lines:
+            problem = f"the token {token!r} is already on line {first_lines[token]}"
+            raise VocabularyFileError(path, line, problem, "keep one of the two lines")
+        first_lines[token] = line
+    for special, token_id in _SPECIAL_IDS.items():
+        _check_special(special, token_id, tokens, first_lines, path)
+
+
+def _check_special(
+    special: str,
+    token_id: int,
+    tokens: Sequence[str],
+    first_lines: dict[str, int],
+    path: str | os.PathLike[str],
+) -> None:
+    """Checks that one special token is on the line of its id."""
+    line = token_id + 1
+    found_line = first_lines.get(special)
+    if found_line == line:
+        return
+    if found_line is not None:
+        problem = f"{special} must be on line {line} (id {token_id}) but is on line {found_line}"
+        remedy = f"move it to line {line}"
+        raise VocabularyFileError(path, found_line, problem, remedy)
+    instead = f"which holds {tokens[token_id]!r}" if line <= len(tokens) else "past the last line"
+    problem = f"{special} is missing: line {line} (id {token_id}) is its place, {instead}"
+    at_fault = line if line <= len(tokens) else None
+    raise VocabularyFileError(path, at_fault, problem, f"put {special} on line {line}")
+
+
+def _decode(data: bytes, path: str | os.PathLike[str]) -> str:
+    """Decodes the bytes of a file and refuses what editors of other systems leave behind."""
+    if data.startswith(b"\xef\xbb\xbf"):
+        remedy = "save the file as UTF-8 without a byte order mark"
+        raise VocabularyFileError(path, 1, "byte order mark before the first token", remedy)
+    if b"\r" in data:
+        line = data.count(b"\n", 0, data.index(b"\r")) + 1
+        problem = "carriage return (CRLF line end)"
+        raise VocabularyFileError(path, line, problem, "save the file with LF line ends")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        problem = f"invalid UTF-8 (byte 0x{data[error.start]:02x})"
+        raise VocabularyFileError(path, line, problem, "save the file as UTF-8") from error
+
+
+def _encode(token: str, line: int, path: str | os.PathLike[str]) -> bytes:
+    """Returns the line of one token in UTF-8, its LF included."""
+    try:
+        return token.encode("utf-8") + b"\n"
+    except UnicodeEncodeError as error:
+        problem = f"UTF-8 cannot encode the token {token!r}"
+        raise VocabularyFileError(path, line, problem, "leave it out") from error
