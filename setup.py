@@ -2,7 +2,20 @@
 
 from setuptools import setup
 
-DEMO = ["Django", "wagtail", "plone.app.locales", "sphinx", "django-cms", "pycountry", "polib"]
+DEMO = [
+    "Django",
+    "django-cms",
+    "django-filter",
+    "django-formtools",
+    "django-taggit",
+    "django-treebeard",
+    "djangorestframework",
+    "plone.app.locales",
+    "polib",
+    "pycountry",
+    "sphinx",
+    "wagtail",
+]
 DEV = ["ruff", "pytest", "hypothesis", "import-linter"]
 
 setup(

@@ -10,9 +10,9 @@ EXAMPLES = """examples:
   labse corpus filter-bitext de.tsv.gz 'web/*.tsv.zst' --out clean --max-length-ratio 4
   labse corpus filter-bitext web --out clean -- --runner=FlinkRunner --flink_master=HOST:8081
 
-Input is <lang>.tsv[.gz|.xz|.bz2|.zst] (English<TAB>translation, further columns ignored) or TFRecord
-shards. Writes DIR/bitext/<lang>/part-?????-of-?????.tfrecord.gz and DIR/report.json, with the
-number of pairs read, kept, and dropped by each reason."""
+Input is <lang>.tsv[.gz|.xz|.bz2|.zst] (English<TAB>translation, further columns ignored) or
+TFRecord shards. Writes DIR/bitext/<lang>/part-?????-of-?????.tfrecord.gz and DIR/report.json,
+with the number of pairs read, kept, and dropped by each reason."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=0.2,
         metavar="X",
-        help="drop pairs with a side of which less than X (0 to 1) is letters (default: %(default)s)",
+        help="drop pairs with a side of which less than this share (0 to 1) is letters "
+        "(default: %(default)s)",
     )
     parser.add_argument(
         "--shard-megabytes",

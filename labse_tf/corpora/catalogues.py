@@ -2,9 +2,9 @@
 
 Plural forms: a message that counts something has one English form for one thing and one for more,
 but between one and six forms in other languages. Each catalogue states, as a C expression, which
-form goes with which number. The English singular is paired with the form for 1 where that form is
-used for no other small number, the plural with the form for `MANY`, and the same numbers replace
-the placeholders later.
+form goes with which number. The English plural is paired with the form for `MANY` things, the
+singular with the form for `ONE` where that is another form; forms for other numbers are left out.
+The same numbers replace the placeholders later.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def list_catalogues(source: Source) -> list[tuple[Path, str | None]]:
     Raises:
       InputError: if the package is not installed.
     """
-    paths = sorted(find_folder(source).rglob(f"LC_MESSAGES/*{source.suffix}"))
+    paths = sorted(find_folder(source).rglob(f"LC_MESSAGES/{source.pattern}"))
     found = [(path, find_code(path.parent.parent.name)) for path in paths]
     return [(path, code) for path, code in found if code != "en"]
 

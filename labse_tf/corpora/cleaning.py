@@ -7,7 +7,8 @@ others X, Y and Z in the order in which English names them. A pair is dropped if
   letter of a script that its language is written in;
 * the placeholders of the two sides differ, or more than three are not counted;
 * a side is no language: no word of two letters (one, where a character is a word), code,
-  identifiers, patterns of dates, web or e-mail addresses; or it is longer than `MAX_CHARACTERS`.
+  identifiers, patterns of dates, web or e-mail addresses; or it is longer than `MAX_CHARACTERS`;
+* one side is so much longer than the other that it says more.
 """
 
 from __future__ import annotations
@@ -22,8 +23,12 @@ from labse_tf.languages import LANGUAGES
 
 MAX_CHARACTERS = 400
 
-_BLOCK_TAG = regex.compile(r"<(?:/?p|/?div|/?li|/?ul|/?h\d|br)\b[^<>]*>", regex.IGNORECASE)
-_TAG = regex.compile(r"</?[A-Za-z][^<>]*>")
+# Only the tags that shape text: other ones in a message are spoken of, and drop it as code.
+_BLOCK_TAG = regex.compile(r"</?(?:p|div|li|ul|ol|dl|dt|dd|h\d|br|hr|pre)\b[^<>]*>", regex.I)
+_TAG = regex.compile(
+    r"</?(?:a|abbr|b|button|code|dfn|em|i|kbd|label|small|span|strong|sub|sup|tt|u)\b[^<>]*>",
+    regex.I,
+)
 _ESCAPE = regex.compile(r"\\[nrt]")
 _REST = regex.compile(r":[a-z]+:(?=`)|`+_*|\*\*|(?<!\w)\*(?=\w)|(?<=\w)\*(?!\w)")
 _MNEMONIC = regex.compile(r"\s?\(&\w\)|(?<![\w&])[&_](?=\p{L})")
@@ -39,6 +44,7 @@ _PLACEHOLDER = regex.compile(
       | \$(?P<name>[A-Za-z][A-Za-z0-9_]*)""",
     regex.VERBOSE,
 )
+_PLACEHOLDER_MARK = regex.compile(r"[%{$]")
 _COUNTED_NAME = regex.compile(
     r"(?:.+_)?(?:count|counter|cnt|number|num|n|total|length|max|min|hours|days|[dhm])(?:_.+)?"
     r"|(?:limit|show)_value"
@@ -58,6 +64,8 @@ _CODE = regex.compile(
     """,
     regex.VERBOSE,
 )
+# What all of these contain; looked for first, as most texts have none of it.
+_CODE_MARK = regex.compile(r"[{}\\=<>|~^$:%_/@.()\-]")
 _WORD = regex.compile(r"\p{L}[\p{L}\p{M}]|[\p{Han}\p{Hangul}]")
 _SEVERAL_SCRIPTS = {
     "Jpan": r"\p{Hiragana}\p{Katakana}\p{Han}",
@@ -65,6 +73,14 @@ _SEVERAL_SCRIPTS = {
     "Hani": r"\p{Han}",
 }
 _ALSO_WRITTEN_IN = {"sr": r"\p{Latn}"}
+# Texts for old Burmese fonts: a killer (U+1039) that stacks no consonant, or the letters of the
+# Mon, Karen and Shan languages, whose places those fonts took for other shapes.
+_OLD_BURMESE = regex.compile("\u1039(?![\u1000-\u1021])|[\u105a-\u109f]")
+
+_DENSE = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]")
+_DENSE_WEIGHT = 2.5
+_LENGTH_RATIO = 3.0
+_SHORT = 40  # letters; below it lengths say little
 
 
 def clean_pair(
@@ -88,7 +104,9 @@ def clean_pair(
         return None
     if not (_is_language(english) and _is_language(foreign)):
         return None
-    return (english, foreign) if _script_letter(language).search(foreign) else None
+    if not _fit_in_length(english, foreign) or not _is_written_right(foreign, language):
+        return None
+    return english, foreign
 
 
 def strip_markup(text: str) -> str:
@@ -112,7 +130,7 @@ _strip_english = functools.lru_cache(maxsize=1 << 16)(strip_markup)
 
 
 def _fill_placeholders(english: str, foreign: str, number: int) -> tuple[str, str] | None:
-    if not any(mark in english or mark in foreign for mark in "%{$"):
+    if not (_PLACEHOLDER_MARK.search(english) or _PLACEHOLDER_MARK.search(foreign)):
         return english, foreign
     names, foreign_names = _placeholders(english), _placeholders(foreign)
     if sorted(names) != sorted(foreign_names):
@@ -126,7 +144,8 @@ def _fill_placeholders(english: str, foreign: str, number: int) -> tuple[str, st
     filled = []
     for text, found in ((english, names), (foreign, foreign_names)):
         values = iter([filling.get(name, str(number)) for name in found])
-        filled.append(_PLACEHOLDER.sub(lambda _, values=values: next(values), text))
+        text = _PLACEHOLDER.sub(lambda _, values=values: next(values), text)
+        filled.append(text.replace("%%", "%"))
     return filled[0], filled[1]
 
 
@@ -148,11 +167,25 @@ def _says_more(text: str) -> bool:
 
 
 def _is_language(text: str) -> bool:
-    return (
-        len(text) <= MAX_CHARACTERS
-        and _WORD.search(text) is not None
-        and _CODE.search(text) is None
+    if len(text) > MAX_CHARACTERS or _WORD.search(text) is None:
+        return False
+    return _CODE_MARK.search(text) is None or _CODE.search(text) is None
+
+
+def _fit_in_length(english: str, foreign: str) -> bool:
+    """Tells whether neither side is so much longer that it must say more than the other."""
+    if max(len(english), len(foreign)) * _DENSE_WEIGHT < _SHORT:
+        return True
+    lengths = sorted(
+        len(text) + (_DENSE_WEIGHT - 1) * len(_DENSE.findall(text)) for text in (english, foreign)
     )
+    return lengths[1] < _SHORT or lengths[1] <= _LENGTH_RATIO * lengths[0]
+
+
+def _is_written_right(text: str, language: str) -> bool:
+    if language == "my" and _OLD_BURMESE.search(text):
+        return False
+    return _script_letter(language).search(text) is not None
 
 
 @functools.cache

@@ -16,13 +16,12 @@ from labse_tf.languages import find_code
 
 _FLAT_KINDS = ("languages", "territories", "scripts", "currency_names", "measurement_systems")
 _CALENDAR_KINDS = ("months", "days", "quarters", "day_periods")
-_ZONE_FORMS = ("generic", "standard", "daylight")
 # Beside the bare languages, the other standard of a language with two.
 _STANDARDS = ("zh_Hant", "pt_PT", "sr_Latn", "nn")
 
 
 def list_locales() -> list[tuple[str, str]]:
-    """Returns `(CLDR's locale, the paper's code)` of the languages read, without English, sorted."""
+    """Returns `(CLDR's locale, the paper's code)` of what is read, without English, sorted."""
     locales = [name for name in localedata.locale_identifiers() if "_" not in name]
     pairs = [(name, find_code(name)) for name in {*locales, *_STANDARDS}]
     return sorted((name, code) for name, code in pairs if code and code != "en")
@@ -38,18 +37,31 @@ def read_names(locale: str, language: str, source: Source) -> Iterator[RawPair]:
 
 def _names(data: Mapping) -> Iterator[tuple[tuple, str]]:
     """Yields `(key of a thing, its name)`."""
-    data = localedata.LocaleDataDict(data)
     for kind in _FLAT_KINDS:
-        for key, name in data.get(kind, {}).items():
+        for key, name in _own(data, kind).items():
             yield (kind, key), name
     for kind in _CALENDAR_KINDS:
         for use in ("format", "stand-alone"):
-            for key, name in data[kind].get(use, {}).get("wide", {}).items():
+            for key, name in _own(data, kind, use, "wide").items():
                 yield (kind, use, key), name
-    for key, forms in data.get("unit_display_names", {}).items():
-        if "long" in forms:
-            yield ("unit", key), forms["long"]
-    for key, zone in data.get("meta_zones", {}).items():
-        for form in _ZONE_FORMS:
-            if form in zone.get("long", {}):
-                yield ("zone", key, form), zone["long"][form]
+    for key in _own(data, "unit_display_names"):
+        if name := _own(data, "unit_display_names", key).get("long"):
+            yield ("unit", key), name
+    for key in _own(data, "meta_zones"):
+        for form, name in _own(data, "meta_zones", key, "long").items():
+            yield ("zone", key, form), name
+
+
+def _own(data: Mapping, *keys: str) -> Mapping:
+    """Returns the mapping at `keys` without what is an alias for another place.
+
+    The aliases are not followed, as Babel writes what it finds into data that languages share: the
+    months of one language would turn up in another.
+    """
+    for key in keys:
+        data = data.get(key, {})
+        if isinstance(data, tuple):  # (alias, what differs from it)
+            data = data[1]
+        if isinstance(data, localedata.Alias):
+            return {}
+    return {key: value for key, value in data.items() if not isinstance(value, localedata.Alias)}

@@ -20,30 +20,33 @@ class Source(NamedTuple):
       distribution: its name on PyPI.
       module: the Python package whose folder holds the files.
       kind: MESSAGES or NAMES.
-      suffix: of the catalogues to read; "" for a source without gettext catalogues.
+      pattern: of the catalogues' file names; "" for a source without gettext catalogues.
+      data_licence: of the data, where the package's metadata names another for its code.
     """
 
     distribution: str
     module: str
     kind: str
-    suffix: str
+    pattern: str
+    data_licence: str = ""
 
 
 # The compiled .mo files are smaller and leave out fuzzy entries. Plone is read from .po, as only
-# these hold its English: the keys of its messages are identifiers such as `label_save`.
+# these hold its English: the keys of its messages are identifiers such as `label_save`. Of
+# pycountry all but ISO 3166-2 is read: what it calls provinces in English is mostly not English.
 SOURCES = (
-    Source("Django", "django", MESSAGES, ".mo"),
-    Source("django-cms", "cms", MESSAGES, ".mo"),
-    Source("django-filter", "django_filters", MESSAGES, ".mo"),
-    Source("django-formtools", "formtools", MESSAGES, ".mo"),
-    Source("django-taggit", "taggit", MESSAGES, ".mo"),
-    Source("django-treebeard", "treebeard", MESSAGES, ".mo"),
-    Source("djangorestframework", "rest_framework", MESSAGES, ".mo"),
-    Source("plone.app.locales", "plone.app.locales", MESSAGES, ".po"),
-    Source("Sphinx", "sphinx", MESSAGES, ".mo"),
-    Source("wagtail", "wagtail", MESSAGES, ".mo"),
-    Source("pycountry", "pycountry", NAMES, ".mo"),
-    Source("babel", "babel", NAMES, ""),
+    Source("Django", "django", MESSAGES, "*.mo"),
+    Source("django-cms", "cms", MESSAGES, "*.mo"),
+    Source("django-filter", "django_filters", MESSAGES, "*.mo"),
+    Source("django-formtools", "formtools", MESSAGES, "*.mo"),
+    Source("django-taggit", "taggit", MESSAGES, "*.mo"),
+    Source("django-treebeard", "treebeard", MESSAGES, "*.mo"),
+    Source("djangorestframework", "rest_framework", MESSAGES, "*.mo"),
+    Source("plone.app.locales", "plone.app.locales", MESSAGES, "*.po"),
+    Source("Sphinx", "sphinx", MESSAGES, "*.mo"),
+    Source("wagtail", "wagtail", MESSAGES, "*.mo"),
+    Source("pycountry", "pycountry", NAMES, "iso*[!2].mo"),
+    Source("babel", "babel", NAMES, "", data_licence="Unicode-3.0"),
 )
 
 
@@ -71,11 +74,12 @@ def find_version(source: Source) -> str:
 
 
 def find_licence(source: Source) -> str:
-    """Returns the licence of an installed source, as its metadata states it."""
+    """Returns the licence of an installed source, as its metadata states it, and of its data."""
     facts = importlib.metadata.metadata(source.distribution)
     stated = facts.get("License-Expression") or facts.get("License")
     if not stated:
         classifiers = facts.get_all("Classifier") or []
         named = [name for name in classifiers if name.startswith("License ::")]
         stated = ", ".join(name.split(" :: ")[-1] for name in named) or "not stated"
-    return stated.splitlines()[0]
+    stated = stated.splitlines()[0]
+    return f"{stated} (data: {source.data_licence})" if source.data_licence else stated

@@ -55,10 +55,7 @@ def _sorted_batches(
     # By bytes: near enough to tokens within a script, and known before tokenising.
     lengths = tf.maximum(*(tf.strings.length(side) for side in pair))
     order = tf.reshape(tf.argsort(lengths, stable=True), [_BATCHES_A_WINDOW, batch_size])
-    shuffle = tf.random.experimental.index_shuffle(
-        tf.range(_BATCHES_A_WINDOW), tf.stack([index, 0, 0]), _BATCHES_A_WINDOW - 1
-    )
-    order = tf.gather(order, shuffle)
+    order = tf.random.experimental.stateless_shuffle(order, seed=tf.stack([index, 0]))
     return tf.data.Dataset.from_tensor_slices(tuple(tf.gather(side, order) for side in pair))
 
 

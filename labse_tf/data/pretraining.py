@@ -12,6 +12,7 @@ from labse_tf.tokenization import Tokenizer
 from vocab.wordpiece_file import RESERVED_TOKENS
 
 _SENTENCES_PACKED_TOGETHER = 64
+_SHUFFLED_SEQUENCES = 4096
 
 
 def pretraining_batches(
@@ -71,12 +72,16 @@ def _mlm_sequences(config: Config, tokenizer: Tokenizer, *, seed: int) -> tf.dat
         return tokenizer.pack([tf.RaggedTensor.from_tensor(sequences)], settings.sequence_length)
 
     sentences = max(_SENTENCES_PACKED_TOGETHER, settings.sequence_length)
-    streams = {
-        language: stream.batch(sentences).map(pack).unbatch()
+    blocks = {
+        language: stream.batch(sentences)
         for language, stream in texts.language_streams(files, seed=seed).items()
     }
     weights = texts.language_weights(files, settings.language_exponent)
-    return texts.mix(streams, weights, seed=seed).batch(settings.batch_size, drop_remainder=True)
+    mixed = texts.mix(blocks, weights, seed=seed)
+    sequences = mixed.map(pack, num_parallel_calls=tf.data.AUTOTUNE).unbatch()
+    # A block gives neighbouring sequences of one language: shuffle them apart.
+    sequences = sequences.shuffle(_SHUFFLED_SEQUENCES, seed=seed)
+    return sequences.batch(settings.batch_size, drop_remainder=True)
 
 
 def _tlm_sequences(config: Config, tokenizer: Tokenizer, *, seed: int) -> tf.data.Dataset:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 import tensorflow as tf
 import tf_keras
 from official.nlp.modeling import networks
@@ -12,10 +10,12 @@ from labse_tf.config import EncoderConfig
 
 TYPE_VOCAB_SIZE = 2
 
-_ACTIVATIONS = {
-    "gelu_tanh": functools.partial(tf_keras.activations.gelu, approximate=True),
-    "gelu": functools.partial(tf_keras.activations.gelu, approximate=False),
-}
+
+def _gelu_tanh(x: tf.Tensor) -> tf.Tensor:
+    return tf_keras.activations.gelu(x, approximate=True)
+
+
+_ACTIVATIONS = {"gelu_tanh": _gelu_tanh, "gelu": tf_keras.activations.gelu}
 
 
 def activation(name: str):

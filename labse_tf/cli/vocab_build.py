@@ -1,0 +1,70 @@
+"""`labse vocab build`: counts words per language, smooths, learns a vocabulary."""
+
+from __future__ import annotations
+
+import argparse
+
+HELP = "count words per language, smooth, learn a vocabulary"
+EXAMPLES = """examples:
+  labse vocab build clean --out vocab.txt
+  labse vocab build demo/monolingual demo/bitext --out vocab.txt --vocab-size 30000
+  labse vocab build web --out vocab.txt -- --runner=FlinkRunner --flink_master=HOST:8081
+
+Input is monolingual text, bitext (both sides are counted) or clean shards. The defaults are the
+paper's: 501,153 tokens, smoothing exponent 0.3."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("inputs", nargs="+", metavar="INPUT", help="file, folder or glob")
+    parser.add_argument("--out", required=True, metavar="FILE", help="vocabulary file to write")
+    parser.add_argument(
+        "--vocab-size",
+        type=int,
+        default=501_153,
+        metavar="N",
+        help="the most tokens (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--smoothing-exponent",
+        type=float,
+        default=0.3,
+        metavar="X",
+        help="0: all languages count alike; 1: as much as their text (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--min-word-count",
+        type=int,
+        default=1,
+        metavar="N",
+        help="leave out words with a lower smoothed count (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--max-word-length",
+        type=int,
+        default=50,
+        metavar="N",
+        help="leave out words of more characters (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--max-unique-chars",
+        type=int,
+        metavar="N",
+        help="the most distinct characters (default: an eighth of the vocabulary, at most 20000)",
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace what is at FILE")
+
+
+def run(args: argparse.Namespace) -> None:
+    from beam_pipelines import build_vocab
+
+    build_vocab.run(
+        args.inputs,
+        args.out,
+        vocab_size=args.vocab_size,
+        smoothing_exponent=args.smoothing_exponent,
+        min_word_count=args.min_word_count,
+        max_word_length=args.max_word_length,
+        max_unique_chars=args.max_unique_chars,
+        overwrite=args.overwrite,
+        beam_options=args.beam_options,
+    )
