@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 from collections.abc import Iterator
@@ -74,3 +75,25 @@ def whole_dir(path: str | os.PathLike[str], *, overwrite: bool = False) -> Itera
         os.replace(partial, path)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def locked(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Keeps a second process from working in the folder `path` at the same time.
+
+    Raises:
+      InputError: if another process does.
+    """
+    # The kernel drops the lock with the process, however that ends.
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(descriptor)
+        raise InputError(
+            "another process works in this folder", path=path, remedy="wait for it or stop it"
+        ) from error
+    try:
+        yield
+    finally:
+        os.close(descriptor)

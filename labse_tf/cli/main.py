@@ -1,7 +1,7 @@
 """`labse COMMAND ...`: finds the command's module, runs it, turns errors into exit statuses.
 
-A command is a module with `HELP` (one line), `EXAMPLES` (shown below its help),
-`add_arguments(parser)` and `run(args)`. Only the module of the command that is asked for is
+A command is a module with `EXAMPLES` (shown below its help), `add_arguments(parser)` and
+`add_arguments(parser)` and `run(args)`, which may return an exit status. Only the module of the command that is asked for is
 imported, and modules import TensorFlow or Beam inside `run`, so that help answers at once.
 """
 
@@ -71,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(command, args: argparse.Namespace) -> int:
     quiet_libraries(debug=args.debug)
     try:
-        command.run(args)
+        return command.run(args) or EXIT_DONE
     except (InputError, VocabularyFileError) as error:
         if args.debug:
             raise
@@ -90,7 +90,6 @@ def _run(command, args: argparse.Namespace) -> int:
         print(f"labse: unexpected error: {type(error).__name__}: {error}", file=sys.stderr)
         print("labse: run it again with --debug for the traceback", file=sys.stderr)
         return EXIT_UNEXPECTED
-    return EXIT_DONE
 
 
 def quiet_libraries(*, debug: bool = False) -> None:

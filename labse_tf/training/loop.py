@@ -13,6 +13,7 @@ import tf_keras
 
 from labse_tf.config import LoopConfig
 from labse_tf.data.texts import input_errors
+from labse_tf.errors import InputError
 from labse_tf.progress import Progress
 from labse_tf.training.run_dir import RunDir
 
@@ -181,8 +182,6 @@ def distribute(
     """
     replicas = strategy.num_replicas_in_sync
     if batch_size % replicas:
-        from labse_tf.errors import InputError
-
         raise InputError(
             f"a batch of {batch_size} does not divide over {replicas} replicas",
             remedy=f"set 'batch_size' to a multiple of {replicas}",

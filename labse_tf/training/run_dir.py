@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
 import filecmp
 import json
 import os
@@ -15,7 +14,7 @@ from typing import Any
 
 from labse_tf.config import Config, differences, load_config, save_config
 from labse_tf.errors import InputError
-from labse_tf.outputs import whole_file
+from labse_tf.outputs import locked, whole_file
 from vocab import wordpiece_file
 
 
@@ -114,7 +113,7 @@ def open_or_create(
     if is_run and not overwrite:
         _check_same(run_dir, config)
     run_dir.path.mkdir(parents=True, exist_ok=True)
-    with _lock(run_dir.path):
+    with locked(run_dir.path):
         if overwrite:
             for entry in run_dir.path.iterdir():
                 shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
@@ -184,20 +183,3 @@ def _check_same(run_dir: RunDir, config: Config) -> None:
             path=run_dir.path,
             remedy="choose another --run-dir, or add --overwrite",
         )
-
-
-@contextlib.contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    # The kernel drops the lock with the process, however that ends.
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        os.close(descriptor)
-        raise InputError(
-            "another process works on this run", path=path, remedy="wait for it or stop it"
-        ) from error
-    try:
-        yield
-    finally:
-        os.close(descriptor)

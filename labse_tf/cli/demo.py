@@ -1,0 +1,38 @@
+"""`labse demo`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+EXAMPLES = """examples:
+  labse demo
+  labse demo --out /tmp/demo
+
+Stopped anywhere, the same command goes on from the last stage that ended, or from the last
+checkpoint inside one. The result: DIR/report.html, and a model in DIR/model."""
+
+_PRESET = Path(__file__).parents[2] / "configs" / "tiny.yaml"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--out", default="demo", metavar="DIR", help="default: demo")
+    parser.add_argument(
+        "--config", default=str(_PRESET), metavar="FILE", help="default: configs/tiny.yaml"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    from labse_tf.cli.main import main
+    from labse_tf.demo.result import show_result, write_sentences
+    from labse_tf.demo.stages import Demo, stages
+
+    out = Path(args.out)
+    demo = Demo(out, main)
+    status = demo.run(
+        stages(out, args.config),
+        before={"embed sentences for the report": lambda: write_sentences(out)},
+    )
+    if not status:
+        show_result(out, demo.seconds)
+    return status

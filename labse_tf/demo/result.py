@@ -1,0 +1,71 @@
+"""The demo's result: the table on stdout and report.html, from what the stages left."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from pathlib import Path
+
+import numpy as np
+
+from labse_tf.demo.report import choose_sentences, format_table, write_report
+from labse_tf.outputs import whole_file
+
+_log = logging.getLogger("labse")
+
+
+def write_sentences(out: Path) -> None:
+    """Writes the dev sentences that the report shows to sentences.txt, one a line."""
+    with whole_file(out / "sentences.txt", overwrite=True) as partial:
+        sentences = choose_sentences(out / "corpus" / "dev")
+        partial.write_text("".join(sentence.text + "\n" for sentence in sentences), "utf-8")
+
+
+def show_result(out: Path, seconds: dict[str, float]) -> None:
+    """Prints the table and writes report.html.
+
+    Args:
+      out: the demo's folder, all stages done.
+      seconds: that each stage took.
+    """
+    evaluation = _read_json(out / "retrieval.json")
+    untrained = _read_json(out / "retrieval_untrained.json")
+    model = _read_json(out / "model" / "model.json")
+    total = _read_json(out / "clean_bitext" / "report.json")["total"]
+    encoder, training = model["encoder"], model["training"]
+    facts = {
+        "Training pairs": f"{total['kept']:,} in {len(model['languages'])} languages",
+        "Held-out pairs": f"{sum(row['pairs'] for row in evaluation['languages'].values()):,} in "
+        f"{len(evaluation['languages'])} languages",
+        "Encoder": f"{encoder['num_layers']} layers, {encoder['hidden_size']} wide",
+        "Vocabulary": f"{model['vocabulary']['tokens']:,} cased WordPieces",
+        "Training": f"{training['steps']:,} steps of {training['batch_size']} pairs",
+        "Time": f"{sum(seconds.values()) / 60:.1f} minutes on {os.cpu_count()} cores",
+    }
+    report = out / "report.html"
+    with whole_file(report, overwrite=True) as partial:
+        write_report(
+            evaluation=evaluation,
+            untrained=untrained,
+            metrics={
+                "pretrain": _read_json_lines(out / "pretrain" / "metrics.jsonl"),
+                "train": _read_json_lines(out / "dual" / "metrics.jsonl"),
+            },
+            sentences=choose_sentences(out / "corpus" / "dev"),
+            vectors=np.load(out / "sentences.npy", allow_pickle=False),
+            facts=facts,
+            destination=partial,
+        )
+    print(format_table(evaluation, untrained))
+    for name, value in seconds.items():
+        _log.info("%6.1f s  %s", value, name)
+    _log.info("\nthe report: %s\nthe model:  %s", report, out / "model")
+
+
+def _read_json(path: Path):
+    return json.loads(path.read_text("utf-8"))
+
+
+def _read_json_lines(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]

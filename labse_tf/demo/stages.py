@@ -1,0 +1,158 @@
+"""The stages of the demo: the commands that a user would type, one after the other."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shlex
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from labse_tf.errors import InputError
+from labse_tf.outputs import locked, whole_file
+
+_log = logging.getLogger("labse")
+
+VOCAB_SIZE = 16_000
+
+
+class Stage(NamedTuple):
+    """A command of the demo.
+
+    Attributes:
+      name: said when it starts.
+      command: the words after `labse`.
+    """
+
+    name: str
+    command: list[str]
+
+
+def stages(out: Path, config: str) -> list[Stage]:
+    """Returns all commands that lead from nothing to `out`/sentences.npy."""
+    corpus, vocab = out / "corpus", out / "vocab.txt"
+    monolingual, bitext = out / "clean_monolingual", out / "clean_bitext"
+    pretrained, trained, untrained = out / "pretrain", out / "dual", out / "untrained"
+    use_vocab = ["--set", f"tokenizer.vocab_file={vocab}"]
+    use_bitext = ["--set", f"train.bitext=[{bitext}]"]
+    table = [
+        ("the corpus", ["corpus", "demo", corpus]),
+        (
+            "filter the monolingual text",
+            ["corpus", "filter-monolingual", corpus / "monolingual", "--out", monolingual],
+        ),
+        (
+            "filter the translation pairs",
+            ["corpus", "filter-bitext", corpus / "bitext", "--out", bitext],
+        ),
+        (
+            "learn the vocabulary",
+            ["vocab", "build", monolingual, bitext, "--out", vocab, "--vocab-size", VOCAB_SIZE],
+        ),
+        (
+            "pre-train the encoder (MLM + TLM, progressive stacking)",
+            ["pretrain", config, "--run-dir", pretrained, *use_vocab]
+            + ["--set", f"pretrain.monolingual=[{monolingual}]"]
+            + ["--set", f"pretrain.bitext=[{bitext}]"],
+        ),
+        (
+            "train the dual encoder (additive margin softmax)",
+            ["train", config, "--run-dir", trained, "--init", pretrained, *use_bitext],
+        ),
+        ("export the model", ["export", trained, "--out", out / "model"]),
+        (
+            "the same encoder, untrained, to compare with",
+            ["train", config, "--run-dir", untrained, "--set", "train.steps=0", *use_vocab],
+        ),
+        ("export that", ["export", untrained, "--out", out / "untrained_model"]),
+        (
+            "evaluate the model and the TF-IDF baseline",
+            ["eval", "retrieval", out / "model", "--data", corpus / "dev"]
+            + ["--baseline", "tfidf", "--out", out / "retrieval.json"],
+        ),
+        (
+            "evaluate the untrained encoder",
+            ["eval", "retrieval", out / "untrained_model", "--data", corpus / "dev"]
+            + ["--out", out / "retrieval_untrained.json"],
+        ),
+        (
+            "embed sentences for the report",
+            ["embed", out / "model", out / "sentences.txt", "--out", out / "sentences.npy"],
+        ),
+    ]
+    return [Stage(name, [str(word) for word in command]) for name, command in table]
+
+
+class Demo:
+    """Runs the stages in a folder; goes on where it was stopped.
+
+    `stages.json` in the folder says which commands have ended. A training run that was stopped
+    inside goes on from its last checkpoint.
+    """
+
+    def __init__(self, out: Path, run_command: Callable[[Sequence[str]], int]) -> None:
+        self._record_file = out / "stages.json"
+        self._out = out
+        self._run_command = run_command
+        self.seconds: dict[str, float] = {}
+
+    def run(self, stages: Sequence[Stage], *, before: dict[str, Callable[[], None]]) -> int:
+        """Runs what has not ended yet; returns 0, or the exit status of the stage that failed.
+
+        Args:
+          stages: in order.
+          before: called before the stage of that name, to prepare what it reads.
+
+        Raises:
+          InputError: if the folder holds something else, or another demo works in it.
+        """
+        if self._out.is_dir() and any(self._out.iterdir()) and not self._record_file.exists():
+            raise InputError(
+                "the output folder is not empty and holds no demo",
+                path=self._out,
+                remedy="choose another --out",
+            )
+        self._out.mkdir(parents=True, exist_ok=True)
+        with locked(self._out):
+            return self._run_all(stages, before)
+
+    def _run_all(self, stages: Sequence[Stage], before: dict[str, Callable[[], None]]) -> int:
+        record = self._read_record()
+        self._write_record(record)
+        for number, stage in enumerate(stages, start=1):
+            title = f"[{number}/{len(stages)}] {stage.name}"
+            ended = record.get(stage.name)
+            if ended is not None and ended["command"] != stage.command:
+                raise InputError(
+                    f"'{stage.name}' was done here by another command",
+                    path=self._out,
+                    remedy="choose another --out",
+                )
+            if ended is not None:
+                _log.info("%s: done before", title)
+            else:
+                _log.info("\n%s\n$ labse %s", title, shlex.join(stage.command))
+                start = time.monotonic()
+                before.get(stage.name, lambda: None)()
+                # A run dir resumes; any other output is left over from a stage that was stopped
+                # after its end and before our record of it.
+                fresh = [] if stage.command[0] in ("pretrain", "train") else ["--overwrite"]
+                status = self._run_command([*stage.command, *fresh])
+                if status:
+                    return status
+                ended = {"command": stage.command, "seconds": round(time.monotonic() - start, 1)}
+                record[stage.name] = ended
+                self._write_record(record)
+            self.seconds[stage.name] = ended["seconds"]
+        return 0
+
+    def _read_record(self) -> dict[str, dict]:
+        if not self._record_file.exists():
+            return {}
+        return json.loads(self._record_file.read_text("utf-8"))
+
+    def _write_record(self, record: dict[str, dict]) -> None:
+        with whole_file(self._record_file, overwrite=True) as partial:
+            partial.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
