@@ -23,6 +23,7 @@ So only the suffixes of words need to be counted, not all substrings, and nothin
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -260,12 +261,14 @@ def _select_words(
 
 
 def _check_words(pairs: WordCounts, reserved_tokens: Sequence[str]) -> None:
-    """Refuses words and reserved tokens of the wrong type."""
+    """Refuses words and reserved tokens of the wrong type, and counts that are no counts."""
     if not pairs:
         raise ValueError("word_counts is empty; give at least one word with its count")
-    for word, _ in pairs:
+    for word, count in pairs:
         if not isinstance(word, str):
             raise ValueError(f"the word {word!r} is not a str; decode bytes first")
+        if not 0 <= count < math.inf:  # NaN too: with it the search would never end
+            raise ValueError(f"the word {word!r} has the count {count}; give 0 or more")
     if isinstance(reserved_tokens, str):
         raise ValueError("reserved_tokens is one str; give a list of tokens")
 

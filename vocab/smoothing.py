@@ -55,5 +55,5 @@ def _check(token_counts: Mapping[str, int], exponent: float) -> None:
     for language, count in token_counts.items():
         if not 1 <= count < math.inf:
             raise ValueError(
-                f"language {language!r} has {count} tokens; leave it out or give a count of 1 or more"
+                f"language {language!r} has {count} tokens; leave it out or give 1 or more"
             )
