@@ -88,13 +88,16 @@ class CountWords(beam.PTransform):
         counted = (
             begin
             | "Read" >> ReadCorpus(self._files)
-            | "Count" >> beam.ParDo(_CountInBundle(self._max_word_length)).with_outputs(
+            | "Count"
+            >> beam.ParDo(_CountInBundle(self._max_word_length)).with_outputs(
                 "totals", main="words"
             )
         )
         totals = counted.totals | "Sum" >> beam.CombinePerKey(sum)
-        totals | "List" >> beam.combiners.ToList() | "Write totals" >> beam.Map(
-            _write_totals, f"{self._folder}/totals.json"
+        (
+            totals
+            | "List" >> beam.combiners.ToList()
+            | "Write totals" >> beam.Map(_write_totals, f"{self._folder}/totals.json")
         )
         return (
             counted.words

@@ -38,9 +38,7 @@ class WriteReport(beam.PTransform):
         )
 
 
-def _write(
-    counts: list[_Count], path: str, languages: list[str], filters: list[Filter]
-) -> None:
+def _write(counts: list[_Count], path: str, languages: list[str], filters: list[Filter]) -> None:
     text = json.dumps(build_report(counts, languages, filters), indent=2) + "\n"
     with FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
         stream.write(text.encode("utf-8"))

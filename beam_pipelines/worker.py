@@ -1,12 +1,14 @@
 """Starts a Beam worker process that keeps its log off the user's terminal.
 
-Beam's own start module writes some forty lines a worker to stderr. Errors need no log: they travel
-to the caller as exceptions.
+Beam's own start module writes some forty lines a worker to stderr, and the traceback of every
+error. Neither is needed: errors travel to the caller as exceptions.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
 import sys
 import warnings
 
@@ -16,7 +18,9 @@ def main() -> None:
     warnings.filterwarnings("ignore")
     from apache_beam.runners.worker import sdk_worker_main
 
-    sdk_worker_main.main(sys.argv)
+    # What ends the worker itself leaves this block as an exception, and is shown after all.
+    with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere):
+        sdk_worker_main.main(sys.argv)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ So only the suffixes of words need to be counted, not all substrings, and nothin
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -108,20 +109,39 @@ def learn(
     # All suffixes of all words, whatever the threshold: counted once.
     suffixes = _count_suffixes(words, _all_starts, bool(joiner))
 
+    most_tokens = _size_bound(len(set(reserved_tokens)), len(alphabet), suffixes)
+    slack = max(slack_ratio * vocab_size, 0)
+
     while True:
         threshold = (upper + lower) // 2
+        if lower < upper and threshold > 1 and vocab_size - most_tokens(threshold) > slack:
+            # Too small for sure: the search goes down from here without a look.
+            upper = threshold - 1
+            continue
         pieces = _learn_at(threshold, words, alphabet, suffixes, num_iterations, joiner)
         vocabulary = _in_order(reserved_tokens, alphabet, pieces)
         if progress is not None:
             progress(f"threshold {threshold}: {len(vocabulary)} tokens")
         missing = vocab_size - len(vocabulary)
-        fits = 0 <= missing <= max(slack_ratio * vocab_size, 0)
+        fits = 0 <= missing <= slack
         if fits or lower >= upper or threshold <= 1:
             return vocabulary
         if missing < 0:
             lower = threshold + 1
         else:
             upper = threshold - 1
+
+
+def _size_bound(reserved: int, characters: int, suffixes: _Candidates) -> Callable[[int], int]:
+    """Returns a function: threshold of 1 or more -> a size that its vocabulary cannot pass.
+
+    An iteration's starts are among the first one's, so no count grows from the first one on.
+    """
+    groups = {id(group): group for group in (suffixes.initial, suffixes.inner)}.values()
+    counts = sorted(count for group in groups for count in group.values())
+    return lambda threshold: (
+        reserved + 2 * characters + len(counts) - bisect.bisect_left(counts, threshold)
+    )
 
 
 def _learn_at(

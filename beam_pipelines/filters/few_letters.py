@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import unicodedata
+import regex
 
 from beam_pipelines.records import Record, texts_of
+
+_OTHERS = regex.compile(r"[^\p{L}\p{M}]+")
 
 
 class FewLetters:
@@ -29,10 +31,6 @@ class FewLetters:
 def _letters_share(text: str) -> float:
     characters = "".join(text.split())
     if characters.isalpha():
-        return 1.0  # the common case of one word, at a fraction of the cost
-    letters = sum(_is_letter(character) for character in characters)
-    return letters / max(len(characters), 1)
-
-
-def _is_letter(character: str) -> bool:
-    return character.isalpha() or unicodedata.category(character)[0] == "M"
+        return 1.0
+    # One pass of a regular expression: asking each character took half the time of the whole job.
+    return len(_OTHERS.sub("", characters)) / max(len(characters), 1)

@@ -1,7 +1,7 @@
 """`labse COMMAND ...`: finds the command's module, runs it, turns errors into exit statuses.
 
 A command is a module with `EXAMPLES` (shown below its help), `add_arguments(parser)` and
-`add_arguments(parser)` and `run(args)`, which may return an exit status. Only the module of the command that is asked for is
+`run(args)`, which may return an exit status. Only the module of the command that is asked for is
 imported, and modules import TensorFlow or Beam inside `run`, so that help answers at once.
 """
 

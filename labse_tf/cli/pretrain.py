@@ -22,7 +22,8 @@ def run(args: argparse.Namespace) -> None:
     from labse_tf.config import load_config
     from labse_tf.training import run_dir as run_dirs
 
-    config = run_dirs.resolve(load_config(args.config, args.overrides))
+    config = load_config(args.config, args.overrides)
+    config = run_dirs.resolve(config, [*config.pretrain.monolingual, *config.pretrain.bitext])
     from labse_tf.distribution import create_strategy
     from labse_tf.training.pretrain import pretrain
 

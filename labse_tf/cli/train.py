@@ -25,7 +25,8 @@ def run(args: argparse.Namespace) -> None:
     from labse_tf.training import run_dir as run_dirs
 
     init = run_dirs.open_existing(args.init) if args.init else None
-    config = run_dirs.resolve(load_config(args.config, args.overrides), init=init)
+    config = load_config(args.config, args.overrides)
+    config = run_dirs.resolve(config, config.train.bitext, init=init)
     from labse_tf.distribution import create_strategy
     from labse_tf.training.train import train
 

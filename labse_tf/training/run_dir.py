@@ -8,11 +8,12 @@ import filecmp
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from labse_tf.config import Config, differences, load_config, save_config
+from labse_tf.corpus_files import find_corpus_files
 from labse_tf.errors import InputError
 from labse_tf.outputs import locked, whole_file
 from vocab import wordpiece_file
@@ -125,11 +126,14 @@ def open_or_create(
         yield run_dir
 
 
-def resolve(config: Config, *, init: RunDir | None = None) -> Config:
-    """Returns `config` with its vocabulary and vocabulary size filled in.
+def resolve(
+    config: Config, inputs: Sequence[str] = (), *, init: RunDir | None = None
+) -> Config:
+    """Returns `config` with its vocabulary, vocabulary size and languages filled in.
 
     Args:
       config: as loaded.
+      inputs: the corpora of the run; an empty `languages` becomes all that they hold.
       init: the run that the weights come from; its vocabulary is used.
 
     Raises:
@@ -149,8 +153,12 @@ def resolve(config: Config, *, init: RunDir | None = None) -> Config:
             "'tokenizer.vocab_file' is empty", remedy="add --set tokenizer.vocab_file=vocab.txt"
         )
     vocab_size = config.encoder.vocab_size or len(wordpiece_file.read(vocab_file))
+    languages = config.languages
+    if inputs and not languages:
+        languages = sorted({file.language for file in find_corpus_files(inputs)} | {"en"})
     config = dataclasses.replace(
         config,
+        languages=languages,
         tokenizer=dataclasses.replace(config.tokenizer, vocab_file=vocab_file),
         encoder=dataclasses.replace(config.encoder, vocab_size=vocab_size),
     )
