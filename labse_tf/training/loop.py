@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import abc
+import contextlib
+import io
 import json
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -133,7 +135,12 @@ def run(
         if manager.latest_checkpoint is None:
             manager.save()
         return
-    with Progress(description, total=steps, unit="step", initial=done) as progress, input_errors():
+    with (
+        Progress(description, total=steps, unit="step", initial=done) as progress,
+        input_errors(),
+        # Orbit prints each of its steps; ours are in the progress and the metrics.
+        contextlib.redirect_stdout(io.StringIO()),
+    ):
         controller = orbit.Controller(
             trainer=make_trainer(done),
             global_step=optimizer.iterations,

@@ -1,0 +1,145 @@
+"""Counts words, then learns a WordPiece vocabulary from the counts (paper section 3.2)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from beam_pipelines import count_words
+from labse_tf.errors import InputError
+from labse_tf.outputs import check_free, whole_file
+from vocab import learner, wordpiece_file
+
+_log = logging.getLogger("labse")
+
+# The published vocabulary's size, in tokens.
+LABSE_VOCAB_SIZE = 501_153
+
+# Pieces must be seen twice. The learner's own default of 10 leaves small corpora with characters.
+_LOWER_THRESHOLD = 2
+
+# Every character is in the vocabulary twice: at the start of a word and inside one. So an eighth
+# of the vocabulary's size lets characters take a quarter of it. 20,000 is more than Chinese,
+# Japanese and Korean text of the web uses together with all alphabets.
+_MAX_ALPHABET = 20_000
+_ALPHABET_SHARE = 1 / 8
+
+
+def default_max_unique_chars(vocab_size: int) -> int:
+    """Returns how many distinct characters a vocabulary of so many tokens may know."""
+    return min(_MAX_ALPHABET, int(vocab_size * _ALPHABET_SHARE))
+
+
+def run(
+    inputs: Sequence[str],
+    out: str,
+    *,
+    vocab_size: int = LABSE_VOCAB_SIZE,
+    smoothing_exponent: float = 0.3,
+    min_word_count: int = 1,
+    max_word_length: int = 50,
+    max_unique_chars: int | None = None,
+    overwrite: bool = False,
+    beam_options: Sequence[str] = (),
+) -> list[str]:
+    """Writes the vocabulary of the corpus files in `inputs` to the file `out`; returns its tokens.
+
+    Args:
+      inputs: files, folders or globs; monolingual text, bitext or both.
+      out: the file to write, a token a line.
+      vocab_size: the most tokens that it may have.
+      smoothing_exponent: 0 (all languages count alike) to 1 (as they come).
+      min_word_count: words with a lower weighted count are not learned from.
+      max_word_length: in characters; longer words are not learned from.
+      max_unique_chars: the most distinct characters; words with others, the rarest, are not learned
+        from. None chooses by `default_max_unique_chars`.
+      overwrite: replace what is at `out`.
+      beam_options: options for Beam, as strings; none choose the direct runner.
+
+    Raises:
+      InputError: for inputs that are not there or damaged, an `out` that is taken, or a number out
+        of its range. Then nothing is written.
+    """
+    if max_unique_chars is None:
+        max_unique_chars = default_max_unique_chars(vocab_size)
+    _check_numbers(vocab_size, smoothing_exponent, max_unique_chars, max_word_length)
+    check_free(out, overwrite=overwrite)
+    counted = count_words.count(
+        inputs,
+        smoothing_exponent=smoothing_exponent,
+        min_word_count=min_word_count,
+        max_word_length=max_word_length,
+        beam_options=beam_options,
+    )
+    _log_counts(counted, max_word_length)
+    if not counted.words:
+        raise InputError(
+            "no words are left to learn from", remedy="lower --min-word-count or add text"
+        )
+    tokens = _learn(counted.words, vocab_size, max_word_length, max_unique_chars)
+    with whole_file(out, overwrite=overwrite) as partial:
+        wordpiece_file.write(partial, tokens)
+    _log.info("%s: %d tokens", out, len(tokens))
+    return tokens
+
+
+def _learn(
+    words: Mapping[str, int], vocab_size: int, max_word_length: int, max_unique_chars: int
+) -> list[str]:
+    """Returns at most `vocab_size` tokens; `words` come most frequent first.
+
+    The learner tries thresholds from the middle of a range, and each takes seconds. Every word that
+    reaches the threshold becomes a piece, with about as many parts of words, so the threshold is
+    most likely below the count of the word at a twentieth of the size: half the tries less.
+    """
+    rank = vocab_size // 20
+    likely = list(words.values())[rank] if len(words) > rank else None
+    for upper_threshold in (likely, None):
+        tokens = learner.learn(
+            words,
+            vocab_size,
+            wordpiece_file.RESERVED_TOKENS,
+            upper_thresh=upper_threshold,
+            lower_thresh=_LOWER_THRESHOLD,
+            max_token_length=max_word_length,
+            max_unique_chars=max_unique_chars,
+            progress=lambda line: _log.info("learning: %s", line),
+        )
+        if len(tokens) <= vocab_size:
+            break
+    # The search may end above the size where no threshold meets it; the rarest come last.
+    return tokens[:vocab_size]
+
+
+def _check_numbers(
+    vocab_size: int, smoothing_exponent: float, max_unique_chars: int, max_word_length: int
+) -> None:
+    least = len(wordpiece_file.RESERVED_TOKENS) + 2 * max_unique_chars
+    if max_unique_chars < 1 or least > vocab_size:
+        raise InputError(
+            f"--vocab-size {vocab_size} is too small for {len(wordpiece_file.RESERVED_TOKENS)} "
+            f"reserved tokens and twice {max_unique_chars} characters",
+            remedy="raise it or lower --max-unique-chars",
+        )
+    if not 0 <= smoothing_exponent <= 1:
+        raise InputError(
+            f"--smoothing-exponent is {smoothing_exponent}", remedy="give a number from 0 to 1"
+        )
+    if max_word_length < 1:
+        raise InputError(f"--max-word-length is {max_word_length}", remedy="give 1 or more")
+
+
+def _log_counts(counted: count_words.WordCounts, max_word_length: int) -> None:
+    _log.info(
+        "%d distinct words of %d in %d languages",
+        len(counted.words),
+        sum(counted.tokens.values()),
+        len(counted.tokens),
+    )
+    if counted.too_long:
+        _log.info(
+            "left out: %d words of more than %d characters, most of them in: %s",
+            sum(counted.too_long.values()),
+            max_word_length,
+            ", ".join(sorted(counted.too_long, key=counted.too_long.get, reverse=True)[:5]),
+        )

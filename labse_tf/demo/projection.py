@@ -1,0 +1,149 @@
+"""The sentences of the report in the plane, and each one's neighbours in other languages."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.manifold import TSNE
+
+from labse_tf.languages import LANGUAGES
+
+PERPLEXITY = 30
+
+
+class Sentence(NamedTuple):
+    """A sentence of the report.
+
+    Attributes:
+      text: the sentence.
+      language: the paper's code.
+      group: the same number for all translations of one English message, which is among them.
+    """
+
+    text: str
+    language: str
+    group: int
+
+
+class Family(NamedTuple):
+    """Scripts that share a hue.
+
+    Attributes:
+      name: shown in the legend.
+      hue: in degrees.
+      scripts: English names by ISO 15924 code.
+    """
+
+    name: str
+    hue: int
+    scripts: dict[str, str]
+
+
+FAMILIES = (
+    Family("Latin", 215, {"Latn": "Latin"}),
+    Family("Cyrillic", 0, {"Cyrl": "Cyrillic"}),
+    Family(
+        "Greek, Armenian, Georgian",
+        280,
+        {"Grek": "Greek", "Armn": "Armenian", "Geor": "Georgian"},
+    ),
+    Family(
+        "Arabic, Hebrew, Ethiopic",
+        130,
+        {"Arab": "Arabic", "Hebr": "Hebrew", "Ethi": "Ethiopic"},
+    ),
+    Family(
+        "Northern Indic",
+        30,
+        {
+            "Deva": "Devanagari",
+            "Beng": "Bengali",
+            "Guru": "Gurmukhi",
+            "Gujr": "Gujarati",
+            "Orya": "Odia",
+            "Tibt": "Tibetan",
+        },
+    ),
+    Family(
+        "Southern Indic",
+        325,
+        {
+            "Taml": "Tamil",
+            "Telu": "Telugu",
+            "Knda": "Kannada",
+            "Mlym": "Malayalam",
+            "Sinh": "Sinhala",
+        },
+    ),
+    Family(
+        "South-East Asian",
+        178,
+        {"Thai": "Thai", "Laoo": "Lao", "Khmr": "Khmer", "Mymr": "Burmese"},
+    ),
+    Family("East Asian", 52, {"Hani": "Chinese", "Jpan": "Japanese", "Kore": "Korean"}),
+)
+SCRIPT_NAMES = {code: name for family in FAMILIES for code, name in family.scripts.items()}
+
+
+def family_of(language: str) -> Family:
+    """Returns the family of the script that `language` (the paper's code) is written in."""
+    return next(family for family in FAMILIES if LANGUAGES[language].script in family.scripts)
+
+
+def language_colours(languages: Sequence[str]) -> dict[str, str]:
+    """Returns a CSS colour for each language: the hue tells the script, shades the language.
+
+    All are of middling lightness, so that they show on a white and on a dark ground.
+    """
+    members: dict[str, list[str]] = defaultdict(list)
+    for language in sorted(set(languages)):
+        members[family_of(language).name].append(language)
+    colours = {}
+    for codes in members.values():
+        for code, place in zip(codes, np.linspace(-1, 1, len(codes) + 2)[1:-1], strict=True):
+            hue = family_of(code).hue + 12 * place
+            # A step of three through the shades sets languages apart that follow one another.
+            lightness = 46 + 7 * (codes.index(code) % 3)
+            colours[code] = f"hsl({hue % 360:.0f} 68% {lightness}%)"
+    return colours
+
+
+def project(vectors: np.ndarray, *, seed: int = 0) -> np.ndarray:
+    """Returns places in the unit square by t-SNE of the cosine distances, float `[n, 2]`.
+
+    Args:
+      vectors: float `[n, dim]`, n >= 3.
+      seed: of the descent; the start is the first two principal components.
+    """
+    perplexity = min(PERPLEXITY, (len(vectors) - 1) / 3)
+    model = TSNE(metric="cosine", init="pca", perplexity=perplexity, random_state=seed)
+    places = model.fit_transform(vectors)
+    low, high = places.min(axis=0), places.max(axis=0)
+    return (places - low) / np.maximum(high - low, 1e-9)
+
+
+def find_neighbours(
+    sentences: Sequence[Sentence], vectors: np.ndarray, *, count: int = 5
+) -> list[list[tuple[int, float]]]:
+    """Returns for each sentence the nearest in other languages: `(index, cosine)`, nearest first.
+
+    The same string in another language (Danish and Norwegian share many) is passed over: it would
+    be found without an understanding of it.
+
+    Args:
+      sentences: n of them.
+      vectors: float `[n, dim]`, unit rows.
+      count: at most so many neighbours of each.
+    """
+    cosines = vectors @ vectors.T
+    for attribute in ("language", "text"):
+        _, ids = np.unique([getattr(s, attribute) for s in sentences], return_inverse=True)
+        cosines[ids[:, None] == ids[None, :]] = -np.inf
+    nearest = np.argsort(-cosines, axis=1, kind="stable")[:, :count]
+    return [
+        [(int(i), float(row[i])) for i in places if np.isfinite(row[i])]
+        for row, places in zip(cosines, nearest, strict=True)
+    ]

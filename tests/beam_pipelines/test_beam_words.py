@@ -1,0 +1,132 @@
+"""Word counts against a hand computation, and the vocabulary command."""
+
+import gzip
+
+import pytest
+
+from beam_pipelines import build_vocab, count_words
+from labse_tf.cli.main import main
+from vocab import wordpiece_file
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "de.tsv").write_text("the cat\tdie Katze\nthe dog\tder Hund\n")
+    with gzip.open(folder / "de.txt.gz", "wt") as file:
+        file.write("die die die cat\n")
+    (folder / "sw.tsv").write_text(f"the cat\tpaka {'w' * 51}\n")
+    return folder
+
+
+def test_counts_without_smoothing(corpus):
+    counted = count_words.count([str(corpus)], smoothing_exponent=1.0)
+    assert counted.words == {
+        "die": 4,
+        "cat": 3,  # two English ones and a German one
+        "the": 3,
+        "Hund": 1,
+        "Katze": 1,
+        "der": 1,
+        "dog": 1,
+        "paka": 1,
+    }
+    assert list(counted.words)[:3] == ["die", "cat", "the"]
+    assert counted.tokens == {"en": 6, "de": 8, "sw": 1}
+    assert counted.too_long == {"sw": 1}
+
+
+def test_counts_with_smoothing(corpus):
+    """All languages alike: 15 tokens, so each language gets 5."""
+    counted = count_words.count([str(corpus)], smoothing_exponent=0.0)
+    # English words weigh 5/6, German ones 5/8, Swahili ones 5.
+    assert counted.words == {
+        "paka": 5,
+        "the": 2,  # 3 * 5/6 = 2.5, rounded to even
+        "die": 2,  # 4 * 5/8 = 2.5
+        "cat": 2,  # 2 * 5/6 + 1 * 5/8 = 2.29
+        "Hund": 1,
+        "Katze": 1,
+        "der": 1,
+        "dog": 1,
+    }
+
+
+def test_minimum_count_and_length(corpus):
+    counted = count_words.count(
+        [str(corpus)], smoothing_exponent=1.0, min_word_count=3, max_word_length=3
+    )
+    assert counted.words == {"die": 4, "cat": 3, "the": 3}
+    assert counted.too_long == {"de": 2, "sw": 2}
+
+
+def test_words_with_odd_characters(tmp_path):
+    """A no-break space and a line separator are no separators for the tokenizer."""
+    (tmp_path / "fr.txt").write_text("a\u00a0b c\u2028d e\u0085f\n", encoding="utf-8")
+    counted = count_words.count([str(tmp_path)], smoothing_exponent=1.0)
+    assert counted.words == {"a\u00a0b": 1, "c\u2028d": 1, "e": 1, "f": 1}
+
+
+def test_vocab_build(corpus, tmp_path, caplog, capfd):
+    out = tmp_path / "vocab.txt"
+    args = ["vocab", "build", str(corpus), "--out", str(out), "--vocab-size", "200"]
+    assert main(args) == 0
+    tokens = wordpiece_file.read(out)
+    assert tokens[: len(wordpiece_file.RESERVED_TOKENS)] == list(wordpiece_file.RESERVED_TOKENS)
+    assert len(tokens) <= 200
+    assert set(tokens) >= {"die", "the", "K", "##K"}
+    assert "8 distinct words of 15 in 3 languages" in caplog.text
+    assert f"{out}: {len(tokens)} tokens" in caplog.text
+    assert main(args) == 2
+    assert "--overwrite" in capfd.readouterr().err
+
+
+def test_vocab_build_learns_from_clean_shards(corpus, tmp_path):
+    clean = tmp_path / "clean"
+    assert main(["corpus", "filter-bitext", str(corpus), "--out", str(clean)]) == 0
+    out = tmp_path / "vocab.txt"
+    assert main(["vocab", "build", str(clean), "--out", str(out), "--vocab-size", "200"]) == 0
+    assert "paka" in wordpiece_file.read(out)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--vocab-size", "100"], "--vocab-size 100 is too small"),
+        (["--max-unique-chars", "300000"], "is too small"),
+        (["--smoothing-exponent", "1.5"], "--smoothing-exponent is 1.5"),
+        (["--min-word-count", "99999"], "no words are left"),
+    ],
+)
+def test_impossible_numbers(corpus, tmp_path, capfd, options, message):
+    out = tmp_path / "vocab.txt"
+    assert main(["vocab", "build", str(corpus), "--out", str(out), *options]) == 2
+    assert message in capfd.readouterr().err.splitlines()[-1]
+    assert not out.exists()
+
+
+def test_vocab_build_with_bad_input(corpus, tmp_path, capfd):
+    (corpus / "fr.txt").write_bytes(b"caf\xe9\n")
+    out = tmp_path / "vocab.txt"
+    assert main(["vocab", "build", str(corpus), "--out", str(out)]) == 2
+    assert f"labse: error: {corpus}/fr.txt:1: invalid UTF-8" in capfd.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+@pytest.mark.parametrize("vocab_size", [140, 145, 160, 400, 2000])
+def test_the_vocabulary_is_never_larger_than_asked_for(tmp_path, vocab_size):
+    """Words of equal counts leave the learner no threshold that gives just the size."""
+    syllables = ["ba", "ko", "mi", "tu", "re", "so"]
+    words = [a + b + c for a in syllables for b in syllables for c in syllables]
+    (tmp_path / "sw.txt").write_text("".join(f"{word} {word} {word}\n" for word in words))
+    tokens = build_vocab.run(
+        [str(tmp_path)], str(tmp_path / "vocab"), vocab_size=vocab_size, max_unique_chars=12
+    )
+    assert len(tokens) <= vocab_size
+    assert len(tokens) >= min(vocab_size, 104 + 2 * 12) * 0.95
+
+
+def test_default_alphabet():
+    assert build_vocab.default_max_unique_chars(8_000) == 1_000
+    assert build_vocab.default_max_unique_chars(501_153) == 20_000
