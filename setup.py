@@ -1,4 +1,4 @@
-"""Installs labse_tf and the `labse` command. Pinned versions that run together: requirements.txt."""
+"""Installs labse_tf and the `labse` command; versions that run together: requirements.txt."""
 
 from setuptools import setup
 

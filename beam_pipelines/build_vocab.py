@@ -86,27 +86,17 @@ def run(
 def _learn(
     words: Mapping[str, int], vocab_size: int, max_word_length: int, max_unique_chars: int
 ) -> list[str]:
-    """Returns at most `vocab_size` tokens; `words` come most frequent first.
-
-    The learner tries thresholds from the middle of a range, and each takes seconds. Every word that
-    reaches the threshold becomes a piece, with about as many parts of words, so the threshold is
-    most likely below the count of the word at a twentieth of the size: half the tries less.
-    """
-    rank = vocab_size // 20
-    likely = list(words.values())[rank] if len(words) > rank else None
-    for upper_threshold in (likely, None):
-        tokens = learner.learn(
-            words,
-            vocab_size,
-            wordpiece_file.RESERVED_TOKENS,
-            upper_thresh=upper_threshold,
-            lower_thresh=_LOWER_THRESHOLD,
-            max_token_length=max_word_length,
-            max_unique_chars=max_unique_chars,
-            progress=lambda line: _log.info("learning: %s", line),
-        )
-        if len(tokens) <= vocab_size:
-            break
+    """Returns at most `vocab_size` tokens."""
+    tokens = learner.learn(
+        words,
+        vocab_size,
+        wordpiece_file.RESERVED_TOKENS,
+        upper_thresh=None,
+        lower_thresh=_LOWER_THRESHOLD,
+        max_token_length=max_word_length,
+        max_unique_chars=max_unique_chars,
+        progress=lambda line: _log.info("learning: %s", line),
+    )
     # The search may end above the size where no threshold meets it; the rarest come last.
     return tokens[:vocab_size]
 

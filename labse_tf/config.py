@@ -41,6 +41,7 @@ class EncoderConfig:
     max_positions: int = 512
     dropout: float = 0.1
     activation: str = "gelu_tanh"
+    initializer_range: float = 0.02
 
 
 @dataclass
@@ -258,7 +259,7 @@ def check(config: Config, *, path: str | os.PathLike[str] | None = None) -> None
             "train.bucket_lengths",
             bool(train.bucket_lengths)
             and sorted(set(train.bucket_lengths)) == list(train.bucket_lengths)
-            and 4 <= train.bucket_lengths[0]
+            and train.bucket_lengths[0] >= 4
             and train.bucket_lengths[-1] <= encoder.max_positions,
             "ascending, from 4 to encoder.max_positions",
         ),

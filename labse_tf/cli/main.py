@@ -93,7 +93,7 @@ def _run(command, args: argparse.Namespace) -> int:
 
 
 def quiet_libraries(*, debug: bool = False) -> None:
-    """Plain log lines of ours on stderr; of the libraries only errors. Before TensorFlow's import."""
+    """Plain log lines of ours on stderr, of libraries only errors; before TensorFlow's import."""
     logging.basicConfig(level=logging.ERROR, format="%(message)s", stream=sys.stderr)
     logging.getLogger("labse").setLevel(logging.INFO)
     if not debug:

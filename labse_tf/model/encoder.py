@@ -47,6 +47,7 @@ def build_encoder(
         inner_activation=activation(config.activation),
         output_dropout=config.dropout,
         attention_dropout=config.dropout,
+        initializer=tf_keras.initializers.TruncatedNormal(stddev=config.initializer_range),
         name="encoder",
     )
     # It has no variables before its first call: an optimiser built on it would train nothing.

@@ -20,7 +20,7 @@ def build_mlm_head(config: EncoderConfig, encoder: networks.BertEncoderV2) -> la
     head = layers.MaskedLM(
         encoder.get_embedding_table(),
         activation=activation(config.activation),
-        initializer=tf_keras.initializers.TruncatedNormal(stddev=0.02),
+        initializer=tf_keras.initializers.TruncatedNormal(stddev=config.initializer_range),
         name="mlm_head",
     )
     head(tf.zeros((1, 4, config.hidden_size)), tf.zeros((1, 1), tf.int32))

@@ -126,9 +126,7 @@ def open_or_create(
         yield run_dir
 
 
-def resolve(
-    config: Config, inputs: Sequence[str] = (), *, init: RunDir | None = None
-) -> Config:
+def resolve(config: Config, inputs: Sequence[str] = (), *, init: RunDir | None = None) -> Config:
     """Returns `config` with its vocabulary, vocabulary size and languages filled in.
 
     Args:

@@ -34,7 +34,7 @@ class DualEncoderTrainer(loop.Trainer):
         replicas = tf.distribute.get_replica_context()
         local_batch, global_batch = tf.shape(source)[0], tf.shape(sources)[0]
         offset = tf.cast(replicas.replica_id_in_sync_group, tf.int32) * local_batch
-        settings = dict(positive_offset=offset, margin=self._margin, scale=self._scale)
+        settings = {"positive_offset": offset, "margin": self._margin, "scale": self._scale}
         losses = additive_margin_softmax(source, targets, **settings)
         losses += additive_margin_softmax(target, sources, **settings)
         nearest = tf.argmax(tf.matmul(source, targets, transpose_b=True), 1, output_type=tf.int32)

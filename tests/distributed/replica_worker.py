@@ -1,0 +1,169 @@
+"""Trains two steps on fixed global batches and saves what came of it; run by test_replicas.py.
+
+`replica_worker.py replicas OUT.npz` does it on one device and mirrored over 2 and 4 logical CPUs;
+`replica_worker.py workers OUT.npz` is one worker of the cluster in TF_CONFIG.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+import labse_tf  # noqa: F401  Before TensorFlow: it chooses Keras 2.
+
+# isort: split
+import tensorflow as tf
+import tf_keras
+
+from labse_tf.config import EncoderConfig, OptimizerConfig
+from labse_tf.distribution import create_strategy
+from labse_tf.errors import InputError
+from labse_tf.model.dual_encoder import embed
+from labse_tf.model.encoder import build_encoder
+from labse_tf.model.mlm_head import build_mlm_head
+from labse_tf.training.loop import distribute
+from labse_tf.training.optimizer import build_optimizer
+from labse_tf.training.pretrain import MlmTrainer
+from labse_tf.training.train import DualEncoderTrainer
+
+BATCH, STEPS, VOCAB, PREDICTIONS = 8, 2, 60, 4
+LENGTHS = (12, 16)  # Of the first and of the second batch: as buckets, unknown to the graph.
+ENCODER = EncoderConfig(
+    vocab_size=VOCAB,
+    hidden_size=16,
+    num_layers=2,
+    num_attention_heads=2,
+    intermediate_size=32,
+    max_positions=16,
+    dropout=0.0,
+)
+
+# name -> (trainer, optimiser, clip norm). By SGD the updates are the gradients themselves.
+CASES = {
+    "dual": ("dual", "sgd", 0.0),
+    "dual_clipped": ("dual", "sgd", 0.1),
+    "dual_adamw": ("dual", "adamw", 1.0),
+    "mlm": ("mlm", "sgd", 0.0),
+    "mlm_clipped": ("mlm", "sgd", 0.1),
+}
+
+
+def token_inputs(generator, length):
+    lengths = generator.integers(3, length + 1, size=(BATCH, 1))
+    mask = (np.arange(length)[None] < lengths).astype(np.int32)
+    ids = generator.integers(5, VOCAB, size=(BATCH, length)).astype(np.int32) * mask
+    return {"input_word_ids": ids, "input_mask": mask, "input_type_ids": np.zeros_like(ids)}
+
+
+def dual_batches():
+    generator = np.random.default_rng(1)
+    return [(token_inputs(generator, n), token_inputs(generator, n)) for n in LENGTHS]
+
+
+def mlm_batches():
+    generator = np.random.default_rng(2)
+    batches = []
+    for length in LENGTHS:
+        # Rows, and so replicas, have from one to all four predictions.
+        counts = np.arange(BATCH)[:, None] % PREDICTIONS + 1
+        counts[: BATCH // 2] = 1
+        batches.append(
+            {
+                **token_inputs(generator, length),
+                "masked_positions": generator.integers(0, 3, (BATCH, PREDICTIONS), np.int32),
+                "masked_ids": generator.integers(5, VOCAB, (BATCH, PREDICTIONS), np.int32),
+                "masked_weights": (np.arange(PREDICTIONS)[None] < counts).astype(np.float32),
+            }
+        )
+    return batches
+
+
+def dataset_of(batches):
+    def spec(array):
+        shape = [BATCH, None if array.shape[1] in LENGTHS else array.shape[1]]
+        return tf.TensorSpec(shape, tf.as_dtype(array.dtype))
+
+    signature = tf.nest.map_structure(spec, batches[0])
+    return tf.data.Dataset.from_generator(lambda: iter(batches), output_signature=signature)
+
+
+def fixed_weights(layer, seed):
+    generator = np.random.default_rng(seed)
+    layer.set_weights([generator.normal(0, 0.3, w.shape) for w in layer.get_weights()])
+
+
+def train(strategy, kind, optimizer_name, clip_norm):
+    with strategy.scope():
+        encoder = build_encoder(ENCODER)
+        fixed_weights(encoder, seed=3)
+        if optimizer_name == "sgd":
+            optimizer = tf_keras.optimizers.SGD(0.1)
+        else:
+            optimizer = build_optimizer(
+                OptimizerConfig(learning_rate=1e-3, warmup_steps=0), steps=100
+            )
+        if kind == "mlm":
+            head = build_mlm_head(ENCODER, encoder)
+            head.set_weights(
+                [np.random.default_rng(4).normal(0, 0.3, w.shape) for w in head.get_weights()]
+            )
+            trained = encoder.trainable_variables + head.trainable_variables
+        else:
+            trained = encoder.trainable_variables
+    batches = mlm_batches() if kind == "mlm" else dual_batches()
+    facts = {}
+    if kind == "dual" and strategy.num_replicas_in_sync == 1:
+        for name, inputs in zip(("source", "target"), batches[0], strict=True):
+            tensors = {key: tf.constant(value) for key, value in inputs.items()}
+            facts[name] = embed(encoder, tensors, training=False).numpy()
+    dataset = distribute(strategy, lambda: dataset_of(batches), BATCH)
+    shared = {
+        "strategy": strategy,
+        "optimizer": optimizer,
+        "clip_norm": clip_norm,
+        "dataset": dataset,
+    }
+    if kind == "mlm":
+        trainer = MlmTrainer(encoder=encoder, head=head, **shared)
+    else:
+        trainer = DualEncoderTrainer(encoder=encoder, margin=0.3, scale=10.0, **shared)
+    for step in range(STEPS):
+        for name, value in trainer.train(tf.constant(1)).items():
+            if name != "learning_rate":
+                facts[f"{name}_{step}"] = np.array(value)
+    for index, variable in enumerate(trained):
+        facts[f"weight_{index:03d}_{variable.name}"] = variable.numpy()
+    return facts
+
+
+def refusal(strategy, batch_size):
+    try:
+        distribute(strategy, lambda: dataset_of(dual_batches()), batch_size)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+def main(mode, out):
+    if mode == "workers":
+        strategies = {"workers": create_strategy("multi_worker")}
+    else:
+        four = create_strategy("mirrored", logical_cpus=4)
+        strategies = {
+            "1": create_strategy("one_device"),
+            "2": create_strategy("mirrored", logical_cpus=2),
+            "4": four,
+        }
+    results = {}
+    for strategy_name, strategy in strategies.items():
+        results[f"{strategy_name}/replicas"] = np.array(strategy.num_replicas_in_sync)
+        results[f"{strategy_name}/refusal"] = np.array(refusal(strategy, 7))
+        for case, arguments in CASES.items():
+            for name, value in train(strategy, *arguments).items():
+                results[f"{strategy_name}/{case}/{name}"] = value
+    np.savez(out, **{name.replace(":", "_"): value for name, value in results.items()})
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,169 @@
+"""The loss against the paper's equations: by hand, in NumPy, and by finite differences."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labse_tf.losses import additive_margin_softmax, translation_ranking_loss
+
+
+def unit_rows(generator, rows, width):
+    matrix = generator.normal(size=(rows, width))
+    return matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
+
+
+def reference(queries, candidates, *, offset, margin, scale):
+    """Equation 2, term by term, in float64."""
+    losses = []
+    for index, query in enumerate(queries):
+        positive = offset + index
+        top = math.exp(scale * (float(query @ candidates[positive]) - margin))
+        others = sum(
+            math.exp(scale * float(query @ candidate))
+            for position, candidate in enumerate(candidates)
+            if position != positive
+        )
+        losses.append(-math.log(top / (top + others)))
+    return np.array(losses)
+
+
+def f32(matrix):
+    return tf.constant(matrix, tf.float32)
+
+
+def test_two_by_two_by_hand():
+    # phi: source 1 is (1, 0), source 2 is (0, 1); targets (0.6, 0.8) and (0.8, 0.6).
+    source, target = [[1.0, 0.0], [0.0, 1.0]], [[0.6, 0.8], [0.8, 0.6]]
+    # Both positives have phi 0.6, both negatives 0.8: with m 0.3 and s 10 the logits are 3 and 8,
+    # whichever side asks, so each row's loss is -log(e^3 / (e^3 + e^8)) = log(1 + e^5).
+    row = math.log(1 + math.exp(5))
+    found = additive_margin_softmax(f32(source), f32(target))
+    np.testing.assert_allclose(found, [row, row], rtol=1e-6)
+    np.testing.assert_allclose(translation_ranking_loss(f32(source), f32(target)), 2 * row, 1e-6)
+
+
+def test_directions_differ_by_hand():
+    # phi = [[1, 0.6], [0, 0.8]]: the rows are the forward softmaxes, the columns the backward ones.
+    source, target = [[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.6, 0.8]]
+    forward = (math.log(1 + math.exp(0.6 - 1.0)) + math.log(1 + math.exp(0.0 - 0.8))) / 2
+    backward = (math.log(1 + math.exp(0.0 - 1.0)) + math.log(1 + math.exp(0.6 - 0.8))) / 2
+    found = translation_ranking_loss(f32(source), f32(target), margin=0.0, scale=1.0)
+    np.testing.assert_allclose(found, forward + backward, rtol=1e-6)
+
+
+def test_identical_rows_cost_as_chance_and_margin_say():
+    # All phi are 1: exp(s(1 - m)) against n - 1 times exp(s).
+    rows = f32([[0.6, 0.8]] * 4)
+    expected = math.log(1 + 3 * math.exp(10 * 0.3))
+    np.testing.assert_allclose(additive_margin_softmax(rows, rows), [expected] * 4, rtol=1e-6)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    rows=st.integers(1, 6),
+    more=st.integers(0, 5),
+    offset=st.integers(0, 5),
+    width=st.integers(1, 8),
+    margin=st.floats(0.0, 1.0),
+    scale=st.floats(0.5, 20.0),
+)
+def test_equals_the_numpy_reference(seed, rows, more, offset, width, margin, scale):
+    offset = min(offset, more)
+    generator = np.random.default_rng(seed)
+    queries = unit_rows(generator, rows, width)
+    candidates = unit_rows(generator, rows + more, width)
+    found = additive_margin_softmax(
+        f32(queries), f32(candidates), positive_offset=offset, margin=margin, scale=scale
+    )
+    expected = reference(queries, candidates, offset=offset, margin=margin, scale=scale)
+    assert found.dtype == tf.float32
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), rows=st.integers(1, 6))
+def test_both_directions_are_the_sum_of_two_means(seed, rows):
+    generator = np.random.default_rng(seed)
+    source, target = unit_rows(generator, rows, 5), unit_rows(generator, rows, 5)
+    settings_ = {"offset": 0, "margin": 0.3, "scale": 10.0}
+    expected = (
+        reference(source, target, **settings_).mean()
+        + reference(target, source, **settings_).mean()
+    )
+    found = translation_ranking_loss(f32(source), f32(target))
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    swapped = translation_ranking_loss(f32(target), f32(source))
+    np.testing.assert_allclose(found, swapped, rtol=1e-5)
+
+
+def test_without_margin_and_scale_it_is_cross_entropy():
+    generator = np.random.default_rng(3)
+    queries, candidates = unit_rows(generator, 5, 4), unit_rows(generator, 5, 4)
+    logits = queries @ candidates.T
+    expected = np.log(np.exp(logits).sum(axis=1)) - np.diag(logits)
+    found = additive_margin_softmax(f32(queries), f32(candidates), margin=0.0, scale=1.0)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_the_slices_of_two_replicas_make_the_whole():
+    generator = np.random.default_rng(5)
+    queries, candidates = f32(unit_rows(generator, 6, 4)), f32(unit_rows(generator, 6, 4))
+    whole = additive_margin_softmax(queries, candidates)
+    halves = [
+        additive_margin_softmax(queries[first : first + 3], candidates, positive_offset=first)
+        for first in (0, 3)
+    ]
+    np.testing.assert_allclose(tf.concat(halves, 0), whole, rtol=1e-6)
+
+
+def test_offset_may_be_a_tensor_inside_a_function():
+    generator = np.random.default_rng(6)
+    queries, candidates = f32(unit_rows(generator, 2, 4)), f32(unit_rows(generator, 5, 4))
+    traced = tf.function(
+        lambda offset: additive_margin_softmax(queries, candidates, positive_offset=offset)
+    )
+    for offset in (0, 1, 3):
+        expected = reference(
+            queries.numpy(), candidates.numpy(), offset=offset, margin=0.3, scale=10.0
+        )
+        np.testing.assert_allclose(traced(tf.constant(offset)), expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("margin, scale", [(0.0, 1.0), (0.3, 10.0), (0.5, 3.0)])
+def test_gradient_equals_finite_differences_of_the_reference(margin, scale):
+    generator = np.random.default_rng(11)
+    source, target = unit_rows(generator, 4, 3), unit_rows(generator, 4, 3)
+
+    def loss(source, target):
+        options = {"offset": 0, "margin": margin, "scale": scale}
+        forward = reference(source, target, **options).mean()
+        return forward + reference(target, source, **options).mean()
+
+    tensors = [f32(source), f32(target)]
+    with tf.GradientTape() as tape:
+        tape.watch(tensors)
+        value = translation_ranking_loss(*tensors, margin=margin, scale=scale)
+    found = tape.gradient(value, tensors)
+    for side, matrix in enumerate((source, target)):
+        for place in np.ndindex(*matrix.shape):
+            sides = [[source.copy(), target.copy()] for _ in range(2)]
+            sides[0][side][place] += 1e-5
+            sides[1][side][place] -= 1e-5
+            slope = (loss(*sides[0]) - loss(*sides[1])) / 2e-5
+            np.testing.assert_allclose(found[side][place], slope, rtol=1e-3, atol=1e-4)
+
+
+def test_large_scale_stays_finite():
+    rows = f32([[1.0, 0.0], [0.0, 1.0]])
+    wrong = tf.reverse(rows, [0])
+    # exp(1000) has no float32: the logits are 0 - 300 and 1000.
+    np.testing.assert_allclose(
+        additive_margin_softmax(rows, wrong, scale=1000.0), [1300.0, 1300.0], rtol=1e-6
+    )
