@@ -33,12 +33,12 @@ def pair_batches(config: Config, tokenizer: Tokenizer, *, skip: int = 0) -> tf.d
     weights = texts.language_weights(files, settings.language_exponent)
     pairs = texts.mix(streams, weights, seed=config.seed)
     if len(settings.bucket_lengths) == 1:
-        batches = pairs.batch(settings.batch_size, drop_remainder=True)
+        batches = pairs.batch(settings.batch_size, drop_remainder=True).map(_parse)
     else:
         window = settings.batch_size * _BATCHES_A_WINDOW
         batches = pairs.batch(window, drop_remainder=True).enumerate()
         batches = batches.flat_map(
-            lambda index, pair: _sorted_batches(pair, settings.batch_size, index)
+            lambda index, records: _sorted_batches(_parse(records), settings.batch_size, index)
         )
 
     def pack(source, target):
@@ -46,7 +46,12 @@ def pair_batches(config: Config, tokenizer: Tokenizer, *, skip: int = 0) -> tf.d
         length = _bucket(source, target, settings.bucket_lengths)
         return tokenizer.pack([source], length), tokenizer.pack([target], length)
 
-    return batches.skip(skip).map(pack, num_parallel_calls=tf.data.AUTOTUNE)
+    return batches.skip(skip).map(pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
+
+
+def _parse(serialized: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    source, target = texts.parse(BITEXT, serialized)
+    return source, target
 
 
 def _sorted_batches(

@@ -54,7 +54,7 @@ def pretraining_batches(
             seed=tf.stack([tf.constant(seed, tf.int64), index]),
         )
 
-    return batches.enumerate().skip(skip).map(mask, num_parallel_calls=tf.data.AUTOTUNE)
+    return batches.enumerate().skip(skip).map(mask, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
 
 
 def _mlm_sequences(config: Config, tokenizer: Tokenizer, *, seed: int) -> tf.data.Dataset:
@@ -65,7 +65,8 @@ def _mlm_sequences(config: Config, tokenizer: Tokenizer, *, seed: int) -> tf.dat
     )
     body = settings.sequence_length - 2
 
-    def pack(strings):
+    def pack(serialized):
+        (strings,) = texts.parse(MONOLINGUAL, serialized)
         tokens = tokenizer(strings).flat_values
         # The end that fills no sequence is less than one sequence in many.
         sequences = tf.reshape(tokens[: tf.size(tokens) // body * body], [-1, body])
@@ -89,8 +90,8 @@ def _tlm_sequences(config: Config, tokenizer: Tokenizer, *, seed: int) -> tf.dat
     settings = config.pretrain
     files = texts.find_files(settings.bitext, BITEXT, config.languages, key="pretrain.bitext")
 
-    def pack(index, pair):
-        source, target = pair
+    def pack(index, serialized):
+        source, target = texts.parse(BITEXT, serialized)
         swap = tf.random.stateless_uniform(
             [settings.batch_size], tf.stack([tf.constant(seed, tf.int64), index])
         )

@@ -62,7 +62,8 @@ def find_files(
 def language_streams(files: Sequence[CorpusFile], *, seed: int) -> dict[str, tf.data.Dataset]:
     """Returns for each language an endless shuffled dataset of its records.
 
-    An element is a tuple of string scalars: (text,) or (source, target).
+    An element is a serialized `tf.train.Example`. It stays so until whole batches are parsed:
+    a graph to parse each language's records would take longer to build than to run.
     """
     by_language = groupby(sorted(files, key=_language), key=_language)
     return {
@@ -97,6 +98,13 @@ def mix(
     )
 
 
+def parse(kind: str, serialized: tf.Tensor) -> list[tf.Tensor]:
+    """`[batch]` serialized records -> [text] or [source, target], `[batch]` strings each."""
+    spec = {name: tf.io.FixedLenFeature([], tf.string) for name in _FEATURES[kind]}
+    records = tf.io.parse_example(serialized, spec)
+    return [records[name] for name in _FEATURES[kind]]
+
+
 def _language(file: CorpusFile) -> str:
     return file.language
 
@@ -110,26 +118,23 @@ def _stream(files: Sequence[CorpusFile], *, seed: int) -> tf.data.Dataset:
 
 
 def _records(file: CorpusFile) -> tf.data.Dataset:
-    names = _FEATURES[file.kind]
     if file.format == "tfrecord":
-        compression = "GZIP" if file.path.endswith(".gz") else ""
-        spec = {name: tf.io.FixedLenFeature([], tf.string) for name in names}
-
-        def parse(serialized):
-            record = tf.io.parse_single_example(serialized, spec)
-            return tuple(record[name] for name in names)
-
-        return tf.data.TFRecordDataset(file.path, compression).map(parse)
-
+        return tf.data.TFRecordDataset(file.path, "GZIP" if file.path.endswith(".gz") else "")
     read = textio.read_pairs if file.kind == BITEXT else textio.read_lines
 
     def generate():
         try:
-            for _, *texts in read(file.path):
-                yield tuple(texts)
+            for _, *fields in read(file.path):
+                yield _serialize(file.kind, fields)
         except InputError as error:
             _failures.append(error)
             raise
 
-    signature = tuple(tf.TensorSpec([], tf.string) for _ in names)
-    return tf.data.Dataset.from_generator(generate, output_signature=signature)
+    return tf.data.Dataset.from_generator(generate, output_signature=tf.TensorSpec([], tf.string))
+
+
+def _serialize(kind: str, fields: Sequence[str]) -> bytes:
+    example = tf.train.Example()
+    for name, text in zip(_FEATURES[kind], fields, strict=True):
+        example.features.feature[name].bytes_list.value.append(text.encode())
+    return example.SerializeToString()

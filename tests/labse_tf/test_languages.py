@@ -1,0 +1,222 @@
+"""The 109 languages of the paper and the other names that corpora give them."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labse_tf.errors import InputError
+from labse_tf.languages import LANGUAGES, find_code, require_code
+
+# The codes of the paper's appendix, written down independently of the module.
+PAPER = [
+    "af",
+    "am",
+    "ar",
+    "as",
+    "az",
+    "be",
+    "bg",
+    "bn",
+    "bo",
+    "bs",
+    "ca",
+    "ceb",
+    "co",
+    "cs",
+    "cy",
+    "da",
+    "de",
+    "el",
+    "en",
+    "eo",
+    "es",
+    "et",
+    "eu",
+    "fa",
+    "fi",
+    "fr",
+    "fy",
+    "ga",
+    "gd",
+    "gl",
+    "gu",
+    "ha",
+    "haw",
+    "he",
+    "hi",
+    "hmn",
+    "hr",
+    "ht",
+    "hu",
+    "hy",
+    "id",
+    "ig",
+    "is",
+    "it",
+    "ja",
+    "jv",
+    "ka",
+    "kk",
+    "km",
+    "kn",
+    "ko",
+    "ku",
+    "ky",
+    "la",
+    "lb",
+    "lo",
+    "lt",
+    "lv",
+    "mg",
+    "mi",
+    "mk",
+    "ml",
+    "mn",
+    "mr",
+    "ms",
+    "mt",
+    "my",
+    "ne",
+    "nl",
+    "no",
+    "ny",
+    "or",
+    "pa",
+    "pl",
+    "pt",
+    "ro",
+    "ru",
+    "rw",
+    "si",
+    "sk",
+    "sl",
+    "sm",
+    "sn",
+    "so",
+    "sq",
+    "sr",
+    "st",
+    "su",
+    "sv",
+    "sw",
+    "ta",
+    "te",
+    "tg",
+    "th",
+    "tk",
+    "tl",
+    "tr",
+    "tt",
+    "ug",
+    "uk",
+    "ur",
+    "uz",
+    "vi",
+    "wo",
+    "xh",
+    "yi",
+    "yo",
+    "zh",
+    "zu",
+]
+
+
+def test_the_languages_are_the_109_of_the_paper():
+    assert len(LANGUAGES) == len(PAPER) == 109
+    assert set(LANGUAGES) == set(PAPER)
+    assert all(code == language.code for code, language in LANGUAGES.items())
+
+
+def test_names_are_unique_and_scripts_well_formed():
+    names = [language.name for language in LANGUAGES.values()]
+    assert len(set(names)) == 109
+    assert all(name[0].isupper() for name in names)
+    assert all(len(language.script) == 4 for language in LANGUAGES.values())
+
+
+@pytest.mark.parametrize(
+    "code, name, script",
+    [
+        ("th", "Thai", "Thai"),
+        ("gd", "Scottish Gaelic", "Latn"),
+        ("ceb", "Cebuano", "Latn"),
+        ("zh", "Chinese", "Hani"),
+        ("ja", "Japanese", "Jpan"),
+        ("sr", "Serbian", "Cyrl"),
+        ("ug", "Uyghur", "Arab"),
+        ("zu", "Zulu", "Latn"),
+        ("af", "Afrikaans", "Latn"),
+    ],
+)
+def test_some_languages(code, name, script):
+    assert LANGUAGES[code] == (code, name, script)
+
+
+@pytest.mark.parametrize(
+    "given_, code",
+    [
+        ("de", "de"),
+        ("DE", "de"),
+        (" de ", "de"),
+        ("pt_BR", "pt"),
+        ("pt-PT", "pt"),
+        ("zh-Hans", "zh"),
+        ("zh_Hant_TW", "zh"),
+        ("sr@latin", "sr"),
+        ("en_US.UTF-8", "en"),
+        ("nb", "no"),
+        ("nn_NO", "no"),
+        ("iw", "he"),
+        ("in", "id"),
+        ("fil", "tl"),
+        ("cmn", "zh"),
+        ("ji", "yi"),
+    ],
+)
+def test_other_names(given_, code):
+    assert find_code(given_) == require_code(given_) == code
+
+
+@pytest.mark.parametrize("code", ["xx", "", "deu", "german", "_de", "tlh", "d e"])
+def test_unknown_codes(code):
+    assert find_code(code) is None
+    with pytest.raises(InputError) as caught:
+        require_code(code, path="corpus.tsv", line=3)
+    assert (caught.value.path, caught.value.line) == ("corpus.tsv", 3)
+    assert "109 languages" in caught.value.problem
+
+
+def test_the_refusal_proposes_what_is_near():
+    with pytest.raises(InputError) as caught:
+        require_code("haww")
+    assert "haw" in caught.value.remedy
+
+
+@given(
+    code=st.sampled_from(PAPER),
+    mark=st.sampled_from("-_@."),
+    rest=st.text(st.characters(codec="utf-8")),
+    upper=st.booleans(),
+)
+def test_any_subtag_is_dropped(code, mark, rest, upper):
+    assert find_code((code.upper() if upper else code) + mark + rest) == code
+
+
+def test_scripts_name_real_unicode_scripts():
+    """Every non-Latin script named has letters of that name in Unicode."""
+    words = {
+        "Arab": "ARABIC", "Armn": "ARMENIAN", "Beng": "BENGALI", "Cyrl": "CYRILLIC",
+        "Deva": "DEVANAGARI", "Ethi": "ETHIOPIC", "Geor": "GEORGIAN", "Grek": "GREEK",
+        "Gujr": "GUJARATI", "Guru": "GURMUKHI", "Hani": "CJK UNIFIED", "Hebr": "HEBREW",
+        "Jpan": "HIRAGANA", "Khmr": "KHMER", "Knda": "KANNADA", "Kore": "HANGUL", "Laoo": "LAO",
+        "Latn": "LATIN", "Mlym": "MALAYALAM", "Mymr": "MYANMAR", "Orya": "ORIYA",
+        "Sinh": "SINHALA", "Taml": "TAMIL", "Telu": "TELUGU", "Thai": "THAI", "Tibt": "TIBETAN",
+    }  # fmt: skip
+    assert {language.script for language in LANGUAGES.values()} == set(words)
+    names = {unicodedata.name(chr(code), "") for code in range(0x20, 0xD800)}
+    for word in words.values():
+        assert any(name.startswith(word) for name in names), word
