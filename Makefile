@@ -23,7 +23,7 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 bench: $(READY)
-	$(BIN)/python -m benchmarks.train_step
+	$(BIN)/python -m benchmarks.vocab_learner
 
 requirements.txt: requirements.in $(VENV)/.uv
 	$(BIN)/uv pip compile --quiet --no-header --python-version 3.11 requirements.in -o $@
