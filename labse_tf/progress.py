@@ -25,6 +25,7 @@ class Progress:
         self._total = total
         self._unit = unit
         self._done = self._initial = initial
+        self._written: int | None = None
         self._start = self._last_line = time.monotonic()
         self._bar = None
         if sys.stderr.isatty():
@@ -44,7 +45,7 @@ class Progress:
     def __exit__(self, *exc_info) -> None:
         if self._bar is not None:
             self._bar.close()
-        elif exc_info[0] is None:
+        elif exc_info[0] is None and self._done != self._written:
             self._write_line()
 
     def update(self, count: int = 1, **facts: str) -> None:
@@ -59,7 +60,7 @@ class Progress:
 
     def _write_line(self, **facts: str) -> None:
         now = time.monotonic()
-        self._last_line = now
+        self._last_line, self._written = now, self._done
         rate = (self._done - self._initial) / max(now - self._start, 1e-9)
         total = "" if self._total is None else f"/{self._total}"
         shown = "".join(f", {name} {value}" for name, value in facts.items())
