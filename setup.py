@@ -54,6 +54,7 @@ setup(
         "jinja2",
         "matplotlib",
         "scikit-learn",
+        "threadpoolctl",
         "Babel",
     ],
     extras_require={"demo": DEMO, "dev": [*DEMO, *DEV], "benchmarks": DEMO},

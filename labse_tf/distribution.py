@@ -94,3 +94,14 @@ def cross_replica_concat(rows: tf.Tensor) -> tf.Tensor:
     if context.num_replicas_in_sync == 1:
         return rows
     return context.all_gather(rows, axis=0)
+
+
+def worker_index(strategy_name: str) -> int:
+    """Returns which of several workers this process is, before its strategy exists; 0 is the chief.
+
+    Args:
+      strategy_name: as for `create_strategy`.
+    """
+    if strategy_name not in ("auto", "multi_worker") or "TF_CONFIG" not in os.environ:
+        return 0
+    return tf.distribute.cluster_resolver.TFConfigClusterResolver().task_id or 0

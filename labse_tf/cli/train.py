@@ -27,9 +27,15 @@ def run(args: argparse.Namespace) -> None:
     init = run_dirs.open_existing(args.init) if args.init else None
     config = load_config(args.config, args.overrides)
     config = run_dirs.resolve(config, config.train.bitext, init=init)
-    from labse_tf.distribution import create_strategy
+    from labse_tf.training.launch import launch
     from labse_tf.training.train import train
 
-    with run_dirs.open_or_create(args.run_dir, config, overwrite=args.overwrite) as run_dir:
-        strategy = create_strategy(args.strategy, tpu=args.tpu, logical_cpus=args.logical_cpus)
+    with launch(
+        args.run_dir,
+        config,
+        strategy=args.strategy,
+        tpu=args.tpu,
+        logical_cpus=args.logical_cpus,
+        overwrite=args.overwrite,
+    ) as (run_dir, strategy):
         train(config, run_dir, strategy, init=init)

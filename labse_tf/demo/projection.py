@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from sklearn.manifold import TSNE
+from threadpoolctl import threadpool_limits
 
 from labse_tf.languages import LANGUAGES
 
@@ -85,12 +86,18 @@ FAMILIES = (
     ),
     Family("East Asian", 52, {"Hani": "Chinese", "Jpan": "Japanese", "Kore": "Korean"}),
 )
+RIGHT_TO_LEFT = ("Arab", "Hebr")
 SCRIPT_NAMES = {code: name for family in FAMILIES for code, name in family.scripts.items()}
 
 
 def family_of(language: str) -> Family:
     """Returns the family of the script that `language` (the paper's code) is written in."""
     return next(family for family in FAMILIES if LANGUAGES[language].script in family.scripts)
+
+
+def writing_direction(language: str) -> str:
+    """Returns the HTML attribute `dir`; "auto" would go by the first word, often a Latin name."""
+    return "rtl" if LANGUAGES[language].script in RIGHT_TO_LEFT else "auto"
 
 
 def language_colours(languages: Sequence[str]) -> dict[str, str]:
@@ -120,7 +127,9 @@ def project(vectors: np.ndarray, *, seed: int = 0) -> np.ndarray:
     """
     perplexity = min(PERPLEXITY, (len(vectors) - 1) / 3)
     model = TSNE(metric="cosine", init="pca", perplexity=perplexity, random_state=seed)
-    places = model.fit_transform(vectors)
+    # Threads sum in another order each time, and on busy cores they mostly wait for one another.
+    with threadpool_limits(limits=1):
+        places = model.fit_transform(vectors)
     low, high = places.min(axis=0), places.max(axis=0)
     return (places - low) / np.maximum(high - low, 1e-9)
 

@@ -23,6 +23,7 @@ from labse_tf.demo.projection import (
     find_neighbours,
     language_colours,
     project,
+    writing_direction,
 )
 from labse_tf.languages import LANGUAGES
 from labse_tf.outputs import whole_file
@@ -38,6 +39,7 @@ DIRECTIONS = {"to_english": "xx → en", "from_english": "en → xx"}
 MAX_SENTENCES = 1500
 QUERIES = 6
 LABELS = 8
+SMALL_POOL = 20
 LARGE_POOL = 100  # pairs; chance finds at most 1 % in such a pool
 MAP_SIZE = (900, 620)  # of the projection, in SVG units
 LABEL_SIZE = (210, 18)
@@ -159,6 +161,7 @@ def write_report(
         directions=DIRECTIONS,
         facts=facts,
         average=_systems(evaluation["average"], untrained["average"]),
+        small_pool=SMALL_POOL,
         large_pool=LARGE_POOL,
         large=len(large),
         large_average=_mean_scores(large) if large else None,
@@ -292,7 +295,7 @@ def _place_labels(centres: dict[int, np.ndarray], count: int) -> dict[int, tuple
     placed: dict[int, tuple[float, float]] = {}
     for group, (x, y) in centres.items():
         x = min(max(x, width / 2), MAP_SIZE[0] - width / 2)
-        y = max(y - 14, height)
+        y = max(y - 22, height)
         if all(abs(x - a) >= width or abs(y - b) >= 2 * height for a, b in placed.values()):
             placed[group] = (x, y)
         if len(placed) == count:
@@ -310,6 +313,7 @@ def _neighbourhood(sentences: Sequence[Sentence], vectors: np.ndarray) -> dict[s
         return {
             "sentence": sentence,
             "name": LANGUAGES[sentence.language].name,
+            "dir": writing_direction(sentence.language),
             "english": english[sentence.group],
             "cosine": cosine,
             "right": sentence.group == sentences[query].group,

@@ -6,8 +6,9 @@ import abc
 import contextlib
 import io
 import json
+import logging
+import tempfile
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import orbit
 import tensorflow as tf
@@ -18,6 +19,8 @@ from labse_tf.data.texts import input_errors
 from labse_tf.errors import InputError
 from labse_tf.progress import Progress
 from labse_tf.training.run_dir import RunDir
+
+_log = logging.getLogger("labse")
 
 
 class Trainer(orbit.StandardTrainer, abc.ABC):
@@ -119,18 +122,22 @@ def run(
       loop: intervals.
       stage: of pre-training, for the metrics.
     """
+    is_chief = strategy.extended.should_checkpoint
     manager = tf.train.CheckpointManager(
         checkpoint,
-        checkpoint_dir,
+        # Every worker takes part in saving, only the chief's files count.
+        checkpoint_dir if is_chief else tempfile.mkdtemp(),
         max_to_keep=loop.checkpoints_kept,
         step_counter=optimizer.iterations,
         checkpoint_interval=loop.checkpoint_interval,
     )
     with strategy.scope():
-        manager.restore_or_initialize()
+        checkpoint.restore(tf.train.latest_checkpoint(checkpoint_dir))
     done = int(optimizer.iterations)
-    position = {} if stage is None else {"stage": stage}
-    run_dir.forget_metrics_after(step=done, **position)
+    if is_chief:
+        run_dir.forget_metrics_after(done, stage)
+    if done:
+        _log.info("%s: %d of %d steps were done before", description, done, steps)
     if done >= steps:
         if manager.latest_checkpoint is None:
             manager.save()
@@ -141,6 +148,8 @@ def run(
         # Orbit prints each of its steps; ours are in the progress and the metrics.
         contextlib.redirect_stdout(io.StringIO()),
     ):
+        summary_dir = run_dir.tensorboard / ("" if stage is None else f"stage_{stage + 1}")
+        log = _MetricsLog(run_dir, optimizer.iterations, progress, stage)
         controller = orbit.Controller(
             trainer=make_trainer(done),
             global_step=optimizer.iterations,
@@ -148,22 +157,22 @@ def run(
             # A checkpoint is due on a loop's end only.
             steps_per_loop=min(loop.log_interval, loop.checkpoint_interval),
             checkpoint_manager=manager,
-            summary_dir=str(run_dir.tensorboard / ("" if stage is None else f"stage_{stage + 1}")),
-            train_actions=[_Log(run_dir, optimizer.iterations, progress, position)],
+            summary_dir=str(summary_dir) if is_chief else None,
+            train_actions=[log] if is_chief else [],
         )
         controller.train(steps)
 
 
-class _Log:
+class _MetricsLog:
     """After each loop: a line in metrics.jsonl, and the progress shown."""
 
     def __init__(
-        self, run_dir: RunDir, step: tf.Variable, progress: Progress, position: dict[str, Any]
+        self, run_dir: RunDir, step: tf.Variable, progress: Progress, stage: int | None
     ) -> None:
         self._run_dir = run_dir
         self._step = step
         self._progress = progress
-        self._position = position
+        self._position = {} if stage is None else {"stage": stage}
         self._last = int(step)
 
     def __call__(self, output: dict[str, tf.Tensor]) -> None:

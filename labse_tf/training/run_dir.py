@@ -56,17 +56,17 @@ class RunDir:
         with open(self.metrics_file, encoding="utf-8") as file:
             return [json.loads(line) for line in file if line.endswith("\n")]
 
-    def forget_metrics_after(self, **position: int) -> None:
+    def forget_metrics_after(self, step: int, stage: int | None = None) -> None:
         """Drops the lines of steps that a resumed run will make again.
 
         Args:
-          **position: `step`, and `stage` in pre-training: the last checkpoint's.
+          step: the last checkpoint's.
+          stage: of pre-training, whose steps these are.
         """
-        limit = tuple(position[name] for name in sorted(position))
         kept = [
             line
             for line in self.read_metrics()
-            if tuple(line[name] for name in sorted(position)) <= limit
+            if line.get("stage") != stage or line["step"] <= step
         ]
         if self.metrics_file.exists():
             with whole_file(self.metrics_file, overwrite=True) as partial:

@@ -1,7 +1,7 @@
 """Trains two steps on fixed global batches and saves what came of it; run by test_replicas.py.
 
-`replica_worker.py replicas OUT.npz` does it on one device and mirrored over 2 and 4 logical CPUs;
-`replica_worker.py workers OUT.npz` is one worker of the cluster in TF_CONFIG.
+`replica_worker.py N OUT.npz` does it on N logical CPUs, `replica_worker.py workers OUT.npz` as one
+worker of the cluster in TF_CONFIG. A process has one strategy: collectives do not share groups.
 """
 
 from __future__ import annotations
@@ -147,21 +147,18 @@ def refusal(strategy, batch_size):
 
 def main(mode, out):
     if mode == "workers":
-        strategies = {"workers": create_strategy("multi_worker")}
+        strategy = create_strategy("multi_worker")
+    elif mode == "1":
+        strategy = create_strategy("one_device")
     else:
-        four = create_strategy("mirrored", logical_cpus=4)
-        strategies = {
-            "1": create_strategy("one_device"),
-            "2": create_strategy("mirrored", logical_cpus=2),
-            "4": four,
-        }
-    results = {}
-    for strategy_name, strategy in strategies.items():
-        results[f"{strategy_name}/replicas"] = np.array(strategy.num_replicas_in_sync)
-        results[f"{strategy_name}/refusal"] = np.array(refusal(strategy, 7))
-        for case, arguments in CASES.items():
-            for name, value in train(strategy, *arguments).items():
-                results[f"{strategy_name}/{case}/{name}"] = value
+        strategy = create_strategy("mirrored", logical_cpus=int(mode))
+    results = {
+        "replicas": np.array(strategy.num_replicas_in_sync),
+        "refusal": np.array(refusal(strategy, 7)),
+    }
+    for case, arguments in CASES.items():
+        for name, value in train(strategy, *arguments).items():
+            results[f"{case}/{name}"] = value
     np.savez(out, **{name.replace(":", "_"): value for name, value in results.items()})
 
 

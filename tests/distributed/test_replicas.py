@@ -18,7 +18,7 @@ CASES = ("dual", "dual_clipped", "dual_adamw", "mlm", "mlm_clipped")
 STEPS = 2
 
 
-def start(mode, out, **environment):
+def start(*, mode, out, **environment):
     return subprocess.Popen(
         [sys.executable, str(WORKER), mode, str(out)],
         cwd=ROOT,
@@ -50,33 +50,24 @@ def finish(processes):
 
 
 @pytest.fixture(scope="module")
-def on_replicas(tmp_path_factory):
-    """What one device, 2 and 4 logical CPUs made; one process, since it has all the devices."""
-    out = tmp_path_factory.mktemp("replicas") / "replicas.npz"
-    finish([start("replicas", out)])
-    return dict(np.load(out))
-
-
-@pytest.fixture(scope="module")
-def on_workers(tmp_path_factory):
-    """What each of two worker processes made, which talk over 127.0.0.1."""
-    folder = tmp_path_factory.mktemp("workers")
+def made(tmp_path_factory):
+    """What one device, 2 and 4 logical CPUs, and each of two workers over 127.0.0.1 made."""
+    folder = tmp_path_factory.mktemp("replicas")
+    runs = {name: {"mode": name} for name in ("1", "2", "4")}
     addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
-    outs = [folder / f"worker_{index}.npz" for index in range(2)]
-    processes = []
-    for index, out in enumerate(outs):
+    for index in range(2):
         cluster = {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}}
-        processes.append(start("workers", out, TF_CONFIG=json.dumps(cluster)))
-    finish(processes)
-    return [dict(np.load(out)) for out in outs]
+        runs[f"worker_{index}"] = {"mode": "workers", "TF_CONFIG": json.dumps(cluster)}
+    finish([start(out=folder / f"{name}.npz", **run) for name, run in runs.items()])
+    return {name: dict(np.load(folder / f"{name}.npz")) for name in runs}
 
 
-def facts_of(results, strategy, case):
-    prefix = f"{strategy}/{case}/"
+def facts_of(results, case):
+    prefix = f"{case}/"
     return {
         name.removeprefix(prefix): value
         for name, value in results.items()
-        if name.startswith(prefix) and name.split("/")[2] not in ("source", "target")
+        if name.startswith(prefix) and name.split("/")[1] not in ("source", "target")
     }
 
 
@@ -87,68 +78,55 @@ def assert_same(found, expected):
         np.testing.assert_allclose(found[name], value, rtol=1e-5, atol=1e-5, err_msg=name)
 
 
-def test_the_worker_had_the_replicas_it_should(on_replicas):
-    assert [int(on_replicas[f"{count}/replicas"]) for count in (1, 2, 4)] == [1, 2, 4]
+def test_the_processes_had_the_replicas_they_should(made):
+    found = {name: int(results["replicas"]) for name, results in made.items()}
+    assert found == {"1": 1, "2": 2, "4": 4, "worker_0": 2, "worker_1": 2}
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("replicas", [2, 4])
-def test_mirrored_equals_one_device(on_replicas, replicas, case):
+@pytest.mark.parametrize("replicas", ["2", "4", "worker_0", "worker_1"])
+def test_replicas_equal_one_device(made, replicas, case):
     """Loss, accuracy and gradient norm of both steps, and every weight afterwards."""
-    expected = facts_of(on_replicas, "1", case)
-    assert_same(facts_of(on_replicas, str(replicas), case), expected)
+    assert_same(facts_of(made[replicas], case), facts_of(made["1"], case))
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_two_workers_equal_one_device(on_replicas, on_workers, case):
-    expected = facts_of(on_replicas, "1", case)
-    for results in on_workers:
-        assert int(results["workers/replicas"]) == 2
-        assert_same(facts_of(results, "workers", case), expected)
-
-
-def test_training_moved_the_weights_and_clipping_held_them_back(on_replicas):
+def test_training_moved_the_weights_and_clipping_held_them_back(made):
     """Without this the comparisons above could compare nothing with nothing."""
 
     def weights(case):
-        facts = facts_of(on_replicas, "1", case)
+        facts = facts_of(made["1"], case)
         return np.concatenate(
             [facts[name].ravel() for name in sorted(facts) if name.startswith("weight_")]
         )
 
     for kind in ("dual", "mlm"):
-        facts = facts_of(on_replicas, "1", f"{kind}_clipped")
+        facts = facts_of(made["1"], f"{kind}_clipped")
         # The norm that is logged is that before clipping, and clipping was active.
         assert all(facts[f"gradient_norm_{step}"] > 0.2 for step in range(STEPS))
         assert np.abs(weights(kind) - weights(f"{kind}_clipped")).max() > 1e-3
 
 
-def test_the_dual_loss_is_that_of_the_paper(on_replicas):
+def test_the_dual_loss_is_that_of_the_paper(made):
     """Equation 4 in NumPy over the embeddings of the first global batch."""
-    source = on_replicas["1/dual/source"].astype(np.float64)
-    target = on_replicas["1/dual/target"].astype(np.float64)
+    source = made["1"]["dual/source"].astype(np.float64)
+    target = made["1"]["dual/target"].astype(np.float64)
     similarities = source @ target.T
     logits = 10.0 * (similarities - 0.3 * np.eye(len(source)))
     forward = np.log(np.exp(logits).sum(axis=1)) - np.diag(logits)
     backward = np.log(np.exp(logits).sum(axis=0)) - np.diag(logits)
     expected = forward.mean() + backward.mean()
     accuracy = np.mean(similarities.argmax(axis=1) == np.arange(len(source)))
-    for strategy in ("1", "2", "4"):
-        np.testing.assert_allclose(on_replicas[f"{strategy}/dual/loss_0"], expected, rtol=1e-4)
-        np.testing.assert_allclose(on_replicas[f"{strategy}/dual/accuracy_0"], accuracy, rtol=1e-6)
+    for results in made.values():
+        np.testing.assert_allclose(results["dual/loss_0"], expected, rtol=1e-4)
+        np.testing.assert_allclose(results["dual/accuracy_0"], accuracy, rtol=1e-6)
 
 
-@pytest.mark.parametrize("replicas", [2, 4])
-def test_an_uneven_batch_is_refused(on_replicas, replicas):
-    message = str(on_replicas[f"{replicas}/refusal"])
+@pytest.mark.parametrize("run, replicas", [("2", 2), ("4", 4), ("worker_0", 2), ("worker_1", 2)])
+def test_an_uneven_batch_is_refused(made, run, replicas):
+    message = str(made[run]["refusal"])
     assert f"a batch of 7 does not divide over {replicas} replicas" in message
     assert f"a multiple of {replicas}" in message
 
 
-def test_an_uneven_batch_is_refused_by_every_worker(on_workers):
-    for results in on_workers:
-        assert "does not divide over 2 replicas" in str(results["workers/refusal"])
-
-
-def test_one_device_takes_any_batch(on_replicas):
-    assert str(on_replicas["1/refusal"]) == ""
+def test_one_device_takes_any_batch(made):
+    assert str(made["1"]["refusal"]) == ""

@@ -159,7 +159,6 @@ def test_unknown_key_in_an_override():
         ("train=5", "train", "a group of keys"),
         ("encoder=", "encoder", "a group of keys"),
         ("tokenizer.vocab_file=${HOME}/vocab.txt", "tokenizer.vocab_file", ""),
-        ("tokenizer.vocab_file=???", "tokenizer.vocab_file", ""),
     ],
 )
 def test_wrong_types(override, key, wanted):
