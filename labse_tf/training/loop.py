@@ -92,7 +92,7 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
             raise RuntimeError("the gradient is 0: the loss does not depend on the variables")
         for metric in self._metrics.values():
             metric.reset_state()
-        return {**means, "learning_rate": self._optimizer.learning_rate}
+        return {**means, "learning_rate": self._optimizer.learning_rate.numpy()}
 
 
 def run(
@@ -133,7 +133,7 @@ def run(
     )
     with strategy.scope():
         checkpoint.restore(tf.train.latest_checkpoint(checkpoint_dir))
-    done = int(optimizer.iterations)
+    done = int(optimizer.iterations.numpy())
     if is_chief:
         run_dir.forget_metrics_after(done, stage)
     if done:
@@ -173,10 +173,10 @@ class _MetricsLog:
         self._step = step
         self._progress = progress
         self._position = {} if stage is None else {"stage": stage}
-        self._last = int(step)
+        self._last = int(step.numpy())
 
     def __call__(self, output: dict[str, tf.Tensor]) -> None:
-        step = int(self._step)
+        step = int(self._step.numpy())
         values = {name: round(float(value), 6) for name, value in output.items()}
         with open(self._run_dir.metrics_file, "a", encoding="utf-8") as file:
             file.write(json.dumps({**self._position, "step": step, **values}) + "\n")

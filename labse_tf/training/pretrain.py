@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tensorflow as tf
+import tf_keras
 
 from labse_tf.config import Config
 from labse_tf.data.pretraining import pretraining_batches
@@ -50,7 +51,7 @@ def pretrain(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) 
     previous = None
     for stage, depth in enumerate(depths):
         with strategy.scope():
-            tf.random.set_seed(config.seed + stage)
+            tf_keras.utils.set_random_seed(config.seed + stage)
             encoder = build_encoder(config.encoder, num_layers=depth)
             head = build_mlm_head(config.encoder, encoder)
             if previous is not None:

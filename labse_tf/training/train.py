@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tensorflow as tf
+import tf_keras
 
 from labse_tf.config import Config
 from labse_tf.data.pairs import pair_batches
@@ -59,7 +60,7 @@ def train(
         run_dir.vocab_file, max_bytes_per_word=config.tokenizer.max_bytes_per_word
     )
     with strategy.scope():
-        tf.random.set_seed(config.seed)
+        tf_keras.utils.set_random_seed(config.seed)
         encoder = build_encoder(config.encoder)
         if init is not None:
             restore_encoder(init, encoder)
