@@ -9,6 +9,30 @@ def add_overwrite(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace the output if it exists")
 
 
+def add_inputs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("inputs", nargs="+", metavar="INPUT", help="file, folder or glob")
+
+
+def add_filter_job(parser: argparse.ArgumentParser) -> None:
+    """INPUT, --out, --shard-megabytes, --overwrite."""
+    add_inputs(parser)
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder to write")
+    parser.add_argument(
+        "--shard-megabytes",
+        type=int,
+        default=100,
+        metavar="MB",
+        help="about how much uncompressed input goes into a shard (default: %(default)s)",
+    )
+    add_overwrite(parser)
+
+
+def strategy_options(args: argparse.Namespace) -> dict:
+    """Returns what `add_training` read of the strategy, as `launch` takes it."""
+    names = ("strategy", "tpu", "logical_cpus", "overwrite")
+    return {name: getattr(args, name) for name in names}
+
+
 def add_training(parser: argparse.ArgumentParser) -> None:
     """CONFIG, --run-dir, --set, the strategy."""
     parser.add_argument("config", metavar="CONFIG", help="a YAML preset, see configs/")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-HELP = "filter, deduplicate and shard translation pairs"
+from labse_tf.cli.arguments import add_filter_job
+
 EXAMPLES = """examples:
   labse corpus filter-bitext demo/bitext --out clean
   labse corpus filter-bitext de.tsv.gz 'web/*.tsv.zst' --out clean --max-length-ratio 4
@@ -16,8 +17,7 @@ with the number of pairs read, kept, and dropped by each reason."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("inputs", nargs="+", metavar="INPUT", help="file, folder or glob")
-    parser.add_argument("--out", required=True, metavar="DIR", help="folder to write")
+    add_filter_job(parser)
     parser.add_argument(
         "--min-characters",
         type=int,
@@ -48,14 +48,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="drop pairs with a side of which less than this share (0 to 1) is letters "
         "(default: %(default)s)",
     )
-    parser.add_argument(
-        "--shard-megabytes",
-        type=int,
-        default=100,
-        metavar="MB",
-        help="about how much uncompressed input goes into a shard (default: %(default)s)",
-    )
-    parser.add_argument("--overwrite", action="store_true", help="replace what is at DIR")
 
 
 def run(args: argparse.Namespace) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-HELP = "filter, deduplicate and shard monolingual text"
+from labse_tf.cli.arguments import add_filter_job
+
 EXAMPLES = """examples:
   labse corpus filter-monolingual demo/monolingual --out clean
   labse corpus filter-monolingual de.txt.gz 'web/*.txt.zst' --out clean --min-characters 20
@@ -16,8 +17,7 @@ records read, kept, and dropped by each reason."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("inputs", nargs="+", metavar="INPUT", help="file, folder or glob")
-    parser.add_argument("--out", required=True, metavar="DIR", help="folder to write")
+    add_filter_job(parser)
     parser.add_argument(
         "--min-characters",
         type=int,
@@ -32,14 +32,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="drop lines with more characters (default: %(default)s)",
     )
-    parser.add_argument(
-        "--shard-megabytes",
-        type=int,
-        default=100,
-        metavar="MB",
-        help="about how much uncompressed input goes into a shard (default: %(default)s)",
-    )
-    parser.add_argument("--overwrite", action="store_true", help="replace what is at DIR")
 
 
 def run(args: argparse.Namespace) -> None:

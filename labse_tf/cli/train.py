@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import add_training
+from labse_tf.cli.arguments import add_training, strategy_options
 
 EXAMPLES = """examples:
   labse train configs/tiny.yaml --run-dir runs/dual --init runs/pretrain \\
@@ -30,12 +30,5 @@ def run(args: argparse.Namespace) -> None:
     from labse_tf.training.launch import launch
     from labse_tf.training.train import train
 
-    with launch(
-        args.run_dir,
-        config,
-        strategy=args.strategy,
-        tpu=args.tpu,
-        logical_cpus=args.logical_cpus,
-        overwrite=args.overwrite,
-    ) as (run_dir, strategy):
+    with launch(args.run_dir, config, **strategy_options(args)) as (run_dir, strategy):
         train(config, run_dir, strategy, init=init)

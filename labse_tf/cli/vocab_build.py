@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-HELP = "count words per language, smooth, learn a vocabulary"
+from labse_tf.cli.arguments import add_inputs, add_overwrite
+
 EXAMPLES = """examples:
   labse vocab build clean --out vocab.txt
   labse vocab build demo/monolingual demo/bitext --out vocab.txt --vocab-size 30000
@@ -15,7 +16,7 @@ paper's: 501,153 tokens, smoothing exponent 0.3."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("inputs", nargs="+", metavar="INPUT", help="file, folder or glob")
+    add_inputs(parser)
     parser.add_argument("--out", required=True, metavar="FILE", help="vocabulary file to write")
     parser.add_argument(
         "--vocab-size",
@@ -51,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="the most distinct characters (default: an eighth of the vocabulary, at most 20000)",
     )
-    parser.add_argument("--overwrite", action="store_true", help="replace what is at FILE")
+    add_overwrite(parser)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -16,14 +16,13 @@ import labse_tf  # noqa: F401  Before TensorFlow: it chooses Keras 2.
 import tensorflow as tf
 import tf_keras
 
-from labse_tf.config import EncoderConfig, OptimizerConfig
+from labse_tf.config import EncoderConfig
 from labse_tf.distribution import create_strategy
 from labse_tf.errors import InputError
 from labse_tf.model.dual_encoder import embed
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.mlm_head import build_mlm_head
 from labse_tf.training.loop import distribute
-from labse_tf.training.optimizer import build_optimizer
 from labse_tf.training.pretrain import MlmTrainer
 from labse_tf.training.train import DualEncoderTrainer
 
@@ -32,21 +31,15 @@ LENGTHS = (12, 16)  # Of the first and of the second batch: as buckets, unknown 
 ENCODER = EncoderConfig(
     vocab_size=VOCAB,
     hidden_size=16,
-    num_layers=2,
+    num_layers=1,
     num_attention_heads=2,
     intermediate_size=32,
     max_positions=16,
     dropout=0.0,
 )
 
-# name -> (trainer, optimiser, clip norm). By SGD the updates are the gradients themselves.
-CASES = {
-    "dual": ("dual", "sgd", 0.0),
-    "dual_clipped": ("dual", "sgd", 0.1),
-    "dual_adamw": ("dual", "adamw", 1.0),
-    "mlm": ("mlm", "sgd", 0.0),
-    "mlm_clipped": ("mlm", "sgd", 0.1),
-}
+# name -> (trainer, clip norm)
+CASES = {"dual": ("dual", 0.0), "dual_clipped": ("dual", 0.05), "mlm_clipped": ("mlm", 0.05)}
 
 
 def token_inputs(generator, length):
@@ -89,25 +82,22 @@ def dataset_of(batches):
 
 
 def fixed_weights(layer, seed):
+    """Matrices large enough that sentences lie apart; biases and layer norms as they are."""
     generator = np.random.default_rng(seed)
-    layer.set_weights([generator.normal(0, 0.3, w.shape) for w in layer.get_weights()])
+    layer.set_weights(
+        [w if w.ndim == 1 else generator.normal(0, 0.5, w.shape) for w in layer.get_weights()]
+    )
 
 
-def train(strategy, kind, optimizer_name, clip_norm):
+def train(strategy, kind, clip_norm):
     with strategy.scope():
         encoder = build_encoder(ENCODER)
         fixed_weights(encoder, seed=3)
-        if optimizer_name == "sgd":
-            optimizer = tf_keras.optimizers.SGD(0.1)
-        else:
-            optimizer = build_optimizer(
-                OptimizerConfig(learning_rate=1e-3, warmup_steps=0), steps=100
-            )
+        # By SGD the updates are the gradients themselves; Adam would hide their scale.
+        optimizer = tf_keras.optimizers.SGD(0.1)
         if kind == "mlm":
             head = build_mlm_head(ENCODER, encoder)
-            head.set_weights(
-                [np.random.default_rng(4).normal(0, 0.3, w.shape) for w in head.get_weights()]
-            )
+            fixed_weights(head, seed=4)
             trained = encoder.trainable_variables + head.trainable_variables
         else:
             trained = encoder.trainable_variables

@@ -14,7 +14,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKER = Path(__file__).with_name("replica_worker.py")
-CASES = ("dual", "dual_clipped", "dual_adamw", "mlm", "mlm_clipped")
+CASES = ("dual", "dual_clipped", "mlm_clipped")
+CLIP_NORM = 0.05
 STEPS = 2
 
 
@@ -73,7 +74,7 @@ def facts_of(results, case):
 
 def assert_same(found, expected):
     assert set(found) == set(expected)
-    assert sum(name.startswith("weight_") for name in expected) > 20
+    assert sum(name.startswith("weight_") for name in expected) > 15
     for name, value in expected.items():
         np.testing.assert_allclose(found[name], value, rtol=1e-5, atol=1e-5, err_msg=name)
 
@@ -99,11 +100,11 @@ def test_training_moved_the_weights_and_clipping_held_them_back(made):
             [facts[name].ravel() for name in sorted(facts) if name.startswith("weight_")]
         )
 
-    for kind in ("dual", "mlm"):
-        facts = facts_of(made["1"], f"{kind}_clipped")
+    assert np.abs(weights("dual") - weights("dual_clipped")).max() > 1e-3
+    for case in ("dual_clipped", "mlm_clipped"):
+        facts = facts_of(made["1"], case)
         # The norm that is logged is that before clipping, and clipping was active.
-        assert all(facts[f"gradient_norm_{step}"] > 0.2 for step in range(STEPS))
-        assert np.abs(weights(kind) - weights(f"{kind}_clipped")).max() > 1e-3
+        assert all(facts[f"gradient_norm_{step}"] > 2 * CLIP_NORM for step in range(STEPS))
 
 
 def test_the_dual_loss_is_that_of_the_paper(made):

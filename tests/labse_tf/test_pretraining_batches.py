@@ -154,12 +154,8 @@ def test_only_ordinary_tokens_are_predicted(tiny_config, tokenizer):
 
 
 def test_every_batch_is_masked_afresh(tiny_config, tokenizer):
-    batches = take(
-        pretraining_batches(
-            configured(tiny_config, tlm_fraction=0.0, languages=["de"]), tokenizer, stage=0
-        ),
-        10,
-    )
+    config = configured(tiny_config, tlm_fraction=0.0, languages=["de"])
+    batches = take(pretraining_batches(config, tokenizer, stage=0), 10)
     assert len({batch["masked_positions"].tobytes() for batch in batches}) == 10
 
 
