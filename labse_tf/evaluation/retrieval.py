@@ -73,8 +73,19 @@ def evaluate(
 
 
 def of_encoder(encoder: Encoder) -> Similarities:
-    """Returns the cosine similarities of an encoder's embeddings."""
-    return lambda sources, targets: encoder.encode(sources) @ encoder.encode(targets).T
+    """Returns the cosine similarities of an encoder's embeddings.
+
+    A sentence is encoded once, however often it comes: English ones come in many languages.
+    """
+    known: dict[str, np.ndarray] = {}
+
+    def embed(texts: Sequence[str]) -> np.ndarray:
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        if new:
+            known.update(zip(new, encoder.encode(new), strict=True))
+        return np.stack([known[text] for text in texts])
+
+    return lambda sources, targets: embed(sources) @ embed(targets).T
 
 
 def accuracies(similarities: np.ndarray) -> dict[str, float]:

@@ -21,5 +21,5 @@ def tfidf_similarities(sources: Sequence[str], targets: Sequence[str]) -> np.nda
     vectorizer = TfidfVectorizer(
         analyzer="char_wb", ngram_range=_NGRAM_CHARACTERS, sublinear_tf=True
     )
-    vectorizer.fit([*sources, *targets])
-    return (vectorizer.transform(sources) @ vectorizer.transform(targets).T).toarray()
+    vectors = vectorizer.fit_transform([*sources, *targets])
+    return (vectors[: len(sources)] @ vectors[len(sources) :].T).toarray()
