@@ -15,7 +15,7 @@ from labse_tf.outputs import locked, whole_file
 
 _log = logging.getLogger("labse")
 
-VOCAB_SIZE = 32_000
+VOCAB_SIZE = 16_000
 
 
 class Stage(NamedTuple):
