@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +18,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import ConfigKeyError, OmegaConfBaseException
 
 from labse_tf.errors import InputError
+from labse_tf.languages import require_code
 
 ACTIVATIONS = ("gelu_tanh", "gelu")
 
@@ -130,7 +132,7 @@ def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> 
         if not equals:
             raise InputError(f"--set {override} has no '='", remedy="write --set key=value")
         try:
-            parsed = yaml.safe_load(value)
+            parsed = yaml.load(value, _Loader)
         except yaml.YAMLError as error:
             raise InputError(
                 f"--set {key}: '{value}' is no YAML value", remedy="quote it"
@@ -139,7 +141,15 @@ def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> 
         for part in reversed(key.strip().split(".")):
             nested = {part: nested}
         tree = _merge(tree, nested, path=f"--set {key}")
-    config = OmegaConf.to_object(tree)
+    try:
+        config = OmegaConf.to_object(tree)
+    except OmegaConfBaseException as error:
+        raise InputError(
+            f"a value cannot be resolved ({str(error).splitlines()[0]})",
+            path=path,
+            remedy="write values without ${...}",
+        ) from error
+    config.languages = [require_code(code, path=path) for code in config.languages]
     check(config, path=path)
     return config
 
@@ -155,12 +165,24 @@ def differences(one: Config, other: Config) -> list[str]:
     return sorted(key for key in left if left[key] != right[key])
 
 
+class _Loader(yaml.SafeLoader):
+    """YAML in which `no` is Norwegian: only `true` and `false` are truth values."""
+
+
+_BOOL = "tag:yaml.org,2002:bool"
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != _BOOL]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(_BOOL, re.compile("^(?:true|false)$"), list("tf"))
+
+
 def _read_yaml(path: str | os.PathLike[str]) -> dict[str, Any]:
     if not os.path.isfile(path):
         raise InputError("no such configuration", path=path, remedy="see the presets in configs/")
     with open(path, encoding="utf-8") as file:
         try:
-            tree = yaml.safe_load(file)
+            tree = yaml.load(file, _Loader)
         except (yaml.YAMLError, UnicodeDecodeError) as error:
             mark = getattr(error, "problem_mark", None)
             raise InputError(
@@ -237,9 +259,18 @@ def check(config: Config, *, path: str | os.PathLike[str] | None = None) -> None
             and encoder.hidden_size % encoder.num_attention_heads == 0,
             "a divisor of encoder.hidden_size",
         ),
+        ("encoder.vocab_size", encoder.vocab_size >= 0, "0 or more"),
+        ("encoder.hidden_size", encoder.hidden_size > 0, "1 or more"),
+        ("encoder.intermediate_size", encoder.intermediate_size > 0, "1 or more"),
+        ("encoder.initializer_range", encoder.initializer_range > 0, "more than 0"),
+        ("tokenizer.max_bytes_per_word", config.tokenizer.max_bytes_per_word > 0, "1 or more"),
         ("encoder.num_layers", encoder.num_layers > 0, "1 or more"),
         ("encoder.dropout", 0.0 <= encoder.dropout < 1.0, "in [0, 1)"),
-        ("pretrain.stage_steps", bool(pretrain.stage_steps), "a list with an entry a stage"),
+        (
+            "pretrain.stage_steps",
+            bool(pretrain.stage_steps) and min(pretrain.stage_steps) >= 0,
+            "a list with an entry of 0 or more a stage",
+        ),
         (
             "pretrain.stage_steps",
             encoder.num_layers % halvings == 0,
@@ -266,11 +297,13 @@ def check(config: Config, *, path: str | os.PathLike[str] | None = None) -> None
         ("train.steps", train.steps >= 0, "0 or more"),
         ("train.scale", train.scale > 0, "more than 0"),
     ]
-    for part, name in ((pretrain.loop, "pretrain"), (train.loop, "train")):
-        requirements.append((f"{name}.loop.log_interval", part.log_interval > 0, "1 or more"))
-        requirements.append(
-            (f"{name}.loop.checkpoint_interval", part.checkpoint_interval > 0, "1 or more")
-        )
+    for part, name in ((pretrain, "pretrain"), (train, "train")):
+        for key in ("log_interval", "checkpoint_interval", "checkpoints_kept"):
+            requirements.append((f"{name}.loop.{key}", getattr(part.loop, key) > 0, "1 or more"))
+        for key in ("learning_rate", "warmup_steps", "weight_decay", "clip_norm"):
+            requirements.append(
+                (f"{name}.optimizer.{key}", getattr(part.optimizer, key) >= 0, "0 or more")
+            )
     values = dict(_flatten(dataclasses.asdict(config)))
     for key, fulfilled, wanted in requirements:
         if not fulfilled:

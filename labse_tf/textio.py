@@ -19,11 +19,8 @@ _DECOMPRESSORS = {
     ".gz": lambda stream: gzip.GzipFile(fileobj=stream),
     ".xz": lzma.LZMAFile,
     ".bz2": bz2.BZ2File,
-    ".zst": lambda stream: zstandard.ZstdDecompressor().stream_reader(
-        stream, read_across_frames=True
-    ),
 }
-COMPRESSIONS = tuple(_DECOMPRESSORS)
+COMPRESSIONS = (*_DECOMPRESSORS, ".zst")
 
 _DAMAGED = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error, zstandard.ZstdError, OSError)
 _CHUNK_BYTES = 1 << 20
@@ -74,12 +71,11 @@ def lines_of_stream(stream: BinaryIO, name: str) -> Iterator[tuple[int, str]]:
 
 
 def _raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
-    decompress = _DECOMPRESSORS.get(os.path.splitext(name)[1])
-    data = decompress(stream) if decompress else stream
+    chunks = _chunks(stream, os.path.splitext(name)[1])
     number, rest = 1, b""
     while True:
         try:
-            chunk = data.read(_CHUNK_BYTES)
+            chunk = next(chunks, None)
         except _DAMAGED as error:
             raise InputError(
                 f"the compressed file is damaged or truncated ({error})",
@@ -87,13 +83,37 @@ def _raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
                 line=number,
                 remedy="fetch or compress it again",
             ) from error
-        if not chunk:
+        if chunk is None:
             break
         *lines, rest = (rest + chunk).split(b"\n")
         number += len(lines)
         yield from lines
     if rest:
         yield rest
+
+
+def _chunks(stream: BinaryIO, extension: str) -> Iterator[bytes]:
+    if extension == ".zst":
+        yield from _zstd_chunks(stream)
+        return
+    decompress = _DECOMPRESSORS.get(extension)
+    data = decompress(stream) if decompress else stream
+    while chunk := data.read(_CHUNK_BYTES):
+        yield chunk
+
+
+def _zstd_chunks(stream: BinaryIO) -> Iterator[bytes]:
+    # The library's stream reader takes a frame that is cut off for the end of the file.
+    frame = None
+    while data := stream.read(_CHUNK_BYTES):
+        while data:
+            frame = frame or zstandard.ZstdDecompressor().decompressobj()
+            yield frame.decompress(data)
+            data = frame.unused_data
+            if frame.eof:
+                frame = None
+    if frame is not None:
+        raise EOFError("the last frame is cut off")
 
 
 def split_pair(line: str, name: str, number: int) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 """THE tokeniser contract, for training data and exported models alike.
 
 Cased BERT tokenisation by TF Text: no lower-casing, no accent stripping, no Unicode normalisation;
-control and format characters become spaces; words are split at white space, punctuation and around
+control and format characters become spaces; words are split at ASCII white space, punctuation and around
 Chinese characters, then into WordPieces. A word that the pieces cannot spell, or that is longer
 than a limit in bytes, is one [UNK].
 """

@@ -64,6 +64,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = parser.parse_args(own)
     except SystemExit as exit_:
         return exit_.code or EXIT_DONE
+    if beam and words[0] not in ("corpus", "vocab"):
+        parser.print_usage(sys.stderr)
+        print("labse: error: only Beam jobs take options after --; leave them out", file=sys.stderr)
+        return EXIT_INPUT
     args.beam_options = beam
     return _run(command, args)
 

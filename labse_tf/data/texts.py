@@ -1,7 +1,7 @@
 """Endless, shuffled streams of text from corpus files, languages mixed as asked.
 
-A stream is a function of its files and seed: the same call gives the same order on every machine,
-so that a resumed run can skip what it has seen.
+A stream is a function of its files, its seed and TensorFlow's global seed (which training sets):
+the same call gives the same order on every machine, so that a resumed run can skip what it has seen.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ _failures: list[InputError] = []
 @contextlib.contextmanager
 def input_errors() -> Iterator[None]:
     """Inside, a broken input file raises InputError and not TensorFlow's wrapping of it."""
+    _failures.clear()
     try:
         yield
     except tf.errors.OpError as error:
@@ -79,7 +80,10 @@ def language_weights(files: Sequence[CorpusFile], exponent: float) -> dict[str, 
     """
     sizes: dict[str, int] = {}
     for file in files:
-        sizes[file.language] = sizes.get(file.language, 0) + os.path.getsize(file.path)
+        size = os.path.getsize(file.path)
+        if not size:
+            raise InputError("the file is empty", path=file.path, remedy="remove it or fill it")
+        sizes[file.language] = sizes.get(file.language, 0) + size
     total = sum(size**exponent for size in sizes.values())
     return {language: size**exponent / total for language, size in sizes.items()}
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from labse_tf.corpus_files import BITEXT, find_corpus_files
+from labse_tf.errors import InputError
 from labse_tf.evaluation.encoder import Encoder
 from labse_tf.evaluation.tfidf import tfidf_similarities
 from labse_tf.progress import Progress
@@ -44,13 +45,14 @@ def evaluate(
     Raises:
       InputError: if the data are missing or broken.
     """
-    files = find_corpus_files([os.fspath(data)], kind=BITEXT)
+    if max_candidates < 1:
+        raise InputError(f"--max-candidates is {max_candidates}", remedy="give 1 or more")
+    pools = _read_pools(data, max_candidates)
     languages: dict[str, dict[str, Any]] = {}
-    with Progress("evaluate", total=len(files), unit="language") as progress:
-        for file in files:
-            rows = [pair for _, *pair in read_pairs(file.path)][:max_candidates]
+    with Progress("evaluate", total=len(pools), unit="language") as progress:
+        for language, rows in pools.items():
             english, foreign = zip(*rows, strict=True)
-            languages[file.language] = {"pairs": len(rows)} | {
+            languages[language] = {"pairs": len(rows)} | {
                 name: accuracies(similarities(foreign, english))
                 for name, similarities in systems.items()
             }
@@ -70,6 +72,23 @@ def evaluate(
         "average": average,
         "languages": languages,
     }
+
+
+def _read_pools(
+    data: str | os.PathLike[str], max_candidates: int
+) -> dict[str, list[tuple[str, str]]]:
+    """Returns each language's first pairs; several files of a language follow one another."""
+    pools: dict[str, list[tuple[str, str]]] = {}
+    for file in find_corpus_files([os.fspath(data)], kind=BITEXT):
+        if file.format != "tsv":
+            raise InputError(
+                "evaluation reads TSV files", path=file.path, remedy="name a folder of <lang>.tsv"
+            )
+        pool = pools.setdefault(file.language, [])
+        for _, english, foreign in read_pairs(file.path):
+            if len(pool) < max_candidates:
+                pool.append((english, foreign))
+    return pools
 
 
 def of_encoder(encoder: Encoder) -> Similarities:

@@ -123,7 +123,13 @@ def open_or_create(
             # Last, since it says that this is a run.
             with whole_file(run_dir.config_file) as partial:
                 save_config(config, partial)
-        yield run_dir
+        try:
+            yield run_dir
+        except InputError:
+            # A run that could not start must not stand in the way of the corrected command.
+            if not run_dir.checkpoints.exists():
+                shutil.rmtree(run_dir.path)
+            raise
 
 
 def resolve(config: Config, inputs: Sequence[str] = (), *, init: RunDir | None = None) -> Config:

@@ -39,7 +39,7 @@ ENCODER = EncoderConfig(
 )
 
 # name -> (trainer, clip norm)
-CASES = {"dual": ("dual", 0.0), "dual_clipped": ("dual", 0.05), "mlm_clipped": ("mlm", 0.05)}
+CASES = {"dual": ("dual", 0.0), "dual_clipped": ("dual", 0.05), "mlm": ("mlm", 0.0)}
 
 
 def token_inputs(generator, length):

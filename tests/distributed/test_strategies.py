@@ -94,11 +94,11 @@ def test_two_workers_share_a_run_dir_and_resume(tmp_path, config_file, on_one_de
     assert_same(weights(tmp_path / "run"), on_one_device)
     metrics = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["step"] for line in metrics] == [1, 2, 3, 4]
-    # Back to the checkpoint of step 2: both workers go on from there, together.
+    # Back to the checkpoint of step 3: both workers go on from there, together.
     for file in (tmp_path / "run" / "checkpoints").glob("ckpt-4.*"):
         file.unlink()
     state = tmp_path / "run" / "checkpoints" / "checkpoint"
-    state.write_text('model_checkpoint_path: "ckpt-2"\nall_model_checkpoint_paths: "ckpt-2"\n')
+    state.write_text('model_checkpoint_path: "ckpt-3"\nall_model_checkpoint_paths: "ckpt-3"\n')
     train()
     assert_same(weights(tmp_path / "run"), on_one_device)
     metrics = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()

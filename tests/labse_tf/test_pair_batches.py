@@ -45,20 +45,21 @@ def differ(one, other):
     return ids(one) != ids(other)
 
 
-def test_the_seed_gives_the_order(tiny_config, tokenizer):
-    one, again = (take(pair_batches(tiny_config, tokenizer), 20) for _ in range(2))
-    other = take(pair_batches(configured(tiny_config, seed=8), tokenizer), 20)
-    assert_equal(one, again)
+def test_another_seed_gives_another_order(tiny_config, tokenizer):
+    one, other = (
+        take(pair_batches(configured(tiny_config, seed=seed), tokenizer), 10) for seed in (7, 8)
+    )
     assert differ(one, other)
 
 
-@pytest.mark.parametrize("buckets", [[16, 24, 32], [32]])
-def test_skipping_is_leaving_out(tiny_config, tokenizer, buckets):
+@pytest.mark.parametrize("buckets, skips", [([16, 24, 32], (0, 1, 40)), ([32], (19,))])
+def test_skipping_is_leaving_out(tiny_config, tokenizer, buckets, skips):
     """Beyond 12 batches the two languages (96 pairs, 8 a batch) come round again."""
     config = configured(tiny_config, bucket_lengths=buckets, languages=["de", "th"])
     whole = take(pair_batches(config, tokenizer), 44)
-    for skip in (1, 19, 40):
-        assert_equal(take(pair_batches(config, tokenizer, skip=skip), 4), whole[skip : skip + 4])
+    for skip in skips:
+        found = take(pair_batches(config, tokenizer, skip=skip), 4)
+        assert_equal(found, whole[skip : skip + 4])
 
 
 def test_batches_are_packed_and_padded_to_their_bucket(tiny_config, tokenizer):
@@ -157,7 +158,8 @@ def test_language_weights_by_hand(tmp_path, exponent):
 
 
 def test_the_mix_follows_the_weights():
-    streams = {name: tf.data.Dataset.from_tensors((name,)).repeat() for name in ("de", "fr", "th")}
+    names = ("de", "fr", "th")
+    streams = {name: tf.data.Dataset.from_tensors(name).repeat() for name in names}
     mixed = texts.mix(streams, {"de": 0.7, "fr": 0.2, "th": 0.1}, seed=3)
     counts = Counter(text.decode() for text in mixed.take(5000).as_numpy_iterator())
     for name, share in (("de", 0.7), ("fr", 0.2), ("th", 0.1)):
@@ -227,11 +229,16 @@ def test_broken_data_are_named_while_reading(tmp_path, tiny_config, tokenizer, d
     assert problem in caught.value.problem
 
 
-def test_a_damaged_shard_is_an_input_error(tmp_path, tiny_config, tokenizer):
-    folder = tmp_path / "bitext" / "de"
-    folder.mkdir(parents=True)
-    (folder / "a.tfrecord").write_bytes(b"this is no record file, but long enough for a header")
-    config = configured(tiny_config, bitext=[str(tmp_path)])
+def test_a_damaged_shard_is_named_and_no_failure_of_before(tmp_path, tiny_config, tokenizer):
+    """A broken text file first: what it left behind must not be told for the shard."""
+    text, shards = tmp_path / "text", tmp_path / "bitext" / "de"
+    for folder in (text, shards):
+        folder.mkdir(parents=True)
+    (text / "de.tsv").write_bytes(b"alone\n")
+    (shards / "a.tfrecord").write_bytes(b"this is no record file, but long enough for a header")
+    with pytest.raises(tf.errors.OpError):
+        next(iter(pair_batches(configured(tiny_config, bitext=[str(text)]), tokenizer)))
+    config = configured(tiny_config, bitext=[str(tmp_path / "bitext")])
     with pytest.raises(InputError) as caught, texts.input_errors():
         next(iter(pair_batches(config, tokenizer)))
     assert "a TFRecord shard is damaged" in caught.value.problem

@@ -1,0 +1,344 @@
+"""Training from the command line, end to end: what a run leaves, and that a killed run resumes."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from labse_tf.cli.main import main
+from labse_tf.config import load_config
+from labse_tf.model.dual_encoder import embed
+from labse_tf.training.checkpoints import latest_checkpoint, load_encoder
+from labse_tf.training.run_dir import open_existing
+
+ROOT = Path(__file__).resolve().parents[2]
+LONG = 100
+
+
+def train(config_file, run_dir, *more):
+    return main(["train", str(config_file), "--run-dir", str(run_dir), *more])
+
+
+def metrics(run_dir):
+    return [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
+
+
+def weights(checkpoint):
+    """Every variable of a checkpoint by its name, Python-side counters left out."""
+    names = [name for name, _ in tf.train.list_variables(checkpoint)]
+    return {
+        name: tf.train.load_variable(checkpoint, name)
+        for name in names
+        if name.endswith("VARIABLE_VALUE") and "save_counter" not in name
+    }
+
+
+def assert_same_weights(found, expected):
+    found, expected = weights(found), weights(expected)
+    assert set(found) == set(expected) and len(expected) > 50
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=0, atol=1e-6, err_msg=name)
+
+
+def kill_after_a_checkpoint(folder, *arguments):
+    """Runs `labse ARGUMENTS`; kills it, without any chance to clean up, once a checkpoint is in."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "labse_tf.cli.main", *map(str, arguments)],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 240
+    while process.poll() is None and time.monotonic() < deadline:
+        if any(folder.glob("ckpt-*.index")):
+            break
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    _, errors = process.communicate()
+    assert process.returncode == -signal.SIGKILL, f"it ended before it was killed: {errors}"
+    assert any(folder.glob("ckpt-*.index")), errors
+
+
+# What the session's runs left.
+
+
+def test_the_pretraining_run(pretrained_run):
+    names = {path.name for path in pretrained_run.iterdir()}
+    assert names == {"config.yaml", "vocab.txt", "checkpoints", "tensorboard", "metrics.jsonl"}
+    stages = sorted(path.name for path in (pretrained_run / "checkpoints").iterdir())
+    assert stages == ["stage_1", "stage_2", "stage_3"]
+    lines = metrics(pretrained_run)
+    assert [(line["stage"], line["step"]) for line in lines] == [
+        (stage, step) for stage in range(3) for step in (1, 2, 3)
+    ]
+    for line in lines:
+        assert line["loss"] > 0 and 0 <= line["accuracy"] <= 1 and line["gradient_norm"] > 0
+        assert set(line) >= {"learning_rate"}
+
+
+def test_the_stages_have_their_depths(pretrained_run):
+    for stage, depth in ((1, 1), (2, 2), (3, 4)):
+        checkpoint = tf.train.latest_checkpoint(pretrained_run / "checkpoints" / f"stage_{stage}")
+        # The weights of the layers, not the optimiser's slots, count here.
+        kernels = [
+            name
+            for name in weights(checkpoint)
+            if name.startswith("encoder/") and "intermediate" in name and "kernel" in name
+        ]
+        assert len({name.split("/.ATTRIBUTES")[0] for name in kernels}) == depth
+
+
+def test_the_training_run(trained_run, config_file):
+    run_dir = open_existing(trained_run)
+    assert run_dir.config.train == load_config(config_file).train
+    assert run_dir.config.encoder.vocab_size == len(
+        run_dir.vocab_file.read_text("utf-8").splitlines()
+    )
+    assert [line["step"] for line in metrics(trained_run)] == [1, 2, 3, 4]
+    assert "stage" not in metrics(trained_run)[0]
+    assert list((trained_run / "tensorboard").rglob("events.out.*"))
+    assert Path(latest_checkpoint(run_dir)).name.startswith("ckpt-4")
+
+
+def test_training_starts_from_the_pretrained_encoder(tmp_path, config_file, pretrained_run):
+    """With 0 steps the run holds the encoder of --init unchanged."""
+    run = tmp_path / "run"
+    arguments = ["--init", str(pretrained_run), "--set", "train.steps=0"]
+    assert train(config_file, run, *arguments) == 0
+    found = load_encoder(open_existing(run)).get_weights()
+    expected = load_encoder(open_existing(pretrained_run)).get_weights()
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_finished_run_stays_as_it_is(pretrained_run, config_file):
+    before = metrics(pretrained_run)
+    checkpoint = latest_checkpoint(open_existing(pretrained_run))
+    expected = weights(checkpoint)
+    assert main(["pretrain", str(config_file), "--run-dir", str(pretrained_run)]) == 0
+    assert latest_checkpoint(open_existing(pretrained_run)) == checkpoint
+    for name, value in weights(checkpoint).items():
+        np.testing.assert_array_equal(value, expected[name])
+    assert metrics(pretrained_run) == before
+
+
+# Learning.
+
+
+def test_a_small_set_is_memorised(tmp_path, config_file, tokenizer):
+    """16 pairs in one batch: the loss falls, and every sentence finds its translation."""
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    pairs = [
+        ("cat", "Katze"), ("dog", "Hund"), ("bird", "Vogel"), ("horse", "Pferd"),
+        ("fish", "Fisch"), ("cow", "Kuh"), ("mouse", "Maus"), ("wolf", "Wolf"),
+        ("house", "Haus"), ("tree", "Baum"), ("river", "Fluss"), ("moon", "Mond"),
+        ("bread", "Brot"), ("book", "Buch"), ("cat and dog", "Katze und Hund"),
+        ("tree and house", "Baum und Haus"),
+    ]  # fmt: skip
+    (corpus / "de.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in pairs), "utf-8")
+    settings = {
+        "train.bitext": f"[{corpus}]",
+        "train.batch_size": 16,
+        "train.bucket_lengths": "[24]",
+        "train.steps": 240,
+        "train.loop.log_interval": 20,
+        "train.loop.checkpoint_interval": 240,
+        "train.optimizer.learning_rate": 0.01,
+        "train.optimizer.warmup_steps": 10,
+        "encoder.num_layers": 1,
+        "pretrain.stage_steps": "[1]",
+        "encoder.hidden_size": 32,
+    }
+    overrides = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
+    run = tmp_path / "run"
+    assert train(config_file, run, *overrides) == 0
+    losses = [line["loss"] for line in metrics(run)]
+    # Chance is 2 log(1 + 15 e^3) = 11.4; with a margin of 0.3 even a perfect one keeps some.
+    assert losses[-1] < 0.25 * losses[0]
+    assert metrics(run)[-1]["accuracy"] > 0.9
+    encoder = load_encoder(open_existing(run))
+    english, german = (
+        embed(encoder, tokenizer.pack([tokenizer(tf.constant(side))], 24), training=False).numpy()
+        for side in zip(*pairs, strict=True)
+    )
+    nearest = (english @ german.T).argmax(axis=1)
+    assert np.mean(nearest == np.arange(16)) > 0.9
+
+
+# Killed and resumed.
+
+
+@pytest.fixture(scope="module")
+def long_settings():
+    """Long enough to be killed in, with a checkpoint early: at step 10, 40, 70 and so on."""
+    values = {
+        "train.steps": LONG,
+        "train.loop.checkpoint_interval": 30,
+        "train.loop.log_interval": 10,
+        "pretrain.stage_steps": f"[10,{LONG}]",
+        "pretrain.loop.checkpoint_interval": 30,
+        "pretrain.loop.log_interval": 10,
+        "encoder.num_layers": 2,
+        "languages": "[de,th]",
+    }
+    return [part for key, value in values.items() for part in ("--set", f"{key}={value}")]
+
+
+def test_a_killed_training_run_resumes_to_the_same_weights(tmp_path, config_file, long_settings):
+    unbroken, broken = tmp_path / "unbroken", tmp_path / "broken"
+    arguments = ["train", config_file, "--run-dir", broken, *long_settings]
+    kill_after_a_checkpoint(broken / "checkpoints", *arguments)
+    # A killed process may leave half a line, too.
+    with open(broken / "metrics.jsonl", "a", encoding="utf-8") as file:
+        file.write('{"step": 5, "lo')
+    assert train(config_file, unbroken, *long_settings) == 0
+    assert train(config_file, broken, *long_settings) == 0
+    assert [line["step"] for line in metrics(broken)] == list(range(10, LONG + 1, 10))
+    found, expected = (latest_checkpoint(open_existing(run)) for run in (broken, unbroken))
+    assert Path(found).name == Path(expected).name == f"ckpt-{LONG}"
+    assert_same_weights(found, expected)
+    for one, other in zip(metrics(broken), metrics(unbroken), strict=True):
+        assert one["step"] == other["step"]
+        assert one["loss"] == pytest.approx(other["loss"], abs=1e-4)
+
+
+def test_pretraining_killed_in_its_second_stage_resumes(tmp_path, config_file, long_settings):
+    unbroken, broken = tmp_path / "unbroken", tmp_path / "broken"
+    arguments = ["pretrain", config_file, "--run-dir", broken, *long_settings]
+    kill_after_a_checkpoint(broken / "checkpoints" / "stage_2", *arguments)
+    for run in (unbroken, broken):
+        command = ["pretrain", str(config_file), "--run-dir", str(run), *long_settings]
+        assert main(command) == 0
+    steps = [(line["stage"], line["step"]) for line in metrics(broken)]
+    assert steps == [(0, 10), *((1, step) for step in range(10, LONG + 1, 10))]
+    found, expected = (latest_checkpoint(open_existing(run)) for run in (broken, unbroken))
+    assert_same_weights(found, expected)
+
+
+# Refusals.
+
+
+@contextlib.contextmanager
+def lock(folder):
+    descriptor = os.open(folder, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def refused(capsys, arguments):
+    capsys.readouterr()
+    assert main([str(argument) for argument in arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    errors = [line for line in captured.err.splitlines() if line.startswith("labse: error: ")]
+    assert len(errors) == 1
+    return errors[0]
+
+
+def contents(folder):
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.mark.parametrize(
+    "override, key",
+    [
+        ("train.margin=0.2", "train.margin"),
+        ("seed=8", "seed"),
+        ("encoder.dropout=0.1", "encoder.dropout"),
+        ("train.optimizer.learning_rate=0.5", "train.optimizer.learning_rate"),
+    ],
+)
+def test_another_configuration_is_refused(capsys, trained_run, config_file, override, key):
+    before = contents(trained_run)
+    arguments = ["train", config_file, "--run-dir", trained_run, "--set", override]
+    error = refused(capsys, arguments)
+    assert "another configuration" in error and f"({key})" in error
+    assert contents(trained_run) == before
+
+
+def test_another_vocabulary_is_refused(capsys, tmp_path, trained_run, config_file, vocab_file):
+    lines = vocab_file.read_text("utf-8").splitlines()
+    other = tmp_path / "vocab.txt"
+    other.write_text("\n".join([*lines[:-1], "##other"]) + "\n", "utf-8")
+    arguments = ["train", config_file, "--run-dir", trained_run]
+    error = refused(capsys, [*arguments, "--set", f"tokenizer.vocab_file={other}"])
+    assert "the vocabulary" in error
+
+
+def test_the_same_vocabulary_elsewhere_is_the_same(tmp_path, trained_run, config_file, vocab_file):
+    moved = tmp_path / "moved.txt"
+    shutil.copyfile(vocab_file, moved)
+    before = contents(trained_run)
+    assert train(config_file, trained_run, "--set", f"tokenizer.vocab_file={moved}") == 0
+    assert contents(trained_run) == before
+
+
+def test_a_locked_run_is_refused(capsys, trained_run, config_file):
+    before = contents(trained_run)
+    with lock(trained_run):
+        error = refused(capsys, ["train", config_file, "--run-dir", trained_run])
+    assert "another process works" in error
+    assert contents(trained_run) == before
+
+
+def test_init_with_another_encoder_is_refused(capsys, tmp_path, pretrained_run, config_file):
+    run = tmp_path / "run"
+    arguments = ["train", config_file, "--run-dir", run, "--init", pretrained_run]
+    error = refused(capsys, [*arguments, "--set", "encoder.intermediate_size=64"])
+    assert "the encoder of --init" in error
+    assert not run.exists()
+
+
+@pytest.mark.parametrize(
+    "overrides, problem",
+    [
+        (["tokenizer.vocab_file="], "vocab_file"),
+        (["tokenizer.vocab_file=/nowhere/vocab.txt"], "no such file"),
+        (["encoder.vocab_size=150"], "'encoder.vocab_size' is 150"),
+        (["train.bitext=[]"], "'train.bitext' is empty"),
+        (["train.bitext=[/nowhere]"], "no such file or folder"),
+        (["languages=[sw]"], "has no text in sw"),
+    ],
+)
+def test_a_run_that_cannot_start_leaves_nothing(capsys, tmp_path, config_file, overrides, problem):
+    """Else the mended command would be refused: it differs from the configuration left behind."""
+    run = tmp_path / "run"
+    more = [part for override in overrides for part in ("--set", override)]
+    assert problem in refused(capsys, ["train", config_file, "--run-dir", run, *more])
+    assert not run.exists() or list(run.iterdir()) == []
+
+
+def test_a_folder_that_is_no_run(capsys, tmp_path, config_file):
+    (tmp_path / "notes.txt").write_text("mine")
+    error = refused(capsys, ["train", config_file, "--run-dir", tmp_path])
+    assert "holds no run" in error
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_overwrite_starts_afresh(tmp_path, trained_run, config_file):
+    run = tmp_path / "run"
+    shutil.copytree(trained_run, run)
+    assert train(config_file, run, "--overwrite", "--set", "train.steps=2") == 0
+    assert [line["step"] for line in metrics(run)] == [1, 2]
+    assert open_existing(run).config.train.steps == 2
