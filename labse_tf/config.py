@@ -145,7 +145,7 @@ def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> 
         config = OmegaConf.to_object(tree)
     except OmegaConfBaseException as error:
         raise InputError(
-            f"a value cannot be resolved ({str(error).splitlines()[0]})",
+            f"'{error.full_key}' cannot be resolved ({error.msg})",
             path=path,
             remedy="write values without ${...}",
         ) from error

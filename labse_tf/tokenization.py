@@ -1,9 +1,9 @@
 """THE tokeniser contract, for training data and exported models alike.
 
 Cased BERT tokenisation by TF Text: no lower-casing, no accent stripping, no Unicode normalisation;
-control and format characters become spaces; words are split at ASCII white space, punctuation and around
-Chinese characters, then into WordPieces. A word that the pieces cannot spell, or that is longer
-than a limit in bytes, is one [UNK].
+control and format characters become spaces; words are split at ASCII white space, at punctuation
+and around Chinese characters, then into WordPieces. A word that the pieces cannot spell, or that is
+longer than a limit in bytes, is one [UNK].
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Endless, shuffled streams of text from corpus files, languages mixed as asked.
 
 A stream is a function of its files, its seed and TensorFlow's global seed (which training sets):
-the same call gives the same order on every machine, so that a resumed run can skip what it has seen.
+the same call gives the same order on every machine, and a resumed run can skip what it has seen.
 """
 
 from __future__ import annotations
