@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 OUT ?= demo
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test lint format bench lock clean
 
 demo: $(READY)  ## Every stage on the demo corpus; goes on where it was stopped. OUT=DIR
 	$(BIN)/labse demo --out $(OUT)
@@ -25,8 +25,8 @@ format: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks.vocab_learner
 
-requirements.txt: requirements.in $(VENV)/.uv
-	$(BIN)/uv pip compile --quiet --no-header --python-version 3.11 requirements.in -o $@
+lock: $(VENV)/.uv  ## Pins anew, from requirements.in; by hand only, so that a clone has what was tested.
+	$(BIN)/uv pip compile --quiet --no-header --python-version 3.11 requirements.in -o requirements.txt
 
 $(VENV)/.uv:
 	$(PYTHON) -m venv $(VENV)

@@ -1,6 +1,6 @@
 """Searches sentences in any language with a query in any other, through the TF-Hub interface alone.
 
-    python examples/cross_lingual_search.py demo/model sentences.txt "Wie ändere ich mein Passwort?"
+python examples/cross_lingual_search.py demo/model sentences.txt "Wie ändere ich mein Passwort?"
 """
 
 import os

@@ -44,6 +44,7 @@ def test_records_round_trip(source, target):
 
 def test_tensorflow_reads_and_writes_the_same_bytes(tmp_path):
     import tensorflow as tf
+
     features = {"src_raw": "Hello, wörld", "tgt_raw": "你好", "language_code": "zh"}
     data = encode_example(features)
     theirs = tf.train.Example.FromString(data)
