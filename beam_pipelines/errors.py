@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from labse_tf.errors import InputError
 
 _MARK = re.compile(r"\[labse-input-error:([A-Za-z0-9+/=]+)\]")
+# What Beam makes of a KeyboardInterrupt.
+_INTERRUPTED = re.compile(r"^KeyboardInterrupt \[while running")
 
 
 @contextlib.contextmanager
@@ -34,11 +36,14 @@ def input_errors_recovered() -> Iterator[None]:
     """Wrap the run of a pipeline in this: it raises the InputError that a worker marked.
 
     Raises:
-      InputError: the worker's; other exceptions pass unchanged.
+      InputError: the worker's.
+      KeyboardInterrupt: where Ctrl-C hit inside a DoFn. Other exceptions pass unchanged.
     """
     try:
         yield
     except Exception as error:
+        if any(_INTERRUPTED.search(str(link)) for link in _chain(error)):
+            raise KeyboardInterrupt from error
         found = _find_mark(error)
         if found is None:
             raise
@@ -46,10 +51,12 @@ def input_errors_recovered() -> Iterator[None]:
         raise InputError(problem, remedy=remedy, path=path, line=line) from error
 
 
-def _find_mark(error: BaseException | None) -> str | None:
+def _find_mark(error: BaseException) -> str | None:
+    matches = (_MARK.search(str(link)) for link in _chain(error))
+    return next((match[1] for match in matches if match), None)
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
-        match = _MARK.search(str(error))
-        if match:
-            return match[1]
+        yield error
         error = error.__cause__ or error.__context__
-    return None
