@@ -19,29 +19,23 @@ x + c with c one character more, so
 
 which is the number of occurrences of x that no character follows: those at the END of a word.
 So only the suffixes of words need to be counted, not all substrings, and nothing is subtracted.
+
+The distinct suffixes are indexed once (`suffix_index`); then a piece is a number, its count an
+element of an array. Splitting needs the longest piece that begins what is left of a word. Both the
+piece and what is left are suffixes, so that is one array too, for all words at once.
 """
 
 from __future__ import annotations
 
-import bisect
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+import numpy as np
+
+from vocab.suffix_index import SuffixIndex, index_suffixes
 
 WordCounts = list[tuple[str, int]]
-
-
-@dataclass(frozen=True)
-class _Candidates:
-    """Adjusted counts of the candidate pieces, all without joiner.
-
-    A piece that begins a word and one inside a word differ by the joiner. If there is none, they
-    are the same pieces: both fields are then one and the same dict.
-    """
-
-    initial: dict[str, int]
-    inner: dict[str, int]
 
 
 def learn(
@@ -106,134 +100,182 @@ def learn(
     words = _select_words(pairs, max_unique_chars, max_input_tokens)
     alphabet = sorted({char for word, _ in words for char in word})
     joiner = joiner if include_joiner_token else ""
-    # All suffixes of all words, whatever the threshold: counted once.
-    suffixes = _count_suffixes(words, _all_starts, bool(joiner))
-
-    most_tokens = _size_bound(len(set(reserved_tokens)), len(alphabet), suffixes)
+    if not words or not num_iterations:
+        return _in_order(reserved_tokens, alphabet, _with_alphabet({}, alphabet, joiner))
+    splitter = _Splitter(words, joiner)
+    fixed = {*reserved_tokens, *_with_alphabet({}, alphabet, joiner)}
     slack = max(slack_ratio * vocab_size, 0)
 
     while True:
         threshold = (upper + lower) // 2
-        if lower < upper and threshold > 1 and vocab_size - most_tokens(threshold) > slack:
+        last = lower >= upper or threshold <= 1
+        most = len(fixed) + splitter.most_pieces(threshold)
+        if not last and vocab_size - most > slack:
             # Too small for sure: the search goes down from here without a look.
             upper = threshold - 1
             continue
-        pieces = _learn_at(threshold, words, alphabet, suffixes, num_iterations, joiner)
-        vocabulary = _in_order(reserved_tokens, alphabet, pieces)
+        if threshold > 0:
+            pieces = splitter.learn_at(threshold, num_iterations)
+        else:
+            pieces = _all_pieces(words, threshold, num_iterations, joiner)
+        size = len(fixed.union(pieces))
         if progress is not None:
-            progress(f"threshold {threshold}: {len(vocabulary)} tokens")
-        missing = vocab_size - len(vocabulary)
-        fits = 0 <= missing <= slack
-        if fits or lower >= upper or threshold <= 1:
-            return vocabulary
+            progress(f"threshold {threshold}: {size} tokens")
+        missing = vocab_size - size
+        if 0 <= missing <= slack or last:
+            return _in_order(reserved_tokens, alphabet, _with_alphabet(pieces, alphabet, joiner))
         if missing < 0:
             lower = threshold + 1
         else:
             upper = threshold - 1
 
 
-def _size_bound(reserved: int, characters: int, suffixes: _Candidates) -> Callable[[int], int]:
-    """Returns a function: threshold of 1 or more -> a size that its vocabulary cannot pass.
+class _Splitter:
+    """Splits all words by longest match, and counts what is left at each split.
 
-    An iteration's starts are among the first one's, so no count grows from the first one on.
+    A piece that begins a word (initial) and one inside a word differ by the joiner. If there is
+    none, they are the same pieces, and both are counted in one and the same array.
     """
-    groups = {id(group): group for group in (suffixes.initial, suffixes.inner)}.values()
-    counts = sorted(count for group in groups for count in group.values())
-    return lambda threshold: (
-        reserved + 2 * characters + len(counts) - bisect.bisect_left(counts, threshold)
-    )
+
+    def __init__(self, words: WordCounts, joiner: str) -> None:
+        # Empty words have no pieces.
+        words = [pair for pair in words if pair[0]]
+        words += _joined_prefixes(words, joiner)
+        index = index_suffixes([word for word, _ in words])
+        counts = _as_array([count for _, count in words])
+        self._index = index
+        self._joiner = joiner
+        self._word_counts = counts
+        self._words = index.at[index.word_starts]
+        self._initial = _sum_at(self._words, counts, len(index))
+        self._inner = _count_inner(index, counts)
+        if not joiner:
+            self._initial = self._inner = self._initial + self._inner
+        # A word "##a" and the piece "a" inside a word are one token.
+        clashing = [word.startswith(joiner) and word != joiner for word, _ in words]
+        clashing = index.word_starts[np.flatnonzero(clashing)] if joiner else index.word_starts[:0]
+        self._clash_initial = index.at[clashing]
+        self._clash_inner = index.at[clashing + len(joiner)]
+        groups = [self._initial, self._inner] if joiner else [self._inner]
+        self._sorted_counts = np.sort(np.concatenate(groups))
+
+    def most_pieces(self, threshold: float) -> int:
+        """Returns a number that `learn_at` cannot pass, for a threshold of 1 or more.
+
+        The starts of later iterations are among the first one's, so no count grows.
+        """
+        return len(self._sorted_counts) - int(np.searchsorted(self._sorted_counts, threshold))
+
+    def learn_at(self, threshold: float, num_iterations: int) -> dict[str, int]:
+        """Returns piece (inner ones with the joiner in front) -> adjusted count.
+
+        Args:
+          threshold: 1 or more; the least count of a piece.
+          num_iterations: 1 or more.
+        """
+        initial, inner = self._initial, self._inner
+        for _ in range(num_iterations - 1):
+            initial, inner = self._count_splits(initial >= threshold, inner >= threshold)
+        pieces = self._strings(initial, threshold, "")
+        # TF Text goes from long to short (the joiner not measured) and overwrites, so where an
+        # initial and an inner piece are one token, the inner one wins.
+        pieces.update(self._strings(inner, threshold, self._joiner))
+        return pieces
+
+    def _count_splits(
+        self, initial: np.ndarray, inner: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Splits all words with the pieces given; returns the counts of what begins at a split."""
+        index = self._index
+        clash_initial, clash_inner = self._clash_initial, self._clash_inner
+        usable = initial.copy()
+        usable[clash_initial] |= inner[clash_inner] | (index.length[clash_inner] == 1)
+        inner = inner.copy()
+        inner[clash_inner] |= initial[clash_initial]
+        # Characters are always pieces, so a match has at least one.
+        first = np.maximum(index.length[index.longest_prefix_in(usable)[self._words]], 1)
+        matched = np.maximum(index.length[index.longest_prefix_in(inner)], 1)
+
+        found = np.zeros_like(self._inner)
+        rest, counts = index.at[index.word_starts + first], self._word_counts
+        while len(rest):
+            inside = np.flatnonzero(rest)
+            rest, counts = rest[inside], counts[inside]
+            np.add.at(found, rest, counts)
+            rest = index.at[index.start[rest] + matched[rest]]
+        if self._joiner:
+            return self._initial, found
+        found += _sum_at(self._words, self._word_counts, len(index))
+        return found, found
+
+    def _strings(self, counts: np.ndarray, threshold: float, before: str) -> dict[str, int]:
+        kept = np.flatnonzero(counts >= threshold)
+        text, start = self._index.text, self._index.start[kept].tolist()
+        ends = (self._index.start[kept] + self._index.length[kept]).tolist()
+        numbers = counts[kept].tolist()
+        return {
+            before + text[a:b]: number for a, b, number in zip(start, ends, numbers, strict=True)
+        }
 
 
-def _learn_at(
-    threshold: int,
-    words: WordCounts,
-    alphabet: list[str],
-    suffixes: _Candidates,
-    num_iterations: int,
-    joiner: str,
+def _joined_prefixes(words: WordCounts, joiner: str) -> WordCounts:
+    """Returns, with count 0, the prefixes of words that begin with the joiner.
+
+    These alone can match a piece that is not initial at the start of a word.
+    """
+    if not joiner:
+        return []
+    joined = [word for word, _ in words if word.startswith(joiner)]
+    prefixes = {word[:end] for word in joined for end in range(len(joiner) + 1, len(word))}
+    return [(prefix, 0) for prefix in sorted(prefixes)]
+
+
+def _as_array(counts: Sequence[float]) -> np.ndarray:
+    """Returns int64 if all counts are integers, float64 otherwise."""
+    if all(isinstance(count, int | np.integer) for count in counts):
+        return np.array(counts, np.int64)
+    return np.array(counts, np.float64)
+
+
+def _sum_at(places: np.ndarray, counts: np.ndarray, size: int) -> np.ndarray:
+    """Returns `[size]`, the sum of the counts at each place."""
+    sums = np.zeros(size, counts.dtype)
+    np.add.at(sums, places, counts)
+    return sums
+
+
+def _count_inner(index: SuffixIndex, counts: np.ndarray) -> np.ndarray:
+    """Counts each suffix at all its occurrences inside words."""
+    sums = np.zeros(len(index), counts.dtype)
+    starts = index.word_starts
+    while len(starts):
+        starts = starts + 1
+        rest = index.at[starts]
+        inside = np.flatnonzero(rest)
+        starts, counts = starts[inside], counts[inside]
+        np.add.at(sums, rest[inside], counts)
+    return sums
+
+
+def _all_pieces(
+    words: WordCounts, threshold: float, num_iterations: int, joiner: str
 ) -> dict[str, int]:
-    """Returns piece (inner ones with the joiner in front) -> adjusted count."""
-    pieces = _with_alphabet({}, alphabet, joiner)
-    for iteration in range(num_iterations):
-        starts_of = _all_starts if iteration == 0 else _splitter(pieces, joiner)
-        if iteration == 0:
-            candidates = suffixes
-        else:
-            candidates = _count_suffixes(words, starts_of, bool(joiner))
-        if threshold <= 0:
-            # Now even a count of 0 is enough, which is that of pieces that end no word.
-            candidates = _with_uncounted(candidates, words, starts_of)
-        pieces = _with_alphabet(_keep(candidates, threshold, joiner), alphabet, joiner)
-    return pieces
+    """Returns what `_Splitter.learn_at` does, for a threshold of 0 or less.
 
-
-def _all_starts(word: str) -> range:
-    """Returns the start positions of the first iteration: all."""
-    return range(len(word))
-
-
-def _splitter(pieces: dict[str, int], joiner: str) -> Callable[[str], list[int]]:
-    """Returns a function that gives the piece starts of a word split by longest match.
-
-    The words must consist of characters of the alphabet, which are all pieces: then every word
-    can be split.
+    Then all substrings of words are pieces of the first iteration, with count 0 if they end none.
+    So the later ones do not split the words, and find just their prefixes.
     """
-    longest = max(map(len, pieces), default=0)
-
-    def starts_of(word: str) -> list[int]:
-        starts = []
-        start = 0
-        while start < len(word):
-            starts.append(start)
-            # The joiner goes in front once per start, not once per length tried.
-            prefix_length = len(joiner) if start else 0
-            rest = joiner + word[start:] if start else word
-            length = min(len(rest), longest)
-            while rest[:length] not in pieces:
-                length -= 1
-            start += length - prefix_length
-        return starts
-
-    return starts_of
-
-
-def _count_suffixes(
-    words: WordCounts, starts_of: Callable[[str], Iterable[int]], has_joiner: bool
-) -> _Candidates:
-    """Counts what runs from an allowed start to the end of its word: the adjusted counts."""
-    initial: dict[str, int] = defaultdict(int)
-    inner = defaultdict(int) if has_joiner else initial
+    pieces: dict[str, int] = {}
+    inner: dict[str, int] = {}
     for word, count in words:
-        for start in starts_of(word):
-            if start == 0:
-                initial[word] += count
-            else:
-                inner[word[start:]] += count
-    return _Candidates(initial, inner)
-
-
-def _with_uncounted(
-    candidates: _Candidates, words: WordCounts, starts_of: Callable[[str], Iterable[int]]
-) -> _Candidates:
-    """Returns the candidates and, with count 0, all other substrings from an allowed start."""
-    initial = dict(candidates.initial)
-    inner = initial if candidates.inner is candidates.initial else dict(candidates.inner)
-    for word, _ in words:
-        for start in starts_of(word):
-            for end in range(start + 1, len(word) + 1):
-                (inner if start else initial).setdefault(word[start:end], 0)
-    return _Candidates(initial, inner)
-
-
-def _keep(candidates: _Candidates, threshold: int, joiner: str) -> dict[str, int]:
-    """Returns the pieces that reach the threshold, with their counts."""
-    kept = {piece: count for piece, count in candidates.initial.items() if count >= threshold}
-    # If a word begins like the joiner, "##a" can be both kinds. TF Text goes from long to short
-    # (the joiner not measured) and overwrites, so the inner piece wins.
-    for piece, count in candidates.inner.items():
-        if count >= threshold:
-            kept[joiner + piece] = count
-    return kept
+        for start in range(len(word) if num_iterations == 1 else 1):
+            group, before = (inner, joiner) if start and joiner else (pieces, "")
+            for end in range(start + 1, len(word)):
+                group.setdefault(before + word[start:end], 0)
+            if word:
+                whole = before + word[start:]
+                group[whole] = group.get(whole, 0) + count
+    return {**pieces, **inner}
 
 
 def _with_alphabet(pieces: dict[str, int], alphabet: list[str], joiner: str) -> dict[str, int]:
