@@ -94,16 +94,65 @@ def test_equals_the_original_on_random_cases(seed):
         assert learn(words, **arguments) == ORIGINAL.learn(words, **arguments)
 
 
-@settings(max_examples=200, deadline=None)
+# Latin with combining marks, Cyrillic, Arabic, Devanagari with vowel signs, Thai, Chinese, Hangul,
+# the joiner's own character, and characters outside the Basic Multilingual Plane.
+SCRIPTS = [
+    "ae\u0301\u0308",
+    "абё",
+    "سلام",
+    "कि\u094dत",
+    "ไทย\u0e49",
+    "中文字",
+    "한글",
+    "#a",
+    "😀𐌰x",
+]
+
+WORDS = st.sampled_from(SCRIPTS).flatmap(lambda script: st.text(script, min_size=1, max_size=8))
+
+
+@settings(max_examples=2000, deadline=None)
 @given(
-    st.dictionaries(st.text("abc#é", max_size=12), st.integers(0, 100), min_size=1, max_size=30),
-    st.integers(1, 80),
-    st.booleans(),
+    # Few distinct counts, so that many lie right at a threshold, and words that come twice.
+    st.lists(st.tuples(WORDS, st.sampled_from([1, 2, 3, 9, 10, 11, 500])), min_size=1, max_size=25),
+    st.fixed_dictionaries(
+        {
+            "vocab_size": st.integers(1, 80),
+            "reserved_tokens": st.sampled_from([[], ["[PAD]", "中", "##a"]]),
+            "lower_thresh": st.sampled_from([None, 1, 2, 10]),
+            "num_iterations": st.integers(1, 4),
+            "slack_ratio": st.sampled_from([0.05, 0.0, 0.5]),
+            "include_joiner_token": st.booleans(),
+            "joiner": st.sampled_from(["##", "", "a"]),
+        }
+    ),
 )
-def test_equals_the_original_on_any_words(words, vocab_size, include_joiner_token):
-    arguments = {"lower_thresh": 1, "include_joiner_token": include_joiner_token}
-    expected = ORIGINAL.learn(words, vocab_size, ["[PAD]"], **arguments)
-    assert learn(words, vocab_size, ["[PAD]"], **arguments) == expected
+def test_equals_the_original_on_words_of_many_scripts(words, arguments):
+    assert learn(words, **arguments) == ORIGINAL.learn(words, **arguments)
+
+
+# The words, counts and results of the original's own tests; a threshold is fixed by both bounds.
+@pytest.mark.parametrize(
+    ("words", "threshold", "iterations", "expected"),
+    [
+        (["apple", "app"], 1, 1, "a e l p app apple le ple pp pple"),
+        (["apple", "app"], 1, 2, "a e l p app apple"),
+        (["apple", "app", "app"], 2, 1, "a e l p app pp"),
+        (["apple", "apple", "peach", "pear"], 1, 4, "a c e h l p r apple peach pear"),
+    ],
+)
+def test_published_cases_of_the_original(words, threshold, iterations, expected):
+    arguments = {
+        "vocab_size": 10,
+        "reserved_tokens": [],
+        "upper_thresh": threshold,
+        "lower_thresh": threshold,
+        "num_iterations": iterations,
+        "slack_ratio": 0,
+        "include_joiner_token": False,
+    }
+    assert learn(Counter(words), **arguments) == expected.split()
+    assert ORIGINAL.learn(Counter(words), **arguments) == expected.split()
 
 
 def test_equals_the_original_with_default_arguments_on_this_text():
