@@ -64,10 +64,16 @@ class SuffixIndex:
 
 
 def index_suffixes(words: Sequence[str]) -> SuffixIndex:
-    """Builds the index of all suffixes of the words."""
+    """Builds the index of all suffixes of the words.
+
+    Raises:
+      ValueError: if the words have 2**31 characters or more, one added for each word.
+    """
     # An empty word in front, so that the empty suffix is there even if no word is.
     text = "".join(f"{word}\0" for word in ("", *words))
     lengths = np.array([0, *map(len, words)], np.int64)
+    if len(text) >= 2**31:
+        raise ValueError(f"{len(words)} words of {len(text)} characters are too many; give fewer")
     ends = np.cumsum(lengths + 1) - 1
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32) + np.uint32(1)
     codes[ends] = 0
