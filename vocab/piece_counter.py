@@ -14,8 +14,9 @@ WordCounts = list[tuple[str, int]]
 class PieceCounter:
     """Splits all words by longest match, and counts what is left of them at each split.
 
-    That count is the adjusted count of what is left, taken as a piece (see `learner`). A piece that begins a word (initial) and one inside a word differ by the joiner. If there is
-    none, they are the same pieces, and both are counted in one and the same array.
+    That count is the adjusted count of what is left, taken as a piece (see `learner`). A piece that
+    begins a word (initial) and one inside a word differ by the joiner. If there is none, they are
+    the same pieces, and both are counted in one and the same array.
     """
 
     def __init__(self, words: WordCounts, joiner: str) -> None:
