@@ -21,7 +21,7 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.transforms.window import GlobalWindows
 
 from beam_pipelines.readers import ReadCorpus
-from beam_pipelines.records import ENGLISH, Batch, Sentence
+from beam_pipelines.records import Batch, texts_by_language
 from beam_pipelines.runners import run_pipeline
 from labse_tf.corpus_files import CorpusFile, find_corpus_files
 from vocab.basic_tokenizer import split_words
@@ -125,11 +125,8 @@ class _CountInBundle(beam.DoFn):
 
     def process(self, batch: Batch) -> Iterator:
         for record in batch.records:
-            if isinstance(record, Sentence):
-                self._add(batch.language, record.text)
-            else:
-                self._add(ENGLISH, record.source)
-                self._add(batch.language, record.target)
+            for language, text in texts_by_language(record):
+                self._add(language, text)
         if sum(map(len, self._counts.values())) > _MAX_WORDS_HELD:
             yield from self._take_counts()
 

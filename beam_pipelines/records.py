@@ -50,6 +50,13 @@ def texts_of(record: Record) -> tuple[str, ...]:
     return record[:-1]
 
 
+def texts_by_language(record: Record) -> tuple[tuple[str, str], ...]:
+    """Returns `(language, text)` of a sentence, or of each side of a pair, English first."""
+    if isinstance(record, Sentence):
+        return ((record.language, record.text),)
+    return ((ENGLISH, record.source), (record.language, record.target))
+
+
 def encode_record(record: Record) -> bytes:
     """Returns the serialized `tf.train.Example` of a record; equal records give equal bytes.
 

@@ -1,1 +1,1 @@
-"""WordPiece vocabularies: word splitting, smoothing, learning, and the vocabulary file."""
+"""WordPiece vocabularies: word splitting, smoothing, learning, the file, splitting, coverage."""

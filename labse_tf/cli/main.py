@@ -32,12 +32,14 @@ COMMANDS = {
         "filter, deduplicate and shard translation pairs",
     ),
     ("vocab", "build"): ("vocab_build", "count words per language, smooth, learn a vocabulary"),
+    ("vocab", "coverage"): ("vocab_coverage", "measure a vocabulary on text of each language"),
     ("pretrain",): ("pretrain", "MLM + TLM pre-training with progressive stacking"),
     ("train",): ("train", "dual-encoder training"),
     ("export",): ("export", "write the model dir of a run: preprocessor and encoder SavedModels"),
     ("embed",): ("embed", "one vector a line of text"),
     ("eval",): ("eval", "score a model on an evaluation task"),
 }
+_BEAM_JOBS = (("corpus", "filter-monolingual"), ("corpus", "filter-bitext"), ("vocab", "build"))
 
 EXIT_DONE, EXIT_UNEXPECTED, EXIT_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 
@@ -64,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = parser.parse_args(own)
     except SystemExit as exit_:
         return exit_.code or EXIT_DONE
-    if beam and words[0] not in ("corpus", "vocab"):
+    if beam and words not in _BEAM_JOBS:
         parser.print_usage(sys.stderr)
         print("labse: error: only Beam jobs take options after --; leave them out", file=sys.stderr)
         return EXIT_INPUT

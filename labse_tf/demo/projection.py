@@ -11,8 +11,10 @@ from sklearn.manifold import TSNE
 from threadpoolctl import threadpool_limits
 
 from labse_tf.languages import LANGUAGES
+from labse_tf.scripts import family_of
 
 PERPLEXITY = 30
+RIGHT_TO_LEFT = ("Arab", "Hebr")
 
 
 class Sentence(NamedTuple):
@@ -27,72 +29,6 @@ class Sentence(NamedTuple):
     text: str
     language: str
     group: int
-
-
-class Family(NamedTuple):
-    """Scripts that share a hue.
-
-    Attributes:
-      name: shown in the legend.
-      hue: in degrees.
-      scripts: English names by ISO 15924 code.
-    """
-
-    name: str
-    hue: int
-    scripts: dict[str, str]
-
-
-FAMILIES = (
-    Family("Latin", 215, {"Latn": "Latin"}),
-    Family("Cyrillic", 0, {"Cyrl": "Cyrillic"}),
-    Family(
-        "Greek, Armenian, Georgian",
-        280,
-        {"Grek": "Greek", "Armn": "Armenian", "Geor": "Georgian"},
-    ),
-    Family(
-        "Arabic, Hebrew, Ethiopic",
-        130,
-        {"Arab": "Arabic", "Hebr": "Hebrew", "Ethi": "Ethiopic"},
-    ),
-    Family(
-        "Northern Indic",
-        30,
-        {
-            "Deva": "Devanagari",
-            "Beng": "Bengali",
-            "Guru": "Gurmukhi",
-            "Gujr": "Gujarati",
-            "Orya": "Odia",
-            "Tibt": "Tibetan",
-        },
-    ),
-    Family(
-        "Southern Indic",
-        325,
-        {
-            "Taml": "Tamil",
-            "Telu": "Telugu",
-            "Knda": "Kannada",
-            "Mlym": "Malayalam",
-            "Sinh": "Sinhala",
-        },
-    ),
-    Family(
-        "South-East Asian",
-        178,
-        {"Thai": "Thai", "Laoo": "Lao", "Khmr": "Khmer", "Mymr": "Burmese"},
-    ),
-    Family("East Asian", 52, {"Hani": "Chinese", "Jpan": "Japanese", "Kore": "Korean"}),
-)
-RIGHT_TO_LEFT = ("Arab", "Hebr")
-SCRIPT_NAMES = {code: name for family in FAMILIES for code, name in family.scripts.items()}
-
-
-def family_of(language: str) -> Family:
-    """Returns the family of the script that `language` (the paper's code) is written in."""
-    return next(family for family in FAMILIES if LANGUAGES[language].script in family.scripts)
 
 
 def writing_direction(language: str) -> str:

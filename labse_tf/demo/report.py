@@ -16,10 +16,7 @@ from matplotlib.ticker import MaxNLocator
 from labse_tf.corpora.split import sentence_key
 from labse_tf.corpus_files import BITEXT, find_corpus_files
 from labse_tf.demo.projection import (
-    FAMILIES,
-    SCRIPT_NAMES,
     Sentence,
-    family_of,
     find_neighbours,
     language_colours,
     project,
@@ -27,6 +24,7 @@ from labse_tf.demo.projection import (
 )
 from labse_tf.languages import LANGUAGES
 from labse_tf.outputs import whole_file
+from labse_tf.scripts import FAMILIES, SCRIPT_NAMES, family_of
 from labse_tf.textio import read_pairs
 
 SYSTEMS = {

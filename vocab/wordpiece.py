@@ -1,0 +1,78 @@
+"""Splits words into the pieces of a vocabulary, exactly as TF Text's BertTokenizer does.
+
+From the start of a word the longest piece of the vocabulary is taken, then the longest one from
+there that continues a word (`##`), and so on. A word that the pieces cannot spell to its end, or
+that is longer than a limit in bytes, is one `[UNK]`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+
+from vocab.basic_tokenizer import split_words
+
+UNKNOWN = "[UNK]"
+_JOINER = "##"
+
+# What is remembered: the pieces of so many words, of up to so many characters. Running text repeats
+# short words; long runs without a space seldom come twice, and one may be as long as its file.
+_WORDS_REMEMBERED = 1 << 17
+_LONGEST_REMEMBERED = 40
+
+
+class WordPiece:
+    """A vocabulary that splits text.
+
+    Attributes:
+      max_bytes_per_word: longer words are `[UNK]`.
+    """
+
+    def __init__(self, tokens: Iterable[str], *, max_bytes_per_word: int) -> None:
+        """Takes the tokens of a vocabulary.
+
+        Args:
+          tokens: as `vocab.wordpiece_file.read` gives them.
+          max_bytes_per_word: the longest word that is split, in bytes of UTF-8.
+
+        Raises:
+          ValueError: if there are no tokens or `max_bytes_per_word` is below 1.
+        """
+        self._tokens = frozenset(tokens)
+        if not self._tokens:
+            raise ValueError("tokens is empty; give the tokens of a vocabulary")
+        if max_bytes_per_word < 1:
+            raise ValueError(f"max_bytes_per_word is {max_bytes_per_word}; give 1 or more")
+        self.max_bytes_per_word = max_bytes_per_word
+        self._longest = max(map(len, self._tokens))
+        self._remembered = functools.lru_cache(_WORDS_REMEMBERED)(self._split)
+
+    def tokenize(self, text: str) -> list[str]:
+        """Returns the tokens of a text, without `[CLS]` and `[SEP]`."""
+        return [piece for word in split_words(text) for piece in self.split(word)]
+
+    def split(self, word: str) -> tuple[str, ...]:
+        """Returns the pieces of one of `split_words`'s words; `(UNKNOWN,)` if it has none."""
+        if len(word) > _LONGEST_REMEMBERED:
+            return self._split(word)
+        return self._remembered(word)
+
+    def is_too_long(self, word: str) -> bool:
+        """Tells whether the word is over the limit in bytes, whatever the pieces could spell."""
+        return len(word.encode("utf-8")) > self.max_bytes_per_word
+
+    def _split(self, word: str) -> tuple[str, ...]:
+        if self.is_too_long(word):
+            return (UNKNOWN,)
+        pieces = []
+        start, joiner = 0, ""
+        while start < len(word):
+            candidate = joiner + word[start : start + self._longest - len(joiner)]
+            while candidate not in self._tokens:
+                candidate = candidate[:-1]
+                if len(candidate) <= len(joiner):
+                    return (UNKNOWN,)
+            pieces.append(candidate)
+            start += len(candidate) - len(joiner)
+            joiner = _JOINER
+        return tuple(pieces)
