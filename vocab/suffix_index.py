@@ -102,35 +102,38 @@ def _rank_suffixes(codes: np.ndarray, left: np.ndarray) -> np.ndarray:
     """Returns for each position the rank of its suffix, by code points, among the distinct ones.
 
     By prefix doubling (Manber and Myers 1990): from the ranks by the first n characters follow
-    those by the first 2n.
+    those by the first 2n. A rank is the number of positions that come before, so that only the
+    positions that have more characters need to be sorted again (Larsson and Sadakane 1999).
     """
     keys = np.zeros(len(codes), np.int64)
     for offset in range(_PACKED):
         inside = np.flatnonzero(left > offset)
         keys[inside] |= codes[inside + offset].astype(np.int64) << _BITS * (_PACKED - 1 - offset)
-    ranks, distinct = _dense_ranks(keys)
-    known = _PACKED
-    while known < left.max(initial=0):
-        more = np.flatnonzero(left > known)
-        keys = ranks.astype(np.int64) << 32
-        keys[more] |= ranks[more + known]
-        before = distinct
-        ranks, distinct = _dense_ranks(keys)
-        if distinct == before:
-            break
-        known *= 2
-    return ranks
-
-
-def _dense_ranks(keys: np.ndarray) -> tuple[np.ndarray, int]:
-    """Returns the rank of each key among the distinct ones, int32, and their number."""
     order = np.argsort(keys)
-    in_order = keys[order]
-    of_sorted = np.zeros(len(keys), np.int32)
-    np.cumsum(in_order[1:] != in_order[:-1], out=of_sorted[1:])
-    ranks = np.empty_like(of_sorted)
-    ranks[order] = of_sorted
-    return ranks, int(of_sorted[-1]) + 1 if len(keys) else 0
+    ranks = np.empty(len(codes), np.int32)
+    ranks[order] = _first_of_run(keys[order])
+    known = _PACKED
+    while known < left.max():
+        more = np.flatnonzero(left > known)
+        keys = ranks[more].astype(np.int64) << 32 | ranks[more + known]
+        order = np.argsort(keys)
+        keys = keys[order]
+        before = keys >> 32
+        # Among those equal so far, the ones that end here come first.
+        ended = np.bincount(ranks[left <= known], minlength=len(ranks))
+        ranks[more[order]] = before + ended[before] + _first_of_run(keys) - _first_of_run(before)
+        known *= 2
+    taken = np.zeros(len(ranks), np.int32)
+    taken[ranks] = 1
+    return (np.cumsum(taken, dtype=np.int32) - 1)[ranks]
+
+
+def _first_of_run(values: np.ndarray) -> np.ndarray:
+    """Returns for each place in a sorted array the first place with the same value."""
+    new = np.flatnonzero(values[1:] != values[:-1]) + 1
+    first = np.zeros(len(values), np.int64)
+    first[new] = new
+    return np.maximum.accumulate(first, out=first)
 
 
 def _find_prefixes(codes: np.ndarray, start: np.ndarray, length: np.ndarray) -> np.ndarray:
