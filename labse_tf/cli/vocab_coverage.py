@@ -18,8 +18,8 @@ table goes to stdout, the language that loses most of its text first:
   [UNK] %          [UNK] among the tokens
   chars/token      characters a token, [UNK] left out
   tokens/sentence  without [CLS] and [SEP]
-  cut %            sentences over --max-length, of all sentences
-  too long %       words over --max-bytes-per-word, of all words"""
+  cut %            sentences over the maximum length, of all sentences
+  too long %       words over the byte limit, of all words"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
