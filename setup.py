@@ -50,6 +50,7 @@ setup(
         "omegaconf>=2.3",
         "regex",
         "zstandard",
+        "pyarrow",
         "tqdm",
         "jinja2",
         "matplotlib",

@@ -9,14 +9,16 @@ import apache_beam as beam
 
 from beam_pipelines.filters import Filter, first_reason
 from beam_pipelines.records import Batch
-from beam_pipelines.report import READ
+from beam_pipelines.report import OTHER_LANGUAGE, READ
+from labse_tf.languages import LANGUAGES
 
 
 class ApplyFilters(beam.PTransform):
     """PCollection of `Batch` -> (the batches without what the filters drop, counts).
 
-    The first filter that does not accept a record is the reason that counts. Counts are
-    `((language, name), number)`, where name is READ or the name of a filter.
+    Records of languages that are none of the paper's are dropped as OTHER_LANGUAGE. Of the others,
+    the first filter that does not accept a record is the reason that counts. Counts are
+    `((language, name), number)`, where name is READ, OTHER_LANGUAGE or the name of a filter.
     """
 
     def __init__(self, filters: Sequence[Filter]) -> None:
@@ -37,12 +39,15 @@ class _FilterBatch(beam.DoFn):
     def process(self, batch: Batch) -> Iterator:
         counts = collections.Counter({READ: len(batch.records)})
         kept = []
-        for record in batch.records:
-            reason = first_reason(self._filters, record)
-            if reason is None:
-                kept.append(record)
-            else:
-                counts[reason] += 1
+        if batch.language not in LANGUAGES:
+            counts[OTHER_LANGUAGE] = len(batch.records)
+        else:
+            for record in batch.records:
+                reason = first_reason(self._filters, record)
+                if reason is None:
+                    kept.append(record)
+                else:
+                    counts[reason] += 1
         if kept:
             yield Batch(batch.language, kept)
         for name, number in counts.items():

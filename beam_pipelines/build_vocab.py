@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
-from beam_pipelines import count_words
+from beam_pipelines import word_counts
 from labse_tf.errors import InputError
 from labse_tf.outputs import check_free, whole_file
 from vocab import learner, wordpiece_file
@@ -17,6 +17,9 @@ LABSE_VOCAB_SIZE = 501_153
 
 # Pieces must be seen twice. The learner's own default of 10 leaves small corpora with characters.
 _LOWER_THRESHOLD = 2
+
+# The learner takes no more, the most frequent; so no more are read into memory.
+_MAX_WORDS = 5_000_000
 
 # Every character is in the vocabulary twice: at the start of a word and inside one. So an eighth
 # of the vocabulary's size lets characters take a quarter of it. 20,000 is more than Chinese,
@@ -39,6 +42,8 @@ def run(
     min_word_count: int = 1,
     max_word_length: int = 50,
     max_unique_chars: int | None = None,
+    counts: str | None = None,
+    count_shards: int | None = None,
     overwrite: bool = False,
     beam_options: Sequence[str] = (),
 ) -> list[str]:
@@ -49,26 +54,33 @@ def run(
       out: the file to write, a token a line.
       vocab_size: the most tokens that it may have.
       smoothing_exponent: 0 (all languages count alike) to 1 (as they come).
-      min_word_count: words with a lower weighted count are not learned from.
+      min_word_count: words with a lower smoothed count are not learned from.
       max_word_length: in characters; longer words are not learned from.
       max_unique_chars: the most distinct characters; words with others, the rarest, are not learned
         from. None chooses by `default_max_unique_chars`.
+      counts: a folder where the word counts are kept, and taken from where they are there already;
+        see `word_counts.count`.
+      count_shards: the number of files that the words are counted into; None chooses by the size of
+        the input. A worker holds the words of one in memory.
       overwrite: replace what is at `out`.
       beam_options: options for Beam, as strings; none choose the direct runner.
 
     Raises:
       InputError: for inputs that are not there or damaged, an `out` that is taken, or a number out
-        of its range. Then nothing is written.
+        of its range. Then no vocabulary is written.
     """
     if max_unique_chars is None:
         max_unique_chars = default_max_unique_chars(vocab_size)
     _check_numbers(vocab_size, smoothing_exponent, max_unique_chars, max_word_length)
+    if count_shards is not None and count_shards < 1:
+        raise InputError(f"--count-shards is {count_shards}", remedy="give 1 or more")
     check_free(out, overwrite=overwrite)
-    counted = count_words.count(
+    counted = word_counts.count(
         inputs,
-        smoothing_exponent=smoothing_exponent,
-        min_word_count=min_word_count,
-        max_word_length=max_word_length,
+        word_counts.Settings(smoothing_exponent, min_word_count, max_word_length),
+        folder=counts,
+        shards=count_shards,
+        max_words=_MAX_WORDS,
         beam_options=beam_options,
     )
     _log_counts(counted, max_word_length)
@@ -95,6 +107,7 @@ def _learn(
         lower_thresh=_LOWER_THRESHOLD,
         max_token_length=max_word_length,
         max_unique_chars=max_unique_chars,
+        max_input_tokens=_MAX_WORDS,
         progress=lambda line: _log.info("learning: %s", line),
     )
     # The search may end above the size where no threshold meets it; the rarest come last.
@@ -119,10 +132,10 @@ def _check_numbers(
         raise InputError(f"--max-word-length is {max_word_length}", remedy="give 1 or more")
 
 
-def _log_counts(counted: count_words.WordCounts, max_word_length: int) -> None:
+def _log_counts(counted: word_counts.WordCounts, max_word_length: int) -> None:
     _log.info(
         "%d distinct words of %d in %d languages",
-        len(counted.words),
+        counted.distinct,
         sum(counted.tokens.values()),
         len(counted.tokens),
     )
@@ -131,5 +144,16 @@ def _log_counts(counted: count_words.WordCounts, max_word_length: int) -> None:
             "left out: %d words of more than %d characters, most of them in: %s",
             sum(counted.too_long.values()),
             max_word_length,
-            ", ".join(sorted(counted.too_long, key=counted.too_long.get, reverse=True)[:5]),
+            _most(counted.too_long),
         )
+    if counted.other_languages:
+        _log.info(
+            "left out: %d records in languages that are none of the paper's 109, most of them in: "
+            "%s",
+            sum(counted.other_languages.values()),
+            _most(counted.other_languages),
+        )
+
+
+def _most(numbers: Mapping[str, int]) -> str:
+    return ", ".join(sorted(numbers, key=numbers.get, reverse=True)[:5])

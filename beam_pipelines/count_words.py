@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import collections
 import json
-import logging
-import tempfile
+import math
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import NamedTuple
 
 import apache_beam as beam
 from apache_beam.io.filesystem import CompressionTypes
@@ -21,36 +18,30 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.transforms.window import GlobalWindows
 
 from beam_pipelines.readers import ReadCorpus
-from beam_pipelines.records import Batch, texts_by_language
-from beam_pipelines.runners import run_pipeline
-from labse_tf.corpus_files import CorpusFile, find_corpus_files
-from vocab.basic_tokenizer import split_words
+from beam_pipelines.records import ENGLISH, Batch, Sentence
+from beam_pipelines.sizes import text_bytes
+from beam_pipelines.word_counter import WordCounter
+from labse_tf.corpus_files import CorpusFile
+from labse_tf.languages import LANGUAGES
 from vocab.smoothing import smoothing_coefficients
 
-_log = logging.getLogger("labse")
-
-# A word's checksum decides its shard; a worker merges one shard of words at a time in memory.
-_SHARDS = 32
 # Distinct words of a bundle held in memory before they are passed on: about 100 MB.
 _MAX_WORDS_HELD = 500_000
 
-# What is left out of the word counts is counted under this name, per language.
-_TOO_LONG = "too_long"
-_TOKENS = "tokens"
+# A worker merges the words of one shard in memory. So much text has at most some 2 million distinct
+# words, mostly far less: 200 MB. Beyond the maximum, new words are rare enough for larger shards.
+_TEXT_BYTES_PER_SHARD = 64_000_000
+_MIN_SHARDS, _MAX_SHARDS = 32, 4096
+
+# What `totals.json` counts for each language.
+WORDS, TOO_LONG, OTHER_LANGUAGE = "words", "too_long", "records_of_other_languages"
+TOTALS_FILE = "totals.json"
 
 
-class WordCounts(NamedTuple):
-    """The result of `count`.
-
-    Attributes:
-      words: word -> weighted count, an integer, at least 1; most frequent words first.
-      tokens: language -> words of running text, without those that were too long.
-      too_long: language -> words of running text that were longer than the limit.
-    """
-
-    words: dict[str, int]
-    tokens: dict[str, int]
-    too_long: dict[str, int]
+def plan_word_shards(files: Iterable[CorpusFile]) -> int:
+    """Returns a number of shards whose words fit in a worker's memory, from the files' sizes."""
+    needed = math.ceil(sum(map(text_bytes, files)) / _TEXT_BYTES_PER_SHARD)
+    return min(max(needed, _MIN_SHARDS), _MAX_SHARDS)
 
 
 class CountWords(beam.PTransform):
@@ -58,7 +49,11 @@ class CountWords(beam.PTransform):
 
     A line of the former is `word<TAB>count`, sorted by word. The count is the sum over languages
     of the word's count there times the language's smoothing coefficient (paper section 3.2),
-    rounded. Words that come below `min_word_count` by this are left out.
+    rounded. Words that come below `min_word_count` by this are left out, and so are those that
+    come to 0. Shards without words are not written.
+
+    Workers combine the counts before the shuffle, in bounded memory, and again behind it. Beam's
+    own combiners would hold the words of all shards at once before the shuffle.
 
     Args:
       files: of either kind.
@@ -66,6 +61,7 @@ class CountWords(beam.PTransform):
       smoothing_exponent: 0 to 1; 1 leaves the counts as they are.
       min_word_count: the least weighted count.
       max_word_length: in characters; longer words are left out.
+      shards: number of files; a worker holds the words of one in memory. See `plan_word_shards`.
     """
 
     def __init__(
@@ -76,6 +72,7 @@ class CountWords(beam.PTransform):
         smoothing_exponent: float,
         min_word_count: int,
         max_word_length: int,
+        shards: int,
     ) -> None:
         super().__init__()
         self._files = files
@@ -83,13 +80,14 @@ class CountWords(beam.PTransform):
         self._smoothing_exponent = smoothing_exponent
         self._min_word_count = min_word_count
         self._max_word_length = max_word_length
+        self._shards = shards
 
     def expand(self, begin):
         counted = (
             begin
             | "Read" >> ReadCorpus(self._files)
             | "Count"
-            >> beam.ParDo(_CountInBundle(self._max_word_length)).with_outputs(
+            >> beam.ParDo(_CountInBundle(self._max_word_length, self._shards)).with_outputs(
                 "totals", main="words"
             )
         )
@@ -97,16 +95,15 @@ class CountWords(beam.PTransform):
         (
             totals
             | "List" >> beam.combiners.ToList()
-            | "Write totals" >> beam.Map(_write_totals, f"{self._folder}/totals.json")
+            | "Write totals" >> beam.Map(_write_totals, f"{self._folder}/{TOTALS_FILE}")
+        )
+        write = _WriteWords(
+            self._folder, self._shards, self._smoothing_exponent, self._min_word_count
         )
         return (
             counted.words
             | "Gather" >> beam.GroupByKey()
-            | "Write words"
-            >> beam.ParDo(
-                _WriteWords(self._folder, self._smoothing_exponent, self._min_word_count),
-                beam.pvalue.AsDict(totals),
-            )
+            | "Write words" >> beam.ParDo(write, beam.pvalue.AsDict(totals))
         )
 
 
@@ -117,17 +114,24 @@ class _CountInBundle(beam.DoFn):
     element of the shuffle, not one for each time that it occurs.
     """
 
-    def __init__(self, max_word_length: int) -> None:
+    def __init__(self, max_word_length: int, shards: int) -> None:
         self._max_word_length = max_word_length
+        self._shards = shards
 
     def start_bundle(self) -> None:
-        self._counts: dict[str, collections.Counter[str]] = {}
+        self._counter = WordCounter()
 
     def process(self, batch: Batch) -> Iterator:
-        for record in batch.records:
-            for language, text in texts_by_language(record):
-                self._add(language, text)
-        if sum(map(len, self._counts.values())) > _MAX_WORDS_HELD:
+        if batch.language not in LANGUAGES:
+            total = ((batch.language, OTHER_LANGUAGE), len(batch.records))
+            yield beam.pvalue.TaggedOutput("totals", total)
+            return
+        if isinstance(batch.records[0], Sentence):
+            self._counter.add(batch.language, [record.text for record in batch.records])
+        else:
+            self._counter.add(ENGLISH, [record.source for record in batch.records])
+            self._counter.add(batch.language, [record.target for record in batch.records])
+        if len(self._counter) > _MAX_WORDS_HELD:
             yield from self._take_counts()
 
     def finish_bundle(self) -> Iterator:
@@ -138,34 +142,29 @@ class _CountInBundle(beam.DoFn):
             else:
                 yield GlobalWindows.windowed_value(output)
 
-    def _add(self, language: str, text: str) -> None:
-        counts = self._counts.get(language)
-        if counts is None:
-            counts = self._counts[language] = collections.Counter()
-        counts.update(split_words(text))
-
     def _take_counts(self) -> Iterator:
-        for language, counts in self._counts.items():
-            shards: list[dict[str, int]] = [{} for _ in range(_SHARDS)]
+        for language, counts in self._counter.take().items():
+            shards: dict[int, dict[str, int]] = collections.defaultdict(dict)
             totals = collections.Counter()
             for word, count in counts.items():
                 if len(word) > self._max_word_length:
-                    totals[_TOO_LONG] += count
+                    totals[TOO_LONG] += count
                 else:
-                    totals[_TOKENS] += count
+                    totals[WORDS] += count
                     # Not `hash`, which differs from process to process.
-                    shards[zlib.crc32(word.encode("utf-8")) % _SHARDS][word] = count
-            for number, words in enumerate(shards):
-                if words:
-                    yield number, (language, words)
+                    shards[zlib.crc32(word.encode("utf-8")) % self._shards][word] = count
+            for number, words in shards.items():
+                yield number, (language, words)
             for name, total in totals.items():
                 yield beam.pvalue.TaggedOutput("totals", ((language, name), total))
-        self._counts = {}
 
 
 class _WriteWords(beam.DoFn):
-    def __init__(self, folder: str, smoothing_exponent: float, min_word_count: int) -> None:
+    def __init__(
+        self, folder: str, shards: int, smoothing_exponent: float, min_word_count: int
+    ) -> None:
         self._folder = folder
+        self._shards = shards
         self._smoothing_exponent = smoothing_exponent
         self._min_word_count = max(1, min_word_count)
 
@@ -175,7 +174,7 @@ class _WriteWords(beam.DoFn):
         totals: Mapping[tuple[str, str], int],
     ) -> Iterator[str]:
         number, parts = element
-        tokens = {language: n for (language, name), n in totals.items() if name == _TOKENS}
+        tokens = {language: n for (language, name), n in totals.items() if name == WORDS}
         counts: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
         for language, words in parts:
             counts[language].update(words)
@@ -185,7 +184,7 @@ class _WriteWords(beam.DoFn):
             for word, count in sorted(weighted.items())
             if count >= self._min_word_count
         ]
-        path = f"{self._folder}/words-{number:05}-of-{_SHARDS:05}.tsv"
+        path = f"{self._folder}/words-{number:05}-of-{self._shards:05}.tsv"
         _write_text(path, "".join(lines))
         yield path
 
@@ -204,62 +203,12 @@ def weigh_counts(
 
 
 def _write_totals(totals: list[tuple[tuple[str, str], int]], path: str) -> None:
-    _write_text(path, json.dumps(sorted(totals)))
+    languages: dict[str, dict[str, int]] = collections.defaultdict(dict)
+    for (language, name), total in sorted(totals):
+        languages[language][name] = total
+    _write_text(path, json.dumps(languages, indent=1) + "\n")
 
 
 def _write_text(path: str, text: str) -> None:
     with FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
         stream.write(text.encode("utf-8"))
-
-
-def count(
-    inputs: Sequence[str],
-    *,
-    smoothing_exponent: float = 0.3,
-    min_word_count: int = 1,
-    max_word_length: int = 50,
-    beam_options: Sequence[str] = (),
-    temporary_parent: str | Path | None = None,
-) -> WordCounts:
-    """Counts the words of the corpus files of both kinds in `inputs`; see `CountWords`.
-
-    Args:
-      inputs: files, folders or globs.
-      smoothing_exponent: 0 to 1; 1 leaves the counts as they are.
-      min_word_count: words with a lower weighted count are left out.
-      max_word_length: in characters; longer words are left out.
-      beam_options: options for Beam, as strings; none choose the direct runner.
-      temporary_parent: where the folder for the pipeline's output is made and removed again; it
-        must be visible to all workers. None is the system's place for temporary files.
-
-    Raises:
-      InputError: for inputs that are not there or damaged.
-    """
-    files = find_corpus_files(inputs)
-    _log.info("counting words in %d files", len(files))
-    with tempfile.TemporaryDirectory(prefix="labse-words-", dir=temporary_parent) as folder:
-        job = CountWords(
-            files,
-            folder,
-            smoothing_exponent=smoothing_exponent,
-            min_word_count=min_word_count,
-            max_word_length=max_word_length,
-        )
-        run_pipeline(job, [file.path for file in files], beam_options)
-        return _read_result(Path(folder))
-
-
-def _read_result(folder: Path) -> WordCounts:
-    words: dict[str, int] = {}
-    for path in sorted(folder.glob("words-*.tsv")):
-        # Only a line feed ends a line: words may hold U+2028 and its like.
-        for line in path.read_bytes().decode("utf-8").split("\n")[:-1]:
-            word, count_ = line.split("\t")
-            words[word] = int(count_)
-    totals = json.loads((folder / "totals.json").read_text(encoding="utf-8"))
-    tokens, too_long = (
-        {language: n for (language, name), n in totals if name == wanted}
-        for wanted in (_TOKENS, _TOO_LONG)
-    )
-    by_frequency = sorted(words.items(), key=lambda item: (-item[1], item[0]))
-    return WordCounts(dict(by_frequency), tokens, too_long)

@@ -14,7 +14,7 @@ from beam_pipelines.filters import Filter
 from beam_pipelines.readers import ReadCorpus
 from beam_pipelines.report import KEPT, READ, WriteReport
 from beam_pipelines.runners import run_pipeline
-from beam_pipelines.writers import WriteShards, plan_shards
+from beam_pipelines.writers import MeasureShards, WriteShards, plan_shards
 from labse_tf.corpus_files import CorpusFile, find_corpus_files
 from labse_tf.errors import InputError
 from labse_tf.outputs import check_free, whole_dir
@@ -40,15 +40,20 @@ class FilterCorpus(beam.PTransform):
 
     def expand(self, begin):
         kind = self._files[0].kind
-        shards = plan_shards(self._files, self._megabytes_per_shard)
         batches = begin | "Read" >> ReadCorpus(self._files)
         kept, filtered = batches | "Filter" >> ApplyFilters(self._filters)
+        if any(file.tells_language for file in self._files):
+            languages = []
+            shards = beam.pvalue.AsDict(kept | MeasureShards(self._megabytes_per_shard))
+        else:
+            shards = plan_shards(self._files, self._megabytes_per_shard)
+            languages = list(shards)
         written = kept | "Write" >> WriteShards(os.path.join(self._folder, kind), shards)
         return (
             (filtered, written)
             | beam.Flatten()
             | "Report"
-            >> WriteReport(os.path.join(self._folder, "report.json"), shards, self._filters)
+            >> WriteReport(os.path.join(self._folder, "report.json"), languages, self._filters)
         )
 
 
@@ -77,7 +82,7 @@ def run(
     _log.info("filtering %d files of %s", len(files), kind)
     with whole_dir(out, overwrite=overwrite) as folder:
         job = FilterCorpus(files, filters, os.path.abspath(folder), megabytes_per_shard)
-        run_pipeline(job, [file.path for file in files], beam_options)
+        run_pipeline(job, [path for file in files for path in file.paths], beam_options)
         report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     _log_summary(report, out)
     return report

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
-import itertools
-import zlib
+import collections
 from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO
 
@@ -12,13 +10,14 @@ import apache_beam as beam
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
-from beam_pipelines import tfrecords
 from beam_pipelines.errors import input_errors_marked
-from beam_pipelines.records import Batch, Pair, Record, Sentence, decode_record
+from beam_pipelines.read_moses import read_moses
+from beam_pipelines.read_parquet import read_parquet
+from beam_pipelines.read_tfrecord import read_shard, read_tfrecord
+from beam_pipelines.records import Batch, Pair, Record, Sentence
 from labse_tf import textio
-from labse_tf.corpus_files import MONOLINGUAL, CorpusFile
+from labse_tf.corpus_files import PARQUET, SHARD, TEXT, TFRECORD, TSV, CorpusFile
 from labse_tf.errors import InputError
-from labse_tf.languages import find_code
 
 # Small enough that a batch of long paragraphs fits in memory many times over, large enough that
 # Beam's cost a step does not count.
@@ -27,6 +26,9 @@ RECORDS_PER_BATCH = 1000
 
 class ReadCorpus(beam.PTransform):
     """Corpus files -> PCollection of `Batch`.
+
+    The language of a batch is one of the paper's, except where a file of records in several
+    languages holds others too: these come as they are, so that the next step can count them.
 
     Raises:
       InputError: when built without files; when run, if a file is damaged (see `read_file`).
@@ -50,16 +52,21 @@ class ReadCorpus(beam.PTransform):
 
 class _ReadFile(beam.DoFn):
     def process(self, element: tuple) -> Iterator[Batch]:
-        file = CorpusFile(*element)
         with input_errors_marked():
-            for records in _in_lists(read_file(file), RECORDS_PER_BATCH):
-                yield Batch(file.language, records)
+            yield from in_batches(read_file(CorpusFile(*element)))
 
 
-def _in_lists(records: Iterable[Record], size: int) -> Iterator[list[Record]]:
-    records = iter(records)
-    while batch := list(itertools.islice(records, size)):
-        yield batch
+def in_batches(records: Iterable[Record]) -> Iterator[Batch]:
+    """Yields the records in batches of one language; holds one batch of each at most."""
+    batches: dict[str, list[Record]] = collections.defaultdict(list)
+    for record in records:
+        batch = batches[record.language]
+        batch.append(record)
+        if len(batch) == RECORDS_PER_BATCH:
+            yield Batch(record.language, batch)
+            del batches[record.language]
+    for language, batch in batches.items():
+        yield Batch(language, batch)
 
 
 def read_file(file: CorpusFile) -> Iterator[Record]:
@@ -67,30 +74,34 @@ def read_file(file: CorpusFile) -> Iterator[Record]:
 
     Raises:
       InputError: if the file is damaged, empty (a shard may be) or not UTF-8, if a TSV line lacks
-        one of its sides, or if a record of a shard is not of the shard's language.
+        one of its sides, if the sides of a Moses pair have different numbers of lines, if a Parquet
+        or TFRecord file lacks a field, or if a record of a shard is not of the shard's language.
     """
     # Uncompressed: we decompress, so that errors name the file and the line.
     with FileSystems.open(file.path, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
-        if file.format == "tfrecord":
-            yield from _read_shard(stream, file)
-        elif file.format == "tsv":
-            for number, line in textio.lines_of_stream(stream, file.path):
-                yield Pair(*textio.split_pair(line, file.path, number), file.language)
-        else:
-            for _, line in textio.lines_of_stream(stream, file.path):
-                yield Sentence(line.strip(), file.language)
+        if file.english_path is None:
+            yield from _READERS[file.format](stream, file)
+            return
+        with FileSystems.open(
+            file.english_path, compression_type=CompressionTypes.UNCOMPRESSED
+        ) as english:
+            yield from read_moses(stream, english, file)
 
 
-def _read_shard(stream: BinaryIO, file: CorpusFile) -> Iterator[Record]:
-    record_type = Sentence if file.kind == MONOLINGUAL else Pair
-    data = gzip.GzipFile(fileobj=stream) if file.path.endswith(".gz") else stream
-    try:
-        for number, example in enumerate(tfrecords.read_records(data), start=1):
-            record = decode_record(example, record_type, file.language)
-            if find_code(record.language) != file.language:
-                raise ValueError(f"record {number} is of language '{record.language}'")
-            yield record._replace(language=file.language)
-    except (ValueError, EOFError, OSError, zlib.error) as error:
-        raise InputError(
-            f"the shard cannot be read ({error})", path=file.path, remedy="write it again"
-        ) from error
+def _read_text(stream: BinaryIO, file: CorpusFile) -> Iterator[Sentence]:
+    for _, line in textio.lines_of_stream(stream, file.path):
+        yield Sentence(line.strip(), file.language)
+
+
+def _read_tsv(stream: BinaryIO, file: CorpusFile) -> Iterator[Pair]:
+    for number, line in textio.lines_of_stream(stream, file.path):
+        yield Pair(*textio.split_pair(line, file.path, number), file.language)
+
+
+_READERS = {
+    TEXT: _read_text,
+    TSV: _read_tsv,
+    SHARD: read_shard,
+    PARQUET: read_parquet,
+    TFRECORD: read_tfrecord,
+}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from beam_pipelines.examples import decode_example, encode_example
+from beam_pipelines.examples import encode_example
+from labse_tf.corpus_files import BITEXT, MONOLINGUAL
 
 ENGLISH = "en"
 
@@ -14,7 +16,7 @@ class Sentence(NamedTuple):
 
     Attributes:
       text: the line without surrounding white space; may be empty.
-      language: the paper's code of its language.
+      language: the paper's code of its language, or the file's for a language that it lacks.
     """
 
     text: str
@@ -27,7 +29,7 @@ class Pair(NamedTuple):
     Attributes:
       source: the English side, without surrounding white space.
       target: the other side, likewise.
-      language: the paper's code of the target's language.
+      language: that of the target, as for `Sentence`.
     """
 
     source: str
@@ -69,16 +71,31 @@ def encode_record(record: Record) -> bytes:
     )
 
 
-def decode_record(data: bytes, record_type: type[Record], language: str) -> Record:
-    """The inverse of `encode_record`; `language` stands in where there is no `language_code`.
+def field_names(record_type: type[Record]) -> tuple[str, ...]:
+    """Returns the names of the texts of a record: those of features and columns."""
+    return ("text",) if record_type is Sentence else ("src_raw", "tgt_raw")
+
+
+def record_type_of(kind: str | None, names: Collection[str]) -> type[Record]:
+    """Returns the type of a file's records, where its kind is not known by its fields' names."""
+    if kind is None:
+        kind = BITEXT if "src_raw" in names else MONOLINGUAL
+    return Pair if kind == BITEXT else Sentence
+
+
+def build_record(
+    record_type: type[Record], features: Mapping[str, str], language: str | None
+) -> Record:
+    """Returns a record; `language` stands in where there is no feature `language_code`.
 
     Raises:
-      ValueError: if `data` is no serialized Example, lacks a feature, or is not UTF-8.
+      ValueError: if a text is missing, or there is no language.
     """
-    features = decode_example(data)
-    names = ("text",) if record_type is Sentence else ("src_raw", "tgt_raw")
-    missing = [name for name in names if name not in features]
-    if missing:
-        raise ValueError(f"has no feature '{missing[0]}'")
-    texts = (features[name].strip() for name in names)
-    return record_type(*texts, features.get("language_code", language))
+    for name in field_names(record_type):
+        if name not in features:
+            raise ValueError(f"no feature '{name}'")
+    language = features.get("language_code") or language
+    if language is None:
+        raise ValueError("no feature 'language_code', and the file's name tells no language")
+    texts = (features[name].strip() for name in field_names(record_type))
+    return record_type(*texts, language)

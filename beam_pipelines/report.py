@@ -12,6 +12,8 @@ from apache_beam.io.filesystems import FileSystems
 from beam_pipelines.filters import Filter
 
 READ, KEPT, DUPLICATE = "read", "kept", "duplicate"
+# The reason for records of languages that are none of the paper's.
+OTHER_LANGUAGE = "other_language"
 
 _Count = tuple[tuple[str, str], int]
 
@@ -47,20 +49,21 @@ def _write(counts: list[_Count], path: str, languages: list[str], filters: list[
 def build_report(counts: Iterable[_Count], languages: Sequence[str], filters: Sequence[Filter]):
     """Returns `{"total": T, "languages": {language: T}, "thresholds": {filter name: limit}}`.
 
-    T is `{"read": n, "kept": n, "dropped": {reason: n}}`, with every reason that there is.
+    T is `{"read": n, "kept": n, "dropped": {reason: n}}`, with every reason that there is. The
+    languages are those given and those counted, which may be others than the paper's.
 
     Raises:
       RuntimeError: if read = kept + dropped does not hold: a record was lost on the way.
     """
     summed = dict(counts)
-    reasons = [*(filter_.name for filter_ in filters), DUPLICATE]
+    reasons = [OTHER_LANGUAGE, *(filter_.name for filter_ in filters), DUPLICATE]
     rows = {
         language: {
             READ: summed.get((language, READ), 0),
             KEPT: summed.get((language, KEPT), 0),
             "dropped": {reason: summed.get((language, reason), 0) for reason in reasons},
         }
-        for language in languages
+        for language in sorted({*languages, *(language for language, _ in summed)})
     }
     for language, row in rows.items():
         if row[READ] != row[KEPT] + sum(row["dropped"].values()):

@@ -12,7 +12,6 @@ import gzip
 import hashlib
 import io
 import math
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import apache_beam as beam
@@ -20,13 +19,10 @@ from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
 from beam_pipelines import tfrecords
-from beam_pipelines.records import Batch, encode_record
+from beam_pipelines.records import Batch, encode_record, texts_of
 from beam_pipelines.report import DUPLICATE, KEPT
+from beam_pipelines.sizes import text_bytes
 from labse_tf.corpus_files import CorpusFile
-from labse_tf.textio import COMPRESSIONS
-
-# Text of many languages shrinks to a third or a quarter of its size.
-_COMPRESSION_FACTOR = 4
 
 _Shard = tuple[str, int]  # language, number from 0
 
@@ -34,15 +30,46 @@ _Shard = tuple[str, int]  # language, number from 0
 def plan_shards(files: Iterable[CorpusFile], megabytes_per_shard: int) -> dict[str, int]:
     """Returns the number of shards for each language, from the sizes of its files.
 
-    The size of the files decides because it is known before anything is read; compressed files
-    count as four times their size. So it is the input that is sized, not what is kept of it.
+    The size of the files decides because it is known before anything is read; so it is the input
+    that is sized, not what is kept of it. Files of several languages need `MeasureShards`.
     """
     sizes = collections.Counter()
     for file in files:
-        factor = _COMPRESSION_FACTOR if file.path.endswith(COMPRESSIONS) else 1
-        sizes[file.language] += os.path.getsize(file.path) * factor
-    shard_bytes = megabytes_per_shard * 1_000_000
-    return {language: max(1, math.ceil(size / shard_bytes)) for language, size in sizes.items()}
+        sizes[file.language] += text_bytes(file)
+    return {language: _shards_of(size, megabytes_per_shard) for language, size in sizes.items()}
+
+
+class MeasureShards(beam.PTransform):
+    """PCollection of `Batch` -> PCollection of (language, number of shards), from the text.
+
+    Another pass over the records, which only files need whose records tell their language.
+    """
+
+    def __init__(self, megabytes_per_shard: int) -> None:
+        super().__init__()
+        self._megabytes_per_shard = megabytes_per_shard
+
+    def expand(self, batches):
+        return (
+            batches
+            | "Measure" >> beam.Map(_measure)
+            | "Sum" >> beam.CombinePerKey(sum)
+            | "Divide" >> beam.Map(_plan_language, self._megabytes_per_shard)
+        )
+
+
+def _measure(batch: Batch) -> tuple[str, int]:
+    texts = (text for record in batch.records for text in texts_of(record))
+    return batch.language, sum(len(text.encode("utf-8")) for text in texts)
+
+
+def _plan_language(measured: tuple[str, int], megabytes_per_shard: int) -> tuple[str, int]:
+    language, size = measured
+    return language, _shards_of(size, megabytes_per_shard)
+
+
+def _shards_of(size: int, megabytes_per_shard: int) -> int:
+    return max(1, math.ceil(size / (megabytes_per_shard * 1_000_000)))
 
 
 class WriteShards(beam.PTransform):
@@ -53,29 +80,29 @@ class WriteShards(beam.PTransform):
 
     Args:
       folder: where the language folders go.
-      shards: language -> its number of shards, see `plan_shards`.
+      shards: language -> its number of shards, see `plan_shards`; or a side input of this,
+        see `MeasureShards`.
     """
 
-    def __init__(self, folder: str, shards: Mapping[str, int]) -> None:
+    def __init__(self, folder: str, shards: Mapping[str, int] | beam.pvalue.AsDict) -> None:
         super().__init__()
         self._folder = folder
-        self._shards = dict(shards)
+        self._shards = shards
 
     def expand(self, batches):
         return (
             batches
-            | "Assign" >> beam.ParDo(_AssignShards(self._shards))
+            | "Assign" >> beam.ParDo(_AssignShards(), self._shards)
             | "Gather" >> beam.GroupByKey()
-            | "Write" >> beam.ParDo(_WriteShard(self._folder, self._shards))
+            | "Write" >> beam.ParDo(_WriteShard(self._folder), self._shards)
         )
 
 
 class _AssignShards(beam.DoFn):
-    def __init__(self, shards: dict[str, int]) -> None:
-        self._shards = shards
-
-    def process(self, batch: Batch) -> Iterator[tuple[_Shard, list[bytes]]]:
-        count = self._shards[batch.language]
+    def process(
+        self, batch: Batch, shards: Mapping[str, int]
+    ) -> Iterator[tuple[_Shard, list[bytes]]]:
+        count = shards[batch.language]
         parts: list[list[bytes]] = [[] for _ in range(count)]
         for example in map(encode_record, batch.records):
             parts[int.from_bytes(_hash(example)[-8:], "big") % count].append(example)
@@ -84,17 +111,18 @@ class _AssignShards(beam.DoFn):
 
 
 class _WriteShard(beam.DoFn):
-    def __init__(self, folder: str, shards: dict[str, int]) -> None:
+    def __init__(self, folder: str) -> None:
         self._folder = folder
-        self._shards = shards
 
-    def process(self, element: tuple[_Shard, Iterable[list[bytes]]]) -> Iterator:
+    def process(
+        self, element: tuple[_Shard, Iterable[list[bytes]]], shards: Mapping[str, int]
+    ) -> Iterator:
         (language, number), parts = element
         found, distinct = 0, set()
         for part in parts:
             found += len(part)
             distinct.update(part)
-        name = f"part-{number:05}-of-{self._shards[language]:05}.tfrecord.gz"
+        name = f"part-{number:05}-of-{shards[language]:05}.tfrecord.gz"
         folder = FileSystems.join(self._folder, language)
         if not FileSystems.exists(folder):
             _make_folder(folder)

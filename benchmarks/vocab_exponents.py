@@ -20,7 +20,7 @@ matplotlib.use("Agg")
 
 from matplotlib import pyplot  # noqa: E402
 
-from beam_pipelines import build_vocab, count_words  # noqa: E402
+from beam_pipelines import build_vocab, word_counts  # noqa: E402
 from beam_pipelines.readers import read_file  # noqa: E402
 from beam_pipelines.records import texts_by_language  # noqa: E402
 from labse_tf.config import TokenizerConfig  # noqa: E402
@@ -63,7 +63,7 @@ def main() -> None:
             )
         measured[exponent] = _measure(path, args.held_out)
         print(f"exponent {exponent}: measured", flush=True)
-    words = count_words.count([args.train], smoothing_exponent=1.0).tokens
+    words = word_counts.count([args.train], word_counts.Settings()).tokens
     languages = sorted(measured[1.0].keys() & words.keys(), key=words.get, reverse=True)
     _write_table(args.out / "exponents.tsv", languages, words, measured)
     _plot(args.out / "exponents.png", languages, words, measured)

@@ -9,63 +9,115 @@ from pathlib import Path
 from typing import NamedTuple
 
 from labse_tf.errors import InputError
-from labse_tf.languages import require_code
+from labse_tf.languages import find_code, require_code
 from labse_tf.textio import COMPRESSIONS
 
 MONOLINGUAL = "monolingual"
 BITEXT = "bitext"
 
+TEXT, TSV, SHARD, MOSES, PARQUET, TFRECORD = "text", "tsv", "shard", "moses", "parquet", "tfrecord"
+# What training and evaluation read; the other formats become clean shards first.
+PLAIN_FORMATS = (TEXT, TSV, SHARD)
+ALL_FORMATS = (*PLAIN_FORMATS, MOSES, PARQUET, TFRECORD)
+
+_ENGLISH = "en"
+
 
 class CorpusFile(NamedTuple):
-    """A file of text in one language, or of pairs of English and that language.
+    """A file of text, or of pairs of English and another language.
 
     Attributes:
-      path: where it lies.
-      language: the paper's code; of a bitext file, the side that is not English.
-      kind: MONOLINGUAL or BITEXT.
-      format: "text", "tsv" or "tfrecord".
+      path: where it lies; of a Moses pair, the side that is not English.
+      language: the paper's code; of bitext, the side that is not English. In Parquet and loose
+        TFRecord files it is that of records that do not tell theirs, or None.
+      kind: MONOLINGUAL or BITEXT; None where only the content of the file can tell.
+      format: TEXT, TSV, SHARD, MOSES, PARQUET or TFRECORD.
+      english_path: the English side of a Moses pair, else None.
     """
 
     path: str
-    language: str
-    kind: str
+    language: str | None
+    kind: str | None
     format: str
+    english_path: str | None = None
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Where it lies, all of it."""
+        return (self.path,) if self.english_path is None else (self.path, self.english_path)
+
+    @property
+    def tells_language(self) -> bool:
+        """Whether records may carry a language of their own, so that they may be of several."""
+        return self.format in (PARQUET, TFRECORD)
 
 
-def find_corpus_files(inputs: Iterable[str], *, kind: str | None = None) -> list[CorpusFile]:
+def find_corpus_files(
+    inputs: Iterable[str], *, kind: str | None = None, formats: tuple[str, ...] = ALL_FORMATS
+) -> list[CorpusFile]:
     """Returns the corpus files in `inputs` (files, folders, globs), sorted by path.
 
-    `<lang>.txt` is monolingual, `<lang>.tsv` is bitext (both .gz, .xz, .bz2, .zst or plain), and
-    clean shards are `{monolingual,bitext}/<lang>/*.tfrecord.gz`. In a folder other files are passed
-    over; a file that is named itself must be one of these.
+    Their names tell what they hold; text may be plain, .gz, .xz, .bz2 or .zst:
+
+      <lang>.txt                                        monolingual, a sentence or paragraph a line
+      <lang>.tsv                                        bitext, English<TAB>foreign
+      NAME.<a>-<b>.<a> and NAME.<a>-<b>.<b>             bitext, a Moses pair, one side English
+      {monolingual,bitext}/<lang>/*.tfrecord[.gz]       clean shards
+      NAME.parquet, <lang>.parquet                      either kind
+      NAME.tfrecord[.gz], <lang>.tfrecord[.gz]          either kind
+
+    In a folder other files are passed over; a file that is named itself must be one of these.
 
     Args:
       inputs: what the user named.
-      kind: keep only MONOLINGUAL or BITEXT files; None keeps both.
+      kind: keep only MONOLINGUAL or BITEXT files; files whose names do not tell are taken for this
+        kind. None keeps both.
+      formats: what the caller can read.
 
     Raises:
-      InputError: if a path does not exist, holds no corpus file, or names no known language.
+      InputError: if a path does not exist, holds no corpus file, names no known language, lacks the
+        other side of a Moses pair, or has a format that the caller cannot read.
     """
     found: dict[str, CorpusFile] = {}
     for name in inputs:
-        files = [file for file in _describe_all(name) if kind in (None, file.kind)]
+        files = [file for file in _describe_all(name) if kind is None or file.kind in (kind, None)]
         if not files:
             raise InputError(
                 f"holds no {kind or 'corpus'} files",
                 path=name,
                 remedy=f"expected {_expected(kind)}",
             )
-        found.update((file.path, file) for file in files)
+        for file in files:
+            _check(file, formats)
+            found[file.path] = file._replace(kind=file.kind or kind)
     return [found[path] for path in sorted(found)]
+
+
+def _check(file: CorpusFile, formats: tuple[str, ...]) -> None:
+    if file.format not in formats:
+        raise InputError(
+            f"is a file in the format '{file.format}', which only `labse vocab build` and "
+            "`labse corpus filter-...` read",
+            path=file.path,
+            remedy="make clean shards of it with `labse corpus filter-...` and use these",
+        )
+    for path in file.paths:
+        if not os.path.exists(path):
+            raise InputError(
+                "one side of a Moses pair without the other",
+                path=next(other for other in file.paths if other != path),
+                remedy=f"put {os.path.basename(path)} beside it",
+            )
 
 
 def _expected(kind: str | None) -> str:
     text, tsv, shards = "<lang>.txt[.gz]", "<lang>.tsv[.gz]", "<lang>/*.tfrecord.gz"
+    moses, loose = "NAME.<lang>-en.<lang>", "*.parquet, *.tfrecord"
     if kind == MONOLINGUAL:
-        return f"{text} or monolingual/{shards}"
+        return f"{text}, {loose} or monolingual/{shards}"
     if kind == BITEXT:
-        return f"{tsv} or bitext/{shards}"
-    return f"{text}, {tsv} or {{monolingual,bitext}}/{shards}"
+        return f"{tsv}, {moses}, {loose} or bitext/{shards}"
+    return f"{text}, {tsv}, {moses}, {loose} or {{monolingual,bitext}}/{shards}"
 
 
 def _describe_all(name: str) -> list[CorpusFile]:
@@ -92,15 +144,47 @@ def describe(path: str) -> CorpusFile | None:
     Raises:
       InputError: if the name has the form of a corpus file but no known language code.
     """
-    base = os.path.basename(path)
-    for compression in COMPRESSIONS:
-        base = base.removesuffix(compression)
+    base, compression = _split_compression(os.path.basename(path))
     stem, extension = os.path.splitext(base)
     if extension == ".txt":
-        return CorpusFile(path, require_code(stem, path=path), MONOLINGUAL, "text")
+        return CorpusFile(path, require_code(stem, path=path), MONOLINGUAL, TEXT)
     if extension == ".tsv":
-        return CorpusFile(path, require_code(stem, path=path), BITEXT, "tsv")
-    folders = Path(path).parts[:-1]
-    if extension == ".tfrecord" and len(folders) >= 2 and folders[-2] in (MONOLINGUAL, BITEXT):
-        return CorpusFile(path, require_code(folders[-1], path=path), folders[-2], "tfrecord")
-    return None
+        return CorpusFile(path, require_code(stem, path=path), BITEXT, TSV)
+    if extension == ".parquet" and not compression:
+        return CorpusFile(path, find_code(stem), None, PARQUET)
+    if extension == ".tfrecord" and compression in ("", ".gz"):
+        folders = Path(path).parts[:-1]
+        if len(folders) >= 2 and folders[-2] in (MONOLINGUAL, BITEXT):
+            return CorpusFile(path, require_code(folders[-1], path=path), folders[-2], SHARD)
+        return CorpusFile(path, find_code(stem), None, TFRECORD)
+    return _describe_moses(path, stem, extension.removeprefix("."), compression)
+
+
+def _describe_moses(path: str, stem: str, side: str, compression: str) -> CorpusFile | None:
+    """Describes NAME.<a>-<b>.<side>, if it is one; codes may hold hyphens themselves."""
+    name, _, pair = stem.rpartition(".")
+    if not name or not side:
+        return None
+    if pair.startswith(f"{side}-"):
+        other = pair.removeprefix(f"{side}-")
+    elif pair.endswith(f"-{side}"):
+        other = pair.removesuffix(f"-{side}")
+    else:
+        return None
+    other_path = os.path.join(os.path.dirname(path), f"{name}.{pair}.{other}{compression}")
+    if find_code(side) == _ENGLISH:
+        return CorpusFile(other_path, require_code(other, path=path), BITEXT, MOSES, path)
+    if find_code(other) == _ENGLISH:
+        return CorpusFile(path, require_code(side, path=path), BITEXT, MOSES, other_path)
+    raise InputError(
+        f"neither '{side}' nor '{other}' is English",
+        path=path,
+        remedy="use pairs of English and another language",
+    )
+
+
+def _split_compression(base: str) -> tuple[str, str]:
+    for compression in COMPRESSIONS:
+        if base.endswith(compression):
+            return base.removesuffix(compression), compression
+    return base, ""

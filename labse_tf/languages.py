@@ -1,7 +1,7 @@
 """The 109 languages of LaBSE (Feng et al. 2020, appendix): codes, English names, main scripts.
 
 Codes are the paper's (mostly ISO 639-1). `find_code` maps what corpora call a language (`pt_BR`,
-`nb`, `zh-Hans`, `sr@latin`, `iw`) to the paper's code.
+`nb`, `zh-Hans`, `sr@latin`, `iw`, `deu`) to the paper's code.
 """
 
 from __future__ import annotations
@@ -77,14 +77,43 @@ _ALIASES = {
     "kmr": "ku",
     "pes": "fa",
     "swh": "sw",
+    "nob": "no",
+    "nno": "no",
+    "arb": "ar",
+    "azj": "az",
+    "ekk": "et",
+    "khk": "mn",
+    "lvs": "lv",
+    "mww": "hmn",
+    "npi": "ne",
+    "ory": "or",
+    "plt": "mg",
+    "uzn": "uz",
+    "ydd": "yi",
+    "zsm": "ms",
 }
+
+# ISO 639-3, then the codes of ISO 639-2/B that differ from it.
+_THREE_LETTERS = """
+afr af|amh am|ara ar|asm as|aze az|bel be|ben bn|bod bo|bos bs|bul bg|cat ca|ces cs|cos co|cym cy
+dan da|deu de|ell el|eng en|epo eo|est et|eus eu|fas fa|fin fi|fra fr|fry fy|gla gd|gle ga|glg gl
+guj gu|hat ht|hau ha|heb he|hin hi|hrv hr|hun hu|hye hy|ibo ig|ind id|isl is|ita it|jav jv|jpn ja
+kan kn|kat ka|kaz kk|khm km|kin rw|kir ky|kor ko|kur ku|lao lo|lat la|lav lv|lit lt|ltz lb|mal ml
+mar mr|mkd mk|mlg mg|mlt mt|mon mn|mri mi|msa ms|mya my|nep ne|nld nl|nor no|nya ny|ori or|pan pa
+pol pl|por pt|ron ro|rus ru|sin si|slk sk|slv sl|smo sm|sna sn|som so|sot st|spa es|sqi sq|srp sr
+sun su|swa sw|swe sv|tam ta|tat tt|tel te|tgk tg|tgl tl|tha th|tuk tk|tur tr|uig ug|ukr uk|urd ur
+uzb uz|vie vi|wol wo|xho xh|yid yi|yor yo|zho zh|zul zu
+alb sq|arm hy|baq eu|bur my|chi zh|cze cs|dut nl|fre fr|geo ka|ger de|gre el|ice is|mac mk|mao mi
+may ms|per fa|rum ro|slo sk|tib bo|wel cy
+"""
+_ALIASES |= dict(row.split() for row in _THREE_LETTERS.strip().replace("\n", "|").split("|"))
 
 
 def find_code(code: str) -> str | None:
     """Returns the paper's code for `code`, or None where the paper has no such language.
 
     Region, script and variant subtags are dropped: `pt_BR` and `pt-PT` are `pt`, `sr@latin` is
-    `sr`, `zh_Hant` is `zh`.
+    `sr`, `zh_Hant` is `zh`. Codes of three letters are known too: `deu` and `ger` are `de`.
     """
     base = re.split(r"[-_@.]", code.strip().lower(), maxsplit=1)[0]
     base = _ALIASES.get(base, base)

@@ -11,9 +11,9 @@ EXAMPLES = """examples:
   labse corpus filter-monolingual de.txt.gz 'web/*.txt.zst' --out clean --min-characters 20
   labse corpus filter-monolingual web --out clean -- --runner=FlinkRunner --flink_master=HOST:8081
 
-Input is <lang>.txt[.gz|.xz|.bz2|.zst] (a sentence or paragraph a line) or TFRecord shards. Writes
-DIR/monolingual/<lang>/part-?????-of-?????.tfrecord.gz and DIR/report.json, with the number of
-records read, kept, and dropped by each reason."""
+Input is <lang>.txt[.gz|.xz|.bz2|.zst] (a sentence or paragraph a line), Parquet or TFRecord (see
+docs/files.md). Writes DIR/monolingual/<lang>/part-?????-of-?????.tfrecord.gz and DIR/report.json,
+with the number of records read, kept, and dropped by each reason."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,10 +9,12 @@ from labse_tf.cli.arguments import add_inputs, add_overwrite
 EXAMPLES = """examples:
   labse vocab build clean --out vocab.txt
   labse vocab build demo/monolingual demo/bitext --out vocab.txt --vocab-size 30000
-  labse vocab build web --out vocab.txt -- --runner=FlinkRunner --flink_master=HOST:8081
+  labse vocab build web --out small.txt --vocab-size 30000 --counts web_counts
+  labse vocab build web --out large.txt --vocab-size 60000 --counts web_counts
+  labse vocab build web --out vocab.txt --counts /nfs/counts -- --runner=FlinkRunner ...
 
-Input is monolingual text, bitext (both sides are counted) or clean shards. The defaults are the
-paper's: 501,153 tokens, smoothing exponent 0.3."""
+Input is monolingual text, bitext (both sides are counted) or clean shards, in any format of
+docs/files.md. The defaults are the paper's: 501,153 tokens, smoothing exponent 0.3."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=1,
         metavar="N",
-        help="leave out words with a lower smoothed count (default: %(default)s)",
+        help="leave out words whose count comes below this after smoothing, which lowers the "
+        "counts of large languages and raises those of small ones (default: %(default)s)",
     )
     parser.add_argument(
         "--max-word-length",
@@ -51,6 +54,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         metavar="N",
         help="the most distinct characters (default: an eighth of the vocabulary, at most 20000)",
+    )
+    parser.add_argument(
+        "--counts",
+        metavar="DIR",
+        help="keep the word counts there, and do not count again where it holds those of the same "
+        "text and settings; needed with workers on several machines, which must all see it",
+    )
+    parser.add_argument(
+        "--count-shards",
+        type=int,
+        metavar="N",
+        help="files to count words into; a worker holds one in memory (default: by input size)",
     )
     add_overwrite(parser)
 
@@ -66,6 +81,8 @@ def run(args: argparse.Namespace) -> None:
         min_word_count=args.min_word_count,
         max_word_length=args.max_word_length,
         max_unique_chars=args.max_unique_chars,
+        counts=args.counts,
+        count_shards=args.count_shards,
         overwrite=args.overwrite,
         beam_options=args.beam_options,
     )

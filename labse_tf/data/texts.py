@@ -14,7 +14,13 @@ from itertools import groupby
 import tensorflow as tf
 
 from labse_tf import textio
-from labse_tf.corpus_files import BITEXT, CorpusFile, find_corpus_files
+from labse_tf.corpus_files import (
+    BITEXT,
+    PLAIN_FORMATS,
+    SHARD,
+    CorpusFile,
+    find_corpus_files,
+)
 from labse_tf.errors import InputError
 
 _SHUFFLE_BUFFER = 20_000  # Records a language: its whole data where it is small.
@@ -51,7 +57,7 @@ def find_files(
     """
     if not inputs:
         raise InputError(f"'{key}' is empty", remedy=f"add --set {key}=[DIR]")
-    files = find_corpus_files(inputs, kind=kind)
+    files = find_corpus_files(inputs, kind=kind, formats=PLAIN_FORMATS)
     kept = [file for file in files if not languages or file.language in languages]
     if not kept:
         raise InputError(
@@ -122,7 +128,7 @@ def _stream(files: Sequence[CorpusFile], *, seed: int) -> tf.data.Dataset:
 
 
 def _records(file: CorpusFile) -> tf.data.Dataset:
-    if file.format == "tfrecord":
+    if file.format == SHARD:
         return tf.data.TFRecordDataset(file.path, "GZIP" if file.path.endswith(".gz") else "")
     read = textio.read_pairs if file.kind == BITEXT else textio.read_lines
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from labse_tf.config import Config, differences, load_config, save_config
-from labse_tf.corpus_files import find_corpus_files
+from labse_tf.corpus_files import PLAIN_FORMATS, find_corpus_files
 from labse_tf.errors import InputError
 from labse_tf.outputs import locked, whole_file
 from vocab import wordpiece_file
@@ -159,7 +159,8 @@ def resolve(config: Config, inputs: Sequence[str] = (), *, init: RunDir | None =
     vocab_size = config.encoder.vocab_size or len(wordpiece_file.read(vocab_file))
     languages = config.languages
     if inputs and not languages:
-        languages = sorted({file.language for file in find_corpus_files(inputs)} | {"en"})
+        files = find_corpus_files(inputs, formats=PLAIN_FORMATS)
+        languages = sorted({file.language for file in files} | {"en"})
     config = dataclasses.replace(
         config,
         languages=languages,

@@ -44,7 +44,7 @@ def test_monolingual(tmp_path):
     assert found["languages"]["de"] == {
         "read": 5,
         "kept": 1,
-        "dropped": {"too_short": 2, "too_long": 1, "duplicate": 1},
+        "dropped": {"other_language": 0, "too_short": 2, "too_long": 1, "duplicate": 1},
     }
     assert found["total"]["read"] == 7
     assert found["total"]["kept"] == 3
@@ -83,6 +83,7 @@ def test_bitext_counts_every_reason(tmp_path):
         "read": 8,
         "kept": 2,
         "dropped": {
+            "other_language": 0,
             "too_short": 1,
             "too_long": 1,
             "length_ratio": 1,

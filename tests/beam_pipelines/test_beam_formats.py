@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from beam_pipelines import tfrecords
 from beam_pipelines.examples import decode_example, encode_example
 from beam_pipelines.readers import read_file
-from beam_pipelines.records import Pair, Sentence, decode_record, encode_record
+from beam_pipelines.records import Pair, Sentence, build_record, encode_record
 from labse_tf.corpus_files import CorpusFile
 from labse_tf.errors import InputError
 
@@ -37,9 +37,9 @@ def test_tfrecords_round_trip(records):
 @given(TEXTS, TEXTS)
 def test_records_round_trip(source, target):
     pair = Pair(source.strip(), target.strip(), "de")
-    assert decode_record(encode_record(pair), Pair, "de") == pair
+    assert build_record(Pair, decode_example(encode_record(pair)), None) == pair
     sentence = Sentence(source.strip(), "zh")
-    assert decode_record(encode_record(sentence), Sentence, "zh") == sentence
+    assert build_record(Sentence, decode_example(encode_record(sentence)), None) == sentence
 
 
 def test_tensorflow_reads_and_writes_the_same_bytes(tmp_path):
@@ -73,7 +73,7 @@ def make_shard(folder, examples, edit=lambda content: content):
     stream = io.BytesIO()
     tfrecords.write_records(stream, examples)
     path.write_bytes(edit(gzip.compress(stream.getvalue())))
-    return CorpusFile(str(path), "de", "bitext", "tfrecord")
+    return CorpusFile(str(path), "de", "bitext", "shard")
 
 
 GOOD = encode_record(Pair("Hello", "Hallo", "de"))
@@ -84,8 +84,8 @@ GOOD = encode_record(Pair("Hello", "Hallo", "de"))
     [
         ([GOOD] * 3, lambda content: content[:-12], "cannot be read"),
         ([GOOD], lambda content: b"no gzip at all", "cannot be read"),
-        ([GOOD, b"\xff\xff"], bytes, "is no tf.train.Example"),
-        ([GOOD, encode_record(Sentence("Hallo", "de"))], bytes, "no feature 'src_raw'"),
+        ([GOOD, b"\xff\xff"], bytes, "record 2: no tf.train.Example"),
+        ([GOOD, encode_record(Sentence("Hallo", "de"))], bytes, "record 2: no feature 'src_raw'"),
         ([GOOD, encode_record(Pair("Hi", "Salut", "fr"))], bytes, "record 2 is of language 'fr'"),
     ],
 )

@@ -4,9 +4,14 @@ import gzip
 
 import pytest
 
-from beam_pipelines import build_vocab, count_words
+from beam_pipelines import build_vocab, count_words, word_counts
+from beam_pipelines.word_counter import WordCounter
+from beam_pipelines.word_counts import Settings
 from labse_tf.cli.main import main
+from labse_tf.corpus_files import CorpusFile
+from labse_tf.errors import InputError
 from vocab import wordpiece_file
+from vocab.basic_tokenizer import split_words
 
 
 @pytest.fixture
@@ -21,7 +26,7 @@ def corpus(tmp_path):
 
 
 def test_counts_without_smoothing(corpus):
-    counted = count_words.count([str(corpus)], smoothing_exponent=1.0)
+    counted = word_counts.count([str(corpus)], Settings(1.0))
     assert counted.words == {
         "die": 4,
         "cat": 3,  # two English ones and a German one
@@ -39,7 +44,7 @@ def test_counts_without_smoothing(corpus):
 
 def test_counts_with_smoothing(corpus):
     """All languages alike: 15 tokens, so each language gets 5."""
-    counted = count_words.count([str(corpus)], smoothing_exponent=0.0)
+    counted = word_counts.count([str(corpus)], Settings(0.0))
     # English words weigh 5/6, German ones 5/8, Swahili ones 5.
     assert counted.words == {
         "paka": 5,
@@ -54,8 +59,8 @@ def test_counts_with_smoothing(corpus):
 
 
 def test_minimum_count_and_length(corpus):
-    counted = count_words.count(
-        [str(corpus)], smoothing_exponent=1.0, min_word_count=3, max_word_length=3
+    counted = word_counts.count(
+        [str(corpus)], Settings(smoothing_exponent=1.0, min_word_count=3, max_word_length=3)
     )
     assert counted.words == {"die": 4, "cat": 3, "the": 3}
     assert counted.too_long == {"de": 2, "sw": 2}
@@ -64,7 +69,7 @@ def test_minimum_count_and_length(corpus):
 def test_words_with_odd_characters(tmp_path):
     """A no-break space and a line separator are no separators for the tokenizer."""
     (tmp_path / "fr.txt").write_text("a\u00a0b c\u2028d e\u0085f\n", encoding="utf-8")
-    counted = count_words.count([str(tmp_path)], smoothing_exponent=1.0)
+    counted = word_counts.count([str(tmp_path)], Settings(1.0))
     assert counted.words == {"a\u00a0b": 1, "c\u2028d": 1, "e": 1, "f": 1}
 
 
@@ -97,6 +102,7 @@ def test_vocab_build_learns_from_clean_shards(corpus, tmp_path):
         (["--max-unique-chars", "300000"], "is too small"),
         (["--smoothing-exponent", "1.5"], "--smoothing-exponent is 1.5"),
         (["--min-word-count", "99999"], "no words are left"),
+        (["--count-shards", "0"], "--count-shards is 0"),
     ],
 )
 def test_impossible_numbers(corpus, tmp_path, capfd, options, message):
@@ -130,3 +136,95 @@ def test_the_vocabulary_is_never_larger_than_asked_for(tmp_path, vocab_size):
 def test_default_alphabet():
     assert build_vocab.default_max_unique_chars(8_000) == 1_000
     assert build_vocab.default_max_unique_chars(501_153) == 20_000
+
+
+def test_words_read_back_are_the_most_frequent(corpus):
+    counted = word_counts.count([str(corpus)], Settings(1.0), max_words=3)
+    assert list(counted.words.items()) == [("die", 4), ("cat", 3), ("the", 3)]
+    assert counted.distinct == 8
+
+
+@pytest.mark.parametrize("shards", [1, 3, 500])
+def test_shards_are_sorted_and_divide_the_words(corpus, tmp_path, shards):
+    folder = tmp_path / "counts"
+    counted = word_counts.count([str(corpus)], Settings(1.0), folder=folder, shards=shards)
+    lines = []
+    for path in folder.glob(f"words-?????-of-{shards:05}.tsv"):
+        found = path.read_text("utf-8").splitlines()
+        assert found == sorted(found) != []
+        lines += found
+    assert sorted(lines) == sorted(f"{word}\t{n}" for word, n in counted.words.items())
+    assert {path.name for path in folder.iterdir() if not path.name.startswith("words-")} == {
+        "totals.json",
+        "settings.json",
+    }
+
+
+def test_many_small_bundles_count_the_same(corpus, monkeypatch):
+    expected = word_counts.count([str(corpus)], Settings(1.0))
+    monkeypatch.setattr(count_words, "_MAX_WORDS_HELD", 0)
+    assert word_counts.count([str(corpus)], Settings(1.0)) == expected
+
+
+@pytest.mark.parametrize("held", [0, 7, 10**9])
+def test_counter_splits_as_split_words(multilingual_sentences, monkeypatch, held):
+    monkeypatch.setattr("beam_pipelines.word_counter._CHARACTERS_HELD", held)
+    texts = [*multilingual_sentences, "", " ", "a  b\tc\u00a0d", *multilingual_sentences[:3]]
+    counter = WordCounter()
+    counter.add("xx", texts)
+    counter.add("yy", texts[:1])
+    words = [word for text in texts for word in split_words(text)]
+    assert counter.take() == {
+        "xx": {word: words.count(word) for word in words},
+        "yy": dict.fromkeys(split_words(texts[0]), 1),
+    }
+    assert len(counter) == 0
+    assert counter.take() == {}
+
+
+@pytest.mark.parametrize(
+    ("text_bytes", "shards"), [(1, 32), (99 * 64_000_000 + 1, 100), (10**15, 4096)]
+)
+def test_plan_of_shards(monkeypatch, text_bytes, shards):
+    monkeypatch.setattr(count_words, "text_bytes", lambda file: text_bytes)
+    assert count_words.plan_word_shards([CorpusFile("de.txt", "de", "monolingual", "text")]) == (
+        shards
+    )
+
+
+def test_counts_are_kept_and_used_again(corpus, tmp_path, caplog):
+    folder = tmp_path / "counts"
+    args = ["vocab", "build", str(corpus), "--counts", str(folder)]
+    assert main([*args, "--out", str(tmp_path / "a"), "--vocab-size", "200"]) == 0
+    assert "counting words" in caplog.text
+    caplog.clear()
+    assert main([*args, "--out", str(tmp_path / "b"), "--vocab-size", "200"]) == 0
+    assert "counting words" not in caplog.text
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_kept_counts_of_anything_else_are_refused(corpus, tmp_path):
+    folder = tmp_path / "counts"
+    word_counts.count([str(corpus)], Settings(1.0), folder=folder)
+    before = sorted(folder.iterdir())
+    with pytest.raises(InputError, match="--smoothing-exponent 1.0, now 0.3"):
+        word_counts.count([str(corpus)], Settings(0.3), folder=folder)
+    with open(corpus / "sw.tsv", "a") as file:
+        file.write("a dog\tmbwa\n")
+    with pytest.raises(InputError, match="1 files differ, first .*sw.tsv"):
+        word_counts.count([str(corpus)], Settings(1.0), folder=folder)
+    assert sorted(folder.iterdir()) == before
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter").write_text("Dear")
+    with pytest.raises(InputError, match="not empty"):
+        word_counts.count([str(corpus)], Settings(1.0), folder=tmp_path / "mine")
+    (folder / "settings.json").write_text("{")
+    with pytest.raises(InputError, match="damaged"):
+        word_counts.count([str(corpus)], Settings(1.0), folder=folder)
+
+
+def test_a_failed_count_keeps_nothing(corpus, tmp_path):
+    (corpus / "fr.txt").write_bytes(b"caf\xe9\n")
+    with pytest.raises(InputError):
+        word_counts.count([str(corpus)], Settings(), folder=tmp_path / "counts")
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from labse_tf.corpus_files import BITEXT, MONOLINGUAL, CorpusFile, describe, find_corpus_files
+from labse_tf.corpus_files import (
+    BITEXT,
+    MONOLINGUAL,
+    PLAIN_FORMATS,
+    CorpusFile,
+    describe,
+    find_corpus_files,
+)
 from labse_tf.errors import InputError
 
 
@@ -30,8 +37,14 @@ def found(*inputs, **options):
         ("pt_BR.tsv", "pt", BITEXT, "tsv"),
         ("zh-Hant.tsv.gz", "zh", BITEXT, "tsv"),
         ("nb.tsv.zst", "no", BITEXT, "tsv"),
-        ("clean/bitext/th/part-00000-of-00002.tfrecord.gz", "th", BITEXT, "tfrecord"),
-        ("clean/monolingual/haw/a.tfrecord", "haw", MONOLINGUAL, "tfrecord"),
+        ("clean/bitext/th/part-00000-of-00002.tfrecord.gz", "th", BITEXT, "shard"),
+        ("clean/monolingual/haw/a.tfrecord", "haw", MONOLINGUAL, "shard"),
+        ("deu.txt", "de", MONOLINGUAL, "text"),
+        ("de.parquet", "de", None, "parquet"),
+        ("train-00000-of-00010.parquet", None, None, "parquet"),
+        ("pt_BR.tfrecord", "pt", None, "tfrecord"),
+        ("th/a.tfrecord.gz", None, None, "tfrecord"),
+        ("words/th/a.tfrecord", None, None, "tfrecord"),
     ],
 )
 def test_describe(path, language, kind, format_):
@@ -43,10 +56,13 @@ def test_describe(path, language, kind, format_):
     [
         "report.json",
         "README.md",
-        "de.tfrecord",
-        "th/a.tfrecord.gz",
-        "words/th/a.tfrecord",
+        "de.tfrecord.xz",
+        "de.parquet.gz",
         "de",
+        "de-en.de",
+        "NAME.de-en.fr",
+        "NAME.en.de",
+        "v1.2-rc.tar",
         "",
     ],
 )
@@ -54,7 +70,28 @@ def test_no_corpus_file(path):
     assert describe(path) is None
 
 
-@pytest.mark.parametrize("path", ["notes.txt", "xx.tsv", "clean/bitext/xx/a.tfrecord.gz"])
+@pytest.mark.parametrize(
+    "path, language, foreign, english",
+    [
+        ("x/N.de-en.de", "de", "x/N.de-en.de", "x/N.de-en.en"),
+        ("x/N.de-en.en", "de", "x/N.de-en.de", "x/N.de-en.en"),
+        ("N.en-de.de", "de", "N.en-de.de", "N.en-de.en"),
+        ("N.en-de.en", "de", "N.en-de.de", "N.en-de.en"),
+        ("tatoeba.deu-eng.deu", "de", "tatoeba.deu-eng.deu", "tatoeba.deu-eng.eng"),
+        ("tatoeba.cmn-eng.eng", "zh", "tatoeba.cmn-eng.cmn", "tatoeba.cmn-eng.eng"),
+        ("a.b.en-pt_BR.en.gz", "pt", "a.b.en-pt_BR.pt_BR.gz", "a.b.en-pt_BR.en.gz"),
+        ("N.en-zh-Hans.zh-Hans.zst", "zh", "N.en-zh-Hans.zh-Hans.zst", "N.en-zh-Hans.en.zst"),
+    ],
+)
+def test_moses_pairs(path, language, foreign, english):
+    file = CorpusFile(foreign, language, BITEXT, "moses", english)
+    assert describe(path) == file
+    assert file.paths == (foreign, english)
+
+
+@pytest.mark.parametrize(
+    "path", ["notes.txt", "xx.tsv", "clean/bitext/xx/a.tfrecord.gz", "N.xx-en.en"]
+)
 def test_unknown_language(path):
     with pytest.raises(InputError) as caught:
         describe(path)
@@ -76,6 +113,43 @@ def test_kinds_are_kept_apart(tmp_path):
     assert [file.language for file in found(tmp_path, kind=BITEXT)] == ["fr", "de"]
     assert [file.language for file in found(tmp_path, kind=MONOLINGUAL)] == ["ja", "th"]
     assert len(found(tmp_path)) == 4
+
+
+def test_the_kind_that_is_asked_for_is_that_of_files_that_tell_none(tmp_path):
+    touch(tmp_path, "de.parquet", "x.tfrecord.gz")
+    assert [file.kind for file in found(tmp_path)] == [None, None]
+    assert [file.kind for file in found(tmp_path, kind=BITEXT)] == [BITEXT, BITEXT]
+
+
+def test_a_moses_pair_is_one_file(tmp_path):
+    touch(tmp_path, "N.de-en.de", "N.de-en.en")
+    (file,) = found(tmp_path, tmp_path / "N.de-en.en")
+    assert file.path == str(tmp_path / "N.de-en.de")
+
+
+@pytest.mark.parametrize(
+    "present, absent", [("N.de-en.de", "N.de-en.en"), ("N.de-en.en.xz", "N.de-en.de.xz")]
+)
+def test_one_side_of_a_moses_pair(tmp_path, present, absent):
+    touch(tmp_path, present)
+    with pytest.raises(InputError, match="without the other") as caught:
+        found(tmp_path)
+    assert caught.value.path == str(tmp_path / present)
+    assert absent in caught.value.remedy
+
+
+def test_a_moses_pair_without_english(tmp_path):
+    touch(tmp_path, "N.de-fr.de", "N.de-fr.fr")
+    with pytest.raises(InputError, match="neither 'de' nor 'fr' is English"):
+        found(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["de.parquet", "x.tfrecord", "N.de-en.de"])
+def test_formats_that_the_caller_cannot_read(tmp_path, name):
+    touch(tmp_path, "de.tsv", "N.de-en.en", name)
+    with pytest.raises(InputError, match="labse corpus filter-") as caught:
+        found(tmp_path / "*.*", formats=PLAIN_FORMATS)
+    assert caught.value.path in (str(tmp_path / name), str(tmp_path / "N.de-en.de"))
 
 
 def test_a_file_named_twice_counts_once(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
+import pycountry
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,6 +26,13 @@ def test_the_languages_are_the_109_of_the_paper():
     assert len(LANGUAGES) == len(PAPER) == 109
     assert set(LANGUAGES) == set(PAPER)
     assert all(code == language.code for code, language in LANGUAGES.items())
+
+
+def test_codes_of_three_letters_are_those_of_iso_639():
+    for code in set(PAPER) - {"ceb", "haw", "hmn"}:
+        language = pycountry.languages.get(alpha_2=code)
+        assert find_code(language.alpha_3) == code
+        assert find_code(getattr(language, "bibliographic", code)) == code
 
 
 def test_names_are_unique_and_scripts_well_formed():
@@ -71,13 +79,19 @@ def test_some_languages(code, name, script):
         ("fil", "tl"),
         ("cmn", "zh"),
         ("ji", "yi"),
+        ("eng", "en"),
+        ("deu", "de"),
+        ("ger", "de"),
+        ("swh", "sw"),
+        ("nob", "no"),
+        ("zho_TW", "zh"),
     ],
 )
 def test_other_names(given_, code):
     assert find_code(given_) == require_code(given_) == code
 
 
-@pytest.mark.parametrize("code", ["xx", "", "deu", "german", "_de", "tlh", "d e"])
+@pytest.mark.parametrize("code", ["xx", "", "arz", "german", "_de", "tlh", "d e"])
 def test_unknown_codes(code):
     assert find_code(code) is None
     with pytest.raises(InputError) as caught:
