@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import apache_beam as beam
 
-from beam_pipelines.filters import Filter, first_reason
+from beam_pipelines.filters import Filter, find_reasons
 from beam_pipelines.records import Batch
 from beam_pipelines.report import OTHER_LANGUAGE, READ
 from labse_tf.languages import LANGUAGES
@@ -42,8 +42,8 @@ class _FilterBatch(beam.DoFn):
         if batch.language not in LANGUAGES:
             counts[OTHER_LANGUAGE] = len(batch.records)
         else:
-            for record in batch.records:
-                reason = first_reason(self._filters, record)
+            reasons = find_reasons(self._filters, batch.records)
+            for record, reason in zip(batch.records, reasons, strict=True):
                 if reason is None:
                     kept.append(record)
                 else:

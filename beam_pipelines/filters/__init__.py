@@ -2,10 +2,11 @@
 
   name       the reason that `report.json` counts dropped records under
   threshold  its limit, with a declared default
-  score      record -> number
+  score      a batch of records of one language -> a number for each
   accept     score -> whether the record stays
 
 Score and limit are apart so that scores can be kept and limits moved without computing them again.
+Filters travel to the workers pickled: what is large is loaded there, at the first batch.
 To add one: write its file, then name it in the list of `filter_monolingual.py` or
 `filter_bitext.py`.
 """
@@ -24,14 +25,22 @@ class Filter(Protocol):
     name: str
     threshold: float
 
-    def score(self, record: Record) -> float: ...
+    def score(self, records: Sequence[Record]) -> Sequence[float]: ...
 
     def accept(self, score: float) -> bool: ...
 
 
-def first_reason(filters: Sequence[Filter], record: Record) -> str | None:
-    """Returns the name of the first filter that does not accept the record, or None."""
+def find_reasons(filters: Sequence[Filter], records: Sequence[Record]) -> list[str | None]:
+    """Returns for each record the name of the first filter that does not accept it, or None.
+
+    A filter sees only what those before it accept, so the cheap ones go first.
+    """
+    reasons: list[str | None] = [None] * len(records)
+    left = list(range(len(records)))
     for filter_ in filters:
-        if not filter_.accept(filter_.score(record)):
-            return filter_.name
-    return None
+        scores = filter_.score([records[place] for place in left])
+        for place, score in zip(left, scores, strict=True):
+            if not filter_.accept(score):
+                reasons[place] = filter_.name
+        left = [place for place in left if reasons[place] is None]
+    return reasons

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import regex
 
 from beam_pipelines.records import Record, texts_of
@@ -21,8 +23,8 @@ class FewLetters:
     def __init__(self, threshold: float = 0.2) -> None:
         self.threshold = threshold
 
-    def score(self, record: Record) -> float:
-        return min(map(_letters_share, texts_of(record)))
+    def score(self, records: Sequence[Record]) -> list[float]:
+        return [min(map(_letters_share, texts_of(record))) for record in records]
 
     def accept(self, score: float) -> bool:
         return score >= self.threshold

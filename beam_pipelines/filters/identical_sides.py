@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from beam_pipelines.records import Pair
 
 
@@ -11,8 +13,8 @@ class IdenticalSides:
     name = "identical_sides"
     threshold = 1.0
 
-    def score(self, record: Pair) -> float:
-        return float(_essence(record.source) == _essence(record.target))
+    def score(self, records: Sequence[Pair]) -> list[float]:
+        return [float(_essence(pair.source) == _essence(pair.target)) for pair in records]
 
     def accept(self, score: float) -> bool:
         return score < self.threshold

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from beam_pipelines.records import Pair
 
 
@@ -18,9 +20,13 @@ class LengthRatio:
     def __init__(self, threshold: float = 9.0) -> None:
         self.threshold = threshold
 
-    def score(self, record: Pair) -> float:
-        shorter, longer = sorted((len(record.source), len(record.target)))
-        return longer / max(shorter, 1)
+    def score(self, records: Sequence[Pair]) -> list[float]:
+        return [_ratio(len(pair.source), len(pair.target)) for pair in records]
 
     def accept(self, score: float) -> bool:
         return score <= self.threshold
+
+
+def _ratio(one: int, other: int) -> float:
+    shorter, longer = sorted((one, other))
+    return longer / max(shorter, 1)

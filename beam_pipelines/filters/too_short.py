@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from beam_pipelines.records import Record, texts_of
 
 
@@ -17,8 +19,8 @@ class TooShort:
     def __init__(self, threshold: int = 10) -> None:
         self.threshold = threshold
 
-    def score(self, record: Record) -> int:
-        return min(map(len, texts_of(record)))
+    def score(self, records: Sequence[Record]) -> list[int]:
+        return [min(map(len, texts_of(record))) for record in records]
 
     def accept(self, score: int) -> bool:
         return score >= self.threshold

@@ -2,7 +2,7 @@
 
 import pytest
 
-from beam_pipelines.filters import first_reason
+from beam_pipelines.filters import find_reasons
 from beam_pipelines.filters.few_letters import FewLetters
 from beam_pipelines.filters.identical_sides import IdenticalSides
 from beam_pipelines.filters.length_ratio import LengthRatio
@@ -12,8 +12,8 @@ from beam_pipelines.records import Pair, Sentence
 
 
 def check(filter_, record, score, accepted):
-    assert filter_.score(record) == pytest.approx(score)
-    assert filter_.accept(filter_.score(record)) is accepted
+    assert filter_.score([record]) == [pytest.approx(score)]
+    assert filter_.accept(filter_.score([record])[0]) is accepted
 
 
 @pytest.mark.parametrize(
@@ -96,11 +96,12 @@ def test_few_letters(text, score, accepted):
 
 def test_the_first_filter_that_refuses_is_the_reason():
     filters = [TooShort(2), LengthRatio(), IdenticalSides()]
-    assert first_reason(filters, Pair("x", "y" * 100, "xx")) == "too_short"
-    assert first_reason(filters, Pair("xx", "y" * 100, "xx")) == "length_ratio"
-    assert first_reason(filters, Pair("xx", "XX", "xx")) == "identical_sides"
-    assert first_reason(filters, Pair("xx", "yy", "xx")) is None
-
-
-def test_defaults_are_those_of_the_paper():
-    assert (TooShort().threshold, TooLong().threshold) == (10, 5000)
+    pairs = [
+        Pair("x", "y" * 100, "xx"),
+        Pair("xx", "y" * 100, "xx"),
+        Pair("xx", "XX", "xx"),
+        Pair("xx", "yy", "xx"),
+    ]
+    expected = ["too_short", "length_ratio", "identical_sides", None]
+    assert find_reasons(filters, pairs) == expected
+    assert find_reasons(filters, []) == []
