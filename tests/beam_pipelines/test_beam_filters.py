@@ -105,3 +105,7 @@ def test_the_first_filter_that_refuses_is_the_reason():
     expected = ["too_short", "length_ratio", "identical_sides", None]
     assert find_reasons(filters, pairs) == expected
     assert find_reasons(filters, []) == []
+
+
+def test_defaults_are_those_of_the_paper():
+    assert (TooShort().threshold, TooLong().threshold) == (10, 5000)
