@@ -108,6 +108,43 @@ class TrainConfig:
 
 
 @dataclass
+class TranslatorConfig:
+    """A Transformer encoder-decoder whose vocabulary both languages share."""
+
+    hidden_size: int = 512
+    encoder_layers: int = 6
+    decoder_layers: int = 6
+    num_attention_heads: int = 8
+    intermediate_size: int = 2048
+    dropout: float = 0.1
+
+
+@dataclass
+class ContrastiveConfig:
+    """Contrastive data selection: `labse corpus train-cds`.
+
+    A translator is trained for `noisy_steps` on the bitext in `noisy`, then tuned for
+    `trusted_steps` on that in `trusted`. `vocab_size` is of the vocabulary that is learned from
+    both if none is given. `bucket_lengths` are as in TrainConfig; the source begins with its tag.
+    """
+
+    noisy: list[str] = field(default_factory=list)
+    trusted: list[str] = field(default_factory=list)
+    vocab_size: int = 32_000
+    translator: TranslatorConfig = field(default_factory=TranslatorConfig)
+    batch_size: int = 1024
+    bucket_lengths: list[int] = field(default_factory=lambda: [16, 32, 64, 128])
+    language_exponent: float = 1.0
+    noisy_steps: int = 200_000
+    trusted_steps: int = 5_000
+    noisy_optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    trusted_optimizer: OptimizerConfig = field(
+        default_factory=lambda: OptimizerConfig(learning_rate=1e-4, warmup_steps=100)
+    )
+    loop: LoopConfig = field(default_factory=LoopConfig)
+
+
+@dataclass
 class Config:
     """The whole tree. An empty `languages` stands for all that the corpora hold."""
 
@@ -117,16 +154,19 @@ class Config:
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
     pretrain: PretrainConfig = field(default_factory=PretrainConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
+    contrastive: ContrastiveConfig = field(default_factory=ContrastiveConfig)
 
 
-def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Config:
-    """Reads a YAML file over the defaults, then applies `a.b=c` overrides.
+def load_config(path: str | os.PathLike[str] | None, overrides: Sequence[str] = ()) -> Config:
+    """Reads a YAML file, if one is given, over the defaults, then applies `a.b=c` overrides.
 
     Raises:
       InputError: for a missing or malformed file, a key that does not exist (names the nearest one
         that does), a value of the wrong type or out of range.
     """
-    tree = _merge(OmegaConf.structured(Config), _read_yaml(path), path=path)
+    tree = OmegaConf.structured(Config)
+    if path is not None:
+        tree = _merge(tree, _read_yaml(path), path=path)
     for override in overrides:
         key, equals, value = override.partition("=")
         if not equals:
@@ -250,6 +290,7 @@ def check(config: Config, *, path: str | os.PathLike[str] | None = None) -> None
       InputError: with the key's full name and the offending value.
     """
     encoder, pretrain, train = config.encoder, config.pretrain, config.train
+    contrastive = config.contrastive
     halvings = 2 ** (len(pretrain.stage_steps) - 1) if pretrain.stage_steps else 1
     requirements = [
         ("encoder.activation", encoder.activation in ACTIVATIONS, f"one of {ACTIVATIONS}"),
@@ -288,25 +329,64 @@ def check(config: Config, *, path: str | os.PathLike[str] | None = None) -> None
         ("train.batch_size", train.batch_size > 1, "2 or more: the rest of it are the negatives"),
         (
             "train.bucket_lengths",
-            bool(train.bucket_lengths)
-            and sorted(set(train.bucket_lengths)) == list(train.bucket_lengths)
-            and train.bucket_lengths[0] >= 4
+            _ascending(train.bucket_lengths, least=4)
             and train.bucket_lengths[-1] <= encoder.max_positions,
             "ascending, from 4 to encoder.max_positions",
         ),
         ("train.steps", train.steps >= 0, "0 or more"),
         ("train.scale", train.scale > 0, "more than 0"),
+        *_contrastive_requirements(contrastive),
     ]
-    for part, name in ((pretrain, "pretrain"), (train, "train")):
+    for part, name in ((pretrain, "pretrain"), (train, "train"), (contrastive, "contrastive")):
         for key in ("log_interval", "checkpoint_interval", "checkpoints_kept"):
             requirements.append((f"{name}.loop.{key}", getattr(part.loop, key) > 0, "1 or more"))
+    for name, optimizer in (
+        ("pretrain.optimizer", pretrain.optimizer),
+        ("train.optimizer", train.optimizer),
+        ("contrastive.noisy_optimizer", contrastive.noisy_optimizer),
+        ("contrastive.trusted_optimizer", contrastive.trusted_optimizer),
+    ):
         for key in ("learning_rate", "warmup_steps", "weight_decay", "clip_norm"):
-            requirements.append(
-                (f"{name}.optimizer.{key}", getattr(part.optimizer, key) >= 0, "0 or more")
-            )
+            requirements.append((f"{name}.{key}", getattr(optimizer, key) >= 0, "0 or more"))
     values = dict(_flatten(dataclasses.asdict(config)))
     for key, fulfilled, wanted in requirements:
         if not fulfilled:
             raise InputError(
                 f"'{key}' is {values[key]!r}", path=path, remedy=f"it must be {wanted}"
             )
+
+
+def _contrastive_requirements(contrastive: ContrastiveConfig) -> list[tuple[str, bool, str]]:
+    translator = contrastive.translator
+    requirements = [
+        (
+            "contrastive.translator.num_attention_heads",
+            translator.num_attention_heads > 0
+            and translator.hidden_size % translator.num_attention_heads == 0,
+            "a divisor of contrastive.translator.hidden_size",
+        ),
+        (
+            "contrastive.translator.hidden_size",
+            translator.hidden_size > 0 and translator.hidden_size % 2 == 0,
+            "even and more than 0",
+        ),
+        ("contrastive.translator.dropout", 0.0 <= translator.dropout < 1.0, "in [0, 1)"),
+        # [CLS], the tag, two [SEP] and something of the text.
+        (
+            "contrastive.bucket_lengths",
+            _ascending(contrastive.bucket_lengths, least=8),
+            "ascending, from 8",
+        ),
+        ("contrastive.vocab_size", contrastive.vocab_size > 0, "1 or more"),
+        ("contrastive.batch_size", contrastive.batch_size > 0, "1 or more"),
+        ("contrastive.noisy_steps", contrastive.noisy_steps >= 0, "0 or more"),
+        ("contrastive.trusted_steps", contrastive.trusted_steps >= 0, "0 or more"),
+    ]
+    for key in ("encoder_layers", "decoder_layers", "intermediate_size"):
+        fulfilled = getattr(translator, key) > 0
+        requirements.append((f"contrastive.translator.{key}", fulfilled, "1 or more"))
+    return requirements
+
+
+def _ascending(lengths: Sequence[int], *, least: int) -> bool:
+    return bool(lengths) and sorted(set(lengths)) == list(lengths) and lengths[0] >= least

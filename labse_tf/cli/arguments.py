@@ -28,14 +28,19 @@ def add_filter_job(parser: argparse.ArgumentParser) -> None:
 
 
 def strategy_options(args: argparse.Namespace) -> dict:
-    """Returns what `add_training` read of the strategy, as `launch` takes it."""
+    """Returns what `add_run` read of the strategy, as `launch` takes it."""
     names = ("strategy", "tpu", "logical_cpus", "overwrite")
     return {name: getattr(args, name) for name in names}
 
 
 def add_training(parser: argparse.ArgumentParser) -> None:
-    """CONFIG, --run-dir, --set, the strategy."""
+    """CONFIG and what `add_run` adds."""
     parser.add_argument("config", metavar="CONFIG", help="a YAML preset, see configs/")
+    add_run(parser)
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """--run-dir, --set, the strategy, --overwrite."""
     parser.add_argument(
         "--run-dir", required=True, metavar="DIR", help="where the run is kept; resumes if there"
     )

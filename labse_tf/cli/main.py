@@ -31,6 +31,10 @@ COMMANDS = {
         "corpus_filter_bitext",
         "filter, deduplicate and shard translation pairs",
     ),
+    ("corpus", "train-cds"): (
+        "corpus_train_cds",
+        "train the translators of contrastive data selection",
+    ),
     ("vocab", "build"): ("vocab_build", "count words per language, smooth, learn a vocabulary"),
     ("vocab", "coverage"): ("vocab_coverage", "measure a vocabulary on text of each language"),
     ("pretrain",): ("pretrain", "MLM + TLM pre-training with progressive stacking"),

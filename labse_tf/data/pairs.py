@@ -9,7 +9,7 @@ from labse_tf.corpus_files import BITEXT
 from labse_tf.data import texts
 from labse_tf.tokenization import Tokenizer
 
-_BATCHES_A_WINDOW = 16
+BATCHES_A_WINDOW = 16
 
 
 def pair_batches(config: Config, tokenizer: Tokenizer, *, skip: int = 0) -> tf.data.Dataset:
@@ -35,15 +35,18 @@ def pair_batches(config: Config, tokenizer: Tokenizer, *, skip: int = 0) -> tf.d
     if len(settings.bucket_lengths) == 1:
         batches = pairs.batch(settings.batch_size, drop_remainder=True).map(_parse)
     else:
-        window = settings.batch_size * _BATCHES_A_WINDOW
+        window = settings.batch_size * BATCHES_A_WINDOW
         batches = pairs.batch(window, drop_remainder=True).enumerate()
         batches = batches.flat_map(
-            lambda index, records: _sorted_batches(_parse(records), settings.batch_size, index)
+            lambda index, records: sorted_batches(_parse(records), settings.batch_size, index)
         )
 
     def pack(source, target):
         source, target = tokenizer(source), tokenizer(target)
-        length = _bucket(source, target, settings.bucket_lengths)
+        longest = 2 + tf.maximum(
+            tf.reduce_max(source.row_lengths()), tf.reduce_max(target.row_lengths())
+        )
+        length = smallest_bucket(longest, settings.bucket_lengths)
         return tokenizer.pack([source], length), tokenizer.pack([target], length)
 
     return batches.skip(skip).map(pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
@@ -54,22 +57,29 @@ def _parse(serialized: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     return source, target
 
 
-def _sorted_batches(
-    pair: tuple[tf.Tensor, tf.Tensor], batch_size: int, index: tf.Tensor
+def sorted_batches(
+    columns: tuple[tf.Tensor, ...], batch_size: int, index: tf.Tensor
 ) -> tf.data.Dataset:
+    """Cuts a window into batches of sentences of like length, in random order.
+
+    Args:
+      columns: source, target and perhaps more; `[BATCHES_A_WINDOW * batch_size]` strings each.
+      batch_size: pairs.
+      index: of the window, a scalar; the order's seed.
+
+    Returns:
+      A dataset of `BATCHES_A_WINDOW` tuples of the columns, `[batch_size]` each.
+    """
     # By bytes: near enough to tokens within a script, and known before tokenising.
-    lengths = tf.maximum(*(tf.strings.length(side) for side in pair))
-    order = tf.reshape(tf.argsort(lengths, stable=True), [_BATCHES_A_WINDOW, batch_size])
+    lengths = tf.maximum(*(tf.strings.length(side) for side in columns[:2]))
+    order = tf.reshape(tf.argsort(lengths, stable=True), [BATCHES_A_WINDOW, batch_size])
     order = tf.random.experimental.stateless_shuffle(order, seed=tf.stack([index, 0]))
-    return tf.data.Dataset.from_tensor_slices(tuple(tf.gather(side, order) for side in pair))
+    return tf.data.Dataset.from_tensor_slices(tuple(tf.gather(side, order) for side in columns))
 
 
-def _bucket(source: tf.RaggedTensor, target: tf.RaggedTensor, lengths: list[int]) -> tf.Tensor:
-    """Returns the smallest length that holds the longest sentence with [CLS] and [SEP]."""
+def smallest_bucket(longest: tf.Tensor, lengths: list[int]) -> int | tf.Tensor:
+    """Returns the smallest of the ascending `lengths` that holds `longest`, else the last one."""
     if len(lengths) == 1:
         return lengths[0]
-    longest = 2 + tf.maximum(
-        tf.reduce_max(source.row_lengths()), tf.reduce_max(target.row_lengths())
-    )
     fits = tf.searchsorted(lengths, [tf.cast(longest, tf.int32)])[0]
     return tf.constant(lengths)[tf.minimum(fits, len(lengths) - 1)]
