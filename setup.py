@@ -31,6 +31,7 @@ setup(
         "export",
         "labse_tf",
         "labse_tf.cli",
+        "labse_tf.contrastive",
         "labse_tf.corpora",
         "labse_tf.data",
         "labse_tf.demo",

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from beam_pipelines import filter_job
+from beam_pipelines.filters.contrastive import Contrastive
 from beam_pipelines.filters.few_letters import FewLetters
 from beam_pipelines.filters.identical_sides import IdenticalSides
 from beam_pipelines.filters.length_ratio import LengthRatio
 from beam_pipelines.filters.too_long import TooLong
 from beam_pipelines.filters.too_short import TooShort
 from labse_tf.corpus_files import BITEXT
+from labse_tf.errors import InputError
+from labse_tf.training.run_dir import open_existing
 
 
 def run(
@@ -21,6 +24,8 @@ def run(
     max_characters: int = 5000,
     max_length_ratio: float = 9.0,
     min_letters_share: float = 0.2,
+    cds: str | None = None,
+    min_cds_score: float | None = None,
     megabytes_per_shard: int = 100,
     overwrite: bool = False,
     beam_options: Sequence[str] = (),
@@ -36,12 +41,16 @@ def run(
         of the other.
       min_letters_share: pairs are dropped where less than this share (0 to 1) of a side's
         characters are letters.
+      cds: the run dir of `labse corpus train-cds`, to drop pairs by contrastive data selection too;
+        all workers must see it.
+      min_cds_score: then pairs with a lower score are dropped, see `labse corpus calibrate`.
       megabytes_per_shard: about how much uncompressed input a shard takes.
       overwrite: replace what is at `out`.
       beam_options: options for Beam, as strings; none choose the direct runner.
 
     Raises:
-      InputError: see `filter_job.run`.
+      InputError: see `filter_job.run`; or if one of `cds` and `min_cds_score` is given without the
+        other, or `cds` is no run dir.
     """
     return filter_job.run(
         inputs,
@@ -54,7 +63,19 @@ def run(
             IdenticalSides(),
             FewLetters(min_letters_share),
         ],
+        contrastive=_contrastive(cds, min_cds_score),
         megabytes_per_shard=megabytes_per_shard,
         overwrite=overwrite,
         beam_options=beam_options,
     )
+
+
+def _contrastive(cds: str | None, min_cds_score: float | None) -> Contrastive | None:
+    if (cds is None) != (min_cds_score is None):
+        raise InputError(
+            "--cds and --min-cds-score go together",
+            remedy="give both; `labse corpus calibrate` tells the score",
+        )
+    if cds is None or min_cds_score is None:
+        return None
+    return Contrastive(str(open_existing(cds).path.absolute()), min_cds_score)

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 import apache_beam as beam
 
 from beam_pipelines.apply_filters import ApplyFilters
+from beam_pipelines.contrastive import ApplyContrast
 from beam_pipelines.filters import Filter
+from beam_pipelines.filters.contrastive import Contrastive
 from beam_pipelines.readers import ReadCorpus
 from beam_pipelines.report import KEPT, READ, WriteReport
 from beam_pipelines.runners import run_pipeline
@@ -31,8 +33,10 @@ class FilterCorpus(beam.PTransform):
         filters: Sequence[Filter],
         folder: str,
         megabytes_per_shard: int,
+        contrastive: Contrastive | None = None,
     ) -> None:
         super().__init__()
+        self._contrastive = contrastive
         self._files = files
         self._filters = filters
         self._folder = folder
@@ -42,6 +46,11 @@ class FilterCorpus(beam.PTransform):
         kind = self._files[0].kind
         batches = begin | "Read" >> ReadCorpus(self._files)
         kept, filtered = batches | "Filter" >> ApplyFilters(self._filters)
+        filters, counts = list(self._filters), [filtered]
+        if self._contrastive is not None:
+            kept, contrasted = kept | "Contrast" >> ApplyContrast(self._contrastive)
+            filters.append(self._contrastive)
+            counts.append(contrasted)
         if any(file.tells_language for file in self._files):
             languages = []
             shards = beam.pvalue.AsDict(kept | MeasureShards(self._megabytes_per_shard))
@@ -50,10 +59,9 @@ class FilterCorpus(beam.PTransform):
             languages = list(shards)
         written = kept | "Write" >> WriteShards(os.path.join(self._folder, kind), shards)
         return (
-            (filtered, written)
+            (*counts, written)
             | beam.Flatten()
-            | "Report"
-            >> WriteReport(os.path.join(self._folder, "report.json"), languages, self._filters)
+            | "Report" >> WriteReport(os.path.join(self._folder, "report.json"), languages, filters)
         )
 
 
@@ -66,8 +74,11 @@ def run(
     megabytes_per_shard: int,
     overwrite: bool,
     beam_options: Sequence[str],
+    contrastive: Contrastive | None = None,
 ) -> dict:
     """Filters the corpus files of one kind in `inputs` into the folder `out`; returns the report.
+
+    `contrastive`, if it is given, sees what all `filters` accept.
 
     Raises:
       InputError: for inputs that are not there or damaged, an `out` that is taken, or a shard size
@@ -81,7 +92,9 @@ def run(
     files = find_corpus_files(inputs, kind=kind)
     _log.info("filtering %d files of %s", len(files), kind)
     with whole_dir(out, overwrite=overwrite) as folder:
-        job = FilterCorpus(files, filters, os.path.abspath(folder), megabytes_per_shard)
+        job = FilterCorpus(
+            files, filters, os.path.abspath(folder), megabytes_per_shard, contrastive
+        )
         run_pipeline(job, [path for file in files for path in file.paths], beam_options)
         report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     _log_summary(report, out)

@@ -10,6 +10,7 @@ EXAMPLES = """examples:
   labse corpus filter-bitext demo/bitext --out clean
   labse corpus filter-bitext de.tsv.gz 'web/*.tsv.zst' --out clean --max-length-ratio 4
   labse corpus filter-bitext 'opus/News.de-en.*' web/pairs.parquet --out clean
+  labse corpus filter-bitext web --out clean --cds runs/cds --min-cds-score 0.12
   labse corpus filter-bitext web --out clean -- --runner=FlinkRunner --flink_master=HOST:8081
 
 Input is <lang>.tsv[.gz|.xz|.bz2|.zst] (English<TAB>translation, further columns ignored), Moses
@@ -50,6 +51,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="drop pairs with a side of which less than this share (0 to 1) is letters "
         "(default: %(default)s)",
     )
+    parser.add_argument(
+        "--cds",
+        metavar="RUN_DIR",
+        help="drop pairs by contrastive data selection, with this run of `labse corpus train-cds`",
+    )
+    parser.add_argument(
+        "--min-cds-score",
+        type=float,
+        metavar="X",
+        help="with --cds: drop pairs with a lower score; `labse corpus calibrate` tells which",
+    )
 
 
 def run(args: argparse.Namespace) -> None:
@@ -62,6 +74,8 @@ def run(args: argparse.Namespace) -> None:
         max_characters=args.max_characters,
         max_length_ratio=args.max_length_ratio,
         min_letters_share=args.min_letters_share,
+        cds=args.cds,
+        min_cds_score=args.min_cds_score,
         megabytes_per_shard=args.shard_megabytes,
         overwrite=args.overwrite,
         beam_options=args.beam_options,

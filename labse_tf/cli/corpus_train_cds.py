@@ -40,9 +40,7 @@ def run(args: argparse.Namespace) -> None:
     config = load_config(args.config, args.overrides)
     config = dataclasses.replace(
         config,
-        contrastive=dataclasses.replace(
-            config.contrastive, noisy=args.noisy, trusted=args.trusted
-        ),
+        contrastive=dataclasses.replace(config.contrastive, noisy=args.noisy, trusted=args.trusted),
         tokenizer=dataclasses.replace(config.tokenizer, vocab_file=_vocabulary(args, config)),
     )
     config = run_dirs.resolve(config, [*args.noisy, *args.trusted])

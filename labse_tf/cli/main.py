@@ -35,6 +35,11 @@ COMMANDS = {
         "corpus_train_cds",
         "train the translators of contrastive data selection",
     ),
+    ("corpus", "score-cds"): ("corpus_score_cds", "score pairs by contrastive data selection"),
+    ("corpus", "calibrate"): (
+        "corpus_calibrate",
+        "choose a score's threshold from pairs marked GOOD or BAD",
+    ),
     ("vocab", "build"): ("vocab_build", "count words per language, smooth, learn a vocabulary"),
     ("vocab", "coverage"): ("vocab_coverage", "measure a vocabulary on text of each language"),
     ("pretrain",): ("pretrain", "MLM + TLM pre-training with progressive stacking"),
@@ -43,7 +48,12 @@ COMMANDS = {
     ("embed",): ("embed", "one vector a line of text"),
     ("eval",): ("eval", "score a model on an evaluation task"),
 }
-_BEAM_JOBS = (("corpus", "filter-monolingual"), ("corpus", "filter-bitext"), ("vocab", "build"))
+_BEAM_JOBS = (
+    ("corpus", "filter-monolingual"),
+    ("corpus", "filter-bitext"),
+    ("corpus", "score-cds"),
+    ("vocab", "build"),
+)
 
 EXIT_DONE, EXIT_UNEXPECTED, EXIT_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 

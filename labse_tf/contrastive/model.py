@@ -51,3 +51,14 @@ def token_log_likelihoods(logits: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
     """
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=targets, logits=logits)
     return -losses * tf.cast(targets != 0, tf.float32)
+
+
+def mean_log_likelihoods(logits: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
+    """Returns log P(target | source) a target token, [SEP] included: float32 `[batch]`, in nats.
+
+    Args:
+      logits: float32 `[batch, length, vocab_size]`.
+      targets: int32 `[batch, length]`, padded with 0; a token or more a row.
+    """
+    tokens = tf.reduce_sum(tf.cast(targets != 0, tf.float32), axis=1)
+    return tf.reduce_sum(token_log_likelihoods(logits, targets), axis=1) / tokens
