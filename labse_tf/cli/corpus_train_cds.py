@@ -14,9 +14,9 @@ EXAMPLES = """examples:
       --set contrastive.noisy_steps=500000
 
 --noisy and --trusted are files, folders or globs of <lang>.tsv[.gz|.xz|.bz2|.zst] or of clean
-shards; what is in both languages' places of one run becomes one multilingual model. Trusted pairs
-are ones that a person would call good: some thousands will do. Without --vocab a vocabulary is
-learned from both and kept as RUN_DIR.vocab.txt.
+shards; several languages make one multilingual model. Trusted pairs are ones that somebody has
+looked at: some thousands will do. Without --vocab a vocabulary is learned from both corpora and
+kept as RUN_DIR.vocab.txt.
 
 The same command goes on from the last checkpoint if the run was stopped."""
 
