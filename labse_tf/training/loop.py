@@ -18,6 +18,7 @@ from labse_tf.config import LoopConfig
 from labse_tf.data.texts import input_errors
 from labse_tf.errors import InputError
 from labse_tf.progress import Progress
+from labse_tf.training.lazy_adamw import sum_rows
 from labse_tf.training.run_dir import RunDir
 
 _log = logging.getLogger("labse")
@@ -48,6 +49,8 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
         self._optimizer = optimizer
         self._variables = list(variables)
         self._clip_norm = clip_norm
+        # XLA on TPUs wants static shapes, which the rows of a sparse update have not.
+        self._lazy_embeddings = not isinstance(strategy, tf.distribute.TPUStrategy)
         with strategy.scope():
             optimizer.build(self._variables)
             self._metrics = {
@@ -67,11 +70,8 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
         gradients = tape.gradient(
             loss, self._variables, unconnected_gradients=tf.UnconnectedGradients.ZERO
         )
-        # The embedding's sparse gradient has a row an occurrence: its norm needs their sum.
-        gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
-        replicas = tf.distribute.get_replica_context()
-        if replicas.num_replicas_in_sync > 1:
-            gradients, loss, accuracy = replicas.all_reduce("SUM", (gradients, loss, accuracy))
+        gradients = self._sum_over_replicas(gradients)
+        loss, accuracy = sum_over_replicas([loss, accuracy])
         norm = tf.linalg.global_norm(gradients)
         if self._clip_norm:
             gradients, _ = tf.clip_by_global_norm(gradients, self._clip_norm, use_norm=norm)
@@ -80,6 +80,16 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
         )
         for name, value in (("loss", loss), ("accuracy", accuracy), ("gradient_norm", norm)):
             self._metrics[name].update_state(value)
+
+    def _sum_over_replicas(self, gradients: list) -> list:
+        if not self._lazy_embeddings:
+            gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
+        dense = [one for one in gradients if not isinstance(one, tf.IndexedSlices)]
+        summed = iter(sum_over_replicas(dense))
+        return [
+            _sum_rows_over_replicas(one) if isinstance(one, tf.IndexedSlices) else next(summed)
+            for one in gradients
+        ]
 
     def train_loop_end(self) -> dict[str, tf.Tensor]:
         """Returns the means since the last call, and the learning rate.
@@ -93,6 +103,25 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
         for metric in self._metrics.values():
             metric.reset_state()
         return {**means, "learning_rate": self._optimizer.learning_rate.numpy()}
+
+
+def sum_over_replicas(tensors: list) -> list:
+    """Returns the sums over all replicas, in a replica context."""
+    replicas = tf.distribute.get_replica_context()
+    if replicas.num_replicas_in_sync == 1 or not tensors:
+        return tensors
+    return replicas.all_reduce("SUM", tensors)
+
+
+def _sum_rows_over_replicas(gradient: tf.IndexedSlices) -> tf.IndexedSlices:
+    # An embedding's gradient has a row an occurrence: its norm needs their sum.
+    gradient = sum_rows(gradient)
+    replicas = tf.distribute.get_replica_context()
+    if replicas.num_replicas_in_sync == 1:
+        return gradient
+    rows = replicas.all_gather(gradient.indices, axis=0)
+    values = replicas.all_gather(gradient.values, axis=0)
+    return sum_rows(tf.IndexedSlices(values, rows, gradient.dense_shape))
 
 
 def run(
