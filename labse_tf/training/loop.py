@@ -40,8 +40,22 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
         variables: Sequence[tf.Variable],
         clip_norm: float,
         dataset,
+        lazy_embeddings: bool = True,
     ) -> None:
-        """Raises ValueError if there is nothing to train."""
+        """Prepares to train.
+
+        Args:
+          strategy: that everything was made under.
+          optimizer: updates the variables.
+          variables: to train.
+          clip_norm: the most that the global norm of the gradients may be; 0 clips nothing.
+          dataset: of global batches, distributed.
+          lazy_embeddings: update the rows of an embedding table that a batch touches, not all of
+            it; see `LazyAdamW`. On TPUs the update is dense, as XLA wants static shapes.
+
+        Raises:
+          ValueError: if there is nothing to train.
+        """
         if not variables:
             raise ValueError("there are no variables to train: call the model once before")
         super().__init__(dataset)
@@ -49,8 +63,9 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
         self._optimizer = optimizer
         self._variables = list(variables)
         self._clip_norm = clip_norm
-        # XLA on TPUs wants static shapes, which the rows of a sparse update have not.
-        self._lazy_embeddings = not isinstance(strategy, tf.distribute.TPUStrategy)
+        self._lazy_embeddings = lazy_embeddings and not isinstance(
+            strategy, tf.distribute.TPUStrategy
+        )
         with strategy.scope():
             optimizer.build(self._variables)
             self._metrics = {
