@@ -8,6 +8,7 @@ import io
 import json
 import logging
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 
 import orbit
@@ -71,6 +72,13 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
             self._metrics = {
                 name: tf_keras.metrics.Mean(name) for name in ("loss", "accuracy", "gradient_norm")
             }
+            self.extra_metrics: dict[str, tf_keras.metrics.Mean] = {}
+            self._broken_step = tf.Variable(
+                -1,
+                dtype=tf.int64,
+                trainable=False,
+                aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
+            )
 
     @abc.abstractmethod
     def replica_loss(self, batch) -> tuple[tf.Tensor, tf.Tensor]:
@@ -95,6 +103,19 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
         )
         for name, value in (("loss", loss), ("accuracy", accuracy), ("gradient_norm", norm)):
             self._metrics[name].update_state(value)
+        broken = ~(tf.math.is_finite(loss) & tf.math.is_finite(norm))
+        if broken & (self._broken_step < 0):
+            self._broken_step.assign(self._optimizer.iterations)
+        self.observe(batch, loss, accuracy)
+
+    def observe(self, batch, loss: tf.Tensor, accuracy: tf.Tensor) -> None:
+        """Updates `extra_metrics`, those of a subclass's own, after a step.
+
+        Args:
+          batch: this replica's.
+          loss: of the global batch, a scalar, as is `accuracy`.
+          accuracy: see there.
+        """
 
     def _sum_over_replicas(self, gradients: list) -> list:
         if not self._lazy_embeddings:
@@ -110,12 +131,22 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
         """Returns the means since the last call, and the learning rate.
 
         Raises:
+          InputError: if the loss or the gradient was not finite; no checkpoint is made of that.
           RuntimeError: if no gradient reaches the variables.
         """
+        if self._broken_step >= 0:
+            raise InputError(
+                f"the loss or the gradient of step {int(self._broken_step)} is not finite",
+                remedy="start a run with a lower optimizer.learning_rate or optimizer.clip_norm; "
+                "the last good checkpoint is kept",
+            )
         means = {name: metric.result() for name, metric in self._metrics.items()}
         if means["gradient_norm"] == 0.0:
             raise RuntimeError("the gradient is 0: the loss does not depend on the variables")
-        for metric in self._metrics.values():
+        # What no step of the loop saw has no mean.
+        seen = {name: metric for name, metric in self.extra_metrics.items() if metric.count > 0}
+        means |= {name: metric.result() for name, metric in seen.items()}
+        for metric in (*self._metrics.values(), *self.extra_metrics.values()):
             metric.reset_state()
         return {**means, "learning_rate": self._optimizer.learning_rate.numpy()}
 
@@ -218,10 +249,16 @@ class _MetricsLog:
         self._progress = progress
         self._position = {} if stage is None else {"stage": stage}
         self._last = int(step.numpy())
+        self._time = time.perf_counter()
 
     def __call__(self, output: dict[str, tf.Tensor]) -> None:
         step = int(self._step.numpy())
+        now = time.perf_counter()
         values = {name: round(float(value), 6) for name, value in output.items()}
+        values["steps_per_second"] = round((step - self._last) / (now - self._time), 4)
+        if "tokens" in values:
+            values["tokens_per_second"] = round(values["tokens"] * values["steps_per_second"], 1)
+        self._time = now
         with open(self._run_dir.metrics_file, "a", encoding="utf-8") as file:
             file.write(json.dumps({**self._position, "step": step, **values}) + "\n")
         shown = {name: f"{values[name]:.3f}" for name in ("loss", "accuracy")}

@@ -23,6 +23,10 @@ class MlmTrainer(loop.Trainer):
         super().__init__(variables=encoder.trainable_variables + head.trainable_variables, **kwargs)
         self._encoder = encoder
         self._head = head
+        names = ["tokens", "mlm_filled"]
+        names += [f"{task}_{name}" for task in ("mlm", "tlm") for name in ("loss", "accuracy")]
+        with self._strategy.scope():
+            self.extra_metrics = {name: tf_keras.metrics.Mean(name) for name in names}
 
     def replica_loss(self, batch) -> tuple[tf.Tensor, tf.Tensor]:
         ids, weights = batch["masked_ids"], batch["masked_weights"]
@@ -36,6 +40,19 @@ class MlmTrainer(loop.Trainer):
         if replicas.num_replicas_in_sync > 1:
             total = replicas.all_reduce("SUM", total)
         return tf.reduce_sum(losses * weights) / total, tf.reduce_sum(hits * weights) / total
+
+    def observe(self, batch, loss: tf.Tensor, accuracy: tf.Tensor) -> None:
+        """Loss and accuracy by task, tokens a step, and the share of MLM's that is no padding."""
+        mask = tf.cast(batch["input_mask"], tf.float32)
+        tokens, filled = loop.sum_over_replicas([tf.reduce_sum(mask), tf.reduce_mean(mask)])
+        filled /= self._strategy.num_replicas_in_sync
+        # A batch is of one task; pairs alone have a second segment.
+        is_tlm = tf.cast(tf.reduce_any(batch["input_type_ids"] == 1), tf.float32)
+        self.extra_metrics["tokens"].update_state(tokens)
+        self.extra_metrics["mlm_filled"].update_state(filled, sample_weight=1.0 - is_tlm)
+        for task, weight in (("mlm", 1.0 - is_tlm), ("tlm", is_tlm)):
+            self.extra_metrics[f"{task}_loss"].update_state(loss, sample_weight=weight)
+            self.extra_metrics[f"{task}_accuracy"].update_state(accuracy, sample_weight=weight)
 
 
 def pretrain(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -> None:
