@@ -238,6 +238,17 @@ def test_pretraining_killed_in_its_second_stage_resumes(tmp_path, config_file, l
     assert_same_weights(found, expected)
 
 
+def test_a_sampled_softmax_learns(tmp_path, config_file):
+    run = tmp_path / "run"
+    settings = {"sampled_softmax": 100, "stage_steps": "[40]", "loop.log_interval": 10}
+    overrides = [
+        part for key, value in settings.items() for part in ("--set", f"pretrain.{key}={value}")
+    ]
+    assert main(["pretrain", str(config_file), "--run-dir", str(run), *overrides]) == 0
+    losses = [line["loss"] for line in metrics(run)]
+    assert losses[-1] < 0.8 * losses[0]
+
+
 def test_a_loss_that_is_not_finite_stops_the_run_at_the_last_good_checkpoint(
     tmp_path, config_file, capsys
 ):
