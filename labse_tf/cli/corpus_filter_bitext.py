@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import add_filter_job
+from labse_tf.cli.arguments import add_filter_job, filter_job_options
 
 EXAMPLES = """examples:
   labse corpus filter-bitext demo/bitext --out clean
@@ -19,7 +19,7 @@ pairs read, kept, and dropped by each reason."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_filter_job(parser)
+    add_filter_job(parser, max_per_language=100_000_000)
     parser.add_argument(
         "--min-characters",
         type=int,
@@ -54,15 +54,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from beam_pipelines import filter_bitext
+    from beam_pipelines.report_table import format_report
 
-    filter_bitext.run(
+    report = filter_bitext.run(
         args.inputs,
         args.out,
         min_characters=args.min_characters,
         max_characters=args.max_characters,
         max_length_ratio=args.max_length_ratio,
         min_letters_share=args.min_letters_share,
-        megabytes_per_shard=args.shard_megabytes,
-        overwrite=args.overwrite,
-        beam_options=args.beam_options,
+        **filter_job_options(args),
     )
+    print(format_report(report))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import add_filter_job
+from labse_tf.cli.arguments import add_filter_job, filter_job_options
 
 EXAMPLES = """examples:
   labse corpus filter-monolingual demo/monolingual --out clean
@@ -36,13 +36,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from beam_pipelines import filter_monolingual
+    from beam_pipelines.report_table import format_report
 
-    filter_monolingual.run(
+    report = filter_monolingual.run(
         args.inputs,
         args.out,
         min_characters=args.min_characters,
         max_characters=args.max_characters,
-        megabytes_per_shard=args.shard_megabytes,
-        overwrite=args.overwrite,
-        beam_options=args.beam_options,
+        **filter_job_options(args),
     )
+    print(format_report(report))
