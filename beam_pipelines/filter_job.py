@@ -27,6 +27,7 @@ from beam_pipelines.runners import run_pipeline
 from beam_pipelines.scores import WriteScores, score_batch
 from beam_pipelines.writers import MeasureShards, WriteShards, plan_shards
 from labse_tf.corpus_files import SCORES, CorpusFile, find_corpus_files
+from labse_tf.languages import LANGUAGES
 from labse_tf.outputs import check_free, whole_dir
 
 _log = logging.getLogger("labse")
@@ -97,7 +98,7 @@ class FilterCorpus(beam.PTransform):
             return beam.pvalue.AsDict(batches | MeasureShards(megabytes)), []
         else:
             shards = plan_shards(self._files, megabytes)
-        return shards, list(shards)
+        return shards, [language for language in shards if language in LANGUAGES]
 
     def _write_examples(self, examples) -> None:
         path, reasons = self._path(EXAMPLES), list_reasons(self._filters)
