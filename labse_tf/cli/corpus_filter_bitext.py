@@ -10,12 +10,15 @@ EXAMPLES = """examples:
   labse corpus filter-bitext demo/bitext --out clean
   labse corpus filter-bitext de.tsv.gz 'web/*.tsv.zst' --out clean --max-length-ratio 4
   labse corpus filter-bitext 'opus/News.de-en.*' web/pairs.parquet --out clean
+  labse corpus filter-bitext web --out clean --scores --max-bad-records 100
+  labse corpus filter-bitext clean/scores --from-scores --out cleaner --max-length-ratio 4
   labse corpus filter-bitext web --out clean -- --runner=FlinkRunner --flink_master=HOST:8081
 
 Input is <lang>.tsv[.gz|.xz|.bz2|.zst] (English<TAB>translation, further columns ignored), Moses
 pairs NAME.<lang>-en.<lang> + NAME.<lang>-en.en, Parquet or TFRecord (see docs/files.md).
 Writes DIR/bitext/<lang>/part-?????-of-?????.tfrecord.gz and DIR/report.json, with the number of
-pairs read, kept, and dropped by each reason."""
+pairs read, kept, and dropped by each reason; the same as a table on stdout, and examples of each
+reason in DIR/examples.md."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
