@@ -7,48 +7,93 @@ from collections.abc import Iterator, Sequence
 
 import apache_beam as beam
 
-from beam_pipelines.filters import Filter, find_reasons
+from beam_pipelines.drop_examples import draw_examples
+from beam_pipelines.filters import Filter, ModelFilter, find_reasons
 from beam_pipelines.records import Batch
 from beam_pipelines.report import OTHER_LANGUAGE, READ
+from beam_pipelines.scores import ScoredBatch, reasons_by_scores
 from labse_tf.languages import LANGUAGES
 
 
 class ApplyFilters(beam.PTransform):
-    """PCollection of `Batch` -> (the batches without what the filters drop, counts).
+    """PCollection of `Batch` -> (the batches without what the filters drop, counts, examples).
 
     Records of languages that are none of the paper's are dropped as OTHER_LANGUAGE. Of the others,
     the first filter that does not accept a record is the reason that counts. Counts are
     `((language, name), number)`, where name is READ, OTHER_LANGUAGE or the name of a filter.
+
+    Args:
+      filters: in the order that they are asked.
+      examples: so many examples of each reason are drawn from a batch.
+      seed: of this draw.
+      scored: the batches are `ScoredBatch`, with the scores of all filters: nothing is scored.
     """
 
-    def __init__(self, filters: Sequence[Filter]) -> None:
+    def __init__(
+        self,
+        filters: Sequence[Filter | ModelFilter],
+        examples: int = 0,
+        seed: int = 0,
+        *,
+        scored: bool = False,
+    ) -> None:
         super().__init__()
-        self._filters = list(filters)
+        self._models = [
+            filter_ for filter_ in filters if isinstance(filter_, ModelFilter) and not scored
+        ]
+        self._first = [filter_ for filter_ in filters if filter_ not in self._models]
+        self._options = (examples, seed)
 
     def expand(self, batches):
-        outputs = batches | beam.ParDo(_FilterBatch(self._filters)).with_outputs(
-            "counts", main="batches"
-        )
-        return outputs.batches, outputs.counts
+        first = batches | "First" >> _par_do(_FilterBatch(self._first, *self._options))
+        outputs = [first]
+        for model in self._models:
+            scored = outputs[-1].batches | f"Score {model.name}" >> model.scoring_step()
+            drop = _FilterBatch([model], *self._options, count_read=False)
+            outputs.append(scored | f"Drop {model.name}" >> _par_do(drop))
+        counts = [output.counts for output in outputs] | "Counts" >> beam.Flatten()
+        examples = [output.examples for output in outputs] | "Examples" >> beam.Flatten()
+        return outputs[-1].batches, counts, examples
+
+
+def _par_do(function: beam.DoFn):
+    return beam.ParDo(function).with_outputs("counts", "examples", main="batches")
 
 
 class _FilterBatch(beam.DoFn):
-    def __init__(self, filters: list[Filter]) -> None:
+    def __init__(
+        self,
+        filters: list[Filter | ModelFilter],
+        examples: int,
+        seed: int,
+        *,
+        count_read: bool = True,
+    ) -> None:
         self._filters = filters
+        self._examples = examples
+        self._seed = seed
+        self._count_read = count_read
 
-    def process(self, batch: Batch) -> Iterator:
-        counts = collections.Counter({READ: len(batch.records)})
-        kept = []
-        if batch.language not in LANGUAGES:
-            counts[OTHER_LANGUAGE] = len(batch.records)
-        else:
-            reasons = find_reasons(self._filters, batch.records)
-            for record, reason in zip(batch.records, reasons, strict=True):
-                if reason is None:
-                    kept.append(record)
-                else:
-                    counts[reason] += 1
+    def process(self, batch: Batch | ScoredBatch) -> Iterator:
+        by_reason = collections.defaultdict(list)
+        for record, reason in zip(batch.records, self._reasons(batch), strict=True):
+            by_reason[reason].append(record)
+        kept = by_reason.pop(None, None)
         if kept:
             yield Batch(batch.language, kept)
+        counts = {reason: len(records) for reason, records in by_reason.items()}
+        if self._count_read:
+            counts[READ] = len(batch.records)
         for name, number in counts.items():
             yield beam.pvalue.TaggedOutput("counts", ((batch.language, name), number))
+        if self._examples:
+            for reason, records in by_reason.items():
+                examples = draw_examples(reason, records, self._examples, self._seed)
+                yield beam.pvalue.TaggedOutput("examples", examples)
+
+    def _reasons(self, batch: Batch | ScoredBatch) -> list[str | None]:
+        if batch.language not in LANGUAGES:
+            return [OTHER_LANGUAGE] * len(batch.records)
+        if isinstance(batch, ScoredBatch):
+            return reasons_by_scores(self._filters, batch)
+        return find_reasons(self._filters, batch.records)

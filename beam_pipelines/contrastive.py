@@ -9,44 +9,28 @@ import apache_beam as beam
 from apache_beam.ml.inference.base import ModelHandler, RunInference
 
 from beam_pipelines.errors import input_errors_marked
-from beam_pipelines.filters.contrastive import Contrastive
 from beam_pipelines.records import Batch
-
-_Scored = tuple[Batch, list[float]]
+from beam_pipelines.scores import ScoredBatch
+from labse_tf.languages import LANGUAGES
 
 
 class ScoreContrast(beam.PTransform):
-    """PCollection of `Batch` of pairs -> PCollection of (`Batch`, a score for each pair).
+    """PCollection of `Batch` or `ScoredBatch` of pairs -> `ScoredBatch` with one score more.
 
-    Scores are those of `labse_tf.contrastive.scorer.contrastive_scores`.
+    Scores are those of `labse_tf.contrastive.scorer.contrastive_scores`. Languages that are none of
+    the paper's get none.
+
+    Args:
+      run_dir: of `labse corpus train-cds`.
+      name: of the score.
     """
 
-    def __init__(self, run_dir: str) -> None:
+    def __init__(self, run_dir: str, name: str = "contrastive") -> None:
         super().__init__()
-        self._run_dir = run_dir
+        self._handler = _TranslatorHandler(run_dir, name)
 
     def expand(self, batches):
-        return batches | "Infer" >> RunInference(_TranslatorHandler(self._run_dir))
-
-
-class ApplyContrast(beam.PTransform):
-    """PCollection of `Batch` -> (the batches without what the filter drops, counts).
-
-    Counts are `((language, name of the filter), number)`. It goes behind all other filters: a pair
-    costs it thousands of times as much as any of them.
-    """
-
-    def __init__(self, contrastive: Contrastive) -> None:
-        super().__init__()
-        self._contrastive = contrastive
-
-    def expand(self, batches):
-        outputs = (
-            batches
-            | "Score" >> ScoreContrast(self._contrastive.run_dir)
-            | "Drop" >> beam.ParDo(_Drop(self._contrastive)).with_outputs("counts", main="batches")
-        )
-        return outputs.batches, outputs.counts
+        return batches | "Infer" >> RunInference(self._handler)
 
 
 class _TranslatorHandler(ModelHandler):
@@ -55,41 +39,29 @@ class _TranslatorHandler(ModelHandler):
     The scorer cuts a batch by length, into few static shapes.
     """
 
-    def __init__(self, run_dir: str) -> None:
+    def __init__(self, run_dir: str, name: str) -> None:
         super().__init__(min_batch_size=1, max_batch_size=1)
         self._run_dir = run_dir
+        self._name = name
 
     def load_model(self):
-        # RunInference calls this in its DoFn's setup().
+        # RunInference calls this in its DoFn's setup(), once a process.
         from labse_tf.contrastive.scorer import TranslatorScorer
 
         with input_errors_marked():
             return TranslatorScorer(self._run_dir)
 
     def run_inference(
-        self, batch: Sequence[Batch], model, inference_args: dict[str, Any] | None = None
-    ) -> Iterator[_Scored]:
+        self,
+        batch: Sequence[Batch | ScoredBatch],
+        model,
+        inference_args: dict[str, Any] | None = None,
+    ) -> Iterator[ScoredBatch]:
         from labse_tf.contrastive.scorer import contrastive_scores
 
         for one in batch:
-            noisy, trusted = model.log_likelihoods(one.records).T
-            yield one, contrastive_scores(noisy, trusted).tolist()
-
-
-class _Drop(beam.DoFn):
-    def __init__(self, contrastive: Contrastive) -> None:
-        self._contrastive = contrastive
-
-    def process(self, scored: _Scored) -> Iterator:
-        batch, scores = scored
-        kept = [
-            record
-            for record, score in zip(batch.records, scores, strict=True)
-            if self._contrastive.accept(score)
-        ]
-        if kept:
-            yield Batch(batch.language, kept)
-        dropped = len(batch.records) - len(kept)
-        yield beam.pvalue.TaggedOutput(
-            "counts", ((batch.language, self._contrastive.name), dropped)
-        )
+            scores = dict(one.scores) if isinstance(one, ScoredBatch) else {}
+            if one.language in LANGUAGES:
+                noisy, trusted = model.log_likelihoods(one.records).T
+                scores[self._name] = contrastive_scores(noisy, trusted).tolist()
+            yield ScoredBatch(one.language, one.records, scores)

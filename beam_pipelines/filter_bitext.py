@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from beam_pipelines import filter_job
+from beam_pipelines.filters import Filter, ModelFilter
 from beam_pipelines.filters.contrastive import Contrastive
 from beam_pipelines.filters.few_letters import FewLetters
 from beam_pipelines.filters.identical_sides import IdenticalSides
 from beam_pipelines.filters.length_ratio import LengthRatio
 from beam_pipelines.filters.too_long import TooLong
 from beam_pipelines.filters.too_short import TooShort
+from beam_pipelines.job_options import JobOptions
 from labse_tf.corpus_files import BITEXT
 from labse_tf.errors import InputError
 from labse_tf.training.run_dir import open_existing
@@ -26,9 +28,8 @@ def run(
     min_letters_share: float = 0.2,
     cds: str | None = None,
     min_cds_score: float | None = None,
-    megabytes_per_shard: int = 100,
-    overwrite: bool = False,
-    beam_options: Sequence[str] = (),
+    max_per_language: int | None = 100_000_000,
+    **options,
 ) -> dict:
     """Writes `out/bitext/<lang>/*.tfrecord.gz` and `out/report.json`; returns the report.
 
@@ -42,40 +43,36 @@ def run(
       min_letters_share: pairs are dropped where less than this share (0 to 1) of a side's
         characters are letters.
       cds: the run dir of `labse corpus train-cds`, to drop pairs by contrastive data selection too;
-        all workers must see it.
+        all workers must see it. Scores that are read again need none.
       min_cds_score: then pairs with a lower score are dropped, see `labse corpus calibrate`.
-      megabytes_per_shard: about how much uncompressed input a shard takes.
-      overwrite: replace what is at `out`.
-      beam_options: options for Beam, as strings; none choose the direct runner.
+      max_per_language: at most so many pairs of a language stay; the default is LaBSE's (section
+        3.1).
+      options: the others of `JobOptions`.
 
     Raises:
       InputError: see `filter_job.run`; or if one of `cds` and `min_cds_score` is given without the
         other, or `cds` is no run dir.
     """
-    return filter_job.run(
-        inputs,
-        out,
-        kind=BITEXT,
-        filters=[
-            TooShort(min_characters),
-            TooLong(max_characters),
-            LengthRatio(max_length_ratio),
-            IdenticalSides(),
-            FewLetters(min_letters_share),
-        ],
-        contrastive=_contrastive(cds, min_cds_score),
-        megabytes_per_shard=megabytes_per_shard,
-        overwrite=overwrite,
-        beam_options=beam_options,
-    )
+    job_options = JobOptions(max_per_language=max_per_language, **options)
+    filters: list[Filter | ModelFilter] = [
+        TooShort(min_characters),
+        TooLong(max_characters),
+        LengthRatio(max_length_ratio),
+        IdenticalSides(),
+        FewLetters(min_letters_share),
+        *_contrastive(cds, min_cds_score, from_scores=job_options.from_scores),
+    ]
+    return filter_job.run(inputs, out, kind=BITEXT, filters=filters, options=job_options)
 
 
-def _contrastive(cds: str | None, min_cds_score: float | None) -> Contrastive | None:
-    if (cds is None) != (min_cds_score is None):
+def _contrastive(
+    run_dir: str | None, threshold: float | None, *, from_scores: bool
+) -> list[Contrastive]:
+    if run_dir is None and (threshold is None or from_scores):
+        return [] if threshold is None else [Contrastive("", threshold)]
+    if run_dir is None or threshold is None:
         raise InputError(
             "--cds and --min-cds-score go together",
             remedy="give both; `labse corpus calibrate` tells the score",
         )
-    if cds is None or min_cds_score is None:
-        return None
-    return Contrastive(str(open_existing(cds).path.absolute()), min_cds_score)
+    return [Contrastive(str(open_existing(run_dir).path.absolute()), threshold)]

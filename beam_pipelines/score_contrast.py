@@ -10,13 +10,16 @@ from apache_beam.io.textio import WriteToText
 
 from beam_pipelines.contrastive import ScoreContrast
 from beam_pipelines.readers import ReadCorpus, in_batches
-from beam_pipelines.records import Batch, Pair, encode_record
+from beam_pipelines.records import Pair, encode_record
 from beam_pipelines.runners import run_pipeline
+from beam_pipelines.scores import ScoredBatch
 from labse_tf.corpus_files import BITEXT, CorpusFile, find_corpus_files
 from labse_tf.errors import InputError
+from labse_tf.languages import LANGUAGES
 from labse_tf.outputs import check_free, whole_file
 from labse_tf.training.run_dir import open_existing
 
+_SCORE = "contrastive"
 COLUMNS = ("score", "label", "language", "source", "target")
 
 
@@ -33,12 +36,17 @@ class ScoreCorpus(beam.PTransform):
         self._sample = sample
 
     def expand(self, begin):
-        batches = begin | "Read" >> ReadCorpus(self._files)
+        batches = (
+            begin
+            | "Read" >> ReadCorpus(self._files)
+            # What the filter job drops as a language that is none of the paper's needs no mark.
+            | "Known" >> beam.Filter(lambda batch: batch.language in LANGUAGES)
+        )
         if self._sample is not None:
             batches = batches | "Sample" >> SamplePairs(self._sample)
         return (
             batches
-            | "Score" >> ScoreContrast(self._run_dir)
+            | "Score" >> ScoreContrast(self._run_dir, _SCORE)
             | "Format" >> beam.FlatMap(_lines)
             | "Write"
             >> WriteToText(
@@ -104,9 +112,8 @@ def _hash(pair: tuple[str, str, str]) -> bytes:
     return hashlib.blake2b(encode_record(Pair(*pair)), digest_size=16).digest()
 
 
-def _lines(scored: tuple[Batch, list[float]]) -> Iterator[str]:
-    batch, scores = scored
-    for pair, score in zip(batch.records, scores, strict=True):
+def _lines(batch: ScoredBatch) -> Iterator[str]:
+    for pair, score in zip(batch.records, batch.scores[_SCORE], strict=True):
         # Records of shards and Parquet may hold tabs and line ends.
         source, target = (" ".join(side.split()) for side in (pair.source, pair.target))
         yield "\t".join((f"{score:.6f}", "", batch.language, source, target))

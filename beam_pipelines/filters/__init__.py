@@ -7,14 +7,17 @@
 
 Score and limit are apart so that scores can be kept and limits moved without computing them again.
 Filters travel to the workers pickled: what is large is loaded there, at the first batch.
+A filter by a model has a step of the pipeline in place of `score`: see `ModelFilter`.
 To add one: write its file, then name it in the list of `filter_monolingual.py` or
-`filter_bitext.py`.
+`filter_bitext.py`, the models last.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
+
+import apache_beam as beam
 
 from beam_pipelines.records import Record
 
@@ -26,6 +29,20 @@ class Filter(Protocol):
     threshold: float
 
     def score(self, records: Sequence[Record]) -> Sequence[float]: ...
+
+    def accept(self, score: float) -> bool: ...
+
+
+@runtime_checkable
+class ModelFilter(Protocol):
+    """A filter whose scores cost so much that only what all others accept gets them."""
+
+    name: str
+    threshold: float
+
+    def scoring_step(self) -> beam.PTransform:
+        """Returns the step `Batch` or `ScoredBatch` -> `ScoredBatch`, with this filter's scores."""
+        ...
 
     def accept(self, score: float) -> bool: ...
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 
+from beam_pipelines.contrastive import ScoreContrast
+
 
 @dataclasses.dataclass(frozen=True)
 class Contrastive:
-    """The limit of contrastive data selection; `beam_pipelines.contrastive` computes the scores.
-
-    Unlike other filters it has no `score`: loading two translators and keeping one copy of them a
-    process is what Beam's RunInference is for, and that is a step of its own in a pipeline.
+    """Contrastive data selection; the score is that of `labse_tf.contrastive.scorer`.
 
     Attributes:
       run_dir: of `labse corpus train-cds`; all workers must see it.
@@ -22,6 +21,9 @@ class Contrastive:
     threshold: float
 
     name = "contrastive"
+
+    def scoring_step(self) -> ScoreContrast:
+        return ScoreContrast(self.run_dir, self.name)
 
     def accept(self, score: float) -> bool:
         return score >= self.threshold
