@@ -17,7 +17,8 @@ class ApplyFilters(beam.PTransform):
     """PCollection of `Batch` -> (the batches without what the filters drop, counts).
 
     Records of languages that are none of the paper's are dropped as OTHER_LANGUAGE. Of the others,
-    the first filter that does not accept a record is the reason that counts. Counts are
+    the first filter that does not accept a record is the reason that counts. Filters that learn
+    from the corpus (see `filters`) see all of it before any record is judged. Counts are
     `((language, name), number)`, where name is READ, OTHER_LANGUAGE or the name of a filter.
     """
 
@@ -26,7 +27,12 @@ class ApplyFilters(beam.PTransform):
         self._filters = list(filters)
 
     def expand(self, batches):
-        outputs = batches | beam.ParDo(_FilterBatch(self._filters)).with_outputs(
+        learned = {
+            filter_.name: beam.pvalue.AsDict(batches | f"Learn {filter_.name}" >> filter_.learn())
+            for filter_ in self._filters
+            if hasattr(filter_, "learn")
+        }
+        outputs = batches | beam.ParDo(_FilterBatch(self._filters), **learned).with_outputs(
             "counts", main="batches"
         )
         return outputs.batches, outputs.counts
@@ -36,13 +42,17 @@ class _FilterBatch(beam.DoFn):
     def __init__(self, filters: list[Filter]) -> None:
         self._filters = filters
 
-    def process(self, batch: Batch) -> Iterator:
+    def process(self, batch: Batch, **learned) -> Iterator:
+        filters = [
+            filter_.with_learned(learned[filter_.name]) if filter_.name in learned else filter_
+            for filter_ in self._filters
+        ]
         counts = collections.Counter({READ: len(batch.records)})
         kept = []
         if batch.language not in LANGUAGES:
             counts[OTHER_LANGUAGE] = len(batch.records)
         else:
-            reasons = find_reasons(self._filters, batch.records)
+            reasons = find_reasons(filters, batch.records)
             for record, reason in zip(batch.records, reasons, strict=True):
                 if reason is None:
                     kept.append(record)

@@ -14,6 +14,7 @@ from beam_pipelines.filters import Filter
 from beam_pipelines.readers import ReadCorpus
 from beam_pipelines.report import KEPT, READ, WriteReport
 from beam_pipelines.runners import run_pipeline
+from beam_pipelines.unique_sides import UniqueSides, plan_parts
 from beam_pipelines.writers import MeasureShards, WriteShards, plan_shards
 from labse_tf.corpus_files import CorpusFile, find_corpus_files
 from labse_tf.errors import InputError
@@ -31,17 +32,26 @@ class FilterCorpus(beam.PTransform):
         filters: Sequence[Filter],
         folder: str,
         megabytes_per_shard: int,
+        unique_side: str | None = None,
+        pairs_per_side: int = 1,
     ) -> None:
         super().__init__()
         self._files = files
         self._filters = filters
         self._folder = folder
         self._megabytes_per_shard = megabytes_per_shard
+        self._unique_side = unique_side
+        self._pairs_per_side = pairs_per_side
 
     def expand(self, begin):
         kind = self._files[0].kind
         batches = begin | "Read" >> ReadCorpus(self._files)
         kept, filtered = batches | "Filter" >> ApplyFilters(self._filters)
+        counts = [filtered]
+        if self._unique_side is not None:
+            parts = plan_parts(self._files)
+            kept, dropped = kept | UniqueSides(self._unique_side, parts, self._pairs_per_side)
+            counts.append(dropped)
         if any(file.tells_language for file in self._files):
             languages = []
             shards = beam.pvalue.AsDict(kept | MeasureShards(self._megabytes_per_shard))
@@ -50,7 +60,7 @@ class FilterCorpus(beam.PTransform):
             languages = list(shards)
         written = kept | "Write" >> WriteShards(os.path.join(self._folder, kind), shards)
         return (
-            (filtered, written)
+            (*counts, written)
             | beam.Flatten()
             | "Report"
             >> WriteReport(os.path.join(self._folder, "report.json"), languages, self._filters)
@@ -66,8 +76,12 @@ def run(
     megabytes_per_shard: int,
     overwrite: bool,
     beam_options: Sequence[str],
+    unique_side: str | None = None,
+    pairs_per_side: int = 1,
 ) -> dict:
     """Filters the corpus files of one kind in `inputs` into the folder `out`; returns the report.
+
+    Pairs that share their `unique_side`, if it is not None, are cut to `pairs_per_side`.
 
     Raises:
       InputError: for inputs that are not there or damaged, an `out` that is taken, or a shard size
@@ -81,7 +95,14 @@ def run(
     files = find_corpus_files(inputs, kind=kind)
     _log.info("filtering %d files of %s", len(files), kind)
     with whole_dir(out, overwrite=overwrite) as folder:
-        job = FilterCorpus(files, filters, os.path.abspath(folder), megabytes_per_shard)
+        job = FilterCorpus(
+            files,
+            filters,
+            os.path.abspath(folder),
+            megabytes_per_shard,
+            unique_side,
+            pairs_per_side,
+        )
         run_pipeline(job, [path for file in files for path in file.paths], beam_options)
         report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     _log_summary(report, out)

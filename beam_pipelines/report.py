@@ -56,7 +56,10 @@ def build_report(counts: Iterable[_Count], languages: Sequence[str], filters: Se
       RuntimeError: if read = kept + dropped does not hold: a record was lost on the way.
     """
     summed = dict(counts)
-    reasons = [OTHER_LANGUAGE, *(filter_.name for filter_ in filters), DUPLICATE]
+    reasons = [OTHER_LANGUAGE, *(filter_.name for filter_ in filters)]
+    # Those of steps that not every job has.
+    reasons += sorted({name for _, name in summed} - {READ, KEPT, DUPLICATE, *reasons})
+    reasons.append(DUPLICATE)
     rows = {
         language: {
             READ: summed.get((language, READ), 0),

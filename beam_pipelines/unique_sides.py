@@ -1,0 +1,103 @@
+"""Keeps only some of the pairs that share a side: navigation text has many "translations"."""
+
+from __future__ import annotations
+
+import collections
+import hashlib
+import math
+from collections.abc import Iterable, Iterator
+
+import apache_beam as beam
+
+from beam_pipelines.readers import in_batches
+from beam_pipelines.records import Batch, Pair, encode_record
+from beam_pipelines.sizes import text_bytes
+from labse_tf.corpus_files import CorpusFile
+
+DUPLICATE_SIDE = "duplicate_side"
+
+SOURCE, TARGET, EITHER = "source", "target", "either"
+SIDES = (SOURCE, TARGET, EITHER)
+
+# A worker holds the pairs of one part of a language in memory.
+_TEXT_BYTES_PER_PART = 100_000_000
+
+
+def plan_parts(files: Iterable[CorpusFile]) -> int:
+    """Returns into how many parts to divide each language, from the sizes of all files."""
+    return max(1, math.ceil(sum(map(text_bytes, files)) / _TEXT_BYTES_PER_PART))
+
+
+class UniqueSides(beam.PTransform):
+    """PCollection of `Batch` of pairs -> (batches, counts `((language, DUPLICATE_SIDE), number)`).
+
+    Sides are the same if they differ in case and white space only. Of the different pairs with the
+    same side the `most` with the smallest hashes stay, whatever the order of the input. Copies of
+    a pair that stays stay too: to drop these is the writer's work.
+
+    Args:
+      sides: SOURCE, TARGET, or EITHER: sources first, then targets of what is left.
+      parts: see `plan_parts`.
+      most: how many pairs may share a side, 1 or more.
+    """
+
+    def __init__(self, sides: str, parts: int, most: int = 1) -> None:
+        super().__init__()
+        self._sides = [SOURCE, TARGET] if sides == EITHER else [sides]
+        self._parts = parts
+        self._most = most
+
+    def expand(self, batches):
+        counts = []
+        for side in self._sides:
+            outputs = (
+                batches
+                | f"Divide by {side}" >> beam.FlatMap(_divide, side, self._parts)
+                | f"Gather {side}" >> beam.GroupByKey()
+                | f"Choose by {side}"
+                >> beam.ParDo(_Choose(side, self._most)).with_outputs("counts", main="batches")
+            )
+            batches = outputs.batches
+            counts.append(outputs.counts)
+        return batches, counts | "All" >> beam.Flatten()
+
+
+def _divide(batch: Batch, side: str, parts: int) -> Iterator[tuple[tuple[str, int], list[tuple]]]:
+    divided: dict[int, list[tuple]] = collections.defaultdict(list)
+    for pair in batch.records:
+        # Not `hash`, which differs from process to process.
+        digest = hashlib.blake2b(_essence(pair, side).encode("utf-8"), digest_size=8).digest()
+        divided[int.from_bytes(digest, "big") % parts].append(tuple(pair))
+    for part, pairs in divided.items():
+        yield (batch.language, part), pairs
+
+
+class _Choose(beam.DoFn):
+    def __init__(self, side: str, most: int) -> None:
+        self._side = side
+        self._most = most
+
+    def process(self, element: tuple[tuple[str, int], Iterable[list[tuple]]]) -> Iterator:
+        (language, _), lists = element
+        groups: dict[str, list[Pair]] = collections.defaultdict(list)
+        for pair in (Pair(*fields) for pairs in lists for fields in pairs):
+            groups[_essence(pair, self._side)].append(pair)
+        kept = [pair for pairs in groups.values() for pair in self._choose(pairs)]
+        yield from in_batches(kept)
+        dropped = sum(map(len, groups.values())) - len(kept)
+        yield beam.pvalue.TaggedOutput("counts", ((language, DUPLICATE_SIDE), dropped))
+
+    def _choose(self, pairs: list[Pair]) -> list[Pair]:
+        distinct = set(pairs)
+        if len(distinct) <= self._most:
+            return pairs
+        chosen = set(sorted(distinct, key=_hash)[: self._most])
+        return [pair for pair in pairs if pair in chosen]
+
+
+def _essence(pair: Pair, side: str) -> str:
+    return " ".join(getattr(pair, side).casefold().split())
+
+
+def _hash(pair: Pair) -> bytes:
+    return hashlib.blake2b(encode_record(pair), digest_size=16).digest()
