@@ -71,25 +71,33 @@ def lines_of_stream(stream: BinaryIO, name: str) -> Iterator[tuple[int, str]]:
 
 
 def _raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
-    chunks = _chunks(stream, os.path.splitext(name)[1])
     number, rest = 1, b""
-    while True:
-        try:
-            chunk = next(chunks, None)
-        except _DAMAGED as error:
-            raise InputError(
-                f"the compressed file is damaged or truncated ({error})",
-                path=name,
-                line=number,
-                remedy="fetch or compress it again",
-            ) from error
-        if chunk is None:
-            break
+    for chunk in chunks_of_stream(stream, name):
         *lines, rest = (rest + chunk).split(b"\n")
         number += len(lines)
         yield from lines
     if rest:
         yield rest
+
+
+def chunks_of_stream(stream: BinaryIO, name: str) -> Iterator[bytes]:
+    """Yields the content of an open stream of a file's raw bytes, decompressed.
+
+    Raises:
+      InputError: if the file is damaged; the line is the one it breaks off in.
+    """
+    line = 1
+    try:
+        for chunk in _chunks(stream, os.path.splitext(name)[1]):
+            yield chunk
+            line += chunk.count(b"\n")
+    except _DAMAGED as error:
+        raise InputError(
+            f"the compressed file is damaged or truncated ({error})",
+            path=name,
+            line=line,
+            remedy="fetch or compress it again",
+        ) from error
 
 
 def _chunks(stream: BinaryIO, extension: str) -> Iterator[bytes]:

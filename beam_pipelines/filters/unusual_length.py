@@ -24,9 +24,10 @@ class UnusualLength:
     """Score: how far the ratio of the sides' lengths is from the language's median, 0 or more.
 
     In standard deviations of the logarithm of the ratio, which are smaller for longer text and
-    larger for languages far from English, and 1.5 more where the side that is too short lacks the final punctuation mark that the other has:
-    it may have been cut off. Pairs of a language with too few pairs for a median score 0, and so
-    do all before `with_learned`; `LengthRatio` is there for these.
+    larger for languages that vary more (see `length_statistics`), and 1.5 more where the side that
+    is too short lacks the final punctuation mark that the other has: it may have been cut off.
+    Pairs of a language with too few pairs for a median score 0, and so do all before
+    `with_learned`; `LengthRatio` is there for these.
     """
 
     name = "unusual_length"

@@ -83,7 +83,7 @@ class WrongLanguage:
 
 # Of Yoruba the model has a label, but it takes a sixth of Yoruba news for Russian.
 UNKNOWN = frozenset(
-    ["ha", "haw", "hmn", "ig", "mi", "ny", "rw", "sm", "sn", "st", "wo", "xh", "yo", "zu"]
+    ("ha", "haw", "hmn", "ig", "mi", "ny", "rw", "sm", "sn", "st", "wo", "xh", "yo", "zu")
 )
 KNOWN = frozenset(LANGUAGES) - UNKNOWN
 

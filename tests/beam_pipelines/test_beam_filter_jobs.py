@@ -89,6 +89,12 @@ def test_bitext_counts_every_reason(tmp_path):
             "length_ratio": 1,
             "identical_sides": 1,
             "few_letters": 1,
+            "numbers_disagree": 0,
+            "markup": 0,
+            "wrong_script": 0,
+            "unusual_length": 0,
+            "similar_sides": 0,
+            "wrong_language": 0,
             "duplicate": 1,
         },
     }
