@@ -76,7 +76,8 @@ def read_file(file: CorpusFile) -> Iterator[Record]:
     Raises:
       InputError: if the file is damaged, empty (a shard may be) or not UTF-8, if a TSV line lacks
         one of its sides, if the sides of a Moses pair have different numbers of lines, if a Parquet
-        or TFRecord file lacks a field, if a TMX file defines entities, or if a record of a shard is not of the shard's language.
+        or TFRecord file lacks a field, if a TMX file defines entities, or if a record of a shard is
+        not of the shard's language.
     """
     # Uncompressed: we decompress, so that errors name the file and the line.
     with FileSystems.open(file.path, compression_type=CompressionTypes.UNCOMPRESSED) as stream:

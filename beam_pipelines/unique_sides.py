@@ -79,20 +79,25 @@ class _Choose(beam.DoFn):
 
     def process(self, element: tuple[tuple[str, int], Iterable[list[tuple]]]) -> Iterator:
         (language, _), lists = element
-        groups: dict[str, list[Pair]] = collections.defaultdict(list)
-        for pair in (Pair(*fields) for pairs in lists for fields in pairs):
-            groups[_essence(pair, self._side)].append(pair)
-        kept = [pair for pairs in groups.values() for pair in self._choose(pairs)]
+        pairs = [Pair(*fields) for list_ in lists for fields in list_]
+        kept = choose_by_side(pairs, self._side, self._most)
         yield from in_batches(kept)
-        dropped = sum(map(len, groups.values())) - len(kept)
+        dropped = len(pairs) - len(kept)
         yield beam.pvalue.TaggedOutput("counts", ((language, DUPLICATE_SIDE), dropped))
 
-    def _choose(self, pairs: list[Pair]) -> list[Pair]:
-        distinct = set(pairs)
-        if len(distinct) <= self._most:
-            return pairs
-        chosen = set(sorted(distinct, key=_hash)[: self._most])
-        return [pair for pair in pairs if pair in chosen]
+
+def choose_by_side(pairs: Iterable[Pair], side: str, most: int) -> list[Pair]:
+    """Returns the pairs that `UniqueSides` keeps, of all pairs of a language; SOURCE or TARGET."""
+    groups: dict[str, list[Pair]] = collections.defaultdict(list)
+    for pair in pairs:
+        groups[_essence(pair, side)].append(pair)
+    kept = []
+    for group in groups.values():
+        distinct = set(group)
+        if len(distinct) > most:
+            distinct = set(sorted(distinct, key=_hash)[:most])
+        kept += [pair for pair in group if pair in distinct]
+    return kept
 
 
 def _essence(pair: Pair, side: str) -> str:

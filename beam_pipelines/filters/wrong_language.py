@@ -82,10 +82,8 @@ class WrongLanguage:
 
 
 # Of Yoruba the model has a label, but it takes a sixth of Yoruba news for Russian.
-UNKNOWN = frozenset(
-    ("ha", "haw", "hmn", "ig", "mi", "ny", "rw", "sm", "sn", "st", "wo", "xh", "yo", "zu")
-)
-KNOWN = frozenset(LANGUAGES) - UNKNOWN
+_UNKNOWN = "ha haw hmn ig mi ny rw sm sn st wo xh yo zu"
+KNOWN = frozenset(LANGUAGES) - frozenset(_UNKNOWN.split())
 
 
 def _doubt(text: str, language: str) -> float:
