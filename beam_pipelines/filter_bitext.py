@@ -49,7 +49,7 @@ class Limits:
     max_similarity: float = 0.6
     min_script_share: float = 0.3
     min_number_agreement: float = 0.3
-    max_language_doubt: float = 0.35
+    max_language_doubt: float = 0.3
 
 
 def build_filters(limits: Limits) -> list[Filter]:

@@ -30,7 +30,6 @@ from labse_tf.corpus_files import BITEXT, find_corpus_files
 GOOD = "good pairs lost"
 _NOISE_SHARE = 0.1
 _LEAST_WORDS = 4
-_BOILERPLATE_TEXTS = 3
 _PAIRS_PER_SIDE = 3
 _TOGETHER = "**together**"
 
@@ -159,9 +158,8 @@ def mix(corpus: Corpus, language: str, generator: random.Random) -> list[tuple[s
     for kind, make in _MAKERS.items():
         made = (make(pair, corpus, generator) for pair in generator.sample(spare, len(spare)))
         mixture += [(kind, pair) for pair in made if pair][:size]
-    texts = [pair.target for pair in generator.sample(spare, _BOILERPLATE_TEXTS)]
-    for pair in generator.sample(spare, min(size, len(spare))):
-        mixture.append((_BOILERPLATE, pair._replace(target=generator.choice(texts))))
+    text, *others = generator.sample(spare, min(size, len(spare)))
+    mixture += [(_BOILERPLATE, pair._replace(target=text.target)) for pair in others]
     return mixture + [(_DUPLICATES, pair) for pair in generator.sample(good, size)]
 
 

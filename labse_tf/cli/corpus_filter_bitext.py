@@ -51,7 +51,7 @@ _LIMITS = (
     (
         "max-language-doubt",
         float,
-        0.35,
+        0.3,
         "X",
         "a side in another language, with more than X (0 to 1; 1 keeps all) certainty",
     ),
