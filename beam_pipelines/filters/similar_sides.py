@@ -10,6 +10,8 @@ from beam_pipelines.records import Pair
 
 _NO_LETTERS = regex.compile(r"[^\p{L}\p{M}]+")
 _LEAST_TRIGRAMS = 12
+# Trigrams take ten times as long as words, and tell translations from copies no better.
+_LEAST_COMMON_WORDS = 0.25
 
 
 class SimilarSides:
@@ -17,7 +19,8 @@ class SimilarSides:
 
     Case, digits, punctuation and white space do not count, so that a copy with another number or
     another quotation mark is a copy. Names are the same in many languages, so short sides (fewer
-    than 12 different trigrams) score 0: "Tom Hanks" is nobody's mistake.
+    than 12 different trigrams) score 0: "Tom Hanks" is nobody's mistake. So do sides that share
+    less than a quarter of the words of the side with fewer.
     """
 
     name = "similar_sides"
@@ -33,8 +36,9 @@ class SimilarSides:
 
 
 def _similarity(source: str, target: str) -> float:
-    # English is ASCII but for a few quotation marks and names: most other text is told apart here.
-    if len(target.encode("ascii", "ignore")) * 2 < len(target):
+    source, target = source.casefold(), target.casefold()
+    words, other_words = set(source.split()), set(target.split())
+    if len(words & other_words) < _LEAST_COMMON_WORDS * min(len(words), len(other_words)):
         return 0.0
     one, other = _trigrams(source), _trigrams(target)
     if min(len(one), len(other)) < _LEAST_TRIGRAMS:
@@ -44,5 +48,5 @@ def _similarity(source: str, target: str) -> float:
 
 
 def _trigrams(text: str) -> set[str]:
-    letters = _NO_LETTERS.sub("", text).casefold()
+    letters = _NO_LETTERS.sub("", text)
     return {letters[start : start + 3] for start in range(len(letters) - 2)}
