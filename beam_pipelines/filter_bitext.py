@@ -18,6 +18,7 @@ from beam_pipelines.filters.too_short import TooShort
 from beam_pipelines.filters.unusual_length import UnusualLength
 from beam_pipelines.filters.wrong_language import WrongLanguage
 from beam_pipelines.filters.wrong_script import WrongScript
+from beam_pipelines.job_options import JobOptions
 from beam_pipelines.unique_sides import SIDES
 from labse_tf.corpus_files import BITEXT
 from labse_tf.errors import InputError
@@ -73,25 +74,22 @@ def run(
     inputs: Sequence[str],
     out: str,
     *,
-    limits: Limits | None = None,
     unique_side: str | None = None,
     pairs_per_side: int = 1,
-    megabytes_per_shard: int = 100,
-    overwrite: bool = False,
-    beam_options: Sequence[str] = (),
+    max_per_language: int | None = 100_000_000,
+    **options,
 ) -> dict:
     """Writes `out/bitext/<lang>/*.tfrecord.gz` and `out/report.json`; returns the report.
 
     Args:
       inputs: files, folders or globs.
       out: the folder to write.
-      limits: of the filters; None for the defaults.
       unique_side: "source", "target" or "either": of the pairs that share this side, only
         `pairs_per_side` stay. None keeps them all.
       pairs_per_side: 1 or more.
-      megabytes_per_shard: about how much uncompressed input a shard takes.
-      overwrite: replace what is at `out`.
-      beam_options: options for Beam, as strings; none choose the direct runner.
+      max_per_language: at most so many pairs of a language stay; the default is LaBSE's (section
+        3.1).
+      options: those of `Limits`, and the others of `JobOptions`.
 
     Raises:
       InputError: see `filter_job.run`; or a side that is none, or `pairs_per_side` below 1.
@@ -102,14 +100,14 @@ def run(
         )
     if pairs_per_side < 1:
         raise InputError(f"--pairs-per-side is {pairs_per_side}", remedy="give 1 or more")
+    names = {field.name for field in dataclasses.fields(Limits)}
+    limits = Limits(**{name: options.pop(name) for name in names & options.keys()})
     return filter_job.run(
         inputs,
         out,
         kind=BITEXT,
-        filters=build_filters(limits or Limits()),
+        filters=build_filters(limits),
+        options=JobOptions(max_per_language=max_per_language, **options),
         unique_side=unique_side,
         pairs_per_side=pairs_per_side,
-        megabytes_per_shard=megabytes_per_shard,
-        overwrite=overwrite,
-        beam_options=beam_options,
     )

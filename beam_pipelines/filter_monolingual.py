@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from beam_pipelines import filter_job
 from beam_pipelines.filters.too_long import TooLong
 from beam_pipelines.filters.too_short import TooShort
+from beam_pipelines.job_options import JobOptions
 from labse_tf.corpus_files import MONOLINGUAL
 
 
@@ -16,9 +17,7 @@ def run(
     *,
     min_characters: int = 10,
     max_characters: int = 5000,
-    megabytes_per_shard: int = 100,
-    overwrite: bool = False,
-    beam_options: Sequence[str] = (),
+    **options,
 ) -> dict:
     """Writes `out/monolingual/<lang>/*.tfrecord.gz` and `out/report.json`; returns the report.
 
@@ -27,9 +26,7 @@ def run(
       out: the folder to write.
       min_characters: shorter lines are dropped.
       max_characters: longer lines are dropped.
-      megabytes_per_shard: about how much uncompressed input a shard takes.
-      overwrite: replace what is at `out`.
-      beam_options: options for Beam, as strings; none choose the direct runner.
+      options: those of `JobOptions`.
 
     Raises:
       InputError: see `filter_job.run`.
@@ -39,7 +36,5 @@ def run(
         out,
         kind=MONOLINGUAL,
         filters=[TooShort(min_characters), TooLong(max_characters)],
-        megabytes_per_shard=megabytes_per_shard,
-        overwrite=overwrite,
-        beam_options=beam_options,
+        options=JobOptions(**options),
     )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import collections
-import hashlib
 import math
 from collections.abc import Iterable, Iterator
 
 import apache_beam as beam
 
+from beam_pipelines.drop_examples import draw_examples
+from beam_pipelines.hashes import hash_of
+from beam_pipelines.read_scores import ScoreFile
 from beam_pipelines.readers import in_batches
 from beam_pipelines.records import Batch, Pair, encode_record
 from beam_pipelines.sizes import text_bytes
@@ -23,13 +25,15 @@ SIDES = (SOURCE, TARGET, EITHER)
 _TEXT_BYTES_PER_PART = 100_000_000
 
 
-def plan_parts(files: Iterable[CorpusFile]) -> int:
+def plan_parts(files: Iterable[CorpusFile | ScoreFile]) -> int:
     """Returns into how many parts to divide each language, from the sizes of all files."""
     return max(1, math.ceil(sum(map(text_bytes, files)) / _TEXT_BYTES_PER_PART))
 
 
 class UniqueSides(beam.PTransform):
-    """PCollection of `Batch` of pairs -> (batches, counts `((language, DUPLICATE_SIDE), number)`).
+    """PCollection of `Batch` of pairs -> (batches, counts, examples of what was dropped).
+
+    Counts are `((language, DUPLICATE_SIDE), number)`.
 
     Sides are the same if they differ in case and white space only. Of the different pairs with the
     same side the `most` with the smallest hashes stay, whatever the order of the input. Copies of
@@ -39,43 +43,58 @@ class UniqueSides(beam.PTransform):
       sides: SOURCE, TARGET, or EITHER: sources first, then targets of what is left.
       parts: see `plan_parts`.
       most: how many pairs may share a side, 1 or more.
+      examples: so many are drawn of each part; 0 for none.
+      seed: of this draw.
     """
 
-    def __init__(self, sides: str, parts: int, most: int = 1) -> None:
+    def __init__(
+        self, sides: str, parts: int, most: int = 1, examples: int = 0, seed: int = 0
+    ) -> None:
         super().__init__()
         self._sides = [SOURCE, TARGET] if sides == EITHER else [sides]
         self._parts = parts
         self._most = most
+        self._examples = examples
+        self._seed = seed
 
     def expand(self, batches):
-        counts = []
+        counts, examples = [], []
         for side in self._sides:
             outputs = (
                 batches
                 | f"Divide by {side}" >> beam.FlatMap(_divide, side, self._parts)
                 | f"Gather {side}" >> beam.GroupByKey()
                 | f"Choose by {side}"
-                >> beam.ParDo(_Choose(side, self._most)).with_outputs("counts", main="batches")
+                >> beam.ParDo(_Choose(side, self._most, self._examples, self._seed)).with_outputs(
+                    "counts", "examples", main="batches"
+                )
             )
             batches = outputs.batches
             counts.append(outputs.counts)
-        return batches, counts | "All" >> beam.Flatten()
+            examples.append(outputs.examples)
+        return (
+            batches,
+            counts | "All counts" >> beam.Flatten(),
+            examples | "All examples" >> beam.Flatten(),
+        )
 
 
 def _divide(batch: Batch, side: str, parts: int) -> Iterator[tuple[tuple[str, int], list[tuple]]]:
     divided: dict[int, list[tuple]] = collections.defaultdict(list)
     for pair in batch.records:
         # Not `hash`, which differs from process to process.
-        digest = hashlib.blake2b(_essence(pair, side).encode("utf-8"), digest_size=8).digest()
-        divided[int.from_bytes(digest, "big") % parts].append(tuple(pair))
+        digest = hash_of(_essence(pair, side).encode("utf-8"))
+        divided[int.from_bytes(digest[:8], "big") % parts].append(tuple(pair))
     for part, pairs in divided.items():
         yield (batch.language, part), pairs
 
 
 class _Choose(beam.DoFn):
-    def __init__(self, side: str, most: int) -> None:
+    def __init__(self, side: str, most: int, examples: int, seed: int) -> None:
         self._side = side
         self._most = most
+        self._examples = examples
+        self._seed = seed
 
     def process(self, element: tuple[tuple[str, int], Iterable[list[tuple]]]) -> Iterator:
         (language, _), lists = element
@@ -84,6 +103,10 @@ class _Choose(beam.DoFn):
         yield from in_batches(kept)
         dropped = len(pairs) - len(kept)
         yield beam.pvalue.TaggedOutput("counts", ((language, DUPLICATE_SIDE), dropped))
+        if self._examples:
+            gone = list(set(pairs).difference(kept))
+            examples = draw_examples(DUPLICATE_SIDE, gone, self._examples, self._seed)
+            yield beam.pvalue.TaggedOutput("examples", examples)
 
 
 def choose_by_side(pairs: Iterable[Pair], side: str, most: int) -> list[Pair]:
@@ -105,4 +128,4 @@ def _essence(pair: Pair, side: str) -> str:
 
 
 def _hash(pair: Pair) -> bytes:
-    return hashlib.blake2b(encode_record(pair), digest_size=16).digest()
+    return hash_of(encode_record(pair))

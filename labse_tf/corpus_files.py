@@ -14,6 +14,8 @@ from labse_tf.textio import COMPRESSIONS
 
 MONOLINGUAL = "monolingual"
 BITEXT = "bitext"
+# The folder of what the filters found in such files; no corpus.
+SCORES = "scores"
 
 TEXT, TSV, SHARD, MOSES, PARQUET, TFRECORD = "text", "tsv", "shard", "moses", "parquet", "tfrecord"
 TMX = "tmx"
@@ -155,6 +157,8 @@ def describe(path: str) -> CorpusFile | None:
     if extension == ".tmx":
         return CorpusFile(path, None, BITEXT, TMX)
     if extension == ".parquet" and not compression:
+        if Path(path).parts[-3:-2] == (SCORES,):
+            return None
         return CorpusFile(path, find_code(stem), None, PARQUET)
     if extension == ".tfrecord" and compression in ("", ".gz"):
         folders = Path(path).parts[:-1]

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import add_filter_job
+from labse_tf.cli.arguments import add_filter_job, filter_job_options
 
 EXAMPLES = """examples:
   labse corpus filter-bitext demo/bitext --out clean
   labse corpus filter-bitext de.tsv.gz 'web/*.tsv.zst' --out clean --max-length-ratio 4
   labse corpus filter-bitext 'opus/News.de-en.*' web/pairs.parquet --out clean
   labse corpus filter-bitext opus.tmx.gz --out clean --unique-side either --pairs-per-side 3
+  labse corpus filter-bitext web --out clean --scores --max-bad-records 100
+  labse corpus filter-bitext clean/scores --from-scores --out cleaner --max-length-ratio 4
   labse corpus filter-bitext web --out clean -- --runner=FlinkRunner --flink_master=HOST:8081
 
 Input is <lang>.tsv[.gz|.xz|.bz2|.zst] (English<TAB>translation, further columns ignored), Moses
 pairs NAME.<lang>-en.<lang> + NAME.<lang>-en.en, TMX, Parquet or TFRecord (see docs/files.md).
 Writes DIR/bitext/<lang>/part-?????-of-?????.tfrecord.gz and DIR/report.json, with the number of
-pairs read, kept, and dropped by each reason."""
+pairs read, kept, and dropped by each reason; the same as a table on stdout, and examples of each
+reason in DIR/examples.md."""
 
 
 # Option, type, default, metavar, what is dropped. Names are those of `filter_bitext.Limits`.
@@ -59,7 +62,7 @@ _LIMITS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_filter_job(parser)
+    add_filter_job(parser, max_per_language=100_000_000)
     for name, type_, default, metavar, dropped in _LIMITS:
         parser.add_argument(
             f"--{name}",
@@ -85,15 +88,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from beam_pipelines import filter_bitext
+    from beam_pipelines.report_table import format_report
 
     names = [name.replace("-", "_") for name, *_ in _LIMITS]
-    filter_bitext.run(
+    report = filter_bitext.run(
         args.inputs,
         args.out,
-        limits=filter_bitext.Limits(**{name: getattr(args, name) for name in names}),
         unique_side=args.unique_side,
         pairs_per_side=args.pairs_per_side,
-        megabytes_per_shard=args.shard_megabytes,
-        overwrite=args.overwrite,
-        beam_options=args.beam_options,
+        **{name: getattr(args, name) for name in names},
+        **filter_job_options(args),
     )
+    print(format_report(report))
