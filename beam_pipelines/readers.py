@@ -16,9 +16,10 @@ from beam_pipelines.errors import input_errors_marked
 from beam_pipelines.read_moses import read_moses
 from beam_pipelines.read_parquet import read_parquet
 from beam_pipelines.read_tfrecord import read_shard, read_tfrecord
+from beam_pipelines.read_tmx import read_tmx
 from beam_pipelines.records import Batch, Pair, Record, Sentence
 from labse_tf import textio
-from labse_tf.corpus_files import PARQUET, SHARD, TEXT, TFRECORD, TSV, CorpusFile
+from labse_tf.corpus_files import PARQUET, SHARD, TEXT, TFRECORD, TMX, TSV, CorpusFile
 from labse_tf.errors import InputError
 
 # Small enough that a batch of long paragraphs fits in memory many times over, large enough that
@@ -156,4 +157,5 @@ _READERS = {
     SHARD: read_shard,
     PARQUET: read_parquet,
     TFRECORD: read_tfrecord,
+    TMX: read_tmx,
 }
