@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import apache_beam as beam
 
 from beam_pipelines.drop_examples import draw_examples
-from beam_pipelines.filters import Filter, ModelFilter, find_reasons
+from beam_pipelines.filters import AnyFilter, ModelFilter, find_reasons
+from beam_pipelines.learning import learn, teach
 from beam_pipelines.records import Batch
 from beam_pipelines.report import OTHER_LANGUAGE, READ
 from beam_pipelines.scores import ScoredBatch, reasons_by_scores
@@ -19,19 +20,20 @@ class ApplyFilters(beam.PTransform):
     """PCollection of `Batch` -> (the batches without what the filters drop, counts, examples).
 
     Records of languages that are none of the paper's are dropped as OTHER_LANGUAGE. Of the others,
-    the first filter that does not accept a record is the reason that counts. Counts are
+    the first filter that does not accept a record is the reason that counts. Filters that learn
+    from the corpus (see `filters`) see all of it before any record is judged. Counts are
     `((language, name), number)`, where name is READ, OTHER_LANGUAGE or the name of a filter.
 
     Args:
       filters: in the order that they are asked.
       examples: so many examples of each reason are drawn from a batch.
       seed: of this draw.
-      scored: the batches are `ScoredBatch`, with the scores of all filters: nothing is scored.
+      scored: the batches are `ScoredBatch`: nothing is learnt or scored.
     """
 
     def __init__(
         self,
-        filters: Sequence[Filter | ModelFilter],
+        filters: Sequence[AnyFilter],
         examples: int = 0,
         seed: int = 0,
         *,
@@ -41,42 +43,41 @@ class ApplyFilters(beam.PTransform):
         self._models = [
             filter_ for filter_ in filters if isinstance(filter_, ModelFilter) and not scored
         ]
-        self._first = [filter_ for filter_ in filters if filter_ not in self._models]
-        self._options = (examples, seed)
+        self._filters = [filter_ for filter_ in filters if filter_ not in self._models]
+        self._examples = examples
+        self._seed = seed
+        self._scored = scored
 
     def expand(self, batches):
-        first = batches | "First" >> _par_do(_FilterBatch(self._first, *self._options))
-        outputs = [first]
+        learned = {} if self._scored else learn(batches, self._filters)
+        first = _FilterBatch(self._filters, self._examples, self._seed)
+        outputs = [batches | "Filters" >> _par_do(first, **learned)]
         for model in self._models:
             scored = outputs[-1].batches | f"Score {model.name}" >> model.scoring_step()
-            drop = _FilterBatch([model], *self._options, count_read=False)
+            drop = _FilterBatch([model], self._examples, self._seed, count_read=False)
             outputs.append(scored | f"Drop {model.name}" >> _par_do(drop))
         counts = [output.counts for output in outputs] | "Counts" >> beam.Flatten()
         examples = [output.examples for output in outputs] | "Examples" >> beam.Flatten()
         return outputs[-1].batches, counts, examples
 
 
-def _par_do(function: beam.DoFn):
-    return beam.ParDo(function).with_outputs("counts", "examples", main="batches")
+def _par_do(function: beam.DoFn, **side_inputs):
+    step = beam.ParDo(function, **side_inputs)
+    return step.with_outputs("counts", "examples", main="batches")
 
 
 class _FilterBatch(beam.DoFn):
     def __init__(
-        self,
-        filters: list[Filter | ModelFilter],
-        examples: int,
-        seed: int,
-        *,
-        count_read: bool = True,
+        self, filters: list[AnyFilter], examples: int, seed: int, *, count_read: bool = True
     ) -> None:
         self._filters = filters
         self._examples = examples
         self._seed = seed
         self._count_read = count_read
 
-    def process(self, batch: Batch | ScoredBatch) -> Iterator:
+    def process(self, batch: Batch | ScoredBatch, **learned) -> Iterator:
         by_reason = collections.defaultdict(list)
-        for record, reason in zip(batch.records, self._reasons(batch), strict=True):
+        for record, reason in zip(batch.records, self._reasons(batch, learned), strict=True):
             by_reason[reason].append(record)
         kept = by_reason.pop(None, None)
         if kept:
@@ -91,9 +92,11 @@ class _FilterBatch(beam.DoFn):
                 examples = draw_examples(reason, records, self._examples, self._seed)
                 yield beam.pvalue.TaggedOutput("examples", examples)
 
-    def _reasons(self, batch: Batch | ScoredBatch) -> list[str | None]:
+    def _reasons(
+        self, batch: Batch | ScoredBatch, learned: Mapping[str, Mapping]
+    ) -> list[str | None]:
         if batch.language not in LANGUAGES:
             return [OTHER_LANGUAGE] * len(batch.records)
         if isinstance(batch, ScoredBatch):
             return reasons_by_scores(self._filters, batch)
-        return find_reasons(self._filters, batch.records)
+        return find_reasons(teach(self._filters, learned), batch.records)

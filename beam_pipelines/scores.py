@@ -19,9 +19,10 @@ from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
 from beam_pipelines.examples import decode_example
-from beam_pipelines.filters import Filter, ModelFilter
+from beam_pipelines.filters import AnyFilter, Filter, ModelFilter
 from beam_pipelines.folders import make_folder
 from beam_pipelines.hashes import hash_of
+from beam_pipelines.learning import learn, teach
 from beam_pipelines.records import Batch, Record, encode_record, field_names
 from beam_pipelines.report import OTHER_LANGUAGE
 from labse_tf.languages import LANGUAGES
@@ -47,31 +48,34 @@ class ScoredBatch(NamedTuple):
 
 
 class ScoreBatches(beam.PTransform):
-    """PCollection of `Batch` -> `ScoredBatch`, by all filters, even where an earlier one drops."""
+    """PCollection of `Batch` -> `ScoredBatch` with the scores of all filters.
 
-    def __init__(self, filters: Sequence[Filter | ModelFilter]) -> None:
+    A filter scores also what an earlier one drops.
+    """
+
+    def __init__(self, filters: Sequence[AnyFilter]) -> None:
         super().__init__()
         self._models = [filter_ for filter_ in filters if isinstance(filter_, ModelFilter)]
-        self._quick = [filter_ for filter_ in filters if filter_ not in self._models]
+        self._filters = [filter_ for filter_ in filters if not isinstance(filter_, ModelFilter)]
 
     def expand(self, batches):
-        batches = batches | "Quick" >> beam.Map(_score_batch, self._quick)
+        learned = learn(batches, self._filters)
+        batches = batches | "Filters" >> beam.Map(score_batch, self._filters, **learned)
         for model in self._models:
             batches = batches | model.name >> model.scoring_step()
         return batches
 
 
-def _score_batch(batch: Batch, filters: Sequence[Filter]) -> ScoredBatch:
+def score_batch(batch: Batch, filters: Sequence[Filter], **learned) -> ScoredBatch:
+    """Returns the batch with its scores; `learned` is as `learning.teach` takes it."""
     scores = {}
     if batch.language in LANGUAGES:
-        for filter_ in filters:
+        for filter_ in teach(filters, learned):
             scores[filter_.name] = list(map(float, filter_.score(batch.records)))
     return ScoredBatch(batch.language, batch.records, scores)
 
 
-def reasons_by_scores(
-    filters: Sequence[Filter | ModelFilter], batch: ScoredBatch
-) -> list[str | None]:
+def reasons_by_scores(filters: Sequence[AnyFilter], batch: ScoredBatch) -> list[str | None]:
     """Returns for each record the name of the first filter that does not accept its score."""
     reasons: list[str | None] = [None] * len(batch.records)
     for filter_ in filters:
@@ -97,7 +101,7 @@ class WriteScores(beam.PTransform):
         self,
         folder: str,
         shards: Mapping[str, int] | beam.pvalue.AsDict,
-        filters: Sequence[Filter | ModelFilter],
+        filters: Sequence[AnyFilter],
         record_type: type[Record],
     ) -> None:
         super().__init__()
@@ -126,7 +130,7 @@ class _AssignShards(beam.DoFn):
     a shard takes little more memory than its text.
     """
 
-    def __init__(self, filters: list[Filter | ModelFilter]) -> None:
+    def __init__(self, filters: list[AnyFilter]) -> None:
         self._filters = filters
         self._numbers = {filter_.name: number for number, filter_ in enumerate(filters)}
 
