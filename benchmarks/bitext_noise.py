@@ -136,7 +136,7 @@ def _change_numbers(pair: Pair, corpus: Corpus, generator: random.Random) -> Pai
     return pair._replace(target=changed) if both else None
 
 
-_MAKERS: dict[str, _Maker] = {
+MAKERS: dict[str, _Maker] = {
     "wrong language": _wrong_target,
     "source not English": _wrong_source,
     "truncated side": _truncate,
@@ -147,7 +147,7 @@ _MAKERS: dict[str, _Maker] = {
     "shuffled words": _shuffle_words,
 }
 _BOILERPLATE, _DUPLICATES = "boilerplate", "duplicates"
-KINDS = (*_MAKERS, _BOILERPLATE, _DUPLICATES)
+KINDS = (*MAKERS, _BOILERPLATE, _DUPLICATES)
 
 
 def mix(corpus: Corpus, language: str, generator: random.Random) -> list[tuple[str, Pair]]:
@@ -155,7 +155,7 @@ def mix(corpus: Corpus, language: str, generator: random.Random) -> list[tuple[s
     good, spare = corpus.good[language], corpus.spare[language]
     mixture = [(GOOD, pair) for pair in good]
     size = round(len(good) * _NOISE_SHARE)
-    for kind, make in _MAKERS.items():
+    for kind, make in MAKERS.items():
         made = (make(pair, corpus, generator) for pair in generator.sample(spare, len(spare)))
         mixture += [(kind, pair) for pair in made if pair][:size]
     text, *others = generator.sample(spare, min(size, len(spare)))

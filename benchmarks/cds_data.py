@@ -36,12 +36,12 @@ def main() -> None:
     generator = random.Random(1)
     pairs = sorted({(one, other) for path in args.pairs for _, one, other in read_pairs(path)})
     generator.shuffle(pairs)
-    test, rest = _split(pairs, args.test, generator)
+    test, rest = split_apart(pairs, args.test, generator)
     trusted, rest = rest[: args.trusted], rest[args.trusted :]
-    good, bad = _spoil_half(rest, generator)
+    good, bad = spoil_half(rest, generator)
     noisy = good + bad
     generator.shuffle(noisy)
-    test_good, test_bad = _spoil_half(test, generator)
+    test_good, test_bad = spoil_half(test, generator)
     known = set(pairs)
     step = max(1, len(bad) // (args.test // 2))
     for name, rows in (
@@ -52,10 +52,10 @@ def main() -> None:
         ("seen_good.tsv", good[::step]),
         ("seen_bad.tsv", [pair for pair in bad[::step] if pair not in known]),
     ):
-        _write(args.out / name, rows)
+        write_pairs(args.out / name, rows)
 
 
-def _split(
+def split_apart(
     pairs: Sequence[_Pair], size: int, generator: random.Random
 ) -> tuple[list[_Pair], list[_Pair]]:
     """Returns `size` pairs that share no sentence, on either side, with the rest; and the rest."""
@@ -81,19 +81,23 @@ def _split(
     return [group[0] for group in small], rest
 
 
-def _spoil_half(
-    pairs: Sequence[_Pair], generator: random.Random
-) -> tuple[list[_Pair], list[_Pair]]:
-    """Returns the first half as it is, and the second with targets swapped between neighbours."""
+def spoil_half(pairs: Sequence[_Pair], generator: random.Random) -> tuple[list[_Pair], list[_Pair]]:
+    """Returns the first half as it is, and the second with targets swapped."""
     half = len(pairs) // 2
-    order = sorted(pairs[half:], key=lambda pair: (len(pair[1]), len(pair[0]), generator.random()))
+    return list(pairs[:half]), swap_targets(pairs[half:], generator)
+
+
+def swap_targets(pairs: Sequence[_Pair], generator: random.Random) -> list[_Pair]:
+    """Returns the pairs with the targets swapped between those of nearly equal lengths."""
+    order = sorted(pairs, key=lambda pair: (len(pair[1]), len(pair[0]), generator.random()))
     swapped = []
     for first, second in zip(order[::2], order[1::2], strict=False):
         swapped += [(first[0], second[1]), (second[0], first[1])]
-    return list(pairs[:half]), swapped
+    return swapped
 
 
-def _write(path: Path, rows: Sequence[_Pair]) -> None:
+def write_pairs(path: Path, rows: Sequence[_Pair]) -> None:
+    """Writes a TSV file, and its folder; prints how many pairs."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{source}\t{target}\n" for source, target in rows), "utf-8")
     print(f"{path}: {len(rows)} pairs")
