@@ -18,7 +18,7 @@ from pathlib import Path
 
 from beam_pipelines.records import Pair
 from benchmarks.bitext_noise import MAKERS, Corpus
-from benchmarks.cds_data import spoil_half, split_apart, swap_targets, write_pairs
+from benchmarks.cds_data import split_apart, spoil_half, swap_targets, write_pairs
 from labse_tf.textio import read_pairs
 
 # Half of the noise is what only meaning gives away; the rest is shared by these.
