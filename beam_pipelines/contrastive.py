@@ -36,7 +36,7 @@ class ScoreContrast(beam.PTransform):
 class _TranslatorHandler(ModelHandler):
     """Our `Batch` is RunInference's example: batching again would only take them apart.
 
-    The scorer cuts a batch by length, into few static shapes.
+    The scorer cuts a batch by length itself.
     """
 
     def __init__(self, run_dir: str, name: str) -> None:

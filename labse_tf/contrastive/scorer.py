@@ -54,7 +54,11 @@ class TranslatorScorer:
         )
         vocab_size = len(self._tokenizer.tokens)
         self._translators = [_load(run_dir, config, vocab_size, name) for name in (NOISY, TRUSTED)]
-        self._run = tf.function(self._log_likelihoods)
+        # Shapes are left open: a batch for each length would be traced, and filled up, at a cost.
+        ids = tf.TensorSpec([None, None], tf.int32)
+        self._run = tf.function(
+            self._log_likelihoods, input_signature=[{"inputs": ids, "targets": ids}]
+        )
 
     def log_likelihoods(self, pairs: Sequence[tuple[str, str, str]]) -> np.ndarray:
         """Returns float32 `[n, 2]`: nats a target token, of the noisy and of the trusted one.
@@ -71,8 +75,8 @@ class TranslatorScorer:
         ids = encode_pairs(self._tokenizer, *columns, self._lengths[-1:])
         ids = {name: tensor.numpy() for name, tensor in ids.items()}
         for length, rows in self._batches(ids):
-            batch = {name: _rows(array, rows, length) for name, array in ids.items()}
-            result[rows] = self._run(batch)[: len(rows)].numpy()
+            batch = {name: tf.constant(array[rows, :length]) for name, array in ids.items()}
+            result[rows] = self._run(batch).numpy()
         return result
 
     def _batches(self, ids: dict[str, np.ndarray]) -> Iterator[tuple[int, np.ndarray]]:
@@ -96,13 +100,6 @@ class TranslatorScorer:
 
 def _rows_a_batch(length: int) -> int:
     return max(1, _TOKENS_A_BATCH // length)
-
-
-def _rows(array: np.ndarray, rows: np.ndarray, length: int) -> tf.Tensor:
-    """Returns the rows, padded to the one shape that batches of this length have."""
-    # Copies of a real row, since one of nothing but padding has no mean.
-    padded = np.resize(rows, _rows_a_batch(length))
-    return tf.constant(array[padded, :length])
 
 
 def _load(run_dir: RunDir, config: Config, vocab_size: int, name: str):
