@@ -2,11 +2,13 @@
 
     python -m benchmarks.corpora_effect CONFIG --vocab VOCAB --out RUNS
         --corpus clean=DIR/clean --corpus noisy=DIR/noisy --corpus filtered=DIR/clean2/bitext
-        --test tatoeba=DIR/tatoeba --test libreoffice=DIR/libreoffice [--set KEY=VALUE ...]
+        --test tatoeba=DIR/tatoeba --test libreoffice=DIR/libreoffice
+        [--good DIR/clean] [--set KEY=VALUE ...]
 
 Trains by `labse train`, exports by `labse export` and scores by `labse eval retrieval`, which see
 1000 pairs of a test at most. Prints a Markdown table: retrieval accuracy in %, the mean of both
-directions. The same command goes on where it was stopped.
+directions; and of each corpus how many pairs it has, and which share of them is in --good. The same
+command goes on where it was stopped.
 """
 
 from __future__ import annotations
@@ -18,6 +20,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from beam_pipelines.readers import read_file
+from beam_pipelines.records import Pair
+from labse_tf.corpus_files import BITEXT, find_corpus_files
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(
@@ -28,18 +34,29 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--corpus", action="append", required=True, metavar="NAME=BITEXT")
     parser.add_argument("--test", action="append", required=True, metavar="NAME=DIR")
+    parser.add_argument("--good", metavar="BITEXT")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     args = parser.parse_args()
     tests = dict(test.split("=", 1) for test in args.test)
     settings = [f"tokenizer.vocab_file={args.vocab}", *args.set]
-    print(f"| trained on | {' | '.join(tests)} |\n" + "|---" * (len(tests) + 1) + "|", flush=True)
+    good = read(args.good) if args.good else set()
+    header = ["trained on", "pairs", *(["good"] if good else []), *tests]
+    print(f"| {' | '.join(header)} |\n{'|---' * len(header)}|", flush=True)
     for name, corpus in (corpus.split("=", 1) for corpus in args.corpus):
         run = args.out / name
         model = train(args.config, corpus, run, settings)
-        cells = (
-            f"{evaluate(model, data, run / f'{test}.json'):.1f}" for test, data in tests.items()
-        )
-        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+        pairs = read(corpus)
+        cells = [name, f"{len(pairs):,}"]
+        if good:
+            cells.append(f"{100 * len(pairs & good) / len(pairs):.1f} %")
+        for test, data in tests.items():
+            cells.append(f"{evaluate(model, data, run / f'{test}.json'):.1f}")
+        print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def read(corpus: str) -> set[Pair]:
+    """Returns the different pairs of a corpus."""
+    return {pair for file in find_corpus_files([corpus], kind=BITEXT) for pair in read_file(file)}
 
 
 def train(config: str, corpus: str, run: Path, settings: Sequence[str]) -> Path:
@@ -48,7 +65,7 @@ def train(config: str, corpus: str, run: Path, settings: Sequence[str]) -> Path:
     options = [part for setting in settings for part in ("--set", setting)]
     _labse("train", config, "--run-dir", str(run / "run"), *options)
     model = run / "model"
-    _labse("export", str(run / "run"), "--out", str(model), "--overwrite")
+    _labse("export", str(run / "run"), "--out", str(model), "--length", "64", "--overwrite")
     return model
 
 
