@@ -103,9 +103,13 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
         )
         for name, value in (("loss", loss), ("accuracy", accuracy), ("gradient_norm", norm)):
             self._metrics[name].update_state(value)
-        broken = ~(tf.math.is_finite(loss) & tf.math.is_finite(norm))
-        if broken & (self._broken_step < 0):
-            self._broken_step.assign(self._optimizer.iterations)
+        # No `if`: a variable that replicas share is not to be assigned inside a branch.
+        first_broken = (self._broken_step < 0) & ~(
+            tf.math.is_finite(loss) & tf.math.is_finite(norm)
+        )
+        self._broken_step.assign(
+            tf.where(first_broken, self._optimizer.iterations, self._broken_step)
+        )
         self.observe(batch, loss, accuracy)
 
     def observe(self, batch, loss: tf.Tensor, accuracy: tf.Tensor) -> None:
