@@ -21,6 +21,7 @@ from labse_tf.errors import InputError
 from labse_tf.languages import require_code
 
 ACTIVATIONS = ("gelu_tanh", "gelu")
+PRECISIONS = ("float32", "bfloat16")
 
 
 @dataclass
@@ -44,6 +45,18 @@ class EncoderConfig:
     dropout: float = 0.1
     activation: str = "gelu_tanh"
     initializer_range: float = 0.02
+
+
+@dataclass
+class ComputeConfig:
+    """How the encoder computes while it is trained.
+
+    `precision` is of activations and matrix products; weights, losses and updates are float32.
+    `xla` compiles each layer (on TPUs all is compiled, whatever it says).
+    """
+
+    precision: str = "float32"
+    xla: bool = False
 
 
 @dataclass
@@ -117,6 +130,7 @@ class Config:
     languages: list[str] = field(default_factory=list)
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
+    compute: ComputeConfig = field(default_factory=ComputeConfig)
     pretrain: PretrainConfig = field(default_factory=PretrainConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
 
@@ -241,7 +255,13 @@ def _nearest_key(key: str) -> str:
 
 def _expected_type(key: str) -> str:
     default = _defaults().get(key)
-    names = {int: "a whole number", float: "a number", str: "a text", list: "a list"}
+    names = {
+        bool: "true or false",
+        int: "a whole number",
+        float: "a number",
+        str: "a text",
+        list: "a list",
+    }
     return names.get(type(default), "a group of keys")
 
 
@@ -255,6 +275,7 @@ def check(config: Config, *, path: str | os.PathLike[str] | None = None) -> None
     halvings = 2 ** (len(pretrain.stage_steps) - 1) if pretrain.stage_steps else 1
     requirements = [
         ("encoder.activation", encoder.activation in ACTIVATIONS, f"one of {ACTIVATIONS}"),
+        ("compute.precision", config.compute.precision in PRECISIONS, f"one of {PRECISIONS}"),
         (
             "encoder.num_attention_heads",
             encoder.num_attention_heads > 0

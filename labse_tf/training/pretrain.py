@@ -58,7 +58,7 @@ class MlmTrainer(loop.Trainer):
         seed = tf.stack([self._optimizer.iterations, tf.constant(_SAMPLES_SEED, tf.int64)])
         drawn = draw_uniform(self._sampled_softmax, self._head.bias.shape[0], seed)
         losses, hits = sampled_softmax(
-            transform_masked(self._head, sequence, positions),
+            tf.cast(transform_masked(self._head, sequence, positions), tf.float32),
             tf.reshape(ids, [-1]),
             self._head.embedding_table,
             self._head.bias,
@@ -94,8 +94,8 @@ def pretrain(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) 
     for stage, depth in enumerate(depths):
         with strategy.scope():
             tf_keras.utils.set_random_seed(config.seed + stage)
-            encoder = build_encoder(config.encoder, num_layers=depth)
-            head = build_mlm_head(config.encoder, encoder)
+            encoder = build_encoder(config.encoder, num_layers=depth, compute=config.compute)
+            head = build_mlm_head(config.encoder, encoder, compute=config.compute)
             if previous is not None:
                 stack(previous[0], encoder)
                 head.set_weights(previous[1].get_weights())

@@ -61,7 +61,7 @@ def train(
     )
     with strategy.scope():
         tf_keras.utils.set_random_seed(config.seed)
-        encoder = build_encoder(config.encoder)
+        encoder = build_encoder(config.encoder, compute=config.compute)
         if init is not None:
             restore_encoder(init, encoder)
         optimizer = build_optimizer(settings.optimizer, steps=settings.steps)
