@@ -87,6 +87,8 @@ class PretrainConfig:
     `stage_steps` has an entry a stage; the last stage has all layers of the encoder, each one
     before it half as many. `language_exponent` s samples language l in proportion to size_l ** s.
     `sampled_softmax` is the number of tokens drawn for the softmax; 0 takes the whole vocabulary.
+    `held_out` are corpora to measure loss and accuracy on, by language, every `held_out_interval`
+    steps and at the end of a stage: `held_out_size` sentences or pairs of each language.
     """
 
     monolingual: list[str] = field(default_factory=list)
@@ -97,6 +99,9 @@ class PretrainConfig:
     mask_fraction: float = 0.2
     max_predictions: int = 80
     sampled_softmax: int = 0
+    held_out: list[str] = field(default_factory=list)
+    held_out_size: int = 200
+    held_out_interval: int = 10_000
     language_exponent: float = 1.0
     stage_steps: list[int] = field(default_factory=lambda: [400_000, 800_000, 1_800_000])
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
@@ -148,7 +153,7 @@ def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> 
         if not equals:
             raise InputError(f"--set {override} has no '='", remedy="write --set key=value")
         try:
-            parsed = yaml.load(value, _Loader)
+            parsed = yaml.load(value, _Loader) if value else ""  # YAML would say null.
         except yaml.YAMLError as error:
             raise InputError(
                 f"--set {key}: '{value}' is no YAML value", remedy="quote it"
@@ -308,6 +313,8 @@ def check(config: Config, *, path: str | os.PathLike[str] | None = None) -> None
             "from 8 to encoder.max_positions",
         ),
         ("pretrain.sampled_softmax", pretrain.sampled_softmax >= 0, "0 or more"),
+        ("pretrain.held_out_size", pretrain.held_out_size > 0, "1 or more"),
+        ("pretrain.held_out_interval", pretrain.held_out_interval > 0, "1 or more"),
         ("pretrain.max_predictions", pretrain.max_predictions > 0, "1 or more"),
         ("train.batch_size", train.batch_size > 1, "2 or more: the rest of it are the negatives"),
         (

@@ -84,6 +84,16 @@ def strategy_options(args: argparse.Namespace) -> dict:
     return {name: getattr(args, name) for name in names}
 
 
+def add_init(parser: argparse.ArgumentParser) -> None:
+    """--init."""
+    parser.add_argument(
+        "--init",
+        metavar="DIR",
+        help="start from the weights of this run, or of this Hugging Face BERT (a folder with "
+        "config.json, vocab.txt and model.safetensors); init.tsv tells what was taken",
+    )
+
+
 def add_training(parser: argparse.ArgumentParser) -> None:
     """CONFIG, --run-dir, --set, the strategy."""
     parser.add_argument("config", metavar="CONFIG", help="a YAML preset, see configs/")

@@ -15,8 +15,8 @@ EXAMPLES = """examples:
 
 Input is <lang>.txt[.gz|.xz|.bz2|.zst] (a sentence or paragraph a line), Parquet or TFRecord (see
 docs/files.md). Writes DIR/monolingual/<lang>/part-?????-of-?????.tfrecord.gz and DIR/report.json,
-with the number of records read, kept, and dropped by each reason; the same as a table on stdout, and
-examples of each reason in DIR/examples.md."""
+with the number of records read, kept, and dropped by each reason; the same as a table on stdout,
+and examples of each reason in DIR/examples.md."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -10,8 +10,8 @@ import tf_keras
 from labse_tf.config import ComputeConfig, EncoderConfig, OptimizerConfig
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.mlm_head import build_mlm_head
+from labse_tf.training.mlm_trainer import MlmTrainer
 from labse_tf.training.optimizer import build_optimizer
-from labse_tf.training.pretrain import MlmTrainer
 
 BATCH, LENGTH, PREDICTIONS, VOCAB = 4, 16, 3, 90
 CONFIG = EncoderConfig(
