@@ -3,7 +3,8 @@
     python -m benchmarks.corpora FOLDER ... --peer-python PEERS/bin/python [--pairs 20000]
 
 A FOLDER holds `<lang>.tsv`. Only filters that both have are compared, each on all the pairs, in one
-process, reading and writing left out. benchmarks/peers/requirements.txt says how to make the
+process, reading and writing left out; rates are by seconds of the processor, which other work on
+the machine disturbs least. benchmarks/peers/requirements.txt says how to make the
 environment of the peer. Without --peer-python only ours are timed.
 """
 
@@ -74,7 +75,7 @@ def time_ours(pairs: Sequence[Pair]) -> dict[str, tuple[float, int]]:
 
 
 def _time(filters: Sequence[Filter], batches: Sequence[Batch]) -> tuple[float, int]:
-    start = time.perf_counter()
+    start = time.process_time()
     accepted = 0
     for batch in batches:
         scores = [filter_.score(batch.records) for filter_ in filters]
@@ -82,7 +83,7 @@ def _time(filters: Sequence[Filter], batches: Sequence[Batch]) -> tuple[float, i
             all(filter_.accept(score) for filter_, score in zip(filters, row, strict=True))
             for row in zip(*scores, strict=True)
         )
-    return time.perf_counter() - start, accepted
+    return time.process_time() - start, accepted
 
 
 def time_peer(pairs: Sequence[Pair], python: str) -> dict[str, tuple[float, int]]:
