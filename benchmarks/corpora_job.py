@@ -4,7 +4,7 @@
 
 Files and filters are those of `benchmarks.corpora`. Both jobs start a Python, read, filter, drop
 duplicates and write, one process each, one after the other. Ours does what it does by default:
-four filters more, a first pass to learn lengths, a report with examples, and compressed shards.
+three filters more, a first pass to learn lengths, a report with examples, and compressed shards.
 OpusFilter writes plain text. Prints pairs and MB (of text, uncompressed) per second of the clock,
 and seconds of the processor, which other work on the machine disturbs less.
 """
