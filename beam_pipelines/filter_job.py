@@ -24,7 +24,8 @@ from beam_pipelines.readers import ReadTolerantly
 from beam_pipelines.records import record_type_of
 from beam_pipelines.report import BAD_RECORD, KEPT, READ, WriteReport, list_reasons
 from beam_pipelines.runners import run_pipeline
-from beam_pipelines.scores import WriteScores, score_batch
+from beam_pipelines.scores import ScoreBatches, WriteScores
+from beam_pipelines.unique_sides import DUPLICATE_SIDE, UniqueSides, plan_parts
 from beam_pipelines.writers import MeasureShards, WriteShards, plan_shards
 from labse_tf.corpus_files import SCORES, CorpusFile, find_corpus_files
 from labse_tf.languages import LANGUAGES
@@ -48,6 +49,8 @@ class FilterCorpus(beam.PTransform):
         folder: str,
         kind: str,
         options: JobOptions,
+        unique_side: str | None = None,
+        pairs_per_side: int = 1,
     ) -> None:
         super().__init__()
         self._files = files
@@ -56,27 +59,39 @@ class FilterCorpus(beam.PTransform):
         self._kind = kind
         self._record_type = record_type_of(kind, ())
         self._options = options
+        self._unique_side = unique_side
+        self._pairs_per_side = pairs_per_side
+        self._steps = [DUPLICATE_SIDE] if unique_side else []
 
     def expand(self, begin):
         batches, bad = self._read(begin)
         shards, languages = self._plan(batches)
-        if self._options.scores:
-            batches = batches | "Score" >> beam.Map(score_batch, self._filters)
+        options = self._options
+        if options.scores:
+            batches = batches | "Score" >> ScoreBatches(self._filters)
             write_scores = WriteScores(self._path(SCORES), shards, self._filters, self._record_type)
             batches | "Write scores" >> write_scores
-        options = self._options
-        kept, filtered, examples = batches | "Filter" >> ApplyFilters(
-            self._filters, options.examples, options.seed
+        apply_filters = ApplyFilters(
+            self._filters,
+            options.examples,
+            options.seed,
+            scored=options.scores or options.from_scores,
         )
-        written, more_examples = kept | "Write" >> WriteShards(
+        kept, *filtered = batches | "Filter" >> apply_filters
+        dropped = [filtered]
+        if self._unique_side is not None:
+            kept, *by_side = kept | self._unique_sides()
+            dropped.append(by_side)
+        written = kept | "Write" >> WriteShards(
             self._path(self._kind), shards, self._record_type, options
         )
+        counts, examples = zip(*dropped, written, strict=True)
         if options.examples:
-            self._write_examples((examples, more_examples))
-        counts = (filtered, written, bad | "Count bad" >> beam.FlatMap(_count_bad))
+            self._write_examples(examples)
+        counts = (*counts, bad | "Count bad" >> beam.FlatMap(_count_bad))
         counts = counts | "Counts" >> beam.Flatten()
         faults = bad | "Faults" >> beam.Map(_list_faults)
-        report = WriteReport(self._path(REPORT), languages, self._filters)
+        report = WriteReport(self._path(REPORT), languages, self._filters, self._steps)
         return (counts, faults) | "Report" >> report
 
     def _path(self, name: str) -> str:
@@ -100,8 +115,17 @@ class FilterCorpus(beam.PTransform):
             shards = plan_shards(self._files, megabytes)
         return shards, [language for language in shards if language in LANGUAGES]
 
+    def _unique_sides(self) -> UniqueSides:
+        return UniqueSides(
+            self._unique_side,
+            plan_parts(self._files),
+            self._pairs_per_side,
+            self._options.examples,
+            self._options.seed,
+        )
+
     def _write_examples(self, examples) -> None:
-        path, reasons = self._path(EXAMPLES), list_reasons(self._filters)
+        path, reasons = self._path(EXAMPLES), list_reasons(self._filters, *self._steps)
         write = WriteExamples(path, reasons, self._record_type, self._options.examples)
         examples | "Examples" >> beam.Flatten() | "Write examples" >> write
 
@@ -116,9 +140,18 @@ def _list_faults(bad: BadRecords) -> list[tuple[Fault, None]]:
 
 
 def run(
-    inputs: Sequence[str], out: str, *, kind: str, filters: Sequence[Filter], options: JobOptions
+    inputs: Sequence[str],
+    out: str,
+    *,
+    kind: str,
+    filters: Sequence[Filter],
+    options: JobOptions,
+    unique_side: str | None = None,
+    pairs_per_side: int = 1,
 ) -> dict:
     """Filters the corpus files of one kind in `inputs` into the folder `out`; returns the report.
+
+    Pairs that share their `unique_side`, if it is not None, are cut to `pairs_per_side`.
 
     Raises:
       InputError: for inputs that are not there, more bad records than the options allow, an `out`
@@ -128,13 +161,14 @@ def run(
     check_free(out, overwrite=options.overwrite)
     if options.from_scores:
         files = find_score_files(inputs)
-        paths = [file.path for file in files]
     else:
         files = find_corpus_files(inputs, kind=kind)
-        paths = [path for file in files for path in file.paths]
+    paths = [path for file in files for path in file.paths]
     _log.info("filtering %d files of %s", len(files), kind)
     with whole_dir(out, overwrite=options.overwrite) as folder:
-        job = FilterCorpus(files, filters, os.path.abspath(folder), kind, options)
+        job = FilterCorpus(
+            files, filters, os.path.abspath(folder), kind, options, unique_side, pairs_per_side
+        )
         run_pipeline(job, paths, options.beam_options)
         report = json.loads((folder / REPORT).read_text(encoding="utf-8"))
         _check_bad_records(report, options.max_bad_records)

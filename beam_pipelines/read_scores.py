@@ -19,6 +19,7 @@ from beam_pipelines.readers import RECORDS_PER_BATCH
 from beam_pipelines.records import Record, field_names
 from beam_pipelines.report import OTHER_LANGUAGE
 from beam_pipelines.scores import LANGUAGE, ScoredBatch
+from labse_tf.corpus_files import PARQUET
 from labse_tf.errors import InputError
 from labse_tf.languages import LANGUAGES
 
@@ -28,6 +29,14 @@ class ScoreFile(NamedTuple):
 
     path: str
     folder: str
+
+    @property
+    def format(self) -> str:
+        return PARQUET
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return (self.path,)
 
 
 def find_score_files(inputs: Sequence[str]) -> list[ScoreFile]:

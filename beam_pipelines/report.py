@@ -22,10 +22,13 @@ OTHER_LANGUAGE = "other_language"
 _Count = tuple[tuple[str, str], int]
 
 
-def list_reasons(filters: Sequence[Filter]) -> list[str]:
-    """Returns all reasons for which a record may be dropped, in the order that they are checked."""
+def list_reasons(filters: Sequence[Filter], *steps: str) -> list[str]:
+    """Returns all reasons for which a record may be dropped, in the order that they are checked.
+
+    `steps` are the reasons of steps that not every job has, between the filters and the writing.
+    """
     names = (filter_.name for filter_ in filters)
-    return [BAD_RECORD, OTHER_LANGUAGE, *names, DUPLICATE, OVER_CAP]
+    return [BAD_RECORD, OTHER_LANGUAGE, *names, *steps, DUPLICATE, OVER_CAP]
 
 
 class WriteReport(beam.PTransform):
@@ -38,8 +41,15 @@ class WriteReport(beam.PTransform):
     worker that failed and was tried again twice.
     """
 
-    def __init__(self, path: str, languages: Iterable[str], filters: Sequence[Filter]) -> None:
+    def __init__(
+        self,
+        path: str,
+        languages: Iterable[str],
+        filters: Sequence[Filter],
+        steps: Sequence[str] = (),
+    ) -> None:
         super().__init__()
+        self._steps = list(steps)
         self._path = path
         self._languages = sorted(set(languages))
         self._filters = list(filters)
@@ -53,7 +63,12 @@ class WriteReport(beam.PTransform):
             | "Gather" >> beam.combiners.ToList()
             | "Write"
             >> beam.Map(
-                _write, self._path, self._languages, self._filters, beam.pvalue.AsSingleton(first)
+                _write,
+                self._path,
+                self._languages,
+                self._filters,
+                self._steps,
+                beam.pvalue.AsSingleton(first),
             )
         )
 
@@ -63,9 +78,10 @@ def _write(
     path: str,
     languages: list[str],
     filters: list[Filter],
+    steps: list[str],
     faults: list[tuple[Fault, None]],
 ) -> None:
-    report = build_report(counts, languages, filters, [fault for fault, _ in faults])
+    report = build_report(counts, languages, filters, [fault for fault, _ in faults], steps)
     text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
     with FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
         stream.write(text.encode("utf-8"))
@@ -76,10 +92,11 @@ def build_report(
     languages: Sequence[str],
     filters: Sequence[Filter],
     faults: Iterable[Fault] = (),
+    steps: Sequence[str] = (),
 ) -> dict:
     """Returns `{"total": T, "languages": {language: T}, "thresholds": {filter name: limit}}`.
 
-    T is `{"read": n, "kept": n, "dropped": {reason: n}}`, with every reason that there is. The
+    T is `{"read": n, "kept": n, "dropped": {reason: n}}`, with every reason of `list_reasons`. The
     languages are those given and those counted, which may be others than the paper's. The fourth
     key, "bad_records", lists the faults as `{"file": path, "line": n or None, "problem": text}`.
 
@@ -87,7 +104,7 @@ def build_report(
       RuntimeError: if read = kept + dropped does not hold: a record was lost on the way.
     """
     summed = dict(counts)
-    reasons = list_reasons(filters)
+    reasons = list_reasons(filters, *steps)
     rows = {
         language: {
             READ: summed.get((language, READ), 0),

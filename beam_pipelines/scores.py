@@ -22,6 +22,7 @@ from beam_pipelines.examples import decode_example
 from beam_pipelines.filters import Filter
 from beam_pipelines.folders import make_folder
 from beam_pipelines.hashes import hash_of
+from beam_pipelines.learning import learn, teach
 from beam_pipelines.records import Batch, Record, encode_record, field_names
 from beam_pipelines.report import OTHER_LANGUAGE
 from labse_tf.languages import LANGUAGES
@@ -46,11 +47,25 @@ class ScoredBatch(NamedTuple):
     scores: dict[str, list[float]]
 
 
-def score_batch(batch: Batch, filters: Sequence[Filter]) -> ScoredBatch:
-    """Returns the batch with the scores of all filters, even where an earlier one drops."""
+class ScoreBatches(beam.PTransform):
+    """PCollection of `Batch` -> `ScoredBatch` with the scores of all filters.
+
+    A filter scores also what an earlier one drops.
+    """
+
+    def __init__(self, filters: Sequence[Filter]) -> None:
+        super().__init__()
+        self._filters = list(filters)
+
+    def expand(self, batches):
+        return batches | beam.Map(score_batch, self._filters, **learn(batches, self._filters))
+
+
+def score_batch(batch: Batch, filters: Sequence[Filter], **learned) -> ScoredBatch:
+    """Returns the batch with its scores; `learned` is as `learning.teach` takes it."""
     scores = {}
     if batch.language in LANGUAGES:
-        for filter_ in filters:
+        for filter_ in teach(filters, learned):
             scores[filter_.name] = list(map(float, filter_.score(batch.records)))
     return ScoredBatch(batch.language, batch.records, scores)
 

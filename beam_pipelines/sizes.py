@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from beam_pipelines.read_scores import ScoreFile
 from labse_tf.corpus_files import PARQUET, CorpusFile
 from labse_tf.textio import COMPRESSIONS
 
@@ -11,7 +12,7 @@ from labse_tf.textio import COMPRESSIONS
 _COMPRESSION_FACTOR = 4
 
 
-def text_bytes(file: CorpusFile) -> int:
+def text_bytes(file: CorpusFile | ScoreFile) -> int:
     """Returns about how many bytes of text a file holds; compressed ones, four times their size."""
     compressed = file.format == PARQUET or file.path.endswith(COMPRESSIONS)
     factor = _COMPRESSION_FACTOR if compressed else 1

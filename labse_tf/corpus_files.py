@@ -18,9 +18,10 @@ BITEXT = "bitext"
 SCORES = "scores"
 
 TEXT, TSV, SHARD, MOSES, PARQUET, TFRECORD = "text", "tsv", "shard", "moses", "parquet", "tfrecord"
+TMX = "tmx"
 # What training and evaluation read; the other formats become clean shards first.
 PLAIN_FORMATS = (TEXT, TSV, SHARD)
-ALL_FORMATS = (*PLAIN_FORMATS, MOSES, PARQUET, TFRECORD)
+ALL_FORMATS = (*PLAIN_FORMATS, MOSES, PARQUET, TFRECORD, TMX)
 
 _ENGLISH = "en"
 
@@ -31,9 +32,9 @@ class CorpusFile(NamedTuple):
     Attributes:
       path: where it lies; of a Moses pair, the side that is not English.
       language: the paper's code; of bitext, the side that is not English. In Parquet and loose
-        TFRecord files it is that of records that do not tell theirs, or None.
+        TFRecord files it is that of records that do not tell theirs, or None; in TMX it is None.
       kind: MONOLINGUAL or BITEXT; None where only the content of the file can tell.
-      format: TEXT, TSV, SHARD, MOSES, PARQUET or TFRECORD.
+      format: TEXT, TSV, SHARD, MOSES, PARQUET, TFRECORD or TMX.
       english_path: the English side of a Moses pair, else None.
     """
 
@@ -51,7 +52,7 @@ class CorpusFile(NamedTuple):
     @property
     def tells_language(self) -> bool:
         """Whether records may carry a language of their own, so that they may be of several."""
-        return self.format in (PARQUET, TFRECORD)
+        return self.format in (PARQUET, TFRECORD, TMX)
 
 
 def find_corpus_files(
@@ -64,6 +65,7 @@ def find_corpus_files(
       <lang>.txt                                        monolingual, a sentence or paragraph a line
       <lang>.tsv                                        bitext, English<TAB>foreign
       NAME.<a>-<b>.<a> and NAME.<a>-<b>.<b>             bitext, a Moses pair, one side English
+      NAME.tmx                                          bitext, one side English
       {monolingual,bitext}/<lang>/*.tfrecord[.gz]       clean shards
       NAME.parquet, <lang>.parquet                      either kind
       NAME.tfrecord[.gz], <lang>.tfrecord[.gz]          either kind
@@ -118,8 +120,8 @@ def _expected(kind: str | None) -> str:
     if kind == MONOLINGUAL:
         return f"{text}, {loose} or monolingual/{shards}"
     if kind == BITEXT:
-        return f"{tsv}, {moses}, {loose} or bitext/{shards}"
-    return f"{text}, {tsv}, {moses}, {loose} or {{monolingual,bitext}}/{shards}"
+        return f"{tsv}, {moses}, NAME.tmx[.gz], {loose} or bitext/{shards}"
+    return f"{text}, {tsv}, {moses}, NAME.tmx[.gz], {loose} or {{monolingual,bitext}}/{shards}"
 
 
 def _describe_all(name: str) -> list[CorpusFile]:
@@ -152,6 +154,8 @@ def describe(path: str) -> CorpusFile | None:
         return CorpusFile(path, require_code(stem, path=path), MONOLINGUAL, TEXT)
     if extension == ".tsv":
         return CorpusFile(path, require_code(stem, path=path), BITEXT, TSV)
+    if extension == ".tmx":
+        return CorpusFile(path, None, BITEXT, TMX)
     if extension == ".parquet" and not compression:
         if Path(path).parts[-3:-2] == (SCORES,):
             return None

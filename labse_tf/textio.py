@@ -106,20 +106,8 @@ def _invalid_utf_8(name: str, number: int, error: UnicodeDecodeError) -> InputEr
 
 def _raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
     """Yields the lines; of one that is too long only the start, longer than MAX_LINE_BYTES."""
-    chunks = _chunks(stream, os.path.splitext(name)[1])
-    number, held, size = 1, [], 0
-    while True:
-        try:
-            chunk = next(chunks, None)
-        except _DAMAGED as error:
-            raise InputError(
-                f"the compressed file is damaged or truncated ({error})",
-                path=name,
-                line=number,
-                remedy="fetch or compress it again",
-            ) from error
-        if chunk is None:
-            break
+    held, size = [], 0
+    for chunk in chunks_of_stream(stream, name):
         end, feed, chunk = chunk.partition(b"\n")
         if size <= MAX_LINE_BYTES:
             held.append(end)
@@ -127,12 +115,31 @@ def _raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
         if not feed:
             continue
         *lines, rest = chunk.split(b"\n")
-        number += 1 + len(lines)
         yield b"".join(held)
         yield from lines
         held, size = [rest], len(rest)
     if size:
         yield b"".join(held)
+
+
+def chunks_of_stream(stream: BinaryIO, name: str) -> Iterator[bytes]:
+    """Yields the content of an open stream of a file's raw bytes, decompressed.
+
+    Raises:
+      InputError: if the file is damaged; the line is the one it breaks off in.
+    """
+    line = 1
+    try:
+        for chunk in _chunks(stream, os.path.splitext(name)[1]):
+            yield chunk
+            line += chunk.count(b"\n")
+    except _DAMAGED as error:
+        raise InputError(
+            f"the compressed file is damaged or truncated ({error})",
+            path=name,
+            line=line,
+            remedy="fetch or compress it again",
+        ) from error
 
 
 def _chunks(stream: BinaryIO, extension: str) -> Iterator[bytes]:

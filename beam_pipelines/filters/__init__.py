@@ -7,6 +7,11 @@
 
 Score and limit are apart so that scores can be kept and limits moved without computing them again.
 Filters travel to the workers pickled: what is large is loaded there, at the first batch.
+A filter that needs to know the corpus first also has
+
+  learn         a transform, batches of records -> (language, what it wants to know)
+  with_learned  a dict of these -> the filter that knows
+
 To add one: write its file, then name it in the list of `filter_monolingual.py` or
 `filter_bitext.py`.
 """

@@ -10,48 +10,79 @@ EXAMPLES = """examples:
   labse corpus filter-bitext demo/bitext --out clean
   labse corpus filter-bitext de.tsv.gz 'web/*.tsv.zst' --out clean --max-length-ratio 4
   labse corpus filter-bitext 'opus/News.de-en.*' web/pairs.parquet --out clean
+  labse corpus filter-bitext opus.tmx.gz --out clean --unique-side either --pairs-per-side 3
   labse corpus filter-bitext web --out clean --scores --max-bad-records 100
   labse corpus filter-bitext clean/scores --from-scores --out cleaner --max-length-ratio 4
   labse corpus filter-bitext web --out clean -- --runner=FlinkRunner --flink_master=HOST:8081
 
 Input is <lang>.tsv[.gz|.xz|.bz2|.zst] (English<TAB>translation, further columns ignored), Moses
-pairs NAME.<lang>-en.<lang> + NAME.<lang>-en.en, Parquet or TFRecord (see docs/files.md).
+pairs NAME.<lang>-en.<lang> + NAME.<lang>-en.en, TMX, Parquet or TFRecord (see docs/files.md).
 Writes DIR/bitext/<lang>/part-?????-of-?????.tfrecord.gz and DIR/report.json, with the number of
 pairs read, kept, and dropped by each reason; the same as a table on stdout, and examples of each
 reason in DIR/examples.md."""
 
 
+# Option, type, default, metavar, what is dropped. Names are those of `filter_bitext.Limits`.
+_LIMITS = (
+    ("min-characters", int, 2, "N", "a side of fewer characters"),
+    ("max-characters", int, 5000, "N", "a side of more characters"),
+    ("max-length-ratio", float, 9.0, "X", "one side of more than X times the other's characters"),
+    (
+        "max-length-deviation",
+        float,
+        3.0,
+        "X",
+        "lengths more than X standard deviations from the usual ratio in their language",
+    ),
+    ("min-letters-share", float, 0.2, "X", "a side of which less than X (0 to 1) is letters"),
+    ("max-markup-share", float, 0.4, "X", "a side of which more than X (0 to 1) is mark-up"),
+    ("max-similarity", float, 0.6, "X", "sides that share X (0 to 1) of their letters' trigrams"),
+    (
+        "min-script-share",
+        float,
+        0.3,
+        "X",
+        "a side with less than X (0 to 1) of its letters in its language's scripts",
+    ),
+    (
+        "min-number-agreement",
+        float,
+        0.3,
+        "X",
+        "sides that both have numbers and share less than X (0 to 1) of them",
+    ),
+    (
+        "max-language-doubt",
+        float,
+        0.3,
+        "X",
+        "a side in another language, with more than X (0 to 1; 1 keeps all) certainty",
+    ),
+)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_filter_job(parser, max_per_language=100_000_000)
+    for name, type_, default, metavar, dropped in _LIMITS:
+        parser.add_argument(
+            f"--{name}",
+            type=type_,
+            default=default,
+            metavar=metavar,
+            help=f"drop pairs with {dropped} (default: %(default)s)",
+        )
     parser.add_argument(
-        "--min-characters",
+        "--unique-side",
+        choices=("source", "target", "either"),
+        help="keep only --pairs-per-side of the pairs that share this side, such as navigation "
+        "text (default: keep all)",
+    )
+    parser.add_argument(
+        "--pairs-per-side",
         type=int,
-        default=2,
+        default=1,
         metavar="N",
-        help="drop pairs with a side of fewer characters (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--max-characters",
-        type=int,
-        default=5000,
-        metavar="N",
-        help="drop pairs with a side of more characters (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--max-length-ratio",
-        type=float,
-        default=9.0,
-        metavar="X",
-        help="drop pairs with one side more than X times as many characters as the other "
-        "(default: %(default)s)",
-    )
-    parser.add_argument(
-        "--min-letters-share",
-        type=float,
-        default=0.2,
-        metavar="X",
-        help="drop pairs with a side of which less than this share (0 to 1) is letters "
-        "(default: %(default)s)",
+        help="with --unique-side (default: %(default)s)",
     )
 
 
@@ -59,13 +90,13 @@ def run(args: argparse.Namespace) -> None:
     from beam_pipelines import filter_bitext
     from beam_pipelines.report_table import format_report
 
+    names = [name.replace("-", "_") for name, *_ in _LIMITS]
     report = filter_bitext.run(
         args.inputs,
         args.out,
-        min_characters=args.min_characters,
-        max_characters=args.max_characters,
-        max_length_ratio=args.max_length_ratio,
-        min_letters_share=args.min_letters_share,
+        unique_side=args.unique_side,
+        pairs_per_side=args.pairs_per_side,
+        **{name: getattr(args, name) for name in names},
         **filter_job_options(args),
     )
     print(format_report(report))

@@ -33,6 +33,13 @@ def write_corpus(folder):
             length = generator.choice([0, 1, 1, 1, 30])
             lines.append(f"word number {number}\t{word} {number}{f' {word}' * length}")
         lines += ["x\ty", "same same\tsame same", "10:30\t10.30", "no tab here"]
+        lines += [
+            f"page 12 of the book\t{word} 77 {word}",
+            f"one line\t<td><b>{word}</b></td>",
+            "good morning to you\tдоброе утро друзьям",
+            "the fox jumps over the lazy dog\tthe fox jumps over the lazy dog!",
+            "we all go to the town hall now\tnous allons tous à la mairie de la ville maintenant",
+        ]
         generator.shuffle(lines)
         (folder / f"{language}.tsv").write_text("".join(f"{line}\n" for line in lines), "utf-8")
     row = {"src_raw": ["Good morning.", "Hello there."], "tgt_raw": ["Bonjorn.", "Hallo da."]}
@@ -82,6 +89,8 @@ def test_scores(tmp_path):
     out = tmp_path / "out"
     filter_bitext.run([str(tmp_path)], str(out), scores=True, max_length_ratio=5)
     found = pq.read_table(out / "scores" / "de").to_pylist()
+    # What the language model says of a few words is its own affair.
+    assert all(-1 <= row.pop("wrong_language") < 0.3 for row in found)
     assert sorted(found, key=lambda row: row["src_raw"]) == [
         {
             "src_raw": source,
@@ -92,6 +101,11 @@ def test_scores(tmp_path):
             "length_ratio": pytest.approx(len(target) / len(source)),
             "identical_sides": 0,
             "few_letters": pytest.approx(letters),
+            "numbers_disagree": 1,
+            "markup": 0,
+            "wrong_script": 1,
+            "unusual_length": 0,  # two pairs make no median
+            "similar_sides": 0,
             "reason": reason,
         }
         for (source, target), letters, reason in [
@@ -102,7 +116,7 @@ def test_scores(tmp_path):
     ]
     [other] = pq.read_table(out / "scores" / "other_language").to_pylist()
     assert other == {
-        **dict.fromkeys(found[0], None),
+        **dict.fromkeys([*found[0], "wrong_language"], None),
         "src_raw": "Tab\there",
         "tgt_raw": "1",
         "language_code": "oc",

@@ -1,0 +1,49 @@
+"""Drops pairs that are mostly mark-up: tags, entities, addresses, placeholders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import regex
+
+from beam_pipelines.records import Pair
+
+# A tag begins with a letter, a slash or an exclamation mark, so that "a < b" is none.
+_MARKUP = regex.compile(
+    r"""<[/!?]?[A-Za-z][^<>]{0,500}>      # <p>, </p>, <br/>, <a href="...">
+    | &(?:[A-Za-z]{2,8}|\#\d{1,7}|\#x[0-9A-Fa-f]{1,6});
+    | (?:https?|ftp)://[^\s<>"]+ | \bwww\.[^\s<>"]+
+    | [\w.+-]+@[\w-]+\.[\w.-]+
+    | \$?\{\{?[^{}\s]{0,60}\}?\} | %\(\w{1,40}\)[sd] | %[sd]
+    """,
+    regex.VERBOSE,
+)
+# Most text has none of these, and a look for single characters is quick.
+_HINT = regex.compile(r"[<&@{%]|://|www\.")
+
+
+class Markup:
+    """Score: the share (0 to 1) of a side's characters that are mark-up; the greater of the two.
+
+    Mark-up is HTML or XML tags, entities (`&nbsp;`), web and mail addresses, and placeholders of
+    software (`{name}`, `%s`, `${x}`). White space does not count.
+    """
+
+    name = "markup"
+
+    def __init__(self, threshold: float = 0.4) -> None:
+        self.threshold = threshold
+
+    def score(self, records: Sequence[Pair]) -> list[float]:
+        return [max(_share(pair.source), _share(pair.target)) for pair in records]
+
+    def accept(self, score: float) -> bool:
+        return score <= self.threshold
+
+
+def _share(text: str) -> float:
+    if _HINT.search(text) is None:
+        return 0.0
+    whole = len("".join(text.split()))
+    rest = len("".join(_MARKUP.sub("", text).split()))
+    return (whole - rest) / max(whole, 1)

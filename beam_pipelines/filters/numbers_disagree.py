@@ -1,0 +1,57 @@
+"""Drops pairs whose sides hold different numbers."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Sequence
+
+import regex
+
+from beam_pipelines.records import Pair
+
+# 1,000 and 1.000 and 1 000 and 1'000 are one number, and so are 1,00,000 and ١٬٠٠٠.
+_GROUPING = regex.compile(
+    r"(?<=\d)[.,\u066b\u066c'\u2019\u00a0\u202f\u2009 ](?=\d{3}(?!\d)|\d{2},\d{3}(?!\d))"
+)
+_RUN = regex.compile(r"\d+")
+_DIGIT = regex.compile(r"\d")
+
+
+class NumbersDisagree:
+    """Score: the numbers that the sides share, as a share (0 to 1) of those they have (Dice).
+
+    A number is a run of digits of any script. Pairs whose sides have the same digits but for zeros
+    score 1 as well: "3000" and "3 thousand", "2:30" and "230". Where only one side has digits the
+    other may spell the number out, so such pairs score 1, as do pairs without digits. Other units
+    are the most frequent reason for a low score of a good pair: 80 °F is 27 °C, 5:30 pm 17:30.
+    """
+
+    name = "numbers_disagree"
+
+    def __init__(self, threshold: float = 0.3) -> None:
+        self.threshold = threshold
+
+    def score(self, records: Sequence[Pair]) -> list[float]:
+        return [_agreement(pair.source, pair.target) for pair in records]
+
+    def accept(self, score: float) -> bool:
+        return score >= self.threshold
+
+
+def _agreement(source: str, target: str) -> float:
+    if _DIGIT.search(source) is None or _DIGIT.search(target) is None:
+        return 1.0
+    one, other = _numbers(source), _numbers(target)
+    if _significant_digits(one) == _significant_digits(other):
+        return 1.0
+    common = collections.Counter(one) & collections.Counter(other)
+    return 2 * common.total() / (len(one) + len(other))
+
+
+def _numbers(text: str) -> list[int]:
+    # `int` reads the digits of all scripts, and forgets leading zeros.
+    return [int(run) for run in _RUN.findall(_GROUPING.sub("", text))]
+
+
+def _significant_digits(numbers: list[int]) -> str:
+    return "".join(map(str, numbers)).replace("0", "")

@@ -1,0 +1,71 @@
+"""Drops pairs with a side that is too long or short for a translation into that language."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from beam_pipelines.length_statistics import (
+    LearnLengths,
+    LengthStatistics,
+    expected_deviation,
+    is_finished,
+)
+from beam_pipelines.records import Pair
+
+# What a missing full stop on the side that is too short adds to the score.
+_UNFINISHED = 1.5
+
+# Thai has no full stop: in languages where so many finished sentences lack theirs, it says nothing.
+_MOST_UNFINISHED = 0.1
+
+
+class UnusualLength:
+    """Score: how far the ratio of the sides' lengths is from the language's median, 0 or more.
+
+    In standard deviations of the logarithm of the ratio, which are smaller for longer text and
+    larger for languages that vary more (see `length_statistics`), and 1.5 more where the side that
+    is too short lacks the final punctuation mark that the other has: it may have been cut off.
+    Pairs of a language with too few pairs for a median score 0, and so do all before
+    `with_learned`; `LengthRatio` is there for these.
+    """
+
+    name = "unusual_length"
+
+    def __init__(
+        self, threshold: float = 3.0, learned: Mapping[str, LengthStatistics] | None = None
+    ) -> None:
+        self.threshold = threshold
+        self._learned = learned or {}
+
+    def learn(self) -> LearnLengths:
+        """Returns a transform, `Batch` -> (language, `LengthStatistics`)."""
+        return LearnLengths()
+
+    def with_learned(self, learned: Mapping[str, LengthStatistics]) -> UnusualLength:
+        """Returns this filter with what `learn` found."""
+        return UnusualLength(self.threshold, learned)
+
+    def score(self, records: Sequence[Pair]) -> list[float]:
+        return [_deviation(pair, self._learned.get(pair.language)) for pair in records]
+
+    def accept(self, score: float) -> bool:
+        return score <= self.threshold
+
+
+def _deviation(pair: Pair, statistics: LengthStatistics | None) -> float:
+    if statistics is None or not pair.source or not pair.target:
+        return 0.0
+    # The target's length in characters of English.
+    target = len(pair.target) / math.exp(statistics.median)
+    source = len(pair.source)
+    deviation = statistics.spread * expected_deviation(max(source, target))
+    score = abs(math.log(target / source)) / deviation
+    short, long = (pair.source, pair.target) if source < target else (pair.target, pair.source)
+    if (
+        statistics.unfinished_share < _MOST_UNFINISHED
+        and is_finished(long)
+        and not is_finished(short)
+    ):
+        score += _UNFINISHED
+    return score

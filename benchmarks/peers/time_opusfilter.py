@@ -1,0 +1,36 @@
+"""Times OpusFilter's filters; `benchmarks.corpora` runs this with the Python that has OpusFilter.
+
+    python time_opusfilter.py PAIRS.tsv LID_MODEL
+
+PAIRS.tsv has language, script, English and foreign text in its columns. Prints a JSON object:
+filter -> [seconds, pairs accepted].
+"""
+
+import collections
+import json
+import sys
+import time
+
+import opusfilter_settings
+from opusfilter import filters
+
+
+def main():
+    pairs = collections.defaultdict(list)
+    with open(sys.argv[1], encoding="utf-8", newline="\n") as file:
+        for line in file:
+            language, script, *texts = line.rstrip("\n").split("\t")
+            pairs[language, script].append(texts)
+    found = collections.defaultdict(lambda: [0.0, 0])
+    for (language, script), texts in pairs.items():
+        for name, kind, options in opusfilter_settings.settings(language, script, sys.argv[2]):
+            filter_ = getattr(filters, kind)(**options)
+            start = time.process_time()
+            accepted = sum(map(filter_.accept, filter_.score(texts)))
+            found[name][0] += time.process_time() - start
+            found[name][1] += accepted
+    json.dump(found, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
