@@ -41,6 +41,10 @@ def input_errors() -> Iterator[None]:
     except tf.errors.OpError as error:
         if _failures:
             raise _failures.pop() from error
+        if isinstance(error, tf.errors.OutOfRangeError):  # Streams are endless, if not empty.
+            raise InputError(
+                "the corpora hold no records", remedy="see why in report.json of the filter job"
+            ) from error
         if isinstance(error, tf.errors.DataLossError):
             raise InputError(
                 f"a TFRecord shard is damaged ({error.message})", remedy="make the shards again"

@@ -394,3 +394,17 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_names_step_and_files(
     assert "th.tsv)" in error and "lower optimizer.learning_rate" in error
     # That of step 1, whose loss was the last good one.
     assert Path(tf.train.latest_checkpoint(run / "checkpoints" / "stage_1")).name == "ckpt-1"
+
+
+@pytest.mark.parametrize("command", ["pretrain", "train"])
+def test_shards_from_which_all_was_filtered(tmp_path, config_file, capfd, command):
+    for kind in ("bitext", "monolingual"):
+        shard = tmp_path / kind / "th" / "part-00000-of-00001.tfrecord.gz"
+        shard.parent.mkdir(parents=True)
+        tf.io.TFRecordWriter(str(shard), tf.io.TFRecordOptions(compression_type="GZIP")).close()
+    inputs = [f"--set={name}=[{tmp_path}/bitext]" for name in ("pretrain.bitext", "train.bitext")]
+    inputs += [f"--set=pretrain.monolingual=[{tmp_path}/monolingual]"]
+    run = tmp_path / "run"
+    assert main([command, str(config_file), "--run-dir", str(run), *inputs]) == 2
+    assert "the corpora hold no records; see why in report.json" in capfd.readouterr().err
+    assert not run.exists()
