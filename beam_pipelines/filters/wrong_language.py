@@ -145,11 +145,14 @@ _NO_WORDS = regex.compile(r"[^\p{L}\p{M}'’]+")
 # Languages whose text the model often spreads over many labels, measured likewise: only a single
 # other label counts against these.
 _WEAK = frozenset(
-    "cy eo et gd hr id is ku la lt lv mt ro sk sl sw tk uz".split()  # noqa: SIM905
+    "cy eo et gd hr id is ku la lt lv mt ro sk sl sq sw tk uz".split()  # noqa: SIM905
 )
 
-# Languages that the model has no label for, or hardly knows: all others are near to these.
-_UNKNOWN = frozenset("ha haw hmn ig mg mi ny rw sm sn so st wo xh yo zu".split())  # noqa: SIM905
+# Languages that the model has no label for, or hardly knows, of the demo corpus's too: all others
+# are near to these.
+_UNKNOWN = frozenset(
+    "ceb co fy ha haw hmn ht ig jv mg mi ny rw sm sn so st su wo xh yo zu".split()  # noqa: SIM905
+)
 
 
 class WrongLanguage:
