@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from beam_pipelines import filter_job
+from beam_pipelines.filters import Filter
+from beam_pipelines.filters.low_quality import LowQuality
 from beam_pipelines.filters.too_long import TooLong
 from beam_pipelines.filters.too_short import TooShort
+from beam_pipelines.prepare_text import TextSettings
 from labse_tf.corpus_files import MONOLINGUAL
+from labse_tf.errors import InputError
 
 
 def run(
@@ -16,6 +20,12 @@ def run(
     *,
     min_characters: int = 10,
     max_characters: int = 5000,
+    identify: bool = False,
+    min_language_confidence: float = 0.5,
+    split_sentences: bool | None = None,
+    c4: bool | None = None,
+    quality: str | None = None,
+    min_quality: float = 0.5,
     megabytes_per_shard: int = 100,
     overwrite: bool = False,
     beam_options: Sequence[str] = (),
@@ -27,18 +37,35 @@ def run(
       out: the folder to write.
       min_characters: shorter lines are dropped.
       max_characters: longer lines are dropped.
+      identify: drop lines that are not in the language that their file or field gives. The language
+        of web pages is identified in any case.
+      min_language_confidence: 0 to 1; lines whose language is identified with less are dropped.
+      split_sentences: make each sentence a record. None: of pages, not of lines.
+      c4: apply the heuristics of C4, see `prepare_text`. None: to pages, not to lines.
+      quality: a model of `labse corpus train-quality`; None filters by no quality.
+      min_quality: 0 to 1; sentences of a lower quality by this model are dropped.
       megabytes_per_shard: about how much uncompressed input a shard takes.
       overwrite: replace what is at `out`.
       beam_options: options for Beam, as strings; none choose the direct runner.
 
     Raises:
-      InputError: see `filter_job.run`.
+      InputError: see `filter_job.run`; also for a share out of its range, or a damaged model.
     """
+    for option, share in (
+        ("--min-language-confidence", min_language_confidence),
+        ("--min-quality", min_quality),
+    ):
+        if not 0 <= share <= 1:
+            raise InputError(f"{option} is {share}", remedy="give a number from 0 to 1")
+    filters: list[Filter] = [TooShort(min_characters), TooLong(max_characters)]
+    if quality is not None:
+        filters.append(LowQuality(quality, min_quality))
     return filter_job.run(
         inputs,
         out,
         kind=MONOLINGUAL,
-        filters=[TooShort(min_characters), TooLong(max_characters)],
+        filters=filters,
+        text_settings=TextSettings(identify, min_language_confidence, split_sentences, c4),
         megabytes_per_shard=megabytes_per_shard,
         overwrite=overwrite,
         beam_options=beam_options,

@@ -14,9 +14,21 @@ from beam_pipelines.errors import input_errors_marked
 from beam_pipelines.read_moses import read_moses
 from beam_pipelines.read_parquet import read_parquet
 from beam_pipelines.read_tfrecord import read_shard, read_tfrecord
+from beam_pipelines.read_web import read_warc, read_wet
+from beam_pipelines.read_wikipedia import read_wikipedia
 from beam_pipelines.records import Batch, Pair, Record, Sentence
 from labse_tf import textio
-from labse_tf.corpus_files import PARQUET, SHARD, TEXT, TFRECORD, TSV, CorpusFile
+from labse_tf.corpus_files import (
+    PARQUET,
+    SHARD,
+    TEXT,
+    TFRECORD,
+    TSV,
+    WARC,
+    WET,
+    WIKIPEDIA,
+    CorpusFile,
+)
 from labse_tf.errors import InputError
 
 # Small enough that a batch of long paragraphs fits in memory many times over, large enough that
@@ -75,7 +87,8 @@ def read_file(file: CorpusFile) -> Iterator[Record]:
     Raises:
       InputError: if the file is damaged, empty (a shard may be) or not UTF-8, if a TSV line lacks
         one of its sides, if the sides of a Moses pair have different numbers of lines, if a Parquet
-        or TFRecord file lacks a field, or if a record of a shard is not of the shard's language.
+        or TFRecord file lacks a field, if a record of a shard is not of the shard's language, or if
+        a WARC or WET file or a dump of Wikipedia has no pages.
     """
     # Uncompressed: we decompress, so that errors name the file and the line.
     with FileSystems.open(file.path, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
@@ -104,4 +117,7 @@ _READERS = {
     SHARD: read_shard,
     PARQUET: read_parquet,
     TFRECORD: read_tfrecord,
+    WARC: read_warc,
+    WET: read_wet,
+    WIKIPEDIA: read_wikipedia,
 }

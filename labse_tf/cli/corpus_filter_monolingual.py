@@ -11,9 +11,15 @@ EXAMPLES = """examples:
   labse corpus filter-monolingual de.txt.gz 'web/*.txt.zst' --out clean --min-characters 20
   labse corpus filter-monolingual web --out clean -- --runner=FlinkRunner --flink_master=HOST:8081
 
-Input is <lang>.txt[.gz|.xz|.bz2|.zst] (a sentence or paragraph a line), Parquet or TFRecord (see
-docs/files.md). Writes DIR/monolingual/<lang>/part-?????-of-?????.tfrecord.gz and DIR/report.json,
-with the number of records read, kept, and dropped by each reason."""
+  labse corpus filter-monolingual CC-MAIN-*.warc.wet.gz --out clean --quality quality-model
+  labse corpus filter-monolingual dewiki-latest-pages-articles.xml.bz2 --out clean
+
+Input is <lang>.txt[.gz|.xz|.bz2|.zst] (a sentence or paragraph a line), Parquet or TFRecord,
+web pages (*.warc.gz, *.warc.wet.gz) or a dump of Wikipedia (<lang>wiki-*.xml.bz2): see
+docs/files.md. The language of web pages is identified.
+
+Writes DIR/monolingual/<lang>/part-?????-of-?????.tfrecord.gz and DIR/report.json, with the number
+of records read, kept, and dropped by each reason."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +38,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="drop lines with more characters (default: %(default)s)",
     )
+    parser.add_argument(
+        "--identify",
+        action="store_true",
+        help="drop lines that are not in the language that their file or field gives",
+    )
+    parser.add_argument(
+        "--min-language-confidence",
+        type=float,
+        default=0.5,
+        metavar="P",
+        help="drop lines whose language is identified with less, 0 to 1 (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--split-sentences",
+        action=argparse.BooleanOptionalAction,
+        help="make each sentence a record (default: of pages, not of lines)",
+    )
+    parser.add_argument(
+        "--c4",
+        action=argparse.BooleanOptionalAction,
+        help="apply the heuristics of C4 (default: to pages, not to lines)",
+    )
+    parser.add_argument(
+        "--quality", metavar="MODEL", help="drop what this model of `train-quality` finds bad"
+    )
+    parser.add_argument(
+        "--min-quality",
+        type=float,
+        default=0.5,
+        metavar="P",
+        help="with --quality: the least that stays, 0 to 1 (default: %(default)s)",
+    )
 
 
 def run(args: argparse.Namespace) -> None:
@@ -42,6 +80,12 @@ def run(args: argparse.Namespace) -> None:
         args.out,
         min_characters=args.min_characters,
         max_characters=args.max_characters,
+        identify=args.identify,
+        min_language_confidence=args.min_language_confidence,
+        split_sentences=args.split_sentences,
+        c4=args.c4,
+        quality=args.quality,
+        min_quality=args.min_quality,
         megabytes_per_shard=args.shard_megabytes,
         overwrite=args.overwrite,
         beam_options=args.beam_options,
