@@ -79,7 +79,7 @@ def _read(inputs: Sequence[str], max_texts: int) -> Sequence[Example]:
 def train(examples: Sequence[Example]) -> QualityModel:
     """Returns a model of these examples; the same examples give the same model."""
     classifier = SGDClassifier(
-        loss="log_loss", alpha=1e-6, max_iter=10, tol=None, average=True, class_weight="balanced"
+        loss="log_loss", alpha=1e-5, max_iter=5, tol=None, average=True, class_weight="balanced"
     )
     classifier.set_params(random_state=0)
     classifier.fit(_features(examples), [example.is_main for example in examples])
