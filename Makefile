@@ -24,7 +24,7 @@ format: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.vocab speed
-	$(BIN)/python -m benchmarks.word_count
+	$(BIN)/python -m benchmarks.vocab count
 
 lock: $(VENV)/.uv  ## Pins anew, from requirements.in; by hand only, so that a clone has what was tested.
 	$(BIN)/uv pip compile --quiet --no-header --python-version 3.11 requirements.in -o requirements.txt

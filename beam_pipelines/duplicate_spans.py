@@ -17,8 +17,9 @@ import apache_beam as beam
 import numpy as np
 import regex
 
-from beam_pipelines.prepare_text import Passage, by_language
-from beam_pipelines.report import READ
+from beam_pipelines.drop_examples import draw_examples
+from beam_pipelines.prepare_text import Passage, by_language, count_dropped
+from beam_pipelines.records import Sentence
 
 DUPLICATE_SPAN = "duplicate_span"
 SENTENCES_PER_SPAN = 3
@@ -35,10 +36,15 @@ _Chunk = list[Passage]
 
 
 class RemoveDuplicateSpans(beam.PTransform):
-    """PCollection of lists of passages -> (batches of what is left, counts).
+    """PCollection of lists of passages -> (batches of what is left, counts, examples).
 
     Counts are `((language, name), number)` of sentences that are removed: DUPLICATE_SPAN and READ.
+    Examples are drawn of them as in `ApplyFilters`.
     """
+
+    def __init__(self, examples: int = 0, seed: int = 0) -> None:
+        super().__init__()
+        self._remove = _Remove(examples, seed)
 
     def expand(self, chunks):
         keyed = chunks | "Key" >> beam.Map(lambda chunk: (hash_chunk(chunk), chunk))
@@ -51,9 +57,10 @@ class RemoveDuplicateSpans(beam.PTransform):
         outputs = (
             {"chunks": keyed, "repeated": repeated}
             | beam.CoGroupByKey()
-            | "Remove" >> beam.ParDo(_Remove()).with_outputs("counts", main="batches")
+            | "Remove"
+            >> beam.ParDo(self._remove).with_outputs("counts", "examples", main="batches")
         )
-        return outputs.batches, outputs.counts
+        return outputs.batches, outputs.counts, outputs.examples
 
 
 def hash_chunk(chunk: _Chunk) -> bytes:
@@ -97,25 +104,20 @@ def find_repeated(spans: np.ndarray) -> np.ndarray:
     return mask
 
 
-def remove_spans(
-    chunk: _Chunk, repeated: Iterable[bytes]
-) -> tuple[_Chunk, collections.Counter[tuple[str, str]]]:
-    """Returns what is left of a chunk, and the counts."""
+def remove_spans(chunk: _Chunk, repeated: Iterable[bytes]) -> tuple[_Chunk, list[Sentence]]:
+    """Returns what is left of a chunk, and what is removed."""
     removed: dict[int, set[int]] = collections.defaultdict(set)
     for data in repeated:
         for span in np.frombuffer(data, _SPAN):
             start = int(span["start"])
             removed[int(span["number"])].update(range(start, start + SENTENCES_PER_SPAN))
-    counts: collections.Counter[tuple[str, str]] = collections.Counter()
-    left = []
+    left, repetitions = [], []
     for number, passage in enumerate(chunk):
-        for place in removed[number]:
-            counts[passage[place].language, DUPLICATE_SPAN] += 1
-            counts[passage[place].language, READ] += 1
+        repetitions += [passage[place] for place in sorted(removed[number])]
         left.append(
             [sentence for place, sentence in enumerate(passage) if place not in removed[number]]
         )
-    return left, counts
+    return left, repetitions
 
 
 def _hash_passage(passage: Passage) -> bytes:
@@ -153,11 +155,18 @@ def _split(spans: np.ndarray, labels: np.ndarray) -> Iterator[tuple[int, np.ndar
 
 
 class _Remove(beam.DoFn):
+    def __init__(self, examples: int, seed: int) -> None:
+        self._examples = examples
+        self._seed = seed
+
     def process(self, element: tuple[bytes, dict[str, Sequence]]) -> Iterator:
         _, groups = element
         repeated = list(groups["repeated"])
         for chunk in groups["chunks"]:
-            left, counts = remove_spans(chunk, repeated)
+            left, repetitions = remove_spans(chunk, repeated)
             yield from by_language(left)
-            for count in counts.items():
+            for count in count_dropped({DUPLICATE_SPAN: repetitions}).items():
                 yield beam.pvalue.TaggedOutput("counts", count)
+            if self._examples and repetitions:
+                examples = draw_examples(DUPLICATE_SPAN, repetitions, self._examples, self._seed)
+                yield beam.pvalue.TaggedOutput("examples", examples)

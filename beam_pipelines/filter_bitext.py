@@ -10,6 +10,7 @@ from beam_pipelines.filters.identical_sides import IdenticalSides
 from beam_pipelines.filters.length_ratio import LengthRatio
 from beam_pipelines.filters.too_long import TooLong
 from beam_pipelines.filters.too_short import TooShort
+from beam_pipelines.job_options import JobOptions
 from labse_tf.corpus_files import BITEXT
 
 
@@ -21,9 +22,8 @@ def run(
     max_characters: int = 5000,
     max_length_ratio: float = 9.0,
     min_letters_share: float = 0.2,
-    megabytes_per_shard: int = 100,
-    overwrite: bool = False,
-    beam_options: Sequence[str] = (),
+    max_per_language: int | None = 100_000_000,
+    **options,
 ) -> dict:
     """Writes `out/bitext/<lang>/*.tfrecord.gz` and `out/report.json`; returns the report.
 
@@ -36,9 +36,9 @@ def run(
         of the other.
       min_letters_share: pairs are dropped where less than this share (0 to 1) of a side's
         characters are letters.
-      megabytes_per_shard: about how much uncompressed input a shard takes.
-      overwrite: replace what is at `out`.
-      beam_options: options for Beam, as strings; none choose the direct runner.
+      max_per_language: at most so many pairs of a language stay; the default is LaBSE's (section
+        3.1).
+      options: the others of `JobOptions`.
 
     Raises:
       InputError: see `filter_job.run`.
@@ -54,7 +54,5 @@ def run(
             IdenticalSides(),
             FewLetters(min_letters_share),
         ],
-        megabytes_per_shard=megabytes_per_shard,
-        overwrite=overwrite,
-        beam_options=beam_options,
+        options=JobOptions(max_per_language=max_per_language, **options),
     )

@@ -5,62 +5,129 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import apache_beam as beam
 
 from beam_pipelines.apply_filters import ApplyFilters
+from beam_pipelines.bad_records import BadRecords, Fault, too_many
+from beam_pipelines.drop_examples import WriteExamples
 from beam_pipelines.filters import Filter
-from beam_pipelines.make_sentences import MakeSentences, plan_sentences
+from beam_pipelines.job_options import JobOptions
+from beam_pipelines.make_sentences import MakeSentences, needs_sentences
 from beam_pipelines.prepare_text import TextSettings
-from beam_pipelines.readers import ReadCorpus
-from beam_pipelines.report import KEPT, READ, WriteReport
+from beam_pipelines.read_scores import (
+    ReadScores,
+    ScoreFile,
+    find_score_files,
+    plan_score_shards,
+)
+from beam_pipelines.readers import ReadTolerantly
+from beam_pipelines.records import record_type_of
+from beam_pipelines.report import BAD_RECORD, KEPT, READ, WriteReport, list_reasons
 from beam_pipelines.runners import run_pipeline
+from beam_pipelines.scores import WriteScores, score_batch
 from beam_pipelines.writers import MeasureShards, WriteShards, plan_shards
-from labse_tf.corpus_files import ALL_FORMATS, PAGE_FORMATS, CorpusFile, find_corpus_files
-from labse_tf.errors import InputError
+from labse_tf.corpus_files import (
+    ALL_FORMATS,
+    PAGE_FORMATS,
+    SCORES,
+    CorpusFile,
+    find_corpus_files,
+)
+from labse_tf.languages import LANGUAGES
 from labse_tf.outputs import check_free, whole_dir
 
 _log = logging.getLogger("labse")
 
+REPORT, EXAMPLES = "report.json", "examples.md"
+
 
 class FilterCorpus(beam.PTransform):
-    """Corpus files of one kind -> `FOLDER/KIND/<lang>/*.tfrecord.gz` and `FOLDER/report.json`."""
+    """Corpus files of one kind -> `FOLDER/KIND/<lang>/*.tfrecord.gz` and `FOLDER/report.json`.
+
+    Beside these, if the options say so, `FOLDER/examples.md` and `FOLDER/scores`.
+    """
 
     def __init__(
         self,
-        files: Sequence[CorpusFile],
+        files: Sequence[CorpusFile] | Sequence[ScoreFile],
         filters: Sequence[Filter],
         folder: str,
-        megabytes_per_shard: int,
+        kind: str,
+        options: JobOptions,
         make_sentences: MakeSentences | None = None,
     ) -> None:
         super().__init__()
         self._files = files
-        self._filters = filters
+        self._filters = list(filters)
         self._folder = folder
-        self._megabytes_per_shard = megabytes_per_shard
+        self._kind = kind
+        self._record_type = record_type_of(kind, ())
+        self._options = options
         self._make_sentences = make_sentences
 
     def expand(self, begin):
-        kind = self._files[0].kind
-        batches = begin | "Read" >> ReadCorpus(self._files)
-        counts, limits = [], []
+        batches, bad = self._read(begin)
+        early, early_counts, early_examples = [], (), ()
         if self._make_sentences is not None:
-            batches, made = batches | "Make sentences" >> self._make_sentences
-            counts, limits = [made], self._make_sentences.limits
-        kept, filtered = batches | "Filter" >> ApplyFilters(self._filters)
-        if any(file.tells_language for file in self._files):
-            languages = []
-            shards = beam.pvalue.AsDict(kept | MeasureShards(self._megabytes_per_shard))
-        else:
-            shards = plan_shards(self._files, self._megabytes_per_shard)
-            languages = list(shards)
-        written = kept | "Write" >> WriteShards(os.path.join(self._folder, kind), shards)
-        report = WriteReport(
-            os.path.join(self._folder, "report.json"), languages, [*limits, *self._filters]
+            batches, made, drawn = batches | "Make sentences" >> self._make_sentences
+            early, early_counts, early_examples = self._make_sentences.limits, (made,), (drawn,)
+        dropping = [*early, *self._filters]
+        shards, languages = self._plan(batches)
+        if self._options.scores:
+            batches = batches | "Score" >> beam.Map(score_batch, self._filters)
+            write_scores = WriteScores(self._path(SCORES), shards, self._filters, self._record_type)
+            batches | "Write scores" >> write_scores
+        options = self._options
+        kept, filtered, examples = batches | "Filter" >> ApplyFilters(
+            self._filters, options.examples, options.seed
         )
-        return (*counts, filtered, written) | beam.Flatten() | "Report" >> report
+        written, more_examples = kept | "Write" >> WriteShards(
+            self._path(self._kind), shards, self._record_type, options
+        )
+        if options.examples:
+            self._write_examples((*early_examples, examples, more_examples), dropping)
+        counts = (*early_counts, filtered, written, bad | "Count bad" >> beam.FlatMap(_count_bad))
+        counts = counts | "Counts" >> beam.Flatten()
+        faults = bad | "Faults" >> beam.Map(_list_faults)
+        report = WriteReport(self._path(REPORT), languages, dropping)
+        return (counts, faults) | "Report" >> report
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self._folder, name)
+
+    def _read(self, begin):
+        if not self._options.from_scores:
+            return begin | "Read" >> ReadTolerantly(self._files, self._options.max_bad_records)
+        names = [filter_.name for filter_ in self._filters]
+        batches = begin | "Read" >> ReadScores(self._files, names, self._record_type)
+        return batches, begin | "No bad records" >> beam.Create([])
+
+    def _plan(self, batches):
+        """Returns language -> number of shards, and the languages known before the job runs."""
+        megabytes = self._options.megabytes_per_shard
+        if self._options.from_scores:
+            shards = plan_score_shards(self._files)
+        elif any(file.tells_language for file in self._files):
+            return beam.pvalue.AsDict(batches | MeasureShards(megabytes)), []
+        else:
+            shards = plan_shards(self._files, megabytes)
+        return shards, [language for language in shards if language in LANGUAGES]
+
+    def _write_examples(self, examples, dropping) -> None:
+        path, reasons = self._path(EXAMPLES), list_reasons(dropping)
+        write = WriteExamples(path, reasons, self._record_type, self._options.examples)
+        examples | "Examples" >> beam.Flatten() | "Write examples" >> write
+
+
+def _count_bad(bad: BadRecords) -> Iterator[tuple[tuple[str, str], int]]:
+    yield (bad.language, READ), bad.number
+    yield (bad.language, BAD_RECORD), bad.number
+
+
+def _list_faults(bad: BadRecords) -> list[tuple[Fault, None]]:
+    return [(fault, None) for fault in bad.first]
 
 
 def run(
@@ -69,9 +136,7 @@ def run(
     *,
     kind: str,
     filters: Sequence[Filter],
-    megabytes_per_shard: int,
-    overwrite: bool,
-    beam_options: Sequence[str],
+    options: JobOptions,
     text_settings: TextSettings | None = None,
 ) -> dict:
     """Filters the corpus files of one kind in `inputs` into the folder `out`; returns the report.
@@ -79,26 +144,36 @@ def run(
     `text_settings` say how pages and lines become sentences; None, as for bitext: not at all.
 
     Raises:
-      InputError: for inputs that are not there or damaged, an `out` that is taken, or a shard size
-        below 1. Then nothing is written.
+      InputError: for inputs that are not there, more bad records than the options allow, an `out`
+        that is taken, or an option out of its range. Then nothing is written.
     """
-    if megabytes_per_shard < 1:
-        raise InputError(
-            f"--shard-megabytes is {megabytes_per_shard}", remedy="give a number of at least 1"
-        )
-    check_free(out, overwrite=overwrite)
-    formats = ALL_FORMATS if text_settings is None else (*ALL_FORMATS, *PAGE_FORMATS)
-    files = find_corpus_files(inputs, kind=kind, formats=formats)
-    make_sentences = None if text_settings is None else plan_sentences(files, text_settings)
+    options.check()
+    check_free(out, overwrite=options.overwrite)
+    make_sentences = None
+    if options.from_scores:
+        files = find_score_files(inputs)
+        paths = [file.path for file in files]
+    else:
+        formats = ALL_FORMATS if text_settings is None else (*ALL_FORMATS, *PAGE_FORMATS)
+        files = find_corpus_files(inputs, kind=kind, formats=formats)
+        if text_settings is not None and needs_sentences(files, text_settings):
+            make_sentences = MakeSentences(text_settings, options.examples, options.seed)
+        paths = [path for file in files for path in file.paths]
     _log.info("filtering %d files of %s", len(files), kind)
-    with whole_dir(out, overwrite=overwrite) as folder:
-        job = FilterCorpus(
-            files, filters, os.path.abspath(folder), megabytes_per_shard, make_sentences
-        )
-        run_pipeline(job, [path for file in files for path in file.paths], beam_options)
-        report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    with whole_dir(out, overwrite=options.overwrite) as folder:
+        path = os.path.abspath(folder)
+        job = FilterCorpus(files, filters, path, kind, options, make_sentences)
+        run_pipeline(job, paths, options.beam_options)
+        report = json.loads((folder / REPORT).read_text(encoding="utf-8"))
+        _check_bad_records(report, options.max_bad_records)
     _log_summary(report, out)
     return report
+
+
+def _check_bad_records(report: dict, maximum: int) -> None:
+    if report["total"]["dropped"][BAD_RECORD] > maximum:
+        faults = [(bad["file"], bad["line"] or 0, bad["problem"]) for bad in report["bad_records"]]
+        raise too_many(faults, maximum)
 
 
 def _log_summary(report: dict, out: str) -> None:

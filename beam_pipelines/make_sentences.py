@@ -12,42 +12,44 @@ from beam_pipelines.duplicate_spans import (
     SENTENCES_PER_SPAN,
     RemoveDuplicateSpans,
 )
-from beam_pipelines.prepare_text import C4_FILTERS, UNCERTAIN_LANGUAGE, PrepareText, TextSettings
+from beam_pipelines.filters.uncertain_language import UncertainLanguage
+from beam_pipelines.prepare_text import PrepareText, TextSettings
 from labse_tf.corpus_files import PAGE_FORMATS, CorpusFile
 
 
 class Limit(NamedTuple):
-    """A reason to drop sentences before the filters, as `report.json` shows those of filters."""
+    """A reason to drop sentences before the job's filters do, as `report.json` shows theirs."""
 
     name: str
     threshold: float
 
 
 class MakeSentences(beam.PTransform):
-    """PCollection of `Batch` -> (batches of sentences, counts); see `PrepareText`.
+    """PCollection of `Batch` -> (batches of sentences, counts, examples); see `PrepareText`.
 
     Attributes:
       limits: what sentences may be dropped for.
     """
 
-    def __init__(self, settings: TextSettings) -> None:
+    def __init__(self, settings: TextSettings, examples: int = 0, seed: int = 0) -> None:
         super().__init__()
-        self._settings = settings
+        self._prepare = PrepareText(settings, examples, seed)
+        self._remove = RemoveDuplicateSpans(examples, seed)
+        filters = (*settings.page_filters, *settings.line_filters, *settings.rest_filters)
         self.limits = [
-            Limit(UNCERTAIN_LANGUAGE, settings.min_language_confidence),
-            *(Limit(filter_.name, filter_.threshold) for filter_ in C4_FILTERS),
+            Limit(UncertainLanguage.name, settings.min_language_confidence),
+            *(Limit(filter_.name, filter_.threshold) for filter_ in filters),
             Limit(DUPLICATE_SPAN, SENTENCES_PER_SPAN),
         ]
 
     def expand(self, batches):
-        lines, passages, dropped = batches | "Prepare" >> PrepareText(self._settings)
-        left, repeated = passages | "Deduplicate spans" >> RemoveDuplicateSpans()
+        lines, passages, dropped, drawn = batches | "Prepare" >> self._prepare
+        left, repeated, more_drawn = passages | "Deduplicate spans" >> self._remove
         counts = (dropped, repeated) | "Counts" >> beam.Flatten()
-        return (lines, left) | "Batches" >> beam.Flatten(), counts
+        examples = (drawn, more_drawn) | "Examples" >> beam.Flatten()
+        return (lines, left) | "Batches" >> beam.Flatten(), counts, examples
 
 
-def plan_sentences(files: Sequence[CorpusFile], settings: TextSettings) -> MakeSentences | None:
-    """Returns the step that these files need, or None where the lines are the sentences."""
-    if settings.concerns_lines or any(file.format in PAGE_FORMATS for file in files):
-        return MakeSentences(settings)
-    return None
+def needs_sentences(files: Sequence[CorpusFile], settings: TextSettings) -> bool:
+    """Whether these files need the step, or their lines are the sentences."""
+    return settings.concerns_lines or any(file.format in PAGE_FORMATS for file in files)

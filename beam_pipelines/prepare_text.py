@@ -2,62 +2,56 @@
 
 The heuristics are those of Raffel et al. 2019, section 2.2, in this order: what is dropped of a
 page for its language, then whole pages, then lines, then pages of which little is left. C4's list
-of bad words is left out: there is none of good quality for 109 languages.
+of bad words is left out: there is none of good quality for 109 languages. The filters themselves
+are chosen in `filter_monolingual.py`.
 """
 
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import apache_beam as beam
 
+from beam_pipelines.drop_examples import draw_examples
 from beam_pipelines.filters import Filter, find_reasons
-from beam_pipelines.filters.curly_bracket import CurlyBracket
-from beam_pipelines.filters.few_sentences import FewSentences
-from beam_pipelines.filters.few_words import FewWords
-from beam_pipelines.filters.javascript import Javascript
-from beam_pipelines.filters.lorem_ipsum import LoremIpsum
-from beam_pipelines.filters.no_terminal_punctuation import NoTerminalPunctuation
-from beam_pipelines.language_id import IDENTIFIABLE, identify, is_compatible
+from beam_pipelines.filters.uncertain_language import UncertainLanguage
+from beam_pipelines.language_id import identify
 from beam_pipelines.records import UNDETERMINED, Batch, Document, Sentence
 from beam_pipelines.report import OTHER_LANGUAGE, READ
 from beam_pipelines.sentences import split_sentences
-from labse_tf.languages import LANGUAGES
-
-UNCERTAIN_LANGUAGE = "uncertain_language"
 
 # Sentences that follow each other on a page, or in a line that was split.
 Passage = list[Sentence]
-
-_PAGE_FILTERS = (LoremIpsum(), CurlyBracket())
-_LINE_FILTERS = (NoTerminalPunctuation(), FewWords(), Javascript())
-# Only pages: a line has few sentences as it is.
-_REST_FILTERS = (FewSentences(),)
-C4_FILTERS: tuple[Filter, ...] = (*_PAGE_FILTERS, *_LINE_FILTERS, *_REST_FILTERS)
+# Reason -> sentences.
+Dropped = Mapping[str, list[Sentence]]
 
 
 class TextSettings(NamedTuple):
     """How pages and lines become sentences.
 
     Attributes:
-      identify: check the language that files or fields give. Where none is given, as on web pages,
-        it is identified in any case.
-      min_language_confidence: 0 to 1; lines whose language is less probable are dropped.
+      min_language_confidence: 0 to 1; lines of web pages whose language is less probable are
+        dropped.
       split_sentences: make each sentence a record. None: of pages, not of lines.
-      c4: apply `C4_FILTERS`. None: to pages, not to lines.
+      c4: apply the filters below. None: to pages, not to lines.
+      page_filters: they see whole pages as they are read, and lines that are no part of a page.
+      line_filters: they see the lines of what these leave.
+      rest_filters: they see what is then left of pages, and no other lines.
     """
 
-    identify: bool = False
     min_language_confidence: float = 0.5
     split_sentences: bool | None = None
     c4: bool | None = None
+    page_filters: tuple[Filter, ...] = ()
+    line_filters: tuple[Filter, ...] = ()
+    rest_filters: tuple[Filter, ...] = ()
 
     @property
     def concerns_lines(self) -> bool:
         """Whether anything is to be done where the input is lines, not pages."""
-        return bool(self.identify or self.split_sentences or self.c4)
+        return bool(self.split_sentences or self.c4)
 
 
 class _Line:
@@ -74,37 +68,54 @@ class _Line:
 
 
 class PrepareText(beam.PTransform):
-    """PCollection of `Batch` -> (batches of sentences, lists of passages, counts).
+    """PCollection of `Batch` -> (batches of sentences, lists of passages, counts, examples).
 
     Where sentences come from a common text (pages, and lines that are split) they leave as
     passages, else in batches. Counts are `((language, name), number)` of what is dropped: its
-    reason, and READ. All numbers are of sentences, or of lines where these are not split.
+    reason, and READ. All numbers are of sentences, or of lines where these are not split. Examples
+    are drawn as in `ApplyFilters`.
     """
 
-    def __init__(self, settings: TextSettings) -> None:
+    def __init__(self, settings: TextSettings, examples: int = 0, seed: int = 0) -> None:
         super().__init__()
-        self._settings = settings
+        self._prepare = _Prepare(settings, examples, seed)
 
     def expand(self, batches):
-        outputs = batches | beam.ParDo(_Prepare(self._settings)).with_outputs(
-            "passages", "counts", main="batches"
+        outputs = batches | beam.ParDo(self._prepare).with_outputs(
+            "passages", "counts", "examples", main="batches"
         )
-        return outputs.batches, outputs.passages, outputs.counts
+        return outputs.batches, outputs.passages, outputs.counts, outputs.examples
 
 
 class _Prepare(beam.DoFn):
-    def __init__(self, settings: TextSettings) -> None:
+    def __init__(self, settings: TextSettings, examples: int, seed: int) -> None:
         self._settings = settings
+        self._examples = examples
+        self._seed = seed
 
     def process(self, batch: Batch) -> Iterator:
-        passages, counts = prepare(batch, self._settings)
+        passages, dropped = prepare(batch, self._settings)
         if _is_split(batch, self._settings) or isinstance(batch.records[0], Document):
             if passages:
                 yield beam.pvalue.TaggedOutput("passages", passages)
         else:
             yield from by_language(passages)
-        for count in counts.items():
+        for count in count_dropped(dropped).items():
             yield beam.pvalue.TaggedOutput("counts", count)
+        if self._examples:
+            for reason, sentences in dropped.items():
+                examples = draw_examples(reason, sentences, self._examples, self._seed)
+                yield beam.pvalue.TaggedOutput("examples", examples)
+
+
+def count_dropped(dropped: Dropped) -> collections.Counter[tuple[str, str]]:
+    """Returns `(language, reason)` and `(language, READ)` -> number."""
+    counts: collections.Counter[tuple[str, str]] = collections.Counter()
+    for reason, sentences in dropped.items():
+        for sentence in sentences:
+            counts[sentence.language, reason] += 1
+            counts[sentence.language, READ] += 1
+    return counts
 
 
 def by_language(passages: Iterable[Passage]) -> Iterator[Batch]:
@@ -117,10 +128,8 @@ def by_language(passages: Iterable[Passage]) -> Iterator[Batch]:
         yield Batch(language, sentences)
 
 
-def prepare(
-    batch: Batch, settings: TextSettings
-) -> tuple[list[Passage], collections.Counter[tuple[str, str]]]:
-    """Returns a passage for each page, or line, of which something is left, and the counts."""
+def prepare(batch: Batch, settings: TextSettings) -> tuple[list[Passage], Dropped]:
+    """Returns a passage for each page, or line, of which something is left, and what is dropped."""
     are_pages = isinstance(batch.records[0], Document)
     lines = [
         _Line(page, text, batch.language)
@@ -129,17 +138,16 @@ def prepare(
     ]
     if batch.language == UNDETERMINED:
         _identify(lines, settings)
-    elif settings.identify and batch.language in LANGUAGES:
-        _check_language(lines, settings)
     is_split = _is_split(batch, settings)
     for line in lines:
         line.pieces = split_sentences(line.text, line.language) if is_split else [line.text]
     if are_pages if settings.c4 is None else settings.c4:
-        _apply_page_filters(batch, lines)
-        _apply_line_filters(lines)
+        _apply_page_filters(settings.page_filters, batch, lines)
+        _apply_line_filters(settings.line_filters, lines)
+        # A line that is no part of a page has few sentences as it is.
         if are_pages:
-            _apply_rest_filters(lines)
-    return _collect(lines), _count_dropped(lines)
+            _apply_rest_filters(settings.rest_filters, lines)
+    return _collect_kept(lines), _collect_dropped(lines)
 
 
 def _is_split(batch: Batch, settings: TextSettings) -> bool:
@@ -161,37 +169,26 @@ def _identify(lines: Sequence[_Line], settings: TextSettings) -> None:
         if language is None:
             line.reason = OTHER_LANGUAGE
         elif probability < settings.min_language_confidence:
-            line.reason = UNCERTAIN_LANGUAGE
+            line.reason = UncertainLanguage.name
 
 
-def _check_language(lines: Sequence[_Line], settings: TextSettings) -> None:
-    for line, (found, probability) in zip(
-        lines, identify([line.text for line in lines]), strict=True
-    ):
-        is_certain = probability >= settings.min_language_confidence
-        if not is_compatible(line.language, found):
-            line.reason = OTHER_LANGUAGE if is_certain else UNCERTAIN_LANGUAGE
-        elif not is_certain and line.language in IDENTIFIABLE:
-            line.reason = UNCERTAIN_LANGUAGE
-
-
-def _apply_page_filters(batch: Batch, lines: Sequence[_Line]) -> None:
-    reasons = find_reasons(_PAGE_FILTERS, batch.records)
+def _apply_page_filters(filters: Sequence[Filter], batch: Batch, lines: Sequence[_Line]) -> None:
+    reasons = find_reasons(filters, batch.records)
     for line in lines:
         line.reason = line.reason or reasons[line.page]
 
 
-def _apply_line_filters(lines: Sequence[_Line]) -> None:
+def _apply_line_filters(filters: Sequence[Filter], lines: Sequence[_Line]) -> None:
     for language, group in _grouped(lines, lambda line: line.language).items():
-        reasons = find_reasons(_LINE_FILTERS, [Sentence(line.text, language) for line in group])
+        reasons = find_reasons(filters, [Sentence(line.text, language) for line in group])
         for line, reason in zip(group, reasons, strict=True):
             line.reason = reason
 
 
-def _apply_rest_filters(lines: Sequence[_Line]) -> None:
+def _apply_rest_filters(filters: Sequence[Filter], lines: Sequence[_Line]) -> None:
     pages = list(_grouped(lines, lambda line: line.page).values())
     rests = [Document("\n".join(line.text for line in page), page[0].language) for page in pages]
-    for page, reason in zip(pages, find_reasons(_REST_FILTERS, rests), strict=True):
+    for page, reason in zip(pages, find_reasons(filters, rests), strict=True):
         for line in page:
             line.reason = reason
 
@@ -205,17 +202,16 @@ def _grouped(lines: Sequence[_Line], key: Callable[[_Line], object]) -> dict[obj
     return groups
 
 
-def _collect(lines: Sequence[_Line]) -> list[Passage]:
+def _collect_kept(lines: Sequence[_Line]) -> list[Passage]:
     return [
         [Sentence(piece, line.language) for line in page for piece in line.pieces]
         for page in _grouped(lines, lambda line: line.page).values()
     ]
 
 
-def _count_dropped(lines: Sequence[_Line]) -> collections.Counter[tuple[str, str]]:
-    counts: collections.Counter[tuple[str, str]] = collections.Counter()
+def _collect_dropped(lines: Sequence[_Line]) -> Dropped:
+    dropped: Dropped = collections.defaultdict(list)
     for line in lines:
         if line.reason is not None:
-            counts[line.language, line.reason] += len(line.pieces)
-            counts[line.language, READ] += len(line.pieces)
-    return counts
+            dropped[line.reason] += [Sentence(piece, line.language) for piece in line.pieces]
+    return dropped

@@ -13,6 +13,7 @@ from beam_pipelines.read_web import read_html
 from beam_pipelines.records import UNDETERMINED
 from beam_pipelines.sentences import split_sentences
 from labse_tf.corpus_files import CorpusFile
+from labse_tf.errors import InputError
 
 # As `filter-monolingual` keeps by default: shorter and longer texts never come to the model.
 _MIN_CHARACTERS, _MAX_CHARACTERS = 10, 5000
@@ -40,10 +41,12 @@ def read_examples(file: CorpusFile) -> Iterator[Example]:
     """Yields the sentences of the pages of a WARC file.
 
     Raises:
-      InputError: see `read_html`.
+      InputError: if the file is damaged, has no HTML pages, or one that cannot be read.
     """
     with open(file.path, "rb") as stream:
         for page, html in read_html(stream, file):
+            if isinstance(html, InputError):
+                raise html
             yield from examples_of_page(page, html)
 
 

@@ -5,29 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from beam_pipelines.clean_lines import clean_lines
 from beam_pipelines.records import Pair
-from labse_tf import textio
 from labse_tf.corpus_files import CorpusFile
 from labse_tf.errors import InputError
 
 
-def read_moses(foreign: BinaryIO, english: BinaryIO, file: CorpusFile) -> Iterator[Pair]:
-    """Yields the pairs of two open streams of raw bytes.
+def read_moses(
+    foreign: BinaryIO, english: BinaryIO, file: CorpusFile
+) -> Iterator[Pair | InputError]:
+    """Yields the pairs of two open streams of raw bytes, or what is wrong with a line.
 
     A side may be empty, as is common where sentences were aligned by machine: the filters count
     and drop such pairs.
 
     Raises:
-      InputError: if a side is damaged, empty or not UTF-8, or ends before the other.
+      InputError: if a side is damaged or empty, or ends before the other.
     """
     sides = (file.path, file.english_path)
-    foreign_lines = textio.lines_of_stream(foreign, file.path)
-    english_lines = textio.lines_of_stream(english, file.english_path)
+    foreign_lines = clean_lines(foreign, file.path)
+    english_lines = clean_lines(english, file.english_path)
     for number, target in foreign_lines:
         source = next(english_lines, None)
         if source is None:
             raise _ends_early(*reversed(sides), number - 1)
-        yield Pair(source[1].strip(), target.strip(), file.language)
+        fault = next((line for line in (target, source[1]) if isinstance(line, InputError)), None)
+        yield fault or Pair(source[1].strip(), target.strip(), file.language)
     if next(english_lines, None) is not None:
         raise _ends_early(*sides, number)
 

@@ -8,6 +8,7 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from beam_pipelines.clean_lines import nul_byte
 from beam_pipelines.records import Record, field_names, record_type_of
 from labse_tf.corpus_files import CorpusFile
 from labse_tf.errors import InputError
@@ -17,14 +18,16 @@ _LANGUAGE = "language_code"
 _ROWS_AT_ONCE = 10_000
 
 
-def read_parquet(stream: BinaryIO, file: CorpusFile) -> Iterator[Record]:
+def read_parquet(stream: BinaryIO, file: CorpusFile) -> Iterator[Record | InputError]:
     """Yields the rows of a file with the columns `text`, or `src_raw` and `tgt_raw`.
+
+    In the place of a row without a value, or with a NUL byte, comes an InputError.
 
     Their language is that of the column `language_code`, else the file's. Codes that are none of
     the paper's come as they are.
 
     Raises:
-      InputError: if the file is damaged or empty, lacks a column, or has a row without a value.
+      InputError: if the file is damaged or empty, or lacks a column.
     """
     try:
         parquet = pq.ParquetFile(stream)
@@ -38,9 +41,12 @@ def read_parquet(stream: BinaryIO, file: CorpusFile) -> Iterator[Record]:
                 number += 1
                 *texts, language = row
                 if None in row:
-                    raise _empty(names[row.index(None)], number, file)
-                code = find_code(language) or language
-                yield record_type(*(text.strip() for text in texts), code)
+                    yield _empty(names[row.index(None)], number, file)
+                elif any("\0" in text for text in texts):
+                    yield nul_byte(file.path, f"row {number}")
+                else:
+                    code = find_code(language) or language
+                    yield record_type(*(text.strip() for text in texts), code)
     except (pa.ArrowException, ValueError, OSError) as error:
         raise InputError(
             f"the Parquet file cannot be read ({error})", path=file.path, remedy="write it again"

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import mwparserfromhell
 import regex
 from mwparserfromhell.nodes import Node, Tag, Wikilink
+from mwparserfromhell.parser import ParserError
 from mwparserfromhell.wikicode import Wikicode
 
 from beam_pipelines.records import Document
@@ -28,28 +29,49 @@ _ENGLISH_NAMESPACES = ("file", "image", "category", "media")
 _SWITCH = regex.compile(r"__[\p{L}_]+__")
 
 
-def read_wikipedia(stream: BinaryIO, file: CorpusFile) -> Iterator[Document]:
+def read_wikipedia(stream: BinaryIO, file: CorpusFile) -> Iterator[Document | InputError]:
     """Yields the articles of a dump as plain text; redirects and other pages are left out.
+
+    In the place of an article that cannot be read comes an InputError.
 
     Raises:
       InputError: if the dump is damaged or has no articles.
     """
     data = bz2.BZ2File(stream) if file.path.endswith(".bz2") else stream
+    articles = _read_articles(data)
     empty = True
-    try:
-        for markup, namespaces in _read_articles(data):
-            empty = False
-            yield Document(plain_text(markup, namespaces), file.language)
-    except (ElementTree.ParseError, EOFError, OSError) as error:
-        raise InputError(
-            f"the dump is damaged or truncated ({error})", path=file.path, remedy="fetch it again"
-        ) from error
+    while True:
+        try:
+            article = next(articles, None)
+        except (ElementTree.ParseError, EOFError, OSError, ValueError) as error:
+            raise InputError(
+                f"the dump is damaged or truncated ({error})",
+                path=file.path,
+                remedy="fetch it again",
+            ) from error
+        if article is None:
+            break
+        empty = False
+        yield _make_document(*article, file)
     if empty:
         raise InputError("the dump has no articles", path=file.path, remedy="leave it out")
 
 
-def _read_articles(data: BinaryIO) -> Iterator[tuple[str, frozenset[str]]]:
-    """Yields the markup of each article, and the names of the dump's namespaces."""
+def _make_document(
+    title: str, markup: str, namespaces: frozenset[str], file: CorpusFile
+) -> Document | InputError:
+    try:
+        return Document(plain_text(markup, namespaces), file.language)
+    except (ParserError, RecursionError) as error:
+        return InputError(
+            f"the markup of the article '{title}' cannot be parsed ({error})",
+            path=file.path,
+            remedy="leave it out with --max-bad-records",
+        )
+
+
+def _read_articles(data: BinaryIO) -> Iterator[tuple[str, str, frozenset[str]]]:
+    """Yields the title and markup of each article, and the names of the dump's namespaces."""
     names = set(_ENGLISH_NAMESPACES)
     events = ElementTree.iterparse(data, events=("start", "end"))
     _, root = next(events)
@@ -61,7 +83,8 @@ def _read_articles(data: BinaryIO) -> Iterator[tuple[str, frozenset[str]]]:
             names.add(element.text.lower())
         elif tag == "page":
             if element.findtext("{*}ns") == _ARTICLES and element.find("{*}redirect") is None:
-                yield element.findtext("{*}revision/{*}text") or "", frozenset(names)
+                markup = element.findtext("{*}revision/{*}text") or ""
+                yield element.findtext("{*}title") or "", markup, frozenset(names)
             # Else the whole dump would gather in memory.
             root.clear()
 

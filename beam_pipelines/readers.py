@@ -10,6 +10,8 @@ import apache_beam as beam
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
+from beam_pipelines.bad_records import BadRecords, take_good
+from beam_pipelines.clean_lines import clean_lines
 from beam_pipelines.errors import input_errors_marked
 from beam_pipelines.read_moses import read_moses
 from beam_pipelines.read_parquet import read_parquet
@@ -37,35 +39,59 @@ RECORDS_PER_BATCH = 1000
 
 
 class ReadCorpus(beam.PTransform):
-    """Corpus files -> PCollection of `Batch`.
+    """Corpus files -> PCollection of `Batch`; any bad record ends the job. See `ReadTolerantly`."""
+
+    def __init__(self, files: Sequence[CorpusFile]) -> None:
+        super().__init__()
+        self._read = ReadTolerantly(files, 0)
+
+    def expand(self, begin):
+        batches, _ = begin | self._read
+        return batches
+
+
+class ReadTolerantly(beam.PTransform):
+    """Corpus files -> (PCollection of `Batch`, PCollection of `BadRecords`).
 
     The language of a batch is one of the paper's, except where a file of records in several
     languages holds others too: these come as they are, so that the next step can count them.
 
     Raises:
-      InputError: when built without files; when run, if a file is damaged (see `read_file`).
+      InputError: when built without files; when run, if one file has more than `max_bad_records`
+        (see `read_file`). Those of all files together are for the caller to add up.
     """
 
-    def __init__(self, files: Sequence[CorpusFile]) -> None:
+    def __init__(self, files: Sequence[CorpusFile], max_bad_records: int) -> None:
         super().__init__()
         if not files:
             raise InputError("no corpus files to read", remedy="name at least one")
         # Plain tuples: Beam's coder for NamedTuples would look for a schema.
         self._files = [tuple(file) for file in files]
+        self._max_bad_records = max_bad_records
 
     def expand(self, begin):
-        return (
+        outputs = (
             begin
             | "Files" >> beam.Create(self._files, reshuffle=False)
             | "Spread" >> beam.Reshuffle()
-            | "Read" >> beam.ParDo(_ReadFile())
+            | "Read"
+            >> beam.ParDo(_ReadFile(self._max_bad_records)).with_outputs("bad", main="batches")
         )
+        return outputs.batches, outputs.bad
 
 
 class _ReadFile(beam.DoFn):
-    def process(self, element: tuple) -> Iterator[Batch]:
+    def __init__(self, max_bad_records: int) -> None:
+        self._max_bad_records = max_bad_records
+
+    def process(self, element: tuple) -> Iterator:
+        file = CorpusFile(*element)
+        bad = BadRecords.of_file(file)
         with input_errors_marked():
-            yield from in_batches(read_file(CorpusFile(*element)))
+            good = take_good(records_and_errors(file), bad, self._max_bad_records)
+            yield from in_batches(good)
+        if bad.number:
+            yield beam.pvalue.TaggedOutput("bad", bad)
 
 
 def in_batches(records: Iterable[Record]) -> Iterator[Batch]:
@@ -85,11 +111,27 @@ def read_file(file: CorpusFile) -> Iterator[Record]:
     """Yields the records of one file in its order.
 
     Raises:
-      InputError: if the file is damaged, empty (a shard may be) or not UTF-8, if a TSV line lacks
-        one of its sides, if the sides of a Moses pair have different numbers of lines, if a Parquet
-        or TFRecord file lacks a field, if a record of a shard is not of the shard's language, or if
-        a WARC or WET file or a dump of Wikipedia has no pages.
+      InputError: if the file is damaged, empty (a shard may be) or not UTF-8, if a line is longer
+        than `textio.MAX_LINE_BYTES` or a text holds a NUL byte, if a TSV line lacks one of its
+        sides, if the sides of a Moses pair have different numbers of lines, if a Parquet or
+        TFRecord file lacks a field, if a record of a shard is not of the shard's language, or if a
+        WARC or WET file or a dump of Wikipedia has no pages.
     """
+    for record in records_and_errors(file):
+        if isinstance(record, InputError):
+            raise record
+        yield record
+
+
+def records_and_errors(file: CorpusFile) -> Iterator[Record | InputError]:
+    """As `read_file`, but with an error in the place of what is at fault: a record or the rest."""
+    try:
+        yield from _open_and_read(file)
+    except InputError as error:
+        yield error
+
+
+def _open_and_read(file: CorpusFile) -> Iterator[Record | InputError]:
     # Uncompressed: we decompress, so that errors name the file and the line.
     with FileSystems.open(file.path, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
         if file.english_path is None:
@@ -101,16 +143,25 @@ def read_file(file: CorpusFile) -> Iterator[Record]:
             yield from read_moses(stream, english, file)
 
 
-def _read_text(stream: BinaryIO, file: CorpusFile) -> Iterator[Sentence]:
-    for _, line in textio.lines_of_stream(stream, file.path):
-        yield Sentence(line.strip(), file.language)
+def _read_text(stream: BinaryIO, file: CorpusFile) -> Iterator[Sentence | InputError]:
+    for _, line in clean_lines(stream, file.path):
+        yield line if isinstance(line, InputError) else Sentence(line.strip(), file.language)
 
 
-def _read_tsv(stream: BinaryIO, file: CorpusFile) -> Iterator[Pair]:
-    for number, line in textio.lines_of_stream(stream, file.path):
-        yield Pair(*textio.split_pair(line, file.path, number), file.language)
+def _read_tsv(stream: BinaryIO, file: CorpusFile) -> Iterator[Pair | InputError]:
+    for number, line in clean_lines(stream, file.path):
+        if isinstance(line, InputError):
+            yield line
+            continue
+        try:
+            pair = Pair(*textio.split_pair(line, file.path, number), file.language)
+        except InputError as error:
+            pair = error
+        yield pair
 
 
+# A reader yields an InputError in the place of a record that is at fault alone, and raises one
+# where the rest of the file cannot be read.
 _READERS = {
     TEXT: _read_text,
     TSV: _read_tsv,

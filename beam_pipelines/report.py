@@ -9,17 +9,31 @@ import apache_beam as beam
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
+from beam_pipelines.bad_records import MAX_LISTED, Fault
 from beam_pipelines.filters import Filter
+from beam_pipelines.smallest import KeepSmallest
 
 READ, KEPT, DUPLICATE = "read", "kept", "duplicate"
+# The reasons for what cannot be read, and for what goes beyond the most records of a language.
+BAD_RECORD, OVER_CAP = "bad_record", "over_cap"
 # The reason for records of languages that are none of the paper's.
 OTHER_LANGUAGE = "other_language"
 
 _Count = tuple[tuple[str, str], int]
 
 
+def list_reasons(filters: Sequence[Filter]) -> list[str]:
+    """Returns all reasons for which a record may be dropped, in the order that they are checked."""
+    names = (filter_.name for filter_ in filters)
+    # One name may serve twice: for lines of pages, and again for sentences.
+    return list(dict.fromkeys([BAD_RECORD, OTHER_LANGUAGE, *names, DUPLICATE, OVER_CAP]))
+
+
 class WriteReport(beam.PTransform):
-    """PCollection of `((language, name), number)` -> `report.json` at `path`; see `build_report`.
+    """(Counts, faults) -> `report.json` at `path`; see `build_report`.
+
+    Counts are `((language, name), number)`, faults the first that the files had, in lists of
+    (place, fault).
 
     The numbers are data of the pipeline, not metrics of the runner: these may count the work of a
     worker that failed and was tried again twice.
@@ -31,32 +45,50 @@ class WriteReport(beam.PTransform):
         self._languages = sorted(set(languages))
         self._filters = list(filters)
 
-    def expand(self, counts):
+    def expand(self, inputs):
+        counts, faults = inputs
+        first = faults | "First" >> beam.CombineGlobally(KeepSmallest(MAX_LISTED))
         return (
             counts
             | "Sum" >> beam.CombinePerKey(sum)
             | "Gather" >> beam.combiners.ToList()
-            | "Write" >> beam.Map(_write, self._path, self._languages, self._filters)
+            | "Write"
+            >> beam.Map(
+                _write, self._path, self._languages, self._filters, beam.pvalue.AsSingleton(first)
+            )
         )
 
 
-def _write(counts: list[_Count], path: str, languages: list[str], filters: list[Filter]) -> None:
-    text = json.dumps(build_report(counts, languages, filters), indent=2) + "\n"
+def _write(
+    counts: list[_Count],
+    path: str,
+    languages: list[str],
+    filters: list[Filter],
+    faults: list[tuple[Fault, None]],
+) -> None:
+    report = build_report(counts, languages, filters, [fault for fault, _ in faults])
+    text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
     with FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
         stream.write(text.encode("utf-8"))
 
 
-def build_report(counts: Iterable[_Count], languages: Sequence[str], filters: Sequence[Filter]):
+def build_report(
+    counts: Iterable[_Count],
+    languages: Sequence[str],
+    filters: Sequence[Filter],
+    faults: Iterable[Fault] = (),
+) -> dict:
     """Returns `{"total": T, "languages": {language: T}, "thresholds": {filter name: limit}}`.
 
     T is `{"read": n, "kept": n, "dropped": {reason: n}}`, with every reason that there is. The
-    languages are those given and those counted, which may be others than the paper's.
+    languages are those given and those counted, which may be others than the paper's. The fourth
+    key, "bad_records", lists the faults as `{"file": path, "line": n or None, "problem": text}`.
 
     Raises:
       RuntimeError: if read = kept + dropped does not hold: a record was lost on the way.
     """
     summed = dict(counts)
-    reasons = [OTHER_LANGUAGE, *(filter_.name for filter_ in filters), DUPLICATE]
+    reasons = list_reasons(filters)
     rows = {
         language: {
             READ: summed.get((language, READ), 0),
@@ -76,4 +108,7 @@ def build_report(counts: Iterable[_Count], languages: Sequence[str], filters: Se
         },
     }
     thresholds = {filter_.name: filter_.threshold for filter_ in filters}
-    return {"total": total, "languages": rows, "thresholds": thresholds}
+    bad = [
+        {"file": path, "line": line or None, "problem": problem} for path, line, problem in faults
+    ]
+    return {"total": total, "languages": rows, "thresholds": thresholds, "bad_records": bad}

@@ -8,6 +8,7 @@ records at once: one byte of each a step.
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
@@ -16,6 +17,8 @@ import numpy as np
 # A record longer than this is taken for damage, not memory asked for: 1 GiB.
 _MAX_RECORD_BYTES = 1 << 30
 _RECORDS_AT_ONCE = 1000
+
+_Frame = tuple[bytes, bytes, bytes, bytes]  # length, its checksum, data, their checksum
 
 
 def _build_table() -> np.ndarray:
@@ -68,32 +71,51 @@ def read_records(stream: BinaryIO) -> Iterator[bytes]:
     """Yields the records of a binary stream in TFRecord framing, checksums verified.
 
     Raises:
-      ValueError: if the framing is damaged or ends within a record; it says at which one.
+      ValueError: if the framing is damaged or ends within a record, after the records before it; it
+        says at which one. Errors of the stream pass, likewise.
     """
-    frames: list[tuple[bytes, bytes, bytes, bytes]] = []
-    first = 1
-    while header := stream.read(12):
-        number = first + len(frames)
-        length = struct.unpack("<Q", header[:8])[0] if len(header) == 12 else _MAX_RECORD_BYTES + 1
-        if length > _MAX_RECORD_BYTES:
-            raise ValueError(f"record {number} is damaged")
-        data, data_crc = stream.read(length), stream.read(4)
-        if len(data_crc) < 4:
-            raise ValueError(f"record {number} is cut off")
-        frames.append((header[:8], header[8:], data, data_crc))
-        if len(frames) == _RECORDS_AT_ONCE:
-            yield from _verified(frames, first)
-            first, frames = first + len(frames), []
+    frames: list[_Frame] = []
+    first, damage = 1, None
+    while damage is None:
+        try:
+            frame = _read_frame(stream)
+        except ValueError as error:
+            damage = ValueError(f"record {first + len(frames)} {error}")
+        except (EOFError, OSError, zlib.error) as error:
+            damage = error
+        else:
+            if frame is None:
+                break
+            frames.append(frame)
+            if len(frames) == _RECORDS_AT_ONCE:
+                yield from _verified(frames, first)
+                first, frames = first + len(frames), []
     yield from _verified(frames, first)
+    if damage is not None:
+        raise damage
 
 
-def _verified(frames: list[tuple[bytes, bytes, bytes, bytes]], first: int) -> list[bytes]:
+def _read_frame(stream: BinaryIO) -> _Frame | None:
+    header = stream.read(12)
+    if not header:
+        return None
+    length = struct.unpack("<Q", header[:8])[0] if len(header) == 12 else _MAX_RECORD_BYTES + 1
+    if length > _MAX_RECORD_BYTES:
+        raise ValueError("is damaged")
+    data, data_crc = stream.read(length), stream.read(4)
+    if len(data_crc) < 4:
+        raise ValueError("is cut off")
+    return header[:8], header[8:], data, data_crc
+
+
+def _verified(frames: list[_Frame], first: int) -> Iterator[bytes]:
     if not frames:
-        return []
+        return
     lengths, length_crcs, records, data_crcs = zip(*frames, strict=True)
     wrong = np.zeros(len(frames), bool)
     for chunks, stored in ((lengths, length_crcs), (records, data_crcs)):
         wrong |= _masked(crc32c_of_each(chunks)) != np.frombuffer(b"".join(stored), "<u4")
     if wrong.any():
+        yield from records[: wrong.argmax()]
         raise ValueError(f"record {first + int(wrong.argmax())} has a wrong checksum")
-    return list(records)
+    yield from records

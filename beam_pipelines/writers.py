@@ -9,20 +9,24 @@ from __future__ import annotations
 
 import collections
 import gzip
-import hashlib
 import io
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import apache_beam as beam
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
-from beam_pipelines import tfrecords
-from beam_pipelines.records import Batch, encode_record, texts_of
-from beam_pipelines.report import DUPLICATE, KEPT
+from beam_pipelines import cap, tfrecords
+from beam_pipelines.drop_examples import ExampleSample
+from beam_pipelines.folders import make_folder
+from beam_pipelines.hashes import hash_of, random_number_of
+from beam_pipelines.job_options import JobOptions
+from beam_pipelines.records import Batch, Record, encode_record, texts_of
+from beam_pipelines.report import DUPLICATE, KEPT, OTHER_LANGUAGE, OVER_CAP
 from beam_pipelines.sizes import text_bytes
 from labse_tf.corpus_files import CorpusFile
+from labse_tf.languages import LANGUAGES
 
 _Shard = tuple[str, int]  # language, number from 0
 
@@ -42,6 +46,8 @@ def plan_shards(files: Iterable[CorpusFile], megabytes_per_shard: int) -> dict[s
 class MeasureShards(beam.PTransform):
     """PCollection of `Batch` -> PCollection of (language, number of shards), from the text.
 
+    Languages that are none of the paper's are counted as one, OTHER_LANGUAGE.
+
     Another pass over the records, which only files need whose records tell their language.
     """
 
@@ -60,7 +66,8 @@ class MeasureShards(beam.PTransform):
 
 def _measure(batch: Batch) -> tuple[str, int]:
     texts = (text for record in batch.records for text in texts_of(record))
-    return batch.language, sum(len(text.encode("utf-8")) for text in texts)
+    language = batch.language if batch.language in LANGUAGES else OTHER_LANGUAGE
+    return language, sum(len(text.encode("utf-8")) for text in texts)
 
 
 def _plan_language(measured: tuple[str, int], megabytes_per_shard: int) -> tuple[str, int]:
@@ -73,29 +80,52 @@ def _shards_of(size: int, megabytes_per_shard: int) -> int:
 
 
 class WriteShards(beam.PTransform):
-    """PCollection of `Batch` -> counts, `((language, KEPT or DUPLICATE), number)`.
+    """PCollection of `Batch` -> (counts, examples of what was dropped).
 
-    A worker holds one shard in memory at a time. Languages of which nothing is left get no shards;
-    all others get all of theirs, even if one is empty.
+    Counts are `((language, name), number)` with KEPT, DUPLICATE or OVER_CAP as name. A worker holds
+    one shard in memory at a time. Languages of which nothing is left get no shards; all others get
+    all of theirs, even if one is empty.
 
     Args:
       folder: where the language folders go.
       shards: language -> its number of shards, see `plan_shards`; or a side input of this,
         see `MeasureShards`.
+      record_type: Sentence or Pair.
+      options: those of the job.
     """
 
-    def __init__(self, folder: str, shards: Mapping[str, int] | beam.pvalue.AsDict) -> None:
+    def __init__(
+        self,
+        folder: str,
+        shards: Mapping[str, int] | beam.pvalue.AsDict,
+        record_type: type[Record],
+        options: JobOptions,
+    ) -> None:
         super().__init__()
         self._folder = folder
         self._shards = shards
+        self._record_type = record_type
+        self._options = options
 
     def expand(self, batches):
-        return (
-            batches
-            | "Assign" >> beam.ParDo(_AssignShards(), self._shards)
-            | "Gather" >> beam.GroupByKey()
-            | "Write" >> beam.ParDo(_WriteShard(self._folder), self._shards)
+        parts = batches | "Assign" >> beam.ParDo(_AssignShards(), self._shards) | beam.GroupByKey()
+        write = _WriteShard(self._folder, self._record_type, self._options)
+        outputs = parts | "Write" >> beam.ParDo(
+            write, self._shards, self._find_cuts(batches, parts)
+        ).with_outputs("examples", main="counts")
+        return outputs.counts, outputs.examples
+
+    def _find_cuts(self, batches, parts) -> Mapping[str, int] | beam.pvalue.AsDict:
+        maximum = self._options.max_per_language
+        if maximum is None:
+            return {}
+        crowded = beam.pvalue.AsDict(batches | "Find crowded" >> cap.FindCrowded(maximum))
+        cuts = (
+            parts
+            | "Number" >> beam.FlatMap(_number_shard, self._options.seed, crowded)
+            | "Find cuts" >> cap.FindCuts(maximum)
         )
+        return beam.pvalue.AsDict(cuts)
 
 
 class _AssignShards(beam.DoFn):
@@ -105,43 +135,72 @@ class _AssignShards(beam.DoFn):
         count = shards[batch.language]
         parts: list[list[bytes]] = [[] for _ in range(count)]
         for example in map(encode_record, batch.records):
-            parts[int.from_bytes(_hash(example)[-8:], "big") % count].append(example)
+            parts[int.from_bytes(hash_of(example)[-8:], "big") % count].append(example)
         for number, part in enumerate(parts):
             yield (batch.language, number), part
 
 
+def _number_shard(
+    element: tuple[_Shard, Iterable[list[bytes]]], seed: int, crowded: Mapping[str, int]
+) -> Iterator[cap.Numbers]:
+    """Yields the random numbers of a shard's distinct records, if its language needs a cut."""
+    (language, _), parts = element
+    if language in crowded:
+        yield language, cap.random_numbers({example for part in parts for example in part}, seed)
+
+
 class _WriteShard(beam.DoFn):
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, record_type: type[Record], options: JobOptions) -> None:
         self._folder = folder
+        self._record_type = record_type
+        self._options = options
 
     def process(
-        self, element: tuple[_Shard, Iterable[list[bytes]]], shards: Mapping[str, int]
+        self,
+        element: tuple[_Shard, Iterable[list[bytes]]],
+        shards: Mapping[str, int],
+        cuts: Mapping[str, int],
     ) -> Iterator:
         (language, number), parts = element
-        found, distinct = 0, set()
+        counts = collections.Counter()
+        distinct, duplicates = set(), self._sample()
         for part in parts:
-            found += len(part)
-            distinct.update(part)
-        name = f"part-{number:05}-of-{shards[language]:05}.tfrecord.gz"
+            for example in part:
+                if example in distinct:
+                    counts[DUPLICATE] += 1
+                    duplicates.add(example)
+                else:
+                    distinct.add(example)
+        kept, over_cap = self._cut(distinct, cuts.get(language))
+        counts[KEPT], counts[OVER_CAP] = len(kept), len(distinct) - len(kept)
         folder = FileSystems.join(self._folder, language)
-        if not FileSystems.exists(folder):
-            _make_folder(folder)
-        _write_shard(FileSystems.join(folder, name), sorted(distinct, key=_hash))
-        yield (language, KEPT), len(distinct)
-        yield (language, DUPLICATE), found - len(distinct)
+        make_folder(folder)
+        name = f"part-{number:05}-of-{shards[language]:05}.tfrecord.gz"
+        _write_shard(FileSystems.join(folder, name), sorted(kept, key=hash_of))
+        for name, count in counts.items():
+            yield (language, name), count
+        if self._options.examples:
+            for reason, sample in ((DUPLICATE, duplicates), (OVER_CAP, over_cap)):
+                examples = sample.describe(reason, self._record_type)
+                yield beam.pvalue.TaggedOutput("examples", examples)
 
+    def _cut(
+        self, distinct: set[bytes], cut: int | None
+    ) -> tuple[Collection[bytes], ExampleSample]:
+        """Returns what stays, and a sample of the rest."""
+        over_cap = self._sample()
+        if cut is None:
+            return distinct, over_cap
+        kept = []
+        for example in distinct:
+            if random_number_of(example, self._options.seed) <= cut:
+                kept.append(example)
+            else:
+                over_cap.add(example)
+        return kept, over_cap
 
-def _hash(example: bytes) -> bytes:
-    return hashlib.blake2b(example, digest_size=16).digest()
-
-
-def _make_folder(folder: str) -> None:
-    try:
-        FileSystems.mkdirs(folder)
-    except OSError:
-        # Another worker may have made it meanwhile.
-        if not FileSystems.exists(folder):
-            raise
+    def _sample(self) -> ExampleSample:
+        return ExampleSample(self._options.examples, self._options.seed)
 
 
 def _write_shard(path: str, examples: Sequence[bytes]) -> None:

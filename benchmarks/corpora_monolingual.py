@@ -1,6 +1,6 @@
 """Throughput and memory of `labse corpus filter-monolingual` on millions of lines.
 
-    python -m benchmarks.corpora_monolingual [INPUT ...] [--lines 5000000] [--processes 2] [OPTION ...]
+    python -m benchmarks.corpora_monolingual [INPUT ...] [--lines N] [--processes N] [OPTION ...]
 
 INPUT is files or folders of monolingual text or bitext, of which the foreign side is taken; without
 any it is the demo corpus, which the installed packages carry. Text that comes short of --lines is

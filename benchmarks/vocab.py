@@ -1,8 +1,9 @@
-"""The vocabulary learner against TF Text's, on the same words in one run.
+"""The vocabulary learner against TF Text's, and the word count, on the same words in one run.
 
     python -m benchmarks.vocab equality CORPUS...   the same tokens, each corpus at three sizes
     python -m benchmarks.vocab speed [TEXT...]      200,000 words to 120,000 tokens (20 minutes)
     python -m benchmarks.vocab full [TEXT...]       5 million words to 501,153 tokens, ours alone
+    python -m benchmarks.vocab count [INPUT...]     the Beam word count, see `word_count.py`
 
 CORPUS and TEXT are folders of .txt and .tsv files, compressed or not; without one it is the text of
 the demo corpus. `speed` and `full` take the most frequent words and, if the text has too few, make
@@ -25,6 +26,7 @@ from tensorflow_text.tools.wordpiece_vocab import (  # noqa: E402
 )
 
 from beam_pipelines.build_vocab import LABSE_VOCAB_SIZE  # noqa: E402
+from benchmarks import word_count  # noqa: E402
 from benchmarks.words import count_words, extend  # noqa: E402
 from vocab import learner  # noqa: E402
 
@@ -36,11 +38,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("part", choices=["equality", "speed", "full"])
+    parser.add_argument("part", choices=["equality", "speed", "full", "count"])
     parser.add_argument("text", nargs="*")
     parser.add_argument("--words", type=int, help="distinct words for speed and full")
     parser.add_argument("--vocab-size", type=int, help="tokens for speed and full")
     args = parser.parse_args()
+    if args.part == "count":
+        word_count.main(args.text)
+        return
     print(f"machine: {os.cpu_count()} cores, {platform.machine()}, NumPy on Python ", end="")
     print(f"{platform.python_version()}, load {os.getloadavg()[0]:.1f}")
     if args.part == "equality":

@@ -17,7 +17,7 @@ import os
 import platform
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import apache_beam as beam
@@ -64,11 +64,11 @@ def _words_of(batch: Batch) -> Iterator[tuple[str, str]]:
                     yield word, language
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("inputs", nargs="*", metavar="INPUT")
     parser.add_argument("--megabytes", type=float, default=44, help="at least so much text")
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     quiet_libraries()
     with tempfile.TemporaryDirectory(prefix="labse-bench-") as name:
         folder = Path(name)

@@ -73,6 +73,7 @@ class PretrainConfig:
 
     `stage_steps` has an entry a stage; the last stage has all layers of the encoder, each one
     before it half as many. `language_exponent` s samples language l in proportion to size_l ** s.
+    `sampled_softmax` is the number of tokens drawn for the softmax; 0 takes the whole vocabulary.
     """
 
     monolingual: list[str] = field(default_factory=list)
@@ -82,6 +83,7 @@ class PretrainConfig:
     tlm_fraction: float = 0.5
     mask_fraction: float = 0.2
     max_predictions: int = 80
+    sampled_softmax: int = 0
     language_exponent: float = 1.0
     stage_steps: list[int] = field(default_factory=lambda: [400_000, 800_000, 1_800_000])
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
@@ -284,6 +286,7 @@ def check(config: Config, *, path: str | os.PathLike[str] | None = None) -> None
             8 <= pretrain.sequence_length <= encoder.max_positions,
             "from 8 to encoder.max_positions",
         ),
+        ("pretrain.sampled_softmax", pretrain.sampled_softmax >= 0, "0 or more"),
         ("pretrain.max_predictions", pretrain.max_predictions > 0, "1 or more"),
         ("train.batch_size", train.batch_size > 1, "2 or more: the rest of it are the negatives"),
         (

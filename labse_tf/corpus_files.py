@@ -15,6 +15,8 @@ from labse_tf.textio import COMPRESSIONS
 
 MONOLINGUAL = "monolingual"
 BITEXT = "bitext"
+# The folder of what the filters found in such files; no corpus.
+SCORES = "scores"
 
 TEXT, TSV, SHARD, MOSES, PARQUET, TFRECORD = "text", "tsv", "shard", "moses", "parquet", "tfrecord"
 WARC, WET, WIKIPEDIA = "warc", "wet", "wikipedia"
@@ -165,6 +167,8 @@ def describe(path: str) -> CorpusFile | None:
     if extension == ".tsv":
         return CorpusFile(path, require_code(stem, path=path), BITEXT, TSV)
     if extension == ".parquet" and not compression:
+        if Path(path).parts[-3:-2] == (SCORES,):
+            return None
         return CorpusFile(path, find_code(stem), None, PARQUET)
     if extension == ".tfrecord" and compression in ("", ".gz"):
         folders = Path(path).parts[:-1]

@@ -24,13 +24,18 @@ COMPRESSIONS = (*_DECOMPRESSORS, ".zst")
 
 _DAMAGED = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error, zstandard.ZstdError, OSError)
 _CHUNK_BYTES = 1 << 20
+# Some thousand bytes of zstd may unpack to a hundred megabytes.
+_ZSTD_CHUNK_BYTES = 1 << 10
+# Longer than any paragraph or page: what has no line feed for so long is no text.
+MAX_LINE_BYTES = 10_000_000
 
 
 def read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
     """Yields `(line number from 1, line without its end)` of a UTF-8 file.
 
     Raises:
-      InputError: if the file is missing, empty, damaged or not UTF-8.
+      InputError: if the file is missing, empty, damaged or not UTF-8, or if a line is longer than
+        MAX_LINE_BYTES.
     """
     path = Path(path)
     if not path.is_file():
@@ -55,24 +60,54 @@ def lines_of_stream(stream: BinaryIO, name: str) -> Iterator[tuple[int, str]]:
     Only a line feed ends a line (a carriage return before it is dropped): characters such as
     U+2028 or U+0085 stay inside the text.
     """
+    for number, line in lines_and_errors(stream, name):
+        if isinstance(line, InputError):
+            raise line
+        yield number, line
+
+
+def lines_and_errors(stream: BinaryIO, name: str) -> Iterator[tuple[int, str | InputError]]:
+    """As `lines_of_stream`, but with an error in the place of a line that is at fault itself.
+
+    Raises:
+      InputError: if the file is empty, or damaged so that the rest of it cannot be read.
+    """
     number = 0
     for number, raw in enumerate(_raw_lines(stream, name), start=1):
+        if len(raw) > MAX_LINE_BYTES:
+            yield number, _too_long(name, number)
+            continue
         try:
-            yield number, raw.decode("utf-8").removesuffix("\r")
+            line = raw.decode("utf-8").removesuffix("\r")
         except UnicodeDecodeError as error:
-            raise InputError(
-                f"invalid UTF-8 at byte {error.start} of the line",
-                path=name,
-                line=number,
-                remedy="convert the file to UTF-8, for example with iconv",
-            ) from error
+            line = _invalid_utf_8(name, number, error)
+        yield number, line
     if number == 0:
         raise InputError("the file is empty", path=name, remedy="remove it or fill it")
 
 
+def _too_long(name: str, number: int) -> InputError:
+    return InputError(
+        f"the line has more than {MAX_LINE_BYTES:,} bytes",
+        path=name,
+        line=number,
+        remedy="split it or remove it",
+    )
+
+
+def _invalid_utf_8(name: str, number: int, error: UnicodeDecodeError) -> InputError:
+    return InputError(
+        f"invalid UTF-8 at byte {error.start} of the line",
+        path=name,
+        line=number,
+        remedy="convert the file to UTF-8, for example with iconv",
+    )
+
+
 def _raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
+    """Yields the lines; of one that is too long only the start, longer than MAX_LINE_BYTES."""
     chunks = _chunks(stream, os.path.splitext(name)[1])
-    number, rest = 1, b""
+    number, held, size = 1, [], 0
     while True:
         try:
             chunk = next(chunks, None)
@@ -85,11 +120,19 @@ def _raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
             ) from error
         if chunk is None:
             break
-        *lines, rest = (rest + chunk).split(b"\n")
-        number += len(lines)
+        end, feed, chunk = chunk.partition(b"\n")
+        if size <= MAX_LINE_BYTES:
+            held.append(end)
+            size += len(end)
+        if not feed:
+            continue
+        *lines, rest = chunk.split(b"\n")
+        number += 1 + len(lines)
+        yield b"".join(held)
         yield from lines
-    if rest:
-        yield rest
+        held, size = [rest], len(rest)
+    if size:
+        yield b"".join(held)
 
 
 def _chunks(stream: BinaryIO, extension: str) -> Iterator[bytes]:
@@ -98,17 +141,20 @@ def _chunks(stream: BinaryIO, extension: str) -> Iterator[bytes]:
         return
     decompress = _DECOMPRESSORS.get(extension)
     data = decompress(stream) if decompress else stream
-    while chunk := data.read(_CHUNK_BYTES):
+    # `read` would lose what it had unpacked before it met damage.
+    read = data.read1 if decompress else data.read
+    while chunk := read(_CHUNK_BYTES):
         yield chunk
 
 
 def _zstd_chunks(stream: BinaryIO) -> Iterator[bytes]:
     # The library's stream reader takes a frame that is cut off for the end of the file.
     frame = None
-    while data := stream.read(_CHUNK_BYTES):
+    while data := stream.read(_ZSTD_CHUNK_BYTES):
         while data:
             frame = frame or zstandard.ZstdDecompressor().decompressobj()
-            yield frame.decompress(data)
+            if chunk := frame.decompress(data):
+                yield chunk
             data = frame.unused_data
             if frame.eof:
                 frame = None

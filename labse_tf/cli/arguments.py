@@ -13,8 +13,8 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("inputs", nargs="+", metavar="INPUT", help="file, folder or glob")
 
 
-def add_filter_job(parser: argparse.ArgumentParser) -> None:
-    """INPUT, --out, --shard-megabytes, --overwrite."""
+def add_filter_job(parser: argparse.ArgumentParser, *, max_per_language: int = 0) -> None:
+    """INPUT, --out, --overwrite, and what else both filter jobs take."""
     add_inputs(parser)
     parser.add_argument("--out", required=True, metavar="DIR", help="folder to write")
     parser.add_argument(
@@ -24,7 +24,58 @@ def add_filter_job(parser: argparse.ArgumentParser) -> None:
         metavar="MB",
         help="about how much uncompressed input goes into a shard (default: %(default)s)",
     )
+    parser.add_argument(
+        "--max-per-language",
+        type=int,
+        default=max_per_language,
+        metavar="N",
+        help="keep at most N records of a language, a random sample of those that would stay; 0 "
+        "keeps all (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--max-bad-records",
+        type=int,
+        default=0,
+        metavar="N",
+        help="leave out up to N records that cannot be read, such as lines of invalid UTF-8; a "
+        "file that breaks off is one (default: %(default)s, the first ends the job)",
+    )
+    parser.add_argument(
+        "--scores",
+        action="store_true",
+        help="also write DIR/scores/<lang>/*.parquet: the scores of all filters for every record",
+    )
+    parser.add_argument(
+        "--from-scores",
+        action="store_true",
+        help="INPUTs are such folders `scores`: apply other limits to them, without scoring again",
+    )
+    parser.add_argument(
+        "--examples",
+        type=int,
+        default=10,
+        metavar="N",
+        help="write N random examples of each reason to DIR/examples.md (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        metavar="N",
+        help="draws other random samples (default: %(default)s)",
+    )
     add_overwrite(parser)
+
+
+def filter_job_options(args: argparse.Namespace) -> dict:
+    """Returns what `add_filter_job` read beside the paths, as the filter jobs take it."""
+    names = ("max_bad_records", "scores", "from_scores", "examples", "seed", "overwrite")
+    return {
+        "megabytes_per_shard": args.shard_megabytes,
+        "max_per_language": args.max_per_language or None,
+        "beam_options": args.beam_options,
+        **{name: getattr(args, name) for name in names},
+    }
 
 
 def strategy_options(args: argparse.Namespace) -> dict:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import add_filter_job
+from labse_tf.cli.arguments import add_filter_job, filter_job_options
 
 EXAMPLES = """examples:
   labse corpus filter-monolingual demo/monolingual --out clean
   labse corpus filter-monolingual de.txt.gz 'web/*.txt.zst' --out clean --min-characters 20
+  labse corpus filter-monolingual web --out clean --scores --max-bad-records 100
+  labse corpus filter-monolingual clean/scores --from-scores --out cleaner --min-characters 30
   labse corpus filter-monolingual web --out clean -- --runner=FlinkRunner --flink_master=HOST:8081
-
   labse corpus filter-monolingual CC-MAIN-*.warc.wet.gz --out clean --quality quality-model
   labse corpus filter-monolingual dewiki-latest-pages-articles.xml.bz2 --out clean
 
@@ -19,7 +20,8 @@ web pages (*.warc.gz, *.warc.wet.gz) or a dump of Wikipedia (<lang>wiki-*.xml.bz
 docs/files.md. The language of web pages is identified.
 
 Writes DIR/monolingual/<lang>/part-?????-of-?????.tfrecord.gz and DIR/report.json, with the number
-of records read, kept, and dropped by each reason."""
+of records read, kept, and dropped by each reason; the same as a table on stdout, and examples of
+each reason in DIR/examples.md."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,14 +43,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--identify",
         action="store_true",
-        help="drop lines that are not in the language that their file or field gives",
+        help="drop what is not in the language that its file or field gives",
     )
     parser.add_argument(
         "--min-language-confidence",
         type=float,
         default=0.5,
         metavar="P",
-        help="drop lines whose language is identified with less, 0 to 1 (default: %(default)s)",
+        help="drop what is identified with less, 0 to 1 (default: %(default)s)",
     )
     parser.add_argument(
         "--split-sentences",
@@ -59,6 +61,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--c4",
         action=argparse.BooleanOptionalAction,
         help="apply the heuristics of C4 (default: to pages, not to lines)",
+    )
+    parser.add_argument(
+        "--min-words",
+        type=int,
+        default=5,
+        metavar="N",
+        help="of C4: drop lines with fewer words (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--min-sentences",
+        type=int,
+        default=3,
+        metavar="N",
+        help="of C4: drop pages of which fewer sentences are left (default: %(default)s)",
     )
     parser.add_argument(
         "--quality", metavar="MODEL", help="drop what this model of `train-quality` finds bad"
@@ -74,19 +90,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from beam_pipelines import filter_monolingual
+    from beam_pipelines.report_table import format_report
 
-    filter_monolingual.run(
+    report = filter_monolingual.run(
         args.inputs,
         args.out,
         min_characters=args.min_characters,
         max_characters=args.max_characters,
-        identify=args.identify,
         min_language_confidence=args.min_language_confidence,
+        identify=args.identify,
         split_sentences=args.split_sentences,
         c4=args.c4,
+        min_words=args.min_words,
+        min_sentences=args.min_sentences,
         quality=args.quality,
         min_quality=args.min_quality,
-        megabytes_per_shard=args.shard_megabytes,
-        overwrite=args.overwrite,
-        beam_options=args.beam_options,
+        **filter_job_options(args),
     )
+    print(format_report(report))

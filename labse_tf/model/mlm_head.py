@@ -25,3 +25,17 @@ def build_mlm_head(config: EncoderConfig, encoder: networks.BertEncoderV2) -> la
     )
     head(tf.zeros((1, 4, config.hidden_size)), tf.zeros((1, 1), tf.int32))
     return head
+
+
+def transform_masked(head: layers.MaskedLM, sequence: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
+    """Returns what the head multiplies with the table: `[batch * n, hidden_size]`.
+
+    Args:
+      head: see `build_mlm_head`.
+      sequence: `[batch, length, hidden_size]`.
+      positions: `[batch, n]` int32.
+    """
+    hidden = head.dense(tf.gather(sequence, positions, batch_dims=1))
+    # The head's own call has the rows of all sequences in one axis, and so was its norm built.
+    flat = tf.reshape(hidden, [-1, hidden.shape[-1]])
+    return head.layer_norm(flat)

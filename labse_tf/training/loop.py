@@ -8,6 +8,7 @@ import io
 import json
 import logging
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 
 import orbit
@@ -18,6 +19,7 @@ from labse_tf.config import LoopConfig
 from labse_tf.data.texts import input_errors
 from labse_tf.errors import InputError
 from labse_tf.progress import Progress
+from labse_tf.training.lazy_adamw import sum_rows
 from labse_tf.training.run_dir import RunDir
 
 _log = logging.getLogger("labse")
@@ -39,8 +41,22 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
         variables: Sequence[tf.Variable],
         clip_norm: float,
         dataset,
+        lazy_embeddings: bool = True,
     ) -> None:
-        """Raises ValueError if there is nothing to train."""
+        """Prepares to train.
+
+        Args:
+          strategy: that everything was made under.
+          optimizer: updates the variables.
+          variables: to train.
+          clip_norm: the most that the global norm of the gradients may be; 0 clips nothing.
+          dataset: of global batches, distributed.
+          lazy_embeddings: update the rows of an embedding table that a batch touches, not all of
+            it; see `LazyAdamW`. On TPUs the update is dense, as XLA wants static shapes.
+
+        Raises:
+          ValueError: if there is nothing to train.
+        """
         if not variables:
             raise ValueError("there are no variables to train: call the model once before")
         super().__init__(dataset)
@@ -48,11 +64,21 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
         self._optimizer = optimizer
         self._variables = list(variables)
         self._clip_norm = clip_norm
+        self._lazy_embeddings = lazy_embeddings and not isinstance(
+            strategy, tf.distribute.TPUStrategy
+        )
         with strategy.scope():
             optimizer.build(self._variables)
             self._metrics = {
                 name: tf_keras.metrics.Mean(name) for name in ("loss", "accuracy", "gradient_norm")
             }
+            self.extra_metrics: dict[str, tf_keras.metrics.Mean] = {}
+            self._broken_step = tf.Variable(
+                -1,
+                dtype=tf.int64,
+                trainable=False,
+                aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
+            )
 
     @abc.abstractmethod
     def replica_loss(self, batch) -> tuple[tf.Tensor, tf.Tensor]:
@@ -67,11 +93,8 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
         gradients = tape.gradient(
             loss, self._variables, unconnected_gradients=tf.UnconnectedGradients.ZERO
         )
-        # The embedding's sparse gradient has a row an occurrence: its norm needs their sum.
-        gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
-        replicas = tf.distribute.get_replica_context()
-        if replicas.num_replicas_in_sync > 1:
-            gradients, loss, accuracy = replicas.all_reduce("SUM", (gradients, loss, accuracy))
+        gradients = self._sum_over_replicas(gradients)
+        loss, accuracy = sum_over_replicas([loss, accuracy])
         norm = tf.linalg.global_norm(gradients)
         if self._clip_norm:
             gradients, _ = tf.clip_by_global_norm(gradients, self._clip_norm, use_norm=norm)
@@ -80,19 +103,71 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
         )
         for name, value in (("loss", loss), ("accuracy", accuracy), ("gradient_norm", norm)):
             self._metrics[name].update_state(value)
+        broken = ~(tf.math.is_finite(loss) & tf.math.is_finite(norm))
+        if broken & (self._broken_step < 0):
+            self._broken_step.assign(self._optimizer.iterations)
+        self.observe(batch, loss, accuracy)
+
+    def observe(self, batch, loss: tf.Tensor, accuracy: tf.Tensor) -> None:
+        """Updates `extra_metrics`, those of a subclass's own, after a step.
+
+        Args:
+          batch: this replica's.
+          loss: of the global batch, a scalar, as is `accuracy`.
+          accuracy: see there.
+        """
+
+    def _sum_over_replicas(self, gradients: list) -> list:
+        if not self._lazy_embeddings:
+            gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
+        dense = [one for one in gradients if not isinstance(one, tf.IndexedSlices)]
+        summed = iter(sum_over_replicas(dense))
+        return [
+            _sum_rows_over_replicas(one) if isinstance(one, tf.IndexedSlices) else next(summed)
+            for one in gradients
+        ]
 
     def train_loop_end(self) -> dict[str, tf.Tensor]:
         """Returns the means since the last call, and the learning rate.
 
         Raises:
+          InputError: if the loss or the gradient was not finite; no checkpoint is made of that.
           RuntimeError: if no gradient reaches the variables.
         """
+        if self._broken_step >= 0:
+            raise InputError(
+                f"the loss or the gradient of step {int(self._broken_step)} is not finite",
+                remedy="start a run with a lower optimizer.learning_rate or optimizer.clip_norm; "
+                "the last good checkpoint is kept",
+            )
         means = {name: metric.result() for name, metric in self._metrics.items()}
         if means["gradient_norm"] == 0.0:
             raise RuntimeError("the gradient is 0: the loss does not depend on the variables")
-        for metric in self._metrics.values():
+        # What no step of the loop saw has no mean.
+        seen = {name: metric for name, metric in self.extra_metrics.items() if metric.count > 0}
+        means |= {name: metric.result() for name, metric in seen.items()}
+        for metric in (*self._metrics.values(), *self.extra_metrics.values()):
             metric.reset_state()
         return {**means, "learning_rate": self._optimizer.learning_rate.numpy()}
+
+
+def sum_over_replicas(tensors: list) -> list:
+    """Returns the sums over all replicas, in a replica context."""
+    replicas = tf.distribute.get_replica_context()
+    if replicas.num_replicas_in_sync == 1 or not tensors:
+        return tensors
+    return replicas.all_reduce("SUM", tensors)
+
+
+def _sum_rows_over_replicas(gradient: tf.IndexedSlices) -> tf.IndexedSlices:
+    # An embedding's gradient has a row an occurrence: its norm needs their sum.
+    gradient = sum_rows(gradient)
+    replicas = tf.distribute.get_replica_context()
+    if replicas.num_replicas_in_sync == 1:
+        return gradient
+    rows = replicas.all_gather(gradient.indices, axis=0)
+    values = replicas.all_gather(gradient.values, axis=0)
+    return sum_rows(tf.IndexedSlices(values, rows, gradient.dense_shape))
 
 
 def run(
@@ -174,10 +249,16 @@ class _MetricsLog:
         self._progress = progress
         self._position = {} if stage is None else {"stage": stage}
         self._last = int(step.numpy())
+        self._time = time.perf_counter()
 
     def __call__(self, output: dict[str, tf.Tensor]) -> None:
         step = int(self._step.numpy())
+        now = time.perf_counter()
         values = {name: round(float(value), 6) for name, value in output.items()}
+        values["steps_per_second"] = round((step - self._last) / (now - self._time), 4)
+        if "tokens" in values:
+            values["tokens_per_second"] = round(values["tokens"] * values["steps_per_second"], 1)
+        self._time = now
         with open(self._run_dir.metrics_file, "a", encoding="utf-8") as file:
             file.write(json.dumps({**self._position, "step": step, **values}) + "\n")
         shown = {name: f"{values[name]:.3f}" for name in ("loss", "accuracy")}

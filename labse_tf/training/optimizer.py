@@ -6,15 +6,17 @@ import tf_keras
 from official.modeling.optimization import lr_schedule
 
 from labse_tf.config import OptimizerConfig
+from labse_tf.training.lazy_adamw import LazyAdamW
 
 # As BERT: layer norms and biases do not decay.
 _NO_DECAY = ["layer_norm", "LayerNorm", "bias"]
 
 
-def build_optimizer(config: OptimizerConfig, *, steps: int) -> tf_keras.optimizers.AdamW:
+def build_optimizer(config: OptimizerConfig, *, steps: int) -> LazyAdamW:
     """Returns the optimiser for a run (or stage) of `steps` steps.
 
-    Gradients come to it reduced over replicas and clipped: see `training.loop`.
+    Gradients come to it reduced over replicas and clipped, and decide whether a table's update is
+    dense: see `training.loop`.
     """
     schedule = tf_keras.optimizers.schedules.PolynomialDecay(
         config.learning_rate, decay_steps=max(1, steps), end_learning_rate=0.0
@@ -25,7 +27,7 @@ def build_optimizer(config: OptimizerConfig, *, steps: int) -> tf_keras.optimize
             warmup_steps=min(config.warmup_steps, max(1, steps)),
             warmup_learning_rate=0.0,
         )
-    optimizer = tf_keras.optimizers.AdamW(
+    optimizer = LazyAdamW(
         schedule,
         weight_decay=config.weight_decay,
         beta_1=config.beta_1,

@@ -44,12 +44,20 @@ def test_monolingual(tmp_path):
     assert found["languages"]["de"] == {
         "read": 5,
         "kept": 1,
-        "dropped": {"other_language": 0, "too_short": 2, "too_long": 1, "duplicate": 1},
+        "dropped": {
+            "bad_record": 0,
+            "other_language": 0,
+            "too_short": 2,
+            "too_long": 1,
+            "duplicate": 1,
+            "over_cap": 0,
+        },
     }
     assert found["total"]["read"] == 7
     assert found["total"]["kept"] == 3
     assert found["thresholds"] == {"too_short": 10, "too_long": 5000}
     assert sorted(files_of(out)) == [
+        "examples.md",
         "monolingual/de/part-00000-of-00001.tfrecord.gz",
         "monolingual/pt/part-00000-of-00001.tfrecord.gz",
         "report.json",
@@ -83,6 +91,7 @@ def test_bitext_counts_every_reason(tmp_path):
         "read": 8,
         "kept": 2,
         "dropped": {
+            "bad_record": 0,
             "other_language": 0,
             "too_short": 1,
             "too_long": 1,
@@ -90,6 +99,7 @@ def test_bitext_counts_every_reason(tmp_path):
             "identical_sides": 1,
             "few_letters": 1,
             "duplicate": 1,
+            "over_cap": 0,
         },
     }
     assert sorted(read_all(tmp_path / "out")) == [
@@ -155,10 +165,7 @@ def test_clean_shards_filter_to_themselves(tmp_path):
     filter_monolingual.run([str(tmp_path / "in")], str(tmp_path / "one"))
     again = filter_monolingual.run([str(tmp_path / "one")], str(tmp_path / "two"))
     assert again["total"]["read"] == again["total"]["kept"]
-    first, second = files_of(tmp_path / "one"), files_of(tmp_path / "two")
-    assert {k: v for k, v in first.items() if k != "report.json"} == {
-        k: v for k, v in second.items() if k != "report.json"
-    }
+    assert files_of(tmp_path / "one" / "monolingual") == files_of(tmp_path / "two" / "monolingual")
 
 
 def test_several_shards(tmp_path):
@@ -234,7 +241,11 @@ def test_taken_output_is_refused_and_overwritten_on_request(tmp_path, capfd):
     assert "--overwrite" in capfd.readouterr().err
     assert (out / "mine").exists()
     assert main([*args, "--overwrite"]) == 0
-    assert sorted(path.name for path in out.iterdir()) == ["monolingual", "report.json"]
+    assert sorted(path.name for path in out.iterdir()) == [
+        "examples.md",
+        "monolingual",
+        "report.json",
+    ]
 
 
 def test_no_files():

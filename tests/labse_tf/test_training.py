@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -86,7 +87,15 @@ def test_the_pretraining_run(pretrained_run):
     ]
     for line in lines:
         assert line["loss"] > 0 and 0 <= line["accuracy"] <= 1 and line["gradient_norm"] > 0
+        assert line["steps_per_second"] > 0 and line["tokens_per_second"] > 0
         assert set(line) >= {"learning_rate"}
+    by_task = [{name for name in line if name.startswith(("mlm_", "tlm_"))} for line in lines]
+    assert {"mlm_loss", "mlm_accuracy", "mlm_filled"} in by_task
+    assert {"tlm_loss", "tlm_accuracy"} in by_task
+    # A loop of one step is of one task, whose loss is then the loss.
+    for line in lines:
+        assert line["loss"] == line.get("mlm_loss", line.get("tlm_loss"))
+        assert 0.9 < line.get("mlm_filled", 1.0) <= 1.0
 
 
 def test_the_stages_have_their_depths(pretrained_run):
@@ -227,6 +236,34 @@ def test_pretraining_killed_in_its_second_stage_resumes(tmp_path, config_file, l
     assert steps == [(0, 10), *((1, step) for step in range(10, LONG + 1, 10))]
     found, expected = (latest_checkpoint(open_existing(run)) for run in (broken, unbroken))
     assert_same_weights(found, expected)
+
+
+def test_a_sampled_softmax_learns(tmp_path, config_file):
+    run = tmp_path / "run"
+    settings = {"sampled_softmax": 100, "stage_steps": "[40]", "loop.log_interval": 10}
+    overrides = [
+        part for key, value in settings.items() for part in ("--set", f"pretrain.{key}={value}")
+    ]
+    assert main(["pretrain", str(config_file), "--run-dir", str(run), *overrides]) == 0
+    losses = [line["loss"] for line in metrics(run)]
+    assert losses[-1] < 0.8 * losses[0]
+
+
+def test_a_loss_that_is_not_finite_stops_the_run_at_the_last_good_checkpoint(
+    tmp_path, config_file, capsys
+):
+    run = tmp_path / "run"
+    settings = {"steps": 50, "loop.checkpoint_interval": 1, "loop.log_interval": 1}
+    settings |= {"optimizer.learning_rate": 1e30, "optimizer.warmup_steps": 0}
+    overrides = [
+        part for key, value in settings.items() for part in ("--set", f"train.{key}={value}")
+    ]
+    assert train(config_file, run, *overrides) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    step = int(re.search(r"of step (\d+) is not finite", error)[1])
+    last = tf.train.latest_checkpoint(run / "checkpoints")
+    assert last is None or last.endswith(f"ckpt-{step - 1}")
+    assert [line["step"] for line in metrics(run)] == list(range(1, step))
 
 
 # Refusals.

@@ -184,3 +184,13 @@ def test_check_alone():
     error = refused(wordpiece_file.check, [], "made-up.txt")
     assert str(error).startswith("made-up.txt: ")
     assert isinstance(error, ValueError)
+
+
+def test_the_public_multilingual_bert_layout_is_accepted(tmp_path):
+    # Its lines 105 and 106 hold two markers of its own; then come characters and pieces.
+    unused = [f"[unused{number}]" for number in range(1, 100)]
+    special = ["[PAD]", *unused, "[UNK]", "[CLS]", "[SEP]", "[MASK]", "<S>", "<T>"]
+    tokens = [*special, "!", "ء", "一", "##一", "der", "##ση", "Москва"]
+    path = tmp_path / "vocab.txt"
+    path.write_text("".join(f"{token}\n" for token in tokens), "utf-8")
+    assert wordpiece_file.read(path) == tokens

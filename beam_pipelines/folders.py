@@ -1,0 +1,17 @@
+"""Folders that several workers may want to make at the same time."""
+
+from __future__ import annotations
+
+from apache_beam.io.filesystems import FileSystems
+
+
+def make_folder(path: str) -> None:
+    """Makes the folder where it is not there yet."""
+    if FileSystems.exists(path):
+        return
+    try:
+        FileSystems.mkdirs(path)
+    except OSError:
+        # Another worker may have made it meanwhile.
+        if not FileSystems.exists(path):
+            raise

@@ -1,0 +1,55 @@
+"""The options that both filter jobs take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from labse_tf.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobOptions:
+    """What both filter jobs take, whatever they filter by.
+
+    Attributes:
+      megabytes_per_shard: about how much uncompressed input a shard takes. Scores that are read
+        again have planned their shards already.
+      max_per_language: at most so many records of a language stay, a uniform sample of those that
+        would; None keeps all.
+      max_bad_records: so many records, of all files together, may be unreadable.
+      scores: write the scores of all filters for every record.
+      from_scores: the inputs are folders of such scores.
+      examples: so many random examples of each reason are written; 0 writes none.
+      seed: of the samples.
+      overwrite: replace what is at the output.
+      beam_options: options for Beam, as strings; none choose the direct runner.
+    """
+
+    megabytes_per_shard: int = 100
+    max_per_language: int | None = None
+    max_bad_records: int = 0
+    scores: bool = False
+    from_scores: bool = False
+    examples: int = 10
+    seed: int = 0
+    overwrite: bool = False
+    beam_options: Sequence[str] = ()
+
+    def check(self) -> None:
+        """Raises InputError for a number out of its range, or options that contradict."""
+        _check_least("--shard-megabytes", self.megabytes_per_shard, 1)
+        if self.max_per_language is not None:
+            _check_least("--max-per-language", self.max_per_language, 1)
+        _check_least("--max-bad-records", self.max_bad_records, 0)
+        _check_least("--examples", self.examples, 0)
+        _check_least("--seed", self.seed, 0)
+        if self.scores and self.from_scores:
+            raise InputError(
+                "--scores with --from-scores would copy the scores", remedy="leave one of them out"
+            )
+
+
+def _check_least(name: str, number: int, least: int) -> None:
+    if number < least:
+        raise InputError(f"{name} is {number}", remedy=f"give a number of at least {least}")

@@ -1,0 +1,103 @@
+"""What a dual-encoder training step costs with a small and with the paper's vocabulary.
+
+    python -m benchmarks.step_cost [--layers 12] [--batch-size 16] [--length 32] [--dense]
+
+One process a vocabulary size, with the encoder of the paper's width (768); prints the median
+seconds a step, the peak memory and the ratio. Token ids are drawn by Zipf's law, as text would.
+--dense updates the whole embedding table, as AdamW does by itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+SIZES = (30_000, 501_153)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--layers", type=int, default=12)
+    parser.add_argument("--batch-size", type=int, default=16, help="pairs")
+    parser.add_argument("--length", type=int, default=32, help="tokens of each side")
+    parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--dense", action="store_true")
+    parser.add_argument("--size", type=int, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.size:
+        print(json.dumps(_measure(args)))
+        return
+    print(f"machine: {os.cpu_count()} cores, {platform.machine()}, load {os.getloadavg()[0]:.1f}")
+    seconds = []
+    for size in SIZES:
+        command = [sys.executable, "-m", "benchmarks.step_cost", *sys.argv[1:], "--size", str(size)]
+        output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        found = json.loads(output.splitlines()[-1])
+        seconds.append(found["seconds"])
+        print(f"{size} pieces: {found['seconds']:.2f} s a step, {found['gigabytes']:.1f} GB")
+    print(f"ratio: {seconds[1] / seconds[0]:.2f}")
+
+
+def _measure(args: argparse.Namespace) -> dict[str, float]:
+    import tensorflow as tf
+
+    from labse_tf.config import EncoderConfig, OptimizerConfig
+    from labse_tf.model.encoder import build_encoder
+    from labse_tf.training.optimizer import build_optimizer
+    from labse_tf.training.train import DualEncoderTrainer
+
+    strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
+    with strategy.scope():
+        encoder = build_encoder(EncoderConfig(vocab_size=args.size, num_layers=args.layers))
+        optimizer = build_optimizer(OptimizerConfig(), steps=1000)
+    trainer = DualEncoderTrainer(
+        encoder=encoder,
+        margin=0.3,
+        scale=10.0,
+        strategy=strategy,
+        optimizer=optimizer,
+        clip_norm=1.0,
+        dataset=strategy.experimental_distribute_dataset(_batches(args)),
+        lazy_embeddings=not args.dense,
+    )
+    times = []
+    for step in range(args.steps):
+        start = time.perf_counter()
+        trainer.train(tf.constant(1))
+        if step > 1:  # The first are for tracing and for the first touch of the memory.
+            times.append(time.perf_counter() - start)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    return {"seconds": float(np.median(times)), "gigabytes": peak}
+
+
+def _batches(args: argparse.Namespace):
+    import tensorflow as tf
+
+    generator = np.random.default_rng(0)
+
+    def side():
+        ranks = generator.zipf(1.2, size=(args.batch_size, args.length)) % (args.size - 104)
+        ids = (104 + ranks).astype(np.int32)
+        return {
+            "input_word_ids": ids,
+            "input_mask": np.ones_like(ids),
+            "input_type_ids": np.zeros_like(ids),
+        }
+
+    batches = [(side(), side()) for _ in range(args.steps)]
+    stacked = tf.nest.map_structure(lambda *parts: np.stack(parts), *batches)
+    return tf.data.Dataset.from_tensor_slices(stacked)
+
+
+if __name__ == "__main__":
+    main()
