@@ -148,6 +148,9 @@ def _list_repeated(
 
 def _split(spans: np.ndarray, labels: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     """Yields each label with its spans."""
+    # NumPy splits nothing into one empty part.
+    if not len(spans):
+        return
     order = np.argsort(labels, kind="stable")
     values, starts = np.unique(labels[order], return_index=True)
     for value, part in zip(values, np.split(spans[order], starts[1:]), strict=True):
