@@ -5,18 +5,21 @@ count. Of a span's places one keeps it, by hash, so that neither the runner nor 
 input matters. A sentence that is removed stands in a span that was kept elsewhere, so none is lost.
 
 Only hashes are compared across the corpus: 24 bytes a span, in buckets of which a worker holds one.
+The text waits in files meanwhile.
 """
 
 from __future__ import annotations
 
 import collections
 import hashlib
+import json
 from collections.abc import Iterable, Iterator, Sequence
 
 import apache_beam as beam
 import numpy as np
 import regex
 
+from beam_pipelines.disk_shuffle import GroupOnDisk, SaveValues, load_values
 from beam_pipelines.drop_examples import draw_examples
 from beam_pipelines.prepare_text import Passage, by_language, count_dropped
 from beam_pipelines.records import Sentence
@@ -26,6 +29,8 @@ SENTENCES_PER_SPAN = 3
 
 # A worker sorts one bucket in memory: 1 TB of text has 10 million spans in each, 240 MB.
 _BUCKETS = 1024
+# Of the hash of a chunk.
+_KEY_BYTES = 16
 
 # Where a span stands: its hash, its passage's hash; the passage's place in the chunk and the span's
 # place in the passage, both from 0.
@@ -40,10 +45,14 @@ class RemoveDuplicateSpans(beam.PTransform):
 
     Counts are `((language, name), number)` of sentences that are removed: DUPLICATE_SPAN and READ.
     Examples are drawn of them as in `ApplyFilters`.
+
+    Args:
+      temporary: a folder for files, see `disk_shuffle`.
     """
 
-    def __init__(self, examples: int = 0, seed: int = 0) -> None:
+    def __init__(self, temporary: str, examples: int = 0, seed: int = 0) -> None:
         super().__init__()
+        self._temporary = temporary
         self._remove = _Remove(examples, seed)
 
     def expand(self, chunks):
@@ -51,11 +60,16 @@ class RemoveDuplicateSpans(beam.PTransform):
         repeated = (
             keyed
             | "Spans" >> beam.FlatMap(_list_spans)
-            | "Gather" >> beam.GroupByKey()
+            | "Gather" >> GroupOnDisk(self._temporary)
             | "Compare" >> beam.FlatMap(_list_repeated)
         )
+        saved = (
+            keyed
+            | "Encode" >> beam.MapTuple(lambda key, chunk: (key, [_encode(chunk)]))
+            | "Save" >> SaveValues(self._temporary)
+        )
         outputs = (
-            {"chunks": keyed, "repeated": repeated}
+            {"chunks": saved, "repeated": repeated}
             | beam.CoGroupByKey()
             | "Remove"
             >> beam.ParDo(self._remove).with_outputs("counts", "examples", main="batches")
@@ -65,7 +79,7 @@ class RemoveDuplicateSpans(beam.PTransform):
 
 def hash_chunk(chunk: _Chunk) -> bytes:
     """Returns a hash of the chunk's content: the same if a worker that failed is tried again."""
-    digest = hashlib.blake2b(digest_size=16)
+    digest = hashlib.blake2b(digest_size=_KEY_BYTES)
     for passage in chunk:
         digest.update(_hash_passage(passage))
     return digest.digest()
@@ -125,21 +139,22 @@ def _hash_passage(passage: Passage) -> bytes:
     return hashlib.blake2b(content.encode("utf-8"), digest_size=16).digest()
 
 
-def _list_spans(keyed: tuple[bytes, _Chunk]) -> Iterator[tuple[int, tuple[bytes, bytes]]]:
-    """Yields `(bucket, (hash of the chunk, spans))`."""
+def _list_spans(keyed: tuple[bytes, _Chunk]) -> Iterator[tuple[int, list[bytes]]]:
+    """Yields `(bucket, [hash of the chunk and its spans])`."""
     key, chunk = keyed
     spans = find_spans(chunk)
     for bucket, part in _split(spans, spans["span"] % _BUCKETS):
-        yield bucket, (key, part.tobytes())
+        yield bucket, [key + part.tobytes()]
 
 
 def _list_repeated(
-    bucket: tuple[int, Iterable[tuple[bytes, bytes]]],
+    bucket: tuple[int, Iterable[list[bytes]]],
 ) -> Iterator[tuple[bytes, bytes]]:
     """Yields `(hash of the chunk, its spans that give way)`."""
-    keys, parts = zip(*bucket[1], strict=True)
-    lengths = [len(part) // _SPAN.itemsize for part in parts]
-    spans = np.frombuffer(b"".join(parts), _SPAN)
+    parts = [part for values in bucket[1] for part in values]
+    keys = [part[:_KEY_BYTES] for part in parts]
+    lengths = [(len(part) - _KEY_BYTES) // _SPAN.itemsize for part in parts]
+    spans = np.frombuffer(b"".join(part[_KEY_BYTES:] for part in parts), _SPAN)
     mask = find_repeated(spans)
     chunks = np.repeat(np.arange(len(keys)), lengths)
     for number, part in _split(spans[mask], chunks[mask]):
@@ -157,6 +172,14 @@ def _split(spans: np.ndarray, labels: np.ndarray) -> Iterator[tuple[int, np.ndar
         yield int(value), part
 
 
+def _encode(chunk: _Chunk) -> bytes:
+    return json.dumps(chunk, ensure_ascii=False).encode("utf-8")
+
+
+def _decode(data: bytes) -> _Chunk:
+    return [[Sentence(*sentence) for sentence in passage] for passage in json.loads(data)]
+
+
 class _Remove(beam.DoFn):
     def __init__(self, examples: int, seed: int) -> None:
         self._examples = examples
@@ -165,7 +188,8 @@ class _Remove(beam.DoFn):
     def process(self, element: tuple[bytes, dict[str, Sequence]]) -> Iterator:
         _, groups = element
         repeated = list(groups["repeated"])
-        for chunk in groups["chunks"]:
+        chunks = (data for place in groups["chunks"] for data in load_values(place))
+        for chunk in map(_decode, chunks):
             left, repetitions = remove_spans(chunk, repeated)
             yield from by_language(left)
             for count in count_dropped({DUPLICATE_SPAN: repetitions}).items():

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 
 import apache_beam as beam
 
 from beam_pipelines.apply_filters import ApplyFilters
 from beam_pipelines.bad_records import BadRecords, Fault, too_many
+from beam_pipelines.disk_shuffle import HoldOnDisk
 from beam_pipelines.drop_examples import WriteExamples
 from beam_pipelines.filters import Filter
 from beam_pipelines.job_options import JobOptions
@@ -41,6 +43,8 @@ from labse_tf.outputs import check_free, whole_dir
 _log = logging.getLogger("labse")
 
 REPORT, EXAMPLES = "report.json", "examples.md"
+# Beside these while the job runs.
+TEMPORARY = "temporary"
 
 
 class FilterCorpus(beam.PTransform):
@@ -56,7 +60,7 @@ class FilterCorpus(beam.PTransform):
         folder: str,
         kind: str,
         options: JobOptions,
-        make_sentences: MakeSentences | None = None,
+        text_settings: TextSettings | None = None,
     ) -> None:
         super().__init__()
         self._files = files
@@ -65,7 +69,11 @@ class FilterCorpus(beam.PTransform):
         self._kind = kind
         self._record_type = record_type_of(kind, ())
         self._options = options
-        self._make_sentences = make_sentences
+        self._make_sentences = None
+        if text_settings is not None:
+            self._make_sentences = MakeSentences(
+                text_settings, self._path(TEMPORARY), options.examples, options.seed
+            )
 
     def expand(self, begin):
         batches, bad = self._read(begin)
@@ -75,16 +83,20 @@ class FilterCorpus(beam.PTransform):
             early, early_counts, early_examples = self._make_sentences.limits, (made,), (drawn,)
         dropping = [*early, *self._filters]
         shards, languages = self._plan(batches)
+        if isinstance(shards, beam.pvalue.AsDict):
+            batches = batches | "Hold" >> HoldOnDisk(self._path(TEMPORARY), self._record_type)
         if self._options.scores:
             batches = batches | "Score" >> beam.Map(score_batch, self._filters)
-            write_scores = WriteScores(self._path(SCORES), shards, self._filters, self._record_type)
+            write_scores = WriteScores(
+                self._path(SCORES), shards, self._filters, self._record_type, self._path(TEMPORARY)
+            )
             batches | "Write scores" >> write_scores
         options = self._options
         kept, filtered, examples = batches | "Filter" >> ApplyFilters(
             self._filters, options.examples, options.seed
         )
         written, more_examples = kept | "Write" >> WriteShards(
-            self._path(self._kind), shards, self._record_type, options
+            self._path(self._kind), shards, self._record_type, options, self._path(TEMPORARY)
         )
         if options.examples:
             self._write_examples((*early_examples, examples, more_examples), dropping)
@@ -149,21 +161,22 @@ def run(
     """
     options.check()
     check_free(out, overwrite=options.overwrite)
-    make_sentences = None
     if options.from_scores:
+        text_settings = None
         files = find_score_files(inputs)
         paths = [file.path for file in files]
     else:
         formats = ALL_FORMATS if text_settings is None else (*ALL_FORMATS, *PAGE_FORMATS)
         files = find_corpus_files(inputs, kind=kind, formats=formats)
-        if text_settings is not None and needs_sentences(files, text_settings):
-            make_sentences = MakeSentences(text_settings, options.examples, options.seed)
+        if text_settings is not None and not needs_sentences(files, text_settings):
+            text_settings = None
         paths = [path for file in files for path in file.paths]
     _log.info("filtering %d files of %s", len(files), kind)
     with whole_dir(out, overwrite=options.overwrite) as folder:
         path = os.path.abspath(folder)
-        job = FilterCorpus(files, filters, path, kind, options, make_sentences)
+        job = FilterCorpus(files, filters, path, kind, options, text_settings)
         run_pipeline(job, paths, options.beam_options)
+        shutil.rmtree(folder / TEMPORARY, ignore_errors=True)
         report = json.loads((folder / REPORT).read_text(encoding="utf-8"))
         _check_bad_records(report, options.max_bad_records)
     _log_summary(report, out)

@@ -27,14 +27,19 @@ class Limit(NamedTuple):
 class MakeSentences(beam.PTransform):
     """PCollection of `Batch` -> (batches of sentences, counts, examples); see `PrepareText`.
 
+    Args:
+      temporary: a folder for files, see `disk_shuffle`.
+
     Attributes:
       limits: what sentences may be dropped for.
     """
 
-    def __init__(self, settings: TextSettings, examples: int = 0, seed: int = 0) -> None:
+    def __init__(
+        self, settings: TextSettings, temporary: str, examples: int = 0, seed: int = 0
+    ) -> None:
         super().__init__()
         self._prepare = PrepareText(settings, examples, seed)
-        self._remove = RemoveDuplicateSpans(examples, seed)
+        self._remove = RemoveDuplicateSpans(temporary, examples, seed)
         filters = (*settings.page_filters, *settings.line_filters, *settings.rest_filters)
         self.limits = [
             Limit(UncertainLanguage.name, settings.min_language_confidence),

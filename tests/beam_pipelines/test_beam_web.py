@@ -90,7 +90,7 @@ def test_warc(tmp_path, name):
         record(HTML + pages["hi"].encode()),
     )
     read = list(read_file(file))
-    assert [document.text.split("\n\n") for document in read] == [
+    assert [document.text.split("\n") for document in read] == [
         [text] * 3 for text in PARAGRAPHS.values()
     ]
 
@@ -98,7 +98,7 @@ def test_warc(tmp_path, name):
 def test_main_and_other_text():
     paragraphs = [f"{PARAGRAPHS['en']} It happens in part {number}." for number in range(6)]
     html = page(paragraphs).encode()
-    assert main_text(html).split("\n\n") == paragraphs
+    assert main_text(html).split("\n") == paragraphs
     main, other = main_and_other_lines(html)
     assert main == paragraphs
     assert "Copyright 2020" in other
