@@ -68,7 +68,8 @@ def test_wet(tmp_path, name):
 
 @pytest.mark.parametrize("name", ["x.warc", "x.warc.gz"])
 def test_warc(tmp_path, name):
-    pages = {language: page([text] * 3) for language, text in PARAGRAPHS.items()}
+    paragraphs = [[f"{text} {number}." for number in range(9)] for text in PARAGRAPHS.values()]
+    pages = dict(zip(PARAGRAPHS, map(page, paragraphs), strict=True))
     file = corpus_file(
         tmp_path,
         name,
@@ -90,9 +91,7 @@ def test_warc(tmp_path, name):
         record(HTML + pages["hi"].encode()),
     )
     read = list(read_file(file))
-    assert [document.text.split("\n") for document in read] == [
-        [text] * 3 for text in PARAGRAPHS.values()
-    ]
+    assert [document.text.split("\n") for document in read] == paragraphs
 
 
 def test_main_and_other_text():
