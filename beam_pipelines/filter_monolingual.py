@@ -13,6 +13,7 @@ from beam_pipelines.filters.javascript import Javascript
 from beam_pipelines.filters.lorem_ipsum import LoremIpsum
 from beam_pipelines.filters.low_quality import LowQuality
 from beam_pipelines.filters.no_terminal_punctuation import NoTerminalPunctuation
+from beam_pipelines.filters.policy_notice import PolicyNotice
 from beam_pipelines.filters.too_long import TooLong
 from beam_pipelines.filters.too_short import TooShort
 from beam_pipelines.filters.uncertain_language import UncertainLanguage
@@ -81,7 +82,12 @@ def run(
             split_sentences=split_sentences,
             c4=c4,
             page_filters=(LoremIpsum(), CurlyBracket()),
-            line_filters=(NoTerminalPunctuation(), FewWords(min_words), Javascript()),
+            line_filters=(
+                NoTerminalPunctuation(),
+                FewWords(min_words),
+                Javascript(),
+                PolicyNotice(),
+            ),
             rest_filters=(FewSentences(min_sentences),),
         ),
     )

@@ -2,7 +2,8 @@
 
 The heuristics are those of Raffel et al. 2019, section 2.2, in this order: what is dropped of a
 page for its language, then whole pages, then lines, then pages of which little is left. C4's list
-of bad words is left out: there is none of good quality for 109 languages. The filters themselves
+of bad words is left out (there is none of good quality for 109 languages), and citation marks are
+not searched for (they go with Wikipedia's markup). The filters themselves
 are chosen in `filter_monolingual.py`.
 """
 

@@ -9,6 +9,7 @@ from beam_pipelines.filters.few_words import FewWords, count_words
 from beam_pipelines.filters.javascript import Javascript
 from beam_pipelines.filters.lorem_ipsum import LoremIpsum
 from beam_pipelines.filters.no_terminal_punctuation import NoTerminalPunctuation
+from beam_pipelines.filters.policy_notice import PolicyNotice
 from beam_pipelines.prepare_text import TextSettings, prepare
 from beam_pipelines.records import Batch, Document, Sentence
 from beam_pipelines.sentences import split_sentences
@@ -97,6 +98,9 @@ def test_words(text, words):
         (LoremIpsum(), "Lorem and ipsum.", True),
         (Javascript(), "Please enable JavaScript to go on.", False),
         (Javascript(), "Java and a script.", True),
+        (PolicyNotice(), "Read our Privacy Policy and Terms of Use.", False),
+        (PolicyNotice(), "Diese Seite: We use cookies.", False),
+        (PolicyNotice(), "A policy of cookies in private.", True),
         (FewSentences(3), "One is here. Two is here.\nThree is here.", True),
         (FewSentences(3), "One is here. Two is here.", False),
     ],
