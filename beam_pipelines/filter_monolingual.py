@@ -16,7 +16,7 @@ from beam_pipelines.filters.no_terminal_punctuation import NoTerminalPunctuation
 from beam_pipelines.filters.policy_notice import PolicyNotice
 from beam_pipelines.filters.too_long import TooLong
 from beam_pipelines.filters.too_short import TooShort
-from beam_pipelines.filters.uncertain_language import UncertainLanguage
+from beam_pipelines.filters.wrong_language import WrongLanguage
 from beam_pipelines.job_options import JobOptions
 from beam_pipelines.prepare_text import TextSettings
 from labse_tf.corpus_files import MONOLINGUAL
@@ -30,6 +30,7 @@ def run(
     min_characters: int = 10,
     max_characters: int = 5000,
     identify: bool = False,
+    max_language_doubt: float = 0.3,
     min_language_confidence: float = 0.5,
     split_sentences: bool | None = None,
     c4: bool | None = None,
@@ -48,7 +49,9 @@ def run(
       max_characters: longer lines are dropped.
       identify: drop sentences that are not in the language that their file or field gives. The
         language of web pages is identified in any case, line by line.
-      min_language_confidence: 0 to 1; what is identified with less is dropped.
+      max_language_doubt: -1 to 1, with `identify`: what is surer to be in another language is
+        dropped (`WrongLanguage`).
+      min_language_confidence: 0 to 1; lines of web pages identified with less are dropped.
       split_sentences: make each sentence a record. None: of pages, not of lines.
       c4: apply the heuristics of C4, see `prepare_text`. None: to pages, not to lines.
       min_words: of a line, for C4.
@@ -68,7 +71,7 @@ def run(
             raise InputError(f"{option} is {share}", remedy="give a number from 0 to 1")
     filters: list[Filter] = [TooShort(min_characters), TooLong(max_characters)]
     if identify:
-        filters.append(UncertainLanguage(min_language_confidence))
+        filters.append(WrongLanguage(max_language_doubt))
     if quality is not None:
         filters.append(LowQuality(quality, min_quality))
     return filter_job.run(

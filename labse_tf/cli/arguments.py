@@ -20,9 +20,10 @@ def add_filter_job(parser: argparse.ArgumentParser, *, max_per_language: int = 0
     parser.add_argument(
         "--shard-megabytes",
         type=int,
-        default=100,
+        default=50,
         metavar="MB",
-        help="about how much uncompressed input goes into a shard (default: %(default)s)",
+        help="about how much uncompressed input goes into a shard, which a worker must hold in up"
+        " to 25 times as much memory (default: %(default)s)",
     )
     parser.add_argument(
         "--max-per-language",

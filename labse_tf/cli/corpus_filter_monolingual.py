@@ -46,11 +46,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="drop what is not in the language that its file or field gives",
     )
     parser.add_argument(
+        "--max-language-doubt",
+        type=float,
+        default=0.3,
+        metavar="X",
+        help="with --identify: how surely it may be in another language, -1 to 1"
+        " (default: %(default)s)",
+    )
+    parser.add_argument(
         "--min-language-confidence",
         type=float,
         default=0.5,
         metavar="P",
-        help="drop what is identified with less, 0 to 1 (default: %(default)s)",
+        help="drop lines of web pages identified with less, 0 to 1 (default: %(default)s)",
     )
     parser.add_argument(
         "--split-sentences",
@@ -99,6 +107,7 @@ def run(args: argparse.Namespace) -> None:
         max_characters=args.max_characters,
         min_language_confidence=args.min_language_confidence,
         identify=args.identify,
+        max_language_doubt=args.max_language_doubt,
         split_sentences=args.split_sentences,
         c4=args.c4,
         min_words=args.min_words,
