@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from beam_pipelines.records import Record
+from beam_pipelines.records import UNDETERMINED, Record
 from labse_tf.corpus_files import CorpusFile
 from labse_tf.errors import InputError
 
 # So many are named in the report, and so many in the error that ends the job.
 MAX_LISTED = 100
 _MAX_NAMED = 3
-
-# ISO 639's code for text whose language is not known.
-UNKNOWN_LANGUAGE = "und"
 
 # Path, line (0 if none), what is wrong.
 Fault = tuple[str, int, str]
@@ -25,7 +22,7 @@ class BadRecords:
     """Those of one file.
 
     Attributes:
-      language: the file's, or UNKNOWN_LANGUAGE.
+      language: the file's, or UNDETERMINED.
       number: how many.
       first: the first MAX_LISTED of them.
     """
@@ -36,7 +33,7 @@ class BadRecords:
 
     @classmethod
     def of_file(cls, file: CorpusFile) -> BadRecords:
-        return cls(file.language or UNKNOWN_LANGUAGE)
+        return cls(file.language or UNDETERMINED)
 
     def add(self, error: InputError) -> None:
         self.number += 1

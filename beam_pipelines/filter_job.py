@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 
 import apache_beam as beam
 
 from beam_pipelines.apply_filters import ApplyFilters
 from beam_pipelines.bad_records import BadRecords, Fault, too_many
+from beam_pipelines.disk_shuffle import HoldOnDisk
 from beam_pipelines.drop_examples import WriteExamples
 from beam_pipelines.filters import AnyFilter
 from beam_pipelines.job_options import JobOptions
+from beam_pipelines.make_sentences import MakeSentences, needs_sentences
+from beam_pipelines.prepare_text import TextSettings
 from beam_pipelines.read_scores import (
     ReadScores,
     ScoreFile,
@@ -27,13 +31,21 @@ from beam_pipelines.runners import run_pipeline
 from beam_pipelines.scores import ScoreBatches, WriteScores
 from beam_pipelines.unique_sides import DUPLICATE_SIDE, UniqueSides, plan_parts
 from beam_pipelines.writers import MeasureShards, WriteShards, plan_shards
-from labse_tf.corpus_files import SCORES, CorpusFile, find_corpus_files
+from labse_tf.corpus_files import (
+    ALL_FORMATS,
+    PAGE_FORMATS,
+    SCORES,
+    CorpusFile,
+    find_corpus_files,
+)
 from labse_tf.languages import LANGUAGES
 from labse_tf.outputs import check_free, whole_dir
 
 _log = logging.getLogger("labse")
 
 REPORT, EXAMPLES = "report.json", "examples.md"
+# Beside these while the job runs.
+TEMPORARY = "temporary"
 
 
 class FilterCorpus(beam.PTransform):
@@ -51,6 +63,7 @@ class FilterCorpus(beam.PTransform):
         options: JobOptions,
         unique_side: str | None = None,
         pairs_per_side: int = 1,
+        text_settings: TextSettings | None = None,
     ) -> None:
         super().__init__()
         self._files = files
@@ -62,14 +75,27 @@ class FilterCorpus(beam.PTransform):
         self._unique_side = unique_side
         self._pairs_per_side = pairs_per_side
         self._steps = [DUPLICATE_SIDE] if unique_side else []
+        self._make_sentences = None
+        if text_settings is not None:
+            self._make_sentences = MakeSentences(
+                text_settings, self._path(TEMPORARY), options.examples, options.seed
+            )
 
     def expand(self, begin):
         batches, bad = self._read(begin)
+        early, limits = [], list(self._filters)
+        if self._make_sentences is not None:
+            batches, *made = batches | "Make sentences" >> self._make_sentences
+            early, limits = [made], [*self._make_sentences.limits, *limits]
         shards, languages = self._plan(batches)
+        if isinstance(shards, beam.pvalue.AsDict):
+            batches = batches | "Hold" >> HoldOnDisk(self._path(TEMPORARY), self._record_type)
         options = self._options
         if options.scores:
             batches = batches | "Score" >> ScoreBatches(self._filters)
-            write_scores = WriteScores(self._path(SCORES), shards, self._filters, self._record_type)
+            write_scores = WriteScores(
+                self._path(SCORES), shards, self._filters, self._record_type, self._path(TEMPORARY)
+            )
             batches | "Write scores" >> write_scores
         apply_filters = ApplyFilters(
             self._filters,
@@ -78,20 +104,20 @@ class FilterCorpus(beam.PTransform):
             scored=options.scores or options.from_scores,
         )
         kept, *filtered = batches | "Filter" >> apply_filters
-        dropped = [filtered]
+        dropped = [*early, filtered]
         if self._unique_side is not None:
             kept, *by_side = kept | self._unique_sides()
             dropped.append(by_side)
         written = kept | "Write" >> WriteShards(
-            self._path(self._kind), shards, self._record_type, options
+            self._path(self._kind), shards, self._record_type, options, self._path(TEMPORARY)
         )
         counts, examples = zip(*dropped, written, strict=True)
         if options.examples:
-            self._write_examples(examples)
+            self._write_examples(examples, limits)
         counts = (*counts, bad | "Count bad" >> beam.FlatMap(_count_bad))
         counts = counts | "Counts" >> beam.Flatten()
         faults = bad | "Faults" >> beam.Map(_list_faults)
-        report = WriteReport(self._path(REPORT), languages, self._filters, self._steps)
+        report = WriteReport(self._path(REPORT), languages, limits, self._steps)
         return (counts, faults) | "Report" >> report
 
     def _path(self, name: str) -> str:
@@ -124,8 +150,8 @@ class FilterCorpus(beam.PTransform):
             self._options.seed,
         )
 
-    def _write_examples(self, examples) -> None:
-        path, reasons = self._path(EXAMPLES), list_reasons(self._filters, *self._steps)
+    def _write_examples(self, examples, limits) -> None:
+        path, reasons = self._path(EXAMPLES), list_reasons(limits, *self._steps)
         write = WriteExamples(path, reasons, self._record_type, self._options.examples)
         examples | "Examples" >> beam.Flatten() | "Write examples" >> write
 
@@ -146,12 +172,14 @@ def run(
     kind: str,
     filters: Sequence[AnyFilter],
     options: JobOptions,
+    text_settings: TextSettings | None = None,
     unique_side: str | None = None,
     pairs_per_side: int = 1,
 ) -> dict:
     """Filters the corpus files of one kind in `inputs` into the folder `out`; returns the report.
 
-    Pairs that share their `unique_side`, if it is not None, are cut to `pairs_per_side`.
+    `text_settings` say how pages and lines become sentences; None, as for bitext: not at all. Pairs
+    that share their `unique_side`, if it is not None, are cut to `pairs_per_side`.
 
     Raises:
       InputError: for inputs that are not there, more bad records than the options allow, an `out`
@@ -160,16 +188,28 @@ def run(
     options.check()
     check_free(out, overwrite=options.overwrite)
     if options.from_scores:
+        text_settings = None
         files = find_score_files(inputs)
     else:
-        files = find_corpus_files(inputs, kind=kind)
+        formats = ALL_FORMATS if text_settings is None else (*ALL_FORMATS, *PAGE_FORMATS)
+        files = find_corpus_files(inputs, kind=kind, formats=formats)
+        if text_settings is not None and not needs_sentences(files, text_settings):
+            text_settings = None
     paths = [path for file in files for path in file.paths]
     _log.info("filtering %d files of %s", len(files), kind)
     with whole_dir(out, overwrite=options.overwrite) as folder:
         job = FilterCorpus(
-            files, filters, os.path.abspath(folder), kind, options, unique_side, pairs_per_side
+            files,
+            filters,
+            os.path.abspath(folder),
+            kind,
+            options,
+            text_settings=text_settings,
+            unique_side=unique_side,
+            pairs_per_side=pairs_per_side,
         )
         run_pipeline(job, paths, options.beam_options)
+        shutil.rmtree(folder / TEMPORARY, ignore_errors=True)
         report = json.loads((folder / REPORT).read_text(encoding="utf-8"))
         _check_bad_records(report, options.max_bad_records)
     _log_summary(report, out)

@@ -5,10 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from beam_pipelines import filter_job
+from beam_pipelines.filters import Filter
+from beam_pipelines.filters.curly_bracket import CurlyBracket
+from beam_pipelines.filters.few_sentences import FewSentences
+from beam_pipelines.filters.few_words import FewWords
+from beam_pipelines.filters.javascript import Javascript
+from beam_pipelines.filters.lorem_ipsum import LoremIpsum
+from beam_pipelines.filters.low_quality import LowQuality
+from beam_pipelines.filters.no_terminal_punctuation import NoTerminalPunctuation
+from beam_pipelines.filters.policy_notice import PolicyNotice
 from beam_pipelines.filters.too_long import TooLong
 from beam_pipelines.filters.too_short import TooShort
+from beam_pipelines.filters.wrong_language import WrongLanguage
 from beam_pipelines.job_options import JobOptions
+from beam_pipelines.prepare_text import TextSettings
 from labse_tf.corpus_files import MONOLINGUAL
+from labse_tf.errors import InputError
 
 
 def run(
@@ -17,6 +29,15 @@ def run(
     *,
     min_characters: int = 10,
     max_characters: int = 5000,
+    identify: bool = False,
+    max_language_doubt: float = 0.3,
+    min_language_confidence: float = 0.5,
+    split_sentences: bool | None = None,
+    c4: bool | None = None,
+    min_words: int = 5,
+    min_sentences: int = 3,
+    quality: str | None = None,
+    min_quality: float = 0.5,
     **options,
 ) -> dict:
     """Writes `out/monolingual/<lang>/*.tfrecord.gz` and `out/report.json`; returns the report.
@@ -26,15 +47,50 @@ def run(
       out: the folder to write.
       min_characters: shorter lines are dropped.
       max_characters: longer lines are dropped.
+      identify: drop sentences that are not in the language that their file or field gives. The
+        language of web pages is identified in any case, line by line.
+      max_language_doubt: -1 to 1, with `identify`: what is surer to be in another language is
+        dropped (`WrongLanguage`).
+      min_language_confidence: 0 to 1; lines of web pages identified with less are dropped.
+      split_sentences: make each sentence a record. None: of pages, not of lines.
+      c4: apply the heuristics of C4, see `prepare_text`. None: to pages, not to lines.
+      min_words: of a line, for C4.
+      min_sentences: of what is left of a page, for C4.
+      quality: a model of `labse corpus train-quality`; None filters by no quality.
+      min_quality: 0 to 1; sentences of a lower quality by this model are dropped.
       options: those of `JobOptions`.
 
     Raises:
-      InputError: see `filter_job.run`.
+      InputError: see `filter_job.run`; also for a share out of its range, or a damaged model.
     """
+    for option, share in (
+        ("--min-language-confidence", min_language_confidence),
+        ("--min-quality", min_quality),
+    ):
+        if not 0 <= share <= 1:
+            raise InputError(f"{option} is {share}", remedy="give a number from 0 to 1")
+    filters: list[Filter] = [TooShort(min_characters), TooLong(max_characters)]
+    if identify:
+        filters.append(WrongLanguage(max_language_doubt))
+    if quality is not None:
+        filters.append(LowQuality(quality, min_quality))
     return filter_job.run(
         inputs,
         out,
         kind=MONOLINGUAL,
-        filters=[TooShort(min_characters), TooLong(max_characters)],
+        filters=filters,
         options=JobOptions(**options),
+        text_settings=TextSettings(
+            min_language_confidence=min_language_confidence,
+            split_sentences=split_sentences,
+            c4=c4,
+            page_filters=(LoremIpsum(), CurlyBracket()),
+            line_filters=(
+                NoTerminalPunctuation(),
+                FewWords(min_words),
+                Javascript(),
+                PolicyNotice(),
+            ),
+            rest_filters=(FewSentences(min_sentences),),
+        ),
     )

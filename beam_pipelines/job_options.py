@@ -26,7 +26,7 @@ class JobOptions:
       beam_options: options for Beam, as strings; none choose the direct runner.
     """
 
-    megabytes_per_shard: int = 100
+    megabytes_per_shard: int = 50
     max_per_language: int | None = None
     max_bad_records: int = 0
     scores: bool = False

@@ -17,9 +17,22 @@ from beam_pipelines.read_moses import read_moses
 from beam_pipelines.read_parquet import read_parquet
 from beam_pipelines.read_tfrecord import read_shard, read_tfrecord
 from beam_pipelines.read_tmx import read_tmx
+from beam_pipelines.read_web import read_warc, read_wet
+from beam_pipelines.read_wikipedia import read_wikipedia
 from beam_pipelines.records import Batch, Pair, Record, Sentence
 from labse_tf import textio
-from labse_tf.corpus_files import PARQUET, SHARD, TEXT, TFRECORD, TMX, TSV, CorpusFile
+from labse_tf.corpus_files import (
+    PARQUET,
+    SHARD,
+    TEXT,
+    TFRECORD,
+    TMX,
+    TSV,
+    WARC,
+    WET,
+    WIKIPEDIA,
+    CorpusFile,
+)
 from labse_tf.errors import InputError
 
 # Small enough that a batch of long paragraphs fits in memory many times over, large enough that
@@ -103,8 +116,8 @@ def read_file(file: CorpusFile) -> Iterator[Record]:
       InputError: if the file is damaged, empty (a shard may be) or not UTF-8, if a line is longer
         than `textio.MAX_LINE_BYTES` or a text holds a NUL byte, if a TSV line lacks one of its
         sides, if the sides of a Moses pair have different numbers of lines, if a Parquet or
-        TFRecord file lacks a field, if a TMX file defines entities, or if a record of a shard is
-        not of the shard's language.
+        TFRecord file lacks a field, if a TMX file defines entities, if a record of a shard is not
+        of the shard's language, or if a WARC or WET file or a dump of Wikipedia has no pages.
     """
     for record in records_and_errors(file):
         if isinstance(record, InputError):
@@ -158,4 +171,7 @@ _READERS = {
     PARQUET: read_parquet,
     TFRECORD: read_tfrecord,
     TMX: read_tmx,
+    WARC: read_warc,
+    WET: read_wet,
+    WIKIPEDIA: read_wikipedia,
 }

@@ -9,6 +9,8 @@ from beam_pipelines.examples import encode_example
 from labse_tf.corpus_files import BITEXT, MONOLINGUAL
 
 ENGLISH = "en"
+# ISO 639-2's code for text of unknown language.
+UNDETERMINED = "und"
 
 
 class Sentence(NamedTuple):
@@ -37,7 +39,19 @@ class Pair(NamedTuple):
     language: str
 
 
-Record = Sentence | Pair
+class Document(NamedTuple):
+    """A page of the web or of Wikipedia, before sentences are made of it.
+
+    Attributes:
+      text: its paragraphs, a line each.
+      language: as for `Sentence`; UNDETERMINED where only the text can tell.
+    """
+
+    text: str
+    language: str
+
+
+Record = Sentence | Pair | Document
 
 
 class Batch(NamedTuple):
@@ -48,7 +62,7 @@ class Batch(NamedTuple):
 
 
 def texts_of(record: Record) -> tuple[str, ...]:
-    """Returns the text of a sentence or the two sides of a pair."""
+    """Returns the text of a sentence or document, or the two sides of a pair."""
     return record[:-1]
 
 

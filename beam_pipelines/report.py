@@ -28,7 +28,9 @@ def list_reasons(filters: Sequence[AnyFilter], *steps: str) -> list[str]:
     `steps` are the reasons of steps that not every job has, between the filters and the writing.
     """
     names = (filter_.name for filter_ in filters)
-    return [BAD_RECORD, OTHER_LANGUAGE, *names, *steps, DUPLICATE, OVER_CAP]
+    # One name may serve twice: for lines of pages, and again for sentences.
+    reasons = [BAD_RECORD, OTHER_LANGUAGE, *names, *steps, DUPLICATE, OVER_CAP]
+    return list(dict.fromkeys(reasons))
 
 
 class WriteReport(beam.PTransform):

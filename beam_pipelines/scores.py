@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
+from beam_pipelines.disk_shuffle import GroupOnDisk
 from beam_pipelines.examples import decode_example
 from beam_pipelines.filters import AnyFilter, Filter, ModelFilter
 from beam_pipelines.folders import make_folder
@@ -95,6 +96,7 @@ class WriteScores(beam.PTransform):
       shards: language or OTHER_LANGUAGE -> number of files, or a side input of this.
       filters: whose scores the batches hold.
       record_type: Sentence or Pair.
+      temporary: a folder for files, see `disk_shuffle`.
     """
 
     def __init__(
@@ -103,8 +105,10 @@ class WriteScores(beam.PTransform):
         shards: Mapping[str, int] | beam.pvalue.AsDict,
         filters: Sequence[AnyFilter],
         record_type: type[Record],
+        temporary: str,
     ) -> None:
         super().__init__()
+        self._temporary = temporary
         self._folder = folder
         self._shards = shards
         self._filters = list(filters)
@@ -114,7 +118,7 @@ class WriteScores(beam.PTransform):
         return (
             batches
             | "Assign" >> beam.ParDo(_AssignShards(self._filters), self._shards)
-            | "Gather" >> beam.GroupByKey()
+            | "Gather" >> GroupOnDisk(self._temporary)
             | "Write" >> beam.ParDo(self._writer(), self._shards)
         )
 

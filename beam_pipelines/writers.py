@@ -18,6 +18,7 @@ from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
 from beam_pipelines import cap, tfrecords
+from beam_pipelines.disk_shuffle import GroupOnDisk
 from beam_pipelines.drop_examples import ExampleSample
 from beam_pipelines.folders import make_folder
 from beam_pipelines.hashes import hash_of, random_number_of
@@ -92,6 +93,7 @@ class WriteShards(beam.PTransform):
         see `MeasureShards`.
       record_type: Sentence or Pair.
       options: those of the job.
+      temporary: a folder for files, see `disk_shuffle`.
     """
 
     def __init__(
@@ -100,15 +102,18 @@ class WriteShards(beam.PTransform):
         shards: Mapping[str, int] | beam.pvalue.AsDict,
         record_type: type[Record],
         options: JobOptions,
+        temporary: str,
     ) -> None:
         super().__init__()
         self._folder = folder
         self._shards = shards
         self._record_type = record_type
         self._options = options
+        self._temporary = temporary
 
     def expand(self, batches):
-        parts = batches | "Assign" >> beam.ParDo(_AssignShards(), self._shards) | beam.GroupByKey()
+        assigned = batches | "Assign" >> beam.ParDo(_AssignShards(), self._shards)
+        parts = assigned | "Gather" >> GroupOnDisk(self._temporary)
         write = _WriteShard(self._folder, self._record_type, self._options)
         outputs = parts | "Write" >> beam.ParDo(
             write, self._shards, self._find_cuts(batches, parts)

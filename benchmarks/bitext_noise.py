@@ -5,12 +5,14 @@
 A FOLDER holds `<lang>.tsv` (English<TAB>foreign) that are taken for good. To --pairs of each
 language are added, for every kind of noise, a tenth as many pairs made of other lines of the file.
 The filters then learn and judge the mixture, alone and together. Prints, as a Markdown table a
-folder, the share of each kind that is dropped, in %, and the share of good pairs that is lost.
+folder, the share of each kind that is dropped, in %, and the share of good pairs that is lost; then
+what is dropped together by the length of the longer side, in characters.
 """
 
 from __future__ import annotations
 
 import argparse
+import bisect
 import collections
 import random
 import re
@@ -32,6 +34,7 @@ _NOISE_SHARE = 0.1
 _LEAST_WORDS = 4
 _PAIRS_PER_SIDE = 3
 _TOGETHER = "**together**"
+_LENGTHS = (20, 40, 80)  # where classes of length begin
 
 # Given a pair and the lines of the folder, a noisy pair, or None where this pair makes none.
 _Maker = Callable[[Pair, "Corpus", random.Random], Pair | None]
@@ -210,11 +213,16 @@ class Table:
         self.pairs_in = collections.Counter()  # by language and kind
         self.dropped = collections.Counter()  # by row and kind
         self.dropped_in = collections.Counter()  # together, by language and kind
+        self.pairs_of = collections.Counter()  # by class of length and kind
+        self.dropped_of = collections.Counter()  # together, likewise
 
     def add(self, mixture: Sequence[tuple[str, Pair]], dropped: dict[str, np.ndarray]) -> None:
         """Adds the pairs of a language."""
         language = mixture[0][1].language
-        for place, (kind, _) in enumerate(mixture):
+        for place, (kind, pair) in enumerate(mixture):
+            length = bisect.bisect(_LENGTHS, max(map(len, pair[:2])))
+            self.pairs_of[length, kind] += 1
+            self.dropped_of[length, kind] += int(dropped[_TOGETHER][place])
             self.pairs[kind] += 1
             self.pairs_in[language, kind] += 1
             self.dropped_in[language, kind] += int(dropped[_TOGETHER][place])
@@ -223,12 +231,28 @@ class Table:
 
     def __str__(self) -> str:
         rows = dict.fromkeys(row for row, _ in self.dropped)
-        kinds = [kind for kind in (GOOD, *KINDS) if self.pairs[kind]]
+        kinds = self._kinds()
         lines = ["| filter | " + " | ".join(kinds) + " |", "|---" * (len(kinds) + 1) + "|"]
         for row in rows:
             shares = (f"{100 * self.dropped[row, kind] / self.pairs[kind]:.1f}" for kind in kinds)
             lines.append(f"| {row} | " + " | ".join(shares) + " |")
         lines.append("| pairs | " + " | ".join(str(self.pairs[kind]) for kind in kinds) + " |")
+        return "\n".join(lines)
+
+    def _kinds(self) -> list[str]:
+        return [kind for kind in (GOOD, *KINDS) if self.pairs[kind]]
+
+    def describe_by_length(self) -> str:
+        kinds = self._kinds()
+        lines = ["| characters | " + " | ".join(kinds) + " |", "|---" * (len(kinds) + 1) + "|"]
+        for number, (low, high) in enumerate(zip((0, *_LENGTHS), (*_LENGTHS, ""), strict=True)):
+            shares = (
+                f"{100 * self.dropped_of[number, kind] / self.pairs_of[number, kind]:.1f}"
+                if self.pairs_of[number, kind]
+                else "-"
+                for kind in kinds
+            )
+            lines.append(f"| {low} to {high} | " + " | ".join(shares) + " |")
         return "\n".join(lines)
 
     def describe_worst(self, number: int = 8) -> str:
@@ -264,8 +288,9 @@ def main() -> None:
             dropped = judge(filters, mixture)
             table.add(mixture, dropped)
             every.add(mixture, dropped)
-        texts += [f"{Path(folder).name}:", str(table), table.describe_worst()]
-    text = "\n\n".join([*texts, "All:", str(every)])
+        texts += [f"{Path(folder).name}:", str(table), table.describe_by_length()]
+        texts.append(table.describe_worst())
+    text = "\n\n".join([*texts, "All:", str(every), every.describe_by_length()])
     print(text)
     if args.out:
         args.out.write_text(text + "\n", encoding="utf-8")

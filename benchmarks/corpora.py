@@ -3,7 +3,8 @@
     python -m benchmarks.corpora FOLDER ... --peer-python PEERS/bin/python [--pairs 20000]
 
 A FOLDER holds `<lang>.tsv`. Only filters that both have are compared, each on all the pairs, in one
-process, reading and writing left out. benchmarks/peers/requirements.txt says how to make the
+process, reading and writing left out; rates are by seconds of the processor, which other work on
+the machine disturbs least. benchmarks/peers/requirements.txt says how to make the
 environment of the peer. Without --peer-python only ours are timed.
 """
 
@@ -61,6 +62,10 @@ def read_pairs(folders: Sequence[str], most: int) -> list[Pair]:
     return [pair for file in files for pair in list(read_file(file))[:share]]
 
 
+def count_megabytes(pairs: Sequence[Pair]) -> float:
+    return sum(len(text.encode()) for pair in pairs for text in pair[:2]) / 1e6
+
+
 def time_ours(pairs: Sequence[Pair]) -> dict[str, tuple[float, int]]:
     """Returns for each filter the seconds, and how many pairs it accepts."""
     batches = list(in_batches(pairs))
@@ -70,7 +75,7 @@ def time_ours(pairs: Sequence[Pair]) -> dict[str, tuple[float, int]]:
 
 
 def _time(filters: Sequence[Filter], batches: Sequence[Batch]) -> tuple[float, int]:
-    start = time.perf_counter()
+    start = time.process_time()
     accepted = 0
     for batch in batches:
         scores = [filter_.score(batch.records) for filter_ in filters]
@@ -78,7 +83,7 @@ def _time(filters: Sequence[Filter], batches: Sequence[Batch]) -> tuple[float, i
             all(filter_.accept(score) for filter_, score in zip(filters, row, strict=True))
             for row in zip(*scores, strict=True)
         )
-    return time.perf_counter() - start, accepted
+    return time.process_time() - start, accepted
 
 
 def time_peer(pairs: Sequence[Pair], python: str) -> dict[str, tuple[float, int]]:
@@ -108,7 +113,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=20_000)
     args = parser.parse_args()
     pairs = read_pairs(args.folders, args.pairs)
-    megabytes = sum(len(text.encode()) for pair in pairs for text in pair[:2]) / 1e6
+    megabytes = count_megabytes(pairs)
     print(f"{len(pairs)} pairs, {megabytes:.1f} MB")
     ours = time_ours(pairs)
     theirs = time_peer(pairs, args.peer_python) if args.peer_python else {}

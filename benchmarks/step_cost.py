@@ -1,7 +1,9 @@
-"""What a dual-encoder training step costs with a small and with the paper's vocabulary.
+"""What a training step costs with a small and with the paper's vocabulary.
 
     python -m benchmarks.step_cost [--layers 12] [--batch-size 16] [--length 32] [--dense]
+    python -m benchmarks.step_cost --mlm [--sampled-softmax 8192] --batch-size 4 --length 128
 
+The step is the dual encoder's, or with --mlm that of pre-training (20 % of the tokens masked).
 One process a vocabulary size, with the encoder of the paper's width (768); prints the median
 seconds a step, the peak memory and the ratio. Token ids are drawn by Zipf's law, as text would.
 --dense updates the whole embedding table, as AdamW does by itself.
@@ -28,10 +30,13 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--layers", type=int, default=12)
-    parser.add_argument("--batch-size", type=int, default=16, help="pairs")
+    parser.add_argument("--batch-size", type=int, default=16, help="pairs, or sequences")
     parser.add_argument("--length", type=int, default=32, help="tokens of each side")
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--dense", action="store_true")
+    parser.add_argument("--mlm", action="store_true", help="a step of pre-training")
+    parser.add_argument("--sampled-softmax", type=int, default=0)
+    parser.add_argument("--bfloat16", action="store_true")
     parser.add_argument("--size", type=int, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.size:
@@ -51,25 +56,32 @@ def main() -> None:
 def _measure(args: argparse.Namespace) -> dict[str, float]:
     import tensorflow as tf
 
-    from labse_tf.config import EncoderConfig, OptimizerConfig
+    from labse_tf.config import ComputeConfig, EncoderConfig, OptimizerConfig
     from labse_tf.model.encoder import build_encoder
+    from labse_tf.model.mlm_head import build_mlm_head
+    from labse_tf.training.mlm_trainer import MlmTrainer
     from labse_tf.training.optimizer import build_optimizer
     from labse_tf.training.train import DualEncoderTrainer
 
     strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
+    config = EncoderConfig(vocab_size=args.size, num_layers=args.layers)
+    compute = ComputeConfig(precision="bfloat16" if args.bfloat16 else "float32")
     with strategy.scope():
-        encoder = build_encoder(EncoderConfig(vocab_size=args.size, num_layers=args.layers))
+        encoder = build_encoder(config, compute=compute)
+        head = build_mlm_head(config, encoder, compute=compute) if args.mlm else None
         optimizer = build_optimizer(OptimizerConfig(), steps=1000)
-    trainer = DualEncoderTrainer(
-        encoder=encoder,
-        margin=0.3,
-        scale=10.0,
-        strategy=strategy,
-        optimizer=optimizer,
-        clip_norm=1.0,
-        dataset=strategy.experimental_distribute_dataset(_batches(args)),
-        lazy_embeddings=not args.dense,
-    )
+    shared = {
+        "encoder": encoder,
+        "strategy": strategy,
+        "optimizer": optimizer,
+        "clip_norm": 1.0,
+        "dataset": strategy.experimental_distribute_dataset(_batches(args)),
+        "lazy_embeddings": not args.dense,
+    }
+    if args.mlm:
+        trainer = MlmTrainer(head=head, sampled_softmax=args.sampled_softmax, **shared)
+    else:
+        trainer = DualEncoderTrainer(margin=0.3, scale=10.0, **shared)
     times = []
     for step in range(args.steps):
         start = time.perf_counter()
@@ -85,16 +97,27 @@ def _batches(args: argparse.Namespace):
 
     generator = np.random.default_rng(0)
 
+    def draw(length):
+        ranks = generator.zipf(1.2, size=(args.batch_size, length)) % (args.size - 104)
+        return (104 + ranks).astype(np.int32)
+
     def side():
-        ranks = generator.zipf(1.2, size=(args.batch_size, args.length)) % (args.size - 104)
-        ids = (104 + ranks).astype(np.int32)
+        ids = draw(args.length)
         return {
             "input_word_ids": ids,
             "input_mask": np.ones_like(ids),
             "input_type_ids": np.zeros_like(ids),
         }
 
-    batches = [(side(), side()) for _ in range(args.steps)]
+    def masked():
+        count = args.length // 5
+        positions = np.tile(np.arange(count, dtype=np.int32), (args.batch_size, 1))
+        weights = np.ones(positions.shape, np.float32)
+        asked = {"masked_positions": positions, "masked_ids": draw(count)}
+        return {**side(), **asked, "masked_weights": weights}
+
+    make = masked if args.mlm else lambda: (side(), side())
+    batches = [make() for _ in range(args.steps)]
     stacked = tf.nest.map_structure(lambda *parts: np.stack(parts), *batches)
     return tf.data.Dataset.from_tensor_slices(stacked)
 

@@ -21,6 +21,7 @@ from labse_tf.errors import InputError
 from labse_tf.languages import require_code
 
 ACTIVATIONS = ("gelu_tanh", "gelu")
+PRECISIONS = ("float32", "bfloat16")
 
 
 @dataclass
@@ -44,6 +45,18 @@ class EncoderConfig:
     dropout: float = 0.1
     activation: str = "gelu_tanh"
     initializer_range: float = 0.02
+
+
+@dataclass
+class ComputeConfig:
+    """How the encoder computes while it is trained.
+
+    `precision` is of activations and matrix products; weights, losses and updates are float32.
+    `xla` compiles each layer (on TPUs all is compiled, whatever it says).
+    """
+
+    precision: str = "float32"
+    xla: bool = False
 
 
 @dataclass
@@ -74,6 +87,8 @@ class PretrainConfig:
     `stage_steps` has an entry a stage; the last stage has all layers of the encoder, each one
     before it half as many. `language_exponent` s samples language l in proportion to size_l ** s.
     `sampled_softmax` is the number of tokens drawn for the softmax; 0 takes the whole vocabulary.
+    `held_out` are corpora to measure loss and accuracy on, by language, every `held_out_interval`
+    steps and at the end of a stage: `held_out_size` sentences or pairs of each language.
     """
 
     monolingual: list[str] = field(default_factory=list)
@@ -84,6 +99,9 @@ class PretrainConfig:
     mask_fraction: float = 0.2
     max_predictions: int = 80
     sampled_softmax: int = 0
+    held_out: list[str] = field(default_factory=list)
+    held_out_size: int = 200
+    held_out_interval: int = 10_000
     language_exponent: float = 1.0
     stage_steps: list[int] = field(default_factory=lambda: [400_000, 800_000, 1_800_000])
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
@@ -154,6 +172,7 @@ class Config:
     languages: list[str] = field(default_factory=list)
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
+    compute: ComputeConfig = field(default_factory=ComputeConfig)
     pretrain: PretrainConfig = field(default_factory=PretrainConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
     contrastive: ContrastiveConfig = field(default_factory=ContrastiveConfig)
@@ -174,7 +193,7 @@ def load_config(path: str | os.PathLike[str] | None, overrides: Sequence[str] = 
         if not equals:
             raise InputError(f"--set {override} has no '='", remedy="write --set key=value")
         try:
-            parsed = yaml.load(value, _Loader)
+            parsed = yaml.load(value, _Loader) if value else ""  # YAML would say null.
         except yaml.YAMLError as error:
             raise InputError(
                 f"--set {key}: '{value}' is no YAML value", remedy="quote it"
@@ -281,7 +300,13 @@ def _nearest_key(key: str) -> str:
 
 def _expected_type(key: str) -> str:
     default = _defaults().get(key)
-    names = {int: "a whole number", float: "a number", str: "a text", list: "a list"}
+    names = {
+        bool: "true or false",
+        int: "a whole number",
+        float: "a number",
+        str: "a text",
+        list: "a list",
+    }
     return names.get(type(default), "a group of keys")
 
 
@@ -296,6 +321,7 @@ def check(config: Config, *, path: str | os.PathLike[str] | None = None) -> None
     halvings = 2 ** (len(pretrain.stage_steps) - 1) if pretrain.stage_steps else 1
     requirements = [
         ("encoder.activation", encoder.activation in ACTIVATIONS, f"one of {ACTIVATIONS}"),
+        ("compute.precision", config.compute.precision in PRECISIONS, f"one of {PRECISIONS}"),
         (
             "encoder.num_attention_heads",
             encoder.num_attention_heads > 0
@@ -328,6 +354,8 @@ def check(config: Config, *, path: str | os.PathLike[str] | None = None) -> None
             "from 8 to encoder.max_positions",
         ),
         ("pretrain.sampled_softmax", pretrain.sampled_softmax >= 0, "0 or more"),
+        ("pretrain.held_out_size", pretrain.held_out_size > 0, "1 or more"),
+        ("pretrain.held_out_interval", pretrain.held_out_interval > 0, "1 or more"),
         ("pretrain.max_predictions", pretrain.max_predictions > 0, "1 or more"),
         ("train.batch_size", train.batch_size > 1, "2 or more: the rest of it are the negatives"),
         (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -19,11 +20,15 @@ SCORES = "scores"
 
 TEXT, TSV, SHARD, MOSES, PARQUET, TFRECORD = "text", "tsv", "shard", "moses", "parquet", "tfrecord"
 TMX = "tmx"
+WARC, WET, WIKIPEDIA = "warc", "wet", "wikipedia"
 # What training and evaluation read; the other formats become clean shards first.
 PLAIN_FORMATS = (TEXT, TSV, SHARD)
 ALL_FORMATS = (*PLAIN_FORMATS, MOSES, PARQUET, TFRECORD, TMX)
+# Pages of text, which only `labse corpus filter-monolingual` makes sentences of.
+PAGE_FORMATS = (WARC, WET, WIKIPEDIA)
 
 _ENGLISH = "en"
+_WIKIPEDIA = re.compile(r"([a-z_]+)wiki-.*\.xml")
 
 
 class CorpusFile(NamedTuple):
@@ -32,9 +37,10 @@ class CorpusFile(NamedTuple):
     Attributes:
       path: where it lies; of a Moses pair, the side that is not English.
       language: the paper's code; of bitext, the side that is not English. In Parquet and loose
-        TFRecord files it is that of records that do not tell theirs, or None; in TMX it is None.
+        TFRecord files it is that of records that do not tell theirs, or None. None for TMX, WARC
+        and WET, whose content tells.
       kind: MONOLINGUAL or BITEXT; None where only the content of the file can tell.
-      format: TEXT, TSV, SHARD, MOSES, PARQUET, TFRECORD or TMX.
+      format: TEXT, TSV, SHARD, MOSES, PARQUET, TFRECORD, TMX, WARC, WET or WIKIPEDIA.
       english_path: the English side of a Moses pair, else None.
     """
 
@@ -52,7 +58,7 @@ class CorpusFile(NamedTuple):
     @property
     def tells_language(self) -> bool:
         """Whether records may carry a language of their own, so that they may be of several."""
-        return self.format in (PARQUET, TFRECORD, TMX)
+        return self.format in (PARQUET, TFRECORD, TMX, WARC, WET)
 
 
 def find_corpus_files(
@@ -69,6 +75,8 @@ def find_corpus_files(
       {monolingual,bitext}/<lang>/*.tfrecord[.gz]       clean shards
       NAME.parquet, <lang>.parquet                      either kind
       NAME.tfrecord[.gz], <lang>.tfrecord[.gz]          either kind
+      NAME.warc[.gz], NAME[.warc].wet[.gz]              monolingual, web pages
+      <lang>wiki-NAME.xml[.bz2]                         monolingual, a dump of Wikipedia
 
     In a folder other files are passed over; a file that is named itself must be one of these.
 
@@ -100,8 +108,7 @@ def find_corpus_files(
 def _check(file: CorpusFile, formats: tuple[str, ...]) -> None:
     if file.format not in formats:
         raise InputError(
-            f"is a file in the format '{file.format}', which only `labse vocab build` and "
-            "`labse corpus filter-...` read",
+            f"is a file in the format '{file.format}', which only {_readers_of(file.format)}",
             path=file.path,
             remedy="make clean shards of it with `labse corpus filter-...` and use these",
         )
@@ -114,11 +121,18 @@ def _check(file: CorpusFile, formats: tuple[str, ...]) -> None:
             )
 
 
+def _readers_of(format_: str) -> str:
+    if format_ in PAGE_FORMATS:
+        return "`labse corpus filter-monolingual` reads"
+    return "`labse vocab build` and `labse corpus filter-...` read"
+
+
 def _expected(kind: str | None) -> str:
     text, tsv, shards = "<lang>.txt[.gz]", "<lang>.tsv[.gz]", "<lang>/*.tfrecord.gz"
     moses, loose = "NAME.<lang>-en.<lang>", "*.parquet, *.tfrecord"
     if kind == MONOLINGUAL:
-        return f"{text}, {loose} or monolingual/{shards}"
+        pages = "*.warc.gz, *.warc.wet.gz, <lang>wiki-*.xml.bz2"
+        return f"{text}, {loose}, {pages} or monolingual/{shards}"
     if kind == BITEXT:
         return f"{tsv}, {moses}, NAME.tmx[.gz], {loose} or bitext/{shards}"
     return f"{text}, {tsv}, {moses}, NAME.tmx[.gz], {loose} or {{monolingual,bitext}}/{shards}"
@@ -165,6 +179,12 @@ def describe(path: str) -> CorpusFile | None:
         if len(folders) >= 2 and folders[-2] in (MONOLINGUAL, BITEXT):
             return CorpusFile(path, require_code(folders[-1], path=path), folders[-2], SHARD)
         return CorpusFile(path, find_code(stem), None, TFRECORD)
+    if extension in (".warc", ".wet") and compression in ("", ".gz"):
+        return CorpusFile(path, None, MONOLINGUAL, extension.removeprefix("."))
+    if dump := _WIKIPEDIA.fullmatch(base):
+        # `zh_yue` is Cantonese and `be_x_old` another orthography: neither is what precedes the _.
+        language = require_code(dump[1].replace("_", ""), path=path)
+        return CorpusFile(path, language, MONOLINGUAL, WIKIPEDIA)
     return _describe_moses(path, stem, extension.removeprefix("."), compression)
 
 

@@ -11,21 +11,8 @@ import json
 import sys
 import time
 
+import opusfilter_settings
 from opusfilter import filters
-
-
-def build_filters(language, script, lid_model):
-    return {
-        "length": filters.LengthFilter(min_length=2, max_length=5000, unit="char"),
-        "length ratio": filters.LengthRatioFilter(threshold=9, unit="char"),
-        "script": filters.CharacterScoreFilter(scripts=["Latin", script], thresholds=[0.3, 0.3]),
-        "mark-up": filters.HtmlTagFilter(),
-        "numbers": filters.NonZeroNumeralsFilter(threshold=0.3),
-        "similar sides": filters.SimilarityFilter(threshold=0.6, lowercase=True),
-        "language": filters.FastTextFilter(
-            languages=["en", language], thresholds=[0.3, 0.3], model_path=lid_model
-        ),
-    }
 
 
 def main():
@@ -36,10 +23,11 @@ def main():
             pairs[language, script].append(texts)
     found = collections.defaultdict(lambda: [0.0, 0])
     for (language, script), texts in pairs.items():
-        for name, filter_ in build_filters(language, script, sys.argv[2]).items():
-            start = time.perf_counter()
+        for name, kind, options in opusfilter_settings.settings(language, script, sys.argv[2]):
+            filter_ = getattr(filters, kind)(**options)
+            start = time.process_time()
             accepted = sum(map(filter_.accept, filter_.score(texts)))
-            found[name][0] += time.perf_counter() - start
+            found[name][0] += time.process_time() - start
             found[name][1] += accepted
     json.dump(found, sys.stdout)
 

@@ -20,9 +20,10 @@ def add_filter_job(parser: argparse.ArgumentParser, *, max_per_language: int = 0
     parser.add_argument(
         "--shard-megabytes",
         type=int,
-        default=100,
+        default=50,
         metavar="MB",
-        help="about how much uncompressed input goes into a shard (default: %(default)s)",
+        help="about how much uncompressed input goes into a shard, which a worker must hold in up"
+        " to 25 times as much memory (default: %(default)s)",
     )
     parser.add_argument(
         "--max-per-language",
@@ -82,6 +83,16 @@ def strategy_options(args: argparse.Namespace) -> dict:
     """Returns what `add_run` read of the strategy, as `launch` takes it."""
     names = ("strategy", "tpu", "logical_cpus", "overwrite")
     return {name: getattr(args, name) for name in names}
+
+
+def add_init(parser: argparse.ArgumentParser) -> None:
+    """--init."""
+    parser.add_argument(
+        "--init",
+        metavar="DIR",
+        help="start from the weights of this run, or of this Hugging Face BERT (a folder with "
+        "config.json, vocab.txt and model.safetensors); init.tsv tells what was taken",
+    )
 
 
 def add_training(parser: argparse.ArgumentParser) -> None:

@@ -40,6 +40,10 @@ COMMANDS = {
         "corpus_calibrate",
         "choose a score's threshold from pairs marked GOOD or BAD",
     ),
+    ("corpus", "train-quality"): (
+        "corpus_train_quality",
+        "train a model of text quality on web pages",
+    ),
     ("vocab", "build"): ("vocab_build", "count words per language, smooth, learn a vocabulary"),
     ("vocab", "coverage"): ("vocab_coverage", "measure a vocabulary on text of each language"),
     ("pretrain",): ("pretrain", "MLM + TLM pre-training with progressive stacking"),

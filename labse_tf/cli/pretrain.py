@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import add_training, strategy_options
+from labse_tf.cli.arguments import add_init, add_training, strategy_options
 
 EXAMPLES = """examples:
   labse pretrain configs/tiny.yaml --run-dir runs/pretrain \\
       --set tokenizer.vocab_file=vocab.txt \\
+      --set pretrain.monolingual=[clean/monolingual] --set pretrain.bitext=[clean/bitext]
+  labse pretrain configs/labse_mbert_vocab.yaml --run-dir runs/more \\
+      --init bert-base-multilingual-cased --set encoder.activation=gelu \\
+      --set pretrain.stage_steps=[100000] \\
       --set pretrain.monolingual=[clean/monolingual] --set pretrain.bitext=[clean/bitext]
 
 The same command goes on from the last checkpoint if the run was stopped."""
@@ -16,6 +20,7 @@ The same command goes on from the last checkpoint if the run was stopped."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_training(parser)
+    add_init(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -23,9 +28,13 @@ def run(args: argparse.Namespace) -> None:
     from labse_tf.training import run_dir as run_dirs
 
     config = load_config(args.config, args.overrides)
-    config = run_dirs.resolve(config, [*config.pretrain.monolingual, *config.pretrain.bitext])
+    from labse_tf.training.initial_weights import open_origin
     from labse_tf.training.launch import launch
-    from labse_tf.training.pretrain import pretrain
+    from labse_tf.training.pretrain import first_depth, pretrain
+
+    init = open_origin(args.init) if args.init else None
+    corpora = [*config.pretrain.monolingual, *config.pretrain.bitext]
+    config = run_dirs.resolve(config, corpora, init=init, first_depth=first_depth(config))
 
     with launch(args.run_dir, config, **strategy_options(args)) as (run_dir, strategy):
-        pretrain(config, run_dir, strategy)
+        pretrain(config, run_dir, strategy, init=init)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import add_training, strategy_options
+from labse_tf.cli.arguments import add_init, add_training, strategy_options
 
 EXAMPLES = """examples:
   labse train configs/tiny.yaml --run-dir runs/dual --init runs/pretrain \\
+      --set train.bitext=[clean/bitext]
+  labse train configs/labse_mbert_vocab.yaml --run-dir runs/mbert \\
+      --init bert-base-multilingual-cased --set encoder.activation=gelu \\
       --set train.bitext=[clean/bitext]
   labse train configs/tiny.yaml --run-dir runs/two --strategy mirrored --logical-cpus 2 \\
       --set tokenizer.vocab_file=vocab.txt --set train.bitext=[clean/bitext]
@@ -17,15 +20,17 @@ The same command goes on from the last checkpoint if the run was stopped."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_training(parser)
-    parser.add_argument("--init", metavar="RUN_DIR", help="start from the encoder of this run")
+    add_init(parser)
 
 
 def run(args: argparse.Namespace) -> None:
     from labse_tf.config import load_config
     from labse_tf.training import run_dir as run_dirs
 
-    init = run_dirs.open_existing(args.init) if args.init else None
     config = load_config(args.config, args.overrides)
+    from labse_tf.training.initial_weights import open_origin
+
+    init = open_origin(args.init) if args.init else None
     config = run_dirs.resolve(config, config.train.bitext, init=init)
     from labse_tf.training.launch import launch
     from labse_tf.training.train import train

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from labse_tf.config import Config
-from labse_tf.corpus_files import BITEXT, MONOLINGUAL
+from labse_tf.corpus_files import BITEXT, MONOLINGUAL, CorpusFile
 from labse_tf.data import texts
 from labse_tf.data.masking import mask_tokens
 from labse_tf.tokenization import Tokenizer
@@ -29,7 +29,8 @@ def pretraining_batches(
       skip: the first batches to leave out, which a resumed run has seen.
 
     Returns:
-      A dataset of the dicts that `mask_tokens` gives, `[batch_size, sequence_length]`.
+      A dataset of the dicts that `mask_tokens` gives, `[batch_size, sequence_length]`, and in them
+      `file` (int32 `[batch_size]`): where each sequence begins, see `source_files`.
     """
     settings = config.pretrain
     seed = config.seed + 1_000_003 * stage
@@ -57,26 +58,41 @@ def pretraining_batches(
     return batches.enumerate().skip(skip).map(mask, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
 
 
+def source_files(config: Config) -> list[str]:
+    """Returns the paths that `file` of a batch counts: first of MLM, then of TLM."""
+    return [file.path for task in ("mlm", "tlm") for file in _find(config, task)]
+
+
+def _find(config: Config, task: str) -> list[CorpusFile]:
+    settings = config.pretrain
+    if task == "mlm":
+        share, inputs, kind = 1.0 - settings.tlm_fraction, settings.monolingual, MONOLINGUAL
+    else:
+        share, inputs, kind = settings.tlm_fraction, settings.bitext, BITEXT
+    if not share:
+        return []
+    return sorted(texts.find_files(inputs, kind, config.languages, key=f"pretrain.{kind}"))
+
+
 def _mlm_sequences(config: Config, tokenizer: Tokenizer, *, seed: int) -> tf.data.Dataset:
     """Sentences of one language, end to end, cut to full sequences `[CLS] ... [SEP]`."""
     settings = config.pretrain
-    files = texts.find_files(
-        settings.monolingual, MONOLINGUAL, config.languages, key="pretrain.monolingual"
-    )
+    files = _find(config, "mlm")
     body = settings.sequence_length - 2
 
-    def pack(serialized):
+    def pack(serialized, file):
         (strings,) = texts.parse(MONOLINGUAL, serialized)
-        tokens = tokenizer(strings).flat_values
+        tokens = tokenizer(strings)
+        file_of_token = tf.repeat(file, tokens.row_lengths())
         # The end that fills no sequence is less than one sequence in many.
-        sequences = tf.reshape(tokens[: tf.size(tokens) // body * body], [-1, body])
-        return tokenizer.pack([tf.RaggedTensor.from_tensor(sequences)], settings.sequence_length)
+        full = tf.size(file_of_token) // body * body
+        sequences = tf.RaggedTensor.from_tensor(tf.reshape(tokens.flat_values[:full], [-1, body]))
+        packed = tokenizer.pack([sequences], settings.sequence_length)
+        return {**packed, "file": file_of_token[:full:body]}
 
     sentences = max(_SENTENCES_PACKED_TOGETHER, settings.sequence_length)
-    blocks = {
-        language: stream.batch(sentences)
-        for language, stream in texts.language_streams(files, seed=seed).items()
-    }
+    streams = texts.language_streams(files, seed=seed, number_files=True)
+    blocks = {language: stream.batch(sentences) for language, stream in streams.items()}
     weights = texts.language_weights(files, settings.language_exponent)
     mixed = texts.mix(blocks, weights, seed=seed)
     sequences = mixed.map(pack, num_parallel_calls=tf.data.AUTOTUNE).unbatch()
@@ -88,18 +104,21 @@ def _mlm_sequences(config: Config, tokenizer: Tokenizer, *, seed: int) -> tf.dat
 def _tlm_sequences(config: Config, tokenizer: Tokenizer, *, seed: int) -> tf.data.Dataset:
     """Pairs as `[CLS] a [SEP] b [SEP]`; either side comes first, without a language hint."""
     settings = config.pretrain
-    files = texts.find_files(settings.bitext, BITEXT, config.languages, key="pretrain.bitext")
+    files = _find(config, "tlm")
+    files_before = len(_find(config, "mlm"))
 
-    def pack(index, serialized):
+    def pack(index, records):
+        serialized, file = records
         source, target = texts.parse(BITEXT, serialized)
         swap = tf.random.stateless_uniform(
             [settings.batch_size], tf.stack([tf.constant(seed, tf.int64), index])
         )
         first = tf.where(swap < 0.5, source, target)
         second = tf.where(swap < 0.5, target, source)
-        return tokenizer.pack([tokenizer(first), tokenizer(second)], settings.sequence_length)
+        packed = tokenizer.pack([tokenizer(first), tokenizer(second)], settings.sequence_length)
+        return {**packed, "file": file + files_before}
 
-    streams = texts.language_streams(files, seed=seed + 1)
+    streams = texts.language_streams(files, seed=seed + 1, number_files=True)
     weights = texts.language_weights(files, settings.language_exponent)
     pairs = texts.mix(streams, weights, seed=seed + 1)
     batches = pairs.batch(settings.batch_size, drop_remainder=True)

@@ -7,6 +7,7 @@ the same call gives the same order on every machine, and a resumed run can skip 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -40,6 +41,10 @@ def input_errors() -> Iterator[None]:
     except tf.errors.OpError as error:
         if _failures:
             raise _failures.pop() from error
+        if isinstance(error, tf.errors.OutOfRangeError):  # Streams are endless, if not empty.
+            raise InputError(
+                "the corpora hold no records", remedy="see why in report.json of the filter job"
+            ) from error
         if isinstance(error, tf.errors.DataLossError):
             raise InputError(
                 f"a TFRecord shard is damaged ({error.message})", remedy="make the shards again"
@@ -66,15 +71,19 @@ def find_files(
     return kept
 
 
-def language_streams(files: Sequence[CorpusFile], *, seed: int) -> dict[str, tf.data.Dataset]:
+def language_streams(
+    files: Sequence[CorpusFile], *, seed: int, number_files: bool = False
+) -> dict[str, tf.data.Dataset]:
     """Returns for each language an endless shuffled dataset of its records.
 
     An element is a serialized `tf.train.Example`. It stays so until whole batches are parsed:
-    a graph to parse each language's records would take longer to build than to run.
+    a graph to parse each language's records would take longer to build than to run. With
+    `number_files` it is such an example and the int32 number of its file in `sorted(files)`.
     """
+    numbers = {file: number for number, file in enumerate(sorted(files))} if number_files else None
     by_language = groupby(sorted(files, key=_language), key=_language)
     return {
-        language: _stream(sorted(group), seed=seed + index)
+        language: _stream(sorted(group), numbers, seed=seed + index)
         for index, (language, group) in enumerate(by_language)
     }
 
@@ -119,15 +128,30 @@ def _language(file: CorpusFile) -> str:
     return file.language
 
 
-def _stream(files: Sequence[CorpusFile], *, seed: int) -> tf.data.Dataset:
-    records = [_records(file) for file in files]
-    dataset = records[0]
-    for more in records[1:]:
-        dataset = dataset.concatenate(more)
-    return dataset.shuffle(_SHUFFLE_BUFFER, seed=seed, reshuffle_each_iteration=True).repeat()
+def _stream(
+    files: Sequence[CorpusFile], numbers: dict[CorpusFile, int] | None, *, seed: int
+) -> tf.data.Dataset:
+    parts = [records(file) for file in files]
+    if numbers is not None:
+        # Zipped, not mapped: a function a file would take long to build.
+        parts = [
+            tf.data.Dataset.zip((part, tf.data.Dataset.from_tensors(numbers[file]).repeat()))
+            for file, part in zip(files, parts, strict=True)
+        ]
+    return (
+        concatenate(parts)
+        .shuffle(_SHUFFLE_BUFFER, seed=seed, reshuffle_each_iteration=True)
+        .repeat()
+    )
 
 
-def _records(file: CorpusFile) -> tf.data.Dataset:
+def concatenate(datasets: Sequence[tf.data.Dataset]) -> tf.data.Dataset:
+    """Returns one dataset of all, one after another."""
+    return functools.reduce(tf.data.Dataset.concatenate, datasets)
+
+
+def records(file: CorpusFile) -> tf.data.Dataset:
+    """Returns the records of a file in its order, serialized `tf.train.Example`s."""
     if file.format == SHARD:
         return tf.data.TFRecordDataset(file.path, "GZIP" if file.path.endswith(".gz") else "")
     read = textio.read_pairs if file.kind == BITEXT else textio.read_lines

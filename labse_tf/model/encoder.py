@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 import tensorflow as tf
 import tf_keras
 from official.nlp.modeling import networks
 
-from labse_tf.config import EncoderConfig
+from labse_tf.config import ComputeConfig, EncoderConfig
 
 TYPE_VOCAB_SIZE = 2
 
@@ -24,7 +27,10 @@ def activation(name: str):
 
 
 def build_encoder(
-    config: EncoderConfig, *, num_layers: int | None = None
+    config: EncoderConfig,
+    *,
+    num_layers: int | None = None,
+    compute: ComputeConfig | None = None,
 ) -> networks.BertEncoderV2:
     """Returns an encoder with its variables made.
 
@@ -35,11 +41,38 @@ def build_encoder(
     Args:
       config: its sizes; `vocab_size` must be set.
       num_layers: of a stage that has fewer layers than `config` says.
+      compute: its precision and compilation; float32 and none, if left out.
     """
-    encoder = networks.BertEncoderV2(
+    compute = compute or ComputeConfig()
+    with precision(compute):
+        encoder = _build(config, config.num_layers if num_layers is None else num_layers)
+        # It has no variables before its first call: an optimiser built on it would train nothing.
+        encoder({name: tf.zeros((1, 4), tf.int32) for name in encoder.inputs})
+    if compute.xla:
+        # Each layer by itself: the embedding's gradient stays sparse, and what replicas exchange
+        # stays outside.
+        for layer in encoder.transformer_layers:
+            layer.call = tf.function(layer.call, jit_compile=True)
+    return encoder
+
+
+@contextlib.contextmanager
+def precision(compute: ComputeConfig) -> Iterator[None]:
+    """Layers made inside compute in `compute.precision`; their weights are float32."""
+    policies = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
+    before = tf_keras.mixed_precision.global_policy()
+    tf_keras.mixed_precision.set_global_policy(policies[compute.precision])
+    try:
+        yield
+    finally:
+        tf_keras.mixed_precision.set_global_policy(before)
+
+
+def _build(config: EncoderConfig, num_layers: int) -> networks.BertEncoderV2:
+    return networks.BertEncoderV2(
         vocab_size=config.vocab_size,
         hidden_size=config.hidden_size,
-        num_layers=config.num_layers if num_layers is None else num_layers,
+        num_layers=num_layers,
         num_attention_heads=config.num_attention_heads,
         inner_dim=config.intermediate_size,
         max_sequence_length=config.max_positions,
@@ -50,6 +83,3 @@ def build_encoder(
         initializer=tf_keras.initializers.TruncatedNormal(stddev=config.initializer_range),
         name="encoder",
     )
-    # It has no variables before its first call: an optimiser built on it would train nothing.
-    encoder({name: tf.zeros((1, 4), tf.int32) for name in encoder.inputs})
-    return encoder

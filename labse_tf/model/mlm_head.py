@@ -6,24 +6,30 @@ import tensorflow as tf
 import tf_keras
 from official.nlp.modeling import layers, networks
 
-from labse_tf.config import EncoderConfig
-from labse_tf.model.encoder import activation
+from labse_tf.config import ComputeConfig, EncoderConfig
+from labse_tf.model.encoder import activation, precision
 
 
-def build_mlm_head(config: EncoderConfig, encoder: networks.BertEncoderV2) -> layers.MaskedLM:
+def build_mlm_head(
+    config: EncoderConfig,
+    encoder: networks.BertEncoderV2,
+    *,
+    compute: ComputeConfig | None = None,
+) -> layers.MaskedLM:
     """Returns the head with its variables made.
 
     Called with `sequence_output` (`[batch, length, hidden_size]`) and `masked_positions`
     (`[batch, n]` int32) it gives logits `[batch, n, vocab_size]`: transform, layer norm, then the
     product with the encoder's own embedding table, and a bias.
     """
-    head = layers.MaskedLM(
-        encoder.get_embedding_table(),
-        activation=activation(config.activation),
-        initializer=tf_keras.initializers.TruncatedNormal(stddev=config.initializer_range),
-        name="mlm_head",
-    )
-    head(tf.zeros((1, 4, config.hidden_size)), tf.zeros((1, 1), tf.int32))
+    with precision(compute or ComputeConfig()):
+        head = layers.MaskedLM(
+            encoder.get_embedding_table(),
+            activation=activation(config.activation),
+            initializer=tf_keras.initializers.TruncatedNormal(stddev=config.initializer_range),
+            name="mlm_head",
+        )
+        head(tf.zeros((1, 4, config.hidden_size)), tf.zeros((1, 1), tf.int32))
     return head
 
 

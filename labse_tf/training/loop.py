@@ -5,10 +5,8 @@ from __future__ import annotations
 import abc
 import contextlib
 import io
-import json
 import logging
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 
 import orbit
@@ -20,6 +18,7 @@ from labse_tf.data.texts import input_errors
 from labse_tf.errors import InputError
 from labse_tf.progress import Progress
 from labse_tf.training.lazy_adamw import sum_rows
+from labse_tf.training.metrics_log import MetricsLog
 from labse_tf.training.run_dir import RunDir
 
 _log = logging.getLogger("labse")
@@ -80,6 +79,10 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
                 aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
             )
 
+    def describe_batch(self, step: int) -> str:
+        """Returns ` (...)`: where the batch of a step, counted from 1, came from; or nothing."""
+        return ""
+
     @abc.abstractmethod
     def replica_loss(self, batch) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns this replica's shares of the global loss and of the accuracy: two scalars."""
@@ -103,9 +106,13 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
         )
         for name, value in (("loss", loss), ("accuracy", accuracy), ("gradient_norm", norm)):
             self._metrics[name].update_state(value)
-        broken = ~(tf.math.is_finite(loss) & tf.math.is_finite(norm))
-        if broken & (self._broken_step < 0):
-            self._broken_step.assign(self._optimizer.iterations)
+        # No `if`: a variable that replicas share is not to be assigned inside a branch.
+        first_broken = (self._broken_step < 0) & ~(
+            tf.math.is_finite(loss) & tf.math.is_finite(norm)
+        )
+        self._broken_step.assign(
+            tf.where(first_broken, self._optimizer.iterations, self._broken_step)
+        )
         self.observe(batch, loss, accuracy)
 
     def observe(self, batch, loss: tf.Tensor, accuracy: tf.Tensor) -> None:
@@ -135,8 +142,9 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
           RuntimeError: if no gradient reaches the variables.
         """
         if self._broken_step >= 0:
+            step = int(self._broken_step)
             raise InputError(
-                f"the loss or the gradient of step {int(self._broken_step)} is not finite",
+                f"the loss or the gradient of step {step} is not finite{self.describe_batch(step)}",
                 remedy="start a run with a lower optimizer.learning_rate or optimizer.clip_norm; "
                 "the last good checkpoint is kept",
             )
@@ -182,6 +190,8 @@ def run(
     steps: int,
     loop: LoopConfig,
     stage: int | None = None,
+    evaluator: orbit.AbstractEvaluator | None = None,
+    eval_interval: int = 0,
 ) -> None:
     """Trains up to `steps`, from the last checkpoint in `checkpoint_dir` if there is one.
 
@@ -196,6 +206,8 @@ def run(
       steps: the total.
       loop: intervals.
       stage: of pre-training, for the metrics.
+      evaluator: if any, run every `eval_interval` steps and at the end.
+      eval_interval: see there.
     """
     is_chief = strategy.extended.should_checkpoint
     manager = tf.train.CheckpointManager(
@@ -224,7 +236,7 @@ def run(
         contextlib.redirect_stdout(io.StringIO()),
     ):
         summary_dir = run_dir.tensorboard / ("" if stage is None else f"stage_{stage + 1}")
-        log = _MetricsLog(run_dir, optimizer.iterations, progress, stage)
+        log = MetricsLog(run_dir, optimizer.iterations, progress, stage)
         controller = orbit.Controller(
             trainer=make_trainer(done),
             global_step=optimizer.iterations,
@@ -233,37 +245,15 @@ def run(
             steps_per_loop=min(loop.log_interval, loop.checkpoint_interval),
             checkpoint_manager=manager,
             summary_dir=str(summary_dir) if is_chief else None,
+            eval_summary_dir=str(summary_dir / "held_out") if is_chief else None,
             train_actions=[log] if is_chief else [],
+            evaluator=evaluator,
+            eval_actions=[log.held_out] if is_chief else [],
         )
-        controller.train(steps)
-
-
-class _MetricsLog:
-    """After each loop: a line in metrics.jsonl, and the progress shown."""
-
-    def __init__(
-        self, run_dir: RunDir, step: tf.Variable, progress: Progress, stage: int | None
-    ) -> None:
-        self._run_dir = run_dir
-        self._step = step
-        self._progress = progress
-        self._position = {} if stage is None else {"stage": stage}
-        self._last = int(step.numpy())
-        self._time = time.perf_counter()
-
-    def __call__(self, output: dict[str, tf.Tensor]) -> None:
-        step = int(self._step.numpy())
-        now = time.perf_counter()
-        values = {name: round(float(value), 6) for name, value in output.items()}
-        values["steps_per_second"] = round((step - self._last) / (now - self._time), 4)
-        if "tokens" in values:
-            values["tokens_per_second"] = round(values["tokens"] * values["steps_per_second"], 1)
-        self._time = now
-        with open(self._run_dir.metrics_file, "a", encoding="utf-8") as file:
-            file.write(json.dumps({**self._position, "step": step, **values}) + "\n")
-        shown = {name: f"{values[name]:.3f}" for name in ("loss", "accuracy")}
-        self._progress.update(step - self._last, **shown)
-        self._last = step
+        if evaluator is None:
+            controller.train(steps)
+        else:
+            controller.train_and_evaluate(steps, eval_steps=1, eval_interval=eval_interval)
 
 
 def distribute(

@@ -2,140 +2,136 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import numpy as np
 import tensorflow as tf
 import tf_keras
+from official.nlp.modeling import layers, networks
 
 from labse_tf.config import Config
-from labse_tf.data.pretraining import pretraining_batches
+from labse_tf.data.held_out import read_held_out
+from labse_tf.data.pretraining import pretraining_batches, source_files
 from labse_tf.model.encoder import build_encoder
-from labse_tf.model.mlm_head import build_mlm_head, transform_masked
-from labse_tf.model.sampled_softmax import draw_uniform, sampled_softmax
+from labse_tf.model.mlm_head import build_mlm_head
 from labse_tf.model.stacking import stack, stage_depths
 from labse_tf.tokenization import Tokenizer
 from labse_tf.training import loop
+from labse_tf.training.held_out import HeldOutEvaluator
+from labse_tf.training.initial_weights import restore, write_report
+from labse_tf.training.mlm_trainer import MlmTrainer
 from labse_tf.training.optimizer import build_optimizer
-from labse_tf.training.run_dir import RunDir
-
-_SAMPLES_SEED = 17
+from labse_tf.training.run_dir import Origin, RunDir
 
 
-class MlmTrainer(loop.Trainer):
-    """Cross-entropy of the masked tokens, a mean over all those of the global batch.
-
-    The softmax goes over the whole vocabulary, so that each row of the tied table has a gradient
-    and its update is dense; or, with `sampled_softmax` tokens drawn, over these and the labels.
-    """
-
-    def __init__(self, *, encoder, head, sampled_softmax: int = 0, **kwargs) -> None:
-        super().__init__(variables=encoder.trainable_variables + head.trainable_variables, **kwargs)
-        self._encoder = encoder
-        self._head = head
-        self._sampled_softmax = sampled_softmax
-        names = ["tokens", "mlm_filled"]
-        names += [f"{task}_{name}" for task in ("mlm", "tlm") for name in ("loss", "accuracy")]
-        with self._strategy.scope():
-            self.extra_metrics = {name: tf_keras.metrics.Mean(name) for name in names}
-
-    def replica_loss(self, batch) -> tuple[tf.Tensor, tf.Tensor]:
-        ids, weights = batch["masked_ids"], batch["masked_weights"]
-        inputs = {name: batch[name] for name in ("input_word_ids", "input_mask", "input_type_ids")}
-        sequence = self._encoder(inputs, training=True)["sequence_output"]
-        losses, hits = self._predict(sequence, batch["masked_positions"], ids)
-        total = tf.reduce_sum(weights)
-        replicas = tf.distribute.get_replica_context()
-        if replicas.num_replicas_in_sync > 1:
-            total = replicas.all_reduce("SUM", total)
-        return tf.reduce_sum(losses * weights) / total, tf.reduce_sum(hits * weights) / total
-
-    def _predict(self, sequence, positions, ids) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the cross-entropy of each masked token and whether it is found, as `ids`."""
-        if not self._sampled_softmax:
-            logits = tf.cast(self._head(sequence, positions), tf.float32)
-            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=ids, logits=logits)
-            hits = tf.cast(tf.argmax(logits, axis=-1, output_type=tf.int32) == ids, tf.float32)
-            return losses, hits
-        # All replicas draw the same tokens, others at each step.
-        seed = tf.stack([self._optimizer.iterations, tf.constant(_SAMPLES_SEED, tf.int64)])
-        drawn = draw_uniform(self._sampled_softmax, self._head.bias.shape[0], seed)
-        losses, hits = sampled_softmax(
-            transform_masked(self._head, sequence, positions),
-            tf.reshape(ids, [-1]),
-            self._head.embedding_table,
-            self._head.bias,
-            drawn,
-        )
-        return tf.reshape(losses, tf.shape(ids)), tf.reshape(hits, tf.shape(ids))
-
-    def observe(self, batch, loss: tf.Tensor, accuracy: tf.Tensor) -> None:
-        """Loss and accuracy by task, tokens a step, and the share of MLM's that is no padding."""
-        mask = tf.cast(batch["input_mask"], tf.float32)
-        tokens, filled = loop.sum_over_replicas([tf.reduce_sum(mask), tf.reduce_mean(mask)])
-        filled /= self._strategy.num_replicas_in_sync
-        # A batch is of one task; pairs alone have a second segment.
-        is_tlm = tf.cast(tf.reduce_any(batch["input_type_ids"] == 1), tf.float32)
-        self.extra_metrics["tokens"].update_state(tokens)
-        self.extra_metrics["mlm_filled"].update_state(filled, sample_weight=1.0 - is_tlm)
-        for task, weight in (("mlm", 1.0 - is_tlm), ("tlm", is_tlm)):
-            self.extra_metrics[f"{task}_loss"].update_state(loss, sample_weight=weight)
-            self.extra_metrics[f"{task}_accuracy"].update_state(accuracy, sample_weight=weight)
+def first_depth(config: Config) -> int:
+    """Returns the layers of the first stage's encoder."""
+    return _depths(config)[0]
 
 
-def pretrain(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -> None:
+def pretrain(
+    config: Config,
+    run_dir: RunDir,
+    strategy: tf.distribute.Strategy,
+    *,
+    init: Origin | None = None,
+) -> None:
     """Goes through the stages, each from copies of the last one's layers; resumes inside any.
 
     The stages' checkpoints lie in `checkpoints/stage_1`, `stage_2`, ... The head is carried from
-    stage to stage, the optimiser starts afresh.
+    stage to stage, the optimiser starts afresh. The first stage starts from copies of the layers
+    of `init`, if there is one.
     """
     tokenizer = Tokenizer(
         run_dir.vocab_file, max_bytes_per_word=config.tokenizer.max_bytes_per_word
     )
-    depths = stage_depths(config.encoder.num_layers, len(config.pretrain.stage_steps))
-    previous = None
-    for stage, depth in enumerate(depths):
-        with strategy.scope():
-            tf_keras.utils.set_random_seed(config.seed + stage)
-            encoder = build_encoder(config.encoder, num_layers=depth)
-            head = build_mlm_head(config.encoder, encoder)
-            if previous is not None:
-                stack(previous[0], encoder)
-                head.set_weights(previous[1].get_weights())
-        _run_stage(config, run_dir, strategy, tokenizer, encoder, head, stage)
-        previous = encoder, head
+    held_out = read_held_out(config, tokenizer) if config.pretrain.held_out else {}
+    source = None if init is None else _restore_origin(config, run_dir, strategy, init)
+    for stage, depth in enumerate(_depths(config)):
+        model = _build(config, strategy, depth, seed=config.seed + stage)
+        if source is not None:
+            with strategy.scope():
+                stack(source.encoder, model.encoder)
+                model.head.set_weights(source.head.get_weights())
+        # Nothing holds the last stage any more: a large one would not fit beside this.
+        source = model
+        _run_stage(config, run_dir, strategy, tokenizer, model, stage, held_out)
 
 
-def _run_stage(config, run_dir, strategy, tokenizer, encoder, head, stage: int) -> None:
+class _Model(NamedTuple):
+    encoder: networks.BertEncoderV2
+    head: layers.MaskedLM
+
+    @property
+    def variables(self) -> list[tf.Variable]:
+        return self.encoder.trainable_variables + self.head.trainable_variables
+
+
+def _depths(config: Config) -> list[int]:
+    return stage_depths(config.encoder.num_layers, len(config.pretrain.stage_steps))
+
+
+def _build(config: Config, strategy, depth: int, *, seed: int) -> _Model:
+    with strategy.scope():
+        tf_keras.utils.set_random_seed(seed)
+        encoder = build_encoder(config.encoder, num_layers=depth, compute=config.compute)
+        return _Model(encoder, build_mlm_head(config.encoder, encoder, compute=config.compute))
+
+
+def _restore_origin(config: Config, run_dir: RunDir, strategy, init: Origin) -> _Model:
+    model = _build(config, strategy, init.encoder.num_layers, seed=config.seed)
+    with strategy.scope():
+        fates = restore(init, model.encoder, model.head)
+    if strategy.extended.should_checkpoint:
+        write_report(fates, init, model.variables, run_dir)
+    return model
+
+
+def _run_stage(config, run_dir, strategy, tokenizer, model: _Model, stage: int, held_out) -> None:
     settings = config.pretrain
     steps = settings.stage_steps[stage]
     with strategy.scope():
         optimizer = build_optimizer(settings.optimizer, steps=steps)
-        optimizer.build(encoder.trainable_variables + head.trainable_variables)
+        optimizer.build(model.variables)
+
+    def batches(skip: int) -> tf.data.Dataset:
+        return pretraining_batches(config, tokenizer, stage=stage, skip=skip)
 
     def make_trainer(steps_done: int) -> MlmTrainer:
-        dataset = loop.distribute(
-            strategy,
-            lambda: pretraining_batches(config, tokenizer, stage=stage, skip=steps_done),
-            settings.batch_size,
-        )
         return MlmTrainer(
-            encoder=encoder,
-            head=head,
+            encoder=model.encoder,
+            head=model.head,
             sampled_softmax=settings.sampled_softmax,
+            sources_of=lambda step: _sources(config, batches(step - 1)),
             strategy=strategy,
             optimizer=optimizer,
             clip_norm=settings.optimizer.clip_norm,
-            dataset=dataset,
+            dataset=loop.distribute(strategy, lambda: batches(steps_done), settings.batch_size),
         )
 
+    evaluator = None
+    if held_out:
+        evaluator = HeldOutEvaluator(
+            strategy=strategy, encoder=model.encoder, head=model.head, examples=held_out
+        )
     loop.run(
         description=f"pretrain, stage {stage + 1} of {len(settings.stage_steps)}"
-        f" ({len(encoder.transformer_layers)} layers)",
+        f" ({len(model.encoder.transformer_layers)} layers)",
         strategy=strategy,
         make_trainer=make_trainer,
         optimizer=optimizer,
-        checkpoint=tf.train.Checkpoint(encoder=encoder, head=head, optimizer=optimizer),
+        checkpoint=tf.train.Checkpoint(encoder=model.encoder, head=model.head, optimizer=optimizer),
         checkpoint_dir=str(run_dir.checkpoints / f"stage_{stage + 1}"),
         run_dir=run_dir,
         steps=steps,
         loop=settings.loop,
         stage=stage,
+        evaluator=evaluator,
+        eval_interval=settings.held_out_interval,
     )
+
+
+def _sources(config: Config, batches: tf.data.Dataset) -> list[str]:
+    """Returns the files that the first batch came from."""
+    paths = source_files(config)
+    return [paths[number] for number in np.unique(next(iter(batches))["file"])]

@@ -12,11 +12,21 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from labse_tf.config import Config, differences, load_config, save_config
+from labse_tf.config import Config, EncoderConfig, differences, load_config, save_config
 from labse_tf.corpus_files import PLAIN_FORMATS, find_corpus_files
 from labse_tf.errors import InputError
 from labse_tf.outputs import locked, whole_file
 from vocab import wordpiece_file
+
+# What two encoders must share for one to take the other's weights, their depth aside.
+_ARCHITECTURE = (
+    "vocab_size",
+    "hidden_size",
+    "num_attention_heads",
+    "intermediate_size",
+    "max_positions",
+    "activation",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,6 +81,15 @@ class RunDir:
         if self.metrics_file.exists():
             with whole_file(self.metrics_file, overwrite=True) as partial:
                 partial.write_text("".join(json.dumps(line) + "\n" for line in kept), "utf-8")
+
+
+@dataclasses.dataclass(frozen=True)
+class Origin:
+    """What a run starts from: a folder of weights, their vocabulary and sizes."""
+
+    path: Path
+    vocab_file: Path
+    encoder: EncoderConfig
 
 
 def open_existing(path: str | os.PathLike[str]) -> RunDir:
@@ -132,13 +151,21 @@ def open_or_create(
             raise
 
 
-def resolve(config: Config, inputs: Sequence[str] = (), *, init: RunDir | None = None) -> Config:
+def resolve(
+    config: Config,
+    inputs: Sequence[str] = (),
+    *,
+    init: Origin | None = None,
+    first_depth: int | None = None,
+) -> Config:
     """Returns `config` with its vocabulary, vocabulary size and languages filled in.
 
     Args:
       config: as loaded.
       inputs: the corpora of the run; an empty `languages` becomes all that they hold.
-      init: the run that the weights come from; its vocabulary is used.
+      init: where the weights come from; its vocabulary is used.
+      first_depth: the layers of the encoder that takes them, if these are not all; it may have a
+        multiple of theirs.
 
     Raises:
       InputError: if there is no vocabulary, or `init` has another one or another encoder.
@@ -156,7 +183,8 @@ def resolve(config: Config, inputs: Sequence[str] = (), *, init: RunDir | None =
         raise InputError(
             "'tokenizer.vocab_file' is empty", remedy="add --set tokenizer.vocab_file=vocab.txt"
         )
-    vocab_size = config.encoder.vocab_size or len(wordpiece_file.read(vocab_file))
+    size_of_file = init.encoder.vocab_size if init else len(wordpiece_file.read(vocab_file))
+    vocab_size = config.encoder.vocab_size or size_of_file
     languages = config.languages
     if inputs and not languages:
         files = find_corpus_files(inputs, formats=PLAIN_FORMATS)
@@ -167,12 +195,26 @@ def resolve(config: Config, inputs: Sequence[str] = (), *, init: RunDir | None =
         tokenizer=dataclasses.replace(config.tokenizer, vocab_file=vocab_file),
         encoder=dataclasses.replace(config.encoder, vocab_size=vocab_size),
     )
-    if init is not None and init.config.encoder != config.encoder:
-        raise InputError(
-            f"the encoder of --init {init.path} differs from the configuration's",
-            remedy="use the same 'encoder' settings in both runs",
-        )
+    if init is not None:
+        _check_architecture(init, config.encoder, first_depth)
     return config
+
+
+def _check_architecture(init: Origin, encoder: EncoderConfig, first_depth: int | None) -> None:
+    there, here = dataclasses.asdict(init.encoder), dataclasses.asdict(encoder)
+    for key in _ARCHITECTURE:
+        if there[key] != here[key]:
+            raise InputError(
+                f"'encoder.{key}' is {here[key]}, --init {init.path} has {there[key]}",
+                remedy=f"add --set encoder.{key}={there[key]}",
+            )
+    depth = first_depth or encoder.num_layers
+    if depth % init.encoder.num_layers or (not first_depth and depth > init.encoder.num_layers):
+        raise InputError(
+            f"--init {init.path} has {init.encoder.num_layers} layers, the run starts with {depth}",
+            remedy="set 'encoder.num_layers' to theirs; to pre-train all from the first step on, "
+            "'pretrain.stage_steps' with one entry",
+        )
 
 
 def _check_vocabulary(config: Config) -> None:

@@ -13,9 +13,9 @@ from labse_tf.model.dual_encoder import embed
 from labse_tf.model.encoder import build_encoder
 from labse_tf.tokenization import Tokenizer
 from labse_tf.training import loop
-from labse_tf.training.checkpoints import restore_encoder
+from labse_tf.training.initial_weights import restore, write_report
 from labse_tf.training.optimizer import build_optimizer
-from labse_tf.training.run_dir import RunDir
+from labse_tf.training.run_dir import Origin, RunDir
 
 
 class DualEncoderTrainer(loop.Trainer):
@@ -49,9 +49,9 @@ def train(
     run_dir: RunDir,
     strategy: tf.distribute.Strategy,
     *,
-    init: RunDir | None = None,
+    init: Origin | None = None,
 ) -> None:
-    """Trains the dual encoder, from the encoder of `init` or from scratch; resumes.
+    """Trains the dual encoder, from the weights of `init` or from scratch; resumes.
 
     With `train.steps` 0 the run holds the encoder as it starts.
     """
@@ -61,9 +61,11 @@ def train(
     )
     with strategy.scope():
         tf_keras.utils.set_random_seed(config.seed)
-        encoder = build_encoder(config.encoder)
+        encoder = build_encoder(config.encoder, compute=config.compute)
         if init is not None:
-            restore_encoder(init, encoder)
+            fates = restore(init, encoder)
+            if strategy.extended.should_checkpoint:
+                write_report(fates, init, encoder.variables, run_dir)
         optimizer = build_optimizer(settings.optimizer, steps=settings.steps)
         optimizer.build(encoder.trainable_variables)
 

@@ -23,7 +23,7 @@ from labse_tf.model.dual_encoder import embed
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.mlm_head import build_mlm_head
 from labse_tf.training.loop import distribute
-from labse_tf.training.pretrain import MlmTrainer
+from labse_tf.training.mlm_trainer import MlmTrainer
 from labse_tf.training.train import DualEncoderTrainer
 
 BATCH, STEPS, VOCAB, PREDICTIONS = 8, 2, 60, 4

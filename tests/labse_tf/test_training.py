@@ -379,3 +379,32 @@ def test_overwrite_starts_afresh(tmp_path, trained_run, config_file):
     assert train(config_file, run, "--overwrite", "--set", "train.steps=2") == 0
     assert [line["step"] for line in metrics(run)] == [1, 2]
     assert open_existing(run).config.train.steps == 2
+
+
+def test_a_loss_that_is_not_finite_stops_the_run_and_names_step_and_files(
+    tmp_path, config_file, capfd
+):
+    run = tmp_path / "run"
+    arguments = ["pretrain", str(config_file), "--run-dir", str(run)]
+    settings = ["pretrain.optimizer.learning_rate=1e30", "pretrain.tlm_fraction=1.0"]
+    settings += ["pretrain.optimizer.warmup_steps=0", "languages=[th]"]
+    assert main([*arguments, *(f"--set={setting}" for setting in settings)]) == 2
+    error = capfd.readouterr().err.strip().splitlines()[-1]
+    assert "the loss or the gradient of step 2 is not finite (its batch is from " in error
+    assert "th.tsv)" in error and "lower optimizer.learning_rate" in error
+    # That of step 1, whose loss was the last good one.
+    assert Path(tf.train.latest_checkpoint(run / "checkpoints" / "stage_1")).name == "ckpt-1"
+
+
+@pytest.mark.parametrize("command", ["pretrain", "train"])
+def test_shards_from_which_all_was_filtered(tmp_path, config_file, capfd, command):
+    for kind in ("bitext", "monolingual"):
+        shard = tmp_path / kind / "th" / "part-00000-of-00001.tfrecord.gz"
+        shard.parent.mkdir(parents=True)
+        tf.io.TFRecordWriter(str(shard), tf.io.TFRecordOptions(compression_type="GZIP")).close()
+    inputs = [f"--set={name}=[{tmp_path}/bitext]" for name in ("pretrain.bitext", "train.bitext")]
+    inputs += [f"--set=pretrain.monolingual=[{tmp_path}/monolingual]"]
+    run = tmp_path / "run"
+    assert main([command, str(config_file), "--run-dir", str(run), *inputs]) == 2
+    assert "the corpora hold no records; see why in report.json" in capfd.readouterr().err
+    assert not run.exists()

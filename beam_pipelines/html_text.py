@@ -1,0 +1,123 @@
+"""The text of HTML pages: all of it, or the main content without menus and the like."""
+
+from __future__ import annotations
+
+import codecs
+import functools
+import logging
+from collections.abc import Iterator
+from types import ModuleType
+
+import regex
+from lxml import etree
+
+_OPTIONS = {"include_comments": False, "include_tables": True, "favor_recall": True}
+
+_CHARSET = regex.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?([\w-]+)""", regex.IGNORECASE)
+_CHARSET_WITHIN = 4096
+# As browsers do: pages that declare the one are mostly in the other, which holds more characters.
+_WIDER_CHARSETS = {
+    "ascii": "cp1252",
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+}
+
+# Elements that do not end a line.
+_INLINE = frozenset(
+    ("a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em")
+    + ("font", "i", "img", "ins", "kbd", "label", "mark", "q", "rp", "rt", "ruby", "s", "samp")
+    + ("small", "span", "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr")
+)
+_NO_TEXT = frozenset(("head", "iframe", "noscript", "script", "style", "svg", "template"))
+
+_NOT_TEXT = regex.compile(r"[^\p{L}\p{M}\p{N}]+")
+# A text that is at least so long is nowhere on a page by chance, as part of another.
+_LONG = 40
+
+
+def main_text(html: bytes) -> str:
+    """Returns the main content, a paragraph a line; empty where there is none."""
+    return _trafilatura().extract(decode_html(html), **_OPTIONS) or ""
+
+
+def main_and_other_lines(html: bytes) -> tuple[list[str], list[str]]:
+    """Returns the paragraphs of the main content, and those from elsewhere on the page.
+
+    A text that stands in both places is main content.
+    """
+    page = decode_html(html)
+    content = main_text(html)
+    main_lines = set(map(_essence, content.split("\n")))
+    # The library breaks lines where the page has code and the like.
+    main_content = _essence(content)
+    main, other = [], []
+    # Both classes are cut into lines by the same code: a model would learn the difference.
+    for line in _all_lines(page):
+        essence = _essence(line)
+        if not essence:
+            continue
+        is_main = essence in main_lines or (len(essence) >= _LONG and essence in main_content)
+        (main if is_main else other).append(line)
+    return main, other
+
+
+def decode_html(html: bytes) -> str:
+    """Returns a page in UTF-8, in the encoding that it declares, or in the likeliest one."""
+    try:
+        return html.decode("utf-8")
+    except UnicodeDecodeError:
+        declared = _CHARSET.search(html[:_CHARSET_WITHIN])
+    if declared is not None:
+        try:
+            name = codecs.lookup(declared[1].decode("ascii")).name
+            return html.decode(_WIDER_CHARSETS.get(name, name), errors="replace")
+        except (LookupError, UnicodeError):
+            pass
+    return _trafilatura().utils.decode_file(html)
+
+
+def _all_lines(page: str) -> list[str]:
+    tree = _trafilatura().load_html(page)
+    if tree is None:
+        return []
+    lines = (" ".join(line.split()) for line in "".join(_walk(tree)).split("\n"))
+    return [line for line in lines if line]
+
+
+def _walk(tree: etree._Element) -> Iterator[str]:
+    """Yields the text of a tree in pieces; line feeds stand between blocks only."""
+    walker = etree.iterwalk(tree, events=("start", "end", "comment", "pi"))
+    for event, element in walker:
+        if event == "start":
+            if element.tag in _NO_TEXT:
+                walker.skip_subtree()
+            else:
+                yield "" if element.tag in _INLINE else "\n"
+                yield _one_line(element.text)
+            continue
+        if event == "end" and element.tag not in _INLINE:
+            yield "\n"
+        yield _one_line(element.tail)
+
+
+def _one_line(text: str | None) -> str:
+    return (text or "").replace("\n", " ")
+
+
+def _essence(line: str) -> str:
+    return _NOT_TEXT.sub("", line)
+
+
+@functools.cache
+def _trafilatura() -> ModuleType:
+    # Here, as its import takes a second.
+    import trafilatura
+    import trafilatura.utils
+
+    # It warns of each page that it finds no text on.
+    logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
+    return trafilatura

@@ -1,0 +1,139 @@
+"""Trains a model of text quality on web pages (LaBSE, footnote 8).
+
+Sentences of the main content of pages are the good class, text from elsewhere on them the bad one.
+"""
+
+from __future__ import annotations
+
+import collections
+import logging
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.sparse import csr_matrix
+from sklearn.linear_model import SGDClassifier
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GroupKFold
+
+from beam_pipelines import quality_model
+from beam_pipelines.ngram_hashing import BITS, hash_ngrams
+from beam_pipelines.quality_examples import Example, Sample, read_examples
+from beam_pipelines.quality_model import QualityModel
+from labse_tf.corpus_files import MONOLINGUAL, WARC, find_corpus_files
+from labse_tf.errors import InputError
+from labse_tf.outputs import check_free, whole_dir
+from labse_tf.progress import Progress
+
+_log = logging.getLogger("labse")
+
+_FOLDS = 5
+# Below this in either class, a language's own figure is left to chance.
+_MIN_FOR_A_FIGURE = 50
+ALL = "all"
+
+
+def run(
+    inputs: Sequence[str], out: str, *, max_texts: int = 200_000, overwrite: bool = False
+) -> dict:
+    """Writes a model into the folder `out`; returns its facts, see `measure`.
+
+    Args:
+      inputs: WARC files with HTML pages, folders or globs of them.
+      out: the folder to write; see `quality_model`.
+      max_texts: the most distinct sentences to train on.
+      overwrite: replace what is at `out`.
+
+    Raises:
+      InputError: for inputs that are not there or damaged, an `out` that is taken, or pages with
+        too few sentences of either class.
+    """
+    if max_texts < 1:
+        raise InputError(f"--max-texts is {max_texts}", remedy="give 1 or more")
+    check_free(out, overwrite=overwrite)
+    examples = _read(inputs, max_texts)
+    _log.info("training on %d distinct sentences", len(examples))
+    with whole_dir(out, overwrite=overwrite) as folder:
+        facts = measure(examples)
+        quality_model.save(train(examples), folder, facts)
+    return facts
+
+
+def _read(inputs: Sequence[str], max_texts: int) -> Sequence[Example]:
+    files = find_corpus_files(inputs, kind=MONOLINGUAL, formats=(WARC,))
+    sample = Sample(max_texts)
+    with Progress("reading pages", unit="text") as progress:
+        for file in files:
+            for example in read_examples(file):
+                sample.add(example)
+                progress.update()
+    examples = sample.examples()
+    pages = {is_main: {e.page for e in examples if e.is_main == is_main} for is_main in (0, 1)}
+    if min(map(len, pages.values())) < _FOLDS:
+        raise InputError(
+            f"main content on {len(pages[1])} pages and other text on {len(pages[0])}",
+            remedy=f"give WARC files with at least {_FOLDS} pages of each",
+        )
+    return examples
+
+
+def train(examples: Sequence[Example]) -> QualityModel:
+    """Returns a model of these examples; the same examples give the same model."""
+    classifier = SGDClassifier(
+        loss="log_loss", alpha=1e-5, max_iter=5, tol=None, average=True, class_weight="balanced"
+    )
+    classifier.set_params(random_state=0)
+    classifier.fit(_features(examples), [example.is_main for example in examples])
+    return QualityModel(classifier.coef_[0].astype(np.float32), float(classifier.intercept_[0]))
+
+
+def measure(examples: Sequence[Example]) -> dict:
+    """Returns how well models tell the classes on what they were not trained on.
+
+    Five models are trained, each scores the sites that it has not seen; pages, if there are fewer
+    than five sites.
+
+    Returns:
+      `{"held_out": "site" or "page", "sites": n, "pages": n, "languages": {language: row}}`. A row
+      is `{"main": n, "other": n, "auc": a}`, with the area under the ROC curve, or None for a
+      language with fewer than 50 sentences of a class. The row `all` has all languages.
+    """
+    sites, pages = {e.site for e in examples}, {e.page for e in examples}
+    unit = "site" if len(sites) >= _FOLDS else "page"
+    groups = [getattr(example, unit) for example in examples]
+    scores = np.empty(len(examples))
+    for seen, unseen in GroupKFold(_FOLDS).split(examples, groups=groups):
+        model = train([examples[place] for place in seen])
+        scores[unseen] = model.score([examples[place].text for place in unseen])
+    places: dict[str, list[int]] = collections.defaultdict(list)
+    for place, example in enumerate(examples):
+        places[example.language].append(place)
+        places[ALL].append(place)
+    is_main = np.array([example.is_main for example in examples])
+    rows = {name: _row(is_main[found], scores[found]) for name, found in sorted(places.items())}
+    return {"held_out": unit, "sites": len(sites), "pages": len(pages), "languages": rows}
+
+
+def _row(is_main: np.ndarray, scores: np.ndarray) -> dict:
+    main, other = int(is_main.sum()), int((~is_main).sum())
+    enough = min(main, other) >= _MIN_FOR_A_FIGURE
+    auc = round(float(roc_auc_score(is_main, scores)), 4) if enough else None
+    return {"main": main, "other": other, "auc": auc}
+
+
+def _features(examples: Sequence[Example]) -> csr_matrix:
+    hashes, places = hash_ngrams([example.text for example in examples])
+    sizes = np.bincount(places, minlength=len(examples))
+    values = (1 / np.sqrt(sizes[places])).astype(np.float32)
+    return csr_matrix((values, (places, hashes)), shape=(len(examples), 1 << BITS))
+
+
+def format_table(facts: dict) -> str:
+    """Returns the facts as lines of text, languages without a figure left out."""
+    lines = [
+        f"{facts['pages']} pages of {facts['sites']} sites; held out by {facts['held_out']}",
+        f"{'language':10}{'main':>10}{'other':>10}{'AUC':>8}",
+    ]
+    for name, row in facts["languages"].items():
+        if row["auc"] is not None:
+            lines.append(f"{name:10}{row['main']:10}{row['other']:10}{row['auc']:8.3f}")
+    return "\n".join(lines)

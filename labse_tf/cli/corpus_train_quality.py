@@ -1,0 +1,37 @@
+"""`labse corpus train-quality`: trains the model that `filter-monolingual --quality` filters by."""
+
+from __future__ import annotations
+
+import argparse
+
+from labse_tf.cli.arguments import add_inputs, add_overwrite
+
+EXAMPLES = """examples:
+  labse corpus train-quality CC-MAIN-*.warc.gz --out quality-model
+  labse corpus filter-monolingual CC-MAIN-*.warc.wet.gz --out clean --quality quality-model
+
+Input is HTML pages in WARC files. The model tells sentences of a page's main content from text that
+stands elsewhere on it. The table on stdout shows how well: the area under the ROC curve (0.5 is
+chance, 1 is perfect) on sites, or pages of few sites, that the model was not trained on."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_inputs(parser)
+    parser.add_argument("--out", required=True, metavar="MODEL", help="folder to write")
+    parser.add_argument(
+        "--max-texts",
+        type=int,
+        default=200_000,
+        metavar="N",
+        help="train on at most so many sentences, drawn at random (default: %(default)s)",
+    )
+    add_overwrite(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    from beam_pipelines import train_quality
+
+    facts = train_quality.run(
+        args.inputs, args.out, max_texts=args.max_texts, overwrite=args.overwrite
+    )
+    print(train_quality.format_table(facts))

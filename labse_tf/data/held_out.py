@@ -1,0 +1,131 @@
+"""Held-out examples for pre-training: MLM and TLM asked for the same hidden tokens.
+
+Of a translation pair the tokens of the foreign side are hidden. MLM sees that side alone, TLM the
+English side before it, so that the difference is what the translation tells. Sentences without a
+translation are asked of MLM alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from labse_tf.config import Config
+from labse_tf.corpus_files import PLAIN_FORMATS, CorpusFile, find_corpus_files
+from labse_tf.data import texts
+from labse_tf.data.masking import mask_tokens
+from labse_tf.errors import InputError
+from labse_tf.tokenization import Tokenizer
+from vocab.wordpiece_file import RESERVED_TOKENS
+
+_SEED = 29  # The same tokens are hidden in every run, so that runs can be compared.
+_BYTES_OF_LOGITS = 1 << 28
+
+Batch = dict[str, np.ndarray]
+
+
+class HeldOut(NamedTuple):
+    """Sequences of one task.
+
+    Attributes:
+      languages: [rows], a code a row.
+      rows: the dict that `mask_tokens` gives, `[rows, length]`.
+    """
+
+    languages: np.ndarray
+    rows: Batch
+
+    def batches(self, vocab_size: int) -> Iterator[Batch]:
+        """Yields batches of one size, small enough for the softmax; the last is filled up."""
+        predictions = self.rows["masked_ids"].shape[1]
+        size = max(1, min(256, _BYTES_OF_LOGITS // (4 * predictions * vocab_size)))
+        for start in range(0, len(self.languages), size):
+            batch = {name: rows[start : start + size] for name, rows in self.rows.items()}
+            missing = size - len(batch["masked_ids"])
+            yield {name: np.pad(rows, ((0, missing), (0, 0))) for name, rows in batch.items()}
+
+
+def read_held_out(config: Config, tokenizer: Tokenizer) -> dict[str, HeldOut]:
+    """Returns the examples of each task, `mlm` and `tlm`, of `pretrain.held_out`.
+
+    Of each language and kind the first `pretrain.held_out_size` that fit the sequence length.
+
+    Raises:
+      InputError: if there are none.
+    """
+    found: dict[str, list[tuple[str, Batch]]] = {"mlm": [], "tlm": []}
+    for language, kind, records in _read(config):
+        sides = [tokenizer(side) for side in texts.parse(kind, records)]
+        with_special_tokens = 1 + sum(side.row_lengths() + 1 for side in sides)
+        fits = with_special_tokens <= config.pretrain.sequence_length
+        fits &= sides[-1].row_lengths() > 0
+        sides = [tf.ragged.boolean_mask(side, fits) for side in sides]
+        sides = [side[: config.pretrain.held_out_size] for side in sides]
+        if sides[-1].nrows():
+            for task, rows in _make(config, tokenizer, *sides).items():
+                found[task].append((language, rows))
+    if not found["mlm"]:
+        raise InputError(
+            "'pretrain.held_out' has no sentence that fits 'pretrain.sequence_length'",
+            remedy="name a corpus with sentences, or leave it empty",
+        )
+    return {task: _gather(parts) for task, parts in found.items() if parts}
+
+
+def _read(config: Config) -> Iterator[tuple[str, str, tf.Tensor]]:
+    """Yields language, kind and records: more than are wanted, as some will be too long."""
+    settings = config.pretrain
+    files = find_corpus_files(settings.held_out, formats=PLAIN_FORMATS)
+    for (language, kind), group in groupby(sorted(files, key=_group), key=_group):
+        if not config.languages or language in config.languages:
+            records = texts.concatenate([texts.records(file) for file in sorted(group)])
+            with texts.input_errors():
+                for some in records.batch(4 * settings.held_out_size).take(1):
+                    yield language, kind, some
+
+
+def _group(file: CorpusFile) -> tuple[str, str]:
+    return file.language, file.kind
+
+
+def _make(config: Config, tokenizer: Tokenizer, *sides: tf.RaggedTensor) -> dict[str, Batch]:
+    *context, sentences = sides
+    settings = config.pretrain
+    alone = mask_tokens(
+        tokenizer.pack([sentences], settings.sequence_length),
+        special_tokens=tokenizer.special_tokens,
+        first_ordinary_id=len(RESERVED_TOKENS),
+        mask_fraction=settings.mask_fraction,
+        max_predictions=settings.max_predictions,
+        seed=tf.constant([_SEED, 0]),
+    )
+    # What is no prediction points at [CLS].
+    alone["masked_positions"] *= tf.cast(alone["masked_weights"], tf.int32)
+    made = {"mlm": alone}
+    if context:
+        lengths = sentences.row_lengths()
+        hidden = tf.RaggedTensor.from_tensor(alone["input_word_ids"][:, 1:-1], lengths=lengths)
+        packed = tokenizer.pack([*context, hidden], settings.sequence_length)
+        before = tf.cast(context[0].row_lengths() + 1, tf.int32)[:, tf.newaxis]
+        moved = alone["masked_positions"] + before * tf.cast(alone["masked_weights"], tf.int32)
+        made["tlm"] = {**alone, **packed, "masked_positions": moved}
+    return {
+        task: {name: value.numpy() for name, value in rows.items()} for task, rows in made.items()
+    }
+
+
+def _gather(parts: list[tuple[str, Batch]]) -> HeldOut:
+    languages = [language for language, rows in parts for _ in rows["masked_ids"]]
+    rows = {name: np.concatenate([some[name] for _, some in parts]) for name in parts[0][1]}
+    # Nothing is computed for columns that are empty in all rows.
+    length = int(rows["input_mask"].sum(axis=1).max())
+    predictions = int(rows["masked_weights"].sum(axis=1).max())
+    cut = {
+        name: values[:, : predictions if name.startswith("masked") else length]
+        for name, values in rows.items()
+    }
+    return HeldOut(np.array(languages), cut)

@@ -1,0 +1,98 @@
+"""What a run starts from (`--init`): a run of ours, or a Hugging Face BERT directory."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+from pathlib import Path
+
+import tensorflow as tf
+
+from labse_tf.errors import InputError
+from labse_tf.model import huggingface_bert
+from labse_tf.outputs import whole_file
+from labse_tf.training.checkpoints import latest_checkpoint
+from labse_tf.training.run_dir import Origin, RunDir, open_existing
+
+_log = logging.getLogger("labse")
+
+REPORT = "init.tsv"
+
+
+@dataclasses.dataclass(frozen=True)
+class Fates:
+    """What became of weights: those `taken` (ours -> theirs), those `left`, of theirs."""
+
+    taken: dict[str, str]
+    left: list[str]
+
+
+def open_origin(path: str | os.PathLike[str]) -> Origin:
+    """Returns what is to be known of a run's origin before TensorFlow makes anything.
+
+    Raises:
+      InputError: if the folder is neither a run of ours nor a Hugging Face BERT.
+    """
+    path = Path(path)
+    if (path / huggingface_bert.CONFIG_FILE).is_file():
+        encoder = huggingface_bert.read_encoder_config(path)
+        return Origin(path, path / huggingface_bert.VOCAB_FILE, encoder)
+    run = open_existing(path)
+    return Origin(path, run.vocab_file, run.config.encoder)
+
+
+def restore(origin: Origin, encoder, head=None) -> Fates:
+    """Loads all weights that the origin has for `encoder` and `head`, an MLM head.
+
+    Raises:
+      InputError: if the encoder's are not all there, or do not fit.
+    """
+    variables = list(encoder.variables)
+    if head is not None:
+        known = {id(variable) for variable in variables}  # The head holds the embedding table too.
+        variables += [variable for variable in head.variables if id(variable) not in known]
+    if (origin.path / huggingface_bert.CONFIG_FILE).is_file():
+        fates = Fates(*huggingface_bert.restore(origin.path, variables))
+    else:
+        fates = _restore_run(origin, encoder, head, variables)
+    missing = [v.name for v in encoder.variables if v.name not in fates.taken]
+    # BertForMaskedLM has no pooler: it starts afresh then, as the head may.
+    missing = [name for name in missing if "pooler" not in name]
+    if missing:
+        raise InputError(
+            f"has no {missing[0]}" + (f" and {len(missing) - 1} more" if missing[1:] else ""),
+            path=origin.path,
+            remedy="take a folder with all weights of the encoder",
+        )
+    return fates
+
+
+def write_report(fates: Fates, origin: Origin, variables, run_dir: RunDir) -> None:
+    """Writes what became of each weight to `init.tsv` of the run, and a line to the log."""
+    fresh = [variable.name for variable in variables if variable.name not in fates.taken]
+    rows = [f"taken\t{ours}\t{theirs}" for ours, theirs in fates.taken.items()]
+    rows += [f"left\t\t{theirs}" for theirs in fates.left]
+    rows += [f"fresh\t{ours}\t" for ours in fresh]
+    with whole_file(run_dir.path / REPORT, overwrite=True) as partial:
+        partial.write_text("\n".join(["fate\there\tthere", *rows]) + "\n", encoding="utf-8")
+    _log.info(
+        "--init %s: %d weights taken, %d left, %d start afresh; each in %s",
+        origin.path,
+        len(fates.taken),
+        len(fates.left),
+        len(fresh),
+        run_dir.path / REPORT,
+    )
+
+
+def _restore_run(origin: Origin, encoder, head, variables: list[tf.Variable]) -> Fates:
+    path = latest_checkpoint(open_existing(origin.path))
+    saved = {name for name, _ in tf.train.list_variables(path)}
+    has_head = head is not None and any(name.startswith("head/") for name in saved)
+    parts = {"encoder": encoder, "head": head} if has_head else {"encoder": encoder}
+    checkpoint = tf.train.Checkpoint(**parts)
+    checkpoint.restore(path).assert_existing_objects_matched()
+    restored = [v for v in variables if has_head or v.name.startswith(f"{encoder.name}/")]
+    left = {name.split("/.ATTRIBUTES")[0] for name in saved if name.split("/")[0] not in parts}
+    return Fates({variable.name: variable.name for variable in restored}, sorted(left))

@@ -1,0 +1,91 @@
+"""The trainer of MLM and TLM: cross-entropy of the masked tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import tensorflow as tf
+import tf_keras
+
+from labse_tf.model.mlm_head import transform_masked
+from labse_tf.model.sampled_softmax import draw_uniform, sampled_softmax
+from labse_tf.training import loop
+
+_SAMPLES_SEED = 17
+_SOURCES_SHOWN = 5
+
+
+class MlmTrainer(loop.Trainer):
+    """Cross-entropy of the masked tokens, a mean over all those of the global batch.
+
+    The softmax goes over the whole vocabulary, so that each row of the tied table has a gradient
+    and its update is dense; or, with `sampled_softmax` tokens drawn, over these and the labels.
+    """
+
+    def __init__(
+        self,
+        *,
+        encoder,
+        head,
+        sampled_softmax: int = 0,
+        sources_of: Callable[[int], list[str]] | None = None,
+        **kwargs,
+    ) -> None:
+        super().__init__(variables=encoder.trainable_variables + head.trainable_variables, **kwargs)
+        self._encoder = encoder
+        self._head = head
+        self._sampled_softmax = sampled_softmax
+        self._sources_of = sources_of
+        names = ["tokens", "mlm_filled"]
+        names += [f"{task}_{name}" for task in ("mlm", "tlm") for name in ("loss", "accuracy")]
+        with self._strategy.scope():
+            self.extra_metrics = {name: tf_keras.metrics.Mean(name) for name in names}
+
+    def describe_batch(self, step: int) -> str:
+        sources = self._sources_of(step) if self._sources_of else []
+        shown = ", ".join(sources[:_SOURCES_SHOWN])
+        more = len(sources) - _SOURCES_SHOWN
+        return shown and f" (its batch is from {shown}{f' and {more} more files' * (more > 0)})"
+
+    def replica_loss(self, batch) -> tuple[tf.Tensor, tf.Tensor]:
+        ids, weights = batch["masked_ids"], batch["masked_weights"]
+        inputs = {name: batch[name] for name in ("input_word_ids", "input_mask", "input_type_ids")}
+        sequence = self._encoder(inputs, training=True)["sequence_output"]
+        losses, hits = self._predict(sequence, batch["masked_positions"], ids)
+        total = tf.reduce_sum(weights)
+        replicas = tf.distribute.get_replica_context()
+        if replicas.num_replicas_in_sync > 1:
+            total = replicas.all_reduce("SUM", total)
+        return tf.reduce_sum(losses * weights) / total, tf.reduce_sum(hits * weights) / total
+
+    def _predict(self, sequence, positions, ids) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the cross-entropy of each masked token and whether it is found, as `ids`."""
+        if not self._sampled_softmax:
+            logits = tf.cast(self._head(sequence, positions), tf.float32)
+            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=ids, logits=logits)
+            hits = tf.cast(tf.argmax(logits, axis=-1, output_type=tf.int32) == ids, tf.float32)
+            return losses, hits
+        # All replicas draw the same tokens, others at each step.
+        seed = tf.stack([self._optimizer.iterations, tf.constant(_SAMPLES_SEED, tf.int64)])
+        drawn = draw_uniform(self._sampled_softmax, self._head.bias.shape[0], seed)
+        losses, hits = sampled_softmax(
+            tf.cast(transform_masked(self._head, sequence, positions), tf.float32),
+            tf.reshape(ids, [-1]),
+            self._head.embedding_table,
+            self._head.bias,
+            drawn,
+        )
+        return tf.reshape(losses, tf.shape(ids)), tf.reshape(hits, tf.shape(ids))
+
+    def observe(self, batch, loss: tf.Tensor, accuracy: tf.Tensor) -> None:
+        """Loss and accuracy by task, tokens a step, and the share of MLM's that is no padding."""
+        mask = tf.cast(batch["input_mask"], tf.float32)
+        tokens, filled = loop.sum_over_replicas([tf.reduce_sum(mask), tf.reduce_mean(mask)])
+        filled /= self._strategy.num_replicas_in_sync
+        # A batch is of one task; pairs alone have a second segment.
+        is_tlm = tf.cast(tf.reduce_any(batch["input_type_ids"] == 1), tf.float32)
+        self.extra_metrics["tokens"].update_state(tokens)
+        self.extra_metrics["mlm_filled"].update_state(filled, sample_weight=1.0 - is_tlm)
+        for task, weight in (("mlm", 1.0 - is_tlm), ("tlm", is_tlm)):
+            self.extra_metrics[f"{task}_loss"].update_state(loss, sample_weight=weight)
+            self.extra_metrics[f"{task}_accuracy"].update_state(accuracy, sample_weight=weight)
