@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -71,14 +72,25 @@ def options_of(text):
     return [word for word in text.split() if word.startswith("--") and len(word) > 2]
 
 
+def command_lines(text):
+    """Each `labse ...` of the text, whole, without what follows ` -- `."""
+    lines = text.replace("\\\n", " ")
+    found = re.findall(r"(?:^  |\| )labse (.*)", lines, flags=re.MULTILINE)
+    return [line.partition(" -- ")[0] for line in found]
+
+
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_the_examples_name_options_that_exist(capsys, words):
     _, out, _ = run(capsys, *words, "--help")
-    usage, _, rest = out.partition("\n\n")
-    examples = rest.partition("examples:")[2]
-    own = "\n".join(line.partition(" -- ")[0] for line in examples.splitlines())
-    known = set(options_of(usage.replace("[", " ").replace("]", " ").replace("|", " ")))
-    assert {option.partition("=")[0] for option in options_of(own)} <= known
+    examples = command_lines(out.partition("examples:")[2])
+    assert examples
+    for line in examples:
+        # An example may show the command that comes before or after.
+        named = [words for words in COMMANDS if f"{line} ".startswith(" ".join(words) + " ")]
+        _, other, _ = run(capsys, *max(named, key=len), "--help")
+        usage = other.partition("\n\n")[0]
+        known = set(options_of(usage.replace("[", " ").replace("]", " ").replace("|", " ")))
+        assert {option.partition("=")[0] for option in options_of(line)} <= known, line
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"], ["help"]])
