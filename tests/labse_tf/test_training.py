@@ -343,7 +343,8 @@ def test_init_with_another_encoder_is_refused(capsys, tmp_path, pretrained_run, 
     run = tmp_path / "run"
     arguments = ["train", config_file, "--run-dir", run, "--init", pretrained_run]
     error = refused(capsys, [*arguments, "--set", "encoder.intermediate_size=64"])
-    assert "the encoder of --init" in error
+    assert "'encoder.intermediate_size' is 64, --init" in error
+    assert "add --set encoder.intermediate_size=32" in error
     assert not run.exists()
 
 
