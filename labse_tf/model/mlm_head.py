@@ -33,6 +33,12 @@ def build_mlm_head(
     return head
 
 
+def trained_variables(encoder: networks.BertEncoderV2, head: layers.MaskedLM) -> list[tf.Variable]:
+    """Returns what MLM trains, each variable once: the head lists the encoder's table as well."""
+    variables = {id(v): v for v in (*encoder.trainable_variables, *head.trainable_variables)}
+    return list(variables.values())
+
+
 def transform_masked(head: layers.MaskedLM, sequence: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
     """Returns what the head multiplies with the table: `[batch * n, hidden_size]`.
 

@@ -54,10 +54,12 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
             it; see `LazyAdamW`. On TPUs the update is dense, as XLA wants static shapes.
 
         Raises:
-          ValueError: if there is nothing to train.
+          ValueError: if there is nothing to train, or a variable twice.
         """
         if not variables:
             raise ValueError("there are no variables to train: call the model once before")
+        if len({id(variable) for variable in variables}) < len(variables):
+            raise ValueError("a variable is named twice: it would be updated twice")
         super().__init__(dataset)
         self._strategy = strategy
         self._optimizer = optimizer

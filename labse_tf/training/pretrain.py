@@ -13,7 +13,7 @@ from labse_tf.config import Config
 from labse_tf.data.held_out import read_held_out
 from labse_tf.data.pretraining import pretraining_batches, source_files
 from labse_tf.model.encoder import build_encoder
-from labse_tf.model.mlm_head import build_mlm_head
+from labse_tf.model.mlm_head import build_mlm_head, trained_variables
 from labse_tf.model.stacking import stack, stage_depths
 from labse_tf.tokenization import Tokenizer
 from labse_tf.training import loop
@@ -64,7 +64,7 @@ class _Model(NamedTuple):
 
     @property
     def variables(self) -> list[tf.Variable]:
-        return self.encoder.trainable_variables + self.head.trainable_variables
+        return trained_variables(self.encoder, self.head)
 
 
 def _depths(config: Config) -> list[int]:

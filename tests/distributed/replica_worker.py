@@ -21,7 +21,7 @@ from labse_tf.distribution import create_strategy
 from labse_tf.errors import InputError
 from labse_tf.model.dual_encoder import embed
 from labse_tf.model.encoder import build_encoder
-from labse_tf.model.mlm_head import build_mlm_head
+from labse_tf.model.mlm_head import build_mlm_head, trained_variables
 from labse_tf.training.loop import distribute
 from labse_tf.training.mlm_trainer import MlmTrainer
 from labse_tf.training.train import DualEncoderTrainer
@@ -98,7 +98,7 @@ def train(strategy, kind, clip_norm):
         if kind == "mlm":
             head = build_mlm_head(ENCODER, encoder)
             fixed_weights(head, seed=4)
-            trained = encoder.trainable_variables + head.trainable_variables
+            trained = trained_variables(encoder, head)
         else:
             trained = encoder.trainable_variables
     batches = mlm_batches() if kind == "mlm" else dual_batches()
