@@ -16,7 +16,7 @@ DEMO = [
     "sphinx",
     "wagtail",
 ]
-DEV = ["ruff", "pytest", "hypothesis", "import-linter"]
+DEV = ["ruff", "pytest", "pytest-xdist", "hypothesis", "import-linter", "psutil"]
 
 setup(
     name="labse-tf",
