@@ -61,7 +61,11 @@ class ComputeConfig:
 
 @dataclass
 class OptimizerConfig:
-    """AdamW with linear warm-up and linear decay to 0; a `clip_norm` of 0 clips nothing."""
+    """AdamW with linear warm-up and linear decay to 0; a `clip_norm` of 0 clips nothing.
+
+    With `lazy_embeddings` a step updates the rows of the embedding table that its batch holds, and
+    not all: what large vocabularies need on CPUs and GPUs. Rare tokens learn slower by it.
+    """
 
     learning_rate: float = 1e-3
     warmup_steps: int = 10_000
@@ -69,6 +73,7 @@ class OptimizerConfig:
     beta_1: float = 0.9
     beta_2: float = 0.999
     clip_norm: float = 1.0
+    lazy_embeddings: bool = True
 
 
 @dataclass

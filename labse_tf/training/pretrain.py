@@ -106,6 +106,7 @@ def _run_stage(config, run_dir, strategy, tokenizer, model: _Model, stage: int, 
             strategy=strategy,
             optimizer=optimizer,
             clip_norm=settings.optimizer.clip_norm,
+            lazy_embeddings=settings.optimizer.lazy_embeddings,
             dataset=loop.distribute(strategy, lambda: batches(steps_done), settings.batch_size),
         )
 

@@ -82,6 +82,7 @@ def train(
             strategy=strategy,
             optimizer=optimizer,
             clip_norm=settings.optimizer.clip_norm,
+            lazy_embeddings=settings.optimizer.lazy_embeddings,
             dataset=dataset,
         )
 

@@ -409,3 +409,18 @@ def test_shards_from_which_all_was_filtered(tmp_path, config_file, capfd, comman
     assert main([command, str(config_file), "--run-dir", str(run), *inputs]) == 2
     assert "the corpora hold no records; see why in report.json" in capfd.readouterr().err
     assert not run.exists()
+
+
+@pytest.mark.parametrize("lazy", [True, False])
+def test_rows_that_no_batch_holds_rest_only_if_the_update_is_lazy(tmp_path, config_file, lazy):
+    run = tmp_path / "run"
+    settings = ["languages=[de]", f"train.optimizer.lazy_embeddings={str(lazy).lower()}"]
+    assert train(config_file, run, *(f"--set={setting}" for setting in settings)) == 0
+    start = tmp_path / "start"
+    assert train(config_file, start, "--set=languages=[de]", "--set=train.steps=0") == 0
+    before, after = (
+        load_encoder(open_existing(path)).get_embedding_table().numpy() for path in (start, run)
+    )
+    # Weight decay moves every row of a dense update; German has no Thai characters.
+    moved = np.any(before != after, axis=1)
+    assert 5 < moved.sum() < len(moved) / 2 if lazy else moved.all()
