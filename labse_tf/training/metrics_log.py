@@ -30,7 +30,7 @@ class MetricsLog:
     def __call__(self, output: dict[str, tf.Tensor]) -> None:
         step = int(self._step.numpy())
         now = time.perf_counter()
-        values = {name: round(float(value), 6) for name, value in output.items()}
+        values = {name: float(f"{float(value):.6g}") for name, value in output.items()}
         values["steps_per_second"] = round((step - self._last) / (now - self._time), 4)
         if "tokens" in values:
             values["tokens_per_second"] = round(values["tokens"] * values["steps_per_second"], 1)
