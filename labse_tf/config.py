@@ -64,7 +64,7 @@ class OptimizerConfig:
     """AdamW with linear warm-up and linear decay to 0; a `clip_norm` of 0 clips nothing.
 
     With `lazy_embeddings` a step updates the rows of the embedding table that its batch holds, and
-    not all: what large vocabularies need on CPUs and GPUs. Rare tokens learn slower by it.
+    the others make up for it when they are next read: what large vocabularies need on CPU and GPU.
     """
 
     learning_rate: float = 1e-3

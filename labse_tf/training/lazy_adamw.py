@@ -8,41 +8,89 @@ import numpy as np
 import tensorflow as tf
 import tf_keras
 
+# Of the missed steps, those whose momentum still counts: 0.9005 ** 150 is 1e-7.
+_STEPS_OF_MOMENTUM = 150
+_ROWS_AT_ONCE = 1 << 14
+
 
 class LazyAdamW(tf_keras.optimizers.AdamW):
     """AdamW (Loshchilov and Hutter 2019), lazy where a gradient is `tf.IndexedSlices`.
 
-    Such a gradient names some rows of its variable. Only these are read and written: they get what
-    AdamW gives them, weight decay included. The moments and weights of all other rows rest, where
-    AdamW would let the moments fade, go on moving the weights by them, and let the weights decay.
-    A row that every step touches is updated exactly as by AdamW.
+    Such a gradient names some rows of its variable, and only these are updated. AdamW moves the
+    other rows as well, by their fading momentum and by weight decay. Here they make up for it:
+    `catch_up` must be called for the rows that a step is going to read, so that what it reads is
+    what AdamW would have. Let D(a, b) be the product of 1 - decay * rate over steps a+1 to b. Of a
+    row with the moments m and v after step s, AdamW's steps s+1 to s+k without a gradient make
+
+        w <- D(s, s+k) w - m / (sqrt(v) + epsilon)
+               * sum over j of D(s+j, s+k) corrected_rate(s+j) (beta_1 / sqrt(beta_2))^j
+        m <- beta_1^k m,  v <- beta_2^k v
+
+    but for epsilon, which AdamW adds to a sqrt(v) that fades.
 
     Dense gradients update as in AdamW, in one pass and in place: step by step, the temporaries of
     the paper's table would take another 5 GB.
     """
 
+    def __init__(
+        self, *args, steps: int, lazy_variables: str = "word_embeddings", **kwargs
+    ) -> None:
+        """Prepares to optimise; arguments beside these are AdamW's.
+
+        Args:
+          steps: the most that there will be; the rates of all are kept.
+          lazy_variables: what the names of the variables contain that may be updated lazily.
+        """
+        super().__init__(*args, **kwargs)
+        self._steps = steps
+        self._lazy_variables = lazy_variables
+
+    def build(self, var_list) -> None:
+        if getattr(self, "_built", False):
+            return
+        super().build(var_list)
+        names = [variable.name for variable in var_list]
+        lazy = [index for index, name in enumerate(names) if self._lazy_variables in name]
+        self._place = {index: place for place, index in enumerate(lazy)}
+        # [rows]: the step that a row is up to. [steps + 1]: each one's corrected rate, and log D of
+        # all steps up to it.
+        self._last_steps = [_zeros([var_list[index].shape[0]], tf.int32) for index in lazy]
+        self._rates = [_zeros([self._steps + 1], tf.float32) for _ in lazy]
+        self._log_decays = [_zeros([self._steps + 1], tf.float32) for _ in lazy]
+
     def apply_gradients(self, grads_and_vars, name=None, **kwargs):
-        grads_and_vars = list(grads_and_vars)
-        self._lazy = {
+        grads_and_vars = [
+            (gradient if self._is_lazy(variable) else tf.convert_to_tensor(gradient), variable)
+            for gradient, variable in grads_and_vars
+        ]
+        self._sparse = {
             self._var_key(variable)
             for gradient, variable in grads_and_vars
             if isinstance(gradient, tf.IndexedSlices)
         }
         return super().apply_gradients(grads_and_vars, name=name, **kwargs)
 
+    def _is_lazy(self, variable) -> bool:
+        return self._index_dict[self._var_key(variable)] in self._place
+
     def _apply_weight_decay(self, variables):
-        # The decay of lazy variables is part of their update.
+        # The decay of rows is part of their update.
         super()._apply_weight_decay(
-            [variable for variable in variables if self._var_key(variable) not in self._lazy]
+            [variable for variable in variables if self._var_key(variable) not in self._sparse]
         )
 
     def update_step(self, gradient, variable):
         """Updates a variable; the rows of a sparse gradient come once each."""
         index = self._index_dict[self._var_key(variable)]
         m, v = self._momentums[index], self._velocities[index]
+        if index in self._place:
+            self._note_rates(variable, index)
         if isinstance(gradient, tf.IndexedSlices):
-            self._update_rows(gradient, variable, m, v)
+            self._update_rows(gradient, variable, index)
             return
+        if index in self._place:
+            last = self._last_steps[self._place[index]]
+            last.assign(tf.fill(last.shape, tf.cast(self.iterations + 1, tf.int32)))
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle,
             m=m.handle,
@@ -56,16 +104,91 @@ class LazyAdamW(tf_keras.optimizers.AdamW):
             grad=gradient,
         )
 
-    def _update_rows(self, gradient: tf.IndexedSlices, variable, m, v) -> None:
+    def _update_rows(self, gradient: tf.IndexedSlices, variable, index: int) -> None:
+        m, v = self._momentums[index], self._velocities[index]
         rows, values = gradient.indices, gradient.values
+        self._catch_up_rows(variable, rows)
         new_m = self.beta_1 * tf.gather(m, rows) + (1 - self.beta_1) * values
         new_v = self.beta_2 * tf.gather(v, rows) + (1 - self.beta_2) * tf.square(values)
         weights = tf.gather(variable, rows)
         if self._use_weight_decay(variable):
             weights *= 1 - tf.cast(self.learning_rate, variable.dtype) * self.weight_decay
         weights -= self._corrected_rate() * new_m / (tf.sqrt(new_v) + self.epsilon)
-        for table, new in ((m, new_m), (v, new_v), (variable, weights)):
+        last = self._last_steps[self._place[index]]
+        done = tf.fill(tf.shape(rows), tf.cast(self.iterations + 1, tf.int32))
+        for table, new in ((m, new_m), (v, new_v), (variable, weights), (last, done)):
             table.scatter_update(tf.IndexedSlices(new, rows))
+
+    def catch_up(self, variable: tf.Variable, rows: tf.Tensor) -> None:
+        """Makes up for the steps that rows have missed, in a replica context.
+
+        Args:
+          variable: one that may be updated lazily.
+          rows: `[n]` integers, each once; the same on all replicas.
+        """
+
+        def update(strategy, rows):
+            strategy.extended.update(variable, self._catch_up_rows, args=(rows,), group=False)
+
+        strategy = tf.distribute.get_strategy()
+        tf.__internal__.distribute.interim.maybe_merge_call(update, strategy, rows)
+
+    def catch_up_all(self, variables) -> None:
+        """Makes up for what any row of these has missed, in a cross-replica context."""
+        strategy = tf.distribute.get_strategy()
+        for variable in variables:
+            place = self._place.get(self._index_dict[self._var_key(variable)])
+            if place is None or tf.reduce_min(self._last_steps[place]) == tf.cast(
+                self.iterations, tf.int32
+            ):
+                continue
+            for first in range(0, variable.shape[0], _ROWS_AT_ONCE):
+                rows = tf.range(first, min(first + _ROWS_AT_ONCE, variable.shape[0]))
+                strategy.extended.update(variable, self._catch_up_rows, args=(rows,))
+
+    def _catch_up_rows(self, variable, rows: tf.Tensor) -> None:
+        index = self._index_dict[self._var_key(variable)]
+        place = self._place[index]
+        m, v, last = self._momentums[index], self._velocities[index], self._last_steps[place]
+        now = tf.cast(self.iterations, tf.int32)
+        before = tf.gather(last, rows)
+        missed = tf.cast(now - before, tf.float32)[:, tf.newaxis]
+        m_rows, v_rows, weights = (tf.gather(table, rows) for table in (m, v, variable))
+        weights *= self._decay(place, before, now)[:, tf.newaxis]
+        rate = self._rate_of_missed(place, before, now)[:, tf.newaxis]
+        weights -= rate * m_rows / (tf.sqrt(v_rows) + self.epsilon)
+        m_rows *= tf.pow(self.beta_1, missed)
+        v_rows *= tf.pow(self.beta_2, missed)
+        now = tf.fill(tf.shape(rows), now)
+        for table, new in ((m, m_rows), (v, v_rows), (variable, weights), (last, now)):
+            table.scatter_update(tf.IndexedSlices(new, rows))
+
+    def _decay(self, place: int, before: tf.Tensor, now: tf.Tensor) -> tf.Tensor:
+        logs = self._log_decays[place]
+        at_end, at_start = (
+            tf.gather(logs, tf.minimum(step, self._steps)) for step in (now, before)
+        )
+        return tf.exp(at_end - at_start)
+
+    def _rate_of_missed(self, place: int, before: tf.Tensor, now: tf.Tensor) -> tf.Tensor:
+        """Returns `[n]`: the sum over the missed steps, see the class."""
+        ahead = np.arange(1, _STEPS_OF_MOMENTUM + 1)
+        fading = ((self.beta_1 / math.sqrt(self.beta_2)) ** ahead).astype(np.float32)
+        steps = before[:, tf.newaxis] + tf.constant(ahead, tf.int32)
+        within = tf.minimum(steps, now)
+        rates = tf.gather(self._rates[place], tf.minimum(within, self._steps))
+        rates *= self._decay(place, within, now) * fading
+        return tf.reduce_sum(tf.where(steps <= now, rates, 0.0), axis=1)
+
+    def _note_rates(self, variable, index: int) -> None:
+        place = self._place[index]
+        step = tf.minimum(tf.cast(self.iterations + 1, tf.int32), self._steps)
+        logs, log_decay = self._log_decays[place], 0.0
+        if self._use_weight_decay(variable):
+            log_decay = tf.math.log1p(-self.weight_decay * tf.cast(self.learning_rate, tf.float32))
+        total = tf.gather(logs, step - 1) + log_decay
+        for history, new in ((self._rates[place], self._corrected_rate()), (logs, total)):
+            history.scatter_update(tf.IndexedSlices(new, step))
 
     def _corrected_rate(self) -> tf.Tensor:
         """The learning rate with the correction of both moments' bias: a float32 scalar."""
@@ -73,6 +196,10 @@ class LazyAdamW(tf_keras.optimizers.AdamW):
         rate = tf.cast(self.learning_rate, tf.float32)
         first, second = (_one_minus_power(beta, step) for beta in (self.beta_1, self.beta_2))
         return rate * tf.sqrt(second) / first
+
+
+def _zeros(shape: list[int], dtype: tf.DType) -> tf.Variable:
+    return tf.Variable(tf.zeros(shape, dtype), trainable=False)
 
 
 def _one_minus_power(beta: float, step: tf.Tensor) -> tf.Tensor:

@@ -17,7 +17,7 @@ from labse_tf.config import LoopConfig
 from labse_tf.data.texts import input_errors
 from labse_tf.errors import InputError
 from labse_tf.progress import Progress
-from labse_tf.training.lazy_adamw import sum_rows
+from labse_tf.training.lazy_adamw import LazyAdamW, sum_rows
 from labse_tf.training.metrics_log import MetricsLog
 from labse_tf.training.run_dir import RunDir
 
@@ -68,6 +68,7 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
         self._lazy_embeddings = lazy_embeddings and not isinstance(
             strategy, tf.distribute.TPUStrategy
         )
+        self._catches_up = self._lazy_embeddings and isinstance(optimizer, LazyAdamW)
         with strategy.scope():
             optimizer.build(self._variables)
             self._metrics = {
@@ -92,7 +93,14 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
     def train_step(self, iterator) -> None:
         self._strategy.run(self._replica_step, args=(next(iterator),))
 
+    def rows_read(self, batch) -> list[tuple[tf.Variable, tf.Tensor]]:
+        """Returns the tables that may be updated lazily, and the ids that the loss will read."""
+        return []
+
     def _replica_step(self, batch) -> None:
+        if self._catches_up:
+            for table, ids in self.rows_read(batch):
+                self._optimizer.catch_up(table, _distinct_over_replicas(ids))
         with tf.GradientTape() as tape:
             loss, accuracy = self.replica_loss(batch)
         gradients = tape.gradient(
@@ -150,6 +158,10 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
                 remedy="start a run with a lower optimizer.learning_rate or optimizer.clip_norm; "
                 "the last good checkpoint is kept",
             )
+        if self._catches_up:
+            # What is saved and measured now is what AdamW would have.
+            with self._strategy.scope():
+                self._optimizer.catch_up_all(self._variables)
         means = {name: metric.result() for name, metric in self._metrics.items()}
         if means["gradient_norm"] == 0.0:
             raise RuntimeError("the gradient is 0: the loss does not depend on the variables")
@@ -167,6 +179,14 @@ def sum_over_replicas(tensors: list) -> list:
     if replicas.num_replicas_in_sync == 1 or not tensors:
         return tensors
     return replicas.all_reduce("SUM", tensors)
+
+
+def _distinct_over_replicas(ids: tf.Tensor) -> tf.Tensor:
+    ids = tf.reshape(ids, [-1])
+    replicas = tf.distribute.get_replica_context()
+    if replicas.num_replicas_in_sync > 1:
+        ids = replicas.all_gather(ids, axis=0)
+    return tf.unique(ids)[0]
 
 
 def _sum_rows_over_replicas(gradient: tf.IndexedSlices) -> tf.IndexedSlices:

@@ -47,6 +47,13 @@ class MlmTrainer(loop.Trainer):
         more = len(sources) - _SOURCES_SHOWN
         return shown and f" (its batch is from {shown}{f' and {more} more files' * (more > 0)})"
 
+    def rows_read(self, batch) -> list[tuple[tf.Variable, tf.Tensor]]:
+        if not self._sampled_softmax:
+            return []  # All of the table is read, and updated, at each step.
+        read = (batch["input_word_ids"], batch["masked_ids"], self._draw())
+        ids = tf.concat([tf.reshape(one, [-1]) for one in read], axis=0)
+        return [(self._encoder.get_embedding_table(), ids)]
+
     def replica_loss(self, batch) -> tuple[tf.Tensor, tf.Tensor]:
         ids, weights = batch["masked_ids"], batch["masked_weights"]
         inputs = {name: batch[name] for name in ("input_word_ids", "input_mask", "input_type_ids")}
@@ -65,17 +72,19 @@ class MlmTrainer(loop.Trainer):
             losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=ids, logits=logits)
             hits = tf.cast(tf.argmax(logits, axis=-1, output_type=tf.int32) == ids, tf.float32)
             return losses, hits
-        # All replicas draw the same tokens, others at each step.
-        seed = tf.stack([self._optimizer.iterations, tf.constant(_SAMPLES_SEED, tf.int64)])
-        drawn = draw_uniform(self._sampled_softmax, self._head.bias.shape[0], seed)
         losses, hits = sampled_softmax(
             tf.cast(transform_masked(self._head, sequence, positions), tf.float32),
             tf.reshape(ids, [-1]),
             self._head.embedding_table,
             self._head.bias,
-            drawn,
+            self._draw(),
         )
         return tf.reshape(losses, tf.shape(ids)), tf.reshape(hits, tf.shape(ids))
+
+    def _draw(self) -> tf.Tensor:
+        # All replicas draw the same tokens, others at each step.
+        seed = tf.stack([self._optimizer.iterations, tf.constant(_SAMPLES_SEED, tf.int64)])
+        return draw_uniform(self._sampled_softmax, self._head.bias.shape[0], seed)
 
     def observe(self, batch, loss: tf.Tensor, accuracy: tf.Tensor) -> None:
         """Loss and accuracy by task, tokens a step, and the share of MLM's that is no padding."""

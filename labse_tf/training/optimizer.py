@@ -29,6 +29,7 @@ def build_optimizer(config: OptimizerConfig, *, steps: int) -> LazyAdamW:
         )
     optimizer = LazyAdamW(
         schedule,
+        steps=max(1, steps),
         weight_decay=config.weight_decay,
         beta_1=config.beta_1,
         beta_2=config.beta_2,

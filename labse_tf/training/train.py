@@ -27,6 +27,10 @@ class DualEncoderTrainer(loop.Trainer):
         self._margin = margin
         self._scale = scale
 
+    def rows_read(self, batch) -> list[tuple[tf.Variable, tf.Tensor]]:
+        ids = tf.concat([side["input_word_ids"] for side in batch], axis=0)
+        return [(self._encoder.get_embedding_table(), ids)]
+
     def replica_loss(self, batch) -> tuple[tf.Tensor, tf.Tensor]:
         # One call for both sides: they have the same length and the same weights.
         both = tf.nest.map_structure(lambda *sides: tf.concat(sides, axis=0), *batch)
