@@ -4,7 +4,8 @@
 
 A FOLDER holds `<lang>.tsv`. Only filters that both have are compared, each on all the pairs, in one
 process, reading and writing left out; rates are by seconds of the processor, which other work on
-the machine disturbs least. benchmarks/peers/requirements.txt says how to make the
+the machine disturbs least, and by the median of rounds in which ours and theirs take turns.
+benchmarks/peers/requirements.txt says how to make the
 environment of the peer. Without --peer-python only ours are timed.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import subprocess
 import tempfile
 import time
@@ -104,6 +106,14 @@ def time_peer(pairs: Sequence[Pair], python: str) -> dict[str, tuple[float, int]
     return {name: tuple(value) for name, value in json.loads(done.stdout).items()}
 
 
+def take_medians(rounds: Sequence[dict[str, tuple[float, int]]]) -> dict[str, tuple[float, int]]:
+    """Returns for each filter the median of the seconds, and the pairs accepted (always equal)."""
+    return {
+        name: (statistics.median(found[name][0] for found in rounds), rounds[0][name][1])
+        for name in (rounds[0] if rounds else ())
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -111,12 +121,17 @@ def main() -> None:
     parser.add_argument("folders", nargs="+", metavar="FOLDER")
     parser.add_argument("--peer-python", metavar="FILE")
     parser.add_argument("--pairs", type=int, default=20_000)
+    parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
     pairs = read_pairs(args.folders, args.pairs)
     megabytes = count_megabytes(pairs)
     print(f"{len(pairs)} pairs, {megabytes:.1f} MB")
-    ours = time_ours(pairs)
-    theirs = time_peer(pairs, args.peer_python) if args.peer_python else {}
+    our_rounds, their_rounds = [], []
+    for _ in range(args.rounds):
+        our_rounds.append(time_ours(pairs))
+        if args.peer_python:
+            their_rounds.append(time_peer(pairs, args.peer_python))
+    ours, theirs = take_medians(our_rounds), take_medians(their_rounds)
     print("| filter | pairs/s | MB/s | accepted | OpusFilter pairs/s | MB/s | accepted | ratio |")
     print("|---" * 8 + "|")
     for name in (*ours, "all"):

@@ -37,7 +37,11 @@ class SimilarSides:
 
 def _similarity(source: str, target: str) -> float:
     source, target = source.casefold(), target.casefold()
-    words, other_words = set(source.split()), set(target.split())
+    words = set(source.split())
+    # So it is with most translations, and the other set is saved.
+    if words.isdisjoint(target_words := target.split()):
+        return 0.0
+    other_words = set(target_words)
     if len(words & other_words) < _LEAST_COMMON_WORDS * min(len(words), len(other_words)):
         return 0.0
     one, other = _trigrams(source), _trigrams(target)

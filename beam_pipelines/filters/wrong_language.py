@@ -102,16 +102,20 @@ _PRIOR_LETTERS_OF_NEAR = 45
 _MOST_CHARACTERS = 120
 
 # Words of English that few others have, and words that are frequent in English but are of others
-# too. Of the English of news, software and conversation 30 to 80 % has enough of them to be told
-# apart without the model, and of text in 94 other languages 0.007 %.
+# too. Of the English of news, conversation and software 86, 58 and 32 % has enough of them to be told
+# apart without the model, and of text in 94 other languages 0.01 %.
 _ENGLISH_ALONE = """
 the and that with this you your from which they their what would there been when will about she its
 our it's if not how don't these those than other some could should does did only because after
-before where while
+before where while very him why never know think please something nothing everything every said says
+people first however between through without during both being another i'm i've i'll i'd he's he'll
+she's that's what's there's let's you're you've you'll we're we've we'll they're didn't doesn't isn't
+aren't wasn't weren't can't couldn't won't wouldn't haven't hasn't hadn't shouldn't
 """
 _SHARED = """
 of to in is for on are was as at by be has have had an it he his her we my me all or no can do so
-but more into up out new were who them i a
+but more into up out new were who them i a like here just one two good now us come see take get got
+time too over back may might way year day use last next need help home well right left
 """
 _SURELY_ENGLISH = frozenset(_ENGLISH_ALONE.split())
 _FREQUENT = _SURELY_ENGLISH | frozenset(_SHARED.split())
@@ -139,7 +143,11 @@ _OWN_SCRIPTS = {
     "th": "Thai",
 }
 
-_NO_WORDS = regex.compile(r"[^\p{L}\p{M}'’]+")
+# Of each byte of ASCII text, itself in a word and a space elsewhere.
+_WORDS_OF_ASCII = bytes(
+    code if chr(code).isalpha() or chr(code) == "'" else ord(" ") for code in range(256)
+)
+_NO_WORDS = regex.compile(r"[^\p{L}\p{M}'’ ]+")
 
 
 # Languages whose text the model often spreads over many labels, measured likewise: only a single
@@ -185,7 +193,7 @@ class WrongLanguage:
 
 
 def _doubt(text: str, language: str) -> float:
-    words = _NO_WORDS.sub(" ", text[:_MOST_CHARACTERS]).strip()
+    words = _words(text[:_MOST_CHARACTERS])
     # The model takes words in capitals for other languages.
     if words.isupper():
         words = words.lower()
@@ -210,11 +218,21 @@ def _doubt(text: str, language: str) -> float:
     )
 
 
+def _words(text: str) -> str:
+    """Returns the words, a space between them, without numbers, punctuation and symbols."""
+    if text.isascii():
+        spaced = text.encode().translate(_WORDS_OF_ASCII).decode()
+    else:
+        spaced = _NO_WORDS.sub(" ", text)
+    return " ".join(spaced.split())
+
+
 def _is_sure(words: str, language: str) -> bool:
     if language == ENGLISH:
-        found = [word for word in words.lower().split() if word in _FREQUENT]
+        all_words = words.lower().replace("’", "'").split()
+        found = [word for word in all_words if word in _FREQUENT]
         return len(found) >= max(
-            _LEAST_FREQUENT, _LEAST_SHARE * (words.count(" ") + 1)
+            _LEAST_FREQUENT, _LEAST_SHARE * len(all_words)
         ) and not _SURELY_ENGLISH.isdisjoint(found)
     if language in _OWN_SCRIPTS:
         return _own_script(language).fullmatch(words) is not None

@@ -36,7 +36,7 @@ _SECOND_SCRIPTS = {
     "uz": ("Cyrl",),
 }
 
-_LETTERS = regex.compile(r"\p{L}+")
+_LETTER = regex.compile(r"\p{L}")
 
 
 class WrongScript:
@@ -68,20 +68,18 @@ def scripts_of(language: str) -> tuple[str, ...]:
 
 
 def _share(text: str, language: str) -> float:
-    pattern, latin = _pattern(language)
-    if latin and text.isascii():
+    foreign, latin = _foreign_letter(language)
+    # One quick look is enough for nearly all text.
+    if (latin and text.isascii()) or foreign.search(text) is None:
         return 1.0
-    letters = "".join(_LETTERS.findall(text))
-    if not letters:
-        return 1.0
-    return (len(letters) - len(pattern.sub("", letters))) / len(letters)
+    return 1 - len(foreign.findall(text)) / len(_LETTER.findall(text))
 
 
 @functools.cache
-def _pattern(language: str) -> tuple[regex.Pattern, bool]:
+def _foreign_letter(language: str) -> tuple[regex.Pattern, bool]:
+    """Returns a pattern of a letter that the language lacks, and whether it has Latin ones."""
     scripts = scripts_of(language)
     classes = "".join(rf"\p{{Script={script}}}" for script in scripts)
     # Common: letters such as the long vowel mark of kana, which several scripts share.
-    return regex.compile(rf"[{classes}\p{{Script=Common}}\p{{Script=Inherited}}]+"), (
-        "Latn" in scripts
-    )
+    own = rf"[{classes}\p{{Script=Common}}\p{{Script=Inherited}}]"
+    return regex.compile(rf"[\p{{L}}--{own}]", regex.VERSION1), "Latn" in scripts
