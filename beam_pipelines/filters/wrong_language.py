@@ -102,8 +102,8 @@ _PRIOR_LETTERS_OF_NEAR = 45
 _MOST_CHARACTERS = 120
 
 # Words of English that few others have, and words that are frequent in English but are of others
-# too. Of the English of news, conversation and software 86, 58 and 32 % has enough of them to be told
-# apart without the model, and of text in 94 other languages 0.01 %.
+# too. Of the English of news, conversation and software 86, 58 and 32 % has enough of them to be
+# told apart without the model, and of text in 94 other languages 0.01 %.
 _ENGLISH_ALONE = """
 the and that with this you your from which they their what would there been when will about she its
 our it's if not how don't these those than other some could should does did only because after
