@@ -109,8 +109,8 @@ the and that with this you your from which they their what would there been when
 our it's if not how don't these those than other some could should does did only because after
 before where while very him why never know think please something nothing everything every said says
 people first however between through without during both being another i'm i've i'll i'd he's he'll
-she's that's what's there's let's you're you've you'll we're we've we'll they're didn't doesn't isn't
-aren't wasn't weren't can't couldn't won't wouldn't haven't hasn't hadn't shouldn't
+she's that's what's there's let's you're you've you'll we're we've we'll they're didn't doesn't
+isn't aren't wasn't weren't can't couldn't won't wouldn't haven't hasn't hadn't shouldn't
 """
 _SHARED = """
 of to in is for on are was as at by be has have had an it he his her we my me all or no can do so
