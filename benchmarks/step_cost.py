@@ -33,6 +33,7 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=16, help="pairs, or sequences")
     parser.add_argument("--length", type=int, default=32, help="tokens of each side")
     parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--chunk-size", type=int, default=0, help="pairs at a time")
     parser.add_argument("--dense", action="store_true")
     parser.add_argument("--mlm", action="store_true", help="a step of pre-training")
     parser.add_argument("--sampled-softmax", type=int, default=0)
@@ -56,7 +57,7 @@ def main() -> None:
 def _measure(args: argparse.Namespace) -> dict[str, float]:
     import tensorflow as tf
 
-    from labse_tf.config import ComputeConfig, EncoderConfig, OptimizerConfig
+    from labse_tf.config import ComputeConfig, EncoderConfig, OptimizerConfig, TrainConfig
     from labse_tf.model.encoder import build_encoder
     from labse_tf.model.mlm_head import build_mlm_head
     from labse_tf.training.mlm_trainer import MlmTrainer
@@ -67,7 +68,7 @@ def _measure(args: argparse.Namespace) -> dict[str, float]:
     config = EncoderConfig(vocab_size=args.size, num_layers=args.layers)
     compute = ComputeConfig(precision="bfloat16" if args.bfloat16 else "float32")
     with strategy.scope():
-        encoder = build_encoder(config, compute=compute)
+        encoder = build_encoder(config, compute=compute, replayable=args.chunk_size > 0)
         head = build_mlm_head(config, encoder, compute=compute) if args.mlm else None
         optimizer = build_optimizer(OptimizerConfig(), steps=1000)
     shared = {
@@ -81,7 +82,7 @@ def _measure(args: argparse.Namespace) -> dict[str, float]:
     if args.mlm:
         trainer = MlmTrainer(head=head, sampled_softmax=args.sampled_softmax, **shared)
     else:
-        trainer = DualEncoderTrainer(margin=0.3, scale=10.0, **shared)
+        trainer = DualEncoderTrainer(settings=TrainConfig(chunk_size=args.chunk_size), **shared)
     times = []
     for step in range(args.steps):
         start = time.perf_counter()
@@ -116,8 +117,11 @@ def _batches(args: argparse.Namespace):
         asked = {"masked_positions": positions, "masked_ids": draw(count)}
         return {**side(), **asked, "masked_weights": weights}
 
-    make = masked if args.mlm else lambda: (side(), side())
-    batches = [make() for _ in range(args.steps)]
+    def pairs():
+        keys = np.arange(2 * args.batch_size, dtype=np.int32).reshape(-1, 2)
+        return {"source": side(), "target": side(), "keys": keys}
+
+    batches = [masked() if args.mlm else pairs() for _ in range(args.steps)]
     stacked = tf.nest.map_structure(lambda *parts: np.stack(parts), *batches)
     return tf.data.Dataset.from_tensor_slices(stacked)
 

@@ -118,12 +118,16 @@ class TrainConfig:
     """Dual-encoder training with additive margin softmax (sections 2, 2.1, 3.2).
 
     `batch_size` is the global batch (pairs over all replicas). A batch is padded to the smallest
-    of `bucket_lengths` (tokens) that holds it; the last one is the maximum length.
+    of `bucket_lengths` (tokens) that holds it; the last one is the maximum length. A replica
+    embeds `chunk_size` pairs at a time (0: all at once), which changes memory and time alone.
+    With `mask_duplicates` pairs that share a text are not each other's negatives.
     """
 
     bitext: list[str] = field(default_factory=list)
     batch_size: int = 4096
+    chunk_size: int = 0
     bucket_lengths: list[int] = field(default_factory=lambda: [16, 32, 64, 128])
+    mask_duplicates: bool = True
     margin: float = 0.3
     scale: float = 10.0
     steps: int = 50_000
@@ -363,6 +367,7 @@ def check(config: Config, *, path: str | os.PathLike[str] | None = None) -> None
         ("pretrain.held_out_interval", pretrain.held_out_interval > 0, "1 or more"),
         ("pretrain.max_predictions", pretrain.max_predictions > 0, "1 or more"),
         ("train.batch_size", train.batch_size > 1, "2 or more: the rest of it are the negatives"),
+        ("train.chunk_size", train.chunk_size >= 0, "0 or more"),
         (
             "train.bucket_lengths",
             _ascending(train.bucket_lengths, least=4)

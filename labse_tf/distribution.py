@@ -93,7 +93,8 @@ def cross_replica_concat(rows: tf.Tensor) -> tf.Tensor:
     context = tf.distribute.get_replica_context()
     if context.num_replicas_in_sync == 1:
         return rows
-    return context.all_gather(rows, axis=0)
+    # Straight from the input it is on no device yet, which several workers need.
+    return context.all_gather(tf.identity(rows), axis=0)
 
 
 def worker_index(strategy_name: str) -> int:

@@ -16,6 +16,7 @@ def additive_margin_softmax(
     positive_offset: int | tf.Tensor = 0,
     margin: float = 0.3,
     scale: float = 10.0,
+    ignored: tf.Tensor | None = None,
 ) -> tf.Tensor:
     """Returns the loss of each query; equations 2 and 3 with n candidates.
 
@@ -28,6 +29,8 @@ def additive_margin_softmax(
       positive_offset: the row in `candidates` that translates the first query; the others follow.
       margin: m, taken off the similarity of the positives (section 2.1; the paper's is 0.3).
       scale: s, multiplies all similarities (footnote 11; the paper's is 10).
+      ignored: `[batch, n]` bool tensor, true where a candidate is not to be a query's negative, as
+        `duplicates` gives it; such k are left out of the sum. Never true for a positive.
 
     Returns:
       `[batch]` float32 tensor.
@@ -35,10 +38,32 @@ def additive_margin_softmax(
     similarities = tf.matmul(queries, candidates, transpose_b=True)
     positives = positive_offset + tf.range(tf.shape(queries)[0])
     is_positive = tf.one_hot(positives, tf.shape(candidates)[0], dtype=similarities.dtype)
-    logits = scale * (similarities - margin * is_positive)
-    return tf.nn.sparse_softmax_cross_entropy_with_logits(
-        labels=positives, logits=tf.cast(logits, tf.float32)
-    )
+    logits = tf.cast(scale * (similarities - margin * is_positive), tf.float32)
+    if ignored is not None:
+        logits = tf.where(ignored, logits.dtype.min, logits)
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=positives, logits=logits)
+
+
+def duplicates(
+    keys: tf.Tensor, candidate_keys: tf.Tensor, *, positive_offset: int | tf.Tensor = 0
+) -> tf.Tensor:
+    """Returns which candidates are false negatives: pairs that share a text with the query's pair.
+
+    A corpus of several languages repeats its English sentences. Another translation of a query's
+    text is no wrong answer to it, so rows with an equal source or target are not to be each other's
+    negatives, in either direction.
+
+    Args:
+      keys: `[sides, batch]` integer tensor, equal where texts are: hashes of sources and targets.
+      candidate_keys: `[sides, n]`, those of the candidates' pairs.
+      positive_offset: as in `additive_margin_softmax`.
+
+    Returns:
+      `[batch, n]` bool tensor, false for the positives.
+    """
+    equal = tf.reduce_any(keys[:, :, None] == candidate_keys[:, None, :], axis=0)
+    positives = positive_offset + tf.range(tf.shape(keys)[1])
+    return equal & (positives[:, None] != tf.range(tf.shape(candidate_keys)[1])[None])
 
 
 def translation_ranking_loss(

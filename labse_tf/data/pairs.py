@@ -24,8 +24,8 @@ def pair_batches(config: Config, tokenizer: Tokenizer, *, skip: int = 0) -> tf.d
       skip: the first batches to leave out, which a resumed run has seen.
 
     Returns:
-      A dataset of `(source, target)`, each a dict as `Tokenizer.pack` gives it, int32
-      `[batch_size, bucket length]`.
+      A dataset of dicts: `source` and `target` as `Tokenizer.pack` gives them, int32
+      `[batch_size, bucket length]`, and `keys`, int32 `[batch_size, 2]`: hashes of both texts.
     """
     settings = config.train
     files = texts.find_files(settings.bitext, BITEXT, config.languages, key="train.bitext")
@@ -42,12 +42,14 @@ def pair_batches(config: Config, tokenizer: Tokenizer, *, skip: int = 0) -> tf.d
         )
 
     def pack(source, target):
+        keys = tf.stack([_key(source), _key(target)], axis=1)
         source, target = tokenizer(source), tokenizer(target)
         longest = 2 + tf.maximum(
             tf.reduce_max(source.row_lengths()), tf.reduce_max(target.row_lengths())
         )
         length = smallest_bucket(longest, settings.bucket_lengths)
-        return tokenizer.pack([source], length), tokenizer.pack([target], length)
+        packed = {"source": tokenizer.pack([source], length)}
+        return {**packed, "target": tokenizer.pack([target], length), "keys": keys}
 
     return batches.skip(skip).map(pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
 
@@ -55,6 +57,12 @@ def pair_batches(config: Config, tokenizer: Tokenizer, *, skip: int = 0) -> tf.d
 def _parse(serialized: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     source, target = texts.parse(BITEXT, serialized)
     return source, target
+
+
+def _key(texts_: tf.Tensor) -> tf.Tensor:
+    # 31 bits, as TPUs have no other integers: in a batch of 4096 each thousandth text or fewer has
+    # the key of another by chance.
+    return tf.cast(tf.strings.to_hash_bucket_fast(texts_, 2**31 - 1), tf.int32)
 
 
 def sorted_batches(

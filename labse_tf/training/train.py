@@ -5,14 +5,16 @@ from __future__ import annotations
 import tensorflow as tf
 import tf_keras
 
-from labse_tf.config import Config
+from labse_tf.config import Config, TrainConfig
 from labse_tf.data.pairs import pair_batches
 from labse_tf.distribution import cross_replica_concat
-from labse_tf.losses import additive_margin_softmax
+from labse_tf.errors import InputError
+from labse_tf.losses import additive_margin_softmax, duplicates
 from labse_tf.model.dual_encoder import embed
-from labse_tf.model.encoder import build_encoder
+from labse_tf.model.encoder import build_encoder, random_generators
 from labse_tf.tokenization import Tokenizer
 from labse_tf.training import loop
+from labse_tf.training.gradient_cache import cached_gradients
 from labse_tf.training.initial_weights import restore, write_report
 from labse_tf.training.optimizer import build_optimizer
 from labse_tf.training.run_dir import Origin, RunDir
@@ -21,31 +23,70 @@ from labse_tf.training.run_dir import Origin, RunDir
 class DualEncoderTrainer(loop.Trainer):
     """Additive margin softmax of both directions over the gathered global batch."""
 
-    def __init__(self, *, encoder, margin: float, scale: float, **kwargs) -> None:
+    def __init__(self, *, encoder, settings: TrainConfig, **kwargs) -> None:
+        """Prepares to train.
+
+        Args:
+          encoder: from `build_encoder`, `replayable` if `chunk_size` is not 0.
+          settings: `margin`, `scale`, `chunk_size` and `mask_duplicates` are used.
+          **kwargs: as for `Trainer`.
+        """
         super().__init__(variables=encoder.trainable_variables, **kwargs)
         self._encoder = encoder
-        self._margin = margin
-        self._scale = scale
+        self._settings = settings
 
     def rows_read(self, batch) -> list[tuple[tf.Variable, tf.Tensor]]:
-        ids = tf.concat([side["input_word_ids"] for side in batch], axis=0)
-        return [(self._encoder.get_embedding_table(), ids)]
+        return [(self._encoder.get_embedding_table(), _both_sides(batch)["input_word_ids"])]
 
     def replica_loss(self, batch) -> tuple[tf.Tensor, tf.Tensor]:
-        # One call for both sides: they have the same length and the same weights.
-        both = tf.nest.map_structure(lambda *sides: tf.concat(sides, axis=0), *batch)
-        source, target = tf.split(embed(self._encoder, both, training=True), 2)
+        return self._loss_of(self._embed(_both_sides(batch)), batch["keys"])
+
+    def replica_gradients(self, batch) -> tuple[tf.Tensor, tf.Tensor, list]:
+        if not self._settings.chunk_size:
+            return super().replica_gradients(batch)
+        return cached_gradients(
+            self._embed,
+            _both_sides(batch),
+            lambda embeddings: self._loss_of(embeddings, batch["keys"]),
+            self._variables,
+            chunk_rows=2 * self._settings.chunk_size,
+            generators=random_generators(self._encoder),
+            tables=self.rows_read(batch) if self._lazy_embeddings else (),
+        )
+
+    def _embed(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
+        return embed(self._encoder, inputs, training=True)
+
+    def _loss_of(self, embeddings: tf.Tensor, keys: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        source, target = tf.split(embeddings, 2)
         sources, targets = cross_replica_concat(source), cross_replica_concat(target)
         replicas = tf.distribute.get_replica_context()
         local_batch, global_batch = tf.shape(source)[0], tf.shape(sources)[0]
         offset = tf.cast(replicas.replica_id_in_sync_group, tf.int32) * local_batch
-        settings = {"positive_offset": offset, "margin": self._margin, "scale": self._scale}
+        ignored = tf.zeros([local_batch, global_batch], tf.bool)
+        if self._settings.mask_duplicates:
+            all_keys = tf.transpose(cross_replica_concat(keys))
+            ignored = duplicates(tf.transpose(keys), all_keys, positive_offset=offset)
+        settings = {
+            "positive_offset": offset,
+            "margin": self._settings.margin,
+            "scale": self._settings.scale,
+            "ignored": ignored,
+        }
         losses = additive_margin_softmax(source, targets, **settings)
         losses += additive_margin_softmax(target, sources, **settings)
-        nearest = tf.argmax(tf.matmul(source, targets, transpose_b=True), 1, output_type=tf.int32)
+        similarities = tf.where(ignored, -1.0, tf.matmul(source, targets, transpose_b=True))
+        nearest = tf.argmax(similarities, 1, output_type=tf.int32)
         hits = tf.cast(nearest == offset + tf.range(local_batch), tf.float32)
         divisor = tf.cast(global_batch, tf.float32)
         return tf.reduce_sum(losses) / divisor, tf.reduce_sum(hits) / divisor
+
+
+def _both_sides(batch) -> dict[str, tf.Tensor]:
+    # One call of the encoder for both: they have the same length and the same weights.
+    return tf.nest.map_structure(
+        lambda *sides: tf.concat(sides, axis=0), batch["source"], batch["target"]
+    )
 
 
 def train(
@@ -58,14 +99,25 @@ def train(
     """Trains the dual encoder, from the weights of `init` or from scratch; resumes.
 
     With `train.steps` 0 the run holds the encoder as it starts.
+
+    Raises:
+      InputError: if a replica's batch cannot be cut into chunks of `train.chunk_size`.
     """
     settings = config.train
+    local_batch = settings.batch_size // strategy.num_replicas_in_sync
+    if settings.chunk_size and local_batch % settings.chunk_size:
+        raise InputError(
+            f"a replica's {local_batch} pairs do not divide into chunks of {settings.chunk_size}",
+            remedy=f"set 'train.chunk_size' to a divisor of {local_batch}",
+        )
     tokenizer = Tokenizer(
         run_dir.vocab_file, max_bytes_per_word=config.tokenizer.max_bytes_per_word
     )
     with strategy.scope():
         tf_keras.utils.set_random_seed(config.seed)
-        encoder = build_encoder(config.encoder, compute=config.compute)
+        encoder = build_encoder(
+            config.encoder, compute=config.compute, replayable=settings.chunk_size > 0
+        )
         if init is not None:
             fates = restore(init, encoder)
             if strategy.extended.should_checkpoint:
@@ -81,8 +133,7 @@ def train(
         )
         return DualEncoderTrainer(
             encoder=encoder,
-            margin=settings.margin,
-            scale=settings.scale,
+            settings=settings,
             strategy=strategy,
             optimizer=optimizer,
             clip_norm=settings.optimizer.clip_norm,

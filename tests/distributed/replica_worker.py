@@ -16,7 +16,7 @@ import labse_tf  # noqa: F401  Before TensorFlow: it chooses Keras 2.
 import tensorflow as tf
 import tf_keras
 
-from labse_tf.config import EncoderConfig
+from labse_tf.config import EncoderConfig, TrainConfig
 from labse_tf.distribution import create_strategy
 from labse_tf.errors import InputError
 from labse_tf.model.dual_encoder import embed
@@ -39,7 +39,11 @@ ENCODER = EncoderConfig(
 )
 
 # name -> (trainer, clip norm)
-CASES = {"dual": ("dual", 0.0), "dual_clipped": ("dual", 0.05), "mlm": ("mlm", 0.0)}
+CASES = {
+    "dual": ("dual", 0.0),
+    "dual_clipped": ("dual", 0.05, 1),  # A pair at a time, through the gradient cache.
+    "mlm": ("mlm", 0.0),
+}
 
 
 def token_inputs(generator, length):
@@ -51,7 +55,16 @@ def token_inputs(generator, length):
 
 def dual_batches():
     generator = np.random.default_rng(1)
-    return [(token_inputs(generator, n), token_inputs(generator, n)) for n in LENGTHS]
+    # Rows 1 and 6, on different replicas, have the same source text; rows 2 and 3 the same target.
+    keys = np.stack([[0, 1, 2, 3, 4, 5, 1, 7], [0, 1, 2, 2, 4, 5, 6, 7]], axis=1).astype(np.int32)
+    return [
+        {
+            "source": token_inputs(generator, length),
+            "target": token_inputs(generator, length),
+            "keys": keys,
+        }
+        for length in LENGTHS
+    ]
 
 
 def mlm_batches():
@@ -89,9 +102,9 @@ def fixed_weights(layer, seed):
     )
 
 
-def train(strategy, kind, clip_norm):
+def train(strategy, kind, clip_norm, chunk_size=0):
     with strategy.scope():
-        encoder = build_encoder(ENCODER)
+        encoder = build_encoder(ENCODER, replayable=chunk_size > 0)
         fixed_weights(encoder, seed=3)
         # By SGD the updates are the gradients themselves; Adam would hide their scale.
         optimizer = tf_keras.optimizers.SGD(0.1)
@@ -104,8 +117,8 @@ def train(strategy, kind, clip_norm):
     batches = mlm_batches() if kind == "mlm" else dual_batches()
     facts = {}
     if kind == "dual" and strategy.num_replicas_in_sync == 1:
-        for name, inputs in zip(("source", "target"), batches[0], strict=True):
-            tensors = {key: tf.constant(value) for key, value in inputs.items()}
+        for name in ("source", "target"):
+            tensors = {key: tf.constant(value) for key, value in batches[0][name].items()}
             facts[name] = embed(encoder, tensors, training=False).numpy()
     dataset = distribute(strategy, lambda: dataset_of(batches), BATCH)
     shared = {
@@ -117,7 +130,8 @@ def train(strategy, kind, clip_norm):
     if kind == "mlm":
         trainer = MlmTrainer(encoder=encoder, head=head, **shared)
     else:
-        trainer = DualEncoderTrainer(encoder=encoder, margin=0.3, scale=10.0, **shared)
+        settings = TrainConfig(margin=0.3, scale=10.0, chunk_size=chunk_size)
+        trainer = DualEncoderTrainer(encoder=encoder, settings=settings, **shared)
     for step in range(STEPS):
         for name, value in trainer.train(tf.constant(1)).items():
             if name != "learning_rate":

@@ -10,7 +10,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labse_tf.losses import additive_margin_softmax, translation_ranking_loss
+from labse_tf.losses import additive_margin_softmax, duplicates, translation_ranking_loss
 
 
 def unit_rows(generator, rows, width):
@@ -167,3 +167,37 @@ def test_large_scale_stays_finite():
     np.testing.assert_allclose(
         additive_margin_softmax(rows, wrong, scale=1000.0), [1300.0, 1300.0], rtol=1e-6
     )
+
+
+def test_an_ignored_candidate_is_as_if_it_were_not_there():
+    generator = np.random.default_rng(12)
+    queries, candidates = unit_rows(generator, 2, 4), unit_rows(generator, 4, 4)
+    # Query 0 ignores candidate 2, query 1 candidates 0 and 3.
+    ignored = [[False, False, True, False], [True, False, False, True]]
+    found = additive_margin_softmax(f32(queries), f32(candidates), ignored=tf.constant(ignored))
+    options = {"margin": 0.3, "scale": 10.0}
+    first = reference(queries[:1], candidates[[0, 1, 3]], offset=0, **options)
+    second = reference(queries[1:], candidates[[1, 2]], offset=0, **options)
+    np.testing.assert_allclose(found, [*first, *second], rtol=1e-5)
+
+
+def test_an_ignored_candidate_has_no_gradient():
+    generator = np.random.default_rng(13)
+    queries, candidates = f32(unit_rows(generator, 1, 4)), f32(unit_rows(generator, 3, 4))
+    with tf.GradientTape() as tape:
+        tape.watch(candidates)
+        loss = additive_margin_softmax(queries, candidates, ignored=[[False, True, False]])
+    gradient = tape.gradient(loss, candidates).numpy()
+    assert (gradient[1] == 0).all() and (gradient[[0, 2]] != 0).any(axis=1).all()
+
+
+def test_duplicates_by_hand():
+    # Pairs (7, 1), (8, 2), (7, 3), (9, 2): 0 and 2 share the source, 1 and 3 the target.
+    keys = tf.constant([[7, 8, 7, 9], [1, 2, 3, 2]])
+    expected = np.zeros((4, 4), bool)
+    for one, other in ((0, 2), (1, 3)):
+        expected[one, other] = expected[other, one] = True
+    np.testing.assert_array_equal(duplicates(keys, keys), expected)
+    # The second of two replicas: its pairs are candidates 2 and 3.
+    found = duplicates(keys[:, 2:], keys, positive_offset=2)
+    np.testing.assert_array_equal(found, expected[2:])

@@ -26,9 +26,13 @@ def configured(config, **changes):
 
 
 def take(dataset, count):
+    """The sides of batches."""
     return [
-        tuple({name: value.numpy() for name, value in side.items()} for side in pair)
-        for pair in dataset.take(count)
+        tuple(
+            {name: value.numpy() for name, value in batch[side].items()}
+            for side in ("source", "target")
+        )
+        for batch in dataset.take(count)
     ]
 
 
@@ -93,6 +97,21 @@ def tokens_of(side):
         tuple(ids[mask == 1])
         for ids, mask in zip(side["input_word_ids"], side["input_mask"], strict=True)
     ]
+
+
+def test_keys_are_equal_where_texts_are(tiny_config, tokenizer):
+    """Of all texts that differ in their tokens none has another's key."""
+    for side, place in (("source", 0), ("target", 1)):
+        texts_by_key, keys_by_text = {}, {}
+        for batch in pair_batches(tiny_config, tokenizer).take(40):
+            tokens = tokens_of({name: value.numpy() for name, value in batch[side].items()})
+            assert batch["keys"].dtype == tf.int32
+            for key, text in zip(batch["keys"].numpy()[:, place], tokens, strict=True):
+                texts_by_key.setdefault(int(key), set()).add(text)
+                keys_by_text.setdefault(text, set()).add(int(key))
+        assert len(keys_by_text) > 20
+        assert all(len(texts_) == 1 for texts_ in texts_by_key.values())
+        assert all(len(keys) == 1 for keys in keys_by_text.values())
 
 
 def test_no_pair_is_torn_and_no_token_lost(tiny_config, tokenizer, bitext_dir):

@@ -1,0 +1,114 @@
+"""The gradient cache: a loss over more embeddings than there is memory for activations.
+
+Gao et al. 2021, "Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup",
+section 3.3. A contrastive loss sees a sentence by its embedding alone, so its gradient falls apart:
+with the gradient of the loss with respect to each embedding at hand, each chunk of sentences is
+back-propagated by itself. That is the full batch's gradient, for one more forward pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import tensorflow as tf
+
+
+def cached_gradients(
+    embed: Callable[[dict[str, tf.Tensor]], tf.Tensor],
+    inputs: dict[str, tf.Tensor],
+    loss_of: Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]],
+    variables: Sequence[tf.Variable],
+    *,
+    chunk_rows: int,
+    generators: Sequence[tf.random.Generator] = (),
+    tables: Sequence[tuple[tf.Variable, tf.Tensor]] = (),
+) -> tuple[tf.Tensor, tf.Tensor, list]:
+    """Returns loss, accuracy and the gradient of the loss with respect to each variable.
+
+    Args:
+      embed: embeds rows of `inputs`: `[chunk_rows, dim]` float32, equal dim for all chunks.
+      inputs: `[rows, ...]` tensors; `chunk_rows` divides rows.
+      loss_of: all embeddings, `[rows, dim]` -> loss and accuracy, scalars.
+      variables: that `embed` depends on.
+      chunk_rows: embedded at a time.
+      generators: all random numbers of `embed` come from these, so that both passes drop the same.
+      tables: those variables whose gradient is to stay sparse, and the ids that `embed` reads.
+
+    Returns:
+      (loss, accuracy, gradients); `tf.IndexedSlices` with distinct rows for `tables`.
+    """
+    # The first dimension becomes two: chunks, and rows of a chunk.
+    chunks = tf.nest.map_structure(
+        lambda all_rows: tf.reshape(
+            all_rows, tf.concat([[-1, chunk_rows], tf.shape(all_rows)[1:]], axis=0)
+        ),
+        inputs,
+    )
+    count = tf.shape(tf.nest.flatten(chunks)[0])[0]
+    states = [tf.identity(generator.state) for generator in generators]
+    embeddings = _embed_all(embed, chunks, count)
+    with tf.GradientTape() as tape:
+        tape.watch(embeddings)
+        loss, accuracy = loss_of(embeddings)
+    slopes = tape.gradient(loss, embeddings)
+    for generator, state in zip(generators, states, strict=True):
+        generator.state.assign(state)
+    slopes = tf.reshape(slopes, [count, chunk_rows, embeddings.shape[-1]])
+    return loss, accuracy, _back_propagate(embed, chunks, slopes, variables, tables)
+
+
+def _embed_all(embed, chunks: dict[str, tf.Tensor], count: tf.Tensor) -> tf.Tensor:
+    def body(index, found):
+        return index + 1, found.write(index, embed(_take(chunks, index)))
+
+    found = tf.TensorArray(tf.float32, size=count, infer_shape=True)
+    _, found = tf.while_loop(
+        lambda index, _: index < count, body, [0, found], parallel_iterations=1
+    )
+    return found.concat()
+
+
+def _back_propagate(embed, chunks, slopes, variables, tables) -> list:
+    # Of a table the sum has a row an id of the whole batch: `rows` says which.
+    rows = {table.ref(): tf.sort(tf.unique(tf.reshape(ids, [-1]))[0]) for table, ids in tables}
+
+    def zeros(variable):
+        if variable.ref() in rows:
+            return tf.zeros([tf.size(rows[variable.ref()]), variable.shape[1]])
+        return tf.zeros_like(variable)
+
+    def body(index, sums):
+        with tf.GradientTape() as tape:
+            embeddings = embed(_take(chunks, index))
+        gradients = tape.gradient(
+            embeddings,
+            variables,
+            output_gradients=slopes[index],
+            unconnected_gradients=tf.UnconnectedGradients.ZERO,
+        )
+        return index + 1, [
+            _add(total, gradient, rows.get(variable.ref()))
+            for total, gradient, variable in zip(sums, gradients, variables, strict=True)
+        ]
+
+    start = [zeros(variable) for variable in variables]
+    _, sums = tf.while_loop(
+        lambda index, _: index < tf.shape(slopes)[0], body, [0, start], parallel_iterations=1
+    )
+    return [
+        tf.IndexedSlices(total, rows[variable.ref()], tf.shape(variable))
+        if variable.ref() in rows
+        else total
+        for total, variable in zip(sums, variables, strict=True)
+    ]
+
+
+def _add(total: tf.Tensor, gradient, rows: tf.Tensor | None) -> tf.Tensor:
+    if rows is None:
+        return total + tf.convert_to_tensor(gradient)
+    places = tf.searchsorted(rows, tf.cast(gradient.indices, rows.dtype))
+    return tf.tensor_scatter_nd_add(total, places[:, None], gradient.values)
+
+
+def _take(chunks: dict[str, tf.Tensor], index: tf.Tensor) -> dict[str, tf.Tensor]:
+    return tf.nest.map_structure(lambda chunk: chunk[index], chunks)
