@@ -121,6 +121,8 @@ class TrainConfig:
     of `bucket_lengths` (tokens) that holds it; the last one is the maximum length. A replica
     embeds `chunk_size` pairs at a time (0: all at once), which changes memory and time alone.
     With `mask_duplicates` pairs that share a text are not each other's negatives.
+    `language_exponent` is as in PretrainConfig: 1 samples by size, 0 evenly. With
+    `one_language_batches` a batch holds one language only, so that its negatives are harder.
     """
 
     bitext: list[str] = field(default_factory=list)
@@ -132,6 +134,7 @@ class TrainConfig:
     scale: float = 10.0
     steps: int = 50_000
     language_exponent: float = 1.0
+    one_language_batches: bool = False
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     loop: LoopConfig = field(default_factory=LoopConfig)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from labse_tf.config import Config
+from labse_tf.config import Config, TrainConfig
 from labse_tf.corpus_files import BITEXT
 from labse_tf.data import texts
 from labse_tf.tokenization import Tokenizer
@@ -15,8 +15,8 @@ BATCHES_A_WINDOW = 16
 def pair_batches(config: Config, tokenizer: Tokenizer, *, skip: int = 0) -> tf.data.Dataset:
     """Returns an endless dataset of global batches, in one fixed order.
 
-    A window of pairs, languages mixed, is sorted by length and cut into batches, which come in
-    random order; each is padded to the smallest bucket that holds its longest sentence.
+    A window of pairs, languages mixed or of one, is sorted by length and cut into batches, which
+    come in random order; each is padded to the smallest bucket that holds its longest sentence.
 
     Args:
       config: the run's configuration.
@@ -31,15 +31,11 @@ def pair_batches(config: Config, tokenizer: Tokenizer, *, skip: int = 0) -> tf.d
     files = texts.find_files(settings.bitext, BITEXT, config.languages, key="train.bitext")
     streams = texts.language_streams(files, seed=config.seed)
     weights = texts.language_weights(files, settings.language_exponent)
-    pairs = texts.mix(streams, weights, seed=config.seed)
-    if len(settings.bucket_lengths) == 1:
-        batches = pairs.batch(settings.batch_size, drop_remainder=True).map(_parse)
+    if settings.one_language_batches:
+        cut = {language: _cut(stream, settings) for language, stream in streams.items()}
+        batches = texts.mix(cut, weights, seed=config.seed)
     else:
-        window = settings.batch_size * BATCHES_A_WINDOW
-        batches = pairs.batch(window, drop_remainder=True).enumerate()
-        batches = batches.flat_map(
-            lambda index, records: sorted_batches(_parse(records), settings.batch_size, index)
-        )
+        batches = _cut(texts.mix(streams, weights, seed=config.seed), settings)
 
     def pack(source, target):
         keys = tf.stack([_key(source), _key(target)], axis=1)
@@ -52,6 +48,16 @@ def pair_batches(config: Config, tokenizer: Tokenizer, *, skip: int = 0) -> tf.d
         return {**packed, "target": tokenizer.pack([target], length), "keys": keys}
 
     return batches.skip(skip).map(pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
+
+
+def _cut(pairs: tf.data.Dataset, settings: TrainConfig) -> tf.data.Dataset:
+    """Cuts serialized pairs into batches of `(source, target)`, of like lengths if in buckets."""
+    if len(settings.bucket_lengths) == 1:
+        return pairs.batch(settings.batch_size, drop_remainder=True).map(_parse)
+    windows = pairs.batch(settings.batch_size * BATCHES_A_WINDOW, drop_remainder=True).enumerate()
+    return windows.flat_map(
+        lambda index, records: sorted_batches(_parse(records), settings.batch_size, index)
+    )
 
 
 def _parse(serialized: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -166,6 +166,24 @@ def test_languages_can_be_chosen(tiny_config, tokenizer):
     assert 0x0E in blocks and 0x30 in blocks
 
 
+@pytest.mark.parametrize("buckets", [[32], [16, 24, 32]])
+def test_batches_of_one_language(tiny_config, tokenizer, buckets):
+    """Thai and Japanese share no letter: each batch has one of them, and both come."""
+    config = configured(
+        tiny_config, languages=["th", "ja"], bucket_lengths=buckets, one_language_batches=True
+    )
+    seen = set()
+    for _, target in take(pair_batches(config, tokenizer), 24):
+        found = {
+            "th" if 0x0E00 <= ord(tokenizer.tokens[token].removeprefix("##")[0]) < 0x0E80 else "ja"
+            for token in set(target["input_word_ids"].ravel().tolist())
+            if token > 103 and ord(tokenizer.tokens[token].removeprefix("##")[0]) > 0xFF
+        }
+        assert len(found) == 1
+        seen |= found
+    assert seen == {"th", "ja"}
+
+
 @pytest.mark.parametrize("exponent", [0.0, 0.5, 1.0])
 def test_language_weights_by_hand(tmp_path, exponent):
     (tmp_path / "de.tsv").write_bytes(b"x" * 900)
