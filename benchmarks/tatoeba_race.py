@@ -1,0 +1,109 @@
+"""Forty minutes of training on everyday sentences: the data of the race, and its score.
+
+    python -m benchmarks.tatoeba_race prepare PAIRS TEST --out DIR
+    python -m benchmarks.tatoeba_race score MODEL_DIR TEST
+
+PAIRS holds `<iso 639-3>.tsv[.xz]`, English first, TEST the files of LASER's Tatoeba test. `prepare`
+checks that they share no sentence, and writes DIR/train and DIR/dev (some pairs of each language,
+none of whose sentences is in DIR/train) for `labse train`. `score` prints the accuracy of each
+language's sentences finding their translation among the English ones (xx to en), and two means:
+over all languages, and over those that have at least 1,000 training pairs in `--counts DIR`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import unicodedata
+from pathlib import Path
+
+import numpy as np
+
+from labse_tf.languages import find_code
+from labse_tf.textio import read_lines, read_pairs
+
+# Where to put what has no code among the paper's 109: a language counts for sampling alone.
+_STAND_IN = "en"
+_DEV_PAIRS = 300
+_LEAST_TRAINING_PAIRS = 1000
+_COUNTS = "counts.json"
+
+
+def prepare(pairs: Path, test: Path, out: Path) -> None:
+    test_sentences = {
+        _normalise(text) for path in sorted(test.glob("tatoeba.*")) for _, text in read_lines(path)
+    }
+    counts = {}
+    for path in sorted(pairs.glob("[a-z]*.tsv*")):
+        code = path.name.split(".")[0]
+        rows = [tuple(row) for _, *row in read_pairs(path)]
+        shared = [row for row in rows if test_sentences & {_normalise(text) for text in row}]
+        if shared:
+            raise ValueError(f"{path}: {shared[0]} is in the test")
+        counts[code] = len(rows)
+        # Of a small language all is for training.
+        dev = set(random.Random(code).sample(rows, _DEV_PAIRS if len(rows) > 3000 else 0))
+        known = {text for row in dev for text in row}
+        train = [row for row in rows if row not in dev and not known & set(row)]
+        _write(out / "train" / code / f"{find_code(code) or _STAND_IN}.tsv", train)
+        if dev:
+            _write(out / "dev" / f"{find_code(code)}.tsv", sorted(dev))
+    (out / _COUNTS).write_text(json.dumps(counts), encoding="utf-8")
+    print(f"{sum(counts.values())} pairs in {len(counts)} languages; none is in the test")
+
+
+def _write(path: Path, rows) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = "".join("\t".join(row) + "\n" for row in rows)
+    path.write_text(text, encoding="utf-8", newline="\n")
+
+
+def _normalise(text: str) -> str:
+    folded = unicodedata.normalize("NFKC", text).lower()
+    letters = (" " if unicodedata.category(c).startswith("P") else c for c in folded)
+    return " ".join("".join(letters).split())
+
+
+def score(model_dir: str, test: Path, counts: dict[str, int]) -> None:
+    import labse_tf
+
+    model = labse_tf.load(model_dir)
+    accuracies = {}
+    for path in sorted(test.glob("tatoeba.*-eng.eng")):
+        code = path.name.split(".")[1].removesuffix("-eng")
+        english = [text for _, text in read_lines(path)]
+        foreign = [text for _, text in read_lines(path.with_suffix(f".{code}"))]
+        similarities = model.encode(foreign) @ model.encode(english).T
+        hits = similarities.argmax(axis=1) == np.arange(len(english))
+        accuracies[code] = hits.mean()
+        print(f"{code} {100 * accuracies[code]:.1f}")
+    seen = [code for code in accuracies if counts.get(code, 0) >= _LEAST_TRAINING_PAIRS]
+    for name, codes in (("all", list(accuracies)), ("with 1,000 training pairs", seen)):
+        mean = 100 * np.mean([accuracies[code] for code in codes])
+        print(f"mean over {len(codes)} languages, {name}: {mean:.1f} %")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    prepare_parser = commands.add_parser("prepare")
+    prepare_parser.add_argument("pairs", type=Path, metavar="PAIRS")
+    prepare_parser.add_argument("test", type=Path, metavar="TEST")
+    prepare_parser.add_argument("--out", type=Path, required=True, metavar="DIR")
+    score_parser = commands.add_parser("score")
+    score_parser.add_argument("model_dir", metavar="MODEL_DIR")
+    score_parser.add_argument("test", type=Path, metavar="TEST")
+    score_parser.add_argument("--counts", type=Path, required=True, metavar="DIR")
+    args = parser.parse_args()
+    if args.command == "prepare":
+        prepare(args.pairs, args.test, args.out)
+    else:
+        counts = json.loads((args.counts / _COUNTS).read_text(encoding="utf-8"))
+        score(args.model_dir, args.test, counts)
+
+
+if __name__ == "__main__":
+    main()
