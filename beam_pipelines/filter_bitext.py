@@ -46,7 +46,7 @@ class Limits:
     min_characters: int = 2
     max_characters: int = 5000
     max_length_ratio: float = 9.0
-    max_length_deviation: float = 3.0
+    max_length_deviation: float = 2.75
     min_letters_share: float = 0.2
     max_markup_share: float = 0.4
     max_similarity: float = 0.6

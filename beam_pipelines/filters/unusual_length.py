@@ -33,7 +33,7 @@ class UnusualLength:
     name = "unusual_length"
 
     def __init__(
-        self, threshold: float = 3.0, learned: Mapping[str, LengthStatistics] | None = None
+        self, threshold: float = 2.75, learned: Mapping[str, LengthStatistics] | None = None
     ) -> None:
         self.threshold = threshold
         self._learned = learned or {}

@@ -31,7 +31,7 @@ _LIMITS = (
     (
         "max-length-deviation",
         float,
-        3.0,
+        2.75,
         "X",
         "lengths more than X standard deviations from the usual ratio in their language",
     ),
