@@ -61,7 +61,7 @@ def read_pairs(folder):
         for path in sorted(folder.rglob("*.tsv"))
         for line in path.open(encoding="utf-8", newline="\n")
     )
-    english, foreign = zip(*lines)
+    english, foreign = zip(*lines, strict=True)
     return Dataset.from_dict({"anchor": list(english), "positive": list(foreign)})
 
 
