@@ -66,6 +66,14 @@ class RunDir:
         with open(self.metrics_file, encoding="utf-8") as file:
             return [json.loads(line) for line in file if line.endswith("\n")]
 
+    def measured_steps(self, last: int, stage: int | None = None) -> set[int]:
+        """Returns the steps up to `last` after which held-out data were measured."""
+        return {
+            line["step"]
+            for line in self.read_metrics()
+            if "held_out" in line and line.get("stage") == stage and line["step"] <= last
+        }
+
     def forget_metrics_after(self, step: int, stage: int | None = None) -> None:
         """Drops the lines of steps that a resumed run will make again.
 

@@ -6,13 +6,15 @@ import tensorflow as tf
 import tf_keras
 
 from labse_tf.config import Config
+from labse_tf.data.dev_pairs import read_dev_pairs
 from labse_tf.data.pairs import pair_batches
 from labse_tf.distribution import cross_replica_concat
 from labse_tf.losses import additive_margin_softmax
 from labse_tf.model.dual_encoder import embed
 from labse_tf.model.encoder import build_encoder
 from labse_tf.tokenization import Tokenizer
-from labse_tf.training import loop
+from labse_tf.training import loop, resumable
+from labse_tf.training.dev import validate_on
 from labse_tf.training.initial_weights import restore, write_report
 from labse_tf.training.optimizer import build_optimizer
 from labse_tf.training.run_dir import Origin, RunDir
@@ -60,6 +62,7 @@ def train(
     With `train.steps` 0 the run holds the encoder as it starts.
     """
     settings = config.train
+    dev_pairs = read_dev_pairs(config) if settings.dev else {}
     tokenizer = Tokenizer(
         run_dir.vocab_file, max_bytes_per_word=config.tokenizer.max_bytes_per_word
     )
@@ -90,7 +93,7 @@ def train(
             dataset=dataset,
         )
 
-    loop.run(
+    resumable.run(
         description="train the dual encoder",
         strategy=strategy,
         make_trainer=make_trainer,
@@ -100,4 +103,5 @@ def train(
         run_dir=run_dir,
         steps=settings.steps,
         loop=settings.loop,
+        validation=validate_on(dev_pairs, settings, strategy, encoder, tokenizer),
     )
