@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> None:
     config = load_config(args.config, args.overrides)
     from labse_tf.training.initial_weights import open_origin
 
-    init = open_origin(args.init) if args.init else None
+    init = open_origin(args.init, args.init_checkpoint) if args.init else None
     config = run_dirs.resolve(config, config.train.bitext, init=init)
     from labse_tf.training.launch import launch
     from labse_tf.training.train import train

@@ -68,7 +68,7 @@ class DevEvaluator(orbit.AbstractEvaluator):
             for language, rows in self._rows.items()
         }
         means = {
-            name: float(np.mean([measured[name] for measured in by_language.values()]))
+            name: _mean([measured[name] for measured in by_language.values()])
             for name in ("accuracy", "to_english", "from_english")
         }
         pairs = sum(measured["pairs"] for measured in by_language.values())
@@ -115,7 +115,11 @@ class DevEvaluator(orbit.AbstractEvaluator):
 
 def _measure(english: np.ndarray, foreign: np.ndarray) -> dict[str, float]:
     found = accuracies(foreign @ english.T)
-    return {"accuracy": float(np.mean(list(found.values()))), **found, "pairs": len(english)}
+    return {"accuracy": _mean(list(found.values())), **found, "pairs": len(english)}
+
+
+def _mean(values: list[float]) -> float:
+    return round(float(np.mean(values)), 6)
 
 
 def validate_on(

@@ -93,11 +93,15 @@ class RunDir:
 
 @dataclasses.dataclass(frozen=True)
 class Origin:
-    """What a run starts from: a folder of weights, their vocabulary and sizes."""
+    """What a run starts from: a folder of weights, their vocabulary and sizes.
+
+    `checkpoint` says which of a run is meant, as for `choose_checkpoint`.
+    """
 
     path: Path
     vocab_file: Path
     encoder: EncoderConfig
+    checkpoint: str | None = None
 
 
 def open_existing(path: str | os.PathLike[str]) -> RunDir:
