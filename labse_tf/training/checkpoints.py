@@ -93,9 +93,16 @@ def make_newest(path: str) -> None:
     state = tf.train.get_checkpoint_state(folder)
     if state is not None and state.model_checkpoint_path == path:
         return
-    numbers = sorted(_number(file.name) for file in folder.glob("ckpt-*.index"))
-    kept = [str(folder / f"ckpt-{number}") for number in numbers if number <= _number(path)]
-    tf.compat.v1.train.update_checkpoint_state(str(folder), path, kept)
+    indices = sorted(folder.glob("ckpt-*.index"), key=lambda file: _number(file.name))
+    kept = [file for file in indices if _number(file.name) <= _number(path)]
+    tf.__internal__.train.update_checkpoint_state(
+        str(folder),
+        path,
+        [str(file.with_suffix("")) for file in kept],
+        save_relative_paths=True,
+        # Without these TensorFlow would never remove the old ones.
+        all_model_checkpoint_timestamps=[file.stat().st_mtime for file in kept],
+    )
 
 
 def remove_unfinished(folder: Path) -> None:

@@ -34,7 +34,7 @@ def disk_errors(checkpoints: Path) -> Iterator[None]:
         raise InputError(
             f"cannot be written to ({reason})",
             path=checkpoints,
-            remedy="make room; the same command goes on from the last checkpoint, which is whole",
+            remedy="make room; the same command goes on from the last whole checkpoint",
         ) from error
 
 
