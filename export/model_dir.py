@@ -19,7 +19,7 @@ from export.preprocessor import save_preprocessor
 from labse_tf.errors import InputError
 from labse_tf.outputs import whole_dir
 from labse_tf.tokenization import Tokenizer
-from labse_tf.training.checkpoints import latest_checkpoint, load_encoder
+from labse_tf.training.checkpoints import Chosen, choose_checkpoint, load_encoder
 from labse_tf.training.run_dir import RunDir
 
 DEFAULT_LENGTH = 128
@@ -30,14 +30,16 @@ def export_run(
     out: str | os.PathLike[str],
     *,
     length: int = DEFAULT_LENGTH,
+    checkpoint: str | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Writes the model dir of a run's newest checkpoint.
+    """Writes the model dir of a run's checkpoint.
 
     Args:
       run_dir: of `labse train` or `labse pretrain`.
       out: the model dir.
       length: static length of the preprocessor's result, tokens; at most `encoder.max_positions`.
+      checkpoint: which one, as for `choose_checkpoint`.
       overwrite: replace what is at `out`.
 
     Raises:
@@ -49,25 +51,31 @@ def export_run(
             f"--length {length} is out of range",
             remedy=f"choose from 3 to {config.encoder.max_positions} ('encoder.max_positions')",
         )
+    chosen = choose_checkpoint(run_dir, checkpoint)
     with whole_dir(out, overwrite=overwrite) as partial, tempfile.TemporaryDirectory() as temporary:
         # An asset keeps the folder that it was read from in the graph: let that be a neutral one.
         vocab_file = Path(temporary) / "vocab.txt"
         shutil.copyfile(run_dir.vocab_file, vocab_file)
         tokenizer = Tokenizer(vocab_file, max_bytes_per_word=config.tokenizer.max_bytes_per_word)
         save_preprocessor(tokenizer, partial / "preprocessor", length=length)
-        save_encoder(load_encoder(run_dir), partial / "encoder", vocab_file=vocab_file)
-        facts = describe(run_dir, length=length)
+        encoder = load_encoder(run_dir, checkpoint=chosen.path)
+        save_encoder(encoder, partial / "encoder", vocab_file=vocab_file)
+        facts = describe(run_dir, chosen, length=length)
         (partial / "model.json").write_text(
             json.dumps(facts, indent=2, ensure_ascii=False) + "\n", "utf-8"
         )
         (partial / "README.md").write_text(model_card(facts), "utf-8")
 
 
-def describe(run_dir: RunDir, *, length: int) -> dict[str, Any]:
+def describe(run_dir: RunDir, checkpoint: Chosen, *, length: int) -> dict[str, Any]:
     """Returns the facts of model.json."""
     config = run_dir.config
     vocabulary = run_dir.vocab_file.read_bytes()
-    steps = run_dir.read_metrics()
+    losses = [
+        line["loss"]
+        for line in run_dir.read_metrics()
+        if "loss" in line and line["step"] <= checkpoint.step
+    ]
     return {
         "format": "labse_tf model dir",
         "encoder": {
@@ -81,9 +89,10 @@ def describe(run_dir: RunDir, *, length: int) -> dict[str, Any]:
             "sha256": hashlib.sha256(vocabulary).hexdigest(),
         },
         "training": {
-            "checkpoint": os.path.basename(latest_checkpoint(run_dir)),
-            "steps": steps[-1]["step"] if steps else 0,
-            "loss": steps[-1]["loss"] if steps else None,
+            "checkpoint": os.path.basename(checkpoint.path),
+            "steps": checkpoint.step,
+            "loss": losses[-1] if losses else None,
+            "dev_accuracy": checkpoint.accuracy,
             "batch_size": config.train.batch_size,
             "margin": config.train.margin,
             "scale": config.train.scale,

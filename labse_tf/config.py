@@ -123,9 +123,16 @@ class TrainConfig:
     With `mask_duplicates` pairs that share a text are not each other's negatives.
     `language_exponent` is as in PretrainConfig: 1 samples by size, 0 evenly. With
     `one_language_batches` a batch holds one language only, so that its negatives are harder.
+    `dev` are corpora of pairs on which retrieval is measured, by language, every `dev_interval`
+    steps and at the end: `dev_size` pairs of each language at most. The best checkpoint is kept.
+    After `patience` measurements without a better one training stops; 0 never stops it.
     """
 
     bitext: list[str] = field(default_factory=list)
+    dev: list[str] = field(default_factory=list)
+    dev_size: int = 500
+    dev_interval: int = 1000
+    patience: int = 0
     batch_size: int = 4096
     chunk_size: int = 0
     bucket_lengths: list[int] = field(default_factory=lambda: [16, 32, 64, 128])
@@ -379,6 +386,10 @@ def check(config: Config, *, path: str | os.PathLike[str] | None = None) -> None
         ),
         ("train.steps", train.steps >= 0, "0 or more"),
         ("train.scale", train.scale > 0, "more than 0"),
+        ("train.dev_size", train.dev_size > 1, "2 or more: the others are the wrong answers"),
+        ("train.dev_interval", train.dev_interval > 0, "1 or more"),
+        ("train.patience", train.patience >= 0, "0 or more"),
+        ("train.patience", not train.patience or bool(train.dev), "0 without 'train.dev'"),
         *_contrastive_requirements(contrastive),
     ]
     for part, name in ((pretrain, "pretrain"), (train, "train"), (contrastive, "contrastive")):

@@ -97,6 +97,26 @@ def cross_replica_concat(rows: tf.Tensor) -> tf.Tensor:
     return context.all_gather(tf.identity(rows), axis=0)
 
 
+def from_first_replica(strategy: tf.distribute.Strategy, value: float) -> float:
+    """Returns the value that the worker of the first replica has, on every worker, as float32.
+
+    Workers that decide by it decide alike, even where rounding differs between their machines.
+    """
+    if strategy.num_replicas_in_sync == 1:
+        return value
+
+    def pick(value):
+        context = tf.distribute.get_replica_context()
+        is_first = tf.equal(context.replica_id_in_sync_group, 0)
+        return context.all_reduce("SUM", tf.where(is_first, value, 0.0))
+
+    @tf.function
+    def pick_everywhere(value):
+        return strategy.experimental_local_results(strategy.run(pick, args=(value,)))[0]
+
+    return float(pick_everywhere(tf.constant(value, tf.float32)))
+
+
 def worker_index(strategy_name: str) -> int:
     """Returns which of several workers this process is, before its strategy exists; 0 is the chief.
 

@@ -86,12 +86,23 @@ def strategy_options(args: argparse.Namespace) -> dict:
 
 
 def add_init(parser: argparse.ArgumentParser) -> None:
-    """--init."""
+    """--init, --init-checkpoint."""
     parser.add_argument(
         "--init",
         metavar="DIR",
         help="start from the weights of this run, or of this Hugging Face BERT (a folder with "
         "config.json, vocab.txt and model.safetensors); init.tsv tells what was taken",
+    )
+    add_checkpoint(parser, "--init-checkpoint")
+
+
+def add_checkpoint(parser: argparse.ArgumentParser, option: str) -> None:
+    """Which checkpoint of a run is read."""
+    parser.add_argument(
+        option,
+        choices=["best", "latest"],
+        help="of that run: the best on its dev pairs, or the newest (default: the best, if the run"
+        " has one)",
     )
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import add_overwrite
+from labse_tf.cli.arguments import add_checkpoint, add_overwrite
 
 EXAMPLES = """examples:
   labse export runs/dual --out model
-  labse export runs/dual --out model --length 64"""
+  labse export runs/dual --out model --length 64
+  labse export runs/dual --out newest --checkpoint latest"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TOKENS",
         help="static length of the preprocessor's result (default 128)",
     )
+    add_checkpoint(parser, "--checkpoint")
     add_overwrite(parser)
 
 
@@ -32,4 +34,10 @@ def run(args: argparse.Namespace) -> None:
     check_free(args.out, overwrite=args.overwrite)
     from export.model_dir import export_run
 
-    export_run(run_dir, args.out, length=args.length, overwrite=args.overwrite)
+    export_run(
+        run_dir,
+        args.out,
+        length=args.length,
+        checkpoint=args.checkpoint,
+        overwrite=args.overwrite,
+    )

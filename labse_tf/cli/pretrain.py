@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> None:
     from labse_tf.training.launch import launch
     from labse_tf.training.pretrain import first_depth, pretrain
 
-    init = open_origin(args.init) if args.init else None
+    init = open_origin(args.init, args.init_checkpoint) if args.init else None
     corpora = [*config.pretrain.monolingual, *config.pretrain.bitext]
     config = run_dirs.resolve(config, corpora, init=init, first_depth=first_depth(config))
 

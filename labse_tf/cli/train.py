@@ -9,6 +9,8 @@ from labse_tf.cli.arguments import add_init, add_training, strategy_options
 EXAMPLES = """examples:
   labse train configs/tiny.yaml --run-dir runs/dual --init runs/pretrain \\
       --set train.bitext=[clean/bitext]
+  labse train configs/tiny.yaml --run-dir runs/best --init runs/pretrain \\
+      --set train.bitext=[clean/bitext] --set train.dev=[dev] --set train.patience=5
   labse train configs/labse_mbert_vocab.yaml --run-dir runs/mbert \\
       --init bert-base-multilingual-cased --set encoder.activation=gelu \\
       --set train.bitext=[clean/bitext]
@@ -30,7 +32,7 @@ def run(args: argparse.Namespace) -> None:
     config = load_config(args.config, args.overrides)
     from labse_tf.training.initial_weights import open_origin
 
-    init = open_origin(args.init) if args.init else None
+    init = open_origin(args.init, args.init_checkpoint) if args.init else None
     config = run_dirs.resolve(config, config.train.bitext, init=init)
     from labse_tf.training.launch import launch
     from labse_tf.training.train import train

@@ -14,6 +14,7 @@ from labse_tf.contrastive.model import build_translator, mean_log_likelihoods
 from labse_tf.contrastive.train import NOISY, TRUSTED
 from labse_tf.errors import InputError
 from labse_tf.tokenization import Tokenizer
+from labse_tf.training.checkpoints import newest_whole
 from labse_tf.training.run_dir import RunDir, open_existing
 
 # Tokens of a side in a batch: their logits, 4 bytes for each of them and each token of the
@@ -103,7 +104,7 @@ def _rows_a_batch(length: int) -> int:
 
 
 def _load(run_dir: RunDir, config: Config, vocab_size: int, name: str):
-    checkpoint = tf.train.latest_checkpoint(run_dir.checkpoints / name)
+    checkpoint = newest_whole(run_dir.checkpoints / name)
     if checkpoint is None:
         raise InputError(
             f"the run has no checkpoint of the translator tuned on {name} pairs",

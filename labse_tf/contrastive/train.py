@@ -9,7 +9,7 @@ from labse_tf.config import Config
 from labse_tf.contrastive.batches import translation_batches
 from labse_tf.contrastive.model import build_translator, token_log_likelihoods
 from labse_tf.tokenization import Tokenizer
-from labse_tf.training import loop
+from labse_tf.training import loop, resumable
 from labse_tf.training.optimizer import build_optimizer
 from labse_tf.training.run_dir import RunDir
 
@@ -81,7 +81,7 @@ def _run(config, run_dir, strategy, tokenizer, translator, optimizer, name, inpu
             dataset=dataset,
         )
 
-    loop.run(
+    resumable.run(
         description=f"train the translator on {name} pairs",
         strategy=strategy,
         make_trainer=make_trainer,

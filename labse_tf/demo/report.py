@@ -224,6 +224,7 @@ def _mean_scores(rows: Sequence[dict]) -> dict[str, dict[str, float]]:
 
 def _curve(rows: Sequence[dict]) -> dict[str, Any] | None:
     """Returns the losses over all steps, a line a stage, and the axes' ticks."""
+    rows = [row for row in rows if "loss" in row]  # The others tell of held-out text.
     if not rows:
         return None
     stages: dict[int, list[dict]] = defaultdict(list)

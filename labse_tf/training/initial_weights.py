@@ -12,7 +12,7 @@ import tensorflow as tf
 from labse_tf.errors import InputError
 from labse_tf.model import huggingface_bert
 from labse_tf.outputs import whole_file
-from labse_tf.training.checkpoints import latest_checkpoint
+from labse_tf.training.checkpoints import choose_checkpoint
 from labse_tf.training.run_dir import Origin, RunDir, open_existing
 
 _log = logging.getLogger("labse")
@@ -28,18 +28,28 @@ class Fates:
     left: list[str]
 
 
-def open_origin(path: str | os.PathLike[str]) -> Origin:
+def open_origin(path: str | os.PathLike[str], checkpoint: str | None = None) -> Origin:
     """Returns what is to be known of a run's origin before TensorFlow makes anything.
+
+    Args:
+      path: its folder.
+      checkpoint: which one of a run of ours, as for `choose_checkpoint`.
 
     Raises:
       InputError: if the folder is neither a run of ours nor a Hugging Face BERT.
     """
     path = Path(path)
     if (path / huggingface_bert.CONFIG_FILE).is_file():
+        if checkpoint is not None:
+            raise InputError(
+                "is no run: it has no checkpoints to choose from",
+                path=path,
+                remedy="leave --init-checkpoint out",
+            )
         encoder = huggingface_bert.read_encoder_config(path)
         return Origin(path, path / huggingface_bert.VOCAB_FILE, encoder)
     run = open_existing(path)
-    return Origin(path, run.vocab_file, run.config.encoder)
+    return Origin(path, run.vocab_file, run.config.encoder, checkpoint)
 
 
 def restore(origin: Origin, encoder, head=None) -> Fates:
@@ -87,12 +97,12 @@ def write_report(fates: Fates, origin: Origin, variables, run_dir: RunDir) -> No
 
 
 def _restore_run(origin: Origin, encoder, head, variables: list[tf.Variable]) -> Fates:
-    path = latest_checkpoint(open_existing(origin.path))
+    path = choose_checkpoint(open_existing(origin.path), origin.checkpoint).path
     saved = {name for name, _ in tf.train.list_variables(path)}
     has_head = head is not None and any(name.startswith("head/") for name in saved)
     parts = {"encoder": encoder, "head": head} if has_head else {"encoder": encoder}
     checkpoint = tf.train.Checkpoint(**parts)
-    checkpoint.restore(path).assert_existing_objects_matched()
+    checkpoint.read(path).assert_existing_objects_matched()
     restored = [v for v in variables if has_head or v.name.startswith(f"{encoder.name}/")]
     left = {name.split("/.ATTRIBUTES")[0] for name in saved if name.split("/")[0] not in parts}
     return Fates({variable.name: variable.name for variable in restored}, sorted(left))

@@ -1,27 +1,16 @@
-"""The training loop: orbit's controller around a trainer whose gradients are exact on replicas."""
+"""The trainer: one step whose gradients are exact on replicas, and batches for them."""
 
 from __future__ import annotations
 
 import abc
-import contextlib
-import io
-import logging
-import tempfile
 from collections.abc import Callable, Sequence
 
 import orbit
 import tensorflow as tf
 import tf_keras
 
-from labse_tf.config import LoopConfig
-from labse_tf.data.texts import input_errors
 from labse_tf.errors import InputError
-from labse_tf.progress import Progress
 from labse_tf.training.lazy_adamw import LazyAdamW, sum_rows
-from labse_tf.training.metrics_log import MetricsLog
-from labse_tf.training.run_dir import RunDir
-
-_log = logging.getLogger("labse")
 
 
 class Trainer(orbit.StandardTrainer, abc.ABC):
@@ -204,84 +193,6 @@ def _sum_rows_over_replicas(gradient: tf.IndexedSlices) -> tf.IndexedSlices:
     rows = replicas.all_gather(gradient.indices, axis=0)
     values = replicas.all_gather(gradient.values, axis=0)
     return sum_rows(tf.IndexedSlices(values, rows, gradient.dense_shape))
-
-
-def run(
-    *,
-    description: str,
-    strategy: tf.distribute.Strategy,
-    make_trainer: Callable[[int], Trainer],
-    optimizer: tf_keras.optimizers.Optimizer,
-    checkpoint: tf.train.Checkpoint,
-    checkpoint_dir: str,
-    run_dir: RunDir,
-    steps: int,
-    loop: LoopConfig,
-    stage: int | None = None,
-    evaluator: orbit.AbstractEvaluator | None = None,
-    eval_interval: int = 0,
-) -> None:
-    """Trains up to `steps`, from the last checkpoint in `checkpoint_dir` if there is one.
-
-    Args:
-      description: shown with the progress.
-      strategy: that everything was made under.
-      make_trainer: called with the steps done before, to leave out the batches seen.
-      optimizer: whose `iterations` are the steps.
-      checkpoint: of all that is to be saved, the optimizer included.
-      checkpoint_dir: a folder of this run's checkpoints alone.
-      run_dir: for metrics and TensorBoard.
-      steps: the total.
-      loop: intervals.
-      stage: of pre-training, for the metrics.
-      evaluator: if any, run every `eval_interval` steps and at the end.
-      eval_interval: see there.
-    """
-    is_chief = strategy.extended.should_checkpoint
-    manager = tf.train.CheckpointManager(
-        checkpoint,
-        # Every worker takes part in saving, only the chief's files count.
-        checkpoint_dir if is_chief else tempfile.mkdtemp(),
-        max_to_keep=loop.checkpoints_kept,
-        step_counter=optimizer.iterations,
-        checkpoint_interval=loop.checkpoint_interval,
-    )
-    with strategy.scope():
-        checkpoint.restore(tf.train.latest_checkpoint(checkpoint_dir))
-    done = int(optimizer.iterations.numpy())
-    if is_chief:
-        run_dir.forget_metrics_after(done, stage)
-    if done:
-        _log.info("%s: %d of %d steps were done before", description, done, steps)
-    if done >= steps:
-        if manager.latest_checkpoint is None:
-            manager.save()
-        return
-    with (
-        Progress(description, total=steps, unit="step", initial=done) as progress,
-        input_errors(),
-        # Orbit prints each of its steps; ours are in the progress and the metrics.
-        contextlib.redirect_stdout(io.StringIO()),
-    ):
-        summary_dir = run_dir.tensorboard / ("" if stage is None else f"stage_{stage + 1}")
-        log = MetricsLog(run_dir, optimizer.iterations, progress, stage)
-        controller = orbit.Controller(
-            trainer=make_trainer(done),
-            global_step=optimizer.iterations,
-            strategy=strategy,
-            # A checkpoint is due on a loop's end only.
-            steps_per_loop=min(loop.log_interval, loop.checkpoint_interval),
-            checkpoint_manager=manager,
-            summary_dir=str(summary_dir) if is_chief else None,
-            eval_summary_dir=str(summary_dir / "held_out") if is_chief else None,
-            train_actions=[log] if is_chief else [],
-            evaluator=evaluator,
-            eval_actions=[log.held_out] if is_chief else [],
-        )
-        if evaluator is None:
-            controller.train(steps)
-        else:
-            controller.train_and_evaluate(steps, eval_steps=1, eval_interval=eval_interval)
 
 
 def distribute(

@@ -16,12 +16,13 @@ from labse_tf.model.encoder import build_encoder
 from labse_tf.model.mlm_head import build_mlm_head, trained_variables
 from labse_tf.model.stacking import stack, stage_depths
 from labse_tf.tokenization import Tokenizer
-from labse_tf.training import loop
+from labse_tf.training import loop, resumable
 from labse_tf.training.held_out import HeldOutEvaluator
 from labse_tf.training.initial_weights import restore, write_report
 from labse_tf.training.mlm_trainer import MlmTrainer
 from labse_tf.training.optimizer import build_optimizer
 from labse_tf.training.run_dir import Origin, RunDir
+from labse_tf.training.validation import Validation
 
 
 def first_depth(config: Config) -> int:
@@ -110,12 +111,13 @@ def _run_stage(config, run_dir, strategy, tokenizer, model: _Model, stage: int, 
             dataset=loop.distribute(strategy, lambda: batches(steps_done), settings.batch_size),
         )
 
-    evaluator = None
+    validation = None
     if held_out:
         evaluator = HeldOutEvaluator(
             strategy=strategy, encoder=model.encoder, head=model.head, examples=held_out
         )
-    loop.run(
+        validation = Validation(evaluator, settings.held_out_interval)
+    resumable.run(
         description=f"pretrain, stage {stage + 1} of {len(settings.stage_steps)}"
         f" ({len(model.encoder.transformer_layers)} layers)",
         strategy=strategy,
@@ -127,8 +129,7 @@ def _run_stage(config, run_dir, strategy, tokenizer, model: _Model, stage: int, 
         steps=steps,
         loop=settings.loop,
         stage=stage,
-        evaluator=evaluator,
-        eval_interval=settings.held_out_interval,
+        validation=validation,
     )
 
 

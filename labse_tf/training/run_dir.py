@@ -66,6 +66,14 @@ class RunDir:
         with open(self.metrics_file, encoding="utf-8") as file:
             return [json.loads(line) for line in file if line.endswith("\n")]
 
+    def measured_steps(self, last: int, stage: int | None = None) -> set[int]:
+        """Returns the steps up to `last` after which held-out data were measured."""
+        return {
+            line["step"]
+            for line in self.read_metrics()
+            if "held_out" in line and line.get("stage") == stage and line["step"] <= last
+        }
+
     def forget_metrics_after(self, step: int, stage: int | None = None) -> None:
         """Drops the lines of steps that a resumed run will make again.
 
@@ -85,11 +93,15 @@ class RunDir:
 
 @dataclasses.dataclass(frozen=True)
 class Origin:
-    """What a run starts from: a folder of weights, their vocabulary and sizes."""
+    """What a run starts from: a folder of weights, their vocabulary and sizes.
+
+    `checkpoint` says which of a run is meant, as for `choose_checkpoint`.
+    """
 
     path: Path
     vocab_file: Path
     encoder: EncoderConfig
+    checkpoint: str | None = None
 
 
 def open_existing(path: str | os.PathLike[str]) -> RunDir:

@@ -6,6 +6,7 @@ import tensorflow as tf
 import tf_keras
 
 from labse_tf.config import Config, TrainConfig
+from labse_tf.data.dev_pairs import read_dev_pairs
 from labse_tf.data.pairs import pair_batches
 from labse_tf.distribution import cross_replica_concat
 from labse_tf.errors import InputError
@@ -13,7 +14,8 @@ from labse_tf.losses import additive_margin_softmax, duplicates
 from labse_tf.model.dual_encoder import embed
 from labse_tf.model.encoder import build_encoder, random_generators
 from labse_tf.tokenization import Tokenizer
-from labse_tf.training import loop
+from labse_tf.training import loop, resumable
+from labse_tf.training.dev import validate_on
 from labse_tf.training.gradient_cache import cached_gradients
 from labse_tf.training.initial_weights import restore, write_report
 from labse_tf.training.optimizer import build_optimizer
@@ -110,6 +112,7 @@ def train(
             f"a replica's {local_batch} pairs do not divide into chunks of {settings.chunk_size}",
             remedy=f"set 'train.chunk_size' to a divisor of {local_batch}",
         )
+    dev_pairs = read_dev_pairs(config) if settings.dev else {}
     tokenizer = Tokenizer(
         run_dir.vocab_file, max_bytes_per_word=config.tokenizer.max_bytes_per_word
     )
@@ -141,7 +144,7 @@ def train(
             dataset=dataset,
         )
 
-    loop.run(
+    resumable.run(
         description="train the dual encoder",
         strategy=strategy,
         make_trainer=make_trainer,
@@ -151,4 +154,5 @@ def train(
         run_dir=run_dir,
         steps=settings.steps,
         loop=settings.loop,
+        validation=validate_on(dev_pairs, settings, strategy, encoder, tokenizer),
     )

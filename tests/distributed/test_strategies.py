@@ -1,4 +1,7 @@
-"""`labse train` gives the same weights under every strategy that this machine can run."""
+"""`labse train` gives the same weights under every strategy that this machine can run.
+
+And the same accuracies on dev pairs, which the replicas embed a part each.
+"""
 
 from __future__ import annotations
 
@@ -48,11 +51,31 @@ def weights(run_dir):
     return {name: reader.get_tensor(name) for name in wanted}
 
 
+def lines(run_dir, kind):
+    """The lines of the metrics that have `kind`, by step."""
+    rows = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
+    found = [row for row in rows if kind in row]
+    assert len({row["step"] for row in found}) == len(found)
+    return {row["step"]: row[kind] for row in found}
+
+
 @pytest.fixture(scope="module")
-def on_one_device(tmp_path_factory, config_file):
+def dev(bitext_dir):
+    """35 pairs of a language: the rows of a batch do not divide over the replicas."""
+    settings = {"dev": f"[{bitext_dir}]", "dev_size": 35, "dev_interval": 3}
+    return [f"--set=train.{key}={value}" for key, value in settings.items()]
+
+
+@pytest.fixture(scope="module")
+def run_on_one_device(tmp_path_factory, config_file, dev):
     run_dir = tmp_path_factory.mktemp("one") / "run"
-    finish(start(config_file, run_dir, "--strategy", "one_device"))
-    return weights(run_dir)
+    finish(start(config_file, run_dir, "--strategy", "one_device", *dev))
+    return run_dir
+
+
+@pytest.fixture(scope="module")
+def on_one_device(run_on_one_device):
+    return weights(run_on_one_device)
 
 
 @pytest.fixture(scope="module")
@@ -76,13 +99,31 @@ def assert_same(found, expected, untrained):
     assert distance(found, expected) < 0.01 * distance(expected, untrained)
 
 
-def test_two_logical_cpus(tmp_path, config_file, on_one_device, untrained):
+def assert_same_accuracies(run_dir, expected_run_dir):
+    """But for a few sentences that have two nearest neighbours almost as near."""
+    found, expected = (lines(path, "held_out") for path in (run_dir, expected_run_dir))
+    assert list(found) == list(expected) == [3, 4]
+    for step, measured in expected.items():
+        assert found[step]["retrieval"]["pairs"] == measured["retrieval"]["pairs"] == 35 * 6
+        for language, accuracies in measured["retrieval"]["by_language"].items():
+            other = found[step]["retrieval"]["by_language"][language]["accuracy"]
+            assert other == pytest.approx(accuracies["accuracy"], abs=0.1)
+    best = json.loads((run_dir / "checkpoints" / "best" / "best.json").read_text())
+    accuracy = found[best["step"]]["retrieval"]["accuracy"]
+    assert best["accuracy"] == pytest.approx(accuracy, abs=0.05)
+    assert (run_dir / "checkpoints" / "best" / f"ckpt-{best['step']}.index").exists()
+
+
+def test_two_logical_cpus(tmp_path, config_file, dev, run_on_one_device, on_one_device, untrained):
     arguments = ("--strategy", "mirrored", "--logical-cpus", "2")
-    finish(start(config_file, tmp_path / "run", *arguments))
+    finish(start(config_file, tmp_path / "run", *arguments, *dev))
     assert_same(weights(tmp_path / "run"), on_one_device, untrained)
+    assert_same_accuracies(tmp_path / "run", run_on_one_device)
 
 
-def test_two_workers_share_a_run_dir_and_resume(tmp_path, config_file, on_one_device, untrained):
+def test_two_workers_share_a_run_dir_and_resume(
+    tmp_path, config_file, dev, run_on_one_device, on_one_device, untrained
+):
     def train(*arguments):
         with (
             socket.create_server(("127.0.0.1", 0)) as one,
@@ -96,6 +137,7 @@ def test_two_workers_share_a_run_dir_and_resume(tmp_path, config_file, on_one_de
                     tmp_path / "run",
                     "--strategy",
                     "multi_worker",
+                    *dev,
                     *arguments,
                     TF_CONFIG=json.dumps(
                         {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": i}}
@@ -107,8 +149,8 @@ def test_two_workers_share_a_run_dir_and_resume(tmp_path, config_file, on_one_de
 
     train()
     assert_same(weights(tmp_path / "run"), on_one_device, untrained)
-    metrics = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
-    assert [json.loads(line)["step"] for line in metrics] == [1, 2, 3, 4]
+    assert list(lines(tmp_path / "run", "loss")) == [1, 2, 3, 4]
+    assert_same_accuracies(tmp_path / "run", run_on_one_device)
     # Back to the checkpoint of step 3: both workers go on from there, together.
     for file in (tmp_path / "run" / "checkpoints").glob("ckpt-4.*"):
         file.unlink()
@@ -116,5 +158,5 @@ def test_two_workers_share_a_run_dir_and_resume(tmp_path, config_file, on_one_de
     state.write_text('model_checkpoint_path: "ckpt-3"\nall_model_checkpoint_paths: "ckpt-3"\n')
     train()
     assert_same(weights(tmp_path / "run"), on_one_device, untrained)
-    metrics = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
-    assert [json.loads(line)["step"] for line in metrics] == [1, 2, 3, 4]
+    assert list(lines(tmp_path / "run", "loss")) == [1, 2, 3, 4]
+    assert_same_accuracies(tmp_path / "run", run_on_one_device)

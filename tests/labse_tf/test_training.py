@@ -356,6 +356,7 @@ def test_init_with_another_encoder_is_refused(capsys, tmp_path, pretrained_run, 
         (["encoder.vocab_size=150"], "'encoder.vocab_size' is 150"),
         (["train.bitext=[]"], "'train.bitext' is empty"),
         (["train.bitext=[/nowhere]"], "no such file or folder"),
+        (["train.dev=[/nowhere]"], "no such file or folder"),
         (["languages=[sw]"], "has no text in sw"),
     ],
 )

@@ -1,0 +1,71 @@
+"""Dev pairs of the dual encoder: a small pool of translation pairs of each language."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from itertools import groupby
+from operator import attrgetter
+
+import tensorflow as tf
+
+from labse_tf.config import Config
+from labse_tf.corpus_files import BITEXT
+from labse_tf.data import texts
+from labse_tf.errors import InputError
+
+_RECORDS_AT_ONCE = 1024
+
+Pair = tuple[bytes, bytes]
+
+_log = logging.getLogger("labse")
+
+
+def read_dev_pairs(config: Config) -> dict[str, list[Pair]]:
+    """Returns the pool of each language of `train.dev`: UTF-8 pairs, English first.
+
+    A pool are the first `train.dev_size` pairs, in the order of the files' names, without those of
+    which a side was in the pool before: of two equal texts none could be told to be the right one.
+    Languages with a single pair are left out, as theirs would always be found.
+
+    Raises:
+      InputError: if there are none, or a file is broken.
+    """
+    settings = config.train
+    files = texts.find_files(settings.dev, BITEXT, config.languages, key="train.dev")
+    language_of = attrgetter("language")
+    pools = {}
+    for language, group in groupby(sorted(files, key=language_of), key=language_of):
+        records = texts.concatenate([texts.records(file) for file in sorted(group)])
+        with texts.input_errors():
+            pools[language] = distinct(_pairs(records), settings.dev_size)
+    too_small = [language for language, pool in pools.items() if len(pool) < 2]
+    if len(too_small) == len(pools):
+        raise InputError(
+            "'train.dev' has no language with two different pairs",
+            remedy="name a corpus with more pairs, or leave it empty",
+        )
+    if too_small:
+        _log.info("'train.dev' has fewer than two pairs in %s: left out", ", ".join(too_small))
+    return {language: pool for language, pool in pools.items() if language not in too_small}
+
+
+def distinct(pairs: Iterable[Pair], size: int) -> list[Pair]:
+    """Returns the first `size` pairs of which neither side was in one before."""
+    sources, targets = set(), set()
+    kept: list[Pair] = []
+    for source, target in pairs:
+        if source in sources or target in targets:
+            continue
+        kept.append((source, target))
+        if len(kept) == size:
+            break
+        sources.add(source)
+        targets.add(target)
+    return kept
+
+
+def _pairs(records: tf.data.Dataset) -> Iterable[Pair]:
+    for some in records.batch(_RECORDS_AT_ONCE):
+        sources, targets = (side.numpy() for side in texts.parse(BITEXT, some))
+        yield from zip(sources, targets, strict=True)
