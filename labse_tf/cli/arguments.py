@@ -90,8 +90,9 @@ def add_init(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--init",
         metavar="DIR",
-        help="start from the weights of this run, or of this Hugging Face BERT (a folder with "
-        "config.json, vocab.txt and model.safetensors); init.tsv tells what was taken",
+        help="start from the weights of this run, of this model dir (the --out of `labse export`), "
+        "or of this Hugging Face BERT (a folder with config.json, vocab.txt and "
+        "model.safetensors); init.tsv tells what was taken",
     )
     add_checkpoint(parser, "--init-checkpoint")
 

@@ -1,4 +1,4 @@
-"""What a run starts from (`--init`): a run of ours, or a Hugging Face BERT directory."""
+"""What a run starts from (`--init`): a run or a model of ours, or a Hugging Face BERT directory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from labse_tf.errors import InputError
-from labse_tf.model import huggingface_bert
+from labse_tf.model import exported, huggingface_bert
 from labse_tf.outputs import whole_file
 from labse_tf.training.checkpoints import choose_checkpoint
 from labse_tf.training.run_dir import Origin, RunDir, open_existing
@@ -36,20 +36,29 @@ def open_origin(path: str | os.PathLike[str], checkpoint: str | None = None) -> 
       checkpoint: which one of a run of ours, as for `choose_checkpoint`.
 
     Raises:
-      InputError: if the folder is neither a run of ours nor a Hugging Face BERT.
+      InputError: if the folder is neither a run nor a model dir of ours nor a Hugging Face BERT.
     """
     path = Path(path)
+    format_ = _format_of(path)
+    if format_ is None:
+        run = open_existing(path)
+        return Origin(path, run.vocab_file, run.config.encoder, checkpoint)
+    if checkpoint is not None:
+        raise InputError(
+            "is no run: it has no checkpoints to choose from",
+            path=path,
+            remedy="leave --init-checkpoint out",
+        )
+    return Origin(path, path / format_.VOCAB_FILE, format_.read_encoder_config(path))
+
+
+def _format_of(path: Path):
+    """Returns the module that reads the folder's weights, None for a run."""
+    if (path / exported.FACTS_FILE).is_file():
+        return exported
     if (path / huggingface_bert.CONFIG_FILE).is_file():
-        if checkpoint is not None:
-            raise InputError(
-                "is no run: it has no checkpoints to choose from",
-                path=path,
-                remedy="leave --init-checkpoint out",
-            )
-        encoder = huggingface_bert.read_encoder_config(path)
-        return Origin(path, path / huggingface_bert.VOCAB_FILE, encoder)
-    run = open_existing(path)
-    return Origin(path, run.vocab_file, run.config.encoder, checkpoint)
+        return huggingface_bert
+    return None
 
 
 def restore(origin: Origin, encoder, head=None) -> Fates:
@@ -62,10 +71,11 @@ def restore(origin: Origin, encoder, head=None) -> Fates:
     if head is not None:
         known = {id(variable) for variable in variables}  # The head holds the embedding table too.
         variables += [variable for variable in head.variables if id(variable) not in known]
-    if (origin.path / huggingface_bert.CONFIG_FILE).is_file():
-        fates = Fates(*huggingface_bert.restore(origin.path, variables))
-    else:
+    format_ = _format_of(origin.path)
+    if format_ is None:
         fates = _restore_run(origin, encoder, head, variables)
+    else:
+        fates = Fates(*format_.restore(origin.path, variables))
     missing = [v.name for v in encoder.variables if v.name not in fates.taken]
     # BertForMaskedLM has no pooler: it starts afresh then, as the head may.
     missing = [name for name in missing if "pooler" not in name]

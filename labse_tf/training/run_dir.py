@@ -12,7 +12,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from labse_tf.config import Config, EncoderConfig, differences, load_config, save_config
+from labse_tf.config import (
+    Config,
+    EncoderConfig,
+    check,
+    differences,
+    load_config,
+    save_config,
+)
 from labse_tf.corpus_files import PLAIN_FORMATS, find_corpus_files
 from labse_tf.errors import InputError
 from labse_tf.outputs import locked, whole_file
@@ -170,7 +177,9 @@ def resolve(
     init: Origin | None = None,
     first_depth: int | None = None,
 ) -> Config:
-    """Returns `config` with its vocabulary, vocabulary size and languages filled in.
+    """Returns `config` with its vocabulary, languages and sizes filled in.
+
+    Where `config` leaves all sizes of the encoder at their defaults, `init` tells them.
 
     Args:
       config: as loaded.
@@ -196,7 +205,14 @@ def resolve(
             "'tokenizer.vocab_file' is empty", remedy="add --set tokenizer.vocab_file=vocab.txt"
         )
     size_of_file = init.encoder.vocab_size if init else len(wordpiece_file.read(vocab_file))
-    vocab_size = config.encoder.vocab_size or size_of_file
+    encoder, pretrain = config.encoder, config.pretrain
+    # In pre-training the stages depend on the depth, so it has to be told there.
+    if init is not None and first_depth is None and _sizes(encoder) == _sizes(EncoderConfig()):
+        encoder = dataclasses.replace(encoder, **_sizes(init.encoder))
+        # Of a configuration for training alone; its default fits the default sizes.
+        length = min(pretrain.sequence_length, encoder.max_positions)
+        pretrain = dataclasses.replace(pretrain, sequence_length=length)
+    vocab_size = encoder.vocab_size or size_of_file
     languages = config.languages
     if inputs and not languages:
         files = find_corpus_files(inputs, formats=PLAIN_FORMATS)
@@ -205,11 +221,17 @@ def resolve(
         config,
         languages=languages,
         tokenizer=dataclasses.replace(config.tokenizer, vocab_file=vocab_file),
-        encoder=dataclasses.replace(config.encoder, vocab_size=vocab_size),
+        encoder=dataclasses.replace(encoder, vocab_size=vocab_size),
+        pretrain=pretrain,
     )
     if init is not None:
         _check_architecture(init, config.encoder, first_depth)
+        check(config)
     return config
+
+
+def _sizes(encoder: EncoderConfig) -> dict[str, int | str]:
+    return {key: getattr(encoder, key) for key in (*_ARCHITECTURE, "num_layers")}
 
 
 def _check_architecture(init: Origin, encoder: EncoderConfig, first_depth: int | None) -> None:

@@ -1,0 +1,65 @@
+"""The encoder of a model dir, as something to train on."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import tensorflow as tf
+
+from labse_tf.config import EncoderConfig
+from labse_tf.errors import InputError
+
+FACTS_FILE = "model.json"
+VOCAB_FILE = Path("encoder/assets/vocab.txt")
+
+
+def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
+    """Returns the encoder's sizes.
+
+    Raises:
+      InputError: if its facts are damaged, or the encoder or the vocabulary is not there.
+    """
+    path = Path(path)
+    for name in (VOCAB_FILE, Path("encoder/saved_model.pb")):
+        if not (path / name).is_file():
+            raise InputError(f"has no {name}", path=path, remedy="export the model again")
+    try:
+        facts = json.loads((path / FACTS_FILE).read_text(encoding="utf-8"))
+        return EncoderConfig(**facts["encoder"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"is not what `labse export` writes ({error!r})",
+            path=path / FACTS_FILE,
+            remedy="export the model again",
+        ) from error
+
+
+def restore(
+    path: str | os.PathLike[str], variables: list[tf.Variable]
+) -> tuple[dict[str, str], list[str]]:
+    """Assigns the encoder's weights to the variables of the same names.
+
+    Returns:
+      Of each variable that was assigned: its name -> the weight's name; and the weights that no
+      variable took.
+
+    Raises:
+      InputError: if the SavedModel cannot be read.
+    """
+    try:
+        loaded = tf.saved_model.load(str(Path(path) / "encoder"))
+    except (OSError, ValueError, tf.errors.OpError) as error:
+        raise InputError(
+            f"cannot be read ({str(error).splitlines()[0]})",
+            path=Path(path) / "encoder",
+            remedy="export the model again",
+        ) from error
+    weights = {weight.name: weight for weight in loaded.variables}
+    taken = {}
+    for variable in variables:
+        if variable.name in weights:
+            variable.assign(weights[variable.name])
+            taken[variable.name] = variable.name
+    return taken, sorted(set(weights) - set(taken))
