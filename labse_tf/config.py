@@ -119,6 +119,8 @@ class TrainConfig:
 
     `batch_size` is the global batch (pairs over all replicas). A batch is padded to the smallest
     of `bucket_lengths` (tokens) that holds it; the last one is the maximum length.
+    `hard_negatives` is the number of columns behind source and target that are read as wrong
+    targets (appendix B); 0 reads none.
     """
 
     bitext: list[str] = field(default_factory=list)
@@ -128,8 +130,46 @@ class TrainConfig:
     scale: float = 10.0
     steps: int = 50_000
     language_exponent: float = 1.0
+    hard_negatives: int = 0
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     loop: LoopConfig = field(default_factory=LoopConfig)
+
+
+@dataclass
+class AveragingEncoderConfig:
+    """A deep averaging network: the weaker encoder that finds hard negatives.
+
+    `bigram_buckets` are the rows that pairs of neighbouring tokens are hashed to; 0 leaves them out.
+    """
+
+    hidden_size: int = 256
+    num_layers: int = 2
+    bigram_buckets: int = 1 << 18
+    dropout: float = 0.0
+    initializer_range: float = 0.05
+
+
+@dataclass
+class NegativesConfig:
+    """Hard negatives (appendix B): `labse mine-negatives`.
+
+    `encoder` is trained as `train` says, then finds for each source the `count` nearest targets
+    of a pool of about `pool_size` pairs that are no translations of it. Left out is also what comes
+    nearer than `max_similarity` to the source's own translation, or translates a sentence that
+    comes so near to the source: likely another translation.
+    """
+
+    encoder: AveragingEncoderConfig = field(default_factory=AveragingEncoderConfig)
+    train: TrainConfig = field(
+        default_factory=lambda: TrainConfig(
+            batch_size=1024,
+            steps=20_000,
+            optimizer=OptimizerConfig(learning_rate=2e-3, warmup_steps=500),
+        )
+    )
+    count: int = 3
+    pool_size: int = 200_000
+    max_similarity: float = 0.9
 
 
 @dataclass
@@ -180,6 +220,7 @@ class Config:
     compute: ComputeConfig = field(default_factory=ComputeConfig)
     pretrain: PretrainConfig = field(default_factory=PretrainConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
+    negatives: NegativesConfig = field(default_factory=NegativesConfig)
     contrastive: ContrastiveConfig = field(default_factory=ContrastiveConfig)
 
 
@@ -362,23 +403,27 @@ def check(config: Config, *, path: str | os.PathLike[str] | None = None) -> None
         ("pretrain.held_out_size", pretrain.held_out_size > 0, "1 or more"),
         ("pretrain.held_out_interval", pretrain.held_out_interval > 0, "1 or more"),
         ("pretrain.max_predictions", pretrain.max_predictions > 0, "1 or more"),
-        ("train.batch_size", train.batch_size > 1, "2 or more: the rest of it are the negatives"),
+        *_train_requirements("train", train),
         (
             "train.bucket_lengths",
-            _ascending(train.bucket_lengths, least=4)
-            and train.bucket_lengths[-1] <= encoder.max_positions,
+            train.bucket_lengths[-1] <= encoder.max_positions,
             "ascending, from 4 to encoder.max_positions",
         ),
-        ("train.steps", train.steps >= 0, "0 or more"),
-        ("train.scale", train.scale > 0, "more than 0"),
+        *_negatives_requirements(config.negatives),
         *_contrastive_requirements(contrastive),
     ]
-    for part, name in ((pretrain, "pretrain"), (train, "train"), (contrastive, "contrastive")):
+    for part, name in (
+        (pretrain, "pretrain"),
+        (train, "train"),
+        (config.negatives.train, "negatives.train"),
+        (contrastive, "contrastive"),
+    ):
         for key in ("log_interval", "checkpoint_interval", "checkpoints_kept"):
             requirements.append((f"{name}.loop.{key}", getattr(part.loop, key) > 0, "1 or more"))
     for name, optimizer in (
         ("pretrain.optimizer", pretrain.optimizer),
         ("train.optimizer", train.optimizer),
+        ("negatives.train.optimizer", config.negatives.train.optimizer),
         ("contrastive.noisy_optimizer", contrastive.noisy_optimizer),
         ("contrastive.trusted_optimizer", contrastive.trusted_optimizer),
     ):
@@ -390,6 +435,35 @@ def check(config: Config, *, path: str | os.PathLike[str] | None = None) -> None
             raise InputError(
                 f"'{key}' is {values[key]!r}", path=path, remedy=f"it must be {wanted}"
             )
+
+
+def _train_requirements(name: str, train: TrainConfig) -> list[tuple[str, bool, str]]:
+    return [
+        (f"{name}.batch_size", train.batch_size > 1, "2 or more: the rest of it are the negatives"),
+        (
+            f"{name}.bucket_lengths",
+            _ascending(train.bucket_lengths, least=4),
+            "ascending, from 4 to encoder.max_positions",
+        ),
+        (f"{name}.steps", train.steps >= 0, "0 or more"),
+        (f"{name}.scale", train.scale > 0, "more than 0"),
+        (f"{name}.hard_negatives", train.hard_negatives >= 0, "0 or more"),
+    ]
+
+
+def _negatives_requirements(negatives: NegativesConfig) -> list[tuple[str, bool, str]]:
+    encoder = negatives.encoder
+    return [
+        *_train_requirements("negatives.train", negatives.train),
+        ("negatives.encoder.hidden_size", encoder.hidden_size > 0, "1 or more"),
+        ("negatives.encoder.num_layers", encoder.num_layers >= 0, "0 or more"),
+        ("negatives.encoder.bigram_buckets", encoder.bigram_buckets >= 0, "0 or more"),
+        ("negatives.encoder.dropout", 0.0 <= encoder.dropout < 1.0, "in [0, 1)"),
+        ("negatives.encoder.initializer_range", encoder.initializer_range > 0, "more than 0"),
+        ("negatives.count", negatives.count > 0, "1 or more"),
+        ("negatives.pool_size", negatives.pool_size > 1, "2 or more"),
+        ("negatives.max_similarity", -1 <= negatives.max_similarity <= 1, "from -1 to 1"),
+    ]
 
 
 def _contrastive_requirements(contrastive: ContrastiveConfig) -> list[tuple[str, bool, str]]:
