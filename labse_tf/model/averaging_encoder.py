@@ -47,7 +47,7 @@ class AveragingEncoder(tf_keras.Model):
             tf_keras.layers.LayerNormalization(epsilon=1e-6, name=f"layer_norm_{layer}")
             for layer in range(config.num_layers + 1)
         ]
-        self._layers_ = [
+        self._hidden_layers = [
             tf_keras.layers.Dense(config.hidden_size, "gelu", name=f"dense_{layer}")
             for layer in range(config.num_layers)
         ]
@@ -89,6 +89,6 @@ class AveragingEncoder(tf_keras.Model):
         weights *= tf.math.rsqrt(tf.maximum(tf.reduce_sum(is_token, axis=1, keepdims=True), 1.0))
         embeddings = tf.gather(self._table, self.rows(inputs))
         hidden = tf.squeeze(tf.matmul(weights[:, tf.newaxis], embeddings), axis=1)
-        for norm, layer in zip(self._norms, self._layers_, strict=False):
+        for norm, layer in zip(self._norms, self._hidden_layers, strict=False):
             hidden += self._dropout(layer(norm(hidden)), training=training)
         return {"pooled_output": self._pooler(self._norms[-1](hidden))}
