@@ -151,12 +151,9 @@ class AveragingEncoderConfig:
 
 @dataclass
 class NegativesConfig:
-    """Hard negatives (appendix B): `labse mine-negatives`.
+    """The model that finds hard negatives (appendix B), `labse mine-negatives`, and its training.
 
-    `encoder` is trained as `train` says, then finds for each source the `count` nearest targets
-    of a pool of about `pool_size` pairs that are no translations of it. Left out is also what comes
-    nearer than `max_similarity` to the source's own translation, or translates a sentence that
-    comes so near to the source: likely another translation.
+    Its tokens are those of `tokenizer`; `encoder.max_positions` does not bind it.
     """
 
     encoder: AveragingEncoderConfig = field(default_factory=AveragingEncoderConfig)
@@ -167,9 +164,6 @@ class NegativesConfig:
             optimizer=OptimizerConfig(learning_rate=2e-3, warmup_steps=500),
         )
     )
-    count: int = 3
-    pool_size: int = 200_000
-    max_similarity: float = 0.9
 
 
 @dataclass
@@ -460,9 +454,6 @@ def _negatives_requirements(negatives: NegativesConfig) -> list[tuple[str, bool,
         ("negatives.encoder.bigram_buckets", encoder.bigram_buckets >= 0, "0 or more"),
         ("negatives.encoder.dropout", 0.0 <= encoder.dropout < 1.0, "in [0, 1)"),
         ("negatives.encoder.initializer_range", encoder.initializer_range > 0, "more than 0"),
-        ("negatives.count", negatives.count > 0, "1 or more"),
-        ("negatives.pool_size", negatives.pool_size > 1, "2 or more"),
-        ("negatives.max_similarity", -1 <= negatives.max_similarity <= 1, "from -1 to 1"),
     ]
 
 
