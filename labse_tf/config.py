@@ -139,7 +139,7 @@ class TrainConfig:
 class AveragingEncoderConfig:
     """A deep averaging network: the weaker encoder that finds hard negatives.
 
-    `bigram_buckets` are the rows that pairs of neighbouring tokens are hashed to; 0 leaves them out.
+    `bigram_buckets` are the rows that pairs of neighbouring tokens are hashed to; 0 has no bigrams.
     """
 
     hidden_size: int = 256

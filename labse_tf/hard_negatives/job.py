@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from labse_tf.corpus_files import BITEXT, PLAIN_FORMATS, CorpusFile, find_corpus_files
 from labse_tf.data import texts

@@ -13,7 +13,7 @@ import tf_keras
 
 from labse_tf.config import AveragingEncoderConfig
 
-# Odd multipliers that spread the ids over 32 bits, and the shift that mixes high bits into low ones.
+# Odd multipliers that spread ids over 32 bits, and the shift that mixes high bits into low ones.
 _LEFT, _RIGHT, _SHIFT = 2654435761, 2246822519, 15
 _32_BITS = 0xFFFFFFFF
 
@@ -60,9 +60,10 @@ class AveragingEncoder(tf_keras.Model):
         return self._table
 
     def rows(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
-        """Returns the rows of the table that `inputs` need: int32 `[batch, length or 2 length - 1]`.
+        """Returns the rows of the table that `inputs` need.
 
-        The tokens come first, then their bigrams.
+        That is int32 `[batch, 2 length - 1]`: tokens, then bigrams; without bigrams
+        `[batch, length]`.
         """
         ids = inputs["input_word_ids"]
         if not self._bigram_buckets:
