@@ -76,7 +76,7 @@ def test_what_is_left_out_is_counted_by_reason():
     """
     pool = make_pool("abc", "ABC")
     arguments = {"count": 1, "max_similarity": 0.95}
-    found = choose(pool, circle(0, 90, 180), circle(30, 40, 110), **arguments)
+    found = choose(pool, circle(0, 60, 180), circle(30, 40, 110), **arguments)
     assert found.left_out == {"translation": 3, "near_target": 2, "near_source": 0}
     found = choose(pool, circle(0, 10, 180), circle(0, 60, 110), **arguments)
     assert found.left_out == {"translation": 3, "near_target": 0, "near_source": 2}
