@@ -121,7 +121,8 @@ def _start(out: Path, settings: dict[str, Any], *, overwrite: bool) -> dict[str,
             raise InputError(
                 f"holds negatives mined with other settings ({', '.join(changed)})",
                 path=out,
-                remedy="choose another --out, or add --overwrite",
+                remedy="choose another --out, or add --overwrite (and --model RUN_DIR, to train no "
+                "other model)",
             )
         return report
     check_free(out, overwrite=overwrite)

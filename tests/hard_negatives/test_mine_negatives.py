@@ -38,6 +38,10 @@ def rows(path):
         return [line.rstrip("\n").split("\t") for line in file]
 
 
+def times_of(folder):
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+
+
 def report_of(folder):
     return json.loads((folder / "report.json").read_text("utf-8"))
 
@@ -59,6 +63,16 @@ def command(bitext_dir, config_file, vocab_file):
 
 
 @pytest.fixture(scope="module")
+def untrained_run(tmp_path_factory, config_file):
+    """A run of the whole encoder."""
+    path = tmp_path_factory.mktemp("untrained") / "run"
+    settings = ["--set", "train.steps=0", "--set", "encoder.num_layers=1"]
+    settings += ["--set", "pretrain.stage_steps=[1]"]
+    assert main(["train", str(config_file), "--run-dir", str(path), *settings]) == 0
+    return path
+
+
+@pytest.fixture(scope="module")
 def mined(tmp_path_factory, command):
     folder = tmp_path_factory.mktemp("mined")
     places = ["--run-dir", str(folder / "run"), "--out", str(folder / "out")]
@@ -72,10 +86,11 @@ def test_every_pair_gets_negatives(mined):
     for language in FOREIGN:
         sources, targets = sentences_of("en"), sentences_of(language)
         found = rows(mined / "out" / f"{language}.tsv.gz")
-        assert [row[:2] for row in found] == [list(pair) for pair in zip(sources, targets)]
+        assert [row[:2] for row in found] == list(map(list, zip(sources, targets, strict=True)))
         for row in found:
-            assert len(row) == 5 and len(set(row[1:])) == 5 - row[2:].count("") or "" in row
-            assert set(row[2:]) <= {*targets, ""} - {row[1]}
+            wrong = [text for text in row[2:] if text]
+            assert len(row) == 5 and len(set(wrong)) == len(wrong)
+            assert set(wrong) <= set(targets) - {row[1]}
 
 
 def test_the_negatives_are_near(mined):
@@ -111,10 +126,10 @@ def test_the_run_cannot_be_taken_for_an_encoder(mined, tmp_path, capsys):
 
 
 def test_a_finished_job_does_nothing(mined, command):
-    before = {path: path.stat().st_mtime_ns for path in mined.rglob("*") if path.is_file()}
+    before = times_of(mined / "out"), times_of(mined / "run" / "checkpoints")
     places = ["--run-dir", str(mined / "run"), "--out", str(mined / "out")]
     assert main([*command, *places]) == 0
-    assert {path: path.stat().st_mtime_ns for path in mined.rglob("*") if path.is_file()} == before
+    assert (times_of(mined / "out"), times_of(mined / "run" / "checkpoints")) == before
 
 
 def test_a_stopped_job_goes_on(mined, command, tmp_path):
@@ -131,8 +146,9 @@ def test_a_stopped_job_goes_on(mined, command, tmp_path):
         assert (tmp_path / "out" / path.name).read_bytes() == path.read_bytes()
 
 
-def test_a_model_dir_mines_too(model_dir, bitext_dir, tmp_path):
-    out = tmp_path / "out"
+def test_a_model_dir_mines_too(untrained_run, bitext_dir, tmp_path):
+    model_dir, out = tmp_path / "model", tmp_path / "out"
+    assert main(["export", str(untrained_run), "--out", str(model_dir)]) == 0
     arguments = ["mine-negatives", bitext_dir / "de.tsv", "--model", model_dir, "--out", out]
     assert main([str(argument) for argument in [*arguments, "--count", "2"]]) == 0
     assert {path.name for path in out.iterdir()} == {"de.tsv.gz", "report.json"}
@@ -222,7 +238,7 @@ def refused(capsys, *arguments):
     return capsys.readouterr().err.splitlines()[-1]
 
 
-def test_refusals(capsys, corpus, tmp_path, vocab_file, pretrained_run):
+def test_refusals(capsys, corpus, tmp_path, vocab_file, untrained_run):
     out = tmp_path / "out"
     assert "either --run-dir" in refused(capsys, corpus, "--out", out)
     both = ["--run-dir", tmp_path / "run", "--model", "m"]
@@ -232,8 +248,41 @@ def test_refusals(capsys, corpus, tmp_path, vocab_file, pretrained_run):
     assert "no such file" in refused(capsys, tmp_path / "none", "--vocab", vocab_file, *run)
     missing = ["--model", tmp_path / "none", "--out", out]
     assert "is no model dir" in refused(capsys, corpus, *missing)
-    other = ["--model", pretrained_run, "--out", out]
+    other = ["--model", untrained_run, "--out", out]
     assert "no checkpoint of an averaging encoder" in refused(capsys, corpus, *other)
-    (corpus / "de.tsv").write_text("one\n", "utf-8")
-    (out / "mine").mkdir(parents=True)
-    assert not (tmp_path / "run").exists()
+    assert not out.exists() and not (tmp_path / "run").exists()
+
+
+def test_a_folder_with_something_else_is_refused(corpus, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine.txt").write_text("mine")
+    with pytest.raises(InputError, match="not empty"):
+        run_job(corpus, tmp_path / "out")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine.txt"]
+
+
+def test_a_broken_line_is_named_and_leaves_no_file(corpus, tmp_path):
+    with open(corpus / "de.tsv", "a", encoding="utf-8") as file:
+        file.write("no tab\n")
+    with pytest.raises(InputError, match="one column") as caught:
+        run_job(corpus, tmp_path / "out")
+    assert caught.value.line == 7
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["report.json"]
+
+
+def test_tabs_and_line_ends_of_shards_become_spaces(tmp_path):
+    """A shard's text may hold what would end a column."""
+    import tensorflow as tf
+
+    folder = tmp_path / "bitext" / "de"
+    folder.mkdir(parents=True)
+    with tf.io.TFRecordWriter(str(folder / "part-00000-of-00001.tfrecord")) as writer:
+        for source, target in (("one\tcat", "eine\nKatze"), ("two dogs", "zwei Hunde")):
+            example = tf.train.Example()
+            for name, text in (("src_raw", source), ("tgt_raw", target)):
+                example.features.feature[name].bytes_list.value.append(text.encode())
+            writer.write(example.SerializeToString())
+    _, found, _ = run_job(tmp_path / "bitext", tmp_path / "out", count=1)
+    assert found == [
+        ["one cat", "eine Katze", "zwei Hunde"], ["two dogs", "zwei Hunde", "eine Katze"]
+    ]  # fmt: skip

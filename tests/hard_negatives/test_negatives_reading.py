@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 
 import numpy as np
@@ -83,8 +84,6 @@ def test_records_without_negatives_have_empty_ones(corpus):
 
 
 def test_a_run_without_negatives_ignores_the_columns(corpus, tiny_config, tokenizer):
-    import dataclasses
-
     settings = dataclasses.replace(tiny_config.train, bitext=[str(corpus)], batch_size=4)
     config = dataclasses.replace(tiny_config, train=settings, languages=["ja"])
     assert config.train.hard_negatives == 0
@@ -96,9 +95,8 @@ def test_negatives_are_packed_by_pair(tokenizer):
     column = tf.constant([["犬。", "牛と魚。"], ["กข", ""], ["", ""]])
     packed, is_there = pack_negatives(tokenizer, column, [4, 6, 8])
     assert is_there.numpy().tolist() == [[True, True], [True, False], [False, False]]
-    assert {name: tuple(ids.shape) for name, ids in packed.items()} == {
-        name: (3, 2, 6) for name in ("input_word_ids", "input_mask", "input_type_ids")
-    }
+    assert set(packed) == {"input_word_ids", "input_mask", "input_type_ids"}
+    assert all(ids.shape == (3, 2, 6) for ids in packed.values())
     for row, wrong in enumerate(column.numpy()):
         for place, text in enumerate(wrong):
             alone = tokenizer.pack([tokenizer(tf.constant([text]))], 6)
