@@ -11,11 +11,12 @@ import logging
 import os
 import re
 import shutil
+import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -30,7 +31,10 @@ from labse_tf.progress import Progress
 
 REPORT = "report.json"
 _RECORDS_AT_ONCE = 4096
+_BATCHES_HELD = 128
 _SEPARATORS = re.compile(r"[\t\r\n]+")
+
+_Sides = tuple[list[str], list[str]]
 
 _log = logging.getLogger("labse")
 
@@ -148,7 +152,6 @@ def _mine_language(
     max_similarity: float,
 ) -> dict[str, Any]:
     pairs = sum(len(some) for some, _ in _read(files))
-    parts = -(-pairs // pool_size)
     facts = _Facts(count)
     with (
         Progress(f"mine {files[0].language}", total=pairs, unit="pair") as progress,
@@ -157,8 +160,7 @@ def _mine_language(
         open(partial, "wb") as raw,
         gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as file,
     ):
-        for part in range(parts):
-            sources, targets = _read_part(files, part, parts)
+        for sources, targets in _pools(files, -(-pairs // pool_size), path.parent):
             pool = make_pool(sources, targets)
             found = choose(
                 pool,
@@ -167,35 +169,66 @@ def _mine_language(
                 count=count,
                 max_similarity=max_similarity,
             )
-            for source, target, place in zip(sources, targets, pool.pair_sources, strict=True):
-                wrong = [pool.targets[i] for i in found.targets[place] if i >= 0]
-                columns = [source, target, *wrong, *[""] * (count - len(wrong))]
-                line = "\t".join(_SEPARATORS.sub(" ", column) for column in columns)
-                file.write(f"{line}\n".encode())
+            _write(file, sources, targets, pool, found)
             facts.add(pool, found)
             progress.update(len(sources))
     return facts.summary()
 
 
-def _read(files: Sequence[CorpusFile]) -> Iterator[tuple[list[str], list[str]]]:
-    """Yields sources and targets, some thousands of each."""
+def _write(
+    file: BinaryIO, sources: list[str], targets: list[str], pool: Pool, found: Negatives
+) -> None:
+    count = found.targets.shape[1]
+    for source, target, place in zip(sources, targets, pool.pair_sources, strict=True):
+        wrong = [pool.targets[i] for i in found.targets[place] if i >= 0]
+        columns = [source, target, *wrong, *[""] * (count - len(wrong))]
+        file.write(("\t".join(columns) + "\n").encode())
+
+
+def _pools(files: Sequence[CorpusFile], number: int, folder: Path) -> Iterator[_Sides]:
+    """Yields the pairs in `number` pools; those of a source are in the same, in their order.
+
+    Args:
+      files: of a language.
+      number: of pools.
+      folder: to keep the pairs in while they are sorted into several pools.
+    """
+    if number == 1:
+        pairs = list(_read(files))
+        yield [text for side, _ in pairs for text in side], [t for _, side in pairs for t in side]
+        return
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".pools.") as parts:
+        held: dict[Path, list[str]] = {}
+        for index, (sources, targets) in enumerate(_read(files)):
+            for source, target in zip(sources, targets, strict=True):
+                part = zlib.crc32(text_key(source).encode()) % number
+                held.setdefault(Path(parts, str(part)), []).append(f"{source}\t{target}\n")
+            # A file is opened seldom: there may be more than can be open at once.
+            if index % _BATCHES_HELD == _BATCHES_HELD - 1:
+                _append(held)
+        _append(held)
+        for path in sorted(Path(parts).iterdir()):
+            pairs = [line.split("\t") for line in path.read_text("utf-8").split("\n")[:-1]]
+            yield [source for source, _ in pairs], [target for _, target in pairs]
+
+
+def _append(held: dict[Path, list[str]]) -> None:
+    for path, lines in held.items():
+        with open(path, "a", encoding="utf-8", newline="\n") as file:
+            file.writelines(lines)
+    held.clear()
+
+
+def _read(files: Sequence[CorpusFile]) -> Iterator[_Sides]:
+    """Yields sources and targets, some thousands of each; a tab or line end in them is a space."""
     records = texts.concatenate([texts.records(file) for file in files])
     with texts.input_errors():
         for serialized in records.batch(_RECORDS_AT_ONCE):
             sides = texts.parse(BITEXT, serialized)
-            sources, targets = ([text.decode() for text in side.numpy()] for side in sides)
+            sources, targets = (
+                [_SEPARATORS.sub(" ", text.decode()) for text in side.numpy()] for side in sides
+            )
             yield sources, targets
-
-
-def _read_part(files: Sequence[CorpusFile], part: int, parts: int) -> tuple[list[str], list[str]]:
-    """Returns the pairs whose source belongs to a part; equal sources are in the same."""
-    kept: tuple[list[str], list[str]] = ([], [])
-    for sources, targets in _read(files):
-        for source, target in zip(sources, targets, strict=True):
-            if parts == 1 or zlib.crc32(text_key(source).encode()) % parts == part:
-                kept[0].append(source)
-                kept[1].append(target)
-    return kept
 
 
 class _Facts:
