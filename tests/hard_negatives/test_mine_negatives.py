@@ -8,6 +8,7 @@ import shutil
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from labse_tf.cli.main import main
 from labse_tf.errors import InputError
@@ -55,6 +56,7 @@ def command(bitext_dir, config_file, vocab_file):
         "optimizer.warmup_steps": 5,
         "loop.log_interval": 20,
         "loop.checkpoint_interval": 20,
+        "loop.checkpoints_kept": 3,
     }
     overrides = [f"--set=negatives.train.{key}={value}" for key, value in settings.items()]
     overrides += ["--set=negatives.encoder.hidden_size=32"]
@@ -144,6 +146,30 @@ def test_a_stopped_job_goes_on(mined, command, tmp_path):
     assert main([*command[:2], *model]) == 0
     for path in (mined / "out").iterdir():
         assert (tmp_path / "out" / path.name).read_bytes() == path.read_bytes()
+
+
+def test_training_goes_on_from_a_checkpoint(mined, command, tmp_path):
+    """As if it had been killed after step 40: the same weights come out, and the same negatives."""
+    shutil.copytree(mined / "run", tmp_path / "run")
+    folder = tmp_path / "run" / "checkpoints" / "averaging"
+    for path in folder.glob(f"ckpt-{STEPS}.*"):
+        path.unlink()
+    tf.train.update_checkpoint_state(str(folder), str(folder / "ckpt-40"))
+    places = ["--run-dir", str(tmp_path / "run"), "--out", str(tmp_path / "out")]
+    assert main([*command, *places]) == 0
+    last = f"checkpoints/averaging/ckpt-{STEPS}"
+    found, expected = (
+        tf.train.load_checkpoint(str(folder / last)) for folder in (tmp_path / "run", mined / "run")
+    )
+    names = [name for name in expected.get_variable_to_shape_map() if "VARIABLE_VALUE" in name]
+    assert len(names) > 20
+    for name in names:
+        if "save_counter" not in name:
+            one, other = found.get_tensor(name), expected.get_tensor(name)
+            np.testing.assert_allclose(one, other, rtol=0, atol=1e-6, err_msg=name)
+    for language in FOREIGN:
+        name = f"out/{language}.tsv.gz"
+        assert (tmp_path / name).read_bytes() == (mined / name).read_bytes()
 
 
 def test_a_model_dir_mines_too(untrained_run, bitext_dir, tmp_path):
@@ -272,8 +298,6 @@ def test_a_broken_line_is_named_and_leaves_no_file(corpus, tmp_path):
 
 def test_tabs_and_line_ends_of_shards_become_spaces(tmp_path):
     """A shard's text may hold what would end a column."""
-    import tensorflow as tf
-
     folder = tmp_path / "bitext" / "de"
     folder.mkdir(parents=True)
     with tf.io.TFRecordWriter(str(folder / "part-00000-of-00001.tfrecord")) as writer:
