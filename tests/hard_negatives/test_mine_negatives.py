@@ -154,7 +154,8 @@ def test_training_goes_on_from_a_checkpoint(mined, command, tmp_path):
     folder = tmp_path / "run" / "checkpoints" / "averaging"
     for path in folder.glob(f"ckpt-{STEPS}.*"):
         path.unlink()
-    tf.train.update_checkpoint_state(str(folder), str(folder / "ckpt-40"))
+    state = 'model_checkpoint_path: "ckpt-40"\nall_model_checkpoint_paths: "ckpt-40"\n'
+    (folder / "checkpoint").write_text(state)
     places = ["--run-dir", str(tmp_path / "run"), "--out", str(tmp_path / "out")]
     assert main([*command, *places]) == 0
     last = f"checkpoints/averaging/ckpt-{STEPS}"
