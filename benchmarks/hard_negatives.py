@@ -26,15 +26,15 @@ from itertools import groupby
 from pathlib import Path
 
 import numpy as np
-import tensorflow as tf
 
 from labse_tf.corpus_files import BITEXT, PLAIN_FORMATS, find_corpus_files
-from labse_tf.hard_negatives import job, selection
+from labse_tf.hard_negatives import job
 from labse_tf.hard_negatives.model import open_model
-from labse_tf.hard_negatives.pool import make_pool, partners, translations
+from labse_tf.hard_negatives.pool import make_pool, translations
+from labse_tf.hard_negatives.selection import Search
 
 _CANDIDATES = 60
-_ROWS = 256
+_ROWS = 512
 _MOST_PAIRS = 40_000
 
 # Arrays [sources, candidates], and `translation` [sources, 1].
@@ -102,43 +102,30 @@ def _measure(files, encoder) -> _Facts:
     pool = make_pool(sources[:_MOST_PAIRS], targets[:_MOST_PAIRS])
     links = pool.links()
     known = translations(links)
-    known.data[:] = 1
-    bridged = known - links.minimum(known)
-    rows = np.flatnonzero(np.asarray(bridged.sum(axis=1)).ravel())
-    vectors = [encoder.encode(side) for side in (pool.sources, pool.targets)]
-    targets_of, sources_of = partners(links), partners(links.T.tocsr())
+    rows = np.flatnonzero((known > 0).sum(axis=1) > (links > 0).sum(axis=1))
+    search = Search(pool, encoder.encode(pool.sources), encoder.encode(pool.targets))
+    own = search.similarity_of_translations()
     found: dict[str, list[np.ndarray]] = {}
     depth = min(_CANDIDATES, len(pool.targets))
     for start in range(0, len(rows), _ROWS):
         some = rows[start : start + _ROWS]
-        facts = _look(vectors, some, targets_of, sources_of, depth)
-        nearest = facts.pop("nearest")
-        facts["direct"] = links[some].toarray()[np.arange(len(some))[:, None], nearest] > 0
-        facts["unknown"] = bridged[some].toarray()[np.arange(len(some))[:, None], nearest] > 0
+        similarity, nearest = search.nearest(some, depth)
+        places = np.arange(len(some))[:, np.newaxis], nearest
+        direct = links[some].toarray()[places] > 0
+        facts = {
+            "direct": direct,
+            "unknown": (known[some].toarray()[places] > 0) & ~direct,
+            "similarity": similarity,
+            "near_target": search.to_targets(some, nearest),
+            "near_source": search.to_sources(some, nearest),
+        }
         for name, values in facts.items():
-            missing = (_CANDIDATES if values.shape[1] > 1 else 1) - values.shape[1]
             # What is not there is as if it were known.
-            padded = np.pad(values, ((0, 0), (0, missing)), constant_values=name == "direct")
+            padding = ((0, 0), (0, _CANDIDATES - depth))
+            padded = np.pad(values, padding, constant_values=name == "direct")
             found.setdefault(name, []).append(padded)
+        found.setdefault("translation", []).append(own[some, np.newaxis])
     return {name: np.concatenate(values) for name, values in found.items()}
-
-
-def _look(vectors, rows, targets_of, sources_of, depth) -> _Facts:
-    sources, targets = vectors
-    values, nearest = (
-        part.numpy() for part in selection._top(sources[rows], tf.constant(targets), depth)
-    )
-    own, theirs = targets_of[rows], sources_of[nearest]
-    to_targets = targets[nearest] @ np.swapaxes(targets[own], 1, 2)
-    to_sources = (sources[theirs] @ sources[rows][:, None, :, None])[..., 0]
-    to_own = np.einsum("nd,npd->np", sources[rows], targets[own])
-    return {
-        "nearest": nearest,
-        "similarity": values,
-        "near_target": np.where(own[:, None] < 0, -1, to_targets).max(axis=2),
-        "near_source": np.where(theirs < 0, -1, to_sources).max(axis=2),
-        "translation": np.where(own < 0, -1, to_own).max(axis=1, keepdims=True),
-    }
 
 
 if __name__ == "__main__":

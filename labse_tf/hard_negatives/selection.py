@@ -59,7 +59,7 @@ def choose(
       max_similarity: a cosine; 1 leaves out known translations only.
       on_progress: called with the number of sources that are done since the last call.
     """
-    search = _Search(pool, sources, targets, max_similarity)
+    search = Search(pool, sources, targets)
     found = Negatives(
         np.full([len(sources), count], -1),
         np.full([len(sources), count], np.nan, np.float32),
@@ -74,19 +74,60 @@ def choose(
         size = search.rows_at_once(depth)
         for start in range(0, len(pending), size):
             rows = pending[start : start + size]
-            done = search.fill(found, rows, depth, last=depth == deepest)
+            done = _fill(search, found, rows, depth, max_similarity, last=depth == deepest)
             short.append(rows[~done])
             on_progress(int(done.sum()))
         pending, depth = np.concatenate(short), depth * 4
     return found
 
 
-class _Search:
-    def __init__(self, pool: Pool, sources, targets, max_similarity: float) -> None:
+def _fill(
+    search: Search,
+    found: Negatives,
+    rows: np.ndarray,
+    depth: int,
+    max_similarity: float,
+    *,
+    last: bool,
+) -> np.ndarray:
+    """Chooses among the `depth` nearest targets; returns bool `[rows]`: which are done.
+
+    Those are done that have all negatives, and all if it is the last time. Only then the reasons of
+    what is left out are counted, so once a source.
+    """
+    count = found.targets.shape[1]
+    similarities, nearest = search.nearest(rows, depth)
+    known = search.is_known(rows, nearest)
+    near_target = ~known & (search.to_targets(rows, nearest) > max_similarity)
+    near_source = ~(known | near_target) & (search.to_sources(rows, nearest) > max_similarity)
+    good = ~(known | near_target | near_source)
+    # Those that are good come first, in their order.
+    order = np.argsort(~good, axis=1, kind="stable")[:, :count]
+    is_good, nearest, similarities = (
+        np.take_along_axis(values, order, axis=1) for values in (good, nearest, similarities)
+    )
+    width = order.shape[1]
+    found.targets[rows, :width] = np.where(is_good, nearest, -1)
+    found.similarities[rows, :width] = np.where(is_good, similarities, np.nan)
+    done = (good.sum(axis=1) >= count) | last
+    wanted = (np.cumsum(good, axis=1) < count) & done[:, np.newaxis]
+    reasons = {"translation": known, "near_target": near_target, "near_source": near_source}
+    for reason, left_out in reasons.items():
+        found.left_out[reason] += int((left_out & wanted).sum())
+    return done
+
+
+class Search:
+    """Finds the targets near to sources, and tells how near they are to what is known to be right.
+
+    `rows` are places of sources, `nearest` those of targets that were found, `[rows, depth]`.
+    """
+
+    def __init__(self, pool: Pool, sources: np.ndarray, targets: np.ndarray) -> None:
+        """Takes what `choose` does."""
         links = pool.links()
         self._sources, self._targets = sources, targets
         self._all_targets = tf.constant(targets)
-        self._max_similarity = max_similarity
         self._targets_of = partners(links)
         self._sources_of = partners(sparse.csr_array(links.T))
         known = translations(links).tocoo()
@@ -94,77 +135,63 @@ class _Search:
 
     def rows_at_once(self, depth: int) -> int:
         """The sources whose similarities, and the vectors of what they find, fit the memory."""
-        vectors = depth * self._sources_of.shape[1] * self._targets.shape[1]
+        vectors = 2 * depth * self._targets.shape[1]
         return max(1, _BYTES_AT_ONCE // (4 * max(len(self._targets), vectors)))
 
     def similarity_of_translations(self) -> np.ndarray:
-        rows = np.arange(len(self._sources))
-        size = self.rows_at_once(1)
-        parts = [
-            _nearest(self._sources[some], self._targets, self._targets_of[some])
-            for some in np.split(rows, range(size, len(rows), size))
-        ]
-        return np.concatenate(parts)
+        """Returns float32 `[sources]`: of each source and the nearest of its own targets."""
 
-    def fill(self, found: Negatives, rows: np.ndarray, depth: int, *, last: bool) -> np.ndarray:
-        """Chooses among the `depth` nearest targets; returns bool `[rows]`: which are done.
+        def similarity(rows, members):
+            return np.einsum("nd,nd->n", self._sources[rows], self._targets[members])
 
-        Those are done that have all negatives, and all if it is the last time. Only then the
-        reasons of what is left out are counted, so once a source.
-        """
-        count = found.targets.shape[1]
-        values, nearest = (
-            result.numpy() for result in _top(self._sources[rows], self._all_targets, depth)
-        )
-        known = self._is_known(rows, nearest)
-        near_target = ~known & (self._to_targets(rows, nearest) > self._max_similarity)
-        near_source = ~known & ~near_target
-        near_source &= self._to_sources(rows, nearest) > self._max_similarity
-        good = ~(known | near_target | near_source)
-        # Those that are good come first, in their order.
-        order = np.argsort(~good, axis=1, kind="stable")[:, :count]
-        is_good = np.take_along_axis(good, order, axis=1)
-        chosen = np.take_along_axis(nearest, order, axis=1)
-        width = order.shape[1]
-        found.targets[rows, :width] = np.where(is_good, chosen, -1)
-        found.similarities[rows, :width] = np.where(
-            is_good, np.take_along_axis(values, order, axis=1), np.nan
-        )
-        done = (good.sum(axis=1) >= count) | last
-        wanted = (np.cumsum(good, axis=1) < count) & done[:, np.newaxis]
-        for reason, left_out in (
-            ("translation", known),
-            ("near_target", near_target),
-            ("near_source", near_source),
-        ):
-            found.left_out[reason] += int((left_out & wanted).sum())
-        return done
+        return best(self._targets_of, similarity)
 
-    def _is_known(self, rows: np.ndarray, nearest: np.ndarray) -> np.ndarray:
+    def nearest(self, rows: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the similarities of the `depth` nearest targets, and the targets, in order."""
+        values, nearest = _top(self._sources[rows], self._all_targets, depth)
+        return values.numpy(), nearest.numpy()
+
+    def is_known(self, rows: np.ndarray, nearest: np.ndarray) -> np.ndarray:
+        """Returns whether what was found is known to translate the source."""
         pairs = rows[:, np.newaxis] * len(self._targets) + nearest
         places = np.searchsorted(self._known, pairs)
         return self._known[np.minimum(places, len(self._known) - 1)] == pairs
 
-    def _to_targets(self, rows: np.ndarray, nearest: np.ndarray) -> np.ndarray:
+    def to_targets(self, rows: np.ndarray, nearest: np.ndarray) -> np.ndarray:
         """Similarity of what was found to the nearest of the source's own targets."""
-        own = self._targets_of[rows]
-        similarities = self._targets[nearest] @ np.swapaxes(self._targets[own], 1, 2)
-        return np.where(own[:, np.newaxis] < 0, -1.0, similarities).max(axis=2)
 
-    def _to_sources(self, rows: np.ndarray, nearest: np.ndarray) -> np.ndarray:
+        def similarity(places, members):
+            vectors = self._targets[members][:, :, np.newaxis]
+            return (self._targets[nearest[places]] @ vectors)[..., 0]
+
+        return best(self._targets_of[rows], similarity)
+
+    def to_sources(self, rows: np.ndarray, nearest: np.ndarray) -> np.ndarray:
         """Similarity of the source to the nearest of those paired with what was found."""
-        theirs = self._sources_of[nearest]
-        queries = self._sources[rows][:, np.newaxis, :, np.newaxis]
-        similarities = (self._sources[theirs] @ queries)[..., 0]
-        return np.where(theirs < 0, -1.0, similarities).max(axis=2)
+        depth = nearest.shape[1]
+
+        def similarity(places, members):
+            own = self._sources[rows[places // depth]]
+            return np.einsum("nd,nd->n", own, self._sources[members])
+
+        return best(self._sources_of[nearest.ravel()], similarity).reshape(nearest.shape)
+
+
+def best(
+    members: np.ndarray, similarity: Callable[[np.ndarray, np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """Returns float32 `[n, ...]`: of each row the largest similarity to one of its members.
+
+    Args:
+      members: int `[n, most]`, of each row one or more places, then -1, as `partners` gives them.
+      similarity: of rows and a member each, `[m]` ints both, float32 `[m, ...]`.
+    """
+    rows, columns = np.nonzero(members >= 0)
+    values = similarity(rows, members[rows, columns])
+    return np.maximum.reduceat(values, np.flatnonzero(columns == 0), axis=0)
 
 
 @tf.function(reduce_retracing=True)
 def _top(queries: tf.Tensor, candidates: tf.Tensor, depth: int):
+    """Returns the largest products of each query and their places, `[n, depth]` both."""
     return tf.math.top_k(tf.matmul(queries, candidates, transpose_b=True), depth)
-
-
-def _nearest(queries: np.ndarray, candidates: np.ndarray, members: np.ndarray) -> np.ndarray:
-    """Returns float32 `[n]`: of each query to the nearest of its members, places or -1."""
-    similarities = np.einsum("nd,npd->np", queries, candidates[members])
-    return np.where(members < 0, -1.0, similarities).max(axis=1).astype(np.float32)
