@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-similarity",
         type=float,
-        default=0.85,
+        default=0.9,
         metavar="X",
         help="leave out targets more similar than this to the source's translation, or paired with "
         "a source more similar than this; 1 leaves out known translations only "

@@ -48,7 +48,7 @@ def mine(
     languages: Sequence[str] = (),
     count: int = 3,
     pool_size: int = 200_000,
-    max_similarity: float = 0.85,
+    max_similarity: float = 0.9,
     overwrite: bool = False,
 ) -> dict[str, Any]:
     """Writes `out/<lang>.tsv.gz` (source, target, negative 1 to `count`) and `out/report.json`.
