@@ -126,6 +126,8 @@ class TrainConfig:
     `dev` are corpora of pairs on which retrieval is measured, by language, every `dev_interval`
     steps and at the end: `dev_size` pairs of each language at most. The best checkpoint is kept.
     After `patience` measurements without a better one training stops; 0 never stops it.
+    `hard_negatives` is the number of columns behind source and target that are read as wrong
+    targets (appendix B); 0 reads none.
     """
 
     bitext: list[str] = field(default_factory=list)
@@ -142,8 +144,40 @@ class TrainConfig:
     steps: int = 50_000
     language_exponent: float = 1.0
     one_language_batches: bool = False
+    hard_negatives: int = 0
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     loop: LoopConfig = field(default_factory=LoopConfig)
+
+
+@dataclass
+class AveragingEncoderConfig:
+    """A deep averaging network: the weaker encoder that finds hard negatives.
+
+    `bigram_buckets` are the rows that pairs of neighbouring tokens are hashed to; 0 has no bigrams.
+    """
+
+    hidden_size: int = 256
+    num_layers: int = 2
+    bigram_buckets: int = 1 << 18
+    dropout: float = 0.0
+    initializer_range: float = 0.05
+
+
+@dataclass
+class NegativesConfig:
+    """The model that finds hard negatives (appendix B), `labse mine-negatives`, and its training.
+
+    Its tokens are those of `tokenizer`; `encoder.max_positions` does not bind it.
+    """
+
+    encoder: AveragingEncoderConfig = field(default_factory=AveragingEncoderConfig)
+    train: TrainConfig = field(
+        default_factory=lambda: TrainConfig(
+            batch_size=1024,
+            steps=20_000,
+            optimizer=OptimizerConfig(learning_rate=2e-3, warmup_steps=500),
+        )
+    )
 
 
 @dataclass
@@ -194,6 +228,7 @@ class Config:
     compute: ComputeConfig = field(default_factory=ComputeConfig)
     pretrain: PretrainConfig = field(default_factory=PretrainConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
+    negatives: NegativesConfig = field(default_factory=NegativesConfig)
     contrastive: ContrastiveConfig = field(default_factory=ContrastiveConfig)
 
 
@@ -376,28 +411,27 @@ def check(config: Config, *, path: str | os.PathLike[str] | None = None) -> None
         ("pretrain.held_out_size", pretrain.held_out_size > 0, "1 or more"),
         ("pretrain.held_out_interval", pretrain.held_out_interval > 0, "1 or more"),
         ("pretrain.max_predictions", pretrain.max_predictions > 0, "1 or more"),
-        ("train.batch_size", train.batch_size > 1, "2 or more: the rest of it are the negatives"),
-        ("train.chunk_size", train.chunk_size >= 0, "0 or more"),
+        *_train_requirements("train", train),
         (
             "train.bucket_lengths",
-            _ascending(train.bucket_lengths, least=4)
-            and train.bucket_lengths[-1] <= encoder.max_positions,
+            max(train.bucket_lengths, default=0) <= encoder.max_positions,
             "ascending, from 4 to encoder.max_positions",
         ),
-        ("train.steps", train.steps >= 0, "0 or more"),
-        ("train.scale", train.scale > 0, "more than 0"),
-        ("train.dev_size", train.dev_size > 1, "2 or more: the others are the wrong answers"),
-        ("train.dev_interval", train.dev_interval > 0, "1 or more"),
-        ("train.patience", train.patience >= 0, "0 or more"),
-        ("train.patience", not train.patience or bool(train.dev), "0 without 'train.dev'"),
+        *_negatives_requirements(config.negatives),
         *_contrastive_requirements(contrastive),
     ]
-    for part, name in ((pretrain, "pretrain"), (train, "train"), (contrastive, "contrastive")):
+    for part, name in (
+        (pretrain, "pretrain"),
+        (train, "train"),
+        (config.negatives.train, "negatives.train"),
+        (contrastive, "contrastive"),
+    ):
         for key in ("log_interval", "checkpoint_interval", "checkpoints_kept"):
             requirements.append((f"{name}.loop.{key}", getattr(part.loop, key) > 0, "1 or more"))
     for name, optimizer in (
         ("pretrain.optimizer", pretrain.optimizer),
         ("train.optimizer", train.optimizer),
+        ("negatives.train.optimizer", config.negatives.train.optimizer),
         ("contrastive.noisy_optimizer", contrastive.noisy_optimizer),
         ("contrastive.trusted_optimizer", contrastive.trusted_optimizer),
     ):
@@ -409,6 +443,37 @@ def check(config: Config, *, path: str | os.PathLike[str] | None = None) -> None
             raise InputError(
                 f"'{key}' is {values[key]!r}", path=path, remedy=f"it must be {wanted}"
             )
+
+
+def _train_requirements(name: str, train: TrainConfig) -> list[tuple[str, bool, str]]:
+    return [
+        (f"{name}.batch_size", train.batch_size > 1, "2 or more: the rest of it are the negatives"),
+        (
+            f"{name}.bucket_lengths",
+            _ascending(train.bucket_lengths, least=4),
+            "ascending, from 4",
+        ),
+        (f"{name}.chunk_size", train.chunk_size >= 0, "0 or more"),
+        (f"{name}.steps", train.steps >= 0, "0 or more"),
+        (f"{name}.scale", train.scale > 0, "more than 0"),
+        (f"{name}.dev_size", train.dev_size > 1, "2 or more: the others are the wrong answers"),
+        (f"{name}.dev_interval", train.dev_interval > 0, "1 or more"),
+        (f"{name}.patience", train.patience >= 0, "0 or more"),
+        (f"{name}.patience", not train.patience or bool(train.dev), f"0 without '{name}.dev'"),
+        (f"{name}.hard_negatives", train.hard_negatives >= 0, "0 or more"),
+    ]
+
+
+def _negatives_requirements(negatives: NegativesConfig) -> list[tuple[str, bool, str]]:
+    encoder = negatives.encoder
+    return [
+        *_train_requirements("negatives.train", negatives.train),
+        ("negatives.encoder.hidden_size", encoder.hidden_size > 0, "1 or more"),
+        ("negatives.encoder.num_layers", encoder.num_layers >= 0, "0 or more"),
+        ("negatives.encoder.bigram_buckets", encoder.bigram_buckets >= 0, "0 or more"),
+        ("negatives.encoder.dropout", 0.0 <= encoder.dropout < 1.0, "in [0, 1)"),
+        ("negatives.encoder.initializer_range", encoder.initializer_range > 0, "more than 0"),
+    ]
 
 
 def _contrastive_requirements(contrastive: ContrastiveConfig) -> list[tuple[str, bool, str]]:

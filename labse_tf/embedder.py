@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,33 +19,27 @@ _TOKENS_A_BATCH = 8192
 _LENGTH_STEP = 8
 
 
-class Embedder:
-    """A loaded model dir.
+class SortingEncoder(abc.ABC):
+    """Sorts texts by length inside a window, so that little is padding.
 
     Attributes:
       dim: the length of a vector.
       sequence_length: longer texts are cut to this many tokens, [CLS] and [SEP] included.
     """
 
-    def __init__(self, model_dir: str | os.PathLike[str]) -> None:
-        """Raises InputError if `model_dir` is no model dir."""
-        for name in ("preprocessor", "encoder"):
-            if not (Path(model_dir) / name / "saved_model.pb").is_file():
-                raise InputError(
-                    f"is no model dir: it has no {name}/saved_model.pb",
-                    path=model_dir,
-                    remedy="name the --out of `labse export`",
-                )
-        self._preprocessor = tf.saved_model.load(os.path.join(model_dir, "preprocessor"))
-        self._encoder = tf.saved_model.load(os.path.join(model_dir, "encoder"))
-        packed = self._preprocessor(tf.constant([""]))
-        self.sequence_length = packed["input_word_ids"].shape[1]
-        self.dim = self._encoder(packed)["default"].shape[1]
+    dim: int
+    sequence_length: int
+
+    @abc.abstractmethod
+    def _tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        """`[n]` strings -> int32 ragged `[n, (tokens)]`, without special tokens."""
+
+    @abc.abstractmethod
+    def _embed(self, tokens: tf.RaggedTensor, length: int) -> np.ndarray:
+        """Ragged `[n, (tokens)]`, to be padded to `length` -> `[n, dim]`, not normalised."""
 
     def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> np.ndarray:
         """Returns an embedding a text, in the order of the texts.
-
-        Texts are sorted by length inside a window, so that little is padding.
 
         Args:
           texts: any strings, the empty one too.
@@ -67,7 +62,7 @@ class Embedder:
     def _encode_window(
         self, texts: list[str], vectors: np.ndarray, progress: Progress | None
     ) -> None:
-        tokens = self._preprocessor.tokenize(tf.constant(texts)).merge_dims(1, 2)
+        tokens = self._tokenize(tf.constant(texts))
         lengths = np.minimum(tokens.row_lengths().numpy() + 2, self.sequence_length)
         order = np.argsort(-lengths, kind="stable")
         start = 0
@@ -75,11 +70,34 @@ class Embedder:
             longest = -(-int(lengths[order[start]]) // _LENGTH_STEP) * _LENGTH_STEP
             longest = min(longest, self.sequence_length)
             rows = order[start : start + max(1, _TOKENS_A_BATCH // longest)]
-            packed = self._preprocessor.bert_pack_inputs(
-                [tf.gather(tokens, rows)], seq_length=tf.constant(longest)
-            )
-            pooled = self._encoder(packed)["default"].numpy()
+            pooled = self._embed(tf.gather(tokens, rows), longest)
             vectors[rows] = pooled / np.linalg.norm(pooled, axis=1, keepdims=True)
             start += len(rows)
             if progress:
                 progress.update(len(rows))
+
+
+class Embedder(SortingEncoder):
+    """A loaded model dir."""
+
+    def __init__(self, model_dir: str | os.PathLike[str]) -> None:
+        """Raises InputError if `model_dir` is no model dir."""
+        for name in ("preprocessor", "encoder"):
+            if not (Path(model_dir) / name / "saved_model.pb").is_file():
+                raise InputError(
+                    f"is no model dir: it has no {name}/saved_model.pb",
+                    path=model_dir,
+                    remedy="name the --out of `labse export`",
+                )
+        self._preprocessor = tf.saved_model.load(os.path.join(model_dir, "preprocessor"))
+        self._encoder = tf.saved_model.load(os.path.join(model_dir, "encoder"))
+        packed = self._preprocessor(tf.constant([""]))
+        self.sequence_length = packed["input_word_ids"].shape[1]
+        self.dim = self._encoder(packed)["default"].shape[1]
+
+    def _tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        return self._preprocessor.tokenize(texts).merge_dims(1, 2)
+
+    def _embed(self, tokens: tf.RaggedTensor, length: int) -> np.ndarray:
+        packed = self._preprocessor.bert_pack_inputs([tokens], seq_length=tf.constant(length))
+        return self._encoder(packed)["default"].numpy()

@@ -54,6 +54,23 @@ def read_pairs(path: str | os.PathLike[str]) -> Iterator[tuple[int, str, str]]:
         yield (number, *split_pair(line, str(path), number))
 
 
+def read_negatives(
+    path: str | os.PathLike[str], count: int
+) -> Iterator[tuple[int, str, str, list[str]]]:
+    """Yields `(line number from 1, source, target, negatives)` of a TSV file.
+
+    The `count` columns behind the target are the negatives: `count` strings, "" where a line has
+    no such column or an empty one.
+
+    Raises:
+      InputError: as `read_pairs`.
+    """
+    for number, line in read_lines(path):
+        source, target = split_pair(line, str(path), number)
+        negatives = [column.strip() for column in line.split("\t")[2 : 2 + count]]
+        yield number, source, target, negatives + [""] * (count - len(negatives))
+
+
 def lines_of_stream(stream: BinaryIO, name: str) -> Iterator[tuple[int, str]]:
     """As `read_lines`, from an open stream of the file's raw bytes; `name` tells the compression.
 

@@ -113,10 +113,13 @@ def add_training(parser: argparse.ArgumentParser) -> None:
     add_run(parser)
 
 
-def add_run(parser: argparse.ArgumentParser) -> None:
+def add_run(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """--run-dir, --set, the strategy, --overwrite."""
     parser.add_argument(
-        "--run-dir", required=True, metavar="DIR", help="where the run is kept; resumes if there"
+        "--run-dir",
+        required=required,
+        metavar="DIR",
+        help="where the run is kept; resumes if there",
     )
     parser.add_argument(
         "--set",

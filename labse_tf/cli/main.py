@@ -47,6 +47,7 @@ COMMANDS = {
     ("vocab", "build"): ("vocab_build", "count words per language, smooth, learn a vocabulary"),
     ("vocab", "coverage"): ("vocab_coverage", "measure a vocabulary on text of each language"),
     ("pretrain",): ("pretrain", "MLM + TLM pre-training with progressive stacking"),
+    ("mine-negatives",): ("mine_negatives", "find hard negatives with a weaker dual encoder"),
     ("train",): ("train", "dual-encoder training"),
     ("export",): ("export", "write the model dir of a run: preprocessor and encoder SavedModels"),
     ("embed",): ("embed", "one vector a line of text"),

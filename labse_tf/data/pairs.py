@@ -7,9 +7,11 @@ import tensorflow as tf
 from labse_tf.config import Config, TrainConfig
 from labse_tf.corpus_files import BITEXT
 from labse_tf.data import texts
+from labse_tf.data.hard_negatives import pack_negatives
 from labse_tf.tokenization import Tokenizer
 
 BATCHES_A_WINDOW = 16
+NO_KEY = -1
 
 
 def pair_batches(config: Config, tokenizer: Tokenizer, *, skip: int = 0) -> tf.data.Dataset:
@@ -25,11 +27,14 @@ def pair_batches(config: Config, tokenizer: Tokenizer, *, skip: int = 0) -> tf.d
 
     Returns:
       A dataset of dicts: `source` and `target` as `Tokenizer.pack` gives them, int32
-      `[batch_size, bucket length]`, and `keys`, int32 `[batch_size, 2]`: hashes of both texts.
+      `[batch_size, bucket length]`, and `keys`, int32 `[batch_size, 2]`: hashes of both texts. With
+      k hard negatives also `negatives`, int32 `[batch_size, k, bucket length]`, and
+      `negative_keys`, int32 `[batch_size, k]`, NO_KEY where a pair has fewer.
     """
     settings = config.train
     files = texts.find_files(settings.bitext, BITEXT, config.languages, key="train.bitext")
-    streams = texts.language_streams(files, seed=config.seed)
+    negatives = settings.hard_negatives
+    streams = texts.language_streams(files, seed=config.seed, negatives=negatives)
     weights = texts.language_weights(files, settings.language_exponent)
     if settings.one_language_batches:
         cut = {language: _cut(stream, settings) for language, stream in streams.items()}
@@ -37,32 +42,36 @@ def pair_batches(config: Config, tokenizer: Tokenizer, *, skip: int = 0) -> tf.d
     else:
         batches = _cut(texts.mix(streams, weights, seed=config.seed), settings)
 
-    def pack(source, target):
-        keys = tf.stack([_key(source), _key(target)], axis=1)
-        source, target = tokenizer(source), tokenizer(target)
-        longest = 2 + tf.maximum(
-            tf.reduce_max(source.row_lengths()), tf.reduce_max(target.row_lengths())
-        )
+    def pack(source, target, wrong=None):
+        texts_ = [source, target] if wrong is None else [source, target, tf.reshape(wrong, [-1])]
+        tokens = [tokenizer(column) for column in texts_]
+        longest = 2 + tf.reduce_max([tf.reduce_max(column.row_lengths()) for column in tokens])
         length = smallest_bucket(longest, settings.bucket_lengths)
-        packed = {"source": tokenizer.pack([source], length)}
-        return {**packed, "target": tokenizer.pack([target], length), "keys": keys}
+        batch = {
+            "source": tokenizer.pack([tokens[0]], length),
+            "target": tokenizer.pack([tokens[1]], length),
+            "keys": tf.stack([_key(source), _key(target)], axis=1),
+        }
+        if wrong is not None:
+            batch["negatives"] = pack_negatives(tokenizer, tokens[2], negatives, length)
+            batch["negative_keys"] = tf.where(wrong == "", NO_KEY, _key(wrong))
+        return batch
 
     return batches.skip(skip).map(pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
 
 
 def _cut(pairs: tf.data.Dataset, settings: TrainConfig) -> tf.data.Dataset:
-    """Cuts serialized pairs into batches of `(source, target)`, of like lengths if in buckets."""
+    """Cuts serialized pairs into batches of their columns, of like lengths if in buckets."""
+
+    def parse(serialized):
+        return tuple(texts.parse(BITEXT, serialized, negatives=settings.hard_negatives))
+
     if len(settings.bucket_lengths) == 1:
-        return pairs.batch(settings.batch_size, drop_remainder=True).map(_parse)
+        return pairs.batch(settings.batch_size, drop_remainder=True).map(parse)
     windows = pairs.batch(settings.batch_size * BATCHES_A_WINDOW, drop_remainder=True).enumerate()
     return windows.flat_map(
-        lambda index, records: sorted_batches(_parse(records), settings.batch_size, index)
+        lambda index, records: sorted_batches(parse(records), settings.batch_size, index)
     )
-
-
-def _parse(serialized: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    source, target = texts.parse(BITEXT, serialized)
-    return source, target
 
 
 def _key(texts_: tf.Tensor) -> tf.Tensor:

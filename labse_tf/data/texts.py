@@ -27,6 +27,7 @@ from labse_tf.errors import InputError
 _SHUFFLE_BUFFER = 20_000  # Records a language: its whole data where it is small.
 
 _FEATURES = {"monolingual": ("text",), "bitext": ("src_raw", "tgt_raw")}
+_NEGATIVES = "negatives"
 
 # TensorFlow turns an exception in a generator into its own; here the original is found again.
 _failures: list[InputError] = []
@@ -72,18 +73,19 @@ def find_files(
 
 
 def language_streams(
-    files: Sequence[CorpusFile], *, seed: int, number_files: bool = False
+    files: Sequence[CorpusFile], *, seed: int, number_files: bool = False, negatives: int = 0
 ) -> dict[str, tf.data.Dataset]:
     """Returns for each language an endless shuffled dataset of its records.
 
     An element is a serialized `tf.train.Example`. It stays so until whole batches are parsed:
     a graph to parse each language's records would take longer to build than to run. With
     `number_files` it is such an example and the int32 number of its file in `sorted(files)`.
+    `negatives` is the number of hard negatives that `parse` is going to read of each.
     """
     numbers = {file: number for number, file in enumerate(sorted(files))} if number_files else None
     by_language = groupby(sorted(files, key=_language), key=_language)
     return {
-        language: _stream(sorted(group), numbers, seed=seed + index)
+        language: _stream(sorted(group), numbers, seed=seed + index, negatives=negatives)
         for index, (language, group) in enumerate(by_language)
     }
 
@@ -117,11 +119,23 @@ def mix(
     )
 
 
-def parse(kind: str, serialized: tf.Tensor) -> list[tf.Tensor]:
-    """`[batch]` serialized records -> [text] or [source, target], `[batch]` strings each."""
+def parse(kind: str, serialized: tf.Tensor, *, negatives: int = 0) -> list[tf.Tensor]:
+    """Returns the columns of serialized records.
+
+    Args:
+      kind: of the corpus.
+      serialized: `[batch]` strings from a stream of as many `negatives`.
+      negatives: the hard negatives to read of each pair.
+
+    Returns:
+      [text] or [source, target], `[batch]` strings each; with `negatives` a third column of
+      `[batch, negatives]` strings, "" where a pair has fewer (clean shards have none).
+    """
     spec = {name: tf.io.FixedLenFeature([], tf.string) for name in _FEATURES[kind]}
+    if negatives:
+        spec[_NEGATIVES] = tf.io.FixedLenFeature([negatives], tf.string, [""] * negatives)
     records = tf.io.parse_example(serialized, spec)
-    return [records[name] for name in _FEATURES[kind]]
+    return [records[name] for name in spec]
 
 
 def _language(file: CorpusFile) -> str:
@@ -129,9 +143,13 @@ def _language(file: CorpusFile) -> str:
 
 
 def _stream(
-    files: Sequence[CorpusFile], numbers: dict[CorpusFile, int] | None, *, seed: int
+    files: Sequence[CorpusFile],
+    numbers: dict[CorpusFile, int] | None,
+    *,
+    seed: int,
+    negatives: int,
 ) -> tf.data.Dataset:
-    parts = [records(file) for file in files]
+    parts = [records(file, negatives=negatives) for file in files]
     if numbers is not None:
         # Zipped, not mapped: a function a file would take long to build.
         parts = [
@@ -150,16 +168,26 @@ def concatenate(datasets: Sequence[tf.data.Dataset]) -> tf.data.Dataset:
     return functools.reduce(tf.data.Dataset.concatenate, datasets)
 
 
-def records(file: CorpusFile) -> tf.data.Dataset:
-    """Returns the records of a file in its order, serialized `tf.train.Example`s."""
+def records(file: CorpusFile, *, negatives: int = 0) -> tf.data.Dataset:
+    """Returns the records of a file in its order, serialized `tf.train.Example`s.
+
+    Args:
+      file: of any kind.
+      negatives: the hard negatives to read of each line of a TSV file.
+    """
     if file.format == SHARD:
         return tf.data.TFRecordDataset(file.path, "GZIP" if file.path.endswith(".gz") else "")
-    read = textio.read_pairs if file.kind == BITEXT else textio.read_lines
+    with_negatives = negatives if file.kind == BITEXT else 0
 
     def generate():
         try:
-            for _, *fields in read(file.path):
-                yield _serialize(file.kind, fields)
+            if with_negatives:
+                for _, *fields, wrong in textio.read_negatives(file.path, with_negatives):
+                    yield _serialize(file.kind, fields, wrong)
+            else:
+                read = textio.read_pairs if file.kind == BITEXT else textio.read_lines
+                for _, *fields in read(file.path):
+                    yield _serialize(file.kind, fields)
         except InputError as error:
             _failures.append(error)
             raise
@@ -167,8 +195,10 @@ def records(file: CorpusFile) -> tf.data.Dataset:
     return tf.data.Dataset.from_generator(generate, output_signature=tf.TensorSpec([], tf.string))
 
 
-def _serialize(kind: str, fields: Sequence[str]) -> bytes:
+def _serialize(kind: str, fields: Sequence[str], negatives: Sequence[str] = ()) -> bytes:
     example = tf.train.Example()
     for name, text in zip(_FEATURES[kind], fields, strict=True):
         example.features.feature[name].bytes_list.value.append(text.encode())
+    for text in negatives:
+        example.features.feature[_NEGATIVES].bytes_list.value.append(text.encode())
     return example.SerializeToString()

@@ -7,7 +7,7 @@ import tf_keras
 
 from labse_tf.config import Config, TrainConfig
 from labse_tf.data.dev_pairs import read_dev_pairs
-from labse_tf.data.pairs import pair_batches
+from labse_tf.data.pairs import NO_KEY, pair_batches
 from labse_tf.distribution import cross_replica_concat
 from labse_tf.errors import InputError
 from labse_tf.losses import additive_margin_softmax, duplicates
@@ -30,7 +30,7 @@ class DualEncoderTrainer(loop.Trainer):
 
         Args:
           encoder: from `build_encoder`, `replayable` if `chunk_size` is not 0.
-          settings: `margin`, `scale`, `chunk_size` and `mask_duplicates` are used.
+          settings: of the loss, and `chunk_size`.
           **kwargs: as for `Trainer`.
         """
         super().__init__(variables=encoder.trainable_variables, **kwargs)
@@ -38,20 +38,20 @@ class DualEncoderTrainer(loop.Trainer):
         self._settings = settings
 
     def rows_read(self, batch) -> list[tuple[tf.Variable, tf.Tensor]]:
-        return [(self._encoder.get_embedding_table(), _both_sides(batch)["input_word_ids"])]
+        return [(self._encoder.get_embedding_table(), all_inputs(batch)["input_word_ids"])]
 
     def replica_loss(self, batch) -> tuple[tf.Tensor, tf.Tensor]:
-        return self._loss_of(self._embed(_both_sides(batch)), batch["keys"])
+        return self._loss_of(self._embed(all_inputs(batch)), batch)
 
     def replica_gradients(self, batch) -> tuple[tf.Tensor, tf.Tensor, list]:
         if not self._settings.chunk_size:
             return super().replica_gradients(batch)
         return cached_gradients(
             self._embed,
-            _both_sides(batch),
-            lambda embeddings: self._loss_of(embeddings, batch["keys"]),
+            all_inputs(batch),
+            lambda embeddings: self._loss_of(embeddings, batch),
             self._variables,
-            chunk_rows=2 * self._settings.chunk_size,
+            chunk_rows=(2 + self._settings.hard_negatives) * self._settings.chunk_size,
             generators=random_generators(self._encoder),
             tables=self.rows_read(batch) if self._lazy_embeddings else (),
         )
@@ -59,36 +59,52 @@ class DualEncoderTrainer(loop.Trainer):
     def _embed(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
         return embed(self._encoder, inputs, training=True)
 
-    def _loss_of(self, embeddings: tf.Tensor, keys: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        source, target = tf.split(embeddings, 2)
+    def _loss_of(self, embeddings: tf.Tensor, batch) -> tuple[tf.Tensor, tf.Tensor]:
+        local_batch = tf.shape(batch["keys"])[0]
+        source, target, negatives = tf.split(
+            embeddings, [local_batch, local_batch, self._settings.hard_negatives * local_batch]
+        )
         sources, targets = cross_replica_concat(source), cross_replica_concat(target)
-        replicas = tf.distribute.get_replica_context()
-        local_batch, global_batch = tf.shape(source)[0], tf.shape(sources)[0]
-        offset = tf.cast(replicas.replica_id_in_sync_group, tf.int32) * local_batch
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+        offset = tf.cast(replica, tf.int32) * local_batch
+        global_batch = tf.shape(sources)[0]
         ignored = tf.zeros([local_batch, global_batch], tf.bool)
         if self._settings.mask_duplicates:
-            all_keys = tf.transpose(cross_replica_concat(keys))
-            ignored = duplicates(tf.transpose(keys), all_keys, positive_offset=offset)
+            all_keys = tf.transpose(cross_replica_concat(batch["keys"]))
+            ignored = duplicates(tf.transpose(batch["keys"]), all_keys, positive_offset=offset)
         settings = {
             "positive_offset": offset,
             "margin": self._settings.margin,
             "scale": self._settings.scale,
-            "ignored": ignored,
         }
-        losses = additive_margin_softmax(source, targets, **settings)
-        losses += additive_margin_softmax(target, sources, **settings)
+        losses = additive_margin_softmax(target, sources, ignored=ignored, **settings)
+        if self._settings.hard_negatives:
+            # All of the global batch, for every source; appendix B.
+            targets = tf.concat([targets, cross_replica_concat(negatives)], axis=0)
+            ignored = tf.concat([ignored, self._ignored_negatives(batch)], axis=1)
+        losses += additive_margin_softmax(source, targets, ignored=ignored, **settings)
         similarities = tf.where(ignored, -1.0, tf.matmul(source, targets, transpose_b=True))
         nearest = tf.argmax(similarities, 1, output_type=tf.int32)
         hits = tf.cast(nearest == offset + tf.range(local_batch), tf.float32)
         divisor = tf.cast(global_batch, tf.float32)
         return tf.reduce_sum(losses) / divisor, tf.reduce_sum(hits) / divisor
 
+    def _ignored_negatives(self, batch) -> tf.Tensor:
+        """Returns `[batch, n]`: which of all hard negatives are none, or the query's own target."""
+        keys = tf.reshape(cross_replica_concat(batch["negative_keys"]), [1, -1])
+        return (keys == NO_KEY) | (keys == batch["keys"][:, 1:])
 
-def _both_sides(batch) -> dict[str, tf.Tensor]:
-    # One call of the encoder for both: they have the same length and the same weights.
-    return tf.nest.map_structure(
-        lambda *sides: tf.concat(sides, axis=0), batch["source"], batch["target"]
-    )
+
+def all_inputs(batch) -> dict[str, tf.Tensor]:
+    """Returns sources, targets and hard negatives one below the other, for one encoder call."""
+    parts = [batch["source"], batch["target"]]
+    if "negatives" in batch:
+        flat = {
+            name: tf.reshape(ids, [-1, tf.shape(ids)[-1]])
+            for name, ids in batch["negatives"].items()
+        }
+        parts.append(flat)
+    return tf.nest.map_structure(lambda *rows: tf.concat(rows, axis=0), *parts)
 
 
 def train(

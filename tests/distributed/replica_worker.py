@@ -26,7 +26,7 @@ from labse_tf.training.loop import distribute
 from labse_tf.training.mlm_trainer import MlmTrainer
 from labse_tf.training.train import DualEncoderTrainer
 
-BATCH, STEPS, VOCAB, PREDICTIONS = 8, 2, 60, 4
+BATCH, STEPS, VOCAB, PREDICTIONS, NEGATIVES = 8, 2, 60, 4, 2
 LENGTHS = (12, 16)  # Of the first and of the second batch: as buckets, unknown to the graph.
 ENCODER = EncoderConfig(
     vocab_size=VOCAB,
@@ -41,7 +41,8 @@ ENCODER = EncoderConfig(
 # name -> (trainer, clip norm)
 CASES = {
     "dual": ("dual", 0.0),
-    "dual_clipped": ("dual", 0.05, 1),  # A pair at a time, through the gradient cache.
+    # With hard negatives, and a pair at a time, through the gradient cache.
+    "dual_clipped": ("dual", 0.05, NEGATIVES, 1),
     "mlm": ("mlm", 0.0),
 }
 
@@ -53,11 +54,11 @@ def token_inputs(generator, length):
     return {"input_word_ids": ids, "input_mask": mask, "input_type_ids": np.zeros_like(ids)}
 
 
-def dual_batches():
+def dual_batches(negatives=0):
     generator = np.random.default_rng(1)
     # Rows 1 and 6, on different replicas, have the same source text; rows 2 and 3 the same target.
     keys = np.stack([[0, 1, 2, 3, 4, 5, 1, 7], [0, 1, 2, 2, 4, 5, 6, 7]], axis=1).astype(np.int32)
-    return [
+    batches = [
         {
             "source": token_inputs(generator, length),
             "target": token_inputs(generator, length),
@@ -65,6 +66,17 @@ def dual_batches():
         }
         for length in LENGTHS
     ]
+    if negatives:
+        # Of row 0 one is none, of row 1 one is the target of row 4.
+        negative_keys = np.arange(100, 100 + BATCH * negatives, dtype=np.int32)
+        negative_keys[[0, negatives]] = -1, 4
+        for batch, length in zip(batches, LENGTHS, strict=True):
+            rows = [token_inputs(generator, length) for _ in range(negatives)]
+            batch["negatives"] = {
+                name: np.stack([row[name] for row in rows], axis=1) for name in rows[0]
+            }
+            batch["negative_keys"] = negative_keys.reshape(BATCH, negatives)
+    return batches
 
 
 def mlm_batches():
@@ -87,7 +99,7 @@ def mlm_batches():
 
 def dataset_of(batches):
     def spec(array):
-        shape = [BATCH, None if array.shape[1] in LENGTHS else array.shape[1]]
+        shape = [None if size in LENGTHS else size for size in array.shape]
         return tf.TensorSpec(shape, tf.as_dtype(array.dtype))
 
     signature = tf.nest.map_structure(spec, batches[0])
@@ -102,7 +114,7 @@ def fixed_weights(layer, seed):
     )
 
 
-def train(strategy, kind, clip_norm, chunk_size=0):
+def train(strategy, kind, clip_norm, negatives=0, chunk_size=0):
     with strategy.scope():
         encoder = build_encoder(ENCODER, replayable=chunk_size > 0)
         fixed_weights(encoder, seed=3)
@@ -114,7 +126,7 @@ def train(strategy, kind, clip_norm, chunk_size=0):
             trained = trained_variables(encoder, head)
         else:
             trained = encoder.trainable_variables
-    batches = mlm_batches() if kind == "mlm" else dual_batches()
+    batches = mlm_batches() if kind == "mlm" else dual_batches(negatives)
     facts = {}
     if kind == "dual" and strategy.num_replicas_in_sync == 1:
         for name in ("source", "target"):
@@ -130,7 +142,7 @@ def train(strategy, kind, clip_norm, chunk_size=0):
     if kind == "mlm":
         trainer = MlmTrainer(encoder=encoder, head=head, **shared)
     else:
-        settings = TrainConfig(margin=0.3, scale=10.0, chunk_size=chunk_size)
+        settings = TrainConfig(chunk_size=chunk_size, hard_negatives=negatives)
         trainer = DualEncoderTrainer(encoder=encoder, settings=settings, **shared)
     for step in range(STEPS):
         for name, value in trainer.train(tf.constant(1)).items():

@@ -102,9 +102,6 @@ def test_training_moved_the_weights_and_clipping_held_them_back(made):
 
     assert np.abs(weights("dual") - weights("dual_clipped")).max() > 1e-3
     facts = facts_of(made["1"], "dual_clipped")
-    # Chunks changed nothing before the first update.
-    for name in ("loss_0", "accuracy_0", "gradient_norm_0"):
-        np.testing.assert_allclose(facts[name], facts_of(made["1"], "dual")[name], rtol=1e-5)
     # The norm that is logged is that before clipping, and clipping was active.
     assert all(facts[f"gradient_norm_{step}"] > 2 * CLIP_NORM for step in range(STEPS))
 

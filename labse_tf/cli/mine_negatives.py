@@ -1,0 +1,117 @@
+"""`labse mine-negatives`."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+
+from labse_tf.cli.arguments import add_inputs, add_run, strategy_options
+
+EXAMPLES = """examples:
+  labse mine-negatives clean/bitext --vocab vocab.txt --run-dir runs/miner --out negatives
+  labse mine-negatives clean/bitext --vocab vocab.txt --run-dir runs/miner --out negatives \\
+      --set negatives.train.steps=5000 --set negatives.encoder.bigram_buckets=0
+  labse mine-negatives clean/bitext/de --model runs/miner --out more --count 5
+  labse mine-negatives clean/bitext --model model --out negatives
+
+  labse train configs/tiny.yaml --run-dir runs/dual --set train.bitext=[negatives] \\
+      --set train.hard_negatives=3 --set tokenizer.vocab_file=vocab.txt
+
+DIR/<lang>.tsv.gz has the columns source, target, negative 1 to N; DIR/report.json tells how many
+there are and how near they are. INPUT is a corpus of <lang>.tsv[.gz|.xz|.bz2|.zst] or clean shards.
+
+The same command goes on from the last checkpoint, or after the last language, if it was stopped."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_inputs(parser)
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder to write")
+    parser.add_argument(
+        "--model",
+        metavar="DIR",
+        help="mine with this model dir, or the run dir of such a job, and train nothing",
+    )
+    parser.add_argument("--config", metavar="FILE", help="a YAML preset (default: the defaults)")
+    parser.add_argument("--vocab", metavar="FILE", help="vocabulary of the model to train")
+    parser.add_argument(
+        "--count",
+        type=int,
+        default=3,
+        metavar="N",
+        help="negatives a pair, if there are so many (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--pool-size",
+        type=int,
+        default=200_000,
+        metavar="N",
+        help="search at most about N pairs of a language together; time grows with its square, "
+        "memory is 2 KB times N and more (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--max-similarity",
+        type=float,
+        default=0.9,
+        metavar="X",
+        help="leave out targets more similar than this to the source's translation, or paired with "
+        "a source more similar than this; 1 leaves out known translations only "
+        "(default: %(default)s)",
+    )
+    add_run(parser, required=False)
+
+
+def run(args: argparse.Namespace) -> None:
+    if bool(args.model) == bool(args.run_dir):
+        from labse_tf.errors import InputError
+
+        raise InputError(
+            "give either --run-dir, to train a model, or --model, to use one",
+            remedy="see the examples in `labse mine-negatives --help`",
+        )
+    from labse_tf.corpus_files import BITEXT, PLAIN_FORMATS, find_corpus_files
+
+    find_corpus_files(args.inputs, kind=BITEXT, formats=PLAIN_FORMATS)
+    if args.model:
+        _mine(args, args.model)
+        return
+    config = _config(args)
+    from labse_tf.distribution import worker_index
+    from labse_tf.hard_negatives.train import train
+    from labse_tf.training.launch import launch
+
+    with launch(args.run_dir, config, **strategy_options(args)) as (run_dir, strategy):
+        train(config, run_dir, strategy)
+    if worker_index(args.strategy) == 0:
+        _mine(args, args.run_dir)
+
+
+def _config(args: argparse.Namespace):
+    from labse_tf.config import load_config
+    from labse_tf.training import run_dir as run_dirs
+
+    config = load_config(args.config, args.overrides)
+    training = dataclasses.replace(config.negatives.train, bitext=args.inputs)
+    vocab_file = args.vocab or config.tokenizer.vocab_file
+    config = dataclasses.replace(
+        config,
+        negatives=dataclasses.replace(config.negatives, train=training),
+        tokenizer=dataclasses.replace(config.tokenizer, vocab_file=vocab_file),
+    )
+    return run_dirs.resolve(config, args.inputs)
+
+
+def _mine(args: argparse.Namespace, model: str) -> None:
+    from labse_tf.hard_negatives.job import mine
+    from labse_tf.hard_negatives.model import open_model
+
+    encoder, files = open_model(model)
+    mine(
+        args.inputs,
+        args.out,
+        encoder,
+        model_files=files,
+        count=args.count,
+        pool_size=args.pool_size,
+        max_similarity=args.max_similarity,
+        overwrite=args.overwrite,
+    )

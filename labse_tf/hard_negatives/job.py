@@ -1,0 +1,267 @@
+"""`labse mine-negatives`: a file of pairs and their hard negatives for each language.
+
+A language that is in the report is done; a stopped job goes on with the next one.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import os
+import re
+import shutil
+import tempfile
+import zlib
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from labse_tf.corpus_files import BITEXT, PLAIN_FORMATS, CorpusFile, find_corpus_files
+from labse_tf.data import texts
+from labse_tf.errors import InputError
+from labse_tf.evaluation.encoder import Encoder
+from labse_tf.hard_negatives.pool import Pool, make_pool, text_key
+from labse_tf.hard_negatives.selection import Negatives, choose
+from labse_tf.outputs import check_free, locked, whole_file
+from labse_tf.progress import Progress
+
+REPORT = "report.json"
+_RECORDS_AT_ONCE = 4096
+_BATCHES_HELD = 128
+_SEPARATORS = re.compile(r"[\t\r\n]+")
+
+_Sides = tuple[list[str], list[str]]
+
+_log = logging.getLogger("labse")
+
+
+def mine(
+    inputs: Sequence[str],
+    out: str | os.PathLike[str],
+    encoder: Encoder,
+    *,
+    model_files: Sequence[Path],
+    languages: Sequence[str] = (),
+    count: int = 3,
+    pool_size: int = 200_000,
+    max_similarity: float = 0.9,
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    """Writes `out/<lang>.tsv.gz` (source, target, negative 1 to `count`) and `out/report.json`.
+
+    Args:
+      inputs: bitext, TSV or clean shards.
+      out: a folder, new or of the same job.
+      encoder: of the sentences.
+      model_files: what its weights lie in, to know it again.
+      languages: codes; none stands for all.
+      count: of negatives a pair.
+      pool_size: the most pairs, about, that are searched together. A language of more is searched
+        in parts, in which the pairs of a source are together.
+      max_similarity: see `choose`.
+      overwrite: start afresh.
+
+    Returns:
+      The report.
+
+    Raises:
+      InputError: if the input is missing or broken, or `out` holds something else.
+    """
+    for name, value, least in (("count", count, 1), ("pool-size", pool_size, 2)):
+        if value < least:
+            raise InputError(f"--{name} is {value}", remedy=f"give {least} or more")
+    if not -1 <= max_similarity <= 1:
+        raise InputError(f"--max-similarity is {max_similarity}", remedy="give -1 to 1")
+    files = find_corpus_files(inputs, kind=BITEXT, formats=PLAIN_FORMATS)
+    files = [file for file in files if not languages or file.language in languages]
+    settings = {
+        "count": count,
+        "pool_size": pool_size,
+        "max_similarity": max_similarity,
+        "inputs": _describe(Path(file.path) for file in files),
+        "model": _describe(model_files),
+    }
+    out = Path(out)
+    report = _start(out, settings, overwrite=overwrite)
+    with locked(out):
+        for language, group in groupby(sorted(files, key=_language), key=_language):
+            if language in report["languages"] and (out / f"{language}.tsv.gz").is_file():
+                _log.info("%s: done before", language)
+                continue
+            facts = _mine_language(
+                sorted(group), out / f"{language}.tsv.gz", encoder, count, pool_size, max_similarity
+            )
+            report["languages"][language] = facts
+            report["languages"] = dict(sorted(report["languages"].items()))
+            _write_report(out, report)
+    return report
+
+
+def _language(file: CorpusFile) -> str:
+    return file.language
+
+
+def _describe(paths) -> list[list]:
+    """Returns for each file its path, size and time of change."""
+    described = []
+    for path in sorted(paths):
+        status = path.stat()
+        described.append([str(path), status.st_size, status.st_mtime_ns])
+    return described
+
+
+def _start(out: Path, settings: dict[str, Any], *, overwrite: bool) -> dict[str, Any]:
+    """Returns the report so far, of a folder that is there then."""
+    if (out / REPORT).is_file() and not overwrite:
+        report = json.loads((out / REPORT).read_text("utf-8"))
+        if report.get("settings") != settings:
+            changed = [
+                key for key in settings if report.get("settings", {}).get(key) != settings[key]
+            ]
+            raise InputError(
+                f"holds negatives mined with other settings ({', '.join(changed)})",
+                path=out,
+                remedy="choose another --out, or add --overwrite (and --model RUN_DIR, to train no "
+                "other model)",
+            )
+        return report
+    check_free(out, overwrite=overwrite)
+    if out.is_dir():
+        shutil.rmtree(out)
+    out.mkdir(parents=True)
+    report = {"settings": settings, "languages": {}}
+    _write_report(out, report)
+    return report
+
+
+def _write_report(out: Path, report: dict[str, Any]) -> None:
+    with whole_file(out / REPORT, overwrite=True) as partial:
+        partial.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+def _mine_language(
+    files: Sequence[CorpusFile],
+    path: Path,
+    encoder: Encoder,
+    count: int,
+    pool_size: int,
+    max_similarity: float,
+) -> dict[str, Any]:
+    pairs = sum(len(some) for some, _ in _read(files))
+    facts = _Facts(count)
+    with (
+        Progress(f"mine {files[0].language}", total=pairs, unit="pair") as progress,
+        whole_file(path, overwrite=True) as partial,
+        # No name and no time: the same input gives the same bytes.
+        open(partial, "wb") as raw,
+        gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as file,
+    ):
+        for sources, targets in _pools(files, -(-pairs // pool_size), path.parent):
+            pool = make_pool(sources, targets)
+            found = choose(
+                pool,
+                encoder.encode(pool.sources),
+                encoder.encode(pool.targets),
+                count=count,
+                max_similarity=max_similarity,
+            )
+            _write(file, sources, targets, pool, found)
+            facts.add(pool, found)
+            progress.update(len(sources))
+    return facts.summary()
+
+
+def _write(
+    file: BinaryIO, sources: list[str], targets: list[str], pool: Pool, found: Negatives
+) -> None:
+    count = found.targets.shape[1]
+    for source, target, place in zip(sources, targets, pool.pair_sources, strict=True):
+        wrong = [pool.targets[i] for i in found.targets[place] if i >= 0]
+        columns = [source, target, *wrong, *[""] * (count - len(wrong))]
+        file.write(("\t".join(columns) + "\n").encode())
+
+
+def _pools(files: Sequence[CorpusFile], number: int, folder: Path) -> Iterator[_Sides]:
+    """Yields the pairs in `number` pools; those of a source are in the same, in their order.
+
+    Args:
+      files: of a language.
+      number: of pools.
+      folder: to keep the pairs in while they are sorted into several pools.
+    """
+    if number == 1:
+        pairs = list(_read(files))
+        yield [text for side, _ in pairs for text in side], [t for _, side in pairs for t in side]
+        return
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".pools.") as parts:
+        held: dict[Path, list[str]] = {}
+        for index, (sources, targets) in enumerate(_read(files)):
+            for source, target in zip(sources, targets, strict=True):
+                part = zlib.crc32(text_key(source).encode()) % number
+                held.setdefault(Path(parts, str(part)), []).append(f"{source}\t{target}\n")
+            # A file is opened seldom: there may be more than can be open at once.
+            if index % _BATCHES_HELD == _BATCHES_HELD - 1:
+                _append(held)
+        _append(held)
+        for path in sorted(Path(parts).iterdir()):
+            pairs = [line.split("\t") for line in path.read_text("utf-8").split("\n")[:-1]]
+            yield [source for source, _ in pairs], [target for _, target in pairs]
+
+
+def _append(held: dict[Path, list[str]]) -> None:
+    for path, lines in held.items():
+        with open(path, "a", encoding="utf-8", newline="\n") as file:
+            file.writelines(lines)
+    held.clear()
+
+
+def _read(files: Sequence[CorpusFile]) -> Iterator[_Sides]:
+    """Yields sources and targets, some thousands of each; a tab or line end in them is a space."""
+    records = texts.concatenate([texts.records(file) for file in files])
+    with texts.input_errors():
+        for serialized in records.batch(_RECORDS_AT_ONCE):
+            sides = texts.parse(BITEXT, serialized)
+            sources, targets = (
+                [_SEPARATORS.sub(" ", text.decode()) for text in side.numpy()] for side in sides
+            )
+            yield sources, targets
+
+
+class _Facts:
+    """What the report tells of a language, summed over the parts."""
+
+    def __init__(self, count: int) -> None:
+        self._counts = np.zeros(count + 1, np.int64)
+        self._sizes = np.zeros(3, np.int64)
+        self._left_out: dict[str, int] = {}
+        self._translations: list[np.ndarray] = []
+        self._negatives: list[np.ndarray] = []
+
+    def add(self, pool: Pool, found: Negatives) -> None:
+        self._sizes += (len(pool.pair_sources), len(pool.sources), len(pool.targets))
+        numbers = (found.targets[pool.pair_sources] >= 0).sum(axis=1)
+        self._counts += np.bincount(numbers, minlength=len(self._counts))
+        for reason, left_out in found.left_out.items():
+            self._left_out[reason] = self._left_out.get(reason, 0) + left_out
+        self._translations.append(found.translation)
+        self._negatives.append(found.similarities)
+
+    def summary(self) -> dict[str, Any]:
+        negatives = np.concatenate(self._negatives)
+        means = [
+            round(float(np.nanmean(column)), 4) if np.isfinite(column).any() else None
+            for column in negatives.T
+        ]
+        return {
+            **dict(zip(("pairs", "sources", "targets"), self._sizes.tolist(), strict=True)),
+            "pairs_by_negatives": self._counts.tolist(),
+            "left_out": self._left_out,
+            "similarity": {
+                "translation": round(float(np.mean(np.concatenate(self._translations))), 4),
+                "negatives": means,
+            },
+        }

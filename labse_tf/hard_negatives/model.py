@@ -1,0 +1,32 @@
+"""The model that mines: a model dir, or the run of an averaging encoder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from labse_tf.embedder import Embedder, SortingEncoder
+from labse_tf.errors import InputError
+from labse_tf.hard_negatives.train import CHECKPOINTS, AveragingEmbedder
+from labse_tf.training.checkpoints import newest_whole
+from labse_tf.training.run_dir import RunDir
+
+
+def open_model(path: str | os.PathLike[str]) -> tuple[SortingEncoder, list[Path]]:
+    """Returns an encoder and the files of its weights.
+
+    Raises:
+      InputError: if the folder is neither a model dir nor such a run.
+    """
+    run_dir = RunDir(Path(path))
+    if not run_dir.config_file.is_file():
+        return Embedder(path), sorted((run_dir.path / "encoder" / "variables").iterdir())
+    checkpoint = newest_whole(run_dir.checkpoints / CHECKPOINTS)
+    if checkpoint is None:
+        raise InputError(
+            "the run has no checkpoint of an averaging encoder",
+            path=path,
+            remedy="name the --run-dir of `labse mine-negatives`, or a model dir",
+        )
+    files = sorted(Path(checkpoint).parent.glob(f"{Path(checkpoint).name}.*"))
+    return AveragingEmbedder(run_dir, checkpoint), files
