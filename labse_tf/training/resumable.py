@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import io
 import logging
 import tempfile
@@ -23,9 +22,6 @@ from labse_tf.training.loop import Trainer
 from labse_tf.training.metrics_log import MetricsLog
 from labse_tf.training.run_dir import RunDir
 from labse_tf.training.validation import Course, Validation
-
-# What the operating system says when it can write no more.
-_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 _log = logging.getLogger("labse")
 
