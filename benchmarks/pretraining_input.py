@@ -21,7 +21,8 @@ import labse_tf  # noqa: F401  Before TensorFlow: it chooses Keras 2.
 import numpy as np
 import tensorflow as tf
 
-from labse_tf.config import Config, load_config
+from labse_tf.config import Config
+from labse_tf.config_file import load_config
 from labse_tf.data.pretraining import pretraining_batches
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.mlm_head import build_mlm_head

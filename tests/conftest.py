@@ -169,7 +169,7 @@ def config_file(tmp_path_factory, tiny_tree) -> Path:
 @pytest.fixture(scope="session")
 def tiny_config(config_file):
     """The tiny configuration, its vocabulary size filled in."""
-    from labse_tf.config import load_config
+    from labse_tf.config_file import load_config
     from labse_tf.training.run_dir import resolve
 
     return resolve(load_config(config_file))

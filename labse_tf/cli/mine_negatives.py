@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _config(args: argparse.Namespace):
-    from labse_tf.config import load_config
+    from labse_tf.config_file import load_config
     from labse_tf.training import run_dir as run_dirs
 
     config = load_config(args.config, args.overrides)

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from labse_tf.config import load_config
+    from labse_tf.config_file import load_config
     from labse_tf.training import run_dir as run_dirs
 
     config = load_config(args.config, args.overrides)

@@ -12,14 +12,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from labse_tf.config import (
-    Config,
-    EncoderConfig,
-    check,
-    differences,
-    load_config,
-    save_config,
-)
+from labse_tf.config import Config, EncoderConfig
+from labse_tf.config_check import check
+from labse_tf.config_file import differences, load_config, save_config
 from labse_tf.corpus_files import PLAIN_FORMATS, find_corpus_files
 from labse_tf.errors import InputError
 from labse_tf.outputs import locked, whole_file

@@ -303,7 +303,7 @@ def test_an_unexpected_error_is_two_lines_and_exit_one(capsys, monkeypatch, tmp_
     def fail(*arguments, **options):
         raise RuntimeError("the moon is down")
 
-    monkeypatch.setattr("labse_tf.config.load_config", fail)
+    monkeypatch.setattr("labse_tf.config_file.load_config", fail)
     status, out, err = run(capsys, "train", tmp_path / "x.yaml", "--run-dir", tmp_path / "run")
     assert (status, out) == (1, "")
     assert "RuntimeError: the moon is down" in err and "--debug" in err
@@ -314,7 +314,7 @@ def test_an_interrupt_is_one_line(capsys, monkeypatch, tmp_path):
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("labse_tf.config.load_config", interrupt)
+    monkeypatch.setattr("labse_tf.config_file.load_config", interrupt)
     status, out, err = run(capsys, "train", tmp_path / "x.yaml", "--run-dir", tmp_path / "run")
     assert (status, out) == (130, "")
     assert err.count("\n") == 1 and "interrupted" in err

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labse_tf.config import Config, differences, load_config, save_config
+from labse_tf.config import Config
+from labse_tf.config_file import differences, load_config, save_config
 from labse_tf.errors import InputError
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"

@@ -19,7 +19,7 @@ import pytest
 import tensorflow as tf
 
 from labse_tf.cli.main import main
-from labse_tf.config import load_config
+from labse_tf.config_file import load_config
 from labse_tf.model.dual_encoder import embed
 from labse_tf.training.checkpoints import latest_checkpoint, load_encoder
 from labse_tf.training.run_dir import open_existing
