@@ -29,6 +29,8 @@ class ApplyFilters(beam.PTransform):
       examples: so many examples of each reason are drawn from a batch.
       seed: of this draw.
       scored: the batches are `ScoredBatch`: nothing is learnt or scored.
+      keep_score: the filter whose scores come out with the records, as `ScoredBatch`: one by a
+        model, the last, or any if `scored`.
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class ApplyFilters(beam.PTransform):
         seed: int = 0,
         *,
         scored: bool = False,
+        keep_score: str | None = None,
     ) -> None:
         super().__init__()
         self._models = [
@@ -47,14 +50,16 @@ class ApplyFilters(beam.PTransform):
         self._examples = examples
         self._seed = seed
         self._scored = scored
+        self._keep_score = keep_score
 
     def expand(self, batches):
         learned = {} if self._scored else learn(batches, self._filters)
-        first = _FilterBatch(self._filters, self._examples, self._seed)
+        settings = (self._examples, self._seed, self._keep_score)
+        first = _FilterBatch(self._filters, *settings)
         outputs = [batches | "Filters" >> _par_do(first, **learned)]
         for model in self._models:
             scored = outputs[-1].batches | f"Score {model.name}" >> model.scoring_step()
-            drop = _FilterBatch([model], self._examples, self._seed, count_read=False)
+            drop = _FilterBatch([model], *settings, count_read=False)
             outputs.append(scored | f"Drop {model.name}" >> _par_do(drop))
         counts = [output.counts for output in outputs] | "Counts" >> beam.Flatten()
         examples = [output.examples for output in outputs] | "Examples" >> beam.Flatten()
@@ -68,20 +73,30 @@ def _par_do(function: beam.DoFn, **side_inputs):
 
 class _FilterBatch(beam.DoFn):
     def __init__(
-        self, filters: list[AnyFilter], examples: int, seed: int, *, count_read: bool = True
+        self,
+        filters: list[AnyFilter],
+        examples: int,
+        seed: int,
+        keep_score: str | None,
+        *,
+        count_read: bool = True,
     ) -> None:
         self._filters = filters
         self._examples = examples
         self._seed = seed
+        self._keep_score = keep_score
         self._count_read = count_read
 
     def process(self, batch: Batch | ScoredBatch, **learned) -> Iterator:
         by_reason = collections.defaultdict(list)
-        for record, reason in zip(batch.records, self._reasons(batch, learned), strict=True):
-            by_reason[reason].append(record)
-        kept = by_reason.pop(None, None)
+        kept = []
+        for place, reason in enumerate(self._reasons(batch, learned)):
+            if reason is None:
+                kept.append(place)
+            else:
+                by_reason[reason].append(batch.records[place])
         if kept:
-            yield Batch(batch.language, kept)
+            yield self._take(batch, kept)
         counts = {reason: len(records) for reason, records in by_reason.items()}
         if self._count_read:
             counts[READ] = len(batch.records)
@@ -91,6 +106,14 @@ class _FilterBatch(beam.DoFn):
             for reason, records in by_reason.items():
                 examples = draw_examples(reason, records, self._examples, self._seed)
                 yield beam.pvalue.TaggedOutput("examples", examples)
+
+    def _take(self, batch: Batch | ScoredBatch, places: Sequence[int]) -> Batch | ScoredBatch:
+        records = [batch.records[place] for place in places]
+        scores = getattr(batch, "scores", {}).get(self._keep_score)
+        if scores is None:
+            return Batch(batch.language, records)
+        kept = {self._keep_score: [scores[place] for place in places]}
+        return ScoredBatch(batch.language, records, kept)
 
     def _reasons(
         self, batch: Batch | ScoredBatch, learned: Mapping[str, Mapping]

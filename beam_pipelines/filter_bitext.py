@@ -25,6 +25,8 @@ from labse_tf.corpus_files import BITEXT
 from labse_tf.errors import InputError
 from labse_tf.training.run_dir import open_existing
 
+RANDOM, BEST = "random", "best"
+
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
@@ -81,6 +83,7 @@ def run(
     cds: str | None = None,
     min_cds_score: float | None = None,
     max_per_language: int | None = 100_000_000,
+    keep: str = RANDOM,
     **options,
 ) -> dict:
     """Writes `out/bitext/<lang>/*.tfrecord.gz` and `out/report.json`; returns the report.
@@ -96,11 +99,13 @@ def run(
       min_cds_score: then pairs with a lower score are dropped, see `labse corpus calibrate`.
       max_per_language: at most so many pairs of a language stay; the default is LaBSE's (section
         3.1).
+      keep: which ones: RANDOM, or BEST by contrastive data selection.
       options: those of `Limits`, and the others of `JobOptions`.
 
     Raises:
       InputError: see `filter_job.run`; or a side that is none, or `pairs_per_side` below 1; or one
-        of `cds` and `min_cds_score` without the other, or a `cds` that is no run dir.
+        of `cds` and `min_cds_score` without the other, or a `cds` that is no run dir; or BEST
+        without `min_cds_score`, or with `unique_side`.
     """
     if unique_side is not None and unique_side not in SIDES:
         raise InputError(
@@ -110,8 +115,18 @@ def run(
         raise InputError(f"--pairs-per-side is {pairs_per_side}", remedy="give 1 or more")
     names = {field.name for field in dataclasses.fields(Limits)}
     limits = Limits(**{name: options.pop(name) for name in names & options.keys()})
-    job_options = JobOptions(max_per_language=max_per_language, **options)
+    best_by = Contrastive.name if keep == BEST else None
+    job_options = JobOptions(max_per_language=max_per_language, best_by=best_by, **options)
     contrastive = _contrastive(cds, min_cds_score, from_scores=job_options.from_scores)
+    if best_by and not contrastive:
+        raise InputError(
+            "--keep best has no scores to choose by", remedy="add --min-cds-score and --cds"
+        )
+    if best_by and unique_side:
+        raise InputError(
+            "--keep best and --unique-side exclude each other",
+            remedy="filter by side first, and what stays by score then",
+        )
     return filter_job.run(
         inputs,
         out,

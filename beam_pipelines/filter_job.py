@@ -102,6 +102,7 @@ class FilterCorpus(beam.PTransform):
             options.examples,
             options.seed,
             scored=options.scores or options.from_scores,
+            keep_score=options.best_by,
         )
         kept, *filtered = batches | "Filter" >> apply_filters
         dropped = [*early, filtered]

@@ -17,6 +17,7 @@ class JobOptions:
         again have planned their shards already.
       max_per_language: at most so many records of a language stay, a uniform sample of those that
         would; None keeps all.
+      best_by: the filter by whose score these are chosen instead, the greatest first.
       max_bad_records: so many records, of all files together, may be unreadable.
       scores: write the scores of all filters for every record.
       from_scores: the inputs are folders of such scores.
@@ -28,6 +29,7 @@ class JobOptions:
 
     megabytes_per_shard: int = 50
     max_per_language: int | None = None
+    best_by: str | None = None
     max_bad_records: int = 0
     scores: bool = False
     from_scores: bool = False

@@ -11,9 +11,11 @@ import collections
 import gzip
 import io
 import math
+import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import apache_beam as beam
+import numpy as np
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
@@ -21,13 +23,16 @@ from beam_pipelines import cap, tfrecords
 from beam_pipelines.disk_shuffle import GroupOnDisk
 from beam_pipelines.drop_examples import ExampleSample
 from beam_pipelines.folders import make_folder
-from beam_pipelines.hashes import hash_of, random_number_of
+from beam_pipelines.hashes import hash_of
 from beam_pipelines.job_options import JobOptions
 from beam_pipelines.records import Batch, Record, encode_record, texts_of
 from beam_pipelines.report import DUPLICATE, KEPT, OTHER_LANGUAGE, OVER_CAP
+from beam_pipelines.scores import ScoredBatch
 from beam_pipelines.sizes import text_bytes
 from labse_tf.corpus_files import CorpusFile
 from labse_tf.languages import LANGUAGES
+
+_NUMBER = struct.Struct(">Q")
 
 _Shard = tuple[str, int]  # language, number from 0
 
@@ -81,7 +86,7 @@ def _shards_of(size: int, megabytes_per_shard: int) -> int:
 
 
 class WriteShards(beam.PTransform):
-    """PCollection of `Batch` -> (counts, examples of what was dropped).
+    """PCollection of `Batch` or `ScoredBatch` -> (counts, examples of what was dropped).
 
     Counts are `((language, name), number)` with KEPT, DUPLICATE or OVER_CAP as name. A worker holds
     one shard in memory at a time. Languages of which nothing is left get no shards; all others get
@@ -112,7 +117,7 @@ class WriteShards(beam.PTransform):
         self._temporary = temporary
 
     def expand(self, batches):
-        assigned = batches | "Assign" >> beam.ParDo(_AssignShards(), self._shards)
+        assigned = batches | "Assign" >> beam.ParDo(_AssignShards(self._options), self._shards)
         parts = assigned | "Gather" >> GroupOnDisk(self._temporary)
         write = _WriteShard(self._folder, self._record_type, self._options)
         outputs = parts | "Write" >> beam.ParDo(
@@ -127,31 +132,58 @@ class WriteShards(beam.PTransform):
         crowded = beam.pvalue.AsDict(batches | "Find crowded" >> cap.FindCrowded(maximum))
         cuts = (
             parts
-            | "Number" >> beam.FlatMap(_number_shard, self._options.seed, crowded)
+            | "Number" >> beam.FlatMap(_number_shard, crowded)
             | "Find cuts" >> cap.FindCuts(maximum)
         )
         return beam.pvalue.AsDict(cuts)
 
 
 class _AssignShards(beam.DoFn):
+    """Gives each record to its shard: the number that `cap` cuts by, 8 bytes, then the record."""
+
+    def __init__(self, options: JobOptions) -> None:
+        self._options = options
+
     def process(
-        self, batch: Batch, shards: Mapping[str, int]
+        self, batch: Batch | ScoredBatch, shards: Mapping[str, int]
     ) -> Iterator[tuple[_Shard, list[bytes]]]:
         count = shards[batch.language]
         parts: list[list[bytes]] = [[] for _ in range(count)]
-        for example in map(encode_record, batch.records):
-            parts[int.from_bytes(hash_of(example)[-8:], "big") % count].append(example)
+        examples = list(map(encode_record, batch.records))
+        for number, example in zip(self._numbers(batch, examples), examples, strict=True):
+            shard = int.from_bytes(hash_of(example)[-8:], "big") % count
+            parts[shard].append(_NUMBER.pack(number) + example)
         for number, part in enumerate(parts):
             yield (batch.language, number), part
 
+    def _numbers(self, batch: Batch | ScoredBatch, examples: list[bytes]) -> np.ndarray:
+        if self._options.max_per_language is None:
+            return np.zeros(len(examples), np.uint64)
+        numbers = cap.random_numbers(examples, self._options.seed)
+        if self._options.best_by is None:
+            return numbers
+        return cap.best_first(batch.scores[self._options.best_by], numbers)
+
 
 def _number_shard(
-    element: tuple[_Shard, Iterable[list[bytes]]], seed: int, crowded: Mapping[str, int]
+    element: tuple[_Shard, Iterable[list[bytes]]], crowded: Mapping[str, int]
 ) -> Iterator[cap.Numbers]:
-    """Yields the random numbers of a shard's distinct records, if its language needs a cut."""
+    """Yields the numbers of a shard's distinct records, if its language needs a cut."""
     (language, _), parts = element
     if language in crowded:
-        yield language, cap.random_numbers({example for part in parts for example in part}, seed)
+        numbers: dict[bytes, int] = {}
+        for value in (value for part in parts for value in part):
+            _add(numbers, value)
+        yield language, np.array(list(numbers.values()), np.uint64)
+
+
+def _add(numbers: dict[bytes, int], value: bytes) -> bytes | None:
+    """Adds a value of a shard; returns the record if it was there before."""
+    example, number = value[_NUMBER.size :], _NUMBER.unpack_from(value)[0]
+    known = numbers.get(example)
+    # A model's scores of equal records may differ in their last digit.
+    numbers[example] = number if known is None else min(known, number)
+    return None if known is None else example
 
 
 class _WriteShard(beam.DoFn):
@@ -168,14 +200,11 @@ class _WriteShard(beam.DoFn):
     ) -> Iterator:
         (language, number), parts = element
         counts = collections.Counter()
-        distinct, duplicates = set(), self._sample()
-        for part in parts:
-            for example in part:
-                if example in distinct:
-                    counts[DUPLICATE] += 1
-                    duplicates.add(example)
-                else:
-                    distinct.add(example)
+        distinct, duplicates = {}, self._sample()
+        for value in (value for part in parts for value in part):
+            if (example := _add(distinct, value)) is not None:
+                counts[DUPLICATE] += 1
+                duplicates.add(example)
         kept, over_cap = self._cut(distinct, cuts.get(language))
         counts[KEPT], counts[OVER_CAP] = len(kept), len(distinct) - len(kept)
         folder = FileSystems.join(self._folder, language)
@@ -190,15 +219,15 @@ class _WriteShard(beam.DoFn):
                 yield beam.pvalue.TaggedOutput("examples", examples)
 
     def _cut(
-        self, distinct: set[bytes], cut: int | None
+        self, distinct: Mapping[bytes, int], cut: int | None
     ) -> tuple[Collection[bytes], ExampleSample]:
         """Returns what stays, and a sample of the rest."""
         over_cap = self._sample()
         if cut is None:
             return distinct, over_cap
         kept = []
-        for example in distinct:
-            if random_number_of(example, self._options.seed) <= cut:
+        for example, number in distinct.items():
+            if number <= cut:
                 kept.append(example)
             else:
                 over_cap.add(example)

@@ -86,6 +86,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --unique-side (default: %(default)s)",
     )
     parser.add_argument(
+        "--keep",
+        choices=("random", "best"),
+        default="random",
+        help="which pairs stay of a language that has more than --max-per-language: a random "
+        "sample, or the best by contrastive data selection (default: %(default)s)",
+    )
+    parser.add_argument(
         "--cds",
         metavar="RUN_DIR",
         help="drop pairs by contrastive data selection, with this run of `labse corpus train-cds`",
@@ -112,6 +119,7 @@ def run(args: argparse.Namespace) -> None:
         **{name: getattr(args, name) for name in names},
         cds=args.cds,
         min_cds_score=args.min_cds_score,
+        keep=args.keep,
         **filter_job_options(args),
     )
     print(format_report(report))

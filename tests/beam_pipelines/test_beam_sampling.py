@@ -1,6 +1,7 @@
 """Samples in constant memory, and the cap on the records of a language."""
 
 import itertools
+import math
 
 import apache_beam as beam
 import numpy as np
@@ -123,6 +124,30 @@ def test_exactly_the_smallest_numbers_stay(numbers, maximum, shards):
     ]
     _, cut = cap._cut("de", selected)
     assert [number for number in sorted(numbers) if number <= cut] == sorted(numbers)[:maximum]
+
+
+@given(
+    st.lists(st.floats(width=32, allow_nan=False), min_size=2, max_size=20),
+    st.integers(0, 2**64 - 1),
+)
+def test_the_best_scores_have_the_smallest_numbers(scores, number):
+    """Equal scores are in the order of their random numbers."""
+    random = np.array([number, *range(len(scores) - 1)], np.uint64) << np.uint64(32)
+    found = cap.best_first(scores, random)
+    assert found.dtype == np.uint64
+    # -0.0 stands behind 0.0, though they are equal.
+    expected = sorted(
+        range(len(scores)),
+        key=lambda place: (-scores[place], math.copysign(1, scores[place]) < 0, random[place]),
+    )
+    order = sorted(range(len(scores)), key=lambda place: (int(found[place]), random[place]))
+    assert order == expected
+
+
+def test_what_has_no_score_comes_last():
+    numbers = np.zeros(4, np.uint64)
+    found = cap.best_first([math.nan, -1e30, 0.5, -math.inf], numbers)
+    assert found[0] == found[3] == max(found) and found[2] < found[1] < found[0]
 
 
 def read_texts(out):

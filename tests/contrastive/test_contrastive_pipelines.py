@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from beam_pipelines.filters.contrastive import Contrastive
+from beam_pipelines.readers import read_file
 from labse_tf.cli.main import main
 from labse_tf.contrastive.scorer import contrastive_scores
+from labse_tf.corpus_files import find_corpus_files
 from labse_tf.textio import read_pairs
 
 
@@ -78,6 +80,47 @@ def test_a_marked_sample_gives_the_threshold_that_filters(
             code == name and float(score) >= float(threshold) for score, _, code, *_ in rows
         )
         assert row["kept"] == expected and row["dropped"]["contrastive"] == 48 - expected
+
+
+@pytest.mark.parametrize("through_scores", [False, True])
+def test_the_best_stay_where_there_are_too_many(
+    tmp_path, scored, contrastive_run, bitext_dir, through_scores
+):
+    inputs = [str(bitext_dir / name) for name in ("de.tsv", "ja.tsv")]
+    filtered = ["corpus", "filter-bitext", *inputs, "--cds", str(contrastive_run)]
+    if through_scores:
+        assert main([*filtered, "--min-cds-score=-1e6", "--scores", "--out", f"{tmp_path}/a"]) == 0
+        filtered = ["corpus", "filter-bitext", f"{tmp_path}/a/scores", "--from-scores"]
+    cap = ["--min-cds-score=-1e6", "--max-per-language", "10", "--keep", "best"]
+    out = tmp_path / "clean"
+    assert main([*filtered, *cap, "--out", str(out)]) == 0
+    for name in ("de", "ja"):
+        rows = [row for row in rows_of(scored) if row[2] == name]
+        best = sorted(rows, key=lambda row: -float(row[0]))[:10]
+        files = find_corpus_files([str(out / "bitext" / name)])
+        kept = {(pair.source, pair.target) for file in files for pair in read_file(file)}
+        assert kept == {(source, target) for *_, source, target in best}
+        report = json.loads((out / "report.json").read_text())["languages"][name]
+        assert report["kept"] == 10 and report["dropped"]["over_cap"] == 38
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--keep", "best"], "--keep best has no scores to choose by"),
+        (
+            ["--keep", "best", "--min-cds-score=0", "--unique-side", "source", "--cds"],
+            "--keep best and --unique-side exclude each other",
+        ),
+    ],
+)
+def test_keep_best_wants_scores_alone(
+    tmp_path, contrastive_run, bitext_dir, capfd, options, problem
+):
+    options = [*options, str(contrastive_run)] if options[-1] == "--cds" else options
+    arguments = ["corpus", "filter-bitext", str(bitext_dir / "de.tsv"), *options]
+    assert main([*arguments, "--out", str(tmp_path / "out")]) == 2
+    assert problem in capfd.readouterr().err
 
 
 def test_the_cheap_filters_come_first(tmp_path, contrastive_run):
