@@ -35,7 +35,7 @@ class Chosen(NamedTuple):
 
 
 def newest_whole(folder: Path, *, weights_only: bool = False) -> str | None:
-    """Returns the newest checkpoint in `folder` that is whole, None if none was ever made.
+    """Returns the newest checkpoint in `folder` that is whole, None if none was ever finished.
 
     Each one passed over is named in a warning.
 
@@ -52,10 +52,11 @@ def newest_whole(folder: Path, *, weights_only: bool = False) -> str | None:
         path = str(folder / f"ckpt-{number}")
         if (damage := find_damage(path, weights_only=weights_only)) is None:
             return path
-        _log.warning("%s is damaged (%s): the checkpoint before it is looked for", path, damage)
+        _log.warning("%s is damaged (%s): what is before it is looked for", path, damage)
         damaged.append(f"ckpt-{number}")
-    # TensorFlow writes its list of checkpoints after the first one is complete.
-    if damaged or (folder / "checkpoint").exists():
+    # TensorFlow writes its list of checkpoints after the first one is complete: without it, a
+    # single one is a first save that was broken off.
+    if len(damaged) > 1 or (folder / "checkpoint").exists():
         raise InputError(
             f"no checkpoint is whole (damaged: {', '.join(damaged)})"
             if damaged

@@ -93,6 +93,23 @@ def test_none_is_whole(folder):
         newest_whole(folder)
 
 
+@pytest.mark.parametrize("kind", ["index_cut_off", "index_empty", "data_gone"])
+def test_a_first_save_that_was_killed_is_none(tmp_path, model, kind):
+    """The index is there, not all of it, and the list of checkpoints is not."""
+    model.write(str(tmp_path / "ckpt-10"))
+    assert newest_whole(tmp_path) == str(tmp_path / "ckpt-10")
+    damage(tmp_path, "ckpt-10", kind)
+    assert newest_whole(tmp_path) is None
+
+
+def test_several_damaged_ones_without_their_list(folder):
+    (folder / "checkpoint").unlink()
+    for name in ("ckpt-5", "ckpt-10", "ckpt-100"):
+        damage(folder, name, "data_cut_off")
+    with pytest.raises(InputError, match="no checkpoint is whole"):
+        newest_whole(folder)
+
+
 def test_only_the_list_is_left(folder):
     for file in folder.glob("ckpt-*"):
         file.unlink()
