@@ -9,14 +9,12 @@ import tensorflow as tf
 import tf_keras
 
 from labse_tf.config import Config
-from labse_tf.data.pairs import pair_batches
 from labse_tf.embedder import SortingEncoder
 from labse_tf.model.averaging_encoder import AveragingEncoder
 from labse_tf.tokenization import Tokenizer
-from labse_tf.training import loop, resumable
 from labse_tf.training.optimizer import build_optimizer
 from labse_tf.training.run_dir import RunDir
-from labse_tf.training.train import DualEncoderTrainer, all_inputs
+from labse_tf.training.train import DualEncoderTrainer, all_inputs, fit
 
 # A folder below checkpoints/, so that nobody takes the run for one of a whole encoder.
 CHECKPOINTS = "averaging"
@@ -62,34 +60,17 @@ def train(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -> 
         optimizer = build_optimizer(settings.optimizer, steps=settings.steps)
         optimizer.build(encoder.trainable_variables)
 
-    def make_trainer(steps_done: int) -> AveragingTrainer:
-        # Its batches are made as those of the encoder to come, of other settings.
-        batches = dataclasses.replace(config, train=settings)
-        dataset = loop.distribute(
-            strategy,
-            lambda: pair_batches(batches, tokenizer, skip=steps_done),
-            settings.batch_size,
-        )
-        return AveragingTrainer(
-            encoder=encoder,
-            settings=settings,
-            strategy=strategy,
-            optimizer=optimizer,
-            clip_norm=settings.optimizer.clip_norm,
-            lazy_embeddings=settings.optimizer.lazy_embeddings,
-            dataset=dataset,
-        )
-
-    resumable.run(
-        description="train the averaging encoder",
-        strategy=strategy,
-        make_trainer=make_trainer,
+    fit(
+        AveragingTrainer,
+        "train the averaging encoder",
+        encoder=encoder,
+        tokenizer=tokenizer,
         optimizer=optimizer,
-        checkpoint=tf.train.Checkpoint(encoder=encoder, optimizer=optimizer),
-        checkpoint_dir=str(run_dir.checkpoints / CHECKPOINTS),
+        # Its batches are made as those of the encoder to come, of other settings.
+        config=dataclasses.replace(config, train=settings),
         run_dir=run_dir,
-        steps=settings.steps,
-        loop=settings.loop,
+        strategy=strategy,
+        checkpoint_dir=run_dir.checkpoints / CHECKPOINTS,
     )
 
 

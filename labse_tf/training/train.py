@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import tensorflow as tf
 import tf_keras
 
@@ -20,6 +22,7 @@ from labse_tf.training.gradient_cache import cached_gradients
 from labse_tf.training.initial_weights import restore, write_report
 from labse_tf.training.optimizer import build_optimizer
 from labse_tf.training.run_dir import Origin, RunDir
+from labse_tf.training.validation import Validation
 
 
 class DualEncoderTrainer(loop.Trainer):
@@ -144,13 +147,56 @@ def train(
         optimizer = build_optimizer(settings.optimizer, steps=settings.steps)
         optimizer.build(encoder.trainable_variables)
 
+    fit(
+        DualEncoderTrainer,
+        "train the dual encoder",
+        encoder=encoder,
+        tokenizer=tokenizer,
+        optimizer=optimizer,
+        config=config,
+        run_dir=run_dir,
+        strategy=strategy,
+        checkpoint_dir=run_dir.checkpoints,
+        validation=validate_on(dev_pairs, settings, strategy, encoder, tokenizer),
+    )
+
+
+def fit(
+    trainer: type[DualEncoderTrainer],
+    description: str,
+    *,
+    encoder,
+    tokenizer: Tokenizer,
+    optimizer,
+    config: Config,
+    run_dir: RunDir,
+    strategy: tf.distribute.Strategy,
+    checkpoint_dir: Path,
+    validation: Validation | None = None,
+) -> None:
+    """Trains `encoder` as `config.train` says, or goes on where the run was stopped.
+
+    Args:
+      trainer: the kind of trainer that fits the encoder.
+      description: shown with the progress.
+      encoder: to train; made, like the optimiser, under the strategy.
+      tokenizer: of its vocabulary.
+      optimizer: built on the encoder's variables.
+      config: of the run.
+      run_dir: for metrics and TensorBoard.
+      strategy: that everything was made under.
+      checkpoint_dir: a folder of these checkpoints alone.
+      validation: as for `resumable.run`.
+    """
+    settings = config.train
+
     def make_trainer(steps_done: int) -> DualEncoderTrainer:
         dataset = loop.distribute(
             strategy,
             lambda: pair_batches(config, tokenizer, skip=steps_done),
             settings.batch_size,
         )
-        return DualEncoderTrainer(
+        return trainer(
             encoder=encoder,
             settings=settings,
             strategy=strategy,
@@ -161,14 +207,14 @@ def train(
         )
 
     resumable.run(
-        description="train the dual encoder",
+        description=description,
         strategy=strategy,
         make_trainer=make_trainer,
         optimizer=optimizer,
         checkpoint=tf.train.Checkpoint(encoder=encoder, optimizer=optimizer),
-        checkpoint_dir=str(run_dir.checkpoints),
+        checkpoint_dir=str(checkpoint_dir),
         run_dir=run_dir,
         steps=settings.steps,
         loop=settings.loop,
-        validation=validate_on(dev_pairs, settings, strategy, encoder, tokenizer),
+        validation=validation,
     )
