@@ -3,11 +3,12 @@
     python -m benchmarks.tatoeba_race prepare PAIRS TEST --out DIR
     python -m benchmarks.tatoeba_race score MODEL_DIR TEST
 
-PAIRS holds `<iso 639-3>.tsv[.xz]`, English first, TEST the files of LASER's Tatoeba test. `prepare`
-checks that they share no sentence, and writes DIR/train and DIR/dev (some pairs of each language,
-none of whose sentences is in DIR/train) for `labse train`. `score` prints the accuracy of each
-language's sentences finding their translation among the English ones (xx to en), and two means:
-over all languages, and over those that have at least 1,000 training pairs in `--counts DIR`.
+PAIRS holds `<iso 639-3>.tsv[.xz]`, English first, TEST the files of LASER's Tatoeba test.
+`prepare` checks that they share no sentence, and writes DIR/train for `labse train` and DIR/dev,
+for tuning: a tenth of each language's pairs, 300 at most, in files like the test's, none of whose
+sentences is in its language's training pairs. `score` prints the accuracy of each language's
+sentences finding their translation among the English ones (xx to en), and two means: over all
+languages, and over those that have at least 1,000 training pairs in `--counts DIR`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import argparse
 import json
 import random
 import unicodedata
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +28,7 @@ from labse_tf.textio import read_lines, read_pairs
 # Where to put what has no code among the paper's 109: a language counts for sampling alone.
 _STAND_IN = "en"
 _DEV_PAIRS = 300
+_LEAST_WITH_DEV = 200
 _LEAST_TRAINING_PAIRS = 1000
 _COUNTS = "counts.json"
 
@@ -42,21 +45,22 @@ def prepare(pairs: Path, test: Path, out: Path) -> None:
         if shared:
             raise ValueError(f"{path}: {shared[0]} is in the test")
         counts[code] = len(rows)
-        # Of a small language all is for training.
-        dev = set(random.Random(code).sample(rows, _DEV_PAIRS if len(rows) > 3000 else 0))
+        # Of a very small language all is for training.
+        dev_pairs = min(_DEV_PAIRS, len(rows) // 10) if len(rows) >= _LEAST_WITH_DEV else 0
+        dev = random.Random(code).sample(rows, dev_pairs)
         known = {text for row in dev for text in row}
-        train = [row for row in rows if row not in dev and not known & set(row)]
+        train = ["\t".join(row) for row in rows if not known & set(row)]
         _write(out / "train" / code / f"{find_code(code) or _STAND_IN}.tsv", train)
         if dev:
-            _write(out / "dev" / f"{find_code(code)}.tsv", sorted(dev))
+            for suffix, side in zip(("eng", code), zip(*dev, strict=True), strict=True):
+                _write(out / "dev" / f"tatoeba.{code}-eng.{suffix}", side)
     (out / _COUNTS).write_text(json.dumps(counts), encoding="utf-8")
     print(f"{sum(counts.values())} pairs in {len(counts)} languages; none is in the test")
 
 
-def _write(path: Path, rows) -> None:
+def _write(path: Path, lines: Iterable[str]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = "".join("\t".join(row) + "\n" for row in rows)
-    path.write_text(text, encoding="utf-8", newline="\n")
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
 
 
 def _normalise(text: str) -> str:

@@ -109,7 +109,8 @@ class TrainConfig:
     `batch_size` is the global batch (pairs over all replicas). A batch is padded to the smallest
     of `bucket_lengths` (tokens) that holds it; the last one is the maximum length. A replica
     embeds `chunk_size` pairs at a time (0: all at once), which changes memory and time alone.
-    With `mask_duplicates` pairs that share a text are not each other's negatives.
+    Without `global_negatives` a pair's negatives are those of its replica alone. With
+    `mask_duplicates` pairs that share a text are not each other's negatives.
     `language_exponent` is as in PretrainConfig: 1 samples by size, 0 evenly. With
     `one_language_batches` a batch holds one language only, so that its negatives are harder.
     `dev` are corpora of pairs on which retrieval is measured, by language, every `dev_interval`
@@ -127,6 +128,7 @@ class TrainConfig:
     batch_size: int = 4096
     chunk_size: int = 0
     bucket_lengths: list[int] = field(default_factory=lambda: [16, 32, 64, 128])
+    global_negatives: bool = True
     mask_duplicates: bool = True
     margin: float = 0.3
     scale: float = 10.0

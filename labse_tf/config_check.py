@@ -26,6 +26,9 @@ def check(config: Config, *, path: str | os.PathLike[str] | None = None) -> None
     """
     encoder, pretrain, train = config.encoder, config.pretrain, config.train
     contrastive = config.contrastive
+    longest = encoder.max_positions
+    # What no one is going to use does not have to fit the encoder.
+    pretrains = bool(pretrain.monolingual or pretrain.bitext)
     halvings = 2 ** (len(pretrain.stage_steps) - 1) if pretrain.stage_steps else 1
     requirements = [
         ("encoder.activation", encoder.activation in ACTIVATIONS, f"one of {ACTIVATIONS}"),
@@ -50,7 +53,7 @@ def check(config: Config, *, path: str | os.PathLike[str] | None = None) -> None
         ),
         (
             "pretrain.stage_steps",
-            encoder.num_layers % halvings == 0,
+            encoder.num_layers % halvings == 0 or not pretrains,
             f"such that encoder.num_layers halves {len(pretrain.stage_steps) - 1} times",
         ),
         ("pretrain.batch_size", pretrain.batch_size > 0, "1 or more"),
@@ -58,7 +61,7 @@ def check(config: Config, *, path: str | os.PathLike[str] | None = None) -> None
         ("pretrain.mask_fraction", 0.0 < pretrain.mask_fraction < 1.0, "in (0, 1)"),
         (
             "pretrain.sequence_length",
-            8 <= pretrain.sequence_length <= encoder.max_positions,
+            8 <= pretrain.sequence_length <= longest or not pretrains,
             "from 8 to encoder.max_positions",
         ),
         ("pretrain.sampled_softmax", pretrain.sampled_softmax >= 0, "0 or more"),
@@ -68,7 +71,7 @@ def check(config: Config, *, path: str | os.PathLike[str] | None = None) -> None
         *_train_requirements("train", train),
         (
             "train.bucket_lengths",
-            max(train.bucket_lengths, default=0) <= encoder.max_positions,
+            max(train.bucket_lengths, default=0) <= longest or not train.bitext,
             "ascending, from 4 to encoder.max_positions",
         ),
         *_negatives_requirements(config.negatives),

@@ -9,7 +9,7 @@ import tensorflow as tf
 from labse_tf.config import Config
 from labse_tf.corpus_files import BITEXT
 from labse_tf.data import texts
-from labse_tf.data.pairs import BATCHES_A_WINDOW, smallest_bucket, sorted_batches
+from labse_tf.data.pairs import BATCHES_A_WINDOW, byte_lengths, smallest_bucket, sorted_batches
 from labse_tf.tokenization import Tokenizer
 
 # What surrounds the text: [CLS] tag [SEP] source [SEP], and target [SEP].
@@ -45,7 +45,8 @@ def translation_batches(
     def cut(index, window):
         languages, serialized = window
         columns = (*texts.parse(BITEXT, serialized), languages)
-        return sorted_batches(columns, settings.batch_size, index)
+        lengths = tf.maximum(*(byte_lengths(side) for side in columns[:2]))
+        return sorted_batches(columns, lengths, settings.batch_size, index)
 
     def encode(source, target, language):
         return encode_pairs(tokenizer, source, target, language, settings.bucket_lengths)

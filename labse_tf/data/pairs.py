@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import tensorflow as tf
 
 from labse_tf.config import Config, TrainConfig
@@ -37,10 +39,14 @@ def pair_batches(config: Config, tokenizer: Tokenizer, *, skip: int = 0) -> tf.d
     streams = texts.language_streams(files, seed=config.seed, negatives=negatives)
     weights = texts.language_weights(files, settings.language_exponent)
     if settings.one_language_batches:
-        cut = {language: _cut(stream, settings) for language, stream in streams.items()}
-        batches = texts.mix(cut, weights, seed=config.seed)
+        # A tokenizer's graph for each language would take long to build.
+        cut = {
+            language: _cut(stream, settings, byte_lengths) for language, stream in streams.items()
+        }
+        batches = texts.mix(cut, weights, seed=config.seed).skip(skip)
     else:
-        batches = _cut(texts.mix(streams, weights, seed=config.seed), settings)
+        pairs = texts.mix(streams, weights, seed=config.seed)
+        batches = _cut(pairs, settings, lambda text: tokenizer(text).row_lengths(), skip=skip)
 
     def pack(source, target, wrong=None):
         texts_ = [source, target] if wrong is None else [source, target, tf.reshape(wrong, [-1])]
@@ -57,21 +63,42 @@ def pair_batches(config: Config, tokenizer: Tokenizer, *, skip: int = 0) -> tf.d
             batch["negative_keys"] = tf.where(wrong == "", NO_KEY, _key(wrong))
         return batch
 
-    return batches.skip(skip).map(pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
+    return batches.map(pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
 
 
-def _cut(pairs: tf.data.Dataset, settings: TrainConfig) -> tf.data.Dataset:
-    """Cuts serialized pairs into batches of their columns, of like lengths if in buckets."""
+def _cut(
+    pairs: tf.data.Dataset,
+    settings: TrainConfig,
+    lengths: Callable[[tf.Tensor], tf.Tensor],
+    *,
+    skip: int = 0,
+) -> tf.data.Dataset:
+    """Cuts serialized pairs into batches of their columns, of like `lengths` if in buckets.
+
+    The first batches, `skip`, are left out; nothing in windows of these alone is measured.
+    """
 
     def parse(serialized):
         return tuple(texts.parse(BITEXT, serialized, negatives=settings.hard_negatives))
 
     if len(settings.bucket_lengths) == 1:
         return pairs.batch(settings.batch_size, drop_remainder=True).map(parse)
+
+    def measure(index, serialized):
+        columns = parse(serialized)
+        return index, columns, tf.maximum(*(lengths(side) for side in columns[:2]))
+
+    whole_windows, batches = divmod(skip, BATCHES_A_WINDOW)
     windows = pairs.batch(settings.batch_size * BATCHES_A_WINDOW, drop_remainder=True).enumerate()
-    return windows.flat_map(
-        lambda index, records: sorted_batches(parse(records), settings.batch_size, index)
-    )
+    measured = windows.skip(whole_windows).map(measure, num_parallel_calls=tf.data.AUTOTUNE)
+    return measured.flat_map(
+        lambda index, columns, longest: sorted_batches(columns, longest, settings.batch_size, index)
+    ).skip(batches)
+
+
+def byte_lengths(texts_: tf.Tensor) -> tf.Tensor:
+    """Returns int32 `[n]`: near enough to tokens within a script, and there without tokenising."""
+    return tf.strings.length(texts_)
 
 
 def _key(texts_: tf.Tensor) -> tf.Tensor:
@@ -81,20 +108,19 @@ def _key(texts_: tf.Tensor) -> tf.Tensor:
 
 
 def sorted_batches(
-    columns: tuple[tf.Tensor, ...], batch_size: int, index: tf.Tensor
+    columns: tuple[tf.Tensor, ...], lengths: tf.Tensor, batch_size: int, index: tf.Tensor
 ) -> tf.data.Dataset:
     """Cuts a window into batches of sentences of like length, in random order.
 
     Args:
       columns: source, target and perhaps more; `[BATCHES_A_WINDOW * batch_size]` strings each.
+      lengths: `[BATCHES_A_WINDOW * batch_size]`, in any unit.
       batch_size: pairs.
       index: of the window, a scalar; the order's seed.
 
     Returns:
       A dataset of `BATCHES_A_WINDOW` tuples of the columns, `[batch_size]` each.
     """
-    # By bytes: near enough to tokens within a script, and known before tokenising.
-    lengths = tf.maximum(*(tf.strings.length(side) for side in columns[:2]))
     order = tf.reshape(tf.argsort(lengths, stable=True), [BATCHES_A_WINDOW, batch_size])
     order = tf.random.experimental.stateless_shuffle(order, seed=tf.stack([index, 0]))
     return tf.data.Dataset.from_tensor_slices(tuple(tf.gather(side, order) for side in columns))

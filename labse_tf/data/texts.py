@@ -10,7 +10,7 @@ import contextlib
 import functools
 import os
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 
 import tensorflow as tf
 
@@ -24,6 +24,7 @@ from labse_tf.corpus_files import (
 )
 from labse_tf.errors import InputError
 
+_RECORDS_A_CALL = 1000  # A call from tf.data into Python takes longer than to read a record.
 _SHUFFLE_BUFFER = 20_000  # Records a language: its whole data where it is small.
 
 _FEATURES = {"monolingual": ("text",), "bitext": ("src_raw", "tgt_raw")}
@@ -179,20 +180,28 @@ def records(file: CorpusFile, *, negatives: int = 0) -> tf.data.Dataset:
         return tf.data.TFRecordDataset(file.path, "GZIP" if file.path.endswith(".gz") else "")
     with_negatives = negatives if file.kind == BITEXT else 0
 
+    def serialized():
+        if with_negatives:
+            for _, *fields, wrong in textio.read_negatives(file.path, with_negatives):
+                yield _serialize(file.kind, fields, wrong)
+        else:
+            read = textio.read_pairs if file.kind == BITEXT else textio.read_lines
+            for _, *fields in read(file.path):
+                yield _serialize(file.kind, fields)
+
     def generate():
+        examples = serialized()
         try:
-            if with_negatives:
-                for _, *fields, wrong in textio.read_negatives(file.path, with_negatives):
-                    yield _serialize(file.kind, fields, wrong)
-            else:
-                read = textio.read_pairs if file.kind == BITEXT else textio.read_lines
-                for _, *fields in read(file.path):
-                    yield _serialize(file.kind, fields)
+            while chunk := list(islice(examples, _RECORDS_A_CALL)):
+                yield chunk
         except InputError as error:
             _failures.append(error)
             raise
 
-    return tf.data.Dataset.from_generator(generate, output_signature=tf.TensorSpec([], tf.string))
+    chunks = tf.data.Dataset.from_generator(
+        generate, output_signature=tf.TensorSpec([None], tf.string)
+    )
+    return chunks.unbatch()
 
 
 def _serialize(kind: str, fields: Sequence[str], negatives: Sequence[str] = ()) -> bytes:

@@ -49,14 +49,20 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
             raise ValueError("there are no variables to train: call the model once before")
         if len({id(variable) for variable in variables}) < len(variables):
             raise ValueError("a variable is named twice: it would be updated twice")
-        super().__init__(dataset)
+        on_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
+        # In a loop of TensorFlow's a gather has to have one shape in all steps, but batches are of
+        # several lengths, and sparse gradients have as many rows as the batch has tokens.
+        super().__init__(
+            dataset,
+            orbit.StandardTrainerOptions(
+                use_tf_while_loop=on_tpu or strategy.num_replicas_in_sync == 1
+            ),
+        )
         self._strategy = strategy
         self._optimizer = optimizer
         self._variables = list(variables)
         self._clip_norm = clip_norm
-        self._lazy_embeddings = lazy_embeddings and not isinstance(
-            strategy, tf.distribute.TPUStrategy
-        )
+        self._lazy_embeddings = lazy_embeddings and not on_tpu
         self._catches_up = self._lazy_embeddings and isinstance(optimizer, LazyAdamW)
         with strategy.scope():
             optimizer.build(self._variables)

@@ -200,13 +200,10 @@ def resolve(
             "'tokenizer.vocab_file' is empty", remedy="add --set tokenizer.vocab_file=vocab.txt"
         )
     size_of_file = init.encoder.vocab_size if init else len(wordpiece_file.read(vocab_file))
-    encoder, pretrain = config.encoder, config.pretrain
+    encoder = config.encoder
     # In pre-training the stages depend on the depth, so it has to be told there.
     if init is not None and first_depth is None and _sizes(encoder) == _sizes(EncoderConfig()):
         encoder = dataclasses.replace(encoder, **_sizes(init.encoder))
-        # Of a configuration for training alone; its default fits the default sizes.
-        length = min(pretrain.sequence_length, encoder.max_positions)
-        pretrain = dataclasses.replace(pretrain, sequence_length=length)
     vocab_size = encoder.vocab_size or size_of_file
     languages = config.languages
     if inputs and not languages:
@@ -217,7 +214,6 @@ def resolve(
         languages=languages,
         tokenizer=dataclasses.replace(config.tokenizer, vocab_file=vocab_file),
         encoder=dataclasses.replace(encoder, vocab_size=vocab_size),
-        pretrain=pretrain,
     )
     if init is not None:
         _check_architecture(init, config.encoder, first_depth)
@@ -238,11 +234,11 @@ def _check_architecture(init: Origin, encoder: EncoderConfig, first_depth: int |
                 remedy=f"add --set encoder.{key}={there[key]}",
             )
     depth = first_depth or encoder.num_layers
-    if depth % init.encoder.num_layers or (not first_depth and depth > init.encoder.num_layers):
+    if depth % init.encoder.num_layers:
         raise InputError(
             f"--init {init.path} has {init.encoder.num_layers} layers, the run starts with {depth}",
-            remedy="set 'encoder.num_layers' to theirs; to pre-train all from the first step on, "
-            "'pretrain.stage_steps' with one entry",
+            remedy="set 'encoder.num_layers' to theirs or to a multiple; to pre-train all from the "
+            "first step on, 'pretrain.stage_steps' with one entry",
         )
 
 

@@ -15,6 +15,7 @@ from labse_tf.errors import InputError
 from labse_tf.losses import additive_margin_softmax, duplicates
 from labse_tf.model.dual_encoder import embed
 from labse_tf.model.encoder import build_encoder, random_generators
+from labse_tf.model.stacking import stack
 from labse_tf.tokenization import Tokenizer
 from labse_tf.training import loop, resumable
 from labse_tf.training.dev import validate_on
@@ -67,13 +68,14 @@ class DualEncoderTrainer(loop.Trainer):
         source, target, negatives = tf.split(
             embeddings, [local_batch, local_batch, self._settings.hard_negatives * local_batch]
         )
-        sources, targets = cross_replica_concat(source), cross_replica_concat(target)
-        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
-        offset = tf.cast(replica, tf.int32) * local_batch
-        global_batch = tf.shape(sources)[0]
-        ignored = tf.zeros([local_batch, global_batch], tf.bool)
+        sources, targets = self._candidates(source), self._candidates(target)
+        context = tf.distribute.get_replica_context()
+        offset = 0
+        if self._settings.global_negatives:
+            offset = tf.cast(context.replica_id_in_sync_group, tf.int32) * local_batch
+        ignored = tf.zeros([local_batch, tf.shape(sources)[0]], tf.bool)
         if self._settings.mask_duplicates:
-            all_keys = tf.transpose(cross_replica_concat(batch["keys"]))
+            all_keys = tf.transpose(self._candidates(batch["keys"]))
             ignored = duplicates(tf.transpose(batch["keys"]), all_keys, positive_offset=offset)
         settings = {
             "positive_offset": offset,
@@ -83,18 +85,21 @@ class DualEncoderTrainer(loop.Trainer):
         losses = additive_margin_softmax(target, sources, ignored=ignored, **settings)
         if self._settings.hard_negatives:
             # All of the global batch, for every source; appendix B.
-            targets = tf.concat([targets, cross_replica_concat(negatives)], axis=0)
+            targets = tf.concat([targets, self._candidates(negatives)], axis=0)
             ignored = tf.concat([ignored, self._ignored_negatives(batch)], axis=1)
         losses += additive_margin_softmax(source, targets, ignored=ignored, **settings)
         similarities = tf.where(ignored, -1.0, tf.matmul(source, targets, transpose_b=True))
         nearest = tf.argmax(similarities, 1, output_type=tf.int32)
         hits = tf.cast(nearest == offset + tf.range(local_batch), tf.float32)
-        divisor = tf.cast(global_batch, tf.float32)
+        divisor = tf.cast(context.num_replicas_in_sync * local_batch, tf.float32)
         return tf.reduce_sum(losses) / divisor, tf.reduce_sum(hits) / divisor
+
+    def _candidates(self, rows: tf.Tensor) -> tf.Tensor:
+        return cross_replica_concat(rows) if self._settings.global_negatives else rows
 
     def _ignored_negatives(self, batch) -> tf.Tensor:
         """Returns `[batch, n]`: which of all hard negatives are none, or the query's own target."""
-        keys = tf.reshape(cross_replica_concat(batch["negative_keys"]), [1, -1])
+        keys = tf.reshape(self._candidates(batch["negative_keys"]), [1, -1])
         return (keys == NO_KEY) | (keys == batch["keys"][:, 1:])
 
 
@@ -119,6 +124,7 @@ def train(
 ) -> None:
     """Trains the dual encoder, from the weights of `init` or from scratch; resumes.
 
+    An `init` of fewer layers is stacked: each of its layers starts several of the encoder's.
     With `train.steps` 0 the run holds the encoder as it starts.
 
     Raises:
@@ -141,9 +147,9 @@ def train(
             config.encoder, compute=config.compute, replayable=settings.chunk_size > 0
         )
         if init is not None:
-            fates = restore(init, encoder)
-            if strategy.extended.should_checkpoint:
-                write_report(fates, init, encoder.variables, run_dir)
+            source = _load(init, config, encoder, run_dir, strategy)
+            if source is not encoder:
+                stack(source, encoder)
         optimizer = build_optimizer(settings.optimizer, steps=settings.steps)
         optimizer.build(encoder.trainable_variables)
 
@@ -159,6 +165,16 @@ def train(
         checkpoint_dir=run_dir.checkpoints,
         validation=validate_on(dev_pairs, settings, strategy, encoder, tokenizer),
     )
+
+
+def _load(init: Origin, config: Config, encoder, run_dir: RunDir, strategy):
+    """Returns the encoder with the weights of `init`: `encoder` itself, or one of less depth."""
+    if init.encoder.num_layers < config.encoder.num_layers:
+        encoder = build_encoder(config.encoder, num_layers=init.encoder.num_layers)
+    fates = restore(init, encoder)
+    if strategy.extended.should_checkpoint:
+        write_report(fates, init, encoder.variables, run_dir)
+    return encoder
 
 
 def fit(

@@ -26,8 +26,8 @@ from labse_tf.training.loop import distribute
 from labse_tf.training.mlm_trainer import MlmTrainer
 from labse_tf.training.train import DualEncoderTrainer
 
-BATCH, STEPS, VOCAB, PREDICTIONS, NEGATIVES = 8, 2, 60, 4, 2
-LENGTHS = (12, 16)  # Of the first and of the second batch: as buckets, unknown to the graph.
+BATCH, STEPS, VOCAB, PREDICTIONS, NEGATIVES = 12, 2, 60, 4, 2
+LENGTHS = (10, 16)  # Of the first and of the second batch: as buckets, unknown to the graph.
 ENCODER = EncoderConfig(
     vocab_size=VOCAB,
     hidden_size=16,
@@ -38,12 +38,13 @@ ENCODER = EncoderConfig(
     dropout=0.0,
 )
 
-# name -> (trainer, clip norm)
+# name -> (trainer, clip norm, settings of the dual encoder)
 CASES = {
-    "dual": ("dual", 0.0),
+    "dual": ("dual", 0.0, {}),
+    "dual_local": ("dual", 0.0, {"global_negatives": False}),
     # With hard negatives, and a pair at a time, through the gradient cache.
-    "dual_clipped": ("dual", 0.05, NEGATIVES, 1),
-    "mlm": ("mlm", 0.0),
+    "dual_clipped": ("dual", 0.05, {"hard_negatives": NEGATIVES, "chunk_size": 1}),
+    "mlm": ("mlm", 0.0, {}),
 }
 
 
@@ -56,8 +57,9 @@ def token_inputs(generator, length):
 
 def dual_batches(negatives=0):
     generator = np.random.default_rng(1)
-    # Rows 1 and 6, on different replicas, have the same source text; rows 2 and 3 the same target.
-    keys = np.stack([[0, 1, 2, 3, 4, 5, 1, 7], [0, 1, 2, 2, 4, 5, 6, 7]], axis=1).astype(np.int32)
+    # Rows 1 and 9, on different replicas, have the same source text; rows 2 and 3 the same target.
+    keys = np.stack([np.arange(BATCH)] * 2, axis=1).astype(np.int32)
+    keys[9, 0], keys[3, 1] = 1, 2
     batches = [
         {
             "source": token_inputs(generator, length),
@@ -114,9 +116,10 @@ def fixed_weights(layer, seed):
     )
 
 
-def train(strategy, kind, clip_norm, negatives=0, chunk_size=0):
+def train(strategy, kind, clip_norm, changes):
+    settings = TrainConfig(**changes)
     with strategy.scope():
-        encoder = build_encoder(ENCODER, replayable=chunk_size > 0)
+        encoder = build_encoder(ENCODER, replayable=settings.chunk_size > 0)
         fixed_weights(encoder, seed=3)
         # By SGD the updates are the gradients themselves; Adam would hide their scale.
         optimizer = tf_keras.optimizers.SGD(0.1)
@@ -126,7 +129,7 @@ def train(strategy, kind, clip_norm, negatives=0, chunk_size=0):
             trained = trained_variables(encoder, head)
         else:
             trained = encoder.trainable_variables
-    batches = mlm_batches() if kind == "mlm" else dual_batches(negatives)
+    batches = mlm_batches() if kind == "mlm" else dual_batches(settings.hard_negatives)
     facts = {}
     if kind == "dual" and strategy.num_replicas_in_sync == 1:
         for name in ("source", "target"):
@@ -142,7 +145,6 @@ def train(strategy, kind, clip_norm, negatives=0, chunk_size=0):
     if kind == "mlm":
         trainer = MlmTrainer(encoder=encoder, head=head, **shared)
     else:
-        settings = TrainConfig(chunk_size=chunk_size, hard_negatives=negatives)
         trainer = DualEncoderTrainer(encoder=encoder, settings=settings, **shared)
     for step in range(STEPS):
         for name, value in trainer.train(tf.constant(1)).items():

@@ -15,6 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 WORKER = Path(__file__).with_name("replica_worker.py")
 CASES = ("dual", "dual_clipped", "mlm")
+REPLICAS = {"2": 2, "4": 4, **{f"worker_{i}_of_{n}": n for n in (2, 3) for i in range(n)}}
 CLIP_NORM = 0.05
 STEPS = 2
 
@@ -52,13 +53,17 @@ def finish(processes):
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """What one device, 2 and 4 logical CPUs, and each of two workers over 127.0.0.1 made."""
+    """What one device, 2 and 4 logical CPUs, and each of 2 and of 3 workers made."""
     folder = tmp_path_factory.mktemp("replicas")
     runs = {name: {"mode": name} for name in ("1", "2", "4")}
-    addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
-    for index in range(2):
-        cluster = {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}}
-        runs[f"worker_{index}"] = {"mode": "workers", "TF_CONFIG": json.dumps(cluster)}
+    for workers in (2, 3):
+        addresses = [f"127.0.0.1:{port}" for port in free_ports(workers)]
+        for index in range(workers):
+            cluster = {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}}
+            runs[f"worker_{index}_of_{workers}"] = {
+                "mode": "workers",
+                "TF_CONFIG": json.dumps(cluster),
+            }
     finish([start(out=folder / f"{name}.npz", **run) for name, run in runs.items()])
     return {name: dict(np.load(folder / f"{name}.npz")) for name in runs}
 
@@ -81,11 +86,11 @@ def assert_same(found, expected):
 
 def test_the_processes_had_the_replicas_they_should(made):
     found = {name: int(results["replicas"]) for name, results in made.items()}
-    assert found == {"1": 1, "2": 2, "4": 4, "worker_0": 2, "worker_1": 2}
+    assert found == {"1": 1, **REPLICAS}
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("replicas", ["2", "4", "worker_0", "worker_1"])
+@pytest.mark.parametrize("replicas", REPLICAS)
 def test_replicas_equal_one_device(made, replicas, case):
     """Loss, accuracy and gradient norm of both steps, and every weight afterwards."""
     assert_same(facts_of(made[replicas], case), facts_of(made["1"], case))
@@ -112,7 +117,7 @@ def test_the_dual_loss_is_that_of_the_paper(made):
     target = made["1"]["dual/target"].astype(np.float64)
     similarities = source @ target.T
     logits = 10.0 * (similarities - 0.3 * np.eye(len(source)))
-    for one, other in ((1, 6), (2, 3)):
+    for one, other in ((1, 9), (2, 3)):
         logits[one, other] = logits[other, one] = similarities[one, other] = -np.inf
         similarities[other, one] = -np.inf
     forward = np.log(np.exp(logits).sum(axis=1)) - np.diag(logits)
@@ -124,7 +129,26 @@ def test_the_dual_loss_is_that_of_the_paper(made):
         np.testing.assert_allclose(results["dual/accuracy_0"], accuracy, rtol=1e-6)
 
 
-@pytest.mark.parametrize("run, replicas", [("2", 2), ("4", 4), ("worker_0", 2), ("worker_1", 2)])
+@pytest.mark.parametrize("run, replicas", REPLICAS.items())
+def test_local_negatives_are_those_of_the_replica(made, run, replicas):
+    """The mean of the replicas' losses, each over its own rows; rows 2 and 3 share a target."""
+    embeddings = [made["1"][f"dual/{side}"].astype(np.float64) for side in ("source", "target")]
+    expected = 0.0
+    for first in range(0, 12, 12 // replicas):
+        rows = np.arange(first, first + 12 // replicas)
+        source, target = (side[rows] for side in embeddings)
+        logits = 10.0 * (source @ target.T - 0.3 * np.eye(len(rows)))
+        same_target = (
+            (rows[:, None] != rows) & np.isin(rows, [2, 3]) & np.isin(rows, [2, 3])[:, None]
+        )
+        logits[same_target] = -np.inf
+        forward = np.log(np.exp(logits).sum(axis=1)) - np.diag(logits)
+        backward = np.log(np.exp(logits).sum(axis=0)) - np.diag(logits)
+        expected += (forward + backward).sum() / 12
+    np.testing.assert_allclose(made[run]["dual_local/loss_0"], expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("run, replicas", REPLICAS.items())
 def test_an_uneven_batch_is_refused(made, run, replicas):
     message = str(made[run]["refusal"])
     assert f"a batch of 7 does not divide over {replicas} replicas" in message

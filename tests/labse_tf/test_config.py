@@ -209,8 +209,16 @@ def test_wrong_types(override, key, wanted):
 )
 def test_out_of_range(override):
     """tiny.yaml has 4 layers, 4 heads, 192 wide, 128 positions."""
-    error = refused(CONFIGS / "tiny.yaml", [override])
+    corpora = ["pretrain.monolingual=[texts]", "train.bitext=[pairs]"]
+    error = refused(CONFIGS / "tiny.yaml", [override, *corpora])
     assert override.partition("=")[0] in str(error)
+
+
+def test_what_nobody_uses_does_not_have_to_fit_the_encoder():
+    overrides = ["encoder.max_positions=48"]
+    load_config(CONFIGS / "tiny.yaml", [*overrides, "train.bucket_lengths=[16,48]"])
+    load_config(CONFIGS / "tiny.yaml", [*overrides, "pretrain.sequence_length=48"])
+    load_config(CONFIGS / "tiny.yaml", ["encoder.num_layers=5", "train.bitext=[pairs]"])
 
 
 @pytest.mark.parametrize(

@@ -221,15 +221,23 @@ def test_pretraining_starts_from_hugging_face_and_stacks_it(
     assert "weights taken, 2 left, 0 start afresh" in caplog.text
 
 
-def test_training_starts_from_hugging_face(bert_dir, tmp_path, config_file, tensors):
+@pytest.mark.parametrize("layers", [LAYERS, 2 * LAYERS])
+def test_training_starts_from_hugging_face_and_stacks_it(
+    bert_dir, tmp_path, config_file, tensors, layers
+):
     run_dir = tmp_path / "run"
-    settings = [*ENCODER_SETTINGS, f"encoder.num_layers={LAYERS}", "pretrain.stage_steps=[0]"]
-    settings += ["train.steps=0"]
+    settings = [*ENCODER_SETTINGS, f"encoder.num_layers={layers}", "train.steps=0"]
     assert run("train", config_file, *settings, init=bert_dir, run_dir=run_dir) == 0
     encoder = load_encoder(open_existing(run_dir))
     np.testing.assert_array_equal(
         encoder.get_embedding_table(), tensors["bert.embeddings.word_embeddings.weight"]
     )
+    weights = {v.name: v.numpy() for v in encoder.variables}
+    for layer in range(layers):
+        theirs = tensors[f"bert.encoder.layer.{layer % LAYERS}.intermediate.dense.weight"]
+        name = f"encoder/transformer/layer_{layer}/intermediate/kernel:0"
+        np.testing.assert_array_equal(weights[name], theirs.T)
+    assert {fate for fate, *_ in report_of(run_dir)} == {"taken", "left"}
 
 
 def test_pretraining_goes_on_from_a_run_of_ours(pretrained_run, tmp_path, config_file):
