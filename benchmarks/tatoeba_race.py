@@ -1,14 +1,17 @@
 """Forty minutes of training on everyday sentences: the data of the race, and its score.
 
     python -m benchmarks.tatoeba_race prepare PAIRS TEST --out DIR
-    python -m benchmarks.tatoeba_race score MODEL_DIR TEST
+    labse vocab build DIR/train --vocab-size 60000 --out VOCAB
+    python -m benchmarks.tatoeba_race train DIR --vocab VOCAB --out RUNS
+    python -m benchmarks.tatoeba_race score RUNS/model TEST --counts DIR
 
 PAIRS holds `<iso 639-3>.tsv[.xz]`, English first, TEST the files of LASER's Tatoeba test.
 `prepare` checks that they share no sentence, and writes DIR/train for `labse train` and DIR/dev,
 for tuning: a tenth of each language's pairs, 300 at most, in files like the test's, none of whose
-sentences is in its language's training pairs. `score` prints the accuracy of each language's
-sentences finding their translation among the English ones (xx to en), and two means: over all
-languages, and over those that have at least 1,000 training pairs in `--counts DIR`.
+sentences is in its language's training pairs. `train` goes through the stages, shallow ones
+stacked, by benchmarks/tatoeba_race.yaml, and tells the minutes. `score` prints the accuracy of each
+language's sentences finding their translation among the English ones (xx to en), and two means:
+over all languages, and over those that have at least 1,000 training pairs in `--counts DIR`.
 """
 
 from __future__ import annotations
@@ -16,8 +19,11 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import subprocess
+import sys
+import time
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +37,11 @@ _DEV_PAIRS = 300
 _LEAST_WITH_DEV = 200
 _LEAST_TRAINING_PAIRS = 1000
 _COUNTS = "counts.json"
+_CONFIG = Path(__file__).with_suffix(".yaml")
+_STAGES = (
+    ("encoder.num_layers=2", "train.batch_size=256", "train.steps=2600"),
+    ("encoder.num_layers=4", "train.optimizer.learning_rate=5e-4", "train.steps=800"),
+)
 
 
 def prepare(pairs: Path, test: Path, out: Path) -> None:
@@ -69,6 +80,24 @@ def _normalise(text: str) -> str:
     return " ".join("".join(letters).split())
 
 
+def train(data: Path, vocab: Path, out: Path, settings: Sequence[str]) -> None:
+    start = time.perf_counter()
+    before: list[str] = []
+    for number, changes in enumerate(_STAGES):
+        run_dir = str(out / f"stage_{number + 1}")
+        changes = [*changes, *settings, f"train.bitext=[{data / 'train'}]"]
+        options = [part for change in changes for part in ("--set", change)]
+        origin = before or ["--set", f"tokenizer.vocab_file={vocab}"]
+        _labse("train", str(_CONFIG), "--run-dir", run_dir, *origin, *options)
+        before = ["--init", run_dir]
+    print(f"trained for {(time.perf_counter() - start) / 60:.1f} minutes", flush=True)
+    _labse("export", run_dir, "--out", str(out / "model"), "--overwrite")
+
+
+def _labse(*arguments: str) -> None:
+    subprocess.run([sys.executable, "-m", "labse_tf.cli.main", *arguments], check=True)
+
+
 def score(model_dir: str, test: Path, counts: dict[str, int]) -> None:
     import labse_tf
 
@@ -97,6 +126,11 @@ def main() -> None:
     prepare_parser.add_argument("pairs", type=Path, metavar="PAIRS")
     prepare_parser.add_argument("test", type=Path, metavar="TEST")
     prepare_parser.add_argument("--out", type=Path, required=True, metavar="DIR")
+    train_parser = commands.add_parser("train")
+    train_parser.add_argument("data", type=Path, metavar="DIR")
+    train_parser.add_argument("--vocab", type=Path, required=True)
+    train_parser.add_argument("--out", type=Path, required=True, metavar="RUNS")
+    train_parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     score_parser = commands.add_parser("score")
     score_parser.add_argument("model_dir", metavar="MODEL_DIR")
     score_parser.add_argument("test", type=Path, metavar="TEST")
@@ -104,6 +138,8 @@ def main() -> None:
     args = parser.parse_args()
     if args.command == "prepare":
         prepare(args.pairs, args.test, args.out)
+    elif args.command == "train":
+        train(args.data, args.vocab, args.out, args.set)
     else:
         counts = json.loads((args.counts / _COUNTS).read_text(encoding="utf-8"))
         score(args.model_dir, args.test, counts)

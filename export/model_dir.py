@@ -29,7 +29,7 @@ def export_run(
     run_dir: RunDir,
     out: str | os.PathLike[str],
     *,
-    length: int = DEFAULT_LENGTH,
+    length: int | None = None,
     checkpoint: str | None = None,
     overwrite: bool = False,
 ) -> None:
@@ -39,6 +39,7 @@ def export_run(
       run_dir: of `labse train` or `labse pretrain`.
       out: the model dir.
       length: static length of the preprocessor's result, tokens; at most `encoder.max_positions`.
+        Left out, it is DEFAULT_LENGTH where these allow it.
       checkpoint: which one, as for `choose_checkpoint`.
       overwrite: replace what is at `out`.
 
@@ -46,6 +47,8 @@ def export_run(
       InputError: if the run has no checkpoint, the length does not fit, or `out` is taken.
     """
     config = run_dir.config
+    if length is None:
+        length = min(DEFAULT_LENGTH, config.encoder.max_positions)
     if not 3 <= length <= config.encoder.max_positions:
         raise InputError(
             f"--length {length} is out of range",

@@ -23,7 +23,11 @@ class TokenizerConfig:
 
 @dataclass
 class EncoderConfig:
-    """The transformer. A `vocab_size` of 0 stands for the number of tokens in the vocabulary."""
+    """The transformer. A `vocab_size` of 0 stands for the number of tokens in the vocabulary.
+
+    With `averaging_start` [CLS] is the average of its sentence at first: a dual encoder that is not
+    pre-trained learns faster from there.
+    """
 
     vocab_size: int = 0
     hidden_size: int = 768
@@ -34,6 +38,7 @@ class EncoderConfig:
     dropout: float = 0.1
     activation: str = "gelu_tanh"
     initializer_range: float = 0.02
+    averaging_start: bool = False
 
 
 @dataclass

@@ -18,9 +18,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--length",
         type=int,
-        default=128,
         metavar="TOKENS",
-        help="static length of the preprocessor's result (default 128)",
+        help="static length of the preprocessor's result (default 128, or encoder.max_positions "
+        "where these are fewer)",
     )
     add_checkpoint(parser, "--checkpoint")
     add_overwrite(parser)

@@ -82,7 +82,7 @@ def _cut(
         return tuple(texts.parse(BITEXT, serialized, negatives=settings.hard_negatives))
 
     if len(settings.bucket_lengths) == 1:
-        return pairs.batch(settings.batch_size, drop_remainder=True).map(parse)
+        return pairs.batch(settings.batch_size, drop_remainder=True).skip(skip).map(parse)
 
     def measure(index, serialized):
         columns = parse(serialized)

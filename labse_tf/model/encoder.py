@@ -10,6 +10,7 @@ import tf_keras
 from official.nlp.modeling import networks
 
 from labse_tf.config import ComputeConfig, EncoderConfig
+from labse_tf.model.averaging_start import start_averaging
 
 TYPE_VOCAB_SIZE = 2
 
@@ -50,6 +51,8 @@ def build_encoder(
         encoder = _build(config, config.num_layers if num_layers is None else num_layers)
         # It has no variables before its first call: an optimiser built on it would train nothing.
         encoder({name: tf.zeros((1, 4), tf.int32) for name in encoder.inputs})
+    if config.averaging_start:
+        start_averaging(encoder)
     if compute.xla:
         # Each layer by itself: the embedding's gradient stays sparse, and what replicas exchange
         # stays outside.
