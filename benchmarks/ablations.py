@@ -16,6 +16,7 @@ import dataclasses
 import json
 import os
 import queue
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -32,6 +33,7 @@ TITLES = {
     "negatives": "Negatives of the global batch, or of the replica's part of 64 pairs",
     "batch": "Batch size, by gradient cache, at equal steps",
     "pretraining": "Pre-training, over steps (figure 5)",
+    "start": "Start without pre-training: [CLS] at random or as the average of its sentence",
     "duplicates": "Duplicates as negatives",
     "hard_negatives": "Hard negatives (appendix B)",
     "languages": "Sampling and mixing of languages",
@@ -52,7 +54,8 @@ class Variant:
     def name(self, seed: int) -> str:
         """Returns the name of its run; runs that differ in nothing are one run."""
         as_base = dataclasses.replace(self, group="", label="") == Variant("", "")
-        return f"{BASE if as_base else f'{self.group}-{self.label}'}-{seed}"
+        name = BASE if as_base else re.sub(r"[^\w.]+", "_", f"{self.group}_{self.label}")
+        return f"{name}-{seed}"
 
 
 def variants() -> list[Variant]:
@@ -76,6 +79,11 @@ def variants() -> list[Variant]:
     curve = ("train.dev=[TEST]",)
     rows.append(Variant("pretraining", "pre-trained", curve))
     rows.append(Variant("pretraining", "from scratch", curve, initialised=False))
+    for start, averages in (("at random", "false"), ("average", "true")):
+        for spread in (0.06, 0.02, 0.01):
+            changes = (f"encoder.averaging_start={averages}", f"encoder.initializer_range={spread}")
+            label = f"{start}, initializer range {spread}"
+            rows.append(Variant("start", label, changes, initialised=False))
     rows.append(Variant("duplicates", "left out"))
     rows.append(Variant("duplicates", "as negatives", ("train.mask_duplicates=false",)))
     rows.append(Variant("hard_negatives", "none"))

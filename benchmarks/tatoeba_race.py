@@ -24,14 +24,16 @@ import sys
 import time
 import unicodedata
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
 
-from labse_tf.languages import find_code
+from labse_tf.languages import LANGUAGES, find_code
 from labse_tf.textio import read_lines, read_pairs
 
-# Where to put what has no code among the paper's 109: a language counts for sampling alone.
+# Where the smallest languages go that have no code among the paper's 109; the others of these get
+# one each that no language here has. The code counts for vocabulary and sampling alone.
 _STAND_IN = "en"
 _DEV_PAIRS = 300
 _LEAST_WITH_DEV = 200
@@ -39,8 +41,9 @@ _LEAST_TRAINING_PAIRS = 1000
 _COUNTS = "counts.json"
 _CONFIG = Path(__file__).with_suffix(".yaml")
 _STAGES = (
-    ("encoder.num_layers=2", "train.batch_size=256", "train.steps=2600"),
-    ("encoder.num_layers=4", "train.optimizer.learning_rate=5e-4", "train.steps=800"),
+    ("encoder.num_layers=1", "train.batch_size=256", "train.steps=2000"),
+    ("encoder.num_layers=2", "train.optimizer.learning_rate=7e-4", "train.steps=600"),
+    ("encoder.num_layers=4", "train.optimizer.learning_rate=5e-4", "train.steps=780"),
 )
 
 
@@ -48,25 +51,33 @@ def prepare(pairs: Path, test: Path, out: Path) -> None:
     test_sentences = {
         _normalise(text) for path in sorted(test.glob("tatoeba.*")) for _, text in read_lines(path)
     }
-    counts = {}
-    for path in sorted(pairs.glob("[a-z]*.tsv*")):
-        code = path.name.split(".")[0]
-        rows = [tuple(row) for _, *row in read_pairs(path)]
+    by_code = {
+        path.name.split(".")[0]: [tuple(row) for _, *row in read_pairs(path)]
+        for path in sorted(pairs.glob("[a-z]*.tsv*"))
+    }
+    counts = {code: len(rows) for code, rows in by_code.items()}
+    stand_ins = _stand_ins(counts)
+    for code, rows in by_code.items():
         shared = [row for row in rows if test_sentences & {_normalise(text) for text in row}]
         if shared:
-            raise ValueError(f"{path}: {shared[0]} is in the test")
-        counts[code] = len(rows)
+            raise ValueError(f"{code}: {shared[0]} is in the test")
         # Of a very small language all is for training.
         dev_pairs = min(_DEV_PAIRS, len(rows) // 10) if len(rows) >= _LEAST_WITH_DEV else 0
         dev = random.Random(code).sample(rows, dev_pairs)
         known = {text for row in dev for text in row}
         train = ["\t".join(row) for row in rows if not known & set(row)]
-        _write(out / "train" / code / f"{find_code(code) or _STAND_IN}.tsv", train)
+        _write(out / "train" / code / f"{find_code(code) or stand_ins[code]}.tsv", train)
         if dev:
             for suffix, side in zip(("eng", code), zip(*dev, strict=True), strict=True):
                 _write(out / "dev" / f"tatoeba.{code}-eng.{suffix}", side)
     (out / _COUNTS).write_text(json.dumps(counts), encoding="utf-8")
     print(f"{sum(counts.values())} pairs in {len(counts)} languages; none is in the test")
+
+
+def _stand_ins(counts: dict[str, int]) -> dict[str, str]:
+    unknown = sorted((c for c in counts if not find_code(c)), key=lambda c: -counts[c])
+    free = sorted(set(LANGUAGES) - {find_code(code) for code in counts} - {"en"})
+    return dict(zip_longest(unknown, free, fillvalue=_STAND_IN))
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:
