@@ -42,7 +42,7 @@ class StopAfter(TrainerCallback):
 def build(vocab, out, args):
     tokenizer = BertTokenizerFast(vocab_file=vocab, do_lower_case=False, strip_accents=False)
     config = BertConfig(
-        vocab_size=len(tokenizer),
+        vocab_size=args.rows or len(tokenizer),
         hidden_size=args.hidden_size,
         num_hidden_layers=args.layers,
         num_attention_heads=args.heads,
@@ -92,6 +92,7 @@ def main():
     parser.add_argument("--minutes", type=float, default=40)
     parser.add_argument("--steps", type=int, default=1473, help="what 40 minutes allowed")
     parser.add_argument("--batch-size", type=int, default=128)
+    parser.add_argument("--rows", type=int, help="of the embedding table; the tokens' by default")
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--hidden-size", type=int, default=256)
     parser.add_argument("--heads", type=int, default=4)
