@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 
 import tensorflow as tf
 
@@ -115,6 +117,24 @@ def from_first_replica(strategy: tf.distribute.Strategy, value: float) -> float:
         return strategy.experimental_local_results(strategy.run(pick, args=(value,)))[0]
 
     return float(pick_everywhere(tf.constant(value, tf.float32)))
+
+
+@contextlib.contextmanager
+def worker_errors(strategy: tf.distribute.Strategy) -> Iterator[None]:
+    """Inside, what TensorFlow raises when one of several workers is gone becomes InputError.
+
+    It finds out by the broken connection, or within a minute by asking.
+    """
+    try:
+        yield
+    except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
+        if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+            raise
+        raise InputError(
+            "another worker has ended or cannot be reached",
+            remedy="see its log, and start all workers again by the same commands: the run goes on "
+            "from its last checkpoint",
+        ) from error
 
 
 def worker_index(strategy_name: str) -> int:

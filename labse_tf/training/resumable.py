@@ -15,6 +15,7 @@ import tf_keras
 
 from labse_tf.config import LoopConfig
 from labse_tf.data.texts import input_errors
+from labse_tf.distribution import worker_errors
 from labse_tf.progress import Progress
 from labse_tf.training.checkpoints import make_newest, newest_whole, remove_unfinished
 from labse_tf.training.disk import disk_errors
@@ -56,11 +57,17 @@ def run(
       validation: if any, what to measure beside, and whether that ends the run.
 
     Raises:
-      InputError: if the input is at fault, all checkpoints are damaged, or the disk is full.
+      InputError: if the input is at fault, all checkpoints are damaged, the disk is full, or
+        another worker is gone.
     """
     is_chief = strategy.extended.should_checkpoint
     folder = Path(checkpoint_dir)
-    with input_errors(), disk_errors(folder), _own_folder(is_chief, folder) as own:
+    with (
+        input_errors(),
+        disk_errors(folder),
+        worker_errors(strategy),
+        _own_folder(is_chief, folder) as own,
+    ):
         _restore(checkpoint, strategy, folder)
         done = int(optimizer.iterations.numpy())
         if is_chief:
