@@ -10,6 +10,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -66,7 +67,7 @@ def dev(bitext_dir):
     And several steps between two lines of the log, with batches of different lengths.
     """
     settings = {"dev": f"[{bitext_dir}]", "dev_size": 35, "dev_interval": 3}
-    settings |= {"loop.log_interval": 3, "loop.checkpoint_interval": 3}
+    settings |= {"loop.log_interval": 3, "loop.checkpoint_interval": 3, "steps": 12}
     return [f"--set=train.{key}={value}" for key, value in settings.items()]
 
 
@@ -106,7 +107,7 @@ def assert_same(found, expected, untrained):
 def assert_same_accuracies(run_dir, expected_run_dir):
     """But for a few sentences that have two nearest neighbours almost as near."""
     found, expected = (lines(path, "held_out") for path in (run_dir, expected_run_dir))
-    assert list(found) == list(expected) == [3, 4]
+    assert list(found) == list(expected) == [3, 6, 9, 12]
     for step, measured in expected.items():
         assert found[step]["retrieval"]["pairs"] == measured["retrieval"]["pairs"] == 35 * 6
         for language, accuracies in measured["retrieval"]["by_language"].items():
@@ -125,42 +126,37 @@ def test_two_logical_cpus(tmp_path, config_file, dev, run_on_one_device, on_one_
     assert_same_accuracies(tmp_path / "run", run_on_one_device)
 
 
-def test_two_workers_share_a_run_dir_and_resume(
+def start_workers(config_file, run_dir, *arguments):
+    with (
+        socket.create_server(("127.0.0.1", 0)) as one,
+        socket.create_server(("127.0.0.1", 0)) as two,
+    ):
+        addresses = [f"127.0.0.1:{server.getsockname()[1]}" for server in (one, two)]
+    clusters = [
+        {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}}
+        for index in range(2)
+    ]
+    options = (*arguments, "--strategy", "multi_worker")
+    return [
+        start(config_file, run_dir, *options, TF_CONFIG=json.dumps(cluster)) for cluster in clusters
+    ]
+
+
+def test_a_worker_is_killed_and_both_go_on(
     tmp_path, config_file, dev, run_on_one_device, on_one_device, untrained
 ):
-    def train(*arguments):
-        with (
-            socket.create_server(("127.0.0.1", 0)) as one,
-            socket.create_server(("127.0.0.1", 0)) as two,
-        ):
-            addresses = [f"127.0.0.1:{server.getsockname()[1]}" for server in (one, two)]
-        finish(
-            *(
-                start(
-                    config_file,
-                    tmp_path / "run",
-                    "--strategy",
-                    "multi_worker",
-                    *dev,
-                    *arguments,
-                    TF_CONFIG=json.dumps(
-                        {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": i}}
-                    ),
-                )
-                for i in range(2)
-            )
-        )
-
-    train()
-    assert_same(weights(tmp_path / "run"), on_one_device, untrained)
-    assert list(lines(tmp_path / "run", "loss")) == [3, 4]
-    assert_same_accuracies(tmp_path / "run", run_on_one_device)
-    # Back to the checkpoint of step 3: both workers go on from there, together.
-    for file in (tmp_path / "run" / "checkpoints").glob("ckpt-4.*"):
-        file.unlink()
-    state = tmp_path / "run" / "checkpoints" / "checkpoint"
-    state.write_text('model_checkpoint_path: "ckpt-3"\nall_model_checkpoint_paths: "ckpt-3"\n')
-    train()
-    assert_same(weights(tmp_path / "run"), on_one_device, untrained)
-    assert list(lines(tmp_path / "run", "loss")) == [3, 4]
-    assert_same_accuracies(tmp_path / "run", run_on_one_device)
+    run_dir = tmp_path / "run"
+    workers = start_workers(config_file, run_dir, *dev)
+    end = time.monotonic() + 200
+    while not (run_dir / "checkpoints" / "ckpt-3.index").exists():
+        assert time.monotonic() < end and all(worker.poll() is None for worker in workers)
+        time.sleep(0.02)
+    workers[1].kill()
+    output, _ = workers[0].communicate(timeout=200)
+    assert workers[0].returncode == 2, output[-3000:]
+    assert "another worker has ended or cannot be reached" in output
+    assert not (run_dir / "checkpoints" / "ckpt-12.index").exists()
+    finish(*start_workers(config_file, run_dir, *dev))
+    assert_same(weights(run_dir), on_one_device, untrained)
+    assert list(lines(run_dir, "loss")) == [3, 6, 9, 12]
+    assert_same_accuracies(run_dir, run_on_one_device)
