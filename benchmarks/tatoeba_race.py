@@ -43,7 +43,7 @@ _CONFIG = Path(__file__).with_suffix(".yaml")
 _STAGES = (
     ("encoder.num_layers=1", "train.batch_size=256", "train.steps=2000"),
     ("encoder.num_layers=2", "train.optimizer.learning_rate=7e-4", "train.steps=600"),
-    ("encoder.num_layers=4", "train.optimizer.learning_rate=5e-4", "train.steps=780"),
+    ("encoder.num_layers=4", "train.optimizer.learning_rate=5e-4", "train.steps=620"),
 )
 
 
