@@ -1,7 +1,7 @@
 """Trains two steps on fixed global batches and saves what came of it; run by test_replicas.py.
 
-`replica_worker.py N OUT.npz` does it on N logical CPUs, `replica_worker.py workers OUT.npz` as one
-worker of the cluster in TF_CONFIG. A process has one strategy: collectives do not share groups.
+`replica_worker.py N CASE,... OUT.npz` does it on N logical CPUs, `replica_worker.py workers ...` as
+one worker of the cluster in TF_CONFIG. A process has one strategy: collectives do not share groups.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def refusal(strategy, batch_size):
     return ""
 
 
-def main(mode, out):
+def main(mode, cases, out):
     if mode == "workers":
         strategy = create_strategy("multi_worker")
     elif mode == "1":
@@ -174,8 +174,8 @@ def main(mode, out):
         "replicas": np.array(strategy.num_replicas_in_sync),
         "refusal": np.array(refusal(strategy, 7)),
     }
-    for case, arguments in CASES.items():
-        for name, value in train(strategy, *arguments).items():
+    for case in cases.split(","):
+        for name, value in train(strategy, *CASES[case]).items():
             results[f"{case}/{name}"] = value
     np.savez(out, **{name.replace(":", "_"): value for name, value in results.items()})
 

@@ -226,7 +226,8 @@ def test_training_starts_from_hugging_face_and_stacks_it(
     bert_dir, tmp_path, config_file, tensors, layers
 ):
     run_dir = tmp_path / "run"
-    settings = [*ENCODER_SETTINGS, f"encoder.num_layers={layers}", "train.steps=0"]
+    settings = [*ENCODER_SETTINGS, f"encoder.num_layers={layers}", "pretrain.stage_steps=[0]"]
+    settings += ["train.steps=0"]
     assert run("train", config_file, *settings, init=bert_dir, run_dir=run_dir) == 0
     encoder = load_encoder(open_existing(run_dir))
     np.testing.assert_array_equal(
