@@ -22,6 +22,10 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import yaml
+
+from labse_tf.config import flatten
+
 CONFIG = Path(__file__).with_name("ablations.yaml")
 RESULTS = "results"
 BASE = "base"
@@ -170,10 +174,6 @@ class Laboratory:
 
 def _settings_of(part: str) -> list[str]:
     """Returns what CONFIG says of a part, as `--set` takes it."""
-    import yaml
-
-    from labse_tf.config import flatten
-
     tree = yaml.safe_load(CONFIG.read_text("utf-8"))[part]
     return [f"{part}.{key}={json.dumps(value)}" for key, value in flatten(tree)]
 

@@ -147,9 +147,7 @@ def train(
             config.encoder, compute=config.compute, replayable=settings.chunk_size > 0
         )
         if init is not None:
-            source = _load(init, config, encoder, run_dir, strategy)
-            if source is not encoder:
-                stack(source, encoder)
+            _start_from(init, encoder, config, run_dir, strategy)
         optimizer = build_optimizer(settings.optimizer, steps=settings.steps)
         optimizer.build(encoder.trainable_variables)
 
@@ -167,14 +165,17 @@ def train(
     )
 
 
-def _load(init: Origin, config: Config, encoder, run_dir: RunDir, strategy):
-    """Returns the encoder with the weights of `init`: `encoder` itself, or one of less depth."""
-    if init.encoder.num_layers < config.encoder.num_layers:
-        encoder = build_encoder(config.encoder, num_layers=init.encoder.num_layers)
-    fates = restore(init, encoder)
+def _start_from(init: Origin, encoder, config: Config, run_dir: RunDir, strategy) -> None:
+    """Gives `encoder` the weights of `init`, stacked if that has fewer layers."""
+    shallow = init.encoder.num_layers < config.encoder.num_layers
+    source = encoder
+    if shallow:
+        source = build_encoder(config.encoder, num_layers=init.encoder.num_layers)
+    fates = restore(init, source)
     if strategy.extended.should_checkpoint:
-        write_report(fates, init, encoder.variables, run_dir)
-    return encoder
+        write_report(fates, init, source.variables, run_dir)
+    if shallow:
+        stack(source, encoder)
 
 
 def fit(
