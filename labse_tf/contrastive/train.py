@@ -8,6 +8,7 @@ import tf_keras
 from labse_tf.config import Config
 from labse_tf.contrastive.batches import translation_batches
 from labse_tf.contrastive.model import build_translator, token_log_likelihoods
+from labse_tf.model.dropout import dropout_generators, replayable_dropout
 from labse_tf.tokenization import Tokenizer
 from labse_tf.training import loop, resumable
 from labse_tf.training.optimizer import build_optimizer
@@ -20,7 +21,11 @@ class TranslatorTrainer(loop.Trainer):
     """Cross-entropy of the target's tokens, a mean over all those of the global batch."""
 
     def __init__(self, *, translator, **kwargs) -> None:
-        super().__init__(variables=translator.trainable_variables, **kwargs)
+        super().__init__(
+            variables=translator.trainable_variables,
+            generators=dropout_generators(translator),
+            **kwargs,
+        )
         self._translator = translator
 
     def replica_loss(self, batch) -> tuple[tf.Tensor, tf.Tensor]:
@@ -46,7 +51,7 @@ def train(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -> 
     tokenizer = Tokenizer(
         run_dir.vocab_file, max_bytes_per_word=config.tokenizer.max_bytes_per_word
     )
-    with strategy.scope():
+    with strategy.scope(), replayable_dropout():
         tf_keras.utils.set_random_seed(config.seed)
         translator = build_translator(settings.translator, len(tokenizer.tokens))
     for stage, (name, inputs, steps, optimizer_config) in enumerate(

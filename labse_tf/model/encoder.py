@@ -11,6 +11,7 @@ from official.nlp.modeling import networks
 
 from labse_tf.config import ComputeConfig, EncoderConfig
 from labse_tf.model.averaging_start import start_averaging
+from labse_tf.model.dropout import replayable_dropout
 
 TYPE_VOCAB_SIZE = 2
 
@@ -44,10 +45,10 @@ def build_encoder(
       config: its sizes; `vocab_size` must be set.
       num_layers: of a stage that has fewer layers than `config` says.
       compute: its precision and compilation; float32 and none, if left out.
-      replayable: whether dropout draws from `random_generators`, whose states can be set back.
+      replayable: make it with `replayable_dropout`.
     """
     compute = compute or ComputeConfig()
-    with precision(compute), _generators_for_dropout(replayable):
+    with precision(compute), replayable_dropout() if replayable else contextlib.nullcontext():
         encoder = _build(config, config.num_layers if num_layers is None else num_layers)
         # It has no variables before its first call: an optimiser built on it would train nothing.
         encoder({name: tf.zeros((1, 4), tf.int32) for name in encoder.inputs})
@@ -59,26 +60,6 @@ def build_encoder(
         for layer in encoder.transformer_layers:
             layer.call = tf.function(layer.call, jit_compile=True)
     return encoder
-
-
-def random_generators(encoder: networks.BertEncoderV2) -> list[tf.random.Generator]:
-    """Returns what dropout draws from, in an encoder that was built `replayable`."""
-    layers = [layer for layer in encoder.submodules if isinstance(layer, tf_keras.layers.Dropout)]
-    # Keras has no public name for it.
-    return [layer._random_generator._generator for layer in layers]
-
-
-@contextlib.contextmanager
-def _generators_for_dropout(wanted: bool) -> Iterator[None]:
-    keras = tf_keras.backend.experimental
-    if not wanted or keras.is_tf_random_generator_enabled():
-        yield
-        return
-    keras.enable_tf_random_generator()
-    try:
-        yield
-    finally:
-        keras.disable_tf_random_generator()
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import time
 from collections.abc import Callable, Sequence
 
 import orbit
@@ -30,6 +31,7 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
         clip_norm: float,
         dataset,
         lazy_embeddings: bool = True,
+        generators: Sequence[tf.random.Generator] = (),
     ) -> None:
         """Prepares to train.
 
@@ -41,6 +43,8 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
           dataset: of global batches, distributed.
           lazy_embeddings: update the rows of an embedding table that a batch touches, not all of
             it; see `LazyAdamW`. On TPUs the update is dense, as XLA wants static shapes.
+          generators: that dropout draws from. They are set anew for each step, so that a resumed
+            run draws as one that was not stopped.
 
         Raises:
           ValueError: if there is nothing to train, or a variable twice.
@@ -63,6 +67,7 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
         self._variables = list(variables)
         self._clip_norm = clip_norm
         self._lazy_embeddings = lazy_embeddings and not on_tpu
+        self._generators = [(one, one.state.numpy()[-1]) for one in generators]
         self._catches_up = self._lazy_embeddings and isinstance(optimizer, LazyAdamW)
         with strategy.scope():
             optimizer.build(self._variables)
@@ -102,6 +107,9 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
         return []
 
     def _replica_step(self, batch) -> None:
+        for generator, key in self._generators:
+            # Philox: a counter of 128 bits, of which a step uses the lower half, and the key.
+            generator.state.assign(tf.stack([0, self._optimizer.iterations, key]))
         if self._catches_up:
             for table, ids in self.rows_read(batch):
                 self._optimizer.catch_up(table, _distinct_over_replicas(ids))
@@ -145,8 +153,12 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
             for one in gradients
         ]
 
-    def train_loop_end(self) -> dict[str, tf.Tensor]:
-        """Returns the means since the last call, and the learning rate.
+    def train_loop_begin(self) -> None:
+        """Starts the clock: what is between loops, saving and measuring, is not training."""
+        self._start = (int(self._optimizer.iterations), time.perf_counter())
+
+    def train_loop_end(self) -> dict[str, tf.Tensor | float]:
+        """Returns the loop's means, its steps a second, and the learning rate.
 
         Raises:
           InputError: if the loss or the gradient was not finite; no checkpoint is made of that.
@@ -157,12 +169,14 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
             raise InputError(
                 f"the loss or the gradient of step {step} is not finite{self.describe_batch(step)}",
                 remedy="start a run with a lower optimizer.learning_rate or optimizer.clip_norm; "
-                "the last good checkpoint is kept",
+                "the last good checkpoint, if there was one, is kept",
             )
         if self._catches_up:
             # What is saved and measured now is what AdamW would have.
             with self._strategy.scope():
                 self._optimizer.catch_up_all(self._variables)
+        first, start = self._start
+        speed = (int(self._optimizer.iterations) - first) / (time.perf_counter() - start)
         means = {name: metric.result() for name, metric in self._metrics.items()}
         if means["gradient_norm"] == 0.0:
             raise RuntimeError("the gradient is 0: the loss does not depend on the variables")
@@ -171,7 +185,8 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
         means |= {name: metric.result() for name, metric in seen.items()}
         for metric in (*self._metrics.values(), *self.extra_metrics.values()):
             metric.reset_state()
-        return {**means, "learning_rate": self._optimizer.learning_rate.numpy()}
+        learning_rate = self._optimizer.learning_rate.numpy()
+        return {**means, "learning_rate": learning_rate, "steps_per_second": speed}
 
 
 def sum_over_replicas(tensors: list) -> list:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import time
 
 import tensorflow as tf
 
@@ -25,27 +24,22 @@ class MetricsLog:
         self._progress = progress
         self._position = {} if stage is None else {"stage": stage}
         self._last = int(step.numpy())
-        self._time = time.perf_counter()
 
     def __call__(self, output: dict[str, tf.Tensor]) -> None:
         step = int(self._step.numpy())
-        now = time.perf_counter()
         values = {name: float(f"{float(value):.6g}") for name, value in output.items()}
-        values["steps_per_second"] = round((step - self._last) / (now - self._time), 4)
         if "tokens" in values:
             values["tokens_per_second"] = round(values["tokens"] * values["steps_per_second"], 1)
-        self._time = now
         self._write(values)
         shown = {name: f"{values[name]:.3f}" for name in ("loss", "accuracy")}
         self._progress.update(step - self._last, **shown)
         self._last = step
 
     def held_out(self, output: dict) -> None:
-        """Writes what an evaluator returned; its time is not the training's."""
+        """Writes what an evaluator returned."""
         self._write({"held_out": output})
         shown = [f"{task} {values['accuracy']:.3f}" for task, values in output.items()]
         _log.info("step %d: accuracy on held-out text: %s", self._last, ", ".join(shown))
-        self._time = time.perf_counter()
 
     def _write(self, values: dict) -> None:
         with open(self._run_dir.metrics_file, "a", encoding="utf-8") as file:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import tensorflow as tf
 import tf_keras
 
+from labse_tf.model.dropout import dropout_generators
 from labse_tf.model.mlm_head import trained_variables, transform_masked
 from labse_tf.model.sampled_softmax import draw_uniform, sampled_softmax
 from labse_tf.training import loop
@@ -31,7 +32,11 @@ class MlmTrainer(loop.Trainer):
         sources_of: Callable[[int], list[str]] | None = None,
         **kwargs,
     ) -> None:
-        super().__init__(variables=trained_variables(encoder, head), **kwargs)
+        super().__init__(
+            variables=trained_variables(encoder, head),
+            generators=dropout_generators(encoder),
+            **kwargs,
+        )
         self._encoder = encoder
         self._head = head
         self._sampled_softmax = sampled_softmax

@@ -75,7 +75,9 @@ def _depths(config: Config) -> list[int]:
 def _build(config: Config, strategy, depth: int, *, seed: int) -> _Model:
     with strategy.scope():
         tf_keras.utils.set_random_seed(seed)
-        encoder = build_encoder(config.encoder, num_layers=depth, compute=config.compute)
+        encoder = build_encoder(
+            config.encoder, num_layers=depth, compute=config.compute, replayable=True
+        )
         return _Model(encoder, build_mlm_head(config.encoder, encoder, compute=config.compute))
 
 

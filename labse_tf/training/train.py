@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import tensorflow as tf
@@ -13,8 +14,9 @@ from labse_tf.data.pairs import NO_KEY, pair_batches
 from labse_tf.distribution import cross_replica_concat
 from labse_tf.errors import InputError
 from labse_tf.losses import additive_margin_softmax, duplicates
+from labse_tf.model.dropout import dropout_generators
 from labse_tf.model.dual_encoder import embed
-from labse_tf.model.encoder import build_encoder, random_generators
+from labse_tf.model.encoder import build_encoder
 from labse_tf.model.stacking import stack
 from labse_tf.tokenization import Tokenizer
 from labse_tf.training import loop, resumable
@@ -33,11 +35,12 @@ class DualEncoderTrainer(loop.Trainer):
         """Prepares to train.
 
         Args:
-          encoder: from `build_encoder`, `replayable` if `chunk_size` is not 0.
+          encoder: from `build_encoder`, `replayable` if it has dropout.
           settings: of the loss, and `chunk_size`.
           **kwargs: as for `Trainer`.
         """
-        super().__init__(variables=encoder.trainable_variables, **kwargs)
+        self._dropout = dropout_generators(encoder)
+        super().__init__(variables=encoder.trainable_variables, generators=self._dropout, **kwargs)
         self._encoder = encoder
         self._settings = settings
 
@@ -56,7 +59,7 @@ class DualEncoderTrainer(loop.Trainer):
             lambda embeddings: self._loss_of(embeddings, batch),
             self._variables,
             chunk_rows=(2 + self._settings.hard_negatives) * self._settings.chunk_size,
-            generators=random_generators(self._encoder),
+            generators=self._dropout,
             tables=self.rows_read(batch) if self._lazy_embeddings else (),
         )
 
@@ -131,21 +134,14 @@ def train(
       InputError: if a replica's batch cannot be cut into chunks of `train.chunk_size`.
     """
     settings = config.train
-    local_batch = settings.batch_size // strategy.num_replicas_in_sync
-    if settings.chunk_size and local_batch % settings.chunk_size:
-        raise InputError(
-            f"a replica's {local_batch} pairs do not divide into chunks of {settings.chunk_size}",
-            remedy=f"set 'train.chunk_size' to a divisor of {local_batch}",
-        )
+    check_chunks(settings, strategy)
     dev_pairs = read_dev_pairs(config) if settings.dev else {}
     tokenizer = Tokenizer(
         run_dir.vocab_file, max_bytes_per_word=config.tokenizer.max_bytes_per_word
     )
     with strategy.scope():
         tf_keras.utils.set_random_seed(config.seed)
-        encoder = build_encoder(
-            config.encoder, compute=config.compute, replayable=settings.chunk_size > 0
-        )
+        encoder = build_encoder(config.encoder, compute=config.compute, replayable=True)
         if init is not None:
             _start_from(init, encoder, config, run_dir, strategy)
         optimizer = build_optimizer(settings.optimizer, steps=settings.steps)
@@ -163,6 +159,20 @@ def train(
         checkpoint_dir=run_dir.checkpoints,
         validation=validate_on(dev_pairs, settings, strategy, encoder, tokenizer),
     )
+
+
+def check_chunks(settings: TrainConfig, strategy: tf.distribute.Strategy) -> None:
+    """Refuses a replica's batch that cannot be cut into chunks of `chunk_size`.
+
+    Raises:
+      InputError: if it cannot.
+    """
+    local_batch = settings.batch_size // strategy.num_replicas_in_sync
+    if settings.chunk_size and local_batch % settings.chunk_size:
+        raise InputError(
+            f"a replica's {local_batch} pairs do not divide into chunks of {settings.chunk_size}",
+            remedy=f"set 'train.chunk_size' to a divisor of {local_batch}",
+        )
 
 
 def _start_from(init: Origin, encoder, config: Config, run_dir: RunDir, strategy) -> None:
@@ -206,6 +216,10 @@ def fit(
       validation: as for `resumable.run`.
     """
     settings = config.train
+    if isinstance(strategy, tf.distribute.TPUStrategy):
+        # A TPU compiles each shape anew: all batches are of the longest bucket.
+        settings = dataclasses.replace(settings, bucket_lengths=settings.bucket_lengths[-1:])
+        config = dataclasses.replace(config, train=settings)
 
     def make_trainer(steps_done: int) -> DualEncoderTrainer:
         dataset = loop.distribute(

@@ -148,7 +148,7 @@ def train(strategy, kind, clip_norm, changes):
         trainer = DualEncoderTrainer(encoder=encoder, settings=settings, **shared)
     for step in range(STEPS):
         for name, value in trainer.train(tf.constant(1)).items():
-            if name != "learning_rate":
+            if name not in ("learning_rate", "steps_per_second"):
                 facts[f"{name}_{step}"] = np.array(value)
     for index, variable in enumerate(trained):
         facts[f"weight_{index:03d}_{variable.name}"] = variable.numpy()

@@ -18,6 +18,7 @@ import pytest
 import tensorflow as tf
 
 ROOT = Path(__file__).resolve().parents[2]
+SHALLOW = ("--set=encoder.num_layers=2", "--set=train.bucket_lengths=[16,32]")
 
 
 def start(config_file, run_dir, *arguments, **environment):
@@ -68,7 +69,7 @@ def dev(bitext_dir):
     """
     settings = {"dev": f"[{bitext_dir}]", "dev_size": 35, "dev_interval": 3}
     settings |= {"loop.log_interval": 3, "loop.checkpoint_interval": 3, "steps": 12}
-    return [f"--set=train.{key}={value}" for key, value in settings.items()]
+    return [*SHALLOW, *(f"--set=train.{key}={value}" for key, value in settings.items())]
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +87,7 @@ def on_one_device(run_on_one_device):
 @pytest.fixture(scope="module")
 def untrained(tmp_path_factory, config_file):
     run_dir = tmp_path_factory.mktemp("untrained") / "run"
-    finish(start(config_file, run_dir, "--strategy", "one_device", "--set", "train.steps=0"))
+    finish(start(config_file, run_dir, "--strategy", "one_device", *SHALLOW, "--set=train.steps=0"))
     return weights(run_dir)
 
 

@@ -8,8 +8,9 @@ import tensorflow as tf
 
 from labse_tf.config import EncoderConfig
 from labse_tf.losses import translation_ranking_loss
+from labse_tf.model.dropout import dropout_generators
 from labse_tf.model.dual_encoder import embed
-from labse_tf.model.encoder import build_encoder, random_generators
+from labse_tf.model.encoder import build_encoder
 from labse_tf.training.gradient_cache import cached_gradients
 
 ROWS, LENGTH, VOCAB = 12, 7, 50
@@ -63,7 +64,7 @@ def reference(encoder, inputs, chunk_rows):
 @pytest.mark.parametrize("sparse", [True, False])
 def test_equals_the_whole_batch(inputs, dropout, chunk_rows, sparse):
     encoder = build(dropout)
-    generators = random_generators(encoder)
+    generators = dropout_generators(encoder)
     assert len(generators) == (1 + 2 * 4)  # Embeddings; in a layer attention, output and two more.
     states = [tf.identity(generator.state) for generator in generators]
     table = encoder.get_embedding_table()
@@ -104,7 +105,7 @@ def test_dropout_changes_from_step_to_step(inputs):
             loss_of,
             encoder.trainable_variables,
             chunk_rows=4,
-            generators=random_generators(encoder),
+            generators=dropout_generators(encoder),
         )
         for _ in range(2)
     )

@@ -18,6 +18,7 @@ import tensorflow as tf
 from labse_tf.cli.main import main
 from labse_tf.config_file import load_config
 from labse_tf.model.dual_encoder import embed
+from labse_tf.tokenization import Tokenizer
 from labse_tf.training.checkpoints import latest_checkpoint, load_encoder
 from labse_tf.training.run_dir import open_existing
 
@@ -199,7 +200,9 @@ def long_settings():
         "pretrain.loop.checkpoint_interval": 30,
         "pretrain.loop.log_interval": 10,
         "encoder.num_layers": 2,
+        "encoder.dropout": 0.1,
         "languages": "[de,th]",
+        "train.bucket_lengths": "[16,24]",
     }
     return [part for key, value in values.items() for part in ("--set", f"{key}={value}")]
 
@@ -238,9 +241,8 @@ def test_pretraining_killed_in_its_second_stage_resumes(tmp_path, config_file, l
 def test_a_sampled_softmax_learns(tmp_path, config_file):
     run = tmp_path / "run"
     settings = {"sampled_softmax": 100, "stage_steps": "[40]", "loop.log_interval": 10}
-    overrides = [
-        part for key, value in settings.items() for part in ("--set", f"pretrain.{key}={value}")
-    ]
+    overrides = [f"--set=pretrain.{key}={value}" for key, value in settings.items()]
+    overrides.append("--set=encoder.num_layers=1")
     assert main(["pretrain", str(config_file), "--run-dir", str(run), *overrides]) == 0
     losses = [line["loss"] for line in metrics(run)]
     assert losses[-1] < 0.8 * losses[0]
@@ -286,12 +288,36 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_names_step_and_files(
     assert Path(tf.train.latest_checkpoint(run / "checkpoints" / "stage_1")).name == "ckpt-1"
 
 
+def test_a_tpu_gets_batches_of_one_length(tmp_path, config_file, monkeypatch):
+    """No TPU here: one device is taken for one, with its rules."""
+    monkeypatch.setattr(tf.distribute, "TPUStrategy", tf.distribute.OneDeviceStrategy)
+    lengths = set()
+    pack = Tokenizer.pack
+
+    def noting(self, segments, length):
+        lengths.add(length)
+        return pack(self, segments, length)
+
+    monkeypatch.setattr(Tokenizer, "pack", noting)
+    changes = [f"--set={one}" for one in ("pretrain.stage_steps=[1]", "train.steps=2")]
+    assert train(config_file, tmp_path / "run", *changes) == 0
+    assert lengths == {32}
+
+
+SMALL_GERMAN = (
+    "--set=languages=[de]",
+    "--set=encoder.num_layers=1",
+    "--set=pretrain.stage_steps=[1]",
+    "--set=train.bucket_lengths=[24]",
+)
+
+
 def test_lazy_updates_train_the_weights_of_dense_ones(tmp_path, config_file):
     found = []
     for lazy in ("true", "false"):
-        settings = ["train.steps=12", "languages=[de]", f"train.optimizer.lazy_embeddings={lazy}"]
+        changes = ["--set=train.steps=12", f"--set=train.optimizer.lazy_embeddings={lazy}"]
         run = tmp_path / lazy
-        assert train(config_file, run, *(f"--set={setting}" for setting in settings)) == 0
+        assert train(config_file, run, *SMALL_GERMAN, *changes) == 0
         found.append(load_encoder(open_existing(run)).get_embedding_table().numpy())
     # Rows that no batch holds (German has no Thai characters) decay in both.
     lazy, dense = found
@@ -300,6 +326,5 @@ def test_lazy_updates_train_the_weights_of_dense_ones(tmp_path, config_file):
 
 
 def load_encoder_at_start(tmp_path, config_file):
-    settings = ["--set=languages=[de]", "--set=train.steps=0"]
-    assert train(config_file, tmp_path / "start", *settings) == 0
+    assert train(config_file, tmp_path / "start", *SMALL_GERMAN, "--set=train.steps=0") == 0
     return load_encoder(open_existing(tmp_path / "start")).get_embedding_table().numpy()
