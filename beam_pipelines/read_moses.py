@@ -7,6 +7,7 @@ from typing import BinaryIO
 
 from beam_pipelines.clean_lines import clean_lines
 from beam_pipelines.records import Pair
+from labse_tf import textio
 from labse_tf.corpus_files import CorpusFile
 from labse_tf.errors import InputError
 
@@ -28,17 +29,8 @@ def read_moses(
     for number, target in foreign_lines:
         source = next(english_lines, None)
         if source is None:
-            raise _ends_early(*reversed(sides), number - 1)
+            raise textio.ends_early(*reversed(sides), number - 1)
         fault = next((line for line in (target, source[1]) if isinstance(line, InputError)), None)
         yield fault or Pair(source[1].strip(), target.strip(), file.language)
     if next(english_lines, None) is not None:
-        raise _ends_early(*sides, number)
-
-
-def _ends_early(short: str, long: str, lines: int) -> InputError:
-    return InputError(
-        f"the last line, but {long} has more",
-        path=short,
-        line=lines,
-        remedy="both sides of a Moses pair need the same number of lines: fetch them again",
-    )
+        raise textio.ends_early(*sides, number)

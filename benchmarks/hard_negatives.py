@@ -27,7 +27,7 @@ from pathlib import Path
 
 import numpy as np
 
-from labse_tf.corpus_files import BITEXT, PLAIN_FORMATS, find_corpus_files
+from labse_tf.corpus_files import BITEXT, find_plain_files
 from labse_tf.hard_negatives import job
 from labse_tf.hard_negatives.model import open_model
 from labse_tf.hard_negatives.pool import make_pool, translations
@@ -65,7 +65,7 @@ def main() -> None:
     args = parser.parse_args()
     encoder, _ = open_model(args.model)
     parts, lines = [], []
-    files = find_corpus_files([args.corpus], kind=BITEXT, formats=PLAIN_FORMATS)
+    files = find_plain_files([args.corpus], kind=BITEXT)
     wanted = set(args.languages.split(",")) - {""}
     for language, group in groupby(sorted(files, key=job._language), key=job._language):
         if not wanted or language in wanted:

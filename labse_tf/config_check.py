@@ -125,6 +125,7 @@ def _negatives_requirements(negatives: NegativesConfig) -> list[tuple[str, bool,
     encoder = negatives.encoder
     return [
         *_train_requirements("negatives.train", negatives.train),
+        ("negatives.train.dev", not negatives.train.dev, "empty: nothing is measured there"),
         ("negatives.encoder.hidden_size", encoder.hidden_size > 0, "1 or more"),
         ("negatives.encoder.num_layers", encoder.num_layers >= 0, "0 or more"),
         ("negatives.encoder.bigram_buckets", encoder.bigram_buckets >= 0, "0 or more"),

@@ -22,8 +22,8 @@ TEXT, TSV, SHARD, MOSES, PARQUET, TFRECORD = "text", "tsv", "shard", "moses", "p
 TMX = "tmx"
 WARC, WET, WIKIPEDIA = "warc", "wet", "wikipedia"
 # What training and evaluation read; the other formats become clean shards first.
-PLAIN_FORMATS = (TEXT, TSV, SHARD)
-ALL_FORMATS = (*PLAIN_FORMATS, MOSES, PARQUET, TFRECORD, TMX)
+PLAIN_FORMATS = (TEXT, TSV, SHARD, MOSES, TFRECORD)
+ALL_FORMATS = (*PLAIN_FORMATS, PARQUET, TMX)
 # Pages of text, which only `labse corpus filter-monolingual` makes sentences of.
 PAGE_FORMATS = (WARC, WET, WIKIPEDIA)
 
@@ -103,6 +103,24 @@ def find_corpus_files(
             _check(file, formats)
             found[file.path] = file._replace(kind=file.kind or kind)
     return [found[path] for path in sorted(found)]
+
+
+def find_plain_files(inputs: Iterable[str], *, kind: str | None = None) -> list[CorpusFile]:
+    """As `find_corpus_files`, of PLAIN_FORMATS; the language of each file is known.
+
+    Raises:
+      InputError: as there, or the name of a loose TFRECORD file tells no language.
+    """
+    files = find_corpus_files(inputs, kind=kind, formats=PLAIN_FORMATS)
+    for file in files:
+        if file.language is None:
+            raise InputError(
+                "its name tells no language",
+                path=file.path,
+                remedy="name it <lang>.tfrecord, or make clean shards of it with "
+                "`labse corpus filter-...`",
+            )
+    return files
 
 
 def _check(file: CorpusFile, formats: tuple[str, ...]) -> None:

@@ -133,16 +133,22 @@ def worker_errors(strategy: tf.distribute.Strategy) -> Iterator[None]:
         raise InputError(
             "another worker has ended or cannot be reached",
             remedy="see its log, and start all workers again by the same commands: the run goes on "
-            "from its last checkpoint",
+            "from its last checkpoint, if there is one",
         ) from error
 
 
-def worker_index(strategy_name: str) -> int:
-    """Returns which of several workers this process is, before its strategy exists; 0 is the chief.
+def is_chief(strategy_name: str) -> bool:
+    """Returns whether this process makes the run dir, told before its strategy exists.
+
+    Of several workers that is the task `chief`, if TF_CONFIG has one, else the first worker.
 
     Args:
       strategy_name: as for `create_strategy`.
     """
     if strategy_name not in ("auto", "multi_worker") or "TF_CONFIG" not in os.environ:
-        return 0
-    return tf.distribute.cluster_resolver.TFConfigClusterResolver().task_id or 0
+        return True
+    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    if resolver.task_type is None:
+        return True
+    chief = "chief" if "chief" in resolver.cluster_spec().jobs else "worker"
+    return (resolver.task_type, resolver.task_id) == (chief, 0)

@@ -8,6 +8,7 @@ import lzma
 import os
 import zlib
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import BinaryIO
 
@@ -69,6 +70,44 @@ def read_negatives(
         source, target = split_pair(line, str(path), number)
         negatives = [column.strip() for column in line.split("\t")[2 : 2 + count]]
         yield number, source, target, negatives + [""] * (count - len(negatives))
+
+
+def read_moses(
+    english: str | os.PathLike[str], foreign: str | os.PathLike[str]
+) -> Iterator[tuple[int, str, str]]:
+    """Yields `(line number from 1, source, target)` of two files of as many lines.
+
+    Raises:
+      InputError: as `read_lines`, or a line is empty, or a file ends before the other.
+    """
+    for one, other in zip_longest(read_lines(english), read_lines(foreign)):
+        if one is None:
+            raise ends_early(english, foreign, other[0] - 1)
+        if other is None:
+            raise ends_early(foreign, english, one[0] - 1)
+        number, texts = one[0], {english: one[1].strip(), foreign: other[1].strip()}
+        for path, text in texts.items():
+            if not text:
+                raise InputError(
+                    "the line is empty",
+                    path=path,
+                    line=number,
+                    remedy="make clean shards with `labse corpus filter-bitext`, which leaves such "
+                    "pairs out",
+                )
+        yield (number, *texts.values())
+
+
+def ends_early(
+    short: str | os.PathLike[str], long: str | os.PathLike[str], lines: int
+) -> InputError:
+    """Returns the error for a side of a Moses pair that has only `lines` lines."""
+    return InputError(
+        f"the last line, but {long} has more",
+        path=short,
+        line=lines,
+        remedy="both sides of a Moses pair need the same number of lines: fetch them again",
+    )
 
 
 def lines_of_stream(stream: BinaryIO, name: str) -> Iterator[tuple[int, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from collections.abc import Sequence
 
 from labse_tf.cli.arguments import add_inputs, add_run, strategy_options
 
@@ -68,21 +69,37 @@ def run(args: argparse.Namespace) -> None:
             "give either --run-dir, to train a model, or --model, to use one",
             remedy="see the examples in `labse mine-negatives --help`",
         )
-    from labse_tf.corpus_files import BITEXT, PLAIN_FORMATS, find_corpus_files
+    if args.model:
+        _refuse_training_options(args)
+    from labse_tf.corpus_files import BITEXT, find_plain_files
+    from labse_tf.hard_negatives.job import check_options
 
-    find_corpus_files(args.inputs, kind=BITEXT, formats=PLAIN_FORMATS)
+    find_plain_files(args.inputs, kind=BITEXT)
+    check_options(args.out, **_mining_options(args))
     if args.model:
         _mine(args, args.model)
         return
     config = _config(args)
-    from labse_tf.distribution import worker_index
+    from labse_tf.distribution import is_chief
     from labse_tf.hard_negatives.train import train
     from labse_tf.training.launch import launch
 
     with launch(args.run_dir, config, **strategy_options(args)) as (run_dir, strategy):
         train(config, run_dir, strategy)
-    if worker_index(args.strategy) == 0:
-        _mine(args, args.run_dir)
+    if is_chief(args.strategy):
+        _mine(args, args.run_dir, languages=config.languages)
+
+
+def _refuse_training_options(args: argparse.Namespace) -> None:
+    given = {"--config": args.config, "--vocab": args.vocab, "--set": args.overrides}
+    for name, value in given.items():
+        if value:
+            from labse_tf.errors import InputError
+
+            raise InputError(
+                f"{name} does nothing with --model, which trains no model",
+                remedy=f"leave {name} out, or give --run-dir instead of --model",
+            )
 
 
 def _config(args: argparse.Namespace):
@@ -100,7 +117,12 @@ def _config(args: argparse.Namespace):
     return run_dirs.resolve(config, args.inputs)
 
 
-def _mine(args: argparse.Namespace, model: str) -> None:
+def _mining_options(args: argparse.Namespace) -> dict:
+    names = ("count", "pool_size", "max_similarity", "overwrite")
+    return {name: getattr(args, name) for name in names}
+
+
+def _mine(args: argparse.Namespace, model: str, *, languages: Sequence[str] = ()) -> None:
     from labse_tf.hard_negatives.job import mine
     from labse_tf.hard_negatives.model import open_model
 
@@ -110,8 +132,6 @@ def _mine(args: argparse.Namespace, model: str) -> None:
         args.out,
         encoder,
         model_files=files,
-        count=args.count,
-        pool_size=args.pool_size,
-        max_similarity=args.max_similarity,
-        overwrite=args.overwrite,
+        languages=languages,
+        **_mining_options(args),
     )

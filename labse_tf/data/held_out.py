@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from labse_tf.config import Config
-from labse_tf.corpus_files import PLAIN_FORMATS, CorpusFile, find_corpus_files
+from labse_tf.corpus_files import MOSES, SHARD, TEXT, TSV, CorpusFile, find_corpus_files
 from labse_tf.data import texts
 from labse_tf.data.masking import mask_tokens
 from labse_tf.errors import InputError
@@ -79,7 +79,8 @@ def read_held_out(config: Config, tokenizer: Tokenizer) -> dict[str, HeldOut]:
 def _read(config: Config) -> Iterator[tuple[str, str, tf.Tensor]]:
     """Yields language, kind and records: more than are wanted, as some will be too long."""
     settings = config.pretrain
-    files = find_corpus_files(settings.held_out, formats=PLAIN_FORMATS)
+    # Not loose TFRECORD files, of either kind.
+    files = find_corpus_files(settings.held_out, formats=(TEXT, TSV, SHARD, MOSES))
     for (language, kind), group in groupby(sorted(files, key=_group), key=_group):
         if not config.languages or language in config.languages:
             records = texts.concatenate([texts.records(file) for file in sorted(group)])

@@ -20,7 +20,9 @@ def pair_batches(config: Config, tokenizer: Tokenizer, *, skip: int = 0) -> tf.d
     """Returns an endless dataset of global batches, in one fixed order.
 
     A window of pairs, languages mixed or of one, is sorted by length and cut into batches, which
-    come in random order; each is padded to the smallest bucket that holds its longest sentence.
+    come in random order; each is padded to the smallest bucket that holds its longest sentence. A
+    window has 16 batches, of a small corpus no more than a pass over it fills: sorting would bring
+    copies of a pair into one batch.
 
     Args:
       config: the run's configuration.
@@ -36,17 +38,24 @@ def pair_batches(config: Config, tokenizer: Tokenizer, *, skip: int = 0) -> tf.d
     settings = config.train
     files = texts.find_files(settings.bitext, BITEXT, config.languages, key="train.bitext")
     negatives = settings.hard_negatives
+    if negatives:
+        texts.require_negatives(files)
     streams = texts.language_streams(files, seed=config.seed, negatives=negatives)
     weights = texts.language_weights(files, settings.language_exponent)
+    most = BATCHES_A_WINDOW * settings.batch_size
+    window = max(1, texts.count_records(files, most) // settings.batch_size)
     if settings.one_language_batches:
         # A tokenizer's graph for each language would take long to build.
         cut = {
-            language: _cut(stream, settings, byte_lengths) for language, stream in streams.items()
+            language: _cut(stream, settings, byte_lengths, window)
+            for language, stream in streams.items()
         }
         batches = texts.mix(cut, weights, seed=config.seed).skip(skip)
     else:
         pairs = texts.mix(streams, weights, seed=config.seed)
-        batches = _cut(pairs, settings, lambda text: tokenizer(text).row_lengths(), skip=skip)
+        batches = _cut(
+            pairs, settings, lambda text: tokenizer(text).row_lengths(), window, skip=skip
+        )
 
     def pack(source, target, wrong=None):
         texts_ = [source, target] if wrong is None else [source, target, tf.reshape(wrong, [-1])]
@@ -70,12 +79,14 @@ def _cut(
     pairs: tf.data.Dataset,
     settings: TrainConfig,
     lengths: Callable[[tf.Tensor], tf.Tensor],
+    window: int,
     *,
     skip: int = 0,
 ) -> tf.data.Dataset:
     """Cuts serialized pairs into batches of their columns, of like `lengths` if in buckets.
 
-    The first batches, `skip`, are left out; nothing in windows of these alone is measured.
+    Sorted are `window` batches at a time. The first batches, `skip`, are left out; nothing in
+    windows of these alone is measured.
     """
 
     def parse(serialized):
@@ -88,8 +99,8 @@ def _cut(
         columns = parse(serialized)
         return index, columns, tf.maximum(*(lengths(side) for side in columns[:2]))
 
-    whole_windows, batches = divmod(skip, BATCHES_A_WINDOW)
-    windows = pairs.batch(settings.batch_size * BATCHES_A_WINDOW, drop_remainder=True).enumerate()
+    whole_windows, batches = divmod(skip, window)
+    windows = pairs.batch(settings.batch_size * window, drop_remainder=True).enumerate()
     measured = windows.skip(whole_windows).map(measure, num_parallel_calls=tf.data.AUTOTUNE)
     return measured.flat_map(
         lambda index, columns, longest: sorted_batches(columns, longest, settings.batch_size, index)
@@ -113,15 +124,15 @@ def sorted_batches(
     """Cuts a window into batches of sentences of like length, in random order.
 
     Args:
-      columns: source, target and perhaps more; `[BATCHES_A_WINDOW * batch_size]` strings each.
-      lengths: `[BATCHES_A_WINDOW * batch_size]`, in any unit.
+      columns: source, target and perhaps more; `[window * batch_size]` strings each.
+      lengths: `[window * batch_size]`, in any unit.
       batch_size: pairs.
       index: of the window, a scalar; the order's seed.
 
     Returns:
-      A dataset of `BATCHES_A_WINDOW` tuples of the columns, `[batch_size]` each.
+      A dataset of `window` tuples of the columns, `[batch_size]` each.
     """
-    order = tf.reshape(tf.argsort(lengths, stable=True), [BATCHES_A_WINDOW, batch_size])
+    order = tf.reshape(tf.argsort(lengths, stable=True), [-1, batch_size])
     order = tf.random.experimental.stateless_shuffle(order, seed=tf.stack([index, 0]))
     return tf.data.Dataset.from_tensor_slices(tuple(tf.gather(side, order) for side in columns))
 

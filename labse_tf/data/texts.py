@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
 
@@ -17,16 +18,19 @@ import tensorflow as tf
 from labse_tf import textio
 from labse_tf.corpus_files import (
     BITEXT,
-    PLAIN_FORMATS,
+    MOSES,
     SHARD,
+    TFRECORD,
+    TSV,
     CorpusFile,
-    find_corpus_files,
+    find_plain_files,
 )
 from labse_tf.errors import InputError
 
 _RECORDS_A_CALL = 1000  # A call from tf.data into Python takes longer than to read a record.
 _SHUFFLE_BUFFER = 20_000  # Records a language: its whole data where it is small.
 
+_MISSING_FEATURE = re.compile(r"Feature: (\w+) \(data type: string\) is required but could not be")
 _FEATURES = {"monolingual": ("text",), "bitext": ("src_raw", "tgt_raw")}
 _NEGATIVES = "negatives"
 
@@ -51,6 +55,11 @@ def input_errors() -> Iterator[None]:
             raise InputError(
                 f"a TFRecord shard is damaged ({error.message})", remedy="make the shards again"
             ) from error
+        if missing := _MISSING_FEATURE.search(str(error)):
+            raise InputError(
+                f"a record of a TFRecord file has no feature '{missing[1]}'",
+                remedy="records of bitext have 'src_raw' (English) and 'tgt_raw', others 'text'",
+            ) from error
         raise
 
 
@@ -64,13 +73,31 @@ def find_files(
     """
     if not inputs:
         raise InputError(f"'{key}' is empty", remedy=f"add --set {key}=[DIR]")
-    files = find_corpus_files(inputs, kind=kind, formats=PLAIN_FORMATS)
+    files = find_plain_files(inputs, kind=kind)
     kept = [file for file in files if not languages or file.language in languages]
     if not kept:
         raise InputError(
             f"'{key}' has no text in {', '.join(languages)}", remedy="check 'languages'"
         )
     return kept
+
+
+def require_negatives(files: Sequence[CorpusFile]) -> None:
+    """Refuses bitext in which no file has hard negatives, by the first line of each.
+
+    Raises:
+      InputError: if there are none.
+    """
+    for file in files:
+        if file.format == TSV:
+            _, line = next(textio.read_lines(file.path))
+            if line.count("\t") > 1:
+                return
+    raise InputError(
+        "no file has a third column, but 'train.hard_negatives' is not 0",
+        path=files[0].path,
+        remedy="name the --out of `labse mine-negatives` in 'train.bitext'",
+    )
 
 
 def language_streams(
@@ -98,12 +125,25 @@ def language_weights(files: Sequence[CorpusFile], exponent: float) -> dict[str, 
     """
     sizes: dict[str, int] = {}
     for file in files:
-        size = os.path.getsize(file.path)
-        if not size:
-            raise InputError("the file is empty", path=file.path, remedy="remove it or fill it")
-        sizes[file.language] = sizes.get(file.language, 0) + size
+        for path in file.paths:
+            size = os.path.getsize(path)
+            if not size:
+                raise InputError("the file is empty", path=path, remedy="remove it or fill it")
+            sizes[file.language] = sizes.get(file.language, 0) + size
     total = sum(size**exponent for size in sizes.values())
     return {language: size**exponent / total for language, size in sizes.items()}
+
+
+def count_records(files: Sequence[CorpusFile], most: int) -> int:
+    """Returns the number of records in all files, `most` if there are more."""
+    count = 0
+    with input_errors():
+        for file in files:
+            for batch in records(file).take(most - count).batch(_RECORDS_A_CALL):
+                count += len(batch)
+            if count >= most:
+                break
+    return count
 
 
 def mix(
@@ -176,17 +216,16 @@ def records(file: CorpusFile, *, negatives: int = 0) -> tf.data.Dataset:
       file: of any kind.
       negatives: the hard negatives to read of each line of a TSV file.
     """
-    if file.format == SHARD:
+    if file.format in (SHARD, TFRECORD):
         return tf.data.TFRecordDataset(file.path, "GZIP" if file.path.endswith(".gz") else "")
-    with_negatives = negatives if file.kind == BITEXT else 0
+    with_negatives = negatives if file.format == TSV else 0
 
     def serialized():
         if with_negatives:
             for _, *fields, wrong in textio.read_negatives(file.path, with_negatives):
                 yield _serialize(file.kind, fields, wrong)
         else:
-            read = textio.read_pairs if file.kind == BITEXT else textio.read_lines
-            for _, *fields in read(file.path):
+            for _, *fields in _read(file):
                 yield _serialize(file.kind, fields)
 
     def generate():
@@ -202,6 +241,13 @@ def records(file: CorpusFile, *, negatives: int = 0) -> tf.data.Dataset:
         generate, output_signature=tf.TensorSpec([None], tf.string)
     )
     return chunks.unbatch()
+
+
+def _read(file: CorpusFile) -> Iterator[tuple]:
+    if file.format == MOSES:
+        return textio.read_moses(file.english_path, file.path)
+    read = textio.read_pairs if file.kind == BITEXT else textio.read_lines
+    return read(file.path)
 
 
 def _serialize(kind: str, fields: Sequence[str], negatives: Sequence[str] = ()) -> bytes:

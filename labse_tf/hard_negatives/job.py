@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from labse_tf.corpus_files import BITEXT, PLAIN_FORMATS, CorpusFile, find_corpus_files
+from labse_tf.corpus_files import BITEXT, CorpusFile, find_plain_files
 from labse_tf.data import texts
 from labse_tf.errors import InputError
 from labse_tf.evaluation.encoder import Encoder
@@ -71,12 +71,10 @@ def mine(
     Raises:
       InputError: if the input is missing or broken, or `out` holds something else.
     """
-    for name, value, least in (("count", count, 1), ("pool-size", pool_size, 2)):
-        if value < least:
-            raise InputError(f"--{name} is {value}", remedy=f"give {least} or more")
-    if not -1 <= max_similarity <= 1:
-        raise InputError(f"--max-similarity is {max_similarity}", remedy="give -1 to 1")
-    files = find_corpus_files(inputs, kind=BITEXT, formats=PLAIN_FORMATS)
+    check_options(
+        out, count=count, pool_size=pool_size, max_similarity=max_similarity, overwrite=overwrite
+    )
+    files = find_plain_files(inputs, kind=BITEXT)
     files = [file for file in files if not languages or file.language in languages]
     settings = {
         "count": count,
@@ -99,6 +97,28 @@ def mine(
             report["languages"] = dict(sorted(report["languages"].items()))
             _write_report(out, report)
     return report
+
+
+def check_options(
+    out: str | os.PathLike[str],
+    *,
+    count: int,
+    pool_size: int,
+    max_similarity: float,
+    overwrite: bool,
+) -> None:
+    """Refuses what `mine` would refuse of these, before a model is trained for it.
+
+    Raises:
+      InputError: if a number is out of range, or `out` is taken by something else than such a job.
+    """
+    for name, value, least in (("count", count, 1), ("pool-size", pool_size, 2)):
+        if value < least:
+            raise InputError(f"--{name} is {value}", remedy=f"give {least} or more")
+    if not -1 <= max_similarity <= 1:
+        raise InputError(f"--max-similarity is {max_similarity}", remedy="give -1 to 1")
+    if not (Path(out) / REPORT).is_file():
+        check_free(out, overwrite=overwrite)
 
 
 def _language(file: CorpusFile) -> str:
@@ -129,7 +149,6 @@ def _start(out: Path, settings: dict[str, Any], *, overwrite: bool) -> dict[str,
                 "other model)",
             )
         return report
-    check_free(out, overwrite=overwrite)
     if out.is_dir():
         shutil.rmtree(out)
     out.mkdir(parents=True)

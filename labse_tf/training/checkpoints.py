@@ -107,10 +107,10 @@ def make_newest(path: str) -> None:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Removes what a save that was broken off has left in `folder`."""
-    for entry in folder.glob("ckpt-*_temp"):
+    """Removes what a save that was broken off has left in `folder`, that of the best one too."""
+    for entry in list(folder.rglob("ckpt-*_temp")):
         shutil.rmtree(entry, ignore_errors=True)
-    for entry in (*folder.glob("ckpt-*.tempstate*"), *folder.glob("checkpoint.tmp*")):
+    for entry in (*folder.rglob("ckpt-*.tempstate*"), *folder.rglob("checkpoint.tmp*")):
         entry.unlink(missing_ok=True)
 
 

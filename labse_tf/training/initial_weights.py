@@ -89,12 +89,18 @@ def restore(origin: Origin, encoder, head=None) -> Fates:
 
 
 def write_report(fates: Fates, origin: Origin, variables, run_dir: RunDir) -> None:
-    """Writes what became of each weight to `init.tsv` of the run, and a line to the log."""
+    """Writes what became of each weight to `init.tsv` of the run, and a line to the log.
+
+    Not for a run that has one: it goes on, from its checkpoint.
+    """
+    if (run_dir.path / REPORT).exists():
+        _log.info("%s is there: the run goes on, --init told how it began", run_dir.path / REPORT)
+        return
     fresh = [variable.name for variable in variables if variable.name not in fates.taken]
     rows = [f"taken\t{ours}\t{theirs}" for ours, theirs in fates.taken.items()]
     rows += [f"left\t\t{theirs}" for theirs in fates.left]
     rows += [f"fresh\t{ours}\t" for ours in fresh]
-    with whole_file(run_dir.path / REPORT, overwrite=True) as partial:
+    with whole_file(run_dir.path / REPORT) as partial:
         partial.write_text("\n".join(["fate\there\tthere", *rows]) + "\n", encoding="utf-8")
     _log.info(
         "--init %s: %d weights taken, %d left, %d start afresh; each in %s",

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import tensorflow as tf
 
 from labse_tf.config import Config
-from labse_tf.distribution import create_strategy, worker_index
+from labse_tf.distribution import create_strategy, is_chief
 from labse_tf.training import run_dir as run_dirs
 
 
@@ -39,7 +39,7 @@ def launch(
       InputError: as `open_or_create` and `create_strategy`.
     """
     settings = {"tpu": tpu, "logical_cpus": logical_cpus}
-    if worker_index(strategy) == 0:
+    if is_chief(strategy):
         with run_dirs.open_or_create(path, config, overwrite=overwrite) as run_dir:
             yield run_dir, create_strategy(strategy, **settings)
     else:

@@ -64,9 +64,9 @@ def run(
     folder = Path(checkpoint_dir)
     with (
         input_errors(),
-        disk_errors(folder),
         worker_errors(strategy),
         _own_folder(is_chief, folder) as own,
+        disk_errors(own),
     ):
         _restore(checkpoint, strategy, folder)
         done = int(optimizer.iterations.numpy())

@@ -15,7 +15,7 @@ from typing import Any
 from labse_tf.config import Config, EncoderConfig
 from labse_tf.config_check import check
 from labse_tf.config_file import differences, load_config, save_config
-from labse_tf.corpus_files import PLAIN_FORMATS, find_corpus_files
+from labse_tf.corpus_files import find_plain_files
 from labse_tf.errors import InputError
 from labse_tf.outputs import locked, whole_file
 from vocab import wordpiece_file
@@ -174,7 +174,8 @@ def resolve(
 ) -> Config:
     """Returns `config` with its vocabulary, languages and sizes filled in.
 
-    Where `config` leaves all sizes of the encoder at their defaults, `init` tells them.
+    Where `config` leaves all sizes of the encoder at their defaults, `init` tells them, and its
+    depth unless `config` has one of its own.
 
     Args:
       config: as loaded.
@@ -203,11 +204,14 @@ def resolve(
     encoder = config.encoder
     # In pre-training the stages depend on the depth, so it has to be told there.
     if init is not None and first_depth is None and _sizes(encoder) == _sizes(EncoderConfig()):
-        encoder = dataclasses.replace(encoder, **_sizes(init.encoder))
+        sizes = _sizes(init.encoder)
+        if encoder.num_layers == EncoderConfig().num_layers:
+            sizes["num_layers"] = init.encoder.num_layers
+        encoder = dataclasses.replace(encoder, **sizes)
     vocab_size = encoder.vocab_size or size_of_file
     languages = config.languages
     if inputs and not languages:
-        files = find_corpus_files(inputs, formats=PLAIN_FORMATS)
+        files = find_plain_files(inputs)
         languages = sorted({file.language for file in files} | {"en"})
     config = dataclasses.replace(
         config,
@@ -222,7 +226,7 @@ def resolve(
 
 
 def _sizes(encoder: EncoderConfig) -> dict[str, int | str]:
-    return {key: getattr(encoder, key) for key in (*_ARCHITECTURE, "num_layers")}
+    return {key: getattr(encoder, key) for key in _ARCHITECTURE}
 
 
 def _check_architecture(init: Origin, encoder: EncoderConfig, first_depth: int | None) -> None:

@@ -277,6 +277,15 @@ def test_refusals(capsys, corpus, tmp_path, vocab_file, untrained_run):
     assert "is no model dir" in refused(capsys, corpus, *missing)
     other = ["--model", untrained_run, "--out", out]
     assert "no checkpoint of an averaging encoder" in refused(capsys, corpus, *other)
+    idle = ["--model", untrained_run, "--out", out, "--set", "seed=1"]
+    assert "--set does nothing with --model" in refused(capsys, corpus, *idle)
+    # Before a model is trained.
+    trained = [*run, "--vocab", vocab_file]
+    assert "--max-similarity is 9" in refused(capsys, corpus, *trained, "--max-similarity", 9)
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "mine.txt").write_text("mine")
+    taken = ["--run-dir", tmp_path / "run", "--vocab", vocab_file, "--out", tmp_path / "taken"]
+    assert "not empty" in refused(capsys, corpus, *taken)
     assert not out.exists() and not (tmp_path / "run").exists()
 
 

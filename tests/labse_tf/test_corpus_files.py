@@ -7,10 +7,13 @@ import pytest
 from labse_tf.corpus_files import (
     BITEXT,
     MONOLINGUAL,
-    PLAIN_FORMATS,
+    MOSES,
+    TFRECORD,
+    TSV,
     CorpusFile,
     describe,
     find_corpus_files,
+    find_plain_files,
 )
 from labse_tf.errors import InputError
 
@@ -144,12 +147,20 @@ def test_a_moses_pair_without_english(tmp_path):
         found(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["de.parquet", "x.tfrecord", "N.de-en.de"])
-def test_formats_that_the_caller_cannot_read(tmp_path, name):
-    touch(tmp_path, "de.tsv", "N.de-en.en", name)
+@pytest.mark.parametrize("name", ["de.parquet", "x.tfrecord", "N.tmx"])
+def test_what_training_cannot_read(tmp_path, name):
+    touch(tmp_path, "de.tsv", "N.de-en.en", "N.de-en.de", "fr.tfrecord", name)
     with pytest.raises(InputError, match="labse corpus filter-") as caught:
-        found(tmp_path / "*.*", formats=PLAIN_FORMATS)
-    assert caught.value.path in (str(tmp_path / name), str(tmp_path / "N.de-en.de"))
+        find_plain_files([str(tmp_path / "*.*")])
+    assert caught.value.path == str(tmp_path / name)
+
+
+def test_what_training_reads(tmp_path):
+    touch(tmp_path, "de.tsv", "N.de-en.en", "N.de-en.de", "fr.tfrecord")
+    files = find_plain_files([str(tmp_path)], kind=BITEXT)
+    assert [(file.language, file.format) for file in files] == [
+        ("de", MOSES), ("de", TSV), ("fr", TFRECORD),
+    ]  # fmt: skip
 
 
 def test_a_file_named_twice_counts_once(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,13 +14,15 @@ from safetensors.numpy import save_file
 
 from labse_tf.cli.main import main
 from labse_tf.config import EncoderConfig
+from labse_tf.config_file import load_config
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.mlm_head import build_mlm_head
 from labse_tf.training.checkpoints import latest_checkpoint, load_encoder
 from labse_tf.training.initial_weights import open_origin, restore
-from labse_tf.training.run_dir import open_existing
+from labse_tf.training.run_dir import open_existing, resolve
 
+ROOT = Path(__file__).resolve().parents[2]
 HIDDEN, LAYERS, HEADS, INNER, POSITIONS = 16, 2, 4, 24, 32
 
 
@@ -239,6 +242,25 @@ def test_training_starts_from_hugging_face_and_stacks_it(
         name = f"encoder/transformer/layer_{layer}/intermediate/kernel:0"
         np.testing.assert_array_equal(weights[name], theirs.T)
     assert {fate for fate, *_ in report_of(run_dir)} == {"taken", "left"}
+
+
+def test_fine_tuning_deepens_a_model_that_tells_all_other_sizes(pretrained_run, tmp_path):
+    config = load_config(
+        ROOT / "configs" / "finetune.yaml", ["encoder.num_layers=8", "train.bitext=[x]"]
+    )
+    resolved = resolve(config, init=open_origin(pretrained_run))
+    assert (resolved.encoder.num_layers, resolved.encoder.hidden_size) == (8, 16)
+    unchanged = load_config(ROOT / "configs" / "finetune.yaml", ["train.bitext=[x]"])
+    assert resolve(unchanged, init=open_origin(pretrained_run)).encoder.num_layers == 4
+
+
+def test_a_run_that_goes_on_keeps_the_report_of_its_start(pretrained_run, tmp_path, config_file):
+    run_dir = tmp_path / "run"
+    for steps in (0, 0):
+        settings = [f"train.steps={steps}"]
+        assert run("train", config_file, *settings, init=pretrained_run, run_dir=run_dir) == 0
+        (run_dir / "init.tsv").write_text("of the start\n", "utf-8")
+    assert (run_dir / "init.tsv").read_text("utf-8") == "of the start\n"
 
 
 def test_pretraining_goes_on_from_a_run_of_ours(pretrained_run, tmp_path, config_file):

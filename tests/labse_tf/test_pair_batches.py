@@ -49,6 +49,57 @@ def differ(one, other):
     return ids(one) != ids(other)
 
 
+def test_moses_pairs_and_loose_tfrecords_are_read_as_tsv_is(
+    tmp_path, bitext_dir, tiny_config, tokenizer
+):
+    pairs = [pair for _, *pair in read_pairs(bitext_dir / "th.tsv")]
+    for folder in ("tsv", "moses", "tfrecord"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "tsv" / "th.tsv").write_bytes((bitext_dir / "th.tsv").read_bytes())
+    for side, code in enumerate(("en", "th")):
+        text = "".join(f"{pair[side]}\n" for pair in pairs)
+        (tmp_path / "moses" / f"OPUS.en-th.{code}").write_text(text, "utf-8")
+    with tf.io.TFRecordWriter(str(tmp_path / "tfrecord" / "th.tfrecord")) as writer:
+        for pair in pairs:
+            example = tf.train.Example()
+            for name, text in zip(("src_raw", "tgt_raw"), pair, strict=True):
+                example.features.feature[name].bytes_list.value.append(text.encode())
+            writer.write(example.SerializeToString())
+    made = [
+        take(
+            pair_batches(
+                configured(tiny_config, bitext=[str(folder)], languages=["th"]), tokenizer
+            ),
+            6,
+        )
+        for folder in sorted(tmp_path.iterdir())
+    ]
+    assert_equal(made[0], made[2])
+    assert_equal(made[1], made[2])
+
+
+def test_a_tfrecord_without_the_feature(tmp_path, tiny_config, tokenizer):
+    with tf.io.TFRecordWriter(str(tmp_path / "th.tfrecord")) as writer:
+        writer.write(tf.train.Example().SerializeToString())
+    config = configured(tiny_config, bitext=[str(tmp_path)], languages=["th"])
+    with pytest.raises(InputError, match="no feature 'src_raw'"), texts.input_errors():
+        take(pair_batches(config, tokenizer), 1)
+
+
+def test_hard_negatives_of_a_corpus_without_any(tiny_config, tokenizer):
+    with pytest.raises(InputError, match="no file has a third column"):
+        pair_batches(configured(tiny_config, hard_negatives=3), tokenizer)
+
+
+def test_a_small_corpus_has_no_pair_twice_in_a_batch(tmp_path, tiny_config, tokenizer):
+    """40 pairs of one length, 8 a batch: 16 batches, sorted, would bring copies together."""
+    lines = "".join(f"{'a' * 5}{n:02d}\t{'b' * 5}{n:02d}\n" for n in range(40))
+    (tmp_path / "th.tsv").write_text(lines, "utf-8")
+    config = configured(tiny_config, bitext=[str(tmp_path)], languages=["th"])
+    for batch in pair_batches(config, tokenizer).take(15):
+        assert len(np.unique(batch["keys"][:, 0])) == 8
+
+
 def test_another_seed_gives_another_order(tiny_config, tokenizer):
     one, other = (
         take(pair_batches(configured(tiny_config, seed=seed), tokenizer), 10) for seed in (7, 8)
@@ -274,7 +325,7 @@ def test_a_damaged_shard_is_named_and_no_failure_of_before(tmp_path, tiny_config
     (text / "de.tsv").write_bytes(b"alone\n")
     (shards / "a.tfrecord").write_bytes(b"this is no record file, but long enough for a header")
     with pytest.raises(tf.errors.OpError):
-        next(iter(pair_batches(configured(tiny_config, bitext=[str(text)]), tokenizer)))
+        list(texts.records(*find_corpus_files([str(text)])))
     config = configured(tiny_config, bitext=[str(tmp_path / "bitext")])
     with pytest.raises(InputError) as caught, texts.input_errors():
         next(iter(pair_batches(config, tokenizer)))

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labse_tf.errors import InputError
-from labse_tf.textio import lines_of_stream, read_lines, read_pairs, split_pair
+from labse_tf.textio import lines_of_stream, read_lines, read_moses, read_pairs, split_pair
 
 COMPRESS = {
     "": bytes,
@@ -181,3 +181,30 @@ def test_split_pair_names_what_it_is_told():
     with pytest.raises(InputError) as caught:
         split_pair("alone", "gs://bucket/de.tsv", 17)
     assert str(caught.value).startswith("gs://bucket/de.tsv:17: one column")
+
+
+def write_moses(folder, english, foreign):
+    paths = (folder / "N.en-de.en", folder / "N.en-de.de")
+    for path, text in zip(paths, (english, foreign), strict=True):
+        path.write_text(text, "utf-8")
+    return paths
+
+
+def test_a_moses_pair(tmp_path):
+    paths = write_moses(tmp_path, "Yes \nNo\n", "Ja\n Nein")
+    assert list(read_moses(*paths)) == [(1, "Yes", "Ja"), (2, "No", "Nein")]
+
+
+@pytest.mark.parametrize(
+    "english, foreign, side, line, problem",
+    [
+        ("a\nb\n", "c\n", 1, 1, "the last line, but .*en has more"),
+        ("a\n", "c\nd\n", 0, 1, "the last line, but .*de has more"),
+        ("a\nb\n", "c\n \n", 1, 2, "the line is empty"),
+    ],
+)
+def test_broken_moses_pairs(tmp_path, english, foreign, side, line, problem):
+    paths = write_moses(tmp_path, english, foreign)
+    with pytest.raises(InputError, match=problem) as caught:
+        list(read_moses(*paths))
+    assert (caught.value.path, caught.value.line) == (str(paths[side]), line)
