@@ -51,12 +51,15 @@ def main() -> None:
         }
         for language, code in LANGUAGES.items()
     }
-    for corpus in _MOST:
-        tests = {lang: _sample(both[corpus][1], _TEST_PAIRS) for lang, both in found.items()}
-        tested = {text for pairs in tests.values() for pair in pairs for text in pair}
-        for language, both in found.items():
-            pairs = [pair for pair in both[corpus][0] if not tested & set(pair)]
-            _write_pairs(args.out, corpus, language, _sample(pairs, _MOST[corpus]), tests[language])
+    tests = {
+        (corpus, language): _sample(both[corpus][1], _TEST_PAIRS)
+        for language, both in found.items()
+        for corpus in _MOST
+    }
+    tested = {text for pairs in tests.values() for pair in pairs for text in pair}
+    for (corpus, language), test in tests.items():
+        pairs = [pair for pair in found[language][corpus][0] if not tested & set(pair)]
+        _write_pairs(args.out, corpus, language, _sample(pairs, _MOST[corpus]), test)
     print(f"{len(LANGUAGES)} languages in {args.out}")
 
 
