@@ -76,7 +76,7 @@ def variants() -> list[Variant]:
     rows.append(Variant("negatives", "local", local, replicas=4))
     for size in (64, 128, 256, 512, 1024, 2048, 4096):
         # So few steps that the largest batch is to be had, from the pre-trained weights.
-        changes = [f"train.batch_size={size}", "train.steps=100"]
+        changes = [f"train.batch_size={size}", "train.steps=60"]
         if size > 256:
             changes.append("train.chunk_size=256")
         rows.append(Variant("batch", str(size), tuple(changes)))

@@ -155,7 +155,7 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
 
     def train_loop_begin(self) -> None:
         """Starts the clock: what is between loops, saving and measuring, is not training."""
-        self._start = (int(self._optimizer.iterations), time.perf_counter())
+        self._start = (int(self._optimizer.iterations.numpy()), time.perf_counter())
 
     def train_loop_end(self) -> dict[str, tf.Tensor | float]:
         """Returns the loop's means, its steps a second, and the learning rate.
@@ -176,7 +176,7 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
             with self._strategy.scope():
                 self._optimizer.catch_up_all(self._variables)
         first, start = self._start
-        speed = (int(self._optimizer.iterations) - first) / (time.perf_counter() - start)
+        speed = (int(self._optimizer.iterations.numpy()) - first) / (time.perf_counter() - start)
         means = {name: metric.result() for name, metric in self._metrics.items()}
         if means["gradient_norm"] == 0.0:
             raise RuntimeError("the gradient is 0: the loss does not depend on the variables")
