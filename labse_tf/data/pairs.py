@@ -57,6 +57,7 @@ def pair_batches(config: Config, tokenizer: Tokenizer, *, skip: int = 0) -> tf.d
             pairs, settings, lambda text: tokenizer(text).row_lengths(), window, skip=skip
         )
 
+    @tf.autograph.experimental.do_not_convert
     def pack(source, target, wrong=None):
         texts_ = [source, target] if wrong is None else [source, target, tf.reshape(wrong, [-1])]
         tokens = [tokenizer(column) for column in texts_]
@@ -95,6 +96,7 @@ def _cut(
     if len(settings.bucket_lengths) == 1:
         return pairs.batch(settings.batch_size, drop_remainder=True).skip(skip).map(parse)
 
+    @tf.autograph.experimental.do_not_convert
     def measure(index, serialized):
         columns = parse(serialized)
         return index, columns, tf.maximum(*(lengths(side) for side in columns[:2]))

@@ -99,6 +99,8 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
         )
         return loss, accuracy, gradients
 
+    # What a step calls has no condition on a tensor: to look for some takes longer than to trace.
+    @tf.autograph.experimental.do_not_convert
     def train_step(self, iterator) -> None:
         self._strategy.run(self._replica_step, args=(next(iterator),))
 
