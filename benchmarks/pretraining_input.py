@@ -81,7 +81,9 @@ def _measure_input(config: Config, count: int) -> tuple[dict[str, tf.Tensor], fl
 
 
 def _measure_step(config: Config, batch: dict[str, tf.Tensor], depth: int, steps: int) -> float:
-    encoder = build_encoder(config.encoder, num_layers=depth, compute=config.compute)
+    encoder = build_encoder(
+        config.encoder, num_layers=depth, compute=config.compute, replayable=True
+    )
     head = build_mlm_head(config.encoder, encoder, compute=config.compute)
     settings = config.pretrain
     trainer = MlmTrainer(

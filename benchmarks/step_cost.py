@@ -71,7 +71,7 @@ def _measure(args: argparse.Namespace) -> dict[str, float]:
     config = EncoderConfig(vocab_size=args.size, num_layers=args.layers)
     compute = ComputeConfig(precision="bfloat16" if args.bfloat16 else "float32")
     with strategy.scope():
-        encoder = build_encoder(config, compute=compute, replayable=args.chunk_size > 0)
+        encoder = build_encoder(config, compute=compute, replayable=True)
         head = build_mlm_head(config, encoder, compute=compute) if args.mlm else None
         optimizer = build_optimizer(OptimizerConfig(), steps=1000)
     shared = {

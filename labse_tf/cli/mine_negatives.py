@@ -19,7 +19,8 @@ EXAMPLES = """examples:
       --set train.hard_negatives=3 --set tokenizer.vocab_file=vocab.txt
 
 DIR/<lang>.tsv.gz has the columns source, target, negative 1 to N; DIR/report.json tells how many
-there are and how near they are. INPUT is a corpus of <lang>.tsv[.gz|.xz|.bz2|.zst] or clean shards.
+there are and how near they are. INPUT is a corpus that `labse train` reads: clean shards,
+<lang>.tsv[.gz|.xz|.bz2|.zst], Moses pairs or <lang>.tfrecord[.gz].
 
 The same command goes on from the last checkpoint, or after the last language, if it was stopped."""
 

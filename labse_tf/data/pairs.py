@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
 from labse_tf.config import Config, TrainConfig
-from labse_tf.corpus_files import BITEXT
+from labse_tf.corpus_files import BITEXT, CorpusFile
 from labse_tf.data import texts
 from labse_tf.data.hard_negatives import pack_negatives
 from labse_tf.tokenization import Tokenizer
@@ -42,19 +42,18 @@ def pair_batches(config: Config, tokenizer: Tokenizer, *, skip: int = 0) -> tf.d
         texts.require_negatives(files)
     streams = texts.language_streams(files, seed=config.seed, negatives=negatives)
     weights = texts.language_weights(files, settings.language_exponent)
-    most = BATCHES_A_WINDOW * settings.batch_size
-    window = max(1, texts.count_records(files, most) // settings.batch_size)
     if settings.one_language_batches:
         # A tokenizer's graph for each language would take long to build.
+        files_of = {code: [file for file in files if file.language == code] for code in streams}
         cut = {
-            language: _cut(stream, settings, byte_lengths, window)
+            language: _cut(stream, files_of[language], settings, byte_lengths)
             for language, stream in streams.items()
         }
         batches = texts.mix(cut, weights, seed=config.seed).skip(skip)
     else:
         pairs = texts.mix(streams, weights, seed=config.seed)
         batches = _cut(
-            pairs, settings, lambda text: tokenizer(text).row_lengths(), window, skip=skip
+            pairs, files, settings, lambda text: tokenizer(text).row_lengths(), skip=skip
         )
 
     @tf.autograph.experimental.do_not_convert
@@ -78,16 +77,15 @@ def pair_batches(config: Config, tokenizer: Tokenizer, *, skip: int = 0) -> tf.d
 
 def _cut(
     pairs: tf.data.Dataset,
+    files: Sequence[CorpusFile],
     settings: TrainConfig,
     lengths: Callable[[tf.Tensor], tf.Tensor],
-    window: int,
     *,
     skip: int = 0,
 ) -> tf.data.Dataset:
-    """Cuts serialized pairs into batches of their columns, of like `lengths` if in buckets.
+    """Cuts serialized pairs of `files` into batches of columns, of like `lengths` if in buckets.
 
-    Sorted are `window` batches at a time. The first batches, `skip`, are left out; nothing in
-    windows of these alone is measured.
+    The first batches, `skip`, are left out; nothing in windows of these alone is measured.
     """
 
     def parse(serialized):
@@ -101,6 +99,8 @@ def _cut(
         columns = parse(serialized)
         return index, columns, tf.maximum(*(lengths(side) for side in columns[:2]))
 
+    most = BATCHES_A_WINDOW * settings.batch_size
+    window = max(1, texts.count_records(files, most) // settings.batch_size)
     whole_windows, batches = divmod(skip, window)
     windows = pairs.batch(settings.batch_size * window, drop_remainder=True).enumerate()
     measured = windows.skip(whole_windows).map(measure, num_parallel_calls=tf.data.AUTOTUNE)

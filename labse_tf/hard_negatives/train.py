@@ -15,7 +15,7 @@ from labse_tf.model.dropout import replayable_dropout
 from labse_tf.tokenization import Tokenizer
 from labse_tf.training.optimizer import build_optimizer
 from labse_tf.training.run_dir import RunDir
-from labse_tf.training.train import DualEncoderTrainer, all_inputs, check_chunks, fit
+from labse_tf.training.train import DualEncoderTrainer, all_inputs, fit
 
 # A folder below checkpoints/, so that nobody takes the run for one of a whole encoder.
 CHECKPOINTS = "averaging"
@@ -54,7 +54,6 @@ class AveragingEmbedder(SortingEncoder):
 def train(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -> None:
     """Trains the encoder of `config.negatives`, or goes on where the run was stopped."""
     settings = config.negatives.train
-    check_chunks(settings, strategy)
     tokenizer = _tokenizer(config, run_dir)
     with strategy.scope(), replayable_dropout():
         tf_keras.utils.set_random_seed(config.seed)

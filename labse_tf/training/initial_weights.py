@@ -91,10 +91,10 @@ def restore(origin: Origin, encoder, head=None) -> Fates:
 def write_report(fates: Fates, origin: Origin, variables, run_dir: RunDir) -> None:
     """Writes what became of each weight to `init.tsv` of the run, and a line to the log.
 
-    Not for a run that has one: it goes on, from its checkpoint.
+    A run that has one keeps it: it goes on, from its checkpoint if there is one.
     """
     if (run_dir.path / REPORT).exists():
-        _log.info("%s is there: the run goes on, --init told how it began", run_dir.path / REPORT)
+        _log.info("%s tells what the run began with; it goes on", run_dir.path / REPORT)
         return
     fresh = [variable.name for variable in variables if variable.name not in fates.taken]
     rows = [f"taken\t{ours}\t{theirs}" for ours, theirs in fates.taken.items()]

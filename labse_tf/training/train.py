@@ -134,7 +134,6 @@ def train(
       InputError: if a replica's batch cannot be cut into chunks of `train.chunk_size`.
     """
     settings = config.train
-    check_chunks(settings, strategy)
     dev_pairs = read_dev_pairs(config) if settings.dev else {}
     tokenizer = Tokenizer(
         run_dir.vocab_file, max_bytes_per_word=config.tokenizer.max_bytes_per_word
@@ -161,17 +160,12 @@ def train(
     )
 
 
-def check_chunks(settings: TrainConfig, strategy: tf.distribute.Strategy) -> None:
-    """Refuses a replica's batch that cannot be cut into chunks of `chunk_size`.
-
-    Raises:
-      InputError: if it cannot.
-    """
+def _check_chunks(settings: TrainConfig, strategy: tf.distribute.Strategy) -> None:
     local_batch = settings.batch_size // strategy.num_replicas_in_sync
     if settings.chunk_size and local_batch % settings.chunk_size:
         raise InputError(
             f"a replica's {local_batch} pairs do not divide into chunks of {settings.chunk_size}",
-            remedy=f"set 'train.chunk_size' to a divisor of {local_batch}",
+            remedy=f"set 'chunk_size' to a divisor of {local_batch}",
         )
 
 
@@ -214,8 +208,13 @@ def fit(
       strategy: that everything was made under.
       checkpoint_dir: a folder of these checkpoints alone.
       validation: as for `resumable.run`.
+
+    Raises:
+      InputError: if a replica's batch cannot be cut into chunks of `chunk_size`; what
+        `resumable.run` raises.
     """
     settings = config.train
+    _check_chunks(settings, strategy)
     if isinstance(strategy, tf.distribute.TPUStrategy):
         # A TPU compiles each shape anew: all batches are of the longest bucket.
         settings = dataclasses.replace(settings, bucket_lengths=settings.bucket_lengths[-1:])
