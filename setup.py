@@ -36,6 +36,7 @@ setup(
         "labse_tf.data",
         "labse_tf.demo",
         "labse_tf.evaluation",
+        "labse_tf.hard_negatives",
         "labse_tf.model",
         "labse_tf.training",
     ],
