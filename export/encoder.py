@@ -6,7 +6,10 @@ import os
 
 import tensorflow as tf
 import tf_keras
-from official.nlp.modeling import networks
+from official.nlp.modeling import layers, networks
+
+# Of the signature: what each layer gives would be megabytes a sentence for those who serve it.
+_SERVED = ("default", "pooled_output", "sequence_output")
 
 
 def save_encoder(
@@ -14,6 +17,7 @@ def save_encoder(
     path: str | os.PathLike[str],
     *,
     vocab_file: str | os.PathLike[str],
+    head: layers.MaskedLM | None = None,
 ) -> None:
     """Writes a drop-in for `google/LaBSE/2`.
 
@@ -24,6 +28,8 @@ def save_encoder(
       encoder: from `build_encoder`, with its dropout rates: `training=` switches them.
       path: of the SavedModel.
       vocab_file: becomes the asset `vocab_file`.
+      head: becomes `mlm`, called on the encoder's inputs and int32 `masked_lm_positions`
+        `[batch, n]`, with `mlm_logits` `[batch, n, vocab_size]` among its outputs.
     """
     inputs = {
         name: tf_keras.Input(shape=(None,), dtype=tf.int32, name=name) for name in encoder.inputs
@@ -33,4 +39,27 @@ def save_encoder(
     model = tf_keras.Model(inputs, outputs, name="labse")
     model.vocab_file = tf.saved_model.Asset(os.fspath(vocab_file))
     model.do_lower_case = tf.Variable(False, trainable=False)
-    model.save(os.fspath(path), include_optimizer=False, save_format="tf")
+    if head is not None:
+        # Else the head's weights would be trained, and saved, as the encoder's own.
+        model._auto_track_sub_layers = False
+        model.mlm = _with_head(encoder, head, inputs)
+
+    @tf.function(input_signature=[{name: x.type_spec for name, x in inputs.items()}])
+    def serve(inputs):
+        served = model(inputs, training=False)
+        return {name: served[name] for name in _SERVED}
+
+    # Without them Keras would number the outputs.
+    model.save(
+        os.fspath(path),
+        include_optimizer=False,
+        save_format="tf",
+        signatures={"serving_default": serve},
+    )
+
+
+def _with_head(encoder, head: layers.MaskedLM, inputs: dict) -> tf_keras.Model:
+    positions = tf_keras.Input(shape=(None,), dtype=tf.int32, name="masked_lm_positions")
+    outputs = encoder(inputs)
+    outputs["mlm_logits"] = head(outputs["sequence_output"], positions)
+    return tf_keras.Model({**inputs, "masked_lm_positions": positions}, outputs, name="mlm")

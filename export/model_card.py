@@ -4,50 +4,86 @@ from __future__ import annotations
 
 from typing import Any
 
+import jinja2
+
 from labse_tf.languages import LANGUAGES
 
-_CARD = """# A sentence encoder for {count} languages
+_CARD = """\
+# A sentence encoder{% if languages %} for {{ languages | length }} languages{% endif %}
 
-Made with labse_tf {version} after the LaBSE paper (arXiv 2007.01852): a dual encoder trained with
-additive margin softmax, so that translations lie close together.
+Made with labse_tf {{ versions.labse_tf }} after the LaBSE paper (arXiv 2007.01852): a dual encoder
+trained so that translations lie close together.
 
 | | |
 |---|---|
-| Encoder | {num_layers} layers, {hidden_size} wide, {num_attention_heads} heads |
-| Vocabulary | {tokens} cased WordPieces (sha256 `{sha256:.12}`) |
-| Training | {steps} steps with {batch_size} pairs each, margin {margin}, scale {scale} |
-| Longest text | {sequence_length} tokens by default, {max_positions} at most |
-| Languages | {languages} |
+| Encoder | {{ encoder.num_layers }} layers, {{ encoder.hidden_size }} wide, \
+{{ encoder.num_attention_heads }} heads, {{ '{:,}'.format(parameters) }} weights |
+| Vocabulary | {{ '{:,}'.format(vocabulary.tokens) }} cased WordPieces \
+(sha256 `{{ vocabulary.sha256[:12] }}`)\
+{% if kept_of %}, what its languages need of {{ '{:,}'.format(kept_of.tokens) }}{% endif %} |
+| Longest text | {{ sequence_length }} tokens by default, {{ encoder.max_positions }} at most |
+| Licence | {{ licence or 'not stated: ask whoever published it' }} |
 
+## Languages
+
+{{ languages and languages | map('language_name') | join(', ') or 'Not stated.' }}
+
+## Training
+{% if training %}
+{{ '{:,}'.format(training.steps) }} steps of {{ '{:,}'.format(training.batch_size) }} pairs, \
+additive margin softmax with margin {{ training.margin }} and scale {{ training.scale }}, \
+seed {{ training.seed }}. Pairs: {{ training.bitext | join(', ') or 'not stated' }}.
+{% if training.dev_accuracy_by_language %}
+Retrieval accuracy on the dev pairs of the training, mean of both directions, %:
+
+| language | accuracy |
+|---|---|
+{% for language, accuracy in training.dev_accuracy_by_language | dictsort -%}
+| {{ language | language_name }} | {{ '{:.1f}'.format(100 * accuracy) }} |
+{% endfor %}{% else %}
+No results by language: it was trained without dev pairs.
+{% endif %}{% else %}
+Not stated: its weights were imported.
+{% endif %}
 ## How to use it
-
+{% if 'hub' in formats %}
 ```python
-import tensorflow as tf, tensorflow_hub as hub, tensorflow_text
+import tensorflow as tf, tensorflow_hub as hub, tensorflow_text  # TF_USE_LEGACY_KERAS=1
 
 preprocessor = hub.KerasLayer("preprocessor")
 encoder = hub.KerasLayer("encoder")
 vectors = tf.math.l2_normalize(encoder(preprocessor(tf.constant(["Hello", "Hallo"])))["default"], 1)
+
+vectors = hub.KerasLayer("text_encoder")(tf.constant(["Hello", "Hallo"]))  # The same in one.
 ```
 
 `default` is not normalised. With labse_tf: `labse_tf.load("MODEL_DIR").encode(["Hello", "Hallo"])`.
+{% endif %}{% if 'hf' in formats %}
+```python
+from sentence_transformers import SentenceTransformer
 
+vectors = SentenceTransformer("MODEL_DIR").encode(["Hello", "Hallo"])
+```
+
+With transformers: the `pooler_output` of `BertModel`, scaled to unit length. Not the mean of its
+tokens.
+{% endif %}
 ## Limits
 
-A word that the vocabulary cannot spell, or that is longer than {max_bytes_per_word} bytes, is one
-[UNK]. The data that it was trained on, and its licence, are for whoever publishes it to state.
+A word that the vocabulary cannot spell, or that is longer than {{ max_bytes_per_word }} bytes, is
+one [UNK]. Text is neither lower-cased nor normalised.
 """
 
 
-def model_card(facts: dict[str, Any]) -> str:
-    """Returns the Markdown text for the facts of model.json."""
-    languages = facts["languages"] or []
-    return _CARD.format(
-        count=len(languages),
-        version=facts["versions"]["labse_tf"],
-        languages=", ".join(f"{LANGUAGES[code].name} ({code})" for code in languages),
-        sequence_length=facts["sequence_length"],
-        max_bytes_per_word=facts["max_bytes_per_word"],
-        **facts["encoder"],
-        **facts["vocabulary"],
-        **{name: facts["training"][name] for name in ("steps", "batch_size", "margin", "scale")},
+def model_card(facts: dict[str, Any], *, parameters: int) -> str:
+    """Returns the Markdown text.
+
+    Args:
+      facts: of model.json.
+      parameters: the number of the encoder's weights.
+    """
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined)
+    environment.filters["language_name"] = lambda code: f"{LANGUAGES[code].name} ({code})"
+    return environment.from_string(_CARD).render(
+        **{"kept_of": None, **facts}, parameters=parameters
     )

@@ -1,106 +1,144 @@
-"""A run dir becomes a model dir: preprocessor/, encoder/, model.json, README.md."""
+"""A model becomes a model dir: preprocessor/, encoder/, text_encoder/, model.json, README.md."""
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 import json
 import os
 import platform
-import shutil
 import tempfile
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import tensorflow as tf
+
 import labse_tf
 from export.encoder import save_encoder
+from export.huggingface import save_huggingface
+from export.lite import save_lite
 from export.model_card import model_card
+from export.onnx import save_onnx
+from export.packed_table import DTYPES, pack_table
 from export.preprocessor import save_preprocessor
+from export.source import Source, describe_vocabulary
+from export.text_encoder import save_text_encoder
+from export.verification import SENTENCES, verify, write_expected
 from labse_tf.errors import InputError
+from labse_tf.model.dual_encoder import embed
 from labse_tf.outputs import whole_dir
 from labse_tf.tokenization import Tokenizer
-from labse_tf.training.checkpoints import Chosen, choose_checkpoint, load_encoder
-from labse_tf.training.run_dir import RunDir
+from vocab import wordpiece_file
 
 DEFAULT_LENGTH = 128
+VOCAB_FILE = "vocab.txt"
+FORMATS = ("hub", "hf", "lite", "onnx")
 
 
-def export_run(
-    run_dir: RunDir,
+def export(
+    source: Source,
     out: str | os.PathLike[str],
     *,
+    formats: Sequence[str] = ("hub",),
+    table: str = "float32",
     length: int | None = None,
-    checkpoint: str | None = None,
+    licence: str | None = None,
+    verified: bool = True,
     overwrite: bool = False,
 ) -> None:
-    """Writes the model dir of a run's checkpoint.
+    """Writes a model dir.
 
     Args:
-      run_dir: of `labse train` or `labse pretrain`.
+      source: from `open_source`.
       out: the model dir.
-      length: static length of the preprocessor's result, tokens; at most `encoder.max_positions`.
-        Left out, it is DEFAULT_LENGTH where these allow it.
-      checkpoint: which one, as for `choose_checkpoint`.
+      formats: some of FORMATS.
+      table: type of the embedding table in the SavedModels, one of DTYPES.
+      length: static length of the preprocessor's result, tokens; at most `max_positions`. Left out,
+        it is DEFAULT_LENGTH where these allow it.
+      licence: for the model card.
+      verified: check it as `labse verify` does, before it is moved into place.
       overwrite: replace what is at `out`.
 
     Raises:
-      InputError: if the run has no checkpoint, the length does not fit, or `out` is taken.
+      InputError: if a format is unknown, the length does not fit, `out` is taken, or a check fails.
     """
-    config = run_dir.config
-    if length is None:
-        length = min(DEFAULT_LENGTH, config.encoder.max_positions)
-    if not 3 <= length <= config.encoder.max_positions:
+    if unknown := set(formats) - set(FORMATS):
+        raise InputError(
+            f"there is no format {', '.join(sorted(unknown))}",
+            remedy=f"choose from {', '.join(FORMATS)}",
+        )
+    if table not in DTYPES:
+        raise InputError(
+            f"there is no embedding table of {table}", remedy=f"choose from {', '.join(DTYPES)}"
+        )
+    most = source.config.max_positions
+    length = min(DEFAULT_LENGTH, most) if length is None else length
+    if not 3 <= length <= most:
         raise InputError(
             f"--length {length} is out of range",
-            remedy=f"choose from 3 to {config.encoder.max_positions} ('encoder.max_positions')",
+            remedy=f"choose from 3 to {most} ('encoder.max_positions')",
         )
-    chosen = choose_checkpoint(run_dir, checkpoint)
-    with whole_dir(out, overwrite=overwrite) as partial, tempfile.TemporaryDirectory() as temporary:
-        # An asset keeps the folder that it was read from in the graph: let that be a neutral one.
-        vocab_file = Path(temporary) / "vocab.txt"
-        shutil.copyfile(run_dir.vocab_file, vocab_file)
-        tokenizer = Tokenizer(vocab_file, max_bytes_per_word=config.tokenizer.max_bytes_per_word)
-        save_preprocessor(tokenizer, partial / "preprocessor", length=length)
-        encoder = load_encoder(run_dir, checkpoint=chosen.path)
-        save_encoder(encoder, partial / "encoder", vocab_file=vocab_file)
-        facts = describe(run_dir, chosen, length=length)
+    with whole_dir(out, overwrite=overwrite) as partial:
+        if "hub" in formats:
+            _save_hub(source, pack_table(source, table), partial.resolve(), length)
+        if "hf" in formats:
+            save_huggingface(source, partial, length=length)
+        if "lite" in formats:
+            save_lite(source.encoder, partial)
+        if "onnx" in formats:
+            save_onnx(source.encoder, partial)
+        facts = {
+            **describe(source, length=length),
+            "formats": list(formats),
+            "table": table,
+            "licence": licence,
+        }
         (partial / "model.json").write_text(
             json.dumps(facts, indent=2, ensure_ascii=False) + "\n", "utf-8"
         )
-        (partial / "README.md").write_text(model_card(facts), "utf-8")
+        (partial / "README.md").write_text(
+            model_card(facts, parameters=source.encoder.count_params()), "utf-8"
+        )
+        if verified and "hub" in formats:
+            try:
+                verify(partial)
+            except InputError as error:
+                error.path = os.fspath(out)  # What was checked has another name yet.
+                raise
 
 
-def describe(run_dir: RunDir, checkpoint: Chosen, *, length: int) -> dict[str, Any]:
+def _save_hub(source: Source, packed: Source, folder: Path, length: int) -> None:
+    """Writes the SavedModels of `packed`, and what `source`, which it was made of, gives."""
+    with tempfile.TemporaryDirectory() as temporary:
+        # The graphs keep the path that an asset was read from: let it tell nothing of this machine,
+        # but be another for each model, since TensorFlow shares tables of one name in a process.
+        vocab_file = Path(Path(temporary).name, VOCAB_FILE)
+        with contextlib.chdir(Path(temporary).parent):
+            wordpiece_file.write(vocab_file, source.tokens)
+            tokenizer = Tokenizer(vocab_file, max_bytes_per_word=source.max_bytes_per_word)
+            save_preprocessor(tokenizer, folder / "preprocessor", length=length)
+            save_text_encoder(packed.encoder, tokenizer, folder / "text_encoder", length=length)
+            save_encoder(
+                packed.encoder, folder / "encoder", vocab_file=vocab_file, head=packed.head
+            )
+        inputs = tokenizer.pack([tokenizer(tf.constant(SENTENCES))], length)
+        write_expected(folder, embed(source.encoder, inputs, training=False).numpy())
+
+
+def describe(source: Source, *, length: int) -> dict[str, Any]:
     """Returns the facts of model.json."""
-    config = run_dir.config
-    vocabulary = run_dir.vocab_file.read_bytes()
-    losses = [
-        line["loss"]
-        for line in run_dir.read_metrics()
-        if "loss" in line and line["step"] <= checkpoint.step
-    ]
     return {
         "format": "labse_tf model dir",
         "encoder": {
-            name: getattr(config.encoder, name) for name in config.encoder.__dataclass_fields__
+            name: getattr(source.config, name) for name in source.config.__dataclass_fields__
         },
         "sequence_length": length,
-        "max_bytes_per_word": config.tokenizer.max_bytes_per_word,
-        "languages": config.languages,
-        "vocabulary": {
-            "tokens": len(vocabulary.splitlines()),
-            "sha256": hashlib.sha256(vocabulary).hexdigest(),
-        },
-        "training": {
-            "checkpoint": os.path.basename(checkpoint.path),
-            "steps": checkpoint.step,
-            "loss": losses[-1] if losses else None,
-            "dev_accuracy": checkpoint.accuracy,
-            "batch_size": config.train.batch_size,
-            "margin": config.train.margin,
-            "scale": config.train.scale,
-            "seed": config.seed,
-        },
+        "max_bytes_per_word": source.max_bytes_per_word,
+        "languages": source.languages,
+        "vocabulary": describe_vocabulary(source.tokens),
+        **({"kept_of": source.kept_of} if source.kept_of else {}),
+        "training": source.training,
         "versions": {
             "labse_tf": labse_tf.__version__,
             "python": platform.python_version(),

@@ -24,7 +24,18 @@ def save_preprocessor(tokenizer: Tokenizer, path: str | os.PathLike[str], *, len
     # leaves them out in the same way; no public function of it takes our limit of bytes a word.
     with export_tfhub_lib._maybe_disable_assert(True):
         model = _build(tokenizer, length)
-        model.save(os.fspath(path), include_optimizer=False, save_format="tf")
+
+        @tf.function(input_signature=[model.input.type_spec])
+        def serve(sentences):
+            return model(sentences)
+
+        # Without it Keras would number the outputs.
+        model.save(
+            os.fspath(path),
+            include_optimizer=False,
+            save_format="tf",
+            signatures={"serving_default": serve},
+        )
     export_tfhub_lib._check_no_assert(os.fspath(path))
 
 

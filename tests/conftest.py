@@ -9,8 +9,10 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
+import fcntl
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -81,21 +83,41 @@ def sentences_of(language: str) -> list[str]:
 
 
 @pytest.fixture(scope="session")
+def made_once(tmp_path_factory) -> Callable[[str, Callable[[Path], None]], Path]:
+    """Returns a path that one of pytest-xdist's processes writes, and all of them read."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    folder = folder / "made_once"
+    folder.mkdir(exist_ok=True)
+
+    def make(name: str, write: Callable[[Path], None]) -> Path:
+        path, done = folder / name, folder / f"{name}.done"
+        with open(folder / f"{name}.lock", "w", encoding="utf-8") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not done.exists():
+                write(path)
+                done.touch()
+        return path
+
+    return make
+
+
+@pytest.fixture(scope="session")
 def multilingual_sentences() -> tuple[str, ...]:
     return SENTENCES
 
 
 @pytest.fixture(scope="session")
-def vocab_file(tmp_path_factory) -> Path:
+def vocab_file(made_once) -> Path:
     """The reserved tokens and every character of the corpora, alone and as a continuation."""
     from vocab import wordpiece_file
 
     texts = [*SENTENCES, *(text for language in _TEMPLATES for text in sentences_of(language))]
     characters = sorted(set("".join(texts)) - set(" \t\n"))
-    path = tmp_path_factory.mktemp("vocab") / "vocab.txt"
     continuations = [f"##{character}" for character in characters]
-    wordpiece_file.write(path, [*wordpiece_file.RESERVED_TOKENS, *characters, *continuations])
-    return path
+    tokens = [*wordpiece_file.RESERVED_TOKENS, *characters, *continuations]
+    return made_once("vocab.txt", lambda path: wordpiece_file.write(path, tokens))
 
 
 @pytest.fixture(scope="session")
@@ -106,22 +128,26 @@ def tokenizer(vocab_file):
 
 
 @pytest.fixture(scope="session")
-def bitext_dir(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("bitext")
-    for language in FOREIGN:
-        pairs = zip(sentences_of("en"), sentences_of(language), strict=True)
-        lines = "".join(f"{english}\t{foreign}\n" for english, foreign in pairs)
-        (folder / f"{language}.tsv").write_text(lines, "utf-8")
-    return folder
+def bitext_dir(made_once) -> Path:
+    def write(folder: Path) -> None:
+        folder.mkdir()
+        for language in FOREIGN:
+            pairs = zip(sentences_of("en"), sentences_of(language), strict=True)
+            lines = "".join(f"{english}\t{foreign}\n" for english, foreign in pairs)
+            (folder / f"{language}.tsv").write_text(lines, "utf-8")
+
+    return made_once("bitext", write)
 
 
 @pytest.fixture(scope="session")
-def monolingual_dir(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("monolingual")
-    for language in _TEMPLATES:
-        text = "".join(f"{line}\n" for line in sentences_of(language))
-        (folder / f"{language}.txt").write_text(text, "utf-8")
-    return folder
+def monolingual_dir(made_once) -> Path:
+    def write(folder: Path) -> None:
+        folder.mkdir()
+        for language in _TEMPLATES:
+            text = "".join(f"{line}\n" for line in sentences_of(language))
+            (folder / f"{language}.txt").write_text(text, "utf-8")
+
+    return made_once("monolingual", write)
 
 
 @pytest.fixture(scope="session")
@@ -160,10 +186,8 @@ def tiny_tree(vocab_file, bitext_dir, monolingual_dir) -> dict:
 
 
 @pytest.fixture(scope="session")
-def config_file(tmp_path_factory, tiny_tree) -> Path:
-    path = tmp_path_factory.mktemp("config") / "tiny.yaml"
-    path.write_text(yaml.safe_dump(tiny_tree), "utf-8")
-    return path
+def config_file(made_once, tiny_tree) -> Path:
+    return made_once("tiny.yaml", lambda path: path.write_text(yaml.safe_dump(tiny_tree), "utf-8"))
 
 
 @pytest.fixture(scope="session")
@@ -175,32 +199,28 @@ def tiny_config(config_file):
     return resolve(load_config(config_file))
 
 
-@pytest.fixture(scope="session")
-def pretrained_run(tmp_path_factory, config_file) -> Path:
+def _command(*arguments: str | Path) -> None:
     from labse_tf.cli.main import main
 
-    path = tmp_path_factory.mktemp("runs") / "pretrain"
-    assert main(["pretrain", str(config_file), "--run-dir", str(path)]) == 0
-    return path
+    assert main([str(argument) for argument in arguments]) == 0
 
 
 @pytest.fixture(scope="session")
-def trained_run(tmp_path_factory, config_file, pretrained_run) -> Path:
-    from labse_tf.cli.main import main
-
-    path = tmp_path_factory.mktemp("runs") / "train"
-    arguments = ["train", str(config_file), "--run-dir", str(path), "--init", str(pretrained_run)]
-    assert main(arguments) == 0
-    return path
+def pretrained_run(made_once, config_file) -> Path:
+    command = ("pretrain", config_file, "--run-dir")
+    return made_once("pretrained_run", lambda path: _command(*command, path))
 
 
 @pytest.fixture(scope="session")
-def model_dir(tmp_path_factory, trained_run) -> Path:
-    from labse_tf.cli.main import main
+def trained_run(made_once, config_file, pretrained_run) -> Path:
+    command = ("train", config_file, "--init", pretrained_run, "--run-dir")
+    return made_once("trained_run", lambda path: _command(*command, path))
 
-    path = tmp_path_factory.mktemp("models") / "model"
-    assert main(["export", str(trained_run), "--out", str(path)]) == 0
-    return path
+
+@pytest.fixture(scope="session")
+def model_dir(made_once, trained_run) -> Path:
+    command = ("export", trained_run, "--no-verify", "--out")
+    return made_once("model", lambda path: _command(*command, path))
 
 
 @pytest.fixture(scope="session")

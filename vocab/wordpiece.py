@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from vocab.basic_tokenizer import split_words
 
 UNKNOWN = "[UNK]"
-_JOINER = "##"
+JOINER = "##"
 
 # What is remembered: the pieces of so many words, of up to so many characters. Running text repeats
 # short words; long runs without a space seldom come twice, and one may be as long as its file.
@@ -74,5 +74,5 @@ class WordPiece:
                     return (UNKNOWN,)
             pieces.append(candidate)
             start += len(candidate) - len(joiner)
-            joiner = _JOINER
+            joiner = JOINER
         return tuple(pieces)

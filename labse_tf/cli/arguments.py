@@ -97,6 +97,55 @@ def add_init(parser: argparse.ArgumentParser) -> None:
     add_checkpoint(parser, "--init-checkpoint")
 
 
+def add_model_dir_output(parser: argparse.ArgumentParser) -> None:
+    """What every export takes: --out, --format, --length, --no-verify, --overwrite."""
+    parser.add_argument("--out", required=True, metavar="MODEL_DIR", help="the model dir to write")
+    parser.add_argument(
+        "--format",
+        default="hub",
+        dest="formats",
+        metavar="FORMATS",
+        help="hub: SavedModels with the TF-Hub interface; hf: for transformers.BertModel and "
+        "SentenceTransformer(MODEL_DIR); lite: LiteRT, int8; onnx: float32 and int8; several with "
+        "commas (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--table",
+        default="float32",
+        metavar="TYPE",
+        help="of the embedding table in the SavedModels: float32 (default), float16 or int8; the "
+        "last two do not train",
+    )
+    parser.add_argument(
+        "--length",
+        type=int,
+        metavar="TOKENS",
+        help="static length of the preprocessor's result (default 128, or encoder.max_positions "
+        "where these are fewer)",
+    )
+    parser.add_argument("--licence", metavar="TEXT", help="of the model, for its card")
+    parser.add_argument(
+        "--no-verify", action="store_true", help="move it into place without `labse verify`"
+    )
+    add_overwrite(parser)
+
+
+def add_languages(parser: argparse.ArgumentParser) -> None:
+    """--languages, --language-text: a model for some languages only."""
+    parser.add_argument(
+        "--languages",
+        metavar="CODES",
+        help="keep the pieces that these languages need, such as en,de: those of --language-text, "
+        "or without it all that are written in their scripts",
+    )
+    parser.add_argument(
+        "--language-text",
+        action="append",
+        metavar="INPUT",
+        help="corpus of them, <lang>.txt or <lang>.tsv, packed or not; may be repeated",
+    )
+
+
 def add_checkpoint(parser: argparse.ArgumentParser, option: str) -> None:
     """Which checkpoint of a run is read."""
     parser.add_argument(

@@ -4,40 +4,86 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import add_checkpoint, add_overwrite
+from labse_tf.cli.arguments import add_checkpoint, add_languages, add_model_dir_output
 
 EXAMPLES = """examples:
   labse export runs/dual --out model
   labse export runs/dual --out model --length 64
-  labse export runs/dual --out newest --checkpoint latest"""
+  labse export runs/dual --out newest --checkpoint latest
+  labse export model --out shorter --length 32
+  labse export runs/dual --out model --format hub,hf
+  labse export model --out en_de --languages en,de --language-text my/text
+
+It ends with `labse verify`, which takes half a minute, before the model dir is moved into place."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_dir", metavar="RUN_DIR", help="of `labse train` or `labse pretrain`")
-    parser.add_argument("--out", required=True, metavar="MODEL_DIR", help="the model dir to write")
     parser.add_argument(
-        "--length",
-        type=int,
-        metavar="TOKENS",
-        help="static length of the preprocessor's result (default 128, or encoder.max_positions "
-        "where these are fewer)",
+        "source",
+        metavar="RUN_DIR",
+        help="of `labse train` or `labse pretrain`; or a model dir, to write it in another way",
     )
+    add_model_dir_output(parser)
+    add_languages(parser)
     add_checkpoint(parser, "--checkpoint")
-    add_overwrite(parser)
 
 
 def run(args: argparse.Namespace) -> None:
+    write(args, checkpoint=args.checkpoint)
+
+
+def write(args: argparse.Namespace, *, checkpoint: str | None = None) -> None:
+    """Writes the model dir that `add_model_dir_output` read of, from `args.source`."""
     from labse_tf.outputs import check_free
-    from labse_tf.training import run_dir as run_dirs
 
-    run_dir = run_dirs.open_existing(args.run_dir)
     check_free(args.out, overwrite=args.overwrite)
-    from export.model_dir import export_run
+    languages = _languages(args)
+    from export.model_dir import export
+    from export.source import open_source
 
-    export_run(
-        run_dir,
+    source = open_source(args.source, checkpoint=checkpoint)
+    if languages:
+        source = _restrict(source, languages, args.language_text)
+    export(
+        source,
         args.out,
+        table=args.table,
+        licence=args.licence,
+        formats=args.formats.split(","),
         length=args.length,
-        checkpoint=args.checkpoint,
+        verified=not args.no_verify,
         overwrite=args.overwrite,
     )
+
+
+def _languages(args: argparse.Namespace) -> list[str]:
+    from labse_tf.errors import InputError
+    from labse_tf.languages import require_code
+
+    if args.language_text and not args.languages:
+        raise InputError("--language-text goes with --languages", remedy="name the languages")
+    return [
+        require_code(name.strip()) for name in (args.languages or "").split(",") if name.strip()
+    ]
+
+
+def _restrict(source, languages: list[str], inputs: list[str] | None):
+    from export.languages import count_pieces, pieces_by_script, restrict
+
+    if inputs:
+        from beam_pipelines.readers import read_texts
+        from labse_tf.corpus_files import find_corpus_files
+
+        counter = count_pieces(source, languages, read_texts(find_corpus_files(inputs)))
+        pieces = counter.pieces
+    else:
+        counter, pieces = None, pieces_by_script(source, languages)
+    restricted = restrict(source, languages, pieces)
+    print(f"pieces: {len(restricted.tokens):,} of {len(source.tokens):,}")
+    megabytes = [4e-6 * one.encoder.count_params() for one in (restricted, source)]
+    print(f"encoder: {megabytes[0]:,.1f} of {megabytes[1]:,.1f} MB")
+    if counter:
+        share = 100 * counter.changed_share()
+        print(f"texts: {counter.texts:,} read, which keep their pieces and so their vectors")
+        print(f"other texts like them: {share:.1f} % would not keep all pieces")
+    return restricted

@@ -50,6 +50,8 @@ COMMANDS = {
     ("mine-negatives",): ("mine_negatives", "find hard negatives with a weaker dual encoder"),
     ("train",): ("train", "dual-encoder training"),
     ("export",): ("export", "write the model dir of a run: preprocessor and encoder SavedModels"),
+    ("import-hf",): ("import_hf", "write the model dir of a Hugging Face LaBSE"),
+    ("verify",): ("verify", "check a model dir against the TF-Hub interface, without our code"),
     ("embed",): ("embed", "one vector a line of text"),
     ("eval",): ("eval", "score a model on an evaluation task"),
 }

@@ -62,8 +62,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _measure(args: argparse.Namespace) -> dict:
-    from beam_pipelines.readers import read_file
-    from beam_pipelines.records import texts_by_language
+    from beam_pipelines.readers import read_texts
     from labse_tf.config import TokenizerConfig
     from labse_tf.corpus_files import find_corpus_files
     from labse_tf.errors import InputError
@@ -83,11 +82,9 @@ def _measure(args: argparse.Namespace) -> dict:
     files = find_corpus_files(args.inputs)
     meter = CoverageMeter(WordPiece(tokens, max_bytes_per_word=limit), max_length=args.max_length)
     with Progress("coverage", unit="text") as progress:
-        for file in files:
-            for record in read_file(file):
-                for language, text in texts_by_language(record):
-                    meter.add(language, text)
-                    progress.update()
+        for language, text in read_texts(files):
+            meter.add(language, text)
+            progress.update()
     if not meter.languages:
         raise InputError("no line of the input has a word", remedy="name files with text")
     return meter.languages

@@ -34,6 +34,7 @@ def build_encoder(
     num_layers: int | None = None,
     compute: ComputeConfig | None = None,
     replayable: bool = False,
+    embedding_layer: tf_keras.layers.Layer | None = None,
 ) -> networks.BertEncoderV2:
     """Returns an encoder with its variables made.
 
@@ -46,10 +47,12 @@ def build_encoder(
       num_layers: of a stage that has fewer layers than `config` says.
       compute: its precision and compilation; float32 and none, if left out.
       replayable: make it with `replayable_dropout`.
+      embedding_layer: to look tokens up, instead of a table of float32.
     """
     compute = compute or ComputeConfig()
     with precision(compute), replayable_dropout() if replayable else contextlib.nullcontext():
-        encoder = _build(config, config.num_layers if num_layers is None else num_layers)
+        layers = config.num_layers if num_layers is None else num_layers
+        encoder = _build(config, layers, embedding_layer)
         # It has no variables before its first call: an optimiser built on it would train nothing.
         encoder({name: tf.zeros((1, 4), tf.int32) for name in encoder.inputs})
     if config.averaging_start:
@@ -74,7 +77,7 @@ def precision(compute: ComputeConfig) -> Iterator[None]:
         tf_keras.mixed_precision.set_global_policy(before)
 
 
-def _build(config: EncoderConfig, num_layers: int) -> networks.BertEncoderV2:
+def _build(config: EncoderConfig, num_layers: int, embedding_layer) -> networks.BertEncoderV2:
     return networks.BertEncoderV2(
         vocab_size=config.vocab_size,
         hidden_size=config.hidden_size,
@@ -87,5 +90,6 @@ def _build(config: EncoderConfig, num_layers: int) -> networks.BertEncoderV2:
         output_dropout=config.dropout,
         attention_dropout=config.dropout,
         initializer=tf_keras.initializers.TruncatedNormal(stddev=config.initializer_range),
+        embedding_layer=embedding_layer,
         name="encoder",
     )

@@ -6,6 +6,7 @@ multilingual BERT and LaBSE too. Pickles (`pytorch_model.bin`) are never read.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -18,10 +19,15 @@ from safetensors import SafetensorError, safe_open
 
 from labse_tf.config import EncoderConfig
 from labse_tf.errors import InputError
+from labse_tf.model import sentence_transformers
 
 CONFIG_FILE, WEIGHTS_FILE, VOCAB_FILE = "config.json", "model.safetensors", "vocab.txt"
 
-_ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh"}
+# Hugging Face has a limit of 100 characters; in the scripts that write without spaces, Thai, Lao,
+# Khmer and Burmese, where words come near it, a character has three bytes.
+MAX_BYTES_PER_WORD = 300
+
+ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh"}
 
 # Ours -> theirs. Below `transformer/layer_I/` stands `encoder.layer.I.`.
 _LAYERS = {
@@ -58,6 +64,7 @@ def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
       InputError: if it is no such directory, or of a model whose layers are not BERT's.
     """
     path = Path(path)
+    _refuse_pickle(path)
     for name in (CONFIG_FILE, WEIGHTS_FILE, VOCAB_FILE):
         if not (path / name).is_file():
             raise InputError(
@@ -68,7 +75,7 @@ def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
             )
     try:
         found = json.loads((path / CONFIG_FILE).read_text(encoding="utf-8"))
-        model_type, activation = found["model_type"], _ACTIVATIONS.get(found["hidden_act"])
+        model_type, activation = found["model_type"], ACTIVATIONS.get(found["hidden_act"])
         config = EncoderConfig(
             vocab_size=int(found["vocab_size"]),
             hidden_size=int(found["hidden_size"]),
@@ -87,7 +94,7 @@ def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
         raise InputError(
             f"is of a {model_type} with {found['hidden_act']} and {positions} positions",
             path=path / CONFIG_FILE,
-            remedy=f"take a bert with one of {', '.join(_ACTIVATIONS)} and absolute positions",
+            remedy=f"take a bert with one of {', '.join(ACTIVATIONS)} and absolute positions",
         )
     return config
 
@@ -97,30 +104,90 @@ def restore(
 ) -> tuple[dict[str, str], list[str]]:
     """Assigns the directory's weights to the variables of an encoder and of an MLM head.
 
+    The pooler is the Dense module of a sentence-transformers directory, if it is one.
+
     Returns:
       Of each variable that was assigned: its name -> the weight's name in the file; and the weights
       that no variable took.
 
     Raises:
-      InputError: for a damaged file, or a weight whose shape does not fit.
+      InputError: for a damaged file, or weights whose shapes do not fit (each is named).
     """
-    file = Path(path) / WEIGHTS_FILE
-    taken = {}
+    path = Path(path)
+    dense = sentence_transformers.find_pooler(path)
+    files = {"": path / WEIGHTS_FILE}
+    if dense:
+        _refuse_pickle(path / dense)
+        files[f"{dense}/"] = path / dense / WEIGHTS_FILE
+    taken, misfits = {}, []
+    with contextlib.ExitStack() as stack:
+        opened = {
+            prefix: stack.enter_context(_open_weights(file)) for prefix, file in files.items()
+        }
+        places = {
+            prefix + name: (weights, name)
+            for prefix, weights in opened.items()
+            for name in weights.keys()  # noqa: SIM118  It is no dict.
+        }
+        for variable in variables:
+            name = next((one for one in _names_of(variable, dense) if one in places), None)
+            if name is None:
+                continue
+            weights, stored = places[name]
+            value = tf.cast(weights.get_tensor(stored), tf.float32).numpy()
+            taken[variable.name] = name
+            if not _assign(variable, value):
+                misfits.append(f"{name} {list(value.shape)} for {variable.shape.as_list()}")
+    if misfits:
+        raise InputError(
+            f"has weights of other shapes than {CONFIG_FILE} tells: {', '.join(misfits)}",
+            path=path,
+            remedy="take the files of one model",
+        )
+    return taken, sorted(set(places) - set(taken.values()))
+
+
+def to_tensors(variables: list[tf.Variable]) -> dict[str, np.ndarray]:
+    """Returns an encoder's weights as a BertModel names and shapes them."""
+    return {_own_name(variable): _to_theirs(variable).astype(np.float32) for variable in variables}
+
+
+def _refuse_pickle(folder: Path) -> None:
+    pickles = sorted(file.name for file in folder.glob("*.bin"))
+    if pickles and not (folder / WEIGHTS_FILE).is_file():
+        raise InputError(
+            f"has its weights as a pickle ({pickles[0]}), which is never loaded: it could run code",
+            path=folder,
+            remedy=f"take {WEIGHTS_FILE}, which the safetensors package can make of it",
+        )
+
+
+@contextlib.contextmanager
+def _open_weights(file: Path) -> Iterator[safe_open]:
     try:
         with safe_open(file, framework="tf") as weights:
-            names = set(weights.keys())
-            for variable in variables:
-                name = next((one for one in _names_of(variable) if one in names), None)
-                if name is not None:
-                    value = tf.cast(weights.get_tensor(name), tf.float32).numpy()
-                    _assign(variable, value, name, file)
-                    taken[variable.name] = name
-    except SafetensorError as error:
+            yield weights
+    except (OSError, SafetensorError) as error:
         raise InputError(f"is damaged ({error})", path=file, remedy="fetch it again") from error
-    return taken, sorted(names - set(taken.values()))
 
 
-def _names_of(variable: tf.Variable) -> Iterator[str]:
+def _names_of(variable: tf.Variable, dense: str | None) -> Iterator[str]:
+    name = _own_name(variable)
+    layer, _, weight = name.rpartition(".")
+    if dense and layer == "pooler.dense":
+        yield f"{dense}/linear.{weight}"
+        return
+    # A BertModel saved by itself has no prefix; before 2019 layer norms had TensorFlow's names.
+    old = variable.name.removesuffix(":0").rpartition("/")[2]
+    for model in ("bert.", ""):
+        yield model + name
+        if old in ("gamma", "beta"):
+            yield f"{model}{layer}.{old}"
+    if layer == "cls.predictions":
+        yield "cls.predictions.decoder.bias"
+
+
+def _own_name(variable: tf.Variable) -> str:
     # `encoder/transformer/layer_3/output/kernel:0`
     _, _, name = variable.name.removesuffix(":0").partition("/")
     prefix = ""
@@ -128,26 +195,31 @@ def _names_of(variable: tf.Variable) -> Iterator[str]:
         _, layer, name = name.split("/", 2)
         prefix = f"encoder.layer.{layer.removeprefix('layer_')}."
     layer, _, weight = name.rpartition("/")
-    theirs = f"{prefix}{_LAYERS[layer]}.{_WEIGHTS[weight]}"
-    # A BertModel saved by itself has no prefix; before 2019 layer norms had TensorFlow's names.
-    for model in ("bert.", ""):
-        yield model + theirs
-        if weight in ("gamma", "beta"):
-            yield f"{model}{prefix}{_LAYERS[layer]}.{weight}"
-    if layer == "output_bias":
-        yield "cls.predictions.decoder.bias"
+    return f"{prefix}{_LAYERS[layer]}.{_WEIGHTS[weight]}"
 
 
-def _assign(variable: tf.Variable, value: np.ndarray, name: str, file: Path) -> None:
+def _assign(variable: tf.Variable, value: np.ndarray) -> bool:
+    """Returns whether it fits."""
     if "kernel" in variable.name:
         value = value.T  # Theirs are [out, in]; heads lie one after another in both.
-    shape = variable.shape.as_list()
-    # Ours may have the heads as an axis of its own.
-    flat = [[math.prod(shape[:axis]), math.prod(shape[axis:])] for axis in range(1, len(shape))]
-    if list(value.shape) not in (shape, [math.prod(shape)], *flat):
-        raise InputError(
-            f"{name} has the shape {list(value.shape)}, {variable.name} {list(variable.shape)}",
-            path=file,
-            remedy="its config.json and its weights do not belong together",
-        )
+    if list(value.shape) not in _shapes(variable):
+        return False
     variable.assign(value.reshape(variable.shape))
+    return True
+
+
+def _to_theirs(variable: tf.Variable) -> np.ndarray:
+    value = variable.numpy()
+    if "kernel" in variable.name:
+        # [in, heads, size of a head] of the inputs to attention, [heads, size, out] of its output.
+        inner = "attention_output" in variable.name
+        rows = math.prod(value.shape[:2] if inner else value.shape[:1])
+        return np.ascontiguousarray(value.reshape(rows, -1).T)
+    return value.reshape(-1) if "bias" in variable.name else value
+
+
+def _shapes(variable: tf.Variable) -> list[list[int]]:
+    # Ours may have the heads as an axis of its own.
+    shape = variable.shape.as_list()
+    flat = [[math.prod(shape[:axis]), math.prod(shape[axis:])] for axis in range(1, len(shape))]
+    return [shape, [math.prod(shape)], *flat]

@@ -54,9 +54,13 @@ def open_origin(path: str | os.PathLike[str], checkpoint: str | None = None) -> 
 
 def _format_of(path: Path):
     """Returns the module that reads the folder's weights, None for a run."""
-    if (path / exported.FACTS_FILE).is_file():
+    is_huggingface = (path / huggingface_bert.CONFIG_FILE).is_file()
+    # A model dir in Hugging Face's format alone has facts too, but no encoder/.
+    if (path / exported.FACTS_FILE).is_file() and not (
+        is_huggingface and not (path / "encoder").exists()
+    ):
         return exported
-    if (path / huggingface_bert.CONFIG_FILE).is_file():
+    if is_huggingface:
         return huggingface_bert
     return None
 
@@ -81,7 +85,7 @@ def restore(origin: Origin, encoder, head=None) -> Fates:
     missing = [name for name in missing if "pooler" not in name]
     if missing:
         raise InputError(
-            f"has no {missing[0]}" + (f" and {len(missing) - 1} more" if missing[1:] else ""),
+            f"has no {', '.join(missing)}",
             path=origin.path,
             remedy="take a folder with all weights of the encoder",
         )

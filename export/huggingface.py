@@ -1,0 +1,114 @@
+"""A Hugging Face directory: for `transformers.BertModel` and for `SentenceTransformer(path)`.
+
+Its modules are those of `sentence-transformers/LaBSE`: the transformer, [CLS], a Dense layer with
+tanh, which is BERT's pooler, and unit length.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from safetensors.numpy import save_file
+
+from export.source import Source
+from labse_tf.model.encoder import TYPE_VOCAB_SIZE
+from labse_tf.model.huggingface_bert import (
+    ACTIVATIONS,
+    CONFIG_FILE,
+    VOCAB_FILE,
+    WEIGHTS_FILE,
+    to_tensors,
+)
+from labse_tf.model.sentence_transformers import MODULES_FILE
+from vocab import wordpiece_file
+
+POOLING, DENSE, NORMALIZE = "1_Pooling", "2_Dense", "3_Normalize"
+
+
+def save_huggingface(source: Source, folder: Path, *, length: int) -> None:
+    """Writes the directory.
+
+    Args:
+      source: what is exported.
+      folder: the model dir, whose README.md Hugging Face shows too.
+      length: where sentence-transformers cuts a text, tokens.
+    """
+    sizes, tensors = source.config, to_tensors(source.encoder.variables)
+    save_file(tensors, folder / WEIGHTS_FILE, metadata={"format": "pt"})
+    wordpiece_file.write(folder / VOCAB_FILE, source.tokens)
+    names = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
+    _write(
+        folder / CONFIG_FILE,
+        {
+            "architectures": ["BertModel"],
+            "model_type": "bert",
+            "vocab_size": sizes.vocab_size,
+            "hidden_size": sizes.hidden_size,
+            "num_hidden_layers": sizes.num_layers,
+            "num_attention_heads": sizes.num_attention_heads,
+            "intermediate_size": sizes.intermediate_size,
+            "max_position_embeddings": sizes.max_positions,
+            "type_vocab_size": TYPE_VOCAB_SIZE,
+            "hidden_act": names[sizes.activation],
+            "hidden_dropout_prob": sizes.dropout,
+            "attention_probs_dropout_prob": sizes.dropout,
+            "initializer_range": sizes.initializer_range,
+            "layer_norm_eps": 1e-12,
+            "position_embedding_type": "absolute",
+            "pad_token_id": 0,
+        },
+    )
+    tokenizer = {
+        "tokenizer_class": "BertTokenizer",
+        "do_lower_case": False,
+        "strip_accents": False,
+        "tokenize_chinese_chars": True,
+        "model_max_length": length,
+    }
+    special = {
+        f"{name}_token": f"[{name.upper()}]" for name in ("unk", "sep", "pad", "cls", "mask")
+    }
+    _write(folder / "tokenizer_config.json", {**tokenizer, **special})
+    _write_modules(folder, sizes.hidden_size, length)
+    (folder / DENSE).mkdir()
+    dense = {"linear.weight": "pooler.dense.weight", "linear.bias": "pooler.dense.bias"}
+    save_file(
+        {theirs: tensors[name] for theirs, name in dense.items()},
+        folder / DENSE / WEIGHTS_FILE,
+        metadata={"format": "pt"},
+    )
+    _write(
+        folder / DENSE / CONFIG_FILE,
+        {
+            "in_features": sizes.hidden_size,
+            "out_features": sizes.hidden_size,
+            "bias": True,
+            "activation_function": "torch.nn.modules.activation.Tanh",
+        },
+    )
+
+
+def _write_modules(folder: Path, dim: int, length: int) -> None:
+    folders = {"Transformer": "", "Pooling": POOLING, "Dense": DENSE, "Normalize": NORMALIZE}
+    modules = [
+        {
+            "idx": index,
+            "name": str(index),
+            "path": path,
+            "type": f"sentence_transformers.models.{kind}",
+        }
+        for index, (kind, path) in enumerate(folders.items())
+    ]
+    _write(folder / MODULES_FILE, modules)
+    (folder / POOLING).mkdir()
+    modes = ("cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens")
+    chosen = {f"pooling_mode_{mode}": mode == "cls_token" for mode in modes}
+    _write(folder / POOLING / CONFIG_FILE, {"word_embedding_dimension": dim, **chosen})
+    (folder / NORMALIZE).mkdir()
+    _write(folder / "sentence_bert_config.json", {"max_seq_length": length, "do_lower_case": False})
+
+
+def _write(file: Path, content: Any) -> None:
+    file.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

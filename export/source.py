@@ -1,0 +1,135 @@
+"""What is exported: an encoder with its weights, its vocabulary, and what is known of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from official.nlp.modeling import layers, networks
+
+from labse_tf.config import EncoderConfig
+from labse_tf.errors import InputError
+from labse_tf.model import exported, huggingface_bert
+from labse_tf.model.encoder import build_encoder
+from labse_tf.model.mlm_head import build_mlm_head
+from labse_tf.training.checkpoints import Chosen, choose_checkpoint
+from labse_tf.training.initial_weights import open_origin, restore
+from labse_tf.training.run_dir import RunDir, open_existing
+from vocab import wordpiece_file
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """An encoder, and what model.json tells of it.
+
+    Attributes:
+      encoder: with its weights.
+      config: its sizes.
+      tokens: the vocabulary; a token's place is its id.
+      max_bytes_per_word: of the tokeniser, bytes.
+      languages: codes; None if nobody said.
+      training: how it was trained; None if nobody said.
+      kept_of: facts of the vocabulary that this one is a part of; None if it is none.
+      head: the masked-language-model head, None if it has none.
+    """
+
+    encoder: networks.BertEncoderV2
+    config: EncoderConfig
+    tokens: list[str]
+    max_bytes_per_word: int
+    languages: list[str] | None
+    training: dict[str, Any] | None
+    kept_of: dict[str, Any] | None = None
+    head: layers.MaskedLM | None = None
+
+
+def open_source(path: str | os.PathLike[str], *, checkpoint: str | None = None) -> Source:
+    """Loads a run, a model dir or a Hugging Face directory.
+
+    Args:
+      path: its folder.
+      checkpoint: which one of a run, as for `choose_checkpoint`.
+
+    Raises:
+      InputError: if it is none of these, is damaged, or has not all weights of the encoder.
+    """
+    path = Path(path)
+    origin = open_origin(path, checkpoint)
+    encoder = build_encoder(origin.encoder)
+    head = build_mlm_head(origin.encoder, encoder)
+    fates = restore(origin, encoder, head)
+    if missing := [v.name for v in encoder.variables if v.name not in fates.taken]:
+        raise InputError(
+            f"has no pooler ({', '.join(missing)})",
+            path=path,
+            remedy="embeddings come from it: take a model that has one",
+        )
+    tokens = wordpiece_file.read(origin.vocab_file)
+    rows = encoder.get_embedding_table().shape[0]
+    if len(tokens) > rows:
+        raise InputError(
+            f"has {len(tokens)} tokens, the embedding table of {path} {rows} rows",
+            path=origin.vocab_file,
+            remedy="take the vocabulary that the model was trained with",
+        )
+    has_head = all(v.name in fates.taken for v in head.variables)
+    return Source(
+        encoder,
+        origin.encoder,
+        tokens,
+        head=head if has_head else None,
+        **_facts(path, checkpoint),
+    )
+
+
+def _facts(path: Path, checkpoint: str | None) -> dict[str, Any]:
+    if (path / exported.FACTS_FILE).is_file():
+        # Also of one in Hugging Face's format alone.
+        facts = json.loads((path / exported.FACTS_FILE).read_text("utf-8"))
+        names = ("max_bytes_per_word", "languages", "training", "kept_of")
+        return {name: facts.get(name) for name in names}
+    if (path / huggingface_bert.CONFIG_FILE).is_file():
+        return {
+            "max_bytes_per_word": huggingface_bert.MAX_BYTES_PER_WORD,
+            "languages": None,
+            "training": None,
+        }
+    run_dir = open_existing(path)
+    return {
+        "max_bytes_per_word": run_dir.config.tokenizer.max_bytes_per_word,
+        "languages": run_dir.config.languages,
+        "training": _training(run_dir, choose_checkpoint(run_dir, checkpoint)),
+    }
+
+
+def _training(run_dir: RunDir, checkpoint: Chosen) -> dict[str, Any]:
+    settings, lines = run_dir.config.train, run_dir.read_metrics()
+    reached = [line for line in lines if line["step"] <= checkpoint.step]
+    losses = [line["loss"] for line in reached if "loss" in line]
+    measured = [line["held_out"]["retrieval"] for line in reached if "held_out" in line]
+    by_language = measured[-1]["by_language"] if measured else {}
+    return {
+        "bitext": [os.path.basename(os.path.normpath(corpus)) for corpus in settings.bitext],
+        "checkpoint": os.path.basename(checkpoint.path),
+        "steps": checkpoint.step,
+        "loss": losses[-1] if losses else None,
+        "dev_accuracy": checkpoint.accuracy,
+        "dev_accuracy_by_language": {
+            language: scores["accuracy"] for language, scores in by_language.items()
+        },
+        "batch_size": settings.batch_size,
+        "margin": settings.margin,
+        "scale": settings.scale,
+        "seed": run_dir.config.seed,
+    }
+
+
+def describe_vocabulary(tokens: Sequence[str]) -> dict[str, Any]:
+    """Returns the number of tokens, and the SHA-256 of the file that `wordpiece_file` writes."""
+    lines = "".join(f"{token}\n" for token in tokens)
+    return {"tokens": len(tokens), "sha256": hashlib.sha256(lines.encode()).hexdigest()}

@@ -1,0 +1,103 @@
+"""Checks a model dir in a new process that has TensorFlow, TF Text, TF Hub and nothing of ours."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from labse_tf.errors import InputError
+
+CLIENT = Path(__file__).with_name("verification_client.py")
+FOLDER, SENTENCES_FILE, VECTORS_FILE = "verification", "sentences.txt", "vectors.npy"
+
+# Embedded by the training graph at export, and by the model dir whenever it is verified.
+SENTENCES = (
+    "The river rose by 12.5 cm overnight, didn't it?",
+    "Größere Straßen führen über den Fluss.",
+    "L'élève a déjà reçu ses clés à Noël.",
+    "¿Dónde está la estación de tren más cercana?",
+    "Съешь ещё немного хлеба, пожалуйста.",
+    "Το τρένο φεύγει στις οκτώ.",
+    "القطار يصل بعد ساعة.",
+    "הספר על השולחן.",
+    "明日は雨が降るでしょう。",
+    "我们在图书馆见面。",
+    "도서관은 몇 시에 열어요?",
+    "รถไฟมาถึงช้าไปสิบนาที",
+    "मुझे चाय पसंद है।",
+    "எனக்கு தேநீர் பிடிக்கும்.",
+    "წიგნი მაგიდაზე დევს.",
+    "መጽሐፉ ጠረጴዛ ላይ ነው።",
+    "Hôm nay trời đẹp quá!",
+    "👍🏽 100 % e\u0301 = é",
+)
+
+
+class Check(NamedTuple):
+    """What came of a check; `detail` tells what was seen, or what is wrong."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+def write_expected(folder: Path, vectors: np.ndarray) -> None:
+    """Keeps what the training graph makes of SENTENCES, `[n, dim]` unit rows, for `verify`."""
+    (folder / FOLDER).mkdir()
+    (folder / FOLDER / SENTENCES_FILE).write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
+    np.save(folder / FOLDER / VECTORS_FILE, vectors.astype(np.float32))
+
+
+def verify(
+    model_dir: str | os.PathLike[str], report: Callable[[Check], None] = lambda check: None
+) -> None:
+    """Checks a model dir against the TF-Hub interface.
+
+    Args:
+      model_dir: what `labse export` wrote.
+      report: called with each check as it ends.
+
+    Raises:
+      InputError: if it is no model dir, or a check failed.
+    """
+    path = Path(model_dir).resolve()
+    for part in ("preprocessor", "encoder", "text_encoder"):
+        if not (path / part / "saved_model.pb").is_file():
+            raise InputError(
+                f"is no model dir: it has no {part}/saved_model.pb",
+                path=model_dir,
+                remedy="name the --out of `labse export`",
+            )
+    checks = []
+    with tempfile.TemporaryDirectory() as scratch:
+        # -I: no PYTHONPATH, no current folder, no user's packages.
+        command = [sys.executable, "-I", str(CLIENT), str(path), scratch]
+        with subprocess.Popen(
+            command, cwd=scratch, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            for line in process.stdout:
+                checks.append(Check(*json.loads(line).values()))
+                report(checks[-1])
+            errors = process.stderr.read().strip()
+    if process.returncode:
+        raise InputError(
+            f"cannot be loaded ({errors.splitlines()[-1] if errors else process.returncode})",
+            path=model_dir,
+            remedy="export it again",
+        )
+    failed = [check for check in checks if not check.ok]
+    if failed:
+        raise InputError(
+            f"{len(failed)} of {len(checks)} checks failed, first '{failed[0].name}': "
+            f"{failed[0].detail}",
+            path=model_dir,
+            remedy="export it again; if it fails there too, report this as a bug",
+        )

@@ -1,0 +1,90 @@
+"""The programs in examples/, run as a user runs them, on the tiny model."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+import tensorflow_text  # noqa: F401
+from conftest import sentences_of
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+def run(name, *arguments):
+    command = [sys.executable, str(EXAMPLES / name), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.glob("*.py")))
+def test_each_tells_how_it_is_called(name):
+    command = [sys.executable, str(EXAMPLES / name)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode and f"{name} " in done.stderr
+
+
+def test_search(model_dir, tmp_path):
+    sentences = tmp_path / "sentences.txt"
+    sentences.write_text("\n".join(sentences_of("de")) + "\n", "utf-8")
+    lines = run("cross_lingual_search.py", model_dir, sentences, sentences_of("de")[7])
+    assert len(lines) == 5
+    assert lines[0] == f"1.000  {sentences_of('de')[7]}"
+
+
+def test_a_classifier_on_frozen_vectors(model_dir, tmp_path):
+    """Two scripts are told apart whatever the encoder has learned."""
+    rows = [("de", text) for text in sentences_of("de")]
+    rows += [("ja", text) for text in sentences_of("ja")]
+    for name, part in (("train", rows[::2]), ("test", rows[1::2])):
+        lines = "".join(f"{label}\t{text}\n" for label, text in part)
+        (tmp_path / f"{name}.tsv").write_text(lines, "utf-8")
+    lines = run("classify.py", model_dir, tmp_path / "train.tsv", tmp_path / "test.tsv")
+    accuracy = float(lines[-1].removeprefix("accuracy on 48 texts: ").removesuffix(" %"))
+    assert accuracy > 90
+
+
+def test_fine_tuning(model_dir, bitext_dir, tmp_path):
+    lines = run("fine_tune.py", model_dir, bitext_dir / "ja.tsv", tmp_path / "tuned")
+    losses = [float(line.rpartition(" ")[2]) for line in lines if line.startswith("epoch ")]
+    assert len(losses) == 10 and losses[-1] < 0.8 * losses[0]
+    tuned = tf.saved_model.load(str(tmp_path / "tuned"))
+    inputs = tf.saved_model.load(str(model_dir / "preprocessor"))(tf.constant(["猫と家。"]))
+    assert tuned(inputs)["default"].shape == (1, 16)
+    assert Path(tuned.vocab_file.asset_path.numpy().decode()).is_file()
+
+
+def test_a_client_of_tensorflow_serving(model_dir):
+    """Its REST interface, over the signature that it would serve."""
+    signature = tf.saved_model.load(str(model_dir / "text_encoder")).signatures["serving_default"]
+
+    class Served(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            # The name of the only output is left out there.
+            [vectors] = signature(tf.constant(body["instances"])).values()
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps({"predictions": vectors.numpy().tolist()}).encode())
+
+        def log_message(self, *arguments):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Served) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            url = f"http://127.0.0.1:{server.server_port}/v1/models/labse:predict"
+            lines = run("serving_client.py", url, "猫と家。", "猫と家。", "Hund und Mond.")
+        finally:
+            server.shutdown()
+            thread.join()
+    assert lines[:2] == ["1.000  猫と家。"] * 2
+    assert float(lines[2].split()[0]) < 0.9999

@@ -1,0 +1,90 @@
+"""Which pieces of a vocabulary a set of languages needs.
+
+A word keeps its pieces if all of them are kept: WordPiece takes the longest match, and what it
+passed over does not become longer. A word that loses a piece is spelled by shorter ones, down to
+single characters, which are kept as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+import regex
+
+from vocab.basic_tokenizer import split_words
+from vocab.wordpiece import JOINER, UNKNOWN, WordPiece
+from vocab.wordpiece_file import RESERVED_TOKENS
+
+# Of what all scripts share: digits, punctuation, emoji, combining marks.
+_COMMON = r"\p{Script=Common}\p{Script=Inherited}"
+# Every tenth text tells how many would change if they were not among those counted.
+_HELD_OUT = 10
+
+
+def pieces_of_scripts(tokens: Iterable[str], scripts: Iterable[str]) -> set[str]:
+    """Returns the tokens that are written in these scripts, and what all scripts share, alone.
+
+    Args:
+      tokens: of a vocabulary.
+      scripts: names or ISO 15924 codes that Unicode's property Script has, such as `Latn`.
+    """
+    names = "".join(rf"\p{{Script={script}}}" for script in scripts)
+    written = regex.compile(rf"[{_COMMON}{names}]+")
+    return {token for token in tokens if written.fullmatch(_letters(token))}
+
+
+class PieceCounter:
+    """Collects the pieces that texts need.
+
+    Attributes:
+      pieces: of the texts so far.
+      texts: their number.
+    """
+
+    def __init__(self, wordpiece: WordPiece) -> None:
+        self.pieces: set[str] = set()
+        self.texts = 0
+        self._wordpiece = wordpiece
+        self._of_others: set[str] = set()
+        self._held_out: list[frozenset[str]] = []
+
+    def add(self, text: str) -> None:
+        """Takes the pieces of a text."""
+        pieces = frozenset(
+            piece for word in split_words(text) for piece in self._wordpiece.split(word)
+        )
+        self.texts += 1
+        self.pieces |= pieces
+        if self.texts % _HELD_OUT:
+            self._of_others |= pieces
+        else:
+            self._held_out.append(pieces)
+
+    def changed_share(self) -> float:
+        """Returns the share of texts like these that would not keep their pieces, 0 to 1.
+
+        It is that of every tenth text, with the pieces that the others need; nan if there is none.
+        """
+        changed = [not pieces <= self._of_others for pieces in self._held_out]
+        return sum(changed) / len(changed) if changed else float("nan")
+
+
+def kept_ids(tokens: Sequence[str], pieces: Collection[str]) -> list[int]:
+    """Returns the ids to keep, in their order: a token's new id is its place in the list.
+
+    Args:
+      tokens: of the vocabulary.
+      pieces: that are needed.
+
+    Returns:
+      The ids of the reserved tokens, of `pieces`, and of every single character of these, at the
+      start of a word and inside it, that the vocabulary has.
+    """
+    characters = {character for piece in pieces for character in _letters(piece)}
+    kept = {UNKNOWN, *RESERVED_TOKENS, *pieces, *characters}
+    kept.update(JOINER + character for character in characters)
+    return [number for number, token in enumerate(tokens) if token in kept]
+
+
+def _letters(token: str) -> str:
+    return token.removeprefix(JOINER) or token
