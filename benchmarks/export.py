@@ -18,6 +18,7 @@ from statistics import median
 
 import numpy as np
 import tensorflow as tf
+from ai_edge_litert.interpreter import Interpreter
 from tqdm import tqdm
 
 from export.lite import LITE_FILE
@@ -35,7 +36,7 @@ class LiteEmbedder(Embedder):
 
     def __init__(self, model_dir: Path) -> None:
         super().__init__(model_dir)
-        interpreter = tf.lite.Interpreter(
+        interpreter = Interpreter(
             str(model_dir / LITE_FILE), num_threads=len(os.sched_getaffinity(0))
         )
         self._run = interpreter.get_signature_runner()

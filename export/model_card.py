@@ -32,8 +32,8 @@ trained so that translations lie close together.
 {% if training %}
 {{ '{:,}'.format(training.steps) }} steps of {{ '{:,}'.format(training.batch_size) }} pairs, \
 additive margin softmax with margin {{ training.margin }} and scale {{ training.scale }}, \
-seed {{ training.seed }}. Pairs: {{ training.bitext | join(', ') or 'not stated' }}.
-{% if training.dev_accuracy_by_language %}
+seed {{ training.seed }}. Pairs: {{ training.get('bitext', []) | join(', ') or 'not stated' }}.
+{% if training.get('dev_accuracy_by_language') %}
 Retrieval accuracy on the dev pairs of the training, mean of both directions, %:
 
 | language | accuracy |

@@ -17,37 +17,50 @@ DTYPES = ("float32", "float16", "int8")
 class PackedEmbedding(tf_keras.layers.Layer):
     """Looks rows up in float16, or in int8 with a scale a row; gives float32. Not trainable.
 
-    In int8 a row is `scale * embeddings`, its largest absolute value being 127 * scale.
+    In int8 a row is `scale * embeddings`; the largest absolute value of a row is 127 of its scale.
     """
 
-    def __init__(self, table: np.ndarray, dtype: str) -> None:
-        """Packs a float32 `[rows, width]` table as `dtype`."""
-        super().__init__(name="word_embeddings", dtype="float32", trainable=False)
-        self._packed = tf.as_dtype(dtype)
-        self._scales = None
-        if dtype == "int8":
-            scales = np.abs(table).max(axis=1, keepdims=True) / 127
-            table = np.rint(table / np.where(scales > 0, scales, 1))
-            self._scales = self._weight("scales", scales.astype(np.float32))
-        self.embeddings = self._weight("embeddings", table.astype(self._packed.as_numpy_dtype))
+    def __init__(self, rows: int, width: int, dtype: str) -> None:
+        """Makes a table of zeros; `pack` fills it.
 
-    def _weight(self, name: str, value: np.ndarray) -> tf.Variable:
-        start = tf_keras.initializers.Constant(value)
-        return self.add_weight(name, value.shape, value.dtype, initializer=start, trainable=False)
+        Args:
+          rows: tokens of the vocabulary.
+          width: of an embedding.
+          dtype: "float16" or "int8".
+        """
+        super().__init__(name="word_embeddings", dtype="float32", trainable=False)
+        self._rows, self._width, self._packed = rows, width, tf.as_dtype(dtype)
+
+    def build(self, input_shape) -> None:
+        shape = (self._rows, self._width)
+        self.embeddings = self.add_weight("embeddings", shape, self._packed, "zeros")
+        self.scales = None
+        if self._packed == tf.int8:
+            self.scales = self.add_weight("scales", (self._rows, 1), tf.float32, "zeros")
+        super().build(input_shape)
+
+    def pack(self, table: np.ndarray) -> None:
+        """Takes over a float32 `[rows, width]` table."""
+        if self.scales is not None:
+            scales = np.abs(table).max(axis=1, keepdims=True) / 127
+            self.scales.assign(scales)
+            table = np.rint(table / np.where(scales > 0, scales, 1))
+        self.embeddings.assign(table.astype(self._packed.as_numpy_dtype))
 
     def call(self, ids: tf.Tensor) -> tf.Tensor:
         rows = tf.cast(tf.gather(self.embeddings, ids), tf.float32)
-        return rows if self._scales is None else rows * tf.gather(self._scales, ids)
+        return rows if self.scales is None else rows * tf.gather(self.scales, ids)
 
 
 def pack_table(source: Source, dtype: str) -> Source:
     """Returns the model with its embedding table in `dtype`, one of DTYPES; without an MLM head."""
     if dtype == "float32":
         return source
-    table = PackedEmbedding(source.encoder.get_embedding_table().numpy(), dtype)
-    encoder = build_encoder(
-        dataclasses.replace(source.config, averaging_start=False), embedding_layer=table
-    )
+    table = source.encoder.get_embedding_table().numpy()
+    layer = PackedEmbedding(*table.shape, dtype)
+    config = dataclasses.replace(source.config, averaging_start=False)
+    encoder = build_encoder(config, embedding_layer=layer)
+    layer.pack(table)
     weights = {variable.name: variable for variable in source.encoder.variables}
     for variable in encoder.variables:
         if "word_embeddings" not in variable.name:

@@ -27,13 +27,20 @@ def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
             raise InputError(f"has no {name}", path=path, remedy="export the model again")
     try:
         facts = json.loads((path / FACTS_FILE).read_text(encoding="utf-8"))
-        return EncoderConfig(**facts["encoder"])
+        config, table = EncoderConfig(**facts["encoder"]), facts.get("table", "float32")
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"is not what `labse export` writes ({error!r})",
             path=path / FACTS_FILE,
             remedy="export the model again",
         ) from error
+    if table != "float32":
+        raise InputError(
+            f"has an embedding table of {table}, which does not train",
+            path=path,
+            remedy="take the model that it was exported from",
+        )
+    return config
 
 
 def restore(

@@ -1,0 +1,137 @@
+"""Smaller formats: a packed embedding table, LiteRT, ONNX; each against the float32 SavedModel."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import tensorflow as tf
+import tensorflow_text  # noqa: F401
+from ai_edge_litert.interpreter import Interpreter
+
+import labse_tf
+from export.packed_table import PackedEmbedding
+from labse_tf.cli.main import main
+
+
+def packed(dtype, table):
+    layer = PackedEmbedding(*table.shape, dtype)
+    layer.build(None)
+    layer.pack(table)
+    return layer
+
+
+def test_int8_by_hand():
+    """The largest value of a row is 127 scales; a row of zeros stays one."""
+    table = np.array([[1.27, -0.63, 0.004], [0, 0, 0], [-254, 127, 1]], np.float32)
+    layer = packed("int8", table)
+    np.testing.assert_array_equal(layer.embeddings, [[127, -63, 0], [0, 0, 0], [-127, 64, 0]])
+    np.testing.assert_allclose(layer.scales, [[0.01], [0], [2]], rtol=1e-6)
+    found = layer(tf.constant([[2, 0], [1, 1]]))
+    assert found.dtype == tf.float32 and found.shape == (2, 2, 3)
+    np.testing.assert_allclose(found[0], [[-254, 128, 0], [1.27, -0.63, 0]], rtol=1e-6)
+
+
+def test_float16_by_hand():
+    table = np.array([[0.1, 1 / 3], [1000.3, 0]], np.float32)
+    layer = packed("float16", table)
+    assert layer.embeddings.dtype == tf.float16
+    np.testing.assert_array_equal(layer(tf.constant([0, 1])), table.astype(np.float16))
+
+
+def export(source, out, *more):
+    return main(["export", str(source), "--out", str(out), *more])
+
+
+def cosines(one, other):
+    return (one * other).sum(axis=1) / np.linalg.norm(one, axis=1) / np.linalg.norm(other, axis=1)
+
+
+@pytest.fixture(scope="module")
+def expected(model_dir, multilingual_sentences):
+    return labse_tf.load(model_dir).encode(multilingual_sentences)
+
+
+@pytest.fixture(scope="module")
+def int8_model(trained_run, tmp_path_factory):
+    """With all checks of `labse verify`, which knows this case."""
+    out = tmp_path_factory.mktemp("int8") / "model"
+    assert export(trained_run, out, "--table", "int8") == 0
+    return out
+
+
+def test_a_packed_table(int8_model, expected, multilingual_sentences):
+    found = labse_tf.load(int8_model).encode(multilingual_sentences)
+    assert cosines(found, expected).min() > 0.999 and (found != expected).any()
+    assert json.loads((int8_model / "model.json").read_text("utf-8"))["table"] == "int8"
+    encoder = tf.saved_model.load(str(int8_model / "encoder"))
+    [embeddings] = [v for v in encoder.variables if "word_embeddings/embeddings" in v.name]
+    assert embeddings.dtype == tf.int8
+    assert not any("word_embeddings" in v.name for v in encoder.trainable_variables)
+
+
+def test_a_packed_model_is_no_start(int8_model, tmp_path, capsys):
+    assert export(int8_model, tmp_path / "again", "--no-verify") == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert "has an embedding table of int8" in error
+    assert not (tmp_path / "again").exists()
+
+
+@pytest.fixture(scope="module")
+def smaller(trained_run, tmp_path_factory):
+    out = tmp_path_factory.mktemp("smaller") / "model"
+    assert export(trained_run, out, "--format", "lite,onnx") == 0
+    return out
+
+
+@pytest.fixture(scope="module")
+def inputs(model_dir, multilingual_sentences):
+    preprocessor = tf.saved_model.load(str(model_dir / "preprocessor"))
+    tokens = preprocessor.tokenize(tf.constant(multilingual_sentences))
+    packed = preprocessor.bert_pack_inputs([tokens], seq_length=tf.constant(70))
+    return {name: ids.numpy() for name, ids in packed.items()}
+
+
+def test_lite(smaller, inputs, expected):
+    run = Interpreter(str(smaller / "lite" / "encoder_int8.tflite")).get_signature_runner()
+    assert cosines(run(**inputs)["default"], expected).min() > 0.99
+    # Other numbers of rows and tokens.
+    short = {name: ids[:3, :30] for name, ids in inputs.items()}
+    assert run(**short)["default"].shape == (3, 16)
+
+
+@pytest.mark.parametrize(("file", "least"), [("model.onnx", 0.999999), ("model_int8.onnx", 0.99)])
+def test_onnx(smaller, inputs, expected, file, least):
+    session = onnxruntime.InferenceSession(str(smaller / "onnx" / file))
+    assert {put.name for put in session.get_inputs()} == {
+        "input_ids", "attention_mask", "token_type_ids",
+    }  # fmt: skip
+    feed = {
+        "input_ids": inputs["input_word_ids"].astype(np.int64),
+        "attention_mask": inputs["input_mask"].astype(np.int64),
+        "token_type_ids": inputs["input_type_ids"].astype(np.int64),
+    }
+    pooled, hidden = session.run(["default", "last_hidden_state"], feed)
+    assert cosines(pooled, expected).min() > least
+    assert hidden.shape == (*inputs["input_word_ids"].shape, 16)
+
+
+def test_int8_weights_and_facts(smaller):
+    kinds = {
+        name: {one.data_type for one in onnx.load(smaller / "onnx" / name).graph.initializer}
+        for name in ("model.onnx", "model_int8.onnx")
+    }
+    assert onnx.TensorProto.INT8 in kinds["model_int8.onnx"]
+    assert onnx.TensorProto.INT8 not in kinds["model.onnx"]
+    facts = json.loads((smaller / "model.json").read_text("utf-8"))
+    assert facts["formats"] == ["lite", "onnx"]
+    assert not (smaller / "encoder").exists()
+
+
+def test_an_unknown_table(trained_run, tmp_path, capsys):
+    assert export(trained_run, tmp_path / "model", "--table", "int4") == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert "there is no embedding table of int4; choose from float32, float16, int8" in error
