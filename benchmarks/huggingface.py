@@ -1,0 +1,129 @@
+"""A Hugging Face LaBSE here and there: the same vectors, both ways, and the same tokens.
+
+    python -m benchmarks.huggingface VOCAB TEXTS --peer PEER/bin/python [--layers 12]
+
+Makes a LaBSE of random weights with PyTorch (768 wide, a row a token of VOCAB), imports it, exports
+it again, and compares the vectors of 200 lines of TEXTS. Then compares the token ids of all lines
+with those of Hugging Face's BertTokenizerFast, and lists what differs by its kind. PEER is the
+environment of benchmarks/peers/requirements-sentence-transformers.txt.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import tempfile
+import time
+import unicodedata
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+import labse_tf
+from export.huggingface import without_outer_spaces
+from export.model_dir import export
+from export.source import open_source
+from labse_tf.model.huggingface_bert import MAX_BYTES_PER_WORD
+from labse_tf.tokenization import Tokenizer
+from vocab import wordpiece_file
+
+_PEER = Path(__file__).parent / "peers" / "huggingface.py"
+_COMPARED = 200
+_LINES_A_BATCH = 1000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("vocab", metavar="VOCAB")
+    parser.add_argument("texts", type=Path, metavar="TEXTS", help="a text a line")
+    parser.add_argument("--peer", required=True, metavar="PYTHON")
+    parser.add_argument("--layers", default="12")
+    parser.add_argument("--tokens-only", action="store_true")
+    args = parser.parse_args()
+
+    def peer(*arguments: object) -> None:
+        subprocess.run([args.peer, str(_PEER), *map(str, arguments)], check=True)
+
+    with tempfile.TemporaryDirectory() as folder:
+        tokens = without_outer_spaces(wordpiece_file.read(args.vocab))
+        args.vocab = Path(folder, "vocab.txt")
+        wordpiece_file.write(args.vocab, tokens)
+        if not args.tokens_only:
+            _compare_vectors(Path(folder), args, peer)
+        _compare_tokens(Path(folder), args, peer)
+
+
+def _compare_vectors(folder: Path, args: argparse.Namespace, peer) -> None:
+    lines = args.texts.read_text("utf-8").split("\n")[:-1]
+    chosen = np.random.default_rng(42).permutation(len(lines))[:_COMPARED]
+    sentences = [lines[index] for index in sorted(chosen)]
+    texts = folder / "texts.txt"
+    texts.write_text("".join(f"{line}\n" for line in sentences), "utf-8")
+    theirs, model, again = folder / "theirs", folder / "model", folder / "again"
+    peer("make", args.vocab, theirs, args.layers)
+    peer("embed", theirs, texts, folder / "theirs.npy")
+    start = time.perf_counter()
+    export(open_source(theirs), model, verified=False)
+    print(f"import: {time.perf_counter() - start:.0f} s")
+    ours = labse_tf.load(model).encode(sentences)
+    export(open_source(model), again, formats=("hf",))
+    peer("embed", again, texts, folder / "again.npy")
+    expected = np.load(folder / "theirs.npy")
+    same = _same_tokens(args, sentences, theirs, folder, peer)
+    print(f"{same.sum()} of {len(sentences)} texts have the same tokens; of these")
+    print(f"imported: largest difference {np.abs(ours - expected)[same].max():.1e}")
+    difference = np.abs(np.load(folder / "again.npy") - expected).max()
+    print(f"exported again, in PyTorch: largest difference of all {difference:.1e}")
+
+
+def _same_tokens(args, sentences: list[str], theirs: Path, folder: Path, peer) -> np.ndarray:
+    peer("tokens", theirs, folder / "texts.txt", folder / "some.npz")
+    pairs = zip(_ours(args.vocab, sentences), _theirs(folder / "some.npz"), strict=True)
+    return np.array([one == other for one, other in pairs])
+
+
+def _compare_tokens(folder: Path, args: argparse.Namespace, peer) -> None:
+    lines = args.texts.read_text("utf-8").split("\n")[:-1]
+    peer("tokens", folder, args.texts, folder / "tokens.npz")
+    kinds, examples = Counter(), defaultdict(list)
+    pairs = zip(lines, _ours(args.vocab, lines), _theirs(folder / "tokens.npz"), strict=True)
+    for line, ours, theirs in pairs:
+        if ours != theirs:
+            kind = _kind(line)
+            kinds[kind] += 1
+            examples[kind].append(line)
+    print(f"tokens: {sum(kinds.values())} of {len(lines)} lines differ")
+    for kind, count in kinds.most_common():
+        print(f"{count:7}  {kind}: {examples[kind][0][:70]!r}")
+
+
+def _ours(vocab: Path, lines: list[str]) -> list[list[int]]:
+    tokenizer = Tokenizer(vocab, max_bytes_per_word=MAX_BYTES_PER_WORD)
+    batches = (lines[i : i + _LINES_A_BATCH] for i in range(0, len(lines), _LINES_A_BATCH))
+    return [ids for batch in batches for ids in tokenizer(tf.constant(batch)).to_list()]
+
+
+def _theirs(file: Path) -> list[list[int]]:
+    with np.load(file) as saved:
+        parts = np.split(saved["ids"], np.cumsum(saved["lengths"])[:-1])
+    return [part.tolist() for part in parts]
+
+
+def _kind(line: str) -> str:
+    """Names what of a line the two are known to treat differently."""
+    if any(len(word) > 75 for word in line.split()):
+        return "a long word"
+    found = {
+        f"U+{ord(char):04X} {unicodedata.name(char, '')} ({unicodedata.category(char)})"
+        for char in line
+        if unicodedata.category(char) in ("Cf", "Cc", "Co", "Cn", "Zs", "Zl", "Zp") and char != " "
+    }
+    return ", ".join(sorted(found)) or "another"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""Hugging Face's side of benchmarks/huggingface.py, in the environment of sentence-transformers.
+
+python huggingface.py make VOCAB DIR LAYERS     a LaBSE of random weights, as on Hugging Face
+python huggingface.py tokens DIR TEXTS OUT.npz  BertTokenizerFast's ids of each line
+python huggingface.py embed DIR TEXTS OUT.npy   SentenceTransformer(DIR)'s vectors
+python huggingface.py time DIR TEXTS            prints seconds of tokenising all lines
+"""
+
+import json
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from sentence_transformers import SentenceTransformer
+from tokenizers import BertWordPieceTokenizer
+from transformers import BertConfig, BertModel
+
+SPREAD = 0.05  # Of weights: more than BERT's 0.02, so that sentences lie apart.
+
+
+def make(vocab, folder, layers):
+    folder = Path(folder)
+    torch.manual_seed(7)
+    rows = len(Path(vocab).read_text("utf-8").splitlines())
+    config = BertConfig(
+        vocab_size=rows, num_hidden_layers=int(layers), initializer_range=SPREAD, hidden_act="gelu"
+    )
+    model = BertModel(config)
+    model.save_pretrained(folder, safe_serialization=True)
+    shutil.copyfile(vocab, folder / "vocab.txt")
+    tokenizer = {"tokenizer_class": "BertTokenizer", "do_lower_case": False, "strip_accents": False}
+    write(folder / "tokenizer_config.json", tokenizer)
+    kinds = {"Transformer": "", "Pooling": "1_Pooling", "Dense": "2_Dense", "Normalize": "3_Normal"}
+    modules = [
+        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for i, (kind, path) in enumerate(kinds.items())
+    ]
+    write(folder / "modules.json", modules)
+    pooling = {"word_embedding_dimension": 768, "pooling_mode_cls_token": True}
+    write(folder / "1_Pooling" / "config.json", {**pooling, "pooling_mode_mean_tokens": False})
+    dense = {"in_features": 768, "out_features": 768, "bias": True}
+    dense["activation_function"] = "torch.nn.modules.activation.Tanh"
+    write(folder / "2_Dense" / "config.json", dense)
+    weights = {"linear.weight": torch.randn(768, 768) * SPREAD, "linear.bias": torch.randn(768)}
+    save_file(weights, folder / "2_Dense" / "model.safetensors")
+    write(folder / "sentence_bert_config.json", {"max_seq_length": 128, "do_lower_case": False})
+
+
+def write(file, content):
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(json.dumps(content), "utf-8")
+
+
+def lines(texts):
+    return Path(texts).read_text("utf-8").split("\n")[:-1]
+
+
+def tokenizer_of(folder):
+    # What BertTokenizerFast is built on, without the copies that it makes of its answers.
+    return BertWordPieceTokenizer(
+        str(Path(folder) / "vocab.txt"), lowercase=False, strip_accents=False
+    )
+
+
+def tokens(folder, texts, out):
+    encoded = tokenizer_of(folder).encode_batch(lines(texts), add_special_tokens=False)
+    ids = [one.ids for one in encoded]
+    np.savez(out, ids=np.concatenate([*ids, []]).astype(np.int32), lengths=[len(i) for i in ids])
+
+
+def embed(folder, texts, out):
+    np.save(out, SentenceTransformer(folder, device="cpu").encode(lines(texts)))
+
+
+def time_tokens(folder, texts):
+    tokenizer, sentences = tokenizer_of(folder), lines(texts)
+    start = time.perf_counter()
+    tokenizer.encode_batch(sentences)
+    print(time.perf_counter() - start)
+
+
+if __name__ == "__main__":
+    commands = {"make": make, "tokens": tokens, "embed": embed, "time": time_tokens}
+    commands[sys.argv[1]](*sys.argv[2:])
