@@ -214,6 +214,18 @@ class ContrastiveConfig:
 
 
 @dataclass
+class DistillConfig:
+    """Learning the vectors of another model (`labse distill`); `train` tells the rest.
+
+    `teacher` is a model dir. `monolingual` are corpora of sentences that are learned from beside
+    both sides of `train.bitext`; languages are sampled from all by `train.language_exponent`.
+    """
+
+    teacher: str = ""
+    monolingual: list[str] = field(default_factory=list)
+
+
+@dataclass
 class Config:
     """The whole tree. An empty `languages` stands for all that the corpora hold."""
 
@@ -224,6 +236,7 @@ class Config:
     compute: ComputeConfig = field(default_factory=ComputeConfig)
     pretrain: PretrainConfig = field(default_factory=PretrainConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
+    distill: DistillConfig = field(default_factory=DistillConfig)
     negatives: NegativesConfig = field(default_factory=NegativesConfig)
     contrastive: ContrastiveConfig = field(default_factory=ContrastiveConfig)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -94,6 +95,12 @@ class Embedder(SortingEncoder):
         packed = self._preprocessor(tf.constant([""]))
         self.sequence_length = packed["input_word_ids"].shape[1]
         self.dim = self._encoder(packed)["default"].shape[1]
+
+    def count_weights(self) -> int:
+        """Returns the number of the encoder's weights."""
+        return sum(
+            math.prod(weight.shape) for weight in self._encoder.variables if weight.shape.rank
+        )
 
     def _tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
         return self._preprocessor.tokenize(texts).merge_dims(1, 2)

@@ -49,6 +49,7 @@ COMMANDS = {
     ("pretrain",): ("pretrain", "MLM + TLM pre-training with progressive stacking"),
     ("mine-negatives",): ("mine_negatives", "find hard negatives with a weaker dual encoder"),
     ("train",): ("train", "dual-encoder training"),
+    ("distill",): ("distill", "train a smaller student of a model"),
     ("export",): ("export", "write the model dir of a run: preprocessor and encoder SavedModels"),
     ("import-hf",): ("import_hf", "write the model dir of a Hugging Face LaBSE"),
     ("verify",): ("verify", "check a model dir against the TF-Hub interface, without our code"),

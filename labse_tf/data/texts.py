@@ -134,6 +134,11 @@ def language_weights(files: Sequence[CorpusFile], exponent: float) -> dict[str, 
     return {language: size**exponent / total for language, size in sizes.items()}
 
 
+def count_bytes(files: Sequence[CorpusFile]) -> int:
+    """Returns the bytes of all files on disk."""
+    return sum(os.path.getsize(path) for file in files for path in file.paths)
+
+
 def count_records(files: Sequence[CorpusFile], most: int) -> int:
     """Returns the number of records in all files, `most` if there are more."""
     count = 0
@@ -149,7 +154,10 @@ def count_records(files: Sequence[CorpusFile], most: int) -> int:
 def mix(
     streams: dict[str, tf.data.Dataset], weights: dict[str, float], *, seed: int
 ) -> tf.data.Dataset:
-    """Returns one stream that draws each element from a language by its weight."""
+    """Returns one stream that draws each element from a language by its weight.
+
+    Weights need not add up to 1.
+    """
     languages = sorted(streams)
     if len(languages) == 1:
         return streams[languages[0]]

@@ -1,0 +1,45 @@
+"""`labse distill`."""
+
+from __future__ import annotations
+
+import argparse
+
+from labse_tf.cli.arguments import add_training, strategy_options
+
+EXAMPLES = """examples:
+  labse distill configs/student.yaml --teacher model --run-dir runs/student \\
+      --set distill.monolingual=[clean/mono] --set train.bitext=[clean/pairs] \\
+      --set train.dev=[dev]
+  labse export runs/student --out student
+
+The student has the teacher's vocabulary; for a smaller one, export the teacher with --languages
+first. As wide as the teacher it starts with some of its layers; narrower, it learns the teacher's
+principal directions. Any text will do, of sentences or of pairs. With dev pairs the command ends
+with a table of both: retrieval accuracy, size and speed.
+
+The same command goes on from the last checkpoint if the run was stopped."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_training(parser)
+    parser.add_argument(
+        "--teacher",
+        required=True,
+        metavar="MODEL_DIR",
+        help="what `labse export` or `labse import-hf` wrote",
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    from labse_tf.config_file import load_config
+
+    config = load_config(args.config, args.overrides)
+    from labse_tf.training.distill import distill, resolve_student
+    from labse_tf.training.distill_report import compare, format_table
+    from labse_tf.training.launch import launch
+
+    config = resolve_student(config, args.teacher)
+    with launch(args.run_dir, config, **strategy_options(args)) as (run_dir, strategy):
+        distill(config, run_dir, strategy)
+        if config.train.dev and strategy.extended.should_checkpoint:
+            print(format_table(compare(run_dir)))

@@ -1,0 +1,89 @@
+"""Batches of single texts of like length, of sentences and of both sides of pairs."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from labse_tf.config import Config
+from labse_tf.corpus_files import BITEXT, MONOLINGUAL
+from labse_tf.data import texts
+from labse_tf.data.pairs import BATCHES_A_WINDOW, smallest_bucket, sorted_batches
+from labse_tf.tokenization import Tokenizer
+
+_RECORDS_AT_ONCE = 1024
+# The corpora of each kind, and the key that names them.
+_KEYS = {MONOLINGUAL: "distill.monolingual", BITEXT: "train.bitext"}
+
+
+def text_stream(config: Config) -> tf.data.Dataset:
+    """Returns an endless, shuffled dataset of texts (scalar strings), in one fixed order.
+
+    A corpus's share is its part of all bytes on disk to the power of `train.language_exponent`, as
+    that of a language in it.
+
+    Raises:
+      InputError: if there is no corpus, or it has no text in `languages`.
+    """
+    streams, weights = {}, {}
+    inputs = {MONOLINGUAL: config.distill.monolingual, BITEXT: config.train.bitext}
+    exponent = config.train.language_exponent
+    for kind, key in _KEYS.items():
+        if not inputs[kind] and any(inputs.values()):
+            continue
+        files = texts.find_files(inputs[kind], kind, config.languages, key=key)
+        records = texts.mix(
+            texts.language_streams(files, seed=config.seed),
+            texts.language_weights(files, exponent),
+            seed=config.seed,
+        )
+        streams[kind] = _texts_of(records, kind)
+        weights[kind] = texts.count_bytes(files) ** exponent
+    return texts.mix(streams, weights, seed=config.seed)
+
+
+def text_batches(config: Config, tokenizer: Tokenizer, *, skip: int = 0) -> tf.data.Dataset:
+    """Returns an endless dataset of global batches, in one fixed order.
+
+    As in `pair_batches`, a window of 16 batches is sorted by length; each batch is padded to the
+    smallest bucket that holds its longest text.
+
+    Args:
+      config: the run's configuration.
+      tokenizer: of its vocabulary.
+      skip: the first batches to leave out, which a resumed run has seen.
+
+    Returns:
+      A dataset of encoder inputs as `Tokenizer.pack` gives them, int32
+      `[train.batch_size, bucket length]`.
+    """
+    settings = config.train
+
+    @tf.autograph.experimental.do_not_convert
+    def measure(index, window):
+        return index, window, tokenizer(window).row_lengths()
+
+    @tf.autograph.experimental.do_not_convert
+    def pack(column):
+        tokens = tokenizer(column)
+        longest = 2 + tf.reduce_max(tokens.row_lengths())
+        length = smallest_bucket(longest, settings.bucket_lengths)
+        return tokenizer.pack([tokens], length)
+
+    windows = text_stream(config).batch(settings.batch_size * BATCHES_A_WINDOW, drop_remainder=True)
+    whole_windows, batches = divmod(skip, BATCHES_A_WINDOW)
+    measured = windows.enumerate().skip(whole_windows)
+    measured = measured.map(measure, num_parallel_calls=tf.data.AUTOTUNE)
+    sorted_ = measured.flat_map(
+        lambda index, window, lengths: sorted_batches(
+            (window,), lengths, settings.batch_size, index
+        )
+    ).skip(batches)
+    return sorted_.map(pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
+
+
+def _texts_of(records: tf.data.Dataset, kind: str) -> tf.data.Dataset:
+    @tf.autograph.experimental.do_not_convert
+    def parse(serialized):
+        return tf.concat(texts.parse(kind, serialized), axis=0)
+
+    return records.batch(_RECORDS_AT_ONCE).map(parse).unbatch()

@@ -1,0 +1,243 @@
+"""Distillation: a student learns the vectors that a teacher gives the same texts."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+import tf_keras
+
+from labse_tf.config import Config, TokenizerConfig
+from labse_tf.config_check import check
+from labse_tf.data.dev_pairs import read_dev_pairs
+from labse_tf.data.single_texts import text_batches, text_stream
+from labse_tf.embedder import Embedder
+from labse_tf.errors import InputError
+from labse_tf.model import exported
+from labse_tf.model.dropout import dropout_generators
+from labse_tf.model.dual_encoder import embed
+from labse_tf.model.encoder import build_encoder
+from labse_tf.outputs import whole_file
+from labse_tf.tokenization import Tokenizer
+from labse_tf.training import loop, resumable
+from labse_tf.training.dev import validate_on
+from labse_tf.training.optimizer import build_optimizer
+from labse_tf.training.run_dir import RunDir, resolve
+
+PROJECTION_FILE = "projection.npy"
+# Texts whose vectors tell the teacher's principal directions.
+_SAMPLE = 8192
+
+_log = logging.getLogger("labse")
+
+
+class DistillationTrainer(loop.Trainer):
+    """The mean squared distance of the student's unit vectors from the teacher's.
+
+    For unit vectors that is 2 - 2 cos. The accuracy is the share of texts whose own teacher vector
+    is the nearest of those of the replica's batch.
+    """
+
+    def __init__(self, *, encoder, teacher, projection: np.ndarray | None, **kwargs) -> None:
+        """Prepares to train.
+
+        Args:
+          encoder: the student, from `build_encoder`, `replayable` if it has dropout.
+          teacher: called on encoder inputs, gives `default`, `[batch, teacher's dim]`; not trained.
+          projection: float32 `[teacher's dim, student's dim]`, None if these are equal.
+          **kwargs: as for `Trainer`.
+        """
+        super().__init__(
+            variables=encoder.trainable_variables,
+            generators=dropout_generators(encoder),
+            **kwargs,
+        )
+        self._encoder, self._teacher = encoder, teacher
+        self._projection = None if projection is None else tf.constant(projection)
+
+    def rows_read(self, batch) -> list[tuple[tf.Variable, tf.Tensor]]:
+        return [(self._encoder.get_embedding_table(), batch["input_word_ids"])]
+
+    def replica_loss(self, batch) -> tuple[tf.Tensor, tf.Tensor]:
+        wanted = tf.stop_gradient(self._teacher(batch)["default"])
+        if self._projection is not None:
+            # Of unit vectors were the directions found.
+            wanted = tf.matmul(tf.math.l2_normalize(wanted, axis=1), self._projection)
+        wanted = tf.math.l2_normalize(wanted, axis=1)
+        vectors = embed(self._encoder, batch, training=True)
+        rows = tf.shape(vectors)[0]
+        replicas = tf.distribute.get_replica_context().num_replicas_in_sync
+        divisor = tf.cast(replicas * rows, tf.float32)
+        nearest = tf.argmax(tf.matmul(vectors, wanted, transpose_b=True), 1, output_type=tf.int32)
+        hits = tf.cast(nearest == tf.range(rows), tf.float32)
+        return (
+            tf.reduce_sum(tf.square(vectors - wanted)) / divisor,
+            tf.reduce_sum(hits) / divisor,
+        )
+
+
+def distill(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -> None:
+    """Trains a student of `config.encoder` on the teacher `config.distill.teacher`; resumes.
+
+    A student as wide as its teacher begins with the teacher's embeddings, pooler and, evenly
+    spaced, as many of its layers as it has. One that is narrower learns the teacher's vectors in
+    their principal directions.
+
+    Raises:
+      InputError: what `resumable.run` raises.
+    """
+    settings = config.train
+    dev_pairs = read_dev_pairs(config) if settings.dev else {}
+    tokenizer = Tokenizer(
+        run_dir.vocab_file, max_bytes_per_word=config.tokenizer.max_bytes_per_word
+    )
+    with strategy.scope():
+        tf_keras.utils.set_random_seed(config.seed)
+        teacher = tf.saved_model.load(os.path.join(config.distill.teacher, "encoder"))
+        encoder = build_encoder(config.encoder, compute=config.compute, replayable=True)
+        as_wide = teacher_width(teacher) == config.encoder.hidden_size
+        if as_wide:
+            start_as(encoder, teacher.variables, config.encoder.num_layers)
+        optimizer = build_optimizer(settings.optimizer, steps=settings.steps)
+        optimizer.build(encoder.trainable_variables)
+    projection = None if as_wide else _read_or_make_projection(config, run_dir, strategy)
+    if isinstance(strategy, tf.distribute.TPUStrategy):
+        # A TPU compiles each shape anew: all batches are of the longest bucket.
+        settings = dataclasses.replace(settings, bucket_lengths=settings.bucket_lengths[-1:])
+        config = dataclasses.replace(config, train=settings)
+
+    def make_trainer(steps_done: int) -> DistillationTrainer:
+        dataset = loop.distribute(
+            strategy,
+            lambda: text_batches(config, tokenizer, skip=steps_done),
+            settings.batch_size,
+        )
+        return DistillationTrainer(
+            encoder=encoder,
+            teacher=teacher,
+            projection=projection,
+            strategy=strategy,
+            optimizer=optimizer,
+            clip_norm=settings.optimizer.clip_norm,
+            lazy_embeddings=settings.optimizer.lazy_embeddings,
+            dataset=dataset,
+        )
+
+    resumable.run(
+        description="distill",
+        strategy=strategy,
+        make_trainer=make_trainer,
+        optimizer=optimizer,
+        checkpoint=tf.train.Checkpoint(encoder=encoder, optimizer=optimizer),
+        checkpoint_dir=str(run_dir.checkpoints),
+        run_dir=run_dir,
+        steps=settings.steps,
+        loop=settings.loop,
+        validation=validate_on(dev_pairs, settings, strategy, encoder, tokenizer),
+    )
+
+
+def resolve_student(config: Config, teacher: str) -> Config:
+    """Returns the configuration of a student of `teacher`: vocabulary and tokeniser are its.
+
+    Raises:
+      InputError: if `teacher` is no model dir, or the student does not fit it.
+    """
+    if not Path(teacher, exported.FACTS_FILE).is_file():
+        raise InputError(
+            f"is no model dir: it has no {exported.FACTS_FILE}",
+            path=teacher,
+            remedy="name the --out of `labse export` or `labse import-hf`",
+        )
+    sizes = exported.read_encoder_config(teacher)
+    facts = json.loads(Path(teacher, exported.FACTS_FILE).read_text("utf-8"))
+    vocab_file = str(Path(teacher, exported.VOCAB_FILE))
+    config = dataclasses.replace(
+        config,
+        tokenizer=TokenizerConfig(vocab_file, facts["max_bytes_per_word"]),
+        encoder=dataclasses.replace(config.encoder, vocab_size=sizes.vocab_size),
+        distill=dataclasses.replace(config.distill, teacher=teacher),
+    )
+    config = resolve(config, [*config.distill.monolingual, *config.train.bitext])
+    check(config)
+    if config.encoder.hidden_size > sizes.hidden_size:
+        raise InputError(
+            f"the student is {config.encoder.hidden_size} wide, its teacher {sizes.hidden_size}",
+            remedy="set 'encoder.hidden_size' to that or less",
+        )
+    longest = config.train.bucket_lengths[-1]
+    if longest > min(sizes.max_positions, config.encoder.max_positions):
+        raise InputError(
+            f"'train.bucket_lengths' ends with {longest}, the teacher has {sizes.max_positions} "
+            f"positions, the student {config.encoder.max_positions}",
+            remedy="leave the longest out",
+        )
+    return config
+
+
+def teacher_width(teacher) -> int:
+    """Returns the length of a loaded encoder SavedModel's vectors."""
+    outputs = teacher.signatures["serving_default"].structured_outputs
+    return outputs["default"].shape[1]
+
+
+def start_as(encoder, weights, num_layers: int) -> None:
+    """Gives a student the weights of a teacher of its width.
+
+    Of the teacher's layers it takes as many as it has, evenly spaced, the last one being the last:
+    3 of 12 are the 4th, the 8th and the 12th.
+
+    Args:
+      encoder: the student.
+      weights: the teacher's variables.
+      num_layers: of the student.
+    """
+    by_name = {weight.name: weight for weight in weights}
+    depth = len({name.split("/")[2] for name in by_name if "transformer/layer_" in name})
+    for variable in encoder.variables:
+        theirs = by_name.get(
+            re.sub(
+                r"(?<=transformer/layer_)\d+",
+                lambda layer: str((int(layer[0]) + 1) * depth // num_layers - 1),
+                variable.name,
+            )
+        )
+        if theirs is not None and theirs.shape == variable.shape:
+            variable.assign(theirs)
+
+
+def principal_directions(vectors: np.ndarray, dim: int) -> np.ndarray:
+    """Returns the projection to `dim` dimensions that keeps inner products best.
+
+    Args:
+      vectors: float32 `[n, d]`.
+      dim: at most d.
+
+    Returns:
+      float32 `[d, dim]`, orthonormal columns: the first right singular vectors, not centred
+      (Eckart and Young 1936).
+    """
+    _, directions = np.linalg.eigh(vectors.T.astype(np.float64) @ vectors)
+    return np.ascontiguousarray(directions[:, ::-1][:, :dim], dtype=np.float32)
+
+
+def _read_or_make_projection(config: Config, run_dir: RunDir, strategy) -> np.ndarray:
+    file = Path(run_dir.path, PROJECTION_FILE)
+    if file.exists():
+        return np.load(file, allow_pickle=False)
+    _log.info("embed %d texts to find the teacher's principal directions", _SAMPLE)
+    sample = [
+        text.decode("utf-8") for text in text_stream(config).take(_SAMPLE).as_numpy_iterator()
+    ]
+    vectors = Embedder(config.distill.teacher).encode(sample, show_progress=True)
+    projection = principal_directions(vectors, config.encoder.hidden_size)
+    if strategy.extended.should_checkpoint:
+        with whole_file(file) as partial, open(partial, "wb") as output:
+            np.save(output, projection)
+    return projection

@@ -1,0 +1,87 @@
+"""What a student keeps of its teacher: retrieval accuracy, size and speed of both."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from labse_tf.data.dev_pairs import read_dev_pairs
+from labse_tf.embedder import Embedder, SortingEncoder
+from labse_tf.evaluation.retrieval import accuracies
+from labse_tf.tokenization import Tokenizer
+from labse_tf.training.checkpoints import load_encoder
+from labse_tf.training.run_dir import RunDir
+
+
+class RunEmbedder(SortingEncoder):
+    """Embeds text with a run's encoder."""
+
+    def __init__(self, run_dir: RunDir) -> None:
+        """Loads the run's best checkpoint, or its newest."""
+        config = run_dir.config
+        self._tokenizer = Tokenizer(
+            run_dir.vocab_file, max_bytes_per_word=config.tokenizer.max_bytes_per_word
+        )
+        encoder = load_encoder(run_dir)
+        self._encode = tf.function(lambda inputs: encoder(inputs)["pooled_output"])
+        self.weights = encoder.count_params()
+        self.dim = config.encoder.hidden_size
+        self.sequence_length = config.train.bucket_lengths[-1]
+
+    def _tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        return self._tokenizer(texts)
+
+    def _embed(self, tokens: tf.RaggedTensor, length: int) -> np.ndarray:
+        return self._encode(self._tokenizer.pack([tokens], tf.constant(length))).numpy()
+
+
+def compare(run_dir: RunDir) -> dict[str, dict[str, float]]:
+    """Measures a student and its teacher on the run's dev pairs.
+
+    Returns:
+      For `teacher` and `student`: `dim`, `weights`, `sentences_per_second` on this machine, and
+      `accuracy`, the mean of both directions and of the languages.
+
+    Raises:
+      InputError: if the run has no dev pairs.
+    """
+    config = run_dir.config
+    pools = [
+        [[side.decode("utf-8") for side in pair] for pair in pool]
+        for pool in read_dev_pairs(config).values()
+    ]
+    teacher = Embedder(config.distill.teacher)
+    student = RunEmbedder(run_dir)
+    weights = {"teacher": teacher.count_weights(), "student": student.weights}
+    return {
+        name: {"dim": model.dim, "weights": weights[name], **_measure(model, pools)}
+        for name, model in (("teacher", teacher), ("student", student))
+    }
+
+
+def _measure(model: SortingEncoder, pools: Sequence[Sequence[Sequence[str]]]) -> dict[str, float]:
+    texts = [text for pool in pools for pair in pool for text in pair]
+    model.encode(texts)  # Every shape has been seen then.
+    start = time.perf_counter()
+    vectors = model.encode(texts)
+    seconds = time.perf_counter() - start
+    found, place = [], 0
+    for pool in pools:
+        rows = vectors[place : place + 2 * len(pool)]
+        place += len(rows)
+        found += accuracies(rows[0::2] @ rows[1::2].T).values()
+    return {"sentences_per_second": len(texts) / seconds, "accuracy": float(np.mean(found))}
+
+
+def format_table(measured: dict[str, dict[str, float]]) -> str:
+    """Returns what `compare` measured as plain text."""
+    rows = [f"{'':10}{'dim':>6}{'weights':>16}{'sentences/s':>14}{'accuracy %':>12}"]
+    rows += [
+        f"{name:10}{model['dim']:>6}{model['weights']:>16,}"
+        f"{model['sentences_per_second']:>14,.0f}{100 * model['accuracy']:>12.1f}"
+        for name, model in measured.items()
+    ]
+    return "\n".join(rows)
