@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import numpy as np
 import tensorflow as tf
@@ -62,7 +63,7 @@ def train(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -> 
         optimizer.build(encoder.trainable_variables)
 
     fit(
-        AveragingTrainer,
+        functools.partial(AveragingTrainer, settings=settings),
         "train the averaging encoder",
         encoder=encoder,
         tokenizer=tokenizer,

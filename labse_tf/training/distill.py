@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import logging
 import os
@@ -25,10 +26,11 @@ from labse_tf.model.dual_encoder import embed
 from labse_tf.model.encoder import build_encoder
 from labse_tf.outputs import whole_file
 from labse_tf.tokenization import Tokenizer
-from labse_tf.training import loop, resumable
+from labse_tf.training import loop
 from labse_tf.training.dev import validate_on
 from labse_tf.training.optimizer import build_optimizer
 from labse_tf.training.run_dir import RunDir, resolve
+from labse_tf.training.train import fit
 
 PROJECTION_FILE = "projection.npy"
 # Texts whose vectors tell the teacher's principal directions.
@@ -90,7 +92,7 @@ def distill(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -
     their principal directions.
 
     Raises:
-      InputError: what `resumable.run` raises.
+      InputError: what `fit` raises.
     """
     settings = config.train
     dev_pairs = read_dev_pairs(config) if settings.dev else {}
@@ -107,38 +109,18 @@ def distill(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -
         optimizer = build_optimizer(settings.optimizer, steps=settings.steps)
         optimizer.build(encoder.trainable_variables)
     projection = None if as_wide else _read_or_make_projection(config, run_dir, strategy)
-    if isinstance(strategy, tf.distribute.TPUStrategy):
-        # A TPU compiles each shape anew: all batches are of the longest bucket.
-        settings = dataclasses.replace(settings, bucket_lengths=settings.bucket_lengths[-1:])
-        config = dataclasses.replace(config, train=settings)
 
-    def make_trainer(steps_done: int) -> DistillationTrainer:
-        dataset = loop.distribute(
-            strategy,
-            lambda: text_batches(config, tokenizer, skip=steps_done),
-            settings.batch_size,
-        )
-        return DistillationTrainer(
-            encoder=encoder,
-            teacher=teacher,
-            projection=projection,
-            strategy=strategy,
-            optimizer=optimizer,
-            clip_norm=settings.optimizer.clip_norm,
-            lazy_embeddings=settings.optimizer.lazy_embeddings,
-            dataset=dataset,
-        )
-
-    resumable.run(
-        description="distill",
-        strategy=strategy,
-        make_trainer=make_trainer,
+    fit(
+        functools.partial(DistillationTrainer, teacher=teacher, projection=projection),
+        "distill",
+        batches=text_batches,
+        encoder=encoder,
+        tokenizer=tokenizer,
         optimizer=optimizer,
-        checkpoint=tf.train.Checkpoint(encoder=encoder, optimizer=optimizer),
-        checkpoint_dir=str(run_dir.checkpoints),
+        config=config,
         run_dir=run_dir,
-        steps=settings.steps,
-        loop=settings.loop,
+        strategy=strategy,
+        checkpoint_dir=run_dir.checkpoints,
         validation=validate_on(dev_pairs, settings, strategy, encoder, tokenizer),
     )
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Callable
 from pathlib import Path
 
 import tensorflow as tf
@@ -147,7 +149,7 @@ def train(
         optimizer.build(encoder.trainable_variables)
 
     fit(
-        DualEncoderTrainer,
+        functools.partial(DualEncoderTrainer, settings=settings),
         "train the dual encoder",
         encoder=encoder,
         tokenizer=tokenizer,
@@ -183,9 +185,10 @@ def _start_from(init: Origin, encoder, config: Config, run_dir: RunDir, strategy
 
 
 def fit(
-    trainer: type[DualEncoderTrainer],
+    trainer: Callable[..., loop.Trainer],
     description: str,
     *,
+    batches: Callable[..., tf.data.Dataset] = pair_batches,
     encoder,
     tokenizer: Tokenizer,
     optimizer,
@@ -198,8 +201,9 @@ def fit(
     """Trains `encoder` as `config.train` says, or goes on where the run was stopped.
 
     Args:
-      trainer: the kind of trainer that fits the encoder.
+      trainer: called with what `Trainer` takes and `encoder`, its `variables` left out.
       description: shown with the progress.
+      batches: called as `pair_batches`.
       encoder: to train; made, like the optimiser, under the strategy.
       tokenizer: of its vocabulary.
       optimizer: built on the encoder's variables.
@@ -220,15 +224,14 @@ def fit(
         settings = dataclasses.replace(settings, bucket_lengths=settings.bucket_lengths[-1:])
         config = dataclasses.replace(config, train=settings)
 
-    def make_trainer(steps_done: int) -> DualEncoderTrainer:
+    def make_trainer(steps_done: int) -> loop.Trainer:
         dataset = loop.distribute(
             strategy,
-            lambda: pair_batches(config, tokenizer, skip=steps_done),
+            lambda: batches(config, tokenizer, skip=steps_done),
             settings.batch_size,
         )
         return trainer(
             encoder=encoder,
-            settings=settings,
             strategy=strategy,
             optimizer=optimizer,
             clip_norm=settings.optimizer.clip_norm,
