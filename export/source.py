@@ -111,7 +111,9 @@ def _training(run_dir: RunDir, checkpoint: Chosen) -> dict[str, Any]:
     settings, lines = run_dir.config.train, run_dir.read_metrics()
     reached = [line for line in lines if line["step"] <= checkpoint.step]
     losses = [line["loss"] for line in reached if "loss" in line]
-    measured = [line["held_out"]["retrieval"] for line in reached if "held_out" in line]
+    held_out = [line["held_out"] for line in reached if "held_out" in line]
+    # Pre-training measures something else.
+    measured = [one["retrieval"] for one in held_out if "retrieval" in one]
     by_language = measured[-1]["by_language"] if measured else {}
     return {
         "bitext": [os.path.basename(os.path.normpath(corpus)) for corpus in settings.bitext],
