@@ -1,6 +1,6 @@
 """Fine-tunes the whole encoder on similar texts of one's own, and saves it as a SavedModel.
 
-    python examples/fine_tune.py MODEL_DIR pairs.tsv OUT
+    python examples/fine_tune.py MODEL_DIR pairs.tsv OUT [LEARNING_RATE]
 
 A line of pairs.tsv is `text<TAB>text that means the same`. Plain Keras and TF Hub, as with
 google/LaBSE/2; the texts of the other pairs in a batch are what a text must be told from. (With
@@ -20,12 +20,12 @@ import tf_keras  # noqa: E402
 BATCH, EPOCHS, SCALE = 16, 10, 10.0
 
 
-def main(model_dir: str, pairs_file: str, out: str) -> None:
+def main(model_dir: str, pairs_file: str, out: str, learning_rate: str = "2e-5") -> None:
     with open(pairs_file, encoding="utf-8") as file:
         pairs = [tuple(line.rstrip("\n").split("\t")[:2]) for line in file]
     preprocessor = hub.KerasLayer(os.path.join(model_dir, "preprocessor"))
     encoder = hub.KerasLayer(os.path.join(model_dir, "encoder"), trainable=True)
-    optimizer = tf_keras.optimizers.Adam(1e-3)
+    optimizer = tf_keras.optimizers.Adam(float(learning_rate))
 
     def embed(inputs: dict[str, tf.Tensor]) -> tf.Tensor:
         return tf.math.l2_normalize(encoder(inputs, training=True)["default"], axis=1)
@@ -52,6 +52,6 @@ def main(model_dir: str, pairs_file: str, out: str) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 4:
+    if len(sys.argv) not in (4, 5):
         sys.exit(__doc__)
     main(*sys.argv[1:])

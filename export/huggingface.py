@@ -18,6 +18,7 @@ from labse_tf.model.encoder import TYPE_VOCAB_SIZE
 from labse_tf.model.huggingface_bert import (
     ACTIVATIONS,
     CONFIG_FILE,
+    LAYER_NORM_EPSILON,
     VOCAB_FILE,
     WEIGHTS_FILE,
     to_tensors,
@@ -56,7 +57,7 @@ def save_huggingface(source: Source, folder: Path, *, length: int) -> None:
             "hidden_dropout_prob": sizes.dropout,
             "attention_probs_dropout_prob": sizes.dropout,
             "initializer_range": sizes.initializer_range,
-            "layer_norm_eps": 1e-12,
+            "layer_norm_eps": LAYER_NORM_EPSILON,
             "position_embedding_type": "absolute",
             "pad_token_id": 0,
         },

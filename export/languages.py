@@ -12,7 +12,7 @@ from labse_tf.errors import InputError
 from labse_tf.languages import LANGUAGES
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.mlm_head import build_mlm_head
-from vocab.pruning import PieceCounter, kept_ids, pieces_of_scripts
+from vocab.pruning import NeededPieces, kept_ids, pieces_of_scripts
 from vocab.wordpiece import WordPiece
 
 # What Unicode calls the scripts that a language mixes.
@@ -21,14 +21,14 @@ _SCRIPTS = {"Jpan": ("Hani", "Hira", "Kana"), "Kore": ("Hang", "Hani")}
 
 def count_pieces(
     source: Source, languages: Collection[str], texts: Iterable[tuple[str, str]]
-) -> PieceCounter:
+) -> NeededPieces:
     """Returns the pieces of those of `texts`, (language, text), that are in `languages`.
 
     Raises:
       InputError: if a language has no text.
     """
     wordpiece = WordPiece(source.tokens, max_bytes_per_word=source.max_bytes_per_word)
-    counter, seen = PieceCounter(wordpiece), set()
+    counter, seen = NeededPieces(wordpiece), set()
     for language, text in texts:
         if language in languages:
             seen.add(language)

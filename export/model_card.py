@@ -11,8 +11,8 @@ from labse_tf.languages import LANGUAGES
 _CARD = """\
 # A sentence encoder{% if languages %} for {{ languages | length }} languages{% endif %}
 
-Made with labse_tf {{ versions.labse_tf }} after the LaBSE paper (arXiv 2007.01852): a dual encoder
-trained so that translations lie close together.
+Made with labse_tf {{ versions.labse_tf }} after the LaBSE paper (arXiv 2007.01852), where
+translations lie close together.
 
 | | |
 |---|---|
@@ -30,9 +30,21 @@ trained so that translations lie close together.
 
 ## Training
 {% if training %}
-{{ '{:,}'.format(training.steps) }} steps of {{ '{:,}'.format(training.batch_size) }} pairs, \
-additive margin softmax with margin {{ training.margin }} and scale {{ training.scale }}, \
-seed {{ training.seed }}. Pairs: {{ training.get('bitext', []) | join(', ') or 'not stated' }}.
+{% set kind = training.get('kind', 'dual encoder') %}\
+{{ '{:,}'.format(training.steps) }} steps of \
+{% if kind == 'distillation' %}\
+{{ '{:,}'.format(training.batch_size) }} texts, whose vectors it learned from the model \
+`{{ training.teacher }}`, \
+{% elif kind == 'pre-training' %}\
+{{ '{:,}'.format(training.batch_size) }} sequences of MLM and TLM; its vectors were not trained \
+to tell translations, \
+{% else %}\
+{{ '{:,}'.format(training.batch_size) }} pairs, additive margin softmax with margin \
+{{ training.margin }} and scale {{ training.scale }}, \
+{% endif %}\
+seed {{ training.seed }}. \
+Data: {{ (training.get('monolingual', []) + training.get('bitext', [])) | join(', ') \
+or 'not stated' }}.
 {% if training.get('dev_accuracy_by_language') %}
 Retrieval accuracy on the dev pairs of the training, mean of both directions, %:
 

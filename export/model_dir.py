@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import platform
 import tempfile
@@ -24,7 +25,7 @@ from export.packed_table import DTYPES, pack_table
 from export.preprocessor import save_preprocessor
 from export.source import Source, describe_vocabulary
 from export.text_encoder import save_text_encoder
-from export.verification import SENTENCES, verify, write_expected
+from export.verification import SENTENCES, Check, verify, write_expected
 from labse_tf.errors import InputError
 from labse_tf.model.dual_encoder import embed
 from labse_tf.outputs import whole_dir
@@ -33,14 +34,19 @@ from vocab import wordpiece_file
 
 DEFAULT_LENGTH = 128
 VOCAB_FILE = "vocab.txt"
-FORMATS = ("hub", "hf", "lite", "onnx")
+FORMATS = ("hub", "text", "hf", "lite", "onnx")
+DEFAULT_FORMATS = ("hub", "text")
+# A protocol buffer cannot pass 2 GiB, and has more than the weights.
+MOST_BYTES = 2_100_000_000
+
+_log = logging.getLogger("labse")
 
 
 def export(
     source: Source,
     out: str | os.PathLike[str],
     *,
-    formats: Sequence[str] = ("hub",),
+    formats: Sequence[str] = DEFAULT_FORMATS,
     table: str = "float32",
     length: int | None = None,
     licence: str | None = None,
@@ -52,7 +58,7 @@ def export(
     Args:
       source: from `open_source`.
       out: the model dir.
-      formats: some of FORMATS.
+      formats: some of FORMATS; `text` is the SavedModel from strings to vectors.
       table: type of the embedding table in the SavedModels, one of DTYPES.
       length: static length of the preprocessor's result, tokens; at most `max_positions`. Left out,
         it is DEFAULT_LENGTH where these allow it.
@@ -63,27 +69,16 @@ def export(
     Raises:
       InputError: if a format is unknown, the length does not fit, `out` is taken, or a check fails.
     """
-    if unknown := set(formats) - set(FORMATS):
-        raise InputError(
-            f"there is no format {', '.join(sorted(unknown))}",
-            remedy=f"choose from {', '.join(FORMATS)}",
-        )
-    if table not in DTYPES:
-        raise InputError(
-            f"there is no embedding table of {table}", remedy=f"choose from {', '.join(DTYPES)}"
-        )
-    most = source.config.max_positions
-    length = min(DEFAULT_LENGTH, most) if length is None else length
-    if not 3 <= length <= most:
-        raise InputError(
-            f"--length {length} is out of range",
-            remedy=f"choose from 3 to {most} ('encoder.max_positions')",
-        )
+    length = check_options(source, formats=formats, table=table, length=length)
     with whole_dir(out, overwrite=overwrite) as partial:
-        if "hub" in formats:
-            _save_hub(source, pack_table(source, table), partial.resolve(), length)
+        if {"hub", "text"} & set(formats):
+            packed = pack_table(source, table)
+            _save_saved_models(source, packed, partial.resolve(), formats, length)
         if "hf" in formats:
             save_huggingface(source, partial, length=length)
+        elif "hub" not in formats:
+            # Without a preprocessor nobody could make the inputs of what follows.
+            wordpiece_file.write(partial / VOCAB_FILE, source.tokens)
         if "lite" in formats:
             save_lite(source.encoder, partial)
         if "onnx" in formats:
@@ -92,7 +87,7 @@ def export(
             **describe(source, length=length),
             "formats": list(formats),
             "table": table,
-            "licence": licence,
+            "licence": source.licence if licence is None else licence,
         }
         (partial / "model.json").write_text(
             json.dumps(facts, indent=2, ensure_ascii=False) + "\n", "utf-8"
@@ -102,13 +97,54 @@ def export(
         )
         if verified and "hub" in formats:
             try:
-                verify(partial)
+                verify(partial, _log_check)
             except InputError as error:
                 error.path = os.fspath(out)  # What was checked has another name yet.
                 raise
 
 
-def _save_hub(source: Source, packed: Source, folder: Path, length: int) -> None:
+def check_options(source: Source, *, formats: Sequence[str], table: str, length: int | None) -> int:
+    """Returns the length, filled in, if the options of `export` fit together and the model.
+
+    Raises:
+      InputError: if they do not.
+    """
+    if unknown := set(formats) - set(FORMATS):
+        raise InputError(
+            f"there is no format {', '.join(sorted(unknown))}",
+            remedy=f"choose from {', '.join(FORMATS)}",
+        )
+    if table not in DTYPES:
+        raise InputError(
+            f"there is no embedding table of {table}", remedy=f"choose from {', '.join(DTYPES)}"
+        )
+    if table != "float32" and not {"hub", "text"} & set(formats):
+        raise InputError(
+            f"--table {table} is of the SavedModels", remedy="add hub to --format, or leave it out"
+        )
+    size = 4 * source.encoder.count_params()
+    if size > MOST_BYTES and {"lite", "onnx"} & set(formats):
+        raise InputError(
+            f"the encoder has {size / 1e9:.1f} GB, more than a file of lite or onnx can hold",
+            remedy="leave these formats out, or keep the pieces of some --languages only",
+        )
+    most = source.config.max_positions
+    length = min(DEFAULT_LENGTH, most) if length is None else length
+    if not 3 <= length <= most:
+        raise InputError(
+            f"--length {length} is out of range",
+            remedy=f"choose from 3 to {most} ('encoder.max_positions')",
+        )
+    return length
+
+
+def _log_check(check: Check) -> None:
+    _log.info("verify: %s %s", check.name, "ok" if check.ok else "FAILED")
+
+
+def _save_saved_models(
+    source: Source, packed: Source, folder: Path, formats: Sequence[str], length: int
+) -> None:
     """Writes the SavedModels of `packed`, and what `source`, which it was made of, gives."""
     with tempfile.TemporaryDirectory() as temporary:
         # The graphs keep the path that an asset was read from: let it tell nothing of this machine,
@@ -117,13 +153,17 @@ def _save_hub(source: Source, packed: Source, folder: Path, length: int) -> None
         with contextlib.chdir(Path(temporary).parent):
             wordpiece_file.write(vocab_file, source.tokens)
             tokenizer = Tokenizer(vocab_file, max_bytes_per_word=source.max_bytes_per_word)
-            save_preprocessor(tokenizer, folder / "preprocessor", length=length)
-            save_text_encoder(packed.encoder, tokenizer, folder / "text_encoder", length=length)
-            save_encoder(
-                packed.encoder, folder / "encoder", vocab_file=vocab_file, head=packed.head
-            )
+            if "text" in formats:
+                path = folder / "text_encoder"
+                save_text_encoder(packed.encoder, tokenizer, path, length=length)
+            if "hub" in formats:
+                save_preprocessor(tokenizer, folder / "preprocessor", length=length)
+                path = folder / "encoder"
+                save_encoder(packed.encoder, path, vocab_file=vocab_file, head=packed.head)
         inputs = tokenizer.pack([tokenizer(tf.constant(SENTENCES))], length)
-        write_expected(folder, embed(source.encoder, inputs, training=False).numpy())
+        with tf.device("CPU"):  # As `verify` computes.
+            vectors = embed(source.encoder, inputs, training=False).numpy()
+        write_expected(folder, vectors)
 
 
 def describe(source: Source, *, length: int) -> dict[str, Any]:

@@ -10,8 +10,6 @@ from official.nlp.modeling import networks
 ONNX_FILE, INT8_FILE = Path("onnx", "model.onnx"), Path("onnx", "model_int8.onnx")
 
 _OPSET = 17
-# A protocol buffer cannot pass 2 GB: larger weights lie in a file of their own.
-_MOST_BYTES = 1 << 31
 
 
 def save_onnx(encoder: networks.BertEncoderV2, folder: Path) -> None:
@@ -46,16 +44,9 @@ def save_onnx(encoder: networks.BertEncoderV2, folder: Path) -> None:
         embed, input_signature=embed.input_signature, opset=_OPSET
     )
     (folder / ONNX_FILE).parent.mkdir(exist_ok=True)
-    external = 4 * encoder.count_params() >= _MOST_BYTES
-    onnx.save_model(
-        model,
-        str(folder / ONNX_FILE),
-        save_as_external_data=external,
-        location=ONNX_FILE.name + "_data",
-    )
+    onnx.save_model(model, str(folder / ONNX_FILE))
     quantize_dynamic(
         folder / ONNX_FILE,
         folder / INT8_FILE,
         weight_type=QuantType.QInt8,
-        use_external_data_format=False,
     )

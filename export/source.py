@@ -34,6 +34,7 @@ class Source:
       max_bytes_per_word: of the tokeniser, bytes.
       languages: codes; None if nobody said.
       training: how it was trained; None if nobody said.
+      licence: None if nobody said.
       kept_of: facts of the vocabulary that this one is a part of; None if it is none.
       head: the masked-language-model head, None if it has none.
     """
@@ -44,6 +45,7 @@ class Source:
     max_bytes_per_word: int
     languages: list[str] | None
     training: dict[str, Any] | None
+    licence: str | None = None
     kept_of: dict[str, Any] | None = None
     head: layers.MaskedLM | None = None
 
@@ -91,7 +93,7 @@ def _facts(path: Path, checkpoint: str | None) -> dict[str, Any]:
     if (path / exported.FACTS_FILE).is_file():
         # Also of one in Hugging Face's format alone.
         facts = json.loads((path / exported.FACTS_FILE).read_text("utf-8"))
-        names = ("max_bytes_per_word", "languages", "training", "kept_of")
+        names = ("max_bytes_per_word", "languages", "training", "licence", "kept_of")
         return {name: facts.get(name) for name in names}
     if (path / huggingface_bert.CONFIG_FILE).is_file():
         return {
@@ -108,15 +110,15 @@ def _facts(path: Path, checkpoint: str | None) -> dict[str, Any]:
 
 
 def _training(run_dir: RunDir, checkpoint: Chosen) -> dict[str, Any]:
-    settings, lines = run_dir.config.train, run_dir.read_metrics()
+    """Returns what is to be told of a training: its `kind`, its data, its settings."""
+    config, lines = run_dir.config, run_dir.read_metrics()
     reached = [line for line in lines if line["step"] <= checkpoint.step]
     losses = [line["loss"] for line in reached if "loss" in line]
     held_out = [line["held_out"] for line in reached if "held_out" in line]
     # Pre-training measures something else.
     measured = [one["retrieval"] for one in held_out if "retrieval" in one]
     by_language = measured[-1]["by_language"] if measured else {}
-    return {
-        "bitext": [os.path.basename(os.path.normpath(corpus)) for corpus in settings.bitext],
+    facts = {
         "checkpoint": os.path.basename(checkpoint.path),
         "steps": checkpoint.step,
         "loss": losses[-1] if losses else None,
@@ -124,11 +126,39 @@ def _training(run_dir: RunDir, checkpoint: Chosen) -> dict[str, Any]:
         "dev_accuracy_by_language": {
             language: scores["accuracy"] for language, scores in by_language.items()
         },
-        "batch_size": settings.batch_size,
-        "margin": settings.margin,
-        "scale": settings.scale,
-        "seed": run_dir.config.seed,
+        "seed": config.seed,
     }
+    train, stages = config.train, config.pretrain.stage_steps
+    if config.distill.teacher:
+        return {
+            "kind": "distillation",
+            "teacher": _base_names([config.distill.teacher])[0],
+            "monolingual": _base_names(config.distill.monolingual),
+            "bitext": _base_names(train.bitext),
+            "batch_size": train.batch_size,
+            **facts,
+        }
+    if Path(checkpoint.path).parent.name.startswith("stage_"):
+        return {
+            "kind": "pre-training",
+            "monolingual": _base_names(config.pretrain.monolingual),
+            "bitext": _base_names(config.pretrain.bitext),
+            "batch_size": config.pretrain.batch_size,
+            **facts,
+            "steps": sum(stages[:-1]) + checkpoint.step,
+        }
+    return {
+        "kind": "dual encoder",
+        "bitext": _base_names(train.bitext),
+        "batch_size": train.batch_size,
+        "margin": train.margin,
+        "scale": train.scale,
+        **facts,
+    }
+
+
+def _base_names(paths: Sequence[str]) -> list[str]:
+    return [os.path.basename(os.path.normpath(path)) for path in paths]
 
 
 def describe_vocabulary(tokens: Sequence[str]) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def verify(
       InputError: if it is no model dir, or a check failed.
     """
     path = Path(model_dir).resolve()
-    for part in ("preprocessor", "encoder", "text_encoder"):
+    for part in ("preprocessor", "encoder"):
         if not (path / part / "saved_model.pb").is_file():
             raise InputError(
                 f"is no model dir: it has no {part}/saved_model.pb",
@@ -77,19 +77,30 @@ def verify(
                 remedy="name the --out of `labse export`",
             )
     checks = []
-    with tempfile.TemporaryDirectory() as scratch:
+    # Beside the model dir, where there is room for a copy.
+    with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
         # -I: no PYTHONPATH, no current folder, no user's packages.
         command = [sys.executable, "-I", str(CLIENT), str(path), scratch]
-        with subprocess.Popen(
-            command, cwd=scratch, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        ) as process:
+        # On the CPU: this process may hold a GPU's memory, and a GPU's sums are not as exact.
+        environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1"}
+        with (
+            open(Path(scratch, "errors"), "w+", encoding="utf-8") as errors,
+            subprocess.Popen(
+                command,
+                cwd=scratch,
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            ) as process,
+        ):
             for line in process.stdout:
                 checks.append(Check(*json.loads(line).values()))
                 report(checks[-1])
-            errors = process.stderr.read().strip()
+        last_line = Path(scratch, "errors").read_text("utf-8").strip().rpartition("\n")[2]
     if process.returncode:
         raise InputError(
-            f"cannot be loaded ({errors.splitlines()[-1] if errors else process.returncode})",
+            f"cannot be loaded ({last_line or process.returncode})",
             path=model_dir,
             remedy="export it again",
         )

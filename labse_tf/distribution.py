@@ -6,6 +6,8 @@ import contextlib
 import os
 from collections.abc import Iterator
 
+import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
 from labse_tf.errors import InputError
@@ -99,24 +101,24 @@ def cross_replica_concat(rows: tf.Tensor) -> tf.Tensor:
     return context.all_gather(tf.identity(rows), axis=0)
 
 
-def from_first_replica(strategy: tf.distribute.Strategy, value: float) -> float:
-    """Returns the value that the worker of the first replica has, on every worker, as float32.
+def from_first_replica(strategy: tf.distribute.Strategy, value: npt.ArrayLike) -> np.ndarray:
+    """Returns the float32 array that the worker of the first replica has, on every worker.
 
     Workers that decide by it decide alike, even where rounding differs between their machines.
     """
     if strategy.num_replicas_in_sync == 1:
-        return value
+        return np.asarray(value, np.float32)
 
     def pick(value):
         context = tf.distribute.get_replica_context()
         is_first = tf.equal(context.replica_id_in_sync_group, 0)
-        return context.all_reduce("SUM", tf.where(is_first, value, 0.0))
+        return context.all_reduce("SUM", tf.where(is_first, value, tf.zeros_like(value)))
 
     @tf.function
     def pick_everywhere(value):
         return strategy.experimental_local_results(strategy.run(pick, args=(value,)))[0]
 
-    return float(pick_everywhere(tf.constant(value, tf.float32)))
+    return pick_everywhere(tf.constant(value, tf.float32)).numpy()
 
 
 @contextlib.contextmanager

@@ -5,8 +5,12 @@ from __future__ import annotations
 import logging
 import sys
 import time
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
 from tqdm import tqdm
+
+Item = TypeVar("Item")
 
 _log = logging.getLogger("labse")
 _SECONDS_BETWEEN_LINES = 15.0
@@ -57,6 +61,12 @@ class Progress:
             self._bar.update(count)
         elif time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES:
             self._write_line(**facts)
+
+    def each(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Yields the items; each is a unit of work, done when the next one is asked for."""
+        for item in items:
+            yield item
+            self.update()
 
     def _write_line(self, **facts: str) -> None:
         now = time.monotonic()

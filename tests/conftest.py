@@ -17,69 +17,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tiny_text import FOREIGN, LANGUAGES, SENTENCES, sentences_of
 
 ROOT = Path(__file__).resolve().parent.parent
-
-# English, then the same animals and things in each language; templates below.
-_ANIMALS = {
-    "en": ["cat", "dog", "bird", "horse", "fish", "cow", "mouse", "wolf"],
-    "de": ["Katze", "Hund", "Vogel", "Pferd", "Fisch", "Kuh", "Maus", "Wolf"],
-    "fr": ["chat", "chien", "oiseau", "cheval", "poisson", "vache", "souris", "loup"],
-    "ja": ["猫", "犬", "鳥", "馬", "魚", "牛", "鼠", "狼"],
-    "ar": ["قطة", "كلب", "طائر", "حصان", "سمكة", "بقرة", "فأر", "ذئب"],
-    "th": ["แมว", "หมา", "นก", "ม้า", "ปลา", "วัว", "หนู", "หมาป่า"],
-    "ru": ["кошка", "собака", "птица", "лошадь", "рыба", "корова", "мышь", "волк"],
-}
-_THINGS = {
-    "en": ["house", "tree", "river", "moon", "bread", "book"],
-    "de": ["Haus", "Baum", "Fluss", "Mond", "Brot", "Buch"],
-    "fr": ["maison", "arbre", "rivière", "lune", "pain", "livre"],
-    "ja": ["家", "木", "川", "月", "パン", "本"],
-    "ar": ["بيت", "شجرة", "نهر", "قمر", "خبز", "كتاب"],
-    "th": ["บ้าน", "ต้นไม้", "แม่น้ำ", "พระจันทร์", "ขนมปัง", "หนังสือ"],
-    "ru": ["дом", "дерево", "река", "луна", "хлеб", "книга"],
-}
-_TEMPLATES = {
-    "en": "{} and {}.",
-    "de": "{} und {}.",
-    "fr": "{} et {}.",
-    "ja": "{}と{}。",
-    "ar": "{} و{}.",
-    "th": "{}กับ{}",
-    "ru": "{} и {}.",
-}
-FOREIGN = ("ar", "de", "fr", "ja", "ru", "th")
-
-# One sentence a script, and what trips tokenisers: accents, joined marks, emoji, digits, long runs.
-SENTENCES = (
-    "The cat sees the house, doesn't it?",
-    "Größe, Straße und Übermut kosten 12,50 €.",
-    "L'été à Noël: déjà vu, garçon naïf.",
-    "Tiếng Việt có nhiều dấu thanh.",
-    "Съешь ещё этих мягких французских булок.",
-    "Η γρήγορη αλεπού πηδάει.",
-    "القطة ترى البيت الكبير.",
-    "השועל המהיר קופץ.",
-    "猫は家を見ます。カタカナも。",
-    "我能吞下玻璃而不伤身体。",
-    "한국어 문장입니다.",
-    "แมวเห็นบ้านหลังใหญ่",
-    "बिल्ली घर देखती है।",
-    "பூனை வீட்டைப் பார்க்கிறது.",
-    "ქართული ენა",
-    "አማርኛ ቋንቋ ነው።",
-    "e\u0301 is not é, and 👍🏽 is one sign.",
-)
-
-
-def sentences_of(language: str) -> list[str]:
-    """The 48 sentences of a language; the same index is the same meaning in every language."""
-    template = _TEMPLATES[language]
-    return [
-        template.format(animal, thing)
-        for animal in _ANIMALS[language]
-        for thing in _THINGS[language]
-    ]
 
 
 @pytest.fixture(scope="session")
@@ -113,7 +53,7 @@ def vocab_file(made_once) -> Path:
     """The reserved tokens and every character of the corpora, alone and as a continuation."""
     from vocab import wordpiece_file
 
-    texts = [*SENTENCES, *(text for language in _TEMPLATES for text in sentences_of(language))]
+    texts = [*SENTENCES, *(text for language in LANGUAGES for text in sentences_of(language))]
     characters = sorted(set("".join(texts)) - set(" \t\n"))
     continuations = [f"##{character}" for character in characters]
     tokens = [*wordpiece_file.RESERVED_TOKENS, *characters, *continuations]
@@ -143,7 +83,7 @@ def bitext_dir(made_once) -> Path:
 def monolingual_dir(made_once) -> Path:
     def write(folder: Path) -> None:
         folder.mkdir()
-        for language in _TEMPLATES:
+        for language in LANGUAGES:
             text = "".join(f"{line}\n" for line in sentences_of(language))
             (folder / f"{language}.txt").write_text(text, "utf-8")
 

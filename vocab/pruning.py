@@ -7,6 +7,7 @@ single characters, which are kept as well.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Collection, Iterable, Sequence
 
 import regex
@@ -17,8 +18,9 @@ from vocab.wordpiece_file import RESERVED_TOKENS
 
 # Of what all scripts share: digits, punctuation, emoji, combining marks.
 _COMMON = r"\p{Script=Common}\p{Script=Inherited}"
-# Every tenth text tells how many would change if they were not among those counted.
-_HELD_OUT = 10
+# Texts like those counted, of which is told how many would not keep their pieces: a tenth, but not
+# more than this.
+_HELD_OUT_SHARE, _MOST_HELD_OUT = 0.1, 10_000
 
 
 def pieces_of_scripts(tokens: Iterable[str], scripts: Iterable[str]) -> set[str]:
@@ -33,7 +35,7 @@ def pieces_of_scripts(tokens: Iterable[str], scripts: Iterable[str]) -> set[str]
     return {token for token in tokens if written.fullmatch(_letters(token))}
 
 
-class PieceCounter:
+class NeededPieces:
     """Collects the pieces that texts need.
 
     Attributes:
@@ -46,7 +48,9 @@ class PieceCounter:
         self.texts = 0
         self._wordpiece = wordpiece
         self._of_others: set[str] = set()
+        self._drawn = 0
         self._held_out: list[frozenset[str]] = []
+        self._random = random.Random(0)
 
     def add(self, text: str) -> None:
         """Takes the pieces of a text."""
@@ -55,15 +59,26 @@ class PieceCounter:
         )
         self.texts += 1
         self.pieces |= pieces
-        if self.texts % _HELD_OUT:
-            self._of_others |= pieces
-        else:
+        if self._random.random() < _HELD_OUT_SHARE:
+            pieces = self._hold_out(pieces)
+        self._of_others |= pieces
+
+    def _hold_out(self, pieces: frozenset[str]) -> frozenset[str]:
+        """Holds a text out; returns the one that is not held out instead (Vitter's algorithm R)."""
+        self._drawn += 1
+        if len(self._held_out) < _MOST_HELD_OUT:
             self._held_out.append(pieces)
+            return frozenset()
+        place = self._random.randrange(self._drawn)
+        if place < _MOST_HELD_OUT:
+            self._held_out[place], pieces = pieces, self._held_out[place]
+        return pieces
 
     def changed_share(self) -> float:
         """Returns the share of texts like these that would not keep their pieces, 0 to 1.
 
-        It is that of every tenth text, with the pieces that the others need; nan if there is none.
+        Measured on a random tenth, at most 10,000, with the pieces that the others need; nan if
+        there is none.
         """
         changed = [not pieces <= self._of_others for pieces in self._held_out]
         return sum(changed) / len(changed) if changed else float("nan")

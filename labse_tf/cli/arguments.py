@@ -102,10 +102,11 @@ def add_model_dir_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", required=True, metavar="MODEL_DIR", help="the model dir to write")
     parser.add_argument(
         "--format",
-        default="hub",
+        default="hub,text",
         dest="formats",
         metavar="FORMATS",
-        help="hub: SavedModels with the TF-Hub interface; hf: for transformers.BertModel and "
+        help="hub: SavedModels with the TF-Hub interface; text: one from strings to unit vectors, "
+        "with the weights once more; hf: for transformers.BertModel and "
         "SentenceTransformer(MODEL_DIR); lite: LiteRT, int8; onnx: float32 and int8; several with "
         "commas (default: %(default)s)",
     )

@@ -14,7 +14,8 @@ EXAMPLES = """examples:
   labse export runs/dual --out model --format hub,hf
   labse export model --out en_de --languages en,de --language-text my/text
 
-It ends with `labse verify`, which takes half a minute, before the model dir is moved into place."""
+It ends with `labse verify`, before the model dir is moved into place: half a minute for a small
+model, minutes for one of 2 GB, which needs as much room again meanwhile."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,10 +39,12 @@ def write(args: argparse.Namespace, *, checkpoint: str | None = None) -> None:
 
     check_free(args.out, overwrite=args.overwrite)
     languages = _languages(args)
-    from export.model_dir import export
+    from export.model_dir import check_options, export
     from export.source import open_source
 
     source = open_source(args.source, checkpoint=checkpoint)
+    formats = args.formats.split(",")
+    check_options(source, formats=formats, table=args.table, length=args.length)
     if languages:
         source = _restrict(source, languages, args.language_text)
     export(
@@ -49,7 +52,7 @@ def write(args: argparse.Namespace, *, checkpoint: str | None = None) -> None:
         args.out,
         table=args.table,
         licence=args.licence,
-        formats=args.formats.split(","),
+        formats=formats,
         length=args.length,
         verified=not args.no_verify,
         overwrite=args.overwrite,
@@ -73,8 +76,11 @@ def _restrict(source, languages: list[str], inputs: list[str] | None):
     if inputs:
         from beam_pipelines.readers import read_texts
         from labse_tf.corpus_files import find_corpus_files
+        from labse_tf.progress import Progress
 
-        counter = count_pieces(source, languages, read_texts(find_corpus_files(inputs)))
+        texts = read_texts(find_corpus_files(inputs))
+        with Progress("count pieces", unit="text") as progress:
+            counter = count_pieces(source, languages, progress.each(texts))
         pieces = counter.pieces
     else:
         counter, pieces = None, pieces_by_script(source, languages)

@@ -82,9 +82,8 @@ def _measure(args: argparse.Namespace) -> dict:
     files = find_corpus_files(args.inputs)
     meter = CoverageMeter(WordPiece(tokens, max_bytes_per_word=limit), max_length=args.max_length)
     with Progress("coverage", unit="text") as progress:
-        for language, text in read_texts(files):
+        for language, text in progress.each(read_texts(files)):
             meter.add(language, text)
-            progress.update()
     if not meter.languages:
         raise InputError("no line of the input has a word", remedy="name files with text")
     return meter.languages

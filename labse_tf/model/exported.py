@@ -64,6 +64,8 @@ def restore(
             remedy="export the model again",
         ) from error
     weights = {weight.name: weight for weight in loaded.variables}
+    if hasattr(loaded, "mlm"):
+        weights |= {weight.name: weight for weight in loaded.mlm.variables}
     taken = {}
     for variable in variables:
         if variable.name in weights:

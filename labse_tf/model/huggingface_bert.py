@@ -27,6 +27,7 @@ CONFIG_FILE, WEIGHTS_FILE, VOCAB_FILE = "config.json", "model.safetensors", "voc
 # Khmer and Burmese, where words come near it, a character has three bytes.
 MAX_BYTES_PER_WORD = 300
 
+LAYER_NORM_EPSILON = 1e-12  # BertEncoderV2's.
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh"}
 
 # Ours -> theirs. Below `transformer/layer_I/` stands `encoder.layer.I.`.
@@ -96,7 +97,32 @@ def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
             path=path / CONFIG_FILE,
             remedy=f"take a bert with one of {', '.join(ACTIVATIONS)} and absolute positions",
         )
+    _check_computation(path, found)
     return config
+
+
+def _check_computation(path: Path, found: dict) -> None:
+    """Refuses what these graphs would compute otherwise than Hugging Face does."""
+    if (epsilon := found.get("layer_norm_eps", LAYER_NORM_EPSILON)) != LAYER_NORM_EPSILON:
+        raise InputError(
+            f"has layer_norm_eps {epsilon}, a LaBSE {LAYER_NORM_EPSILON}",
+            path=path / CONFIG_FILE,
+            remedy="take a LaBSE or another BERT with that",
+        )
+    for name in ("tokenizer_config.json", "sentence_bert_config.json"):
+        if (path / name).is_file():
+            try:
+                lower = json.loads((path / name).read_text("utf-8")).get("do_lower_case")
+            except (ValueError, AttributeError) as error:
+                raise InputError(
+                    f"cannot be read ({error})", path=path / name, remedy="fetch it again"
+                ) from error
+            if lower:
+                raise InputError(
+                    "says do_lower_case: the vocabulary is uncased",
+                    path=path / name,
+                    remedy="take a cased model, as LaBSE is",
+                )
 
 
 def restore(

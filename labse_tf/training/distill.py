@@ -14,10 +14,12 @@ import numpy as np
 import tensorflow as tf
 import tf_keras
 
-from labse_tf.config import Config, TokenizerConfig
+from labse_tf.config import Config, EncoderConfig, TokenizerConfig
 from labse_tf.config_check import check
 from labse_tf.data.dev_pairs import read_dev_pairs
 from labse_tf.data.single_texts import text_batches, text_stream
+from labse_tf.data.texts import input_errors
+from labse_tf.distribution import from_first_replica
 from labse_tf.embedder import Embedder
 from labse_tf.errors import InputError
 from labse_tf.model import exported
@@ -103,12 +105,19 @@ def distill(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -
         tf_keras.utils.set_random_seed(config.seed)
         teacher = tf.saved_model.load(os.path.join(config.distill.teacher, "encoder"))
         encoder = build_encoder(config.encoder, compute=config.compute, replayable=True)
-        as_wide = teacher_width(teacher) == config.encoder.hidden_size
+        width = teacher_width(teacher)
+        as_wide = width == config.encoder.hidden_size
         if as_wide:
             start_as(encoder, teacher.variables, config.encoder.num_layers)
         optimizer = build_optimizer(settings.optimizer, steps=settings.steps)
         optimizer.build(encoder.trainable_variables)
-    projection = None if as_wide else _read_or_make_projection(config, run_dir, strategy)
+    projection = None
+    if not as_wide:
+        projection = np.zeros((width, config.encoder.hidden_size), np.float32)
+        if strategy.extended.should_checkpoint:
+            projection = _read_or_make_projection(config, run_dir)
+        # Of one machine: directions are unique up to their signs only.
+        projection = from_first_replica(strategy, projection)
 
     fit(
         functools.partial(DistillationTrainer, teacher=teacher, projection=projection),
@@ -146,6 +155,10 @@ def resolve_student(config: Config, teacher: str) -> Config:
         encoder=dataclasses.replace(config.encoder, vocab_size=sizes.vocab_size),
         distill=dataclasses.replace(config.distill, teacher=teacher),
     )
+    if config.encoder.hidden_size == sizes.hidden_size:
+        _check_layers(config.encoder, sizes)
+        encoder = dataclasses.replace(config.encoder, activation=sizes.activation)
+        config = dataclasses.replace(config, encoder=encoder)
     config = resolve(config, [*config.distill.monolingual, *config.train.bitext])
     check(config)
     if config.encoder.hidden_size > sizes.hidden_size:
@@ -154,6 +167,13 @@ def resolve_student(config: Config, teacher: str) -> Config:
             remedy="set 'encoder.hidden_size' to that or less",
         )
     longest = config.train.bucket_lengths[-1]
+    # A student of more positions than its teacher would have some that nobody trained.
+    if config.encoder.max_positions > sizes.max_positions:
+        raise InputError(
+            f"'encoder.max_positions' is {config.encoder.max_positions}, the teacher's "
+            f"{sizes.max_positions}",
+            remedy="set it to that or less",
+        )
     if longest > min(sizes.max_positions, config.encoder.max_positions):
         raise InputError(
             f"'train.bucket_lengths' ends with {longest}, the teacher has {sizes.max_positions} "
@@ -161,6 +181,23 @@ def resolve_student(config: Config, teacher: str) -> Config:
             remedy="leave the longest out",
         )
     return config
+
+
+def _check_layers(student: EncoderConfig, teacher: EncoderConfig) -> None:
+    """Refuses a student as wide as its teacher that cannot begin with the teacher's layers."""
+    for name in ("num_attention_heads", "intermediate_size"):
+        here, there = getattr(student, name), getattr(teacher, name)
+        if here != there:
+            raise InputError(
+                f"'encoder.{name}' is {here}, the teacher's {there}, of whose layers the student "
+                "takes some",
+                remedy=f"add --set encoder.{name}={there}, or make the student narrower",
+            )
+    if student.num_layers > teacher.num_layers:
+        raise InputError(
+            f"the student has {student.num_layers} layers, its teacher {teacher.num_layers}",
+            remedy="set 'encoder.num_layers' to that or less",
+        )
 
 
 def teacher_width(teacher) -> int:
@@ -183,15 +220,16 @@ def start_as(encoder, weights, num_layers: int) -> None:
     by_name = {weight.name: weight for weight in weights}
     depth = len({name.split("/")[2] for name in by_name if "transformer/layer_" in name})
     for variable in encoder.variables:
-        theirs = by_name.get(
+        theirs = by_name[
             re.sub(
                 r"(?<=transformer/layer_)\d+",
                 lambda layer: str((int(layer[0]) + 1) * depth // num_layers - 1),
                 variable.name,
             )
-        )
-        if theirs is not None and theirs.shape == variable.shape:
-            variable.assign(theirs)
+        ]
+        if "position_embedding" in variable.name:
+            theirs = theirs[: variable.shape[0]]  # It may have fewer.
+        variable.assign(theirs)
 
 
 def principal_directions(vectors: np.ndarray, dim: int) -> np.ndarray:
@@ -209,17 +247,16 @@ def principal_directions(vectors: np.ndarray, dim: int) -> np.ndarray:
     return np.ascontiguousarray(directions[:, ::-1][:, :dim], dtype=np.float32)
 
 
-def _read_or_make_projection(config: Config, run_dir: RunDir, strategy) -> np.ndarray:
+def _read_or_make_projection(config: Config, run_dir: RunDir) -> np.ndarray:
     file = Path(run_dir.path, PROJECTION_FILE)
     if file.exists():
         return np.load(file, allow_pickle=False)
     _log.info("embed %d texts to find the teacher's principal directions", _SAMPLE)
-    sample = [
-        text.decode("utf-8") for text in text_stream(config).take(_SAMPLE).as_numpy_iterator()
-    ]
+    with input_errors():
+        texts = list(text_stream(config).take(_SAMPLE).as_numpy_iterator())
+    sample = [text.decode("utf-8") for text in texts]
     vectors = Embedder(config.distill.teacher).encode(sample, show_progress=True)
     projection = principal_directions(vectors, config.encoder.hidden_size)
-    if strategy.extended.should_checkpoint:
-        with whole_file(file) as partial, open(partial, "wb") as output:
-            np.save(output, projection)
+    with whole_file(file) as partial, open(partial, "wb") as output:
+        np.save(output, projection)
     return projection

@@ -100,7 +100,8 @@ class Course:
         self._measured.add(step)
         if self._validation.best is None:
             return
-        accuracy = from_first_replica(self._strategy, output[self._validation.task]["accuracy"])
+        measured = output[self._validation.task]["accuracy"]
+        accuracy = float(from_first_replica(self._strategy, measured))
         if self.best is None or accuracy > self.best.accuracy:
             facts = {"step": step, "accuracy": accuracy}
             self.best = save_best(self._validation.best, self._own_folder, **facts)

@@ -22,6 +22,7 @@ from labse_tf.errors import InputError
 from labse_tf.model.dual_encoder import embed
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.mlm_head import build_mlm_head, trained_variables
+from labse_tf.training.distill import DistillationTrainer
 from labse_tf.training.loop import distribute
 from labse_tf.training.mlm_trainer import MlmTrainer
 from labse_tf.training.train import DualEncoderTrainer
@@ -45,6 +46,7 @@ CASES = {
     # With hard negatives, and a pair at a time, through the gradient cache.
     "dual_clipped": ("dual", 0.05, {"hard_negatives": NEGATIVES, "chunk_size": 1}),
     "mlm": ("mlm", 0.0, {}),
+    "distill": ("distill", 0.0, {}),
 }
 
 
@@ -116,10 +118,18 @@ def fixed_weights(layer, seed):
     )
 
 
+def teacher(inputs):
+    """Gives what the ids of a text add up to: any function of the text will do."""
+    ids = tf.cast(inputs["input_word_ids"], tf.float32)
+    total = tf.reduce_sum(ids, axis=1, keepdims=True)
+    return {"default": tf.sin(total * tf.range(1, 25, dtype=tf.float32))}
+
+
 def train(strategy, kind, clip_norm, changes):
     settings = TrainConfig(**changes)
     with strategy.scope():
-        encoder = build_encoder(ENCODER, replayable=settings.chunk_size > 0)
+        replayable = settings.chunk_size > 0 or kind == "distill"
+        encoder = build_encoder(ENCODER, replayable=replayable)
         fixed_weights(encoder, seed=3)
         # By SGD the updates are the gradients themselves; Adam would hide their scale.
         optimizer = tf_keras.optimizers.SGD(0.1)
@@ -130,6 +140,8 @@ def train(strategy, kind, clip_norm, changes):
         else:
             trained = encoder.trainable_variables
     batches = mlm_batches() if kind == "mlm" else dual_batches(settings.hard_negatives)
+    if kind == "distill":
+        batches = [batch["source"] for batch in batches]
     facts = {}
     if kind == "dual" and strategy.num_replicas_in_sync == 1:
         for name in ("source", "target"):
@@ -144,6 +156,14 @@ def train(strategy, kind, clip_norm, changes):
     }
     if kind == "mlm":
         trainer = MlmTrainer(encoder=encoder, head=head, **shared)
+    elif kind == "distill":
+        projection = np.random.default_rng(5).normal(size=(24, ENCODER.hidden_size))
+        trainer = DistillationTrainer(
+            encoder=encoder,
+            teacher=teacher,
+            projection=projection.astype(np.float32),
+            **shared,
+        )
     else:
         trainer = DualEncoderTrainer(encoder=encoder, settings=settings, **shared)
     for step in range(STEPS):

@@ -16,11 +16,11 @@ ROOT = Path(__file__).resolve().parents[2]
 WORKER = Path(__file__).with_name("replica_worker.py")
 # Each case on some of the replicas: a process takes seconds to build each.
 CASES = {
-    "1": ("dual", "dual_local", "dual_clipped", "mlm"),
-    "2": ("dual", "dual_local", "mlm"),
+    "1": ("dual", "dual_local", "dual_clipped", "mlm", "distill"),
+    "2": ("dual", "dual_local", "mlm", "distill"),
     "4": ("dual", "dual_clipped"),
-    "worker_0_of_2": ("dual", "dual_clipped", "mlm"),
-    "worker_1_of_2": ("dual", "dual_clipped", "mlm"),
+    "worker_0_of_2": ("dual", "dual_clipped", "mlm", "distill"),
+    "worker_1_of_2": ("dual", "dual_clipped", "mlm", "distill"),
     **{f"worker_{index}_of_3": ("dual", "dual_local") for index in range(3)},
 }
 REPLICAS = {name: int(name[-1]) for name in CASES if name != "1"}
@@ -80,10 +80,16 @@ def made(tmp_path_factory):
 
 def facts_of(results, case):
     prefix = f"{case}/"
+    # A student's accuracy is among the texts of its replica.
+    other = (
+        "source",
+        "target",
+        *(f"accuracy_{step}" for step in range(STEPS) if case == "distill"),
+    )
     return {
         name.removeprefix(prefix): value
         for name, value in results.items()
-        if name.startswith(prefix) and name.split("/")[1] not in ("source", "target")
+        if name.startswith(prefix) and name.split("/")[1] not in other
     }
 
 

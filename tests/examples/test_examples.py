@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 import tensorflow_text  # noqa: F401
-from conftest import sentences_of
+from tiny_text import sentences_of
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -52,7 +52,7 @@ def test_a_classifier_on_frozen_vectors(model_dir, tmp_path):
 
 
 def test_fine_tuning(model_dir, bitext_dir, tmp_path):
-    lines = run("fine_tune.py", model_dir, bitext_dir / "ja.tsv", tmp_path / "tuned")
+    lines = run("fine_tune.py", model_dir, bitext_dir / "ja.tsv", tmp_path / "tuned", 1e-3)
     losses = [float(line.rpartition(" ")[2]) for line in lines if line.startswith("epoch ")]
     assert len(losses) == 10 and losses[-1] < 0.8 * losses[0]
     tuned = tf.saved_model.load(str(tmp_path / "tuned"))

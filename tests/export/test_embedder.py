@@ -135,5 +135,5 @@ def test_model_card(model_dir):
     # An empty `languages` means those that the corpora hold, not none.
     assert "0 languages" not in card
     assert "4 layers, 16 wide, 2 heads" in card
-    assert "4 steps with 8 pairs each, margin 0.3, scale 10.0" in card
+    assert "4 steps of 8 pairs, additive margin softmax with margin 0.3 and scale 10.0" in card
     assert "{" not in card

@@ -13,6 +13,7 @@ from numpy_bert import HIDDEN, bert, make_tensors, write_bert
 from safetensors.numpy import load_file, save_file
 
 import labse_tf
+from export.huggingface import without_outer_spaces
 from labse_tf.cli.main import main
 
 TEXTS = ["猫は家を見ます。", "The cat sees the house.", "القطة ترى البيت", ""]
@@ -118,7 +119,8 @@ def test_both_formats_in_one_folder(trained_run, tmp_path):
     options = ("--format", "hub,hf", "--no-verify", "--licence", "CC BY 4.0")
     assert main(["export", str(trained_run), "--out", str(out), *options]) == 0
     names = {path.name for path in out.iterdir()}
-    assert {"encoder", "preprocessor", "text_encoder", "model.safetensors", "config.json"} <= names
+    assert {"encoder", "preprocessor", "model.safetensors", "config.json"} <= names
+    assert "text_encoder" not in names
     card = (out / "README.md").read_text("utf-8")
     assert "SentenceTransformer" in card and "hub.KerasLayer" in card and "CC BY 4.0" in card
     config = json.loads((out / "config.json").read_text("utf-8"))
@@ -196,6 +198,11 @@ LAYER = "encoder/transformer/layer_1/output"
         (lengthen_vocabulary, "tokens, the embedding table of "),
         (lambda folder: (folder / "config.json").unlink(), "has no config.json"),
         (say("config.json", hidden_act="relu"), "is of a bert with relu"),
+        (say("config.json", layer_norm_eps=1e-5), "has layer_norm_eps 1e-05, a LaBSE 1e-12"),
+        (
+            lambda folder: (folder / "tokenizer_config.json").write_text('{"do_lower_case": true}'),
+            "tokenizer_config.json: says do_lower_case",
+        ),
     ],
 )
 def test_bad_directories(bert_dir, tmp_path, capsys, change, problem):
@@ -249,4 +256,10 @@ def test_an_output_that_exists(bert_dir, tmp_path, capsys):
 
 def test_an_unknown_format(bert_dir, tmp_path, capsys):
     assert import_hf(bert_dir, tmp_path / "model", "--format", "hub,gguf") == 2
-    assert "there is no format gguf; choose from hub, hf" in capsys.readouterr().err
+    assert "there is no format gguf; choose from hub, text, hf" in capsys.readouterr().err
+
+
+def test_pieces_that_end_in_a_space_have_no_token_of_their_own_there():
+    """Hugging Face strips lines: `##a` and a no-break space would take the id of `##a`."""
+    tokens = ["##a", "##a\u00a0", "a\u00a0b", "\u3000", "b"]
+    assert without_outer_spaces(tokens) == ["##a", "[space1]", "a\u00a0b", "[space3]", "b"]

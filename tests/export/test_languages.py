@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
-from conftest import sentences_of
+from tiny_text import sentences_of
 
 import labse_tf
 from labse_tf.cli.main import main

@@ -128,7 +128,20 @@ def test_int8_weights_and_facts(smaller):
     assert onnx.TensorProto.INT8 not in kinds["model.onnx"]
     facts = json.loads((smaller / "model.json").read_text("utf-8"))
     assert facts["formats"] == ["lite", "onnx"]
+    assert (smaller / "vocab.txt").is_file()
     assert not (smaller / "encoder").exists()
+
+
+def test_a_table_is_of_saved_models(trained_run, tmp_path, capsys):
+    options = ("--table", "int8", "--format", "hf")
+    assert export(trained_run, tmp_path / "model", *options) == 2
+    assert "--table int8 is of the SavedModels" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_what_a_file_of_lite_or_onnx_cannot_hold(trained_run, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("export.model_dir.MOST_BYTES", 1000)
+    assert export(trained_run, tmp_path / "model", "--format", "hub,onnx") == 2
+    assert "more than a file of lite or onnx can hold" in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_an_unknown_table(trained_run, tmp_path, capsys):

@@ -243,7 +243,7 @@ def claim(**changes):
         (claim(model_type="roberta"), "is of a roberta"),
         (claim(hidden_act="relu"), "with relu"),
         (claim(position_embedding_type="relative_key"), "relative_key positions"),
-        (claim(intermediate_size=25), "has the shape"),
+        (claim(intermediate_size=25), "has weights of other shapes"),
     ],
 )
 def test_what_is_no_bert(bert_dir, change, problem):

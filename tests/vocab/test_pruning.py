@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vocab.pruning import PieceCounter, kept_ids, pieces_of_scripts
+from vocab.pruning import NeededPieces, kept_ids, pieces_of_scripts
 from vocab.wordpiece import WordPiece
 from vocab.wordpiece_file import RESERVED_TOKENS
 
@@ -33,7 +33,7 @@ TOKENS = [*RESERVED_TOKENS, *PIECES]
 
 
 def counted(texts, tokens=TOKENS):
-    counter = PieceCounter(WordPiece(tokens, max_bytes_per_word=100))
+    counter = NeededPieces(WordPiece(tokens, max_bytes_per_word=100))
     for text in texts:
         counter.add(text)
     return counter
@@ -78,15 +78,31 @@ def test_a_joiner_alone_is_punctuation():
     assert pieces_of_scripts(["##", "#", "a"], ["Thai"]) == {"##", "#"}
 
 
-def test_every_tenth_text_tells_what_others_would_lose():
-    # The tenth needs what the others do, the twentieth a piece more.
-    texts = ["ab"] * 19 + ["abc"]
-    assert counted(texts[:10]).changed_share() == 0
-    assert counted(texts).changed_share() == 0.5
-    assert counted(texts).texts == 20
-    # It keeps its pieces all the same.
-    assert "##c" in counted(texts).pieces
-    assert math.isnan(counted(["ab"]).changed_share())
+def test_a_tenth_tells_what_others_would_lose():
+    assert counted(["ab", "b"] * 500).changed_share() == 0
+    # Every text has a piece that no other has.
+    tokens = [*RESERVED_TOKENS, *(chr(0x4E00 + number) for number in range(1000))]
+    counter = counted(tokens[len(RESERVED_TOKENS) :], tokens)
+    assert counter.changed_share() == 1 and counter.texts == 1000
+    # They keep their pieces all the same.
+    assert len(counter.pieces) == 1000
+    # Languages that take turns are both among them.
+    counter = counted(["ab", "猫"] * 100 + ["é"] * 2)
+    assert {frozenset({"ab"}), frozenset({"猫"})} <= set(counter._held_out)
+    assert math.isnan(counted([]).changed_share())
+
+
+def test_many_texts_are_not_all_held_in_memory(monkeypatch):
+    monkeypatch.setattr("vocab.pruning._MOST_HELD_OUT", 20)
+    tokens = [*RESERVED_TOKENS, *(chr(0x4E00 + number) for number in range(1000))]
+    texts = tokens[len(RESERVED_TOKENS) :]
+    counter = counted(texts, tokens)
+    held_out = set().union(*counter._held_out)
+    assert len(counter._held_out) == len(held_out) == 20
+    assert held_out | counter._of_others == set(texts) and not held_out & counter._of_others
+    # From all of the corpus.
+    places = sorted(texts.index(piece) for piece in held_out)
+    assert places[5] > 100 and places[-5] > 600 and places[0] < 300
 
 
 @settings(max_examples=200)

@@ -1,0 +1,63 @@
+"""What a model dir tells of a model: of each kind of training, and when it is exported again."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from labse_tf.cli.main import main
+
+
+def export(source, out, *more):
+    assert main(["export", str(source), "--out", str(out), "--no-verify", *more]) == 0
+    return json.loads((out / "model.json").read_text("utf-8")), (out / "README.md").read_text(
+        "utf-8"
+    )
+
+
+def test_a_dual_encoder(model_dir):
+    facts = json.loads((model_dir / "model.json").read_text("utf-8"))
+    assert facts["training"]["kind"] == "dual encoder"
+    assert (facts["training"]["steps"], facts["training"]["bitext"]) == (4, ["bitext"])
+    card = (model_dir / "README.md").read_text("utf-8")
+    assert "4 steps of 8 pairs, additive margin softmax with margin 0.3 and scale 10.0" in card
+    assert "Data: bitext." in card and "not stated: ask whoever published it" in card
+
+
+@pytest.fixture(scope="module")
+def pretrained(pretrained_run, tmp_path_factory):
+    out = tmp_path_factory.mktemp("pretrained") / "model"
+    return out, *export(pretrained_run, out, "--licence", "CC BY 4.0", "--format", "hub")
+
+
+def test_a_pretrained_encoder(pretrained):
+    _, facts, card = pretrained
+    # Three stages of three steps.
+    assert (facts["training"]["kind"], facts["training"]["steps"]) == ("pre-training", 9)
+    assert "9 steps of 8 sequences of MLM and TLM" in card
+    assert "margin" not in card and "Data: monolingual, bitext." in card
+
+
+def test_its_masked_language_model_and_its_licence_stay(pretrained, pretrained_run, tmp_path):
+    model, _, _ = pretrained
+    facts, card = export(model, tmp_path / "again", "--length", "32", "--format", "hub")
+    assert facts["licence"] == "CC BY 4.0" and "CC BY 4.0" in card
+    assert facts["sequence_length"] == 32
+    ids = tf.constant([[101, 110, 103, 112, 102]])
+    inputs = {"input_word_ids": ids, "input_mask": ids * 0 + 1, "input_type_ids": ids * 0}
+    inputs["masked_lm_positions"] = tf.constant([[2, 0]])
+    logits = []
+    for folder in (model, tmp_path / "again"):
+        encoder = tf.saved_model.load(str(folder / "encoder"))
+        outputs = encoder.mlm(inputs)
+        assert set(outputs) == {
+            "mlm_logits", "pooled_output", "sequence_output", "encoder_outputs",
+        }  # fmt: skip
+        # It is no part of what is trained as the encoder.
+        assert not any("mlm_head" in variable.name for variable in encoder.trainable_variables)
+        logits.append(outputs["mlm_logits"].numpy())
+    assert logits[0].shape == (1, 2, facts["encoder"]["vocab_size"])
+    np.testing.assert_array_equal(*logits)
