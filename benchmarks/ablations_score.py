@@ -14,8 +14,7 @@ import tensorflow as tf
 
 from labse_tf.data.dev_pairs import read_dev_pairs
 from labse_tf.outputs import whole_file
-from labse_tf.tokenization import Tokenizer
-from labse_tf.training.checkpoints import load_encoder
+from labse_tf.training.checkpoints import load_encoder, load_tokenizer
 from labse_tf.training.dev import DevEvaluator
 from labse_tf.training.run_dir import open_existing
 
@@ -23,7 +22,7 @@ from labse_tf.training.run_dir import open_existing
 def main(run_dir: str, tests: str, result: str) -> None:
     run = open_existing(run_dir)
     config = run.config
-    tokenizer = Tokenizer(run.vocab_file, max_bytes_per_word=config.tokenizer.max_bytes_per_word)
+    tokenizer = load_tokenizer(run)
     # The newest: the best of the runs that measure while they train would have seen the test.
     encoder = load_encoder(run, checkpoint=tf.train.latest_checkpoint(run.checkpoints))
     scores = {}

@@ -17,7 +17,7 @@ from labse_tf.errors import InputError
 from labse_tf.model import exported, huggingface_bert
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.mlm_head import build_mlm_head
-from labse_tf.training.checkpoints import Chosen, choose_checkpoint
+from labse_tf.training.checkpoints import Chosen
 from labse_tf.training.initial_weights import open_origin, restore
 from labse_tf.training.run_dir import RunDir, open_existing
 from vocab import wordpiece_file
@@ -85,11 +85,11 @@ def open_source(path: str | os.PathLike[str], *, checkpoint: str | None = None) 
         origin.encoder,
         tokens,
         head=head if has_head else None,
-        **_facts(path, checkpoint),
+        **_facts(path, fates.checkpoint),
     )
 
 
-def _facts(path: Path, checkpoint: str | None) -> dict[str, Any]:
+def _facts(path: Path, checkpoint: Chosen | None) -> dict[str, Any]:
     if (path / exported.FACTS_FILE).is_file():
         # Also of one in Hugging Face's format alone.
         facts = json.loads((path / exported.FACTS_FILE).read_text("utf-8"))
@@ -105,7 +105,7 @@ def _facts(path: Path, checkpoint: str | None) -> dict[str, Any]:
     return {
         "max_bytes_per_word": run_dir.config.tokenizer.max_bytes_per_word,
         "languages": run_dir.config.languages,
-        "training": _training(run_dir, choose_checkpoint(run_dir, checkpoint)),
+        "training": _training(run_dir, checkpoint),
     }
 
 

@@ -13,8 +13,7 @@ from labse_tf.contrastive.batches import encode_pairs
 from labse_tf.contrastive.model import build_translator, mean_log_likelihoods
 from labse_tf.contrastive.train import NOISY, TRUSTED
 from labse_tf.errors import InputError
-from labse_tf.tokenization import Tokenizer
-from labse_tf.training.checkpoints import newest_whole
+from labse_tf.training.checkpoints import load_tokenizer, newest_whole
 from labse_tf.training.run_dir import RunDir, open_existing
 
 # Tokens of a side in a batch: their logits, 4 bytes for each of them and each token of the
@@ -50,9 +49,7 @@ class TranslatorScorer:
         run_dir = open_existing(path)
         config = run_dir.config
         self._lengths = config.contrastive.bucket_lengths
-        self._tokenizer = Tokenizer(
-            run_dir.vocab_file, max_bytes_per_word=config.tokenizer.max_bytes_per_word
-        )
+        self._tokenizer = load_tokenizer(run_dir)
         vocab_size = len(self._tokenizer.tokens)
         self._translators = [_load(run_dir, config, vocab_size, name) for name in (NOISY, TRUSTED)]
         # Shapes are left open: a batch for each length would be traced, and filled up, at a cost.

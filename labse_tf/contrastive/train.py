@@ -9,8 +9,8 @@ from labse_tf.config import Config
 from labse_tf.contrastive.batches import translation_batches
 from labse_tf.contrastive.model import build_translator, token_log_likelihoods
 from labse_tf.model.dropout import dropout_generators, replayable_dropout
-from labse_tf.tokenization import Tokenizer
 from labse_tf.training import loop, resumable
+from labse_tf.training.checkpoints import load_tokenizer
 from labse_tf.training.optimizer import build_optimizer
 from labse_tf.training.run_dir import RunDir
 
@@ -48,9 +48,7 @@ def train(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -> 
     the weights of the first and an optimiser of its own.
     """
     settings = config.contrastive
-    tokenizer = Tokenizer(
-        run_dir.vocab_file, max_bytes_per_word=config.tokenizer.max_bytes_per_word
-    )
+    tokenizer = load_tokenizer(run_dir)
     with strategy.scope(), replayable_dropout():
         tf_keras.utils.set_random_seed(config.seed)
         translator = build_translator(settings.translator, len(tokenizer.tokens))

@@ -85,7 +85,7 @@ def _cut(
 ) -> tf.data.Dataset:
     """Cuts serialized pairs of `files` into batches of columns, of like `lengths` if in buckets.
 
-    The first batches, `skip`, are left out; nothing in windows of these alone is measured.
+    The first batches, `skip`, are left out.
     """
 
     def parse(serialized):
@@ -94,18 +94,45 @@ def _cut(
     if len(settings.bucket_lengths) == 1:
         return pairs.batch(settings.batch_size, drop_remainder=True).skip(skip).map(parse)
 
-    @tf.autograph.experimental.do_not_convert
-    def measure(index, serialized):
+    def measure(serialized):
         columns = parse(serialized)
-        return index, columns, tf.maximum(*(lengths(side) for side in columns[:2]))
+        return columns, tf.maximum(*(lengths(side) for side in columns[:2]))
 
     most = BATCHES_A_WINDOW * settings.batch_size
     window = max(1, texts.count_records(files, most) // settings.batch_size)
+    return sorted_by_length(pairs, measure, settings.batch_size, window=window, skip=skip)
+
+
+def sorted_by_length(
+    elements: tf.data.Dataset,
+    measure: Callable[[tf.Tensor], tuple[tuple[tf.Tensor, ...], tf.Tensor]],
+    batch_size: int,
+    *,
+    window: int = BATCHES_A_WINDOW,
+    skip: int = 0,
+) -> tf.data.Dataset:
+    """Cuts an endless dataset of scalar strings into batches of like length.
+
+    Args:
+      elements: serialized records, or texts.
+      measure: gives the columns of `[window * batch_size]` elements, and their lengths.
+      batch_size: elements.
+      window: batches that are sorted at a time.
+      skip: the first batches to leave out; nothing in windows of these alone is measured.
+
+    Returns:
+      A dataset of tuples of the columns, `[batch_size]` each.
+    """
+
+    @tf.autograph.experimental.do_not_convert
+    def measured(index, elements):
+        return index, *measure(elements)
+
     whole_windows, batches = divmod(skip, window)
-    windows = pairs.batch(settings.batch_size * window, drop_remainder=True).enumerate()
-    measured = windows.skip(whole_windows).map(measure, num_parallel_calls=tf.data.AUTOTUNE)
-    return measured.flat_map(
-        lambda index, columns, longest: sorted_batches(columns, longest, settings.batch_size, index)
+    windows = elements.batch(batch_size * window, drop_remainder=True).enumerate()
+    windows = windows.skip(whole_windows).map(measured, num_parallel_calls=tf.data.AUTOTUNE)
+    return windows.flat_map(
+        lambda index, columns, lengths: sorted_batches(columns, lengths, batch_size, index)
     ).skip(batches)
 
 

@@ -7,7 +7,7 @@ import tensorflow as tf
 from labse_tf.config import Config
 from labse_tf.corpus_files import BITEXT, MONOLINGUAL
 from labse_tf.data import texts
-from labse_tf.data.pairs import BATCHES_A_WINDOW, smallest_bucket, sorted_batches
+from labse_tf.data.pairs import smallest_bucket, sorted_by_length
 from labse_tf.tokenization import Tokenizer
 
 _RECORDS_AT_ONCE = 1024
@@ -58,9 +58,8 @@ def text_batches(config: Config, tokenizer: Tokenizer, *, skip: int = 0) -> tf.d
     """
     settings = config.train
 
-    @tf.autograph.experimental.do_not_convert
-    def measure(index, window):
-        return index, window, tokenizer(window).row_lengths()
+    def measure(window):
+        return (window,), tokenizer(window).row_lengths()
 
     @tf.autograph.experimental.do_not_convert
     def pack(column):
@@ -69,16 +68,8 @@ def text_batches(config: Config, tokenizer: Tokenizer, *, skip: int = 0) -> tf.d
         length = smallest_bucket(longest, settings.bucket_lengths)
         return tokenizer.pack([tokens], length)
 
-    windows = text_stream(config).batch(settings.batch_size * BATCHES_A_WINDOW, drop_remainder=True)
-    whole_windows, batches = divmod(skip, BATCHES_A_WINDOW)
-    measured = windows.enumerate().skip(whole_windows)
-    measured = measured.map(measure, num_parallel_calls=tf.data.AUTOTUNE)
-    sorted_ = measured.flat_map(
-        lambda index, window, lengths: sorted_batches(
-            (window,), lengths, settings.batch_size, index
-        )
-    ).skip(batches)
-    return sorted_.map(pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
+    batches = sorted_by_length(text_stream(config), measure, settings.batch_size, skip=skip)
+    return batches.map(pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
 
 
 def _texts_of(records: tf.data.Dataset, kind: str) -> tf.data.Dataset:

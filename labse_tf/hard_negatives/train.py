@@ -13,7 +13,7 @@ from labse_tf.config import Config
 from labse_tf.embedder import SortingEncoder
 from labse_tf.model.averaging_encoder import AveragingEncoder
 from labse_tf.model.dropout import replayable_dropout
-from labse_tf.tokenization import Tokenizer
+from labse_tf.training.checkpoints import load_tokenizer
 from labse_tf.training.optimizer import build_optimizer
 from labse_tf.training.run_dir import RunDir
 from labse_tf.training.train import DualEncoderTrainer, all_inputs, fit
@@ -35,7 +35,7 @@ class AveragingEmbedder(SortingEncoder):
     def __init__(self, run_dir: RunDir, checkpoint: str) -> None:
         """Loads the weights of `checkpoint`."""
         config = run_dir.config
-        self._tokenizer = _tokenizer(config, run_dir)
+        self._tokenizer = load_tokenizer(run_dir)
         self._network = AveragingEncoder(
             config.negatives.encoder, vocab_size=config.encoder.vocab_size
         )
@@ -55,7 +55,7 @@ class AveragingEmbedder(SortingEncoder):
 def train(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -> None:
     """Trains the encoder of `config.negatives`, or goes on where the run was stopped."""
     settings = config.negatives.train
-    tokenizer = _tokenizer(config, run_dir)
+    tokenizer = load_tokenizer(run_dir)
     with strategy.scope(), replayable_dropout():
         tf_keras.utils.set_random_seed(config.seed)
         encoder = AveragingEncoder(config.negatives.encoder, vocab_size=config.encoder.vocab_size)
@@ -74,7 +74,3 @@ def train(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -> 
         strategy=strategy,
         checkpoint_dir=run_dir.checkpoints / CHECKPOINTS,
     )
-
-
-def _tokenizer(config: Config, run_dir: RunDir) -> Tokenizer:
-    return Tokenizer(run_dir.vocab_file, max_bytes_per_word=config.tokenizer.max_bytes_per_word)

@@ -15,6 +15,7 @@ from official.nlp.modeling import networks
 from labse_tf.config import Config
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder
+from labse_tf.tokenization import Tokenizer
 from labse_tf.training.best import read_best
 from labse_tf.training.run_dir import RunDir
 
@@ -164,6 +165,12 @@ def latest_checkpoint(run_dir: RunDir) -> str:
             remedy="let it train on",
         )
     return found
+
+
+def load_tokenizer(run_dir: RunDir) -> Tokenizer:
+    """Returns the tokeniser of a run: its vocabulary, its limit of bytes a word."""
+    limit = run_dir.config.tokenizer.max_bytes_per_word
+    return Tokenizer(run_dir.vocab_file, max_bytes_per_word=limit)
 
 
 def load_encoder(

@@ -27,8 +27,8 @@ from labse_tf.model.dropout import dropout_generators
 from labse_tf.model.dual_encoder import embed
 from labse_tf.model.encoder import build_encoder
 from labse_tf.outputs import whole_file
-from labse_tf.tokenization import Tokenizer
 from labse_tf.training import loop
+from labse_tf.training.checkpoints import load_tokenizer
 from labse_tf.training.dev import validate_on
 from labse_tf.training.optimizer import build_optimizer
 from labse_tf.training.run_dir import RunDir, resolve
@@ -98,9 +98,7 @@ def distill(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -
     """
     settings = config.train
     dev_pairs = read_dev_pairs(config) if settings.dev else {}
-    tokenizer = Tokenizer(
-        run_dir.vocab_file, max_bytes_per_word=config.tokenizer.max_bytes_per_word
-    )
+    tokenizer = load_tokenizer(run_dir)
     with strategy.scope():
         tf_keras.utils.set_random_seed(config.seed)
         teacher = tf.saved_model.load(os.path.join(config.distill.teacher, "encoder"))

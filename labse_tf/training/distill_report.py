@@ -11,8 +11,7 @@ import tensorflow as tf
 from labse_tf.data.dev_pairs import read_dev_pairs
 from labse_tf.embedder import Embedder, SortingEncoder
 from labse_tf.evaluation.retrieval import accuracies
-from labse_tf.tokenization import Tokenizer
-from labse_tf.training.checkpoints import load_encoder
+from labse_tf.training.checkpoints import load_encoder, load_tokenizer
 from labse_tf.training.run_dir import RunDir
 
 _TIMED = 1000  # Sentences.
@@ -24,9 +23,7 @@ class RunEmbedder(SortingEncoder):
     def __init__(self, run_dir: RunDir) -> None:
         """Loads the run's best checkpoint, or its newest."""
         config = run_dir.config
-        self._tokenizer = Tokenizer(
-            run_dir.vocab_file, max_bytes_per_word=config.tokenizer.max_bytes_per_word
-        )
+        self._tokenizer = load_tokenizer(run_dir)
         encoder = load_encoder(run_dir)
         self._encode = tf.function(lambda inputs: encoder(inputs)["pooled_output"])
         self.weights = encoder.count_params()

@@ -12,7 +12,7 @@ import tensorflow as tf
 from labse_tf.errors import InputError
 from labse_tf.model import exported, huggingface_bert
 from labse_tf.outputs import whole_file
-from labse_tf.training.checkpoints import choose_checkpoint
+from labse_tf.training.checkpoints import Chosen, choose_checkpoint
 from labse_tf.training.run_dir import Origin, RunDir, open_existing
 
 _log = logging.getLogger("labse")
@@ -22,10 +22,14 @@ REPORT = "init.tsv"
 
 @dataclasses.dataclass(frozen=True)
 class Fates:
-    """What became of weights: those `taken` (ours -> theirs), those `left`, of theirs."""
+    """What became of weights: those `taken` (ours -> theirs), those `left`, of theirs.
+
+    `checkpoint` is that of a run, which they come from.
+    """
 
     taken: dict[str, str]
     left: list[str]
+    checkpoint: Chosen | None = None
 
 
 def open_origin(path: str | os.PathLike[str], checkpoint: str | None = None) -> Origin:
@@ -55,10 +59,9 @@ def open_origin(path: str | os.PathLike[str], checkpoint: str | None = None) -> 
 def _format_of(path: Path):
     """Returns the module that reads the folder's weights, None for a run."""
     is_huggingface = (path / huggingface_bert.CONFIG_FILE).is_file()
+    is_hub = (path / "encoder").exists() or not is_huggingface
     # A model dir in Hugging Face's format alone has facts too, but no encoder/.
-    if (path / exported.FACTS_FILE).is_file() and not (
-        is_huggingface and not (path / "encoder").exists()
-    ):
+    if (path / exported.FACTS_FILE).is_file() and is_hub:
         return exported
     if is_huggingface:
         return huggingface_bert
@@ -117,7 +120,8 @@ def write_report(fates: Fates, origin: Origin, variables, run_dir: RunDir) -> No
 
 
 def _restore_run(origin: Origin, encoder, head, variables: list[tf.Variable]) -> Fates:
-    path = choose_checkpoint(open_existing(origin.path), origin.checkpoint).path
+    chosen = choose_checkpoint(open_existing(origin.path), origin.checkpoint)
+    path = chosen.path
     saved = {name for name, _ in tf.train.list_variables(path)}
     has_head = head is not None and any(name.startswith("head/") for name in saved)
     parts = {"encoder": encoder, "head": head} if has_head else {"encoder": encoder}
@@ -125,4 +129,4 @@ def _restore_run(origin: Origin, encoder, head, variables: list[tf.Variable]) ->
     checkpoint.read(path).assert_existing_objects_matched()
     restored = [v for v in variables if has_head or v.name.startswith(f"{encoder.name}/")]
     left = {name.split("/.ATTRIBUTES")[0] for name in saved if name.split("/")[0] not in parts}
-    return Fates({variable.name: variable.name for variable in restored}, sorted(left))
+    return Fates({variable.name: variable.name for variable in restored}, sorted(left), chosen)

@@ -15,8 +15,8 @@ from labse_tf.data.pretraining import pretraining_batches, source_files
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.mlm_head import build_mlm_head, trained_variables
 from labse_tf.model.stacking import stack, stage_depths
-from labse_tf.tokenization import Tokenizer
 from labse_tf.training import loop, resumable
+from labse_tf.training.checkpoints import load_tokenizer
 from labse_tf.training.held_out import HeldOutEvaluator
 from labse_tf.training.initial_weights import restore, write_report
 from labse_tf.training.mlm_trainer import MlmTrainer
@@ -43,9 +43,7 @@ def pretrain(
     stage to stage, the optimiser starts afresh. The first stage starts from copies of the layers
     of `init`, if there is one.
     """
-    tokenizer = Tokenizer(
-        run_dir.vocab_file, max_bytes_per_word=config.tokenizer.max_bytes_per_word
-    )
+    tokenizer = load_tokenizer(run_dir)
     held_out = read_held_out(config, tokenizer) if config.pretrain.held_out else {}
     source = None if init is None else _restore_origin(config, run_dir, strategy, init)
     for stage, depth in enumerate(_depths(config)):

@@ -22,6 +22,7 @@ from labse_tf.model.encoder import build_encoder
 from labse_tf.model.stacking import stack
 from labse_tf.tokenization import Tokenizer
 from labse_tf.training import loop, resumable
+from labse_tf.training.checkpoints import load_tokenizer
 from labse_tf.training.dev import validate_on
 from labse_tf.training.gradient_cache import cached_gradients
 from labse_tf.training.initial_weights import restore, write_report
@@ -137,9 +138,7 @@ def train(
     """
     settings = config.train
     dev_pairs = read_dev_pairs(config) if settings.dev else {}
-    tokenizer = Tokenizer(
-        run_dir.vocab_file, max_bytes_per_word=config.tokenizer.max_bytes_per_word
-    )
+    tokenizer = load_tokenizer(run_dir)
     with strategy.scope():
         tf_keras.utils.set_random_seed(config.seed)
         encoder = build_encoder(config.encoder, compute=config.compute, replayable=True)
