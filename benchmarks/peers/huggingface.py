@@ -3,7 +3,7 @@
 python huggingface.py make VOCAB DIR LAYERS     a LaBSE of random weights, as on Hugging Face
 python huggingface.py tokens DIR TEXTS OUT.npz  BertTokenizerFast's ids of each line
 python huggingface.py embed DIR TEXTS OUT.npy   SentenceTransformer(DIR)'s vectors
-python huggingface.py time DIR TEXTS            prints seconds of tokenising all lines
+python huggingface.py time VOCAB TEXTS LENGTH   prints seconds of tokenising and packing all lines
 """
 
 import json
@@ -19,6 +19,7 @@ from sentence_transformers import SentenceTransformer
 from tokenizers import BertWordPieceTokenizer
 from transformers import BertConfig, BertModel
 
+LINES_A_BATCH = 1000
 SPREAD = 0.05  # Of weights: more than BERT's 0.02, so that sentences lie apart.
 
 
@@ -59,15 +60,15 @@ def lines(texts):
     return Path(texts).read_text("utf-8").split("\n")[:-1]
 
 
-def tokenizer_of(folder):
+def tokenizer_of(vocab):
     # What BertTokenizerFast is built on, without the copies that it makes of its answers.
-    return BertWordPieceTokenizer(
-        str(Path(folder) / "vocab.txt"), lowercase=False, strip_accents=False
-    )
+    return BertWordPieceTokenizer(str(vocab), lowercase=False, strip_accents=False)
 
 
 def tokens(folder, texts, out):
-    encoded = tokenizer_of(folder).encode_batch(lines(texts), add_special_tokens=False)
+    encoded = tokenizer_of(Path(folder, "vocab.txt")).encode_batch(
+        lines(texts), add_special_tokens=False
+    )
     ids = [one.ids for one in encoded]
     np.savez(out, ids=np.concatenate([*ids, []]).astype(np.int32), lengths=[len(i) for i in ids])
 
@@ -76,10 +77,15 @@ def embed(folder, texts, out):
     np.save(out, SentenceTransformer(folder, device="cpu").encode(lines(texts)))
 
 
-def time_tokens(folder, texts):
-    tokenizer, sentences = tokenizer_of(folder), lines(texts)
+def time_tokens(vocab, texts, length):
+    tokenizer, sentences = tokenizer_of(vocab), lines(texts)
+    tokenizer.enable_truncation(int(length))
+    tokenizer.enable_padding(length=int(length))
     start = time.perf_counter()
-    tokenizer.encode_batch(sentences)
+    for first in range(0, len(sentences), LINES_A_BATCH):
+        encoded = tokenizer.encode_batch(sentences[first : first + LINES_A_BATCH])
+        for part in ("ids", "attention_mask", "type_ids"):
+            np.array([getattr(one, part) for one in encoded], np.int32)
     print(time.perf_counter() - start)
 
 

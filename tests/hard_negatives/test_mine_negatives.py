@@ -9,12 +9,12 @@ import shutil
 import numpy as np
 import pytest
 import tensorflow as tf
+from tiny_text import FOREIGN, sentences_of
 
 from labse_tf.cli.main import main
 from labse_tf.errors import InputError
 from labse_tf.hard_negatives.job import mine
 from labse_tf.hard_negatives.pool import text_key
-from tests.conftest import FOREIGN, sentences_of
 
 STEPS = 60
 

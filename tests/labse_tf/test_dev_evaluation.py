@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tensorflow as tf
+from tiny_text import FOREIGN, sentences_of
 
 from labse_tf.evaluation import retrieval
 from labse_tf.model.dual_encoder import embed
 from labse_tf.model.encoder import build_encoder
 from labse_tf.training import dev
 from labse_tf.training.dev import DevEvaluator
-from tests.conftest import FOREIGN, sentences_of
 
 LENGTHS = [8, 16, 24]
 

@@ -8,10 +8,10 @@ import pytest
 import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
+from tiny_text import FOREIGN, sentences_of
 
 from labse_tf.data.dev_pairs import distinct, read_dev_pairs
 from labse_tf.errors import InputError
-from tests.conftest import FOREIGN, sentences_of
 
 
 def configured(config, *folders, languages=(), size=500):

@@ -8,6 +8,7 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
+from tiny_text import FOREIGN, sentences_of
 
 from labse_tf.cli.main import main
 from labse_tf.data.held_out import read_held_out
@@ -15,7 +16,6 @@ from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.mlm_head import build_mlm_head
 from labse_tf.training.held_out import HeldOutEvaluator
-from tests.conftest import FOREIGN, sentences_of
 
 START, END = 101, 102
 
