@@ -58,27 +58,61 @@ No results by language: it was trained without dev pairs.
 Not stated: its weights were imported.
 {% endif %}
 ## How to use it
+
+Paths are those inside this folder.
 {% if 'hub' in formats %}
 ```python
 import tensorflow as tf, tensorflow_hub as hub, tensorflow_text  # TF_USE_LEGACY_KERAS=1
 
 preprocessor = hub.KerasLayer("preprocessor")
 encoder = hub.KerasLayer("encoder")
-vectors = tf.math.l2_normalize(encoder(preprocessor(tf.constant(["Hello", "Hallo"])))["default"], 1)
-
-vectors = hub.KerasLayer("text_encoder")(tf.constant(["Hello", "Hallo"]))  # The same in one.
+inputs = preprocessor(tf.constant(["Hello", "Hallo"]))
+vectors = tf.math.l2_normalize(encoder(inputs)["default"], 1)
 ```
 
-`default` is not normalised. With labse_tf: `labse_tf.load("MODEL_DIR").encode(["Hello", "Hallo"])`.
+`default` is not normalised. With labse_tf: `labse_tf.load(".").encode(["Hello", "Hallo"])`.
+{% endif %}{% if 'text' in formats %}
+From strings to unit vectors in one:
+
+```python
+import tensorflow as tf, tensorflow_text
+
+vectors = tf.saved_model.load("text_encoder")(tf.constant(["Hello", "Hallo"]))
+```
 {% endif %}{% if 'hf' in formats %}
 ```python
 from sentence_transformers import SentenceTransformer
 
-vectors = SentenceTransformer("MODEL_DIR").encode(["Hello", "Hallo"])
+vectors = SentenceTransformer(".").encode(["Hello", "Hallo"])
 ```
 
 With transformers: the `pooler_output` of `BertModel`, scaled to unit length. Not the mean of its
 tokens.
+{% endif %}{% if 'lite' in formats or 'onnx' in formats %}
+{% if 'hub' in formats %}`inputs` of these is from above.{% else %}\
+`inputs`: int32 `[batch, length]` each of `input_word_ids` (from a cased BERT tokeniser with \
+`vocab.txt`), `input_mask` and `input_type_ids`.{% endif %} \
+`default` is not normalised.
+{% endif %}{% if 'lite' in formats %}
+```python
+from ai_edge_litert.interpreter import Interpreter
+
+encode = Interpreter("lite/encoder_int8.tflite").get_signature_runner()
+vectors = encode(**inputs)["default"]
+```
+{% endif %}{% if 'onnx' in formats %}
+```python
+import numpy as np, onnxruntime
+
+session = onnxruntime.InferenceSession("onnx/model_int8.onnx")  # Or model.onnx, in float32.
+names = {
+    "input_ids": "input_word_ids",
+    "attention_mask": "input_mask",
+    "token_type_ids": "input_type_ids",
+}
+feed = {theirs: np.asarray(inputs[ours], np.int64) for theirs, ours in names.items()}
+vectors = session.run(["default"], feed)[0]
+```
 {% endif %}
 ## Limits
 

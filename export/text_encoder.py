@@ -5,23 +5,10 @@ from __future__ import annotations
 import os
 
 import tensorflow as tf
-import tf_keras
 from official.nlp.modeling import networks
 
+from labse_tf.model.dual_encoder import embed
 from labse_tf.tokenization import Tokenizer
-
-
-class _PackToLongest(tf_keras.layers.Layer):
-    """Packs tokens as the longest text of the batch needs it, up to a limit: little is padding."""
-
-    def __init__(self, tokenizer: Tokenizer, length: int) -> None:
-        super().__init__()
-        self._tokenizer, self._length = tokenizer, length
-
-    def call(self, tokens: tf.RaggedTensor) -> dict[str, tf.Tensor]:
-        tokens = tokens.merge_dims(1, 2)
-        longest = tf.cast(tokens.bounding_shape(axis=1), tf.int32) + 2
-        return self._tokenizer.pack([tokens], tf.minimum(longest, self._length))
 
 
 def save_text_encoder(
@@ -33,25 +20,37 @@ def save_text_encoder(
 ) -> None:
     """Writes a model of TF Hub's text embeddings: `[batch]` strings -> `[batch, dim]` unit rows.
 
+    A batch is padded to its longest text: little is padding. `training=` switches dropout.
+
     Args:
       encoder: with its weights; they are trainable here too.
       tokenizer: whose vocabulary file becomes an asset.
       path: of the SavedModel.
       length: longer texts are cut to this many tokens, [CLS] and [SEP] included.
     """
-    sentences = tf_keras.Input(shape=(), dtype=tf.string, name="sentences")
-    packed = _PackToLongest(tokenizer, length)(tokenizer.layer(sentences))
-    pooled = encoder(packed)["pooled_output"]
-    vectors = tf_keras.layers.UnitNormalization(axis=-1)(pooled)
-    model = tf_keras.Model(sentences, vectors, name="labse_text")
+    sentences = tf.TensorSpec((None,), tf.string, name="sentences")
 
-    @tf.function(input_signature=[sentences.type_spec])
+    # Most of the graph: as a function of its own it is there once.
+    tokenize = tf.function(tokenizer.__call__, input_signature=[sentences], autograph=False)
+
+    @tf.function(autograph=False)
+    def encode(sentences, training=False):
+        tokens = tokenize(sentences)
+        longest = tf.cast(tokens.bounding_shape(axis=1), tf.int32) + 2
+        inputs = tokenizer.pack([tokens], tf.minimum(longest, length))
+        return embed(encoder, inputs, training=training)
+
+    @tf.function(input_signature=[sentences], autograph=False)
     def serve(sentences):
-        return {"default": model(sentences, training=False)}
+        return {"default": encode(sentences)}
 
-    model.save(
-        os.fspath(path),
-        include_optimizer=False,
-        save_format="tf",
-        signatures={"serving_default": serve},
-    )
+    # What TF Hub asks of a reusable SavedModel. Saved as a Keras model it would hold each layer's
+    # functions too: four times the graph, and as long to load.
+    model = tf.train.Checkpoint(tokenizer=tokenizer.layer)
+    model.__call__ = encode
+    for training in (False, True):
+        encode.get_concrete_function(sentences, training=training)
+    model.variables = encoder.variables
+    model.trainable_variables = encoder.trainable_variables
+    model.regularization_losses = []
+    tf.saved_model.save(model, os.fspath(path), signatures={"serving_default": serve})

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from labse_tf.errors import InputError
+from labse_tf.model.exported import check_saved_models
 
 CLIENT = Path(__file__).with_name("verification_client.py")
 FOLDER, SENTENCES_FILE, VECTORS_FILE = "verification", "sentences.txt", "vectors.npy"
@@ -68,14 +69,8 @@ def verify(
     Raises:
       InputError: if it is no model dir, or a check failed.
     """
+    check_saved_models(model_dir)
     path = Path(model_dir).resolve()
-    for part in ("preprocessor", "encoder"):
-        if not (path / part / "saved_model.pb").is_file():
-            raise InputError(
-                f"is no model dir: it has no {part}/saved_model.pb",
-                path=model_dir,
-                remedy="name the --out of `labse export`",
-            )
     checks = []
     # Beside the model dir, where there is room for a copy.
     with tempfile.TemporaryDirectory(dir=path.parent) as scratch:

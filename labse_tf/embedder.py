@@ -6,13 +6,12 @@ import abc
 import math
 import os
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  The preprocessor's ops live in it.
 
-from labse_tf.errors import InputError
+from labse_tf.model.exported import check_saved_models
 from labse_tf.progress import Progress
 
 _SENTENCES_A_WINDOW = 8192
@@ -83,13 +82,7 @@ class Embedder(SortingEncoder):
 
     def __init__(self, model_dir: str | os.PathLike[str]) -> None:
         """Raises InputError if `model_dir` is no model dir."""
-        for name in ("preprocessor", "encoder"):
-            if not (Path(model_dir) / name / "saved_model.pb").is_file():
-                raise InputError(
-                    f"is no model dir: it has no {name}/saved_model.pb",
-                    path=model_dir,
-                    remedy="name the --out of `labse export`",
-                )
+        check_saved_models(model_dir)
         self._preprocessor = tf.saved_model.load(os.path.join(model_dir, "preprocessor"))
         self._encoder = tf.saved_model.load(os.path.join(model_dir, "encoder"))
         packed = self._preprocessor(tf.constant([""]))

@@ -15,6 +15,17 @@ FACTS_FILE = "model.json"
 VOCAB_FILE = Path("encoder/assets/vocab.txt")
 
 
+def check_saved_models(path: str | os.PathLike[str]) -> None:
+    """Raises InputError if this is no model dir with a preprocessor and an encoder."""
+    for name in ("preprocessor", "encoder"):
+        if not Path(path, name, "saved_model.pb").is_file():
+            raise InputError(
+                f"is no model dir: it has no {name}/saved_model.pb",
+                path=path,
+                remedy="name the --out of `labse export`, with hub among its formats",
+            )
+
+
 def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
     """Returns the encoder's sizes.
 

@@ -17,9 +17,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from labse_tf.cli.main import main
+
 ROOT = Path(__file__).resolve().parents[2]
 SHALLOW = (
-    "--set=encoder.num_layers=2",
+    "--set=encoder.num_layers=1",
     # So that sentences lie apart: else Adam divides rounding by rounding.
     "--set=encoder.initializer_range=0.25",
     "--set=pretrain.stage_steps=[1]",
@@ -78,10 +80,15 @@ def dev(bitext_dir):
     return [*SHALLOW, *(f"--set=train.{key}={value}" for key, value in settings.items())]
 
 
+def train_on_one_device(config_file, run_dir, *arguments):
+    command = ["train", str(config_file), "--run-dir", str(run_dir)]
+    assert main([*command, "--strategy", "one_device", *arguments]) == 0
+
+
 @pytest.fixture(scope="module")
 def run_on_one_device(tmp_path_factory, config_file, dev):
     run_dir = tmp_path_factory.mktemp("one") / "run"
-    finish(start(config_file, run_dir, "--strategy", "one_device", *dev))
+    train_on_one_device(config_file, run_dir, *dev)
     return run_dir
 
 
@@ -93,7 +100,7 @@ def on_one_device(run_on_one_device):
 @pytest.fixture(scope="module")
 def untrained(tmp_path_factory, config_file):
     run_dir = tmp_path_factory.mktemp("untrained") / "run"
-    finish(start(config_file, run_dir, "--strategy", "one_device", *SHALLOW, "--set=train.steps=0"))
+    train_on_one_device(config_file, run_dir, *SHALLOW, "--set=train.steps=0")
     return weights(run_dir)
 
 

@@ -122,7 +122,7 @@ def test_model_json(model_dir, trained_run, vocab_file):
     facts = json.loads((model_dir / "model.json").read_text("utf-8"))
     assert facts["sequence_length"] == 128
     assert facts["max_bytes_per_word"] == 600
-    assert facts["encoder"]["hidden_size"] == 16 and facts["encoder"]["num_layers"] == 4
+    assert facts["encoder"]["hidden_size"] == 16 and facts["encoder"]["num_layers"] == 2
     assert facts["vocabulary"]["tokens"] == len(vocab_file.read_text("utf-8").splitlines())
     assert facts["training"]["checkpoint"] == "ckpt-4" and facts["training"]["steps"] == 4
     assert facts["training"]["margin"] == 0.3 and facts["training"]["scale"] == 10.0
@@ -134,6 +134,6 @@ def test_model_card(model_dir):
     card = (model_dir / "README.md").read_text("utf-8")
     # An empty `languages` means those that the corpora hold, not none.
     assert "0 languages" not in card
-    assert "4 layers, 16 wide, 2 heads" in card
+    assert "2 layers, 16 wide, 2 heads" in card
     assert "4 steps of 8 pairs, additive margin softmax with margin 0.3 and scale 10.0" in card
     assert "{" not in card

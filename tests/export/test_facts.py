@@ -35,9 +35,9 @@ def pretrained(pretrained_run, tmp_path_factory):
 
 def test_a_pretrained_encoder(pretrained):
     _, facts, card = pretrained
-    # Three stages of three steps.
-    assert (facts["training"]["kind"], facts["training"]["steps"]) == ("pre-training", 9)
-    assert "9 steps of 8 sequences of MLM and TLM" in card
+    # Two stages of three steps.
+    assert (facts["training"]["kind"], facts["training"]["steps"]) == ("pre-training", 6)
+    assert "6 steps of 8 sequences of MLM and TLM" in card
     assert "margin" not in card and "Data: monolingual, bitext." in card
 
 

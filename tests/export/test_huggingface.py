@@ -53,7 +53,8 @@ def sentence_dir(bert_dir, tensors):
 
 
 def import_hf(folder, out, *more):
-    return main(["import-hf", str(folder), "--out", str(out), "--no-verify", *map(str, more)])
+    options = ("--no-verify", "--format", "hub", *map(str, more))
+    return main(["import-hf", str(folder), "--out", str(out), *options])
 
 
 def expected_vectors(tensors, tokenizer, weight, bias):

@@ -15,7 +15,7 @@ from vocab import wordpiece_file
 
 
 def export(source, out, *more):
-    options = ("--no-verify", *map(str, more))
+    options = ("--no-verify", "--format", "hub", *map(str, more))
     return main(["export", str(source), "--out", str(out), *options])
 
 

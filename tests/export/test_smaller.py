@@ -59,7 +59,7 @@ def expected(model_dir, multilingual_sentences):
 def int8_model(trained_run, tmp_path_factory):
     """With all checks of `labse verify`, which knows this case."""
     out = tmp_path_factory.mktemp("int8") / "model"
-    assert export(trained_run, out, "--table", "int8") == 0
+    assert export(trained_run, out, "--table", "int8", "--format", "hub") == 0
     return out
 
 

@@ -64,7 +64,7 @@ def test_a_model_dir_passes(copied, capsys):
     details = dict(zip(CHECKS, (line[32:] for line in lines), strict=True))
     assert details["ours is hidden"] == "TensorFlow, TF Text and TF Hub alone"
     assert details["any length"] == "1, 2, 7, 64, 128; a batch of 1000"
-    assert details["fine tuning"].startswith("71 weights")
+    assert details["fine tuning"].startswith("39 weights")
     assert details["training graph"].startswith("18 sentences")
 
 
@@ -120,7 +120,7 @@ def test_other_graphs_fail(copied, trained_run, tmp_path, vocab_file, capsys):
     }
     assert checks["encoder call"].detail == "default is another tensor"
     assert checks["assets"].detail == "do_lower_case is true"
-    assert checks["fine tuning"].detail == "70 trainable weights, not 71"
+    assert checks["fine tuning"].detail == "38 trainable weights, not 39"
 
 
 def test_one_line_tells_what_failed(copied, capsys):
@@ -147,7 +147,7 @@ def test_an_export_that_fails_a_check_leaves_nothing(trained_run, tmp_path, monk
     client.write_text(f"import json\nfor line in {lines}:\n    print(json.dumps(line))\n", "utf-8")
     monkeypatch.setattr("export.verification.CLIENT", client)
     out = tmp_path / "model"
-    assert main(["export", str(trained_run), "--out", str(out)]) == 2
+    assert main(["export", str(trained_run), "--out", str(out), "--format", "hub"]) == 2
     error = capsys.readouterr().err.splitlines()[-1]
     assert f"{out}: 1 of 2 checks failed, first 'two': x; " in error
     assert list(tmp_path.iterdir()) == [client]

@@ -175,7 +175,8 @@ def test_training_goes_on_from_a_checkpoint(mined, command, tmp_path):
 
 def test_a_model_dir_mines_too(untrained_run, bitext_dir, tmp_path):
     model_dir, out = tmp_path / "model", tmp_path / "out"
-    assert main(["export", str(untrained_run), "--out", str(model_dir), "--no-verify"]) == 0
+    options = ("--no-verify", "--format", "hub")
+    assert main(["export", str(untrained_run), "--out", str(model_dir), *options]) == 0
     arguments = ["mine-negatives", bitext_dir / "de.tsv", "--model", model_dir, "--out", out]
     assert main([str(argument) for argument in [*arguments, "--count", "2"]]) == 0
     assert {path.name for path in out.iterdir()} == {"de.tsv.gz", "report.json"}

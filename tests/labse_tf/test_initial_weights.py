@@ -151,7 +151,7 @@ def test_fine_tuning_deepens_a_model_that_tells_all_other_sizes(pretrained_run, 
     resolved = resolve(config, init=open_origin(pretrained_run))
     assert (resolved.encoder.num_layers, resolved.encoder.hidden_size) == (8, 16)
     unchanged = load_config(ROOT / "configs" / "finetune.yaml", ["train.bitext=[x]"])
-    assert resolve(unchanged, init=open_origin(pretrained_run)).encoder.num_layers == 4
+    assert resolve(unchanged, init=open_origin(pretrained_run)).encoder.num_layers == 2
 
 
 def test_a_run_that_goes_on_keeps_the_report_of_its_start(pretrained_run, tmp_path, config_file):

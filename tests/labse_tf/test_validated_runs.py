@@ -155,7 +155,7 @@ def test_which_checkpoint_is_read(stopped, caplog):
 
 def test_export_and_init_take_the_one_that_is_asked_for(stopped, tmp_path, arguments, caplog):
     run_dir, _ = stopped
-    assert main(["export", str(run_dir), "--out", str(tmp_path / "model"), "--no-verify"]) == 0
+    assert main(["export", str(run_dir), "--out", str(tmp_path / "model"), "--format", "hf"]) == 0
     training = json.loads((tmp_path / "model" / "model.json").read_text())["training"]
     assert training["checkpoint"] == "ckpt-2" and training["steps"] == 2
     assert training["dev_accuracy"] == measured(run_dir)[2]["accuracy"]
