@@ -8,6 +8,8 @@ import tensorflow as tf
 from official.nlp.modeling import networks
 
 LITE_FILE = Path("lite", "encoder_int8.tflite")
+# Of float32 weights: the converter's protocol buffer cannot pass 2 GiB, and has more than these.
+MOST_BYTES = 2_100_000_000
 
 
 def save_lite(encoder: networks.BertEncoderV2, folder: Path) -> None:

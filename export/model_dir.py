@@ -18,7 +18,7 @@ import tensorflow as tf
 import labse_tf
 from export.encoder import save_encoder
 from export.huggingface import save_huggingface
-from export.lite import save_lite
+from export.lite import MOST_BYTES, save_lite
 from export.model_card import model_card
 from export.onnx import save_onnx
 from export.packed_table import DTYPES, pack_table
@@ -36,8 +36,6 @@ DEFAULT_LENGTH = 128
 VOCAB_FILE = "vocab.txt"
 FORMATS = ("hub", "text", "hf", "lite", "onnx")
 DEFAULT_FORMATS = ("hub", "text")
-# A protocol buffer cannot pass 2 GiB, and has more than the weights.
-MOST_BYTES = 2_100_000_000
 
 _log = logging.getLogger("labse")
 
@@ -82,7 +80,7 @@ def export(
         if "lite" in formats:
             save_lite(source.encoder, partial)
         if "onnx" in formats:
-            save_onnx(source.encoder, partial)
+            save_onnx(source, partial)
         facts = {
             **describe(source, length=length),
             "formats": list(formats),
@@ -123,10 +121,10 @@ def check_options(source: Source, *, formats: Sequence[str], table: str, length:
             f"--table {table} is of the SavedModels", remedy="add hub to --format, or leave it out"
         )
     size = 4 * source.encoder.count_params()
-    if size > MOST_BYTES and {"lite", "onnx"} & set(formats):
+    if size > MOST_BYTES and "lite" in formats:
         raise InputError(
-            f"the encoder has {size / 1e9:.1f} GB, more than a file of lite or onnx can hold",
-            remedy="leave these formats out, or keep the pieces of some --languages only",
+            f"the encoder has {size / 1e9:.1f} GB, more than a file of lite can be made of",
+            remedy="leave it out, or keep the pieces of some --languages only",
         )
     most = source.config.max_positions
     length = min(DEFAULT_LENGTH, most) if length is None else length

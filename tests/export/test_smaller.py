@@ -103,9 +103,8 @@ def test_lite(smaller, inputs, expected):
     assert run(**short)["default"].shape == (3, 16)
 
 
-@pytest.mark.parametrize(("file", "least"), [("model.onnx", 0.999999), ("model_int8.onnx", 0.99)])
-def test_onnx(smaller, inputs, expected, file, least):
-    session = onnxruntime.InferenceSession(str(smaller / "onnx" / file))
+def onnx_vectors(file, inputs):
+    session = onnxruntime.InferenceSession(str(file))
     assert {put.name for put in session.get_inputs()} == {
         "input_ids", "attention_mask", "token_type_ids",
     }  # fmt: skip
@@ -114,7 +113,12 @@ def test_onnx(smaller, inputs, expected, file, least):
         "attention_mask": inputs["input_mask"].astype(np.int64),
         "token_type_ids": inputs["input_type_ids"].astype(np.int64),
     }
-    pooled, hidden = session.run(["default", "last_hidden_state"], feed)
+    return session.run(["default", "last_hidden_state"], feed)
+
+
+@pytest.mark.parametrize(("file", "least"), [("model.onnx", 0.999999), ("model_int8.onnx", 0.99)])
+def test_onnx(smaller, inputs, expected, file, least):
+    pooled, hidden = onnx_vectors(smaller / "onnx" / file, inputs)
     assert cosines(pooled, expected).min() > least
     assert hidden.shape == (*inputs["input_word_ids"].shape, 16)
 
@@ -138,10 +142,23 @@ def test_a_table_is_of_saved_models(trained_run, tmp_path, capsys):
     assert "--table int8 is of the SavedModels" in capsys.readouterr().err.splitlines()[-1]
 
 
-def test_what_a_file_of_lite_or_onnx_cannot_hold(trained_run, tmp_path, capsys, monkeypatch):
+def test_what_a_file_of_lite_cannot_be_made_of(trained_run, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("export.model_dir.MOST_BYTES", 1000)
-    assert export(trained_run, tmp_path / "model", "--format", "hub,onnx") == 2
-    assert "more than a file of lite or onnx can hold" in capsys.readouterr().err.splitlines()[-1]
+    assert export(trained_run, tmp_path / "model", "--format", "hub,lite") == 2
+    assert "more than a file of lite can be made of" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_weights_past_2_gb_are_beside_the_onnx_file(
+    trained_run, smaller, tmp_path, monkeypatch, inputs
+):
+    monkeypatch.setattr("export.onnx.MOST_BYTES", 1000)
+    assert export(trained_run, tmp_path / "model", "--format", "onnx") == 0
+    assert (tmp_path / "model" / "onnx" / "model.onnx_data").is_file()
+    for name in ("model.onnx", "model_int8.onnx"):
+        one, other = (
+            onnx_vectors(folder / "onnx" / name, inputs) for folder in (tmp_path / "model", smaller)
+        )
+        np.testing.assert_array_equal(one[0], other[0])
 
 
 def test_an_unknown_table(trained_run, tmp_path, capsys):
