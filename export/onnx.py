@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -33,26 +34,21 @@ def save_onnx(source: Source, folder: Path) -> None:
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    # The converter copies weights many times over: most of them, the table, it does not see.
+    # Converter and quantiser copy weights many times over: most of them, the table, they do not
+    # see. Another number of rows than any other weight has tells where it belongs.
     config = source.config
     rows = 1 + max(config.hidden_size, config.intermediate_size, config.max_positions)
-    model = _convert(_with_few_rows(source, rows))
-    _replace_table(model, rows, source.encoder.get_embedding_table().numpy())
-    large = 4 * source.encoder.count_params() > MOST_BYTES
+    table = source.encoder.get_embedding_table().numpy()
     (folder / ONNX_FILE).parent.mkdir(exist_ok=True)
-    onnx.save_model(
-        model,
-        str(folder / ONNX_FILE),
-        save_as_external_data=large,
-        location=f"{ONNX_FILE.name}_data",
-    )
-    del model  # Its memory is needed.
-    quantize_dynamic(
-        folder / ONNX_FILE,
-        folder / INT8_FILE,
-        weight_type=QuantType.QInt8,
-        use_external_data_format=large,
-    )
+    with tempfile.TemporaryDirectory() as temporary:
+        few, few_int8 = (Path(temporary, name) for name in ("few.onnx", "few_int8.onnx"))
+        onnx.save_model(_convert(_with_few_rows(source, rows)), few)
+        quantize_dynamic(few, few_int8, weight_type=QuantType.QInt8)
+        model, int8_model = onnx.load(few), onnx.load(few_int8)
+    shape = [rows, table.shape[1]]
+    [name] = [one.name for one in model.graph.initializer if list(one.dims) == shape]
+    _save(model, {name: table}, folder / ONNX_FILE)
+    _save(int8_model, _quantize(table, name), folder / INT8_FILE)
 
 
 def _with_few_rows(source: Source, rows: int) -> networks.BertEncoderV2:
@@ -85,9 +81,30 @@ def _convert(encoder: networks.BertEncoderV2):
     return model
 
 
-def _replace_table(model, rows: int, table: np.ndarray) -> None:
-    """Puts the table in the place of the one of `rows` rows, a number that no other weight has."""
+def _quantize(table: np.ndarray, name: str) -> dict[str, np.ndarray]:
+    """Returns what ONNX Runtime's quantiser puts in a table's place, by its names.
+
+    A value is `scale * (quantized - zero_point)`, of 0 to 255, one scale for the whole.
+    """
+    low, high = min(table.min(), 0), max(table.max(), 0)
+    scale = np.float32((high - low) / 255)
+    zero_point = np.uint8(np.rint(-low / scale))
+    quantized = np.empty(table.shape, np.uint8)
+    for row, values in enumerate(table):  # By rows, to need no room.
+        quantized[row] = np.clip(np.rint(values / scale) + zero_point, 0, 255)
+    return {
+        f"{name}_quantized": quantized,
+        f"{name}_scale": scale,
+        f"{name}_zero_point": zero_point,
+    }
+
+
+def _save(model, weights: dict[str, np.ndarray], file: Path) -> None:
+    """Writes a model, some weights of which are replaced."""
     import onnx
 
-    [found] = [one for one in model.graph.initializer if list(one.dims) == [rows, table.shape[1]]]
-    found.CopyFrom(onnx.numpy_helper.from_array(table, found.name))
+    initializers = {one.name: one for one in model.graph.initializer}
+    for name, value in weights.items():
+        initializers[name].CopyFrom(onnx.numpy_helper.from_array(np.asarray(value), name))
+    large = sum(len(one.raw_data) for one in initializers.values()) > MOST_BYTES
+    onnx.save_model(model, str(file), save_as_external_data=large, location=f"{file.name}_data")

@@ -8,6 +8,7 @@ Prints a line of JSON for each check: `check`, `ok`, `detail`.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -120,6 +121,7 @@ def loaders_agree(model: Model) -> str:
             same = bool((packed[name] == model.packed[name]).numpy().all())
             expect(same, f"{load.__name__}: other {name}")
         default = load(f"{model.path}/encoder")(packed)["default"]
+        gc.collect()
         largest = max(largest, distance(default, model.default))
     expect(largest <= CLOSE, f"they differ by {largest:.1e}")
     return "hub.KerasLayer, hub.load, tf.saved_model.load"
@@ -278,7 +280,9 @@ def training_graph(model: Model) -> str:
 
 def fine_tuning(model: Model) -> str:
     """A step of SGD on two replicas changes every weight."""
-    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    strategy = tf.distribute.MirroredStrategy(
+        ["CPU:0", "CPU:1"], cross_device_ops=tf.distribute.ReductionToOneDevice()
+    )
     with strategy.scope():
         layer = hub.KerasLayer(f"{model.path}/encoder", trainable=True)
     variables = layer.trainable_variables
@@ -291,22 +295,18 @@ def fine_tuning(model: Model) -> str:
         with tf.GradientTape() as tape:
             loss = tf.reduce_sum(tf.square(layer(inputs, training=True)["default"] - 1.0))
         gradients = tape.gradient(loss, variables)
-        norms = [tf.norm(getattr(g, "values", g)) for g in gradients]
         optimizer.apply_gradients(zip(gradients, variables, strict=True))
-        return tf.stack(norms)
 
     with strategy.scope():
         from tf_keras import optimizers
 
         optimizer = optimizers.SGD(0.1)
-    norms = strategy.run(tf.function(step))
-    norms = strategy.experimental_local_results(norms)[0].numpy()
-    still = [v.name for v, norm in zip(variables, norms, strict=True) if not norm > 0]
+    strategy.run(step)
+    before = {variable.name: variable for variable in model.encoder.variables}
+    still = [v.name for v in variables if not tf.reduce_any(v != before[v.name])]
     # Softmax does not change with what is added to all keys alike.
     still = [name for name in still if "key/bias" not in name]
-    expect(not still, f"no gradient reaches {', '.join(still)}")
-    moved = distance(layer(inputs)["default"], model.encoder(inputs)["default"])
-    expect(moved > 0, "a step changes nothing")
+    expect(not still, f"a step changes nothing in {', '.join(still)}")
     return f"{count} weights under MirroredStrategy"
 
 
@@ -328,6 +328,7 @@ def saved_again(model: Model) -> str:
     for part in ("preprocessor", "encoder"):
         shutil.copytree(f"{model.path}/{part}", f"{copy}/{part}")
         tf.saved_model.save(tf.saved_model.load(f"{copy}/{part}"), f"{again}/{part}")
+        gc.collect()
     shutil.rmtree(copy)
     preprocessor, encoder = (
         tf.saved_model.load(f"{again}/{part}") for part in ("preprocessor", "encoder")
@@ -373,6 +374,7 @@ def main(path: str, scratch: str) -> None:
             line = {"ok": False, "detail": str(failure)}
         except Exception as error:  # Whatever a user would have run into is a finding.
             line = {"ok": False, "detail": f"{type(error).__name__}: {str(error)[:300]}"}
+        gc.collect()  # Loaded models are in cycles; each holds the weights once more.
         line = {"check": check.__name__.replace("_", " "), **line}
         print(json.dumps(line), file=results, flush=True)
 
