@@ -40,11 +40,12 @@ def run(name, *arguments):
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.glob("*.py")))
-def test_each_tells_how_it_is_called(name, monkeypatch):
+def test_each_tells_how_it_is_called(name, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [name])
     with pytest.raises(SystemExit) as ended:
         runpy.run_path(str(EXAMPLES / name), run_name="__main__")
-    assert f"{name} " in str(ended.value)
+    # What argparse tells, it tells on stderr.
+    assert f"{name} " in f"{ended.value} {capsys.readouterr().err}"
 
 
 def test_search(model_dir, tmp_path):
