@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from sklearn.feature_extraction.text import TfidfVectorizer
 
 _NGRAM_CHARACTERS = (1, 4)
 
@@ -18,6 +17,9 @@ def tfidf_similarities(sources: Sequence[str], targets: Sequence[str]) -> np.nda
 
     The document frequencies are those of the pool itself, both sides together.
     """
+    # Here, since every training run measures retrieval, and this takes most of a second.
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
     vectorizer = TfidfVectorizer(
         analyzer="char_wb", ngram_range=_NGRAM_CHARACTERS, sublinear_tf=True
     )

@@ -19,8 +19,8 @@ CASES = {
     "1": ("dual", "dual_local", "dual_clipped", "mlm", "distill"),
     "2": ("dual", "dual_local", "mlm", "distill"),
     "4": ("dual",),
-    "worker_0_of_2": ("dual", "dual_clipped", "mlm", "distill"),
-    "worker_1_of_2": ("dual", "dual_clipped", "mlm", "distill"),
+    "worker_0_of_2": ("dual", "dual_clipped", "mlm"),
+    "worker_1_of_2": ("dual", "dual_clipped", "mlm"),
     **{f"worker_{index}_of_3": ("dual",) for index in range(3)},
 }
 REPLICAS = {name: int(name[-1]) for name in CASES if name != "1"}
