@@ -6,6 +6,9 @@ import shutil
 
 import numpy as np
 import pytest
+import tensorflow as tf
+import tensorflow_hub as hub
+import tf_keras
 
 from labse_tf.cli.main import main
 from labse_tf.training.checkpoints import load_encoder
@@ -73,3 +76,21 @@ def test_buckets_longer_than_the_model_takes(model_dir, tmp_path, finetune_file,
     settings = ["train.bucket_lengths=[16,400]"]
     assert train(finetune_file, *settings, init=model_dir, run_dir=tmp_path / "run") == 2
     assert "'train.bucket_lengths' is [16, 400]" in capfd.readouterr().err
+
+
+def test_the_text_encoder_is_a_layer_that_trains(model_dir):
+    """All its weights change in a Keras model, through `hub.KerasLayer`."""
+    layer = hub.KerasLayer(f"{model_dir}/text_encoder", trainable=True)
+    model = tf_keras.Sequential([layer, tf_keras.layers.Dense(2)])
+    before = [weight.numpy() for weight in layer.trainable_variables]
+    assert len(before) == 39
+    loss = tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(tf_keras.optimizers.SGD(0.1), loss)
+    model.fit(tf.constant(["a cat", "Katze und Haus"]), tf.constant([0, 1]), verbose=0)
+    still = [
+        weight.name
+        for weight, value in zip(layer.trainable_variables, before, strict=True)
+        if np.array_equal(weight.numpy(), value)
+    ]
+    # Softmax does not change with what is added to all keys alike.
+    assert all("key/bias" in name for name in still)
