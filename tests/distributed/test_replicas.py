@@ -52,7 +52,7 @@ def free_ports(count):
 def finish(processes):
     try:
         for process in processes:
-            output, _ = process.communicate(timeout=240)
+            output, _ = process.communicate(timeout=600)
             assert process.returncode == 0, output[-3000:]
     finally:
         for process in processes:

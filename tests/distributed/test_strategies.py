@@ -44,7 +44,7 @@ def start(config_file, run_dir, *arguments, **environment):
 def finish(*processes):
     try:
         for process in processes:
-            output, _ = process.communicate(timeout=280)
+            output, _ = process.communicate(timeout=600)
             assert process.returncode == 0, output[-3000:]
     finally:
         for process in processes:
@@ -161,12 +161,12 @@ def test_a_worker_is_killed_and_both_go_on(
 ):
     run_dir = tmp_path / "run"
     workers = start_workers(config_file, run_dir, *dev)
-    end = time.monotonic() + 200
+    end = time.monotonic() + 400
     while not (run_dir / "checkpoints" / "ckpt-3.index").exists():
         assert time.monotonic() < end and all(worker.poll() is None for worker in workers)
         time.sleep(0.02)
     workers[1].kill()
-    output, _ = workers[0].communicate(timeout=200)
+    output, _ = workers[0].communicate(timeout=400)
     assert workers[0].returncode == 2, output[-3000:]
     assert "another worker has ended or cannot be reached" in output
     assert not (run_dir / "checkpoints" / "ckpt-12.index").exists()
