@@ -1,0 +1,1 @@
+"""Nearest neighbours, margin scores and the mining of translations, on vectors alone."""

@@ -1,0 +1,235 @@
+"""Exact nearest neighbours by inner product, in blocks, on all cores."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any, Protocol
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+ROWS_A_BLOCK = 4096
+COLUMNS_A_BLOCK = 2048
+# Above any place: what is not found yet loses every tie.
+_NONE = np.iinfo(np.int64).max
+# Of a row that many new candidates are sorted; of more, only the best.
+_SORTED_A_NEIGHBOUR = 8
+
+
+class ArrayLike(Protocol):
+    """Vectors in memory or on disk: `[n, dim]`, whose slices are arrays."""
+
+    shape: tuple[int, ...]
+
+    def __getitem__(self, which: Any) -> np.ndarray: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Neighbours:
+    """The nearest of each query, nearest first; of equally near ones the lower place.
+
+    Attributes:
+      similarities: float32 `[n, k]`, inner products.
+      indices: int64 `[n, k]`, places among the candidates.
+    """
+
+    similarities: np.ndarray
+    indices: np.ndarray
+
+    @classmethod
+    def none_yet(cls, count: int, k: int) -> Neighbours:
+        """Returns neighbours of `count` queries before the search."""
+        return cls(np.full((count, k), -np.inf, np.float32), np.full((count, k), _NONE))
+
+    def __getitem__(self, which: slice | np.ndarray) -> Neighbours:
+        return Neighbours(self.similarities[which], self.indices[which])
+
+
+def nearest(queries: ArrayLike, candidates: ArrayLike, k: int, *, index: Any = None) -> Neighbours:
+    """Returns the k nearest candidates of each query, of all there are if these are fewer.
+
+    Args:
+      queries: float `[n, dim]`.
+      candidates: float `[m, dim]`.
+      k: how many, 1 or more.
+      index: of the candidates, with `search(queries, k) -> Neighbours`, to ask instead of
+        comparing with all (`labse_tf.retrieval.approximate`).
+
+    Raises:
+      ValueError: if k is less than 1, there is no candidate, or the dimensions differ.
+    """
+    k = check_search(queries, candidates, k)
+    if index is not None:
+        return index.search(queries, k)
+    found = Neighbours.none_yet(queries.shape[0], k)
+    for _ in search_blocks(queries, candidates, found, None):
+        pass
+    return found
+
+
+def nearest_both(
+    sources: ArrayLike,
+    targets: ArrayLike,
+    k: int,
+    *,
+    on_progress: Callable[[int], None] = lambda rows: None,
+) -> tuple[Neighbours, Neighbours]:
+    """Returns the k nearest targets of each source and the k nearest sources of each target.
+
+    Every inner product is computed once and serves both.
+
+    Args:
+      sources: float `[n, dim]`.
+      targets: float `[m, dim]`.
+      k: as `nearest`; each direction has at most as many as there are candidates.
+      on_progress: called with the number of sources done since the last call.
+
+    Raises:
+      ValueError: as `nearest`.
+    """
+    forward = Neighbours.none_yet(sources.shape[0], check_search(sources, targets, k))
+    backward = Neighbours.none_yet(targets.shape[0], check_search(targets, sources, k))
+    start = 0
+    for end in search_blocks(sources, targets, forward, backward):
+        on_progress(end - start)
+        start = end
+    return forward, backward
+
+
+def check_search(queries: ArrayLike, candidates: ArrayLike, k: int) -> int:
+    """Returns k, or the number of candidates if these are fewer; ValueError as `nearest`."""
+    if k < 1:
+        raise ValueError(f"k is {k}, not 1 or more")
+    if not candidates.shape[0]:
+        raise ValueError("there are no candidates")
+    if queries.shape[1] != candidates.shape[1]:
+        raise ValueError(f"dimensions differ: {queries.shape[1]} and {candidates.shape[1]}")
+    return min(k, candidates.shape[0])
+
+
+def search_blocks(
+    sources: ArrayLike,
+    targets: ArrayLike,
+    forward: Neighbours,
+    backward: Neighbours | None,
+    *,
+    start: int = 0,
+    rows: int = ROWS_A_BLOCK,
+    columns: int = COLUMNS_A_BLOCK,
+) -> Iterator[int]:
+    """Searches with a block of sources after the other; yields up to which it is done.
+
+    After each step `forward` is final up to there and `backward` knows these sources, so that a
+    search may be stopped, kept, and continued from there.
+
+    Args:
+      sources: float `[n, dim]`.
+      targets: float `[m, dim]`.
+      forward: of the sources, filled in place.
+      backward: of the targets, likewise; None if they are not wanted.
+      start: the first source that is not done.
+      rows: sources in a block.
+      columns: targets in a block; each thread holds a block of rows x columns float32.
+    """
+    with _threads() as pool:
+        while start < sources.shape[0]:
+            end = min(start + rows, sources.shape[0])
+            block = _RowBlock(_float32(sources[start:end]), start, forward[start:end], backward)
+            places = range(0, targets.shape[0], columns)
+            list(pool.map(lambda place, b=block: b.search(targets, place, columns), places))
+            start = end
+            yield end
+
+
+@contextmanager
+def _threads() -> Iterator[ThreadPoolExecutor]:
+    """A thread for each core, with products of one thread each: selection is parallel too."""
+    count = len(os.sched_getaffinity(0))
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(count) as pool:
+        yield pool
+
+
+def _float32(vectors: np.ndarray) -> np.ndarray:
+    return np.asarray(vectors, np.float32)
+
+
+class _RowBlock:
+    """Some sources; compared with blocks of targets, several at once."""
+
+    def __init__(
+        self, vectors: np.ndarray, start: int, forward: Neighbours, backward: Neighbours | None
+    ) -> None:
+        self._vectors, self._start = vectors, start
+        self._forward, self._backward = forward, backward
+        self._lock = Lock()
+
+    def search(self, targets: ArrayLike, start: int, columns: int) -> None:
+        some = _float32(targets[start : start + columns])
+        products = self._vectors @ some.T
+        _merge(self._forward, products, start, products.max(axis=1), self._lock)
+        if self._backward is not None:
+            own = self._backward[start : start + len(some)]
+            _merge(own, products.T, self._start, products.max(axis=0))
+
+
+def _merge(
+    best: Neighbours,
+    products: np.ndarray,
+    start: int,
+    highest: np.ndarray,
+    lock: Lock | None = None,
+) -> None:
+    """Takes over into `best`, `[n, k]`, what is near in a block.
+
+    Args:
+      best: of the rows of the block.
+      products: `[n, m]`.
+      start: the place of the block's first column.
+      highest: `[n]`, of each row of `products`.
+      lock: held while `best` changes, where others change it too.
+    """
+    # Few rows have something new: all but those are passed over. As limits only rise, those that
+    # another thread raises meanwhile do no harm.
+    rows = np.flatnonzero(highest >= best.similarities[:, -1])
+    if not len(rows):
+        return
+    new_rows, new_columns, values = _candidates(products[rows], best.similarities[rows])
+    if lock is None:
+        _insert(best, rows, new_rows, new_columns + start, values)
+        return
+    with lock:
+        _insert(best, rows, new_rows, new_columns + start, values)
+
+
+def _candidates(
+    products: np.ndarray, similarities: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Returns row, column and value of the products that may be among the k best."""
+    k = similarities.shape[1]
+    near = products >= similarities[:, -1:]
+    if products.shape[1] > k and np.count_nonzero(near) > _SORTED_A_NEIGHBOUR * k * len(products):
+        # With all that equal the k-th best, so that the lower place can come first.
+        last = products.shape[1] - k
+        near &= products >= np.partition(products, last, axis=1)[:, last : last + 1]
+    rows, columns = np.divmod(np.flatnonzero(near), products.shape[1])
+    return rows, columns, products[rows, columns]
+
+
+def _insert(
+    best: Neighbours, rows: np.ndarray, new_rows: np.ndarray, places: np.ndarray, values: np.ndarray
+) -> None:
+    """Keeps the k best of what `best[rows]` has and of the new; `new_rows` are places in `rows`."""
+    k = best.similarities.shape[1]
+    all_rows = np.concatenate([np.repeat(np.arange(len(rows)), k), new_rows])
+    all_places = np.concatenate([best.indices[rows].ravel(), places])
+    all_values = np.concatenate([best.similarities[rows].ravel(), values])
+    order = np.lexsort((all_places, -all_values, all_rows))
+    starts = np.searchsorted(all_rows[order], np.arange(len(rows)))
+    kept = order[starts[:, np.newaxis] + np.arange(k)]
+    best.similarities[rows] = all_values[kept]
+    best.indices[rows] = all_places[kept]

@@ -1,0 +1,191 @@
+"""Vectors on disk: one `.npy`, or a folder of such shards, read a slice at a time."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from labse_tf.errors import InputError
+
+DTYPES = (np.dtype(np.float32), np.dtype(np.float16))
+_SHARD = re.compile(r"part-(\d{5})-of-(\d{5})\.npy")
+_ROWS_A_CHECK = 8192
+# Far above the rounding of float16, far below what forgetting to normalise does.
+_LENGTH_TOLERANCE = 0.01
+
+
+@dataclasses.dataclass(frozen=True)
+class _Shard:
+    path: Path
+    start: int
+    shape: tuple[int, int]
+    dtype: np.dtype
+    offset: int
+
+    def rows(self, which: slice | np.ndarray) -> np.ndarray:
+        # Mapped anew each time, so that pages once read do not count as this process's memory.
+        mapped = np.memmap(self.path, self.dtype, "r", self.offset, self.shape)
+        return np.array(mapped[which], np.float32)
+
+
+class Vectors:
+    """An array-like `[n, dim]` that lies on disk.
+
+    Attributes:
+      path: of the file or the folder.
+      shape: `(n, dim)`.
+      dtype: float32 or float16, as stored; what is read is float32.
+    """
+
+    def __init__(self, path: Path, shards: Sequence[_Shard]) -> None:
+        """Takes what `open_vectors` found; call that."""
+        self.path = path
+        self.shape = (sum(shard.shape[0] for shard in shards), shards[0].shape[1])
+        self.dtype = shards[0].dtype
+        self._shards = shards
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, which: slice | np.ndarray) -> np.ndarray:
+        """Returns float32 `[rows, dim]`, for a slice without a step or an array of places >= 0."""
+        if isinstance(which, slice):
+            return self._slice(*which.indices(len(self)))
+        places = np.asarray(which)
+        rows = np.empty((len(places), self.shape[1]), np.float32)
+        if len(places) and not 0 <= places.min() <= places.max() < len(self):
+            raise IndexError(f"a place is outside of 0 to {len(self) - 1}")
+        for shard in self._shards:
+            here = (places >= shard.start) & (places < shard.start + shard.shape[0])
+            if here.any():
+                rows[here] = shard.rows(places[here] - shard.start)
+        return rows
+
+    def _slice(self, start: int, stop: int, step: int) -> np.ndarray:
+        if step != 1:
+            raise IndexError("a slice of vectors has no step")
+        parts = [
+            shard.rows(slice(max(start - shard.start, 0), stop - shard.start))
+            for shard in self._shards
+            if shard.start < stop and shard.start + shard.shape[0] > start
+        ]
+        if not parts:
+            return np.empty((0, self.shape[1]), np.float32)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def open_vectors(path: str | os.PathLike[str], *, dim: int | None = None) -> Vectors:
+    """Opens vectors and reads through them once, to check them.
+
+    Args:
+      path: `FILE.npy`, float32 or float16 `[n, dim]`, or a folder of `part-?????-of-?????.npy`,
+        which follow one another in the order of their names.
+      dim: the dimension that they must have.
+
+    Raises:
+      InputError: if there is no such file, a shard is missing, an array is no 2-dimensional one of
+        these types or is cut off, the dimension is another one, there is no row, or a row holds NaN
+        or infinity or is not of unit length (the line named is the row, counted from 1).
+    """
+    path = Path(path)
+    shards: list[_Shard] = []
+    start = 0
+    for file in _files(path):
+        shard = _open_shard(file, start)
+        expected = shards[0].shape[1] if shards else dim
+        if expected is not None and shard.shape[1] != expected:
+            raise InputError(
+                f"holds vectors of dimension {shard.shape[1]}, where {expected} is expected",
+                path=file,
+                remedy="embed both sides with the same model",
+            )
+        shards.append(shard)
+        start += shard.shape[0]
+    vectors = Vectors(path, shards)
+    if not len(vectors):
+        raise InputError("holds no vectors", path=path, remedy="embed some text")
+    for shard in shards:
+        check_rows(shard.rows, shard.shape[0], path=shard.path)
+    return vectors
+
+
+def check_rows(rows, count: int, *, path: str | os.PathLike[str]) -> None:
+    """Checks that vectors are finite and of unit length.
+
+    Args:
+      rows: a slice -> float32 `[rows, dim]`.
+      count: of the rows there are.
+      path: where they lie, for the error.
+
+    Raises:
+      InputError: if one is not; its line is the row, counted from 1.
+    """
+    for start in range(0, count, _ROWS_A_CHECK):
+        block = rows(slice(start, start + _ROWS_A_CHECK))
+        lengths = np.sqrt(np.einsum("nd,nd->n", block, block))
+        # Written so that NaN is bad.
+        bad = np.flatnonzero(~(np.abs(lengths - 1) <= _LENGTH_TOLERANCE))
+        if not len(bad):
+            continue
+        row, length = start + int(bad[0]) + 1, float(lengths[bad[0]])
+        if np.isfinite(block[bad[0]]).all():
+            raise InputError(
+                f"the vector in row {row} has length {length:.4g}, not 1",
+                path=path,
+                line=row,
+                remedy="divide each vector by its Euclidean length",
+            )
+        raise InputError(
+            f"the vector in row {row} holds NaN or infinity",
+            path=path,
+            line=row,
+            remedy="embed the text again, or leave the line out",
+        )
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        raise InputError("no such file", path=path, remedy="make it with `labse embed`")
+    found = {file.name: _SHARD.fullmatch(file.name) for file in path.iterdir()}
+    totals = {int(match[2]) for match in found.values() if match}
+    if len(totals) != 1:
+        raise InputError(
+            "holds shards of several jobs" if totals else "holds no part-?????-of-?????.npy",
+            path=path,
+            remedy="name a .npy file, or a folder of the shards of one job",
+        )
+    total = totals.pop()
+    names = [f"part-{number:05d}-of-{total:05d}.npy" for number in range(total)]
+    for name in names:
+        if name not in found:
+            raise InputError(f"{name} is missing", path=path, remedy="run its job again")
+    return [path / name for name in names]
+
+
+def _open_shard(path: Path, start: int) -> _Shard:
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError, OSError) as error:
+        raise InputError(
+            f"is no whole .npy array of numbers ({error})",
+            path=path,
+            remedy="make it again with `labse embed`",
+        ) from error
+    if not isinstance(array, np.memmap):
+        raise InputError("is no .npy file", path=path, remedy="save one array with numpy.save")
+    if array.ndim != 2 or array.dtype not in DTYPES or not array.flags.c_contiguous:
+        shape = ", ".join(map(str, array.shape))
+        raise InputError(
+            f"holds {array.dtype} [{shape}], where float32 or float16 [rows, dimension] is "
+            "expected",
+            path=path,
+            remedy="save the vectors in that form (C order)",
+        )
+    return _Shard(path, start, array.shape, array.dtype, array.offset)
