@@ -25,10 +25,12 @@ class SortingEncoder(abc.ABC):
     Attributes:
       dim: the length of a vector.
       sequence_length: longer texts are cut to this many tokens, [CLS] and [SEP] included.
+      texts_cut: how many texts `encode` has cut so far.
     """
 
     dim: int
     sequence_length: int
+    texts_cut: int = 0
 
     @abc.abstractmethod
     def _tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
@@ -63,7 +65,9 @@ class SortingEncoder(abc.ABC):
         self, texts: list[str], vectors: np.ndarray, progress: Progress | None
     ) -> None:
         tokens = self._tokenize(tf.constant(texts))
-        lengths = np.minimum(tokens.row_lengths().numpy() + 2, self.sequence_length)
+        lengths = tokens.row_lengths().numpy() + 2
+        self.texts_cut += int(np.sum(lengths > self.sequence_length))
+        lengths = np.minimum(lengths, self.sequence_length)
         order = np.argsort(-lengths, kind="stable")
         start = 0
         while start < len(order):
