@@ -27,7 +27,7 @@ from export.onnx import INT8_FILE, ONNX_FILE
 from export.source import open_source
 from labse_tf.corpus_files import BITEXT, find_plain_files
 from labse_tf.embedder import Embedder
-from labse_tf.evaluation.retrieval import evaluate
+from labse_tf.evaluation.retrieval import evaluate_systems
 from labse_tf.textio import read_pairs
 
 
@@ -91,7 +91,7 @@ def main() -> None:
                 start = time.perf_counter()
                 vectors[name] = embedder.encode(sentences)
                 seconds[name].append(time.perf_counter() - start)
-        scores = evaluate(
+        scores = evaluate_systems(
             {
                 name: lambda one, other, embedder=embedder: (
                     embedder.encode(one) @ embedder.encode(other).T

@@ -13,7 +13,6 @@ Importing this module imports none of their libraries.
 from __future__ import annotations
 
 import functools
-import hashlib
 import importlib
 import inspect
 import os
@@ -26,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from labse_tf.errors import InputError
+from labse_tf.hashing import sha256_of_file, sha256_of_files
 
 MODEL_DIR = "model dir"
 SENTENCE_TRANSFORMERS = "sentence-transformers"
@@ -281,18 +281,10 @@ def _find_object(name: str) -> Any:
 
 
 def _hashes(name: str, parts: Iterable[Path]) -> dict[str, str]:
-    """Returns `model_sha256` over the names and contents of files, and `vocabulary_sha256`."""
-    files = sorted(file for part in parts for file in part.rglob("*") if file.is_file())
-    digest = hashlib.sha256()
-    for file in files:
-        digest.update(f"{file.relative_to(name).as_posix()}\0{_sha256(file)}\n".encode())
-    found = {"model_sha256": digest.hexdigest()}
+    """Returns `model_sha256`, of the files in the folders `parts`, and `vocabulary_sha256`."""
+    files = [file for part in parts for file in part.rglob("*") if file.is_file()]
+    found = {"model_sha256": sha256_of_files(files, root=name)}
     for vocabulary in _VOCAB_FILES:
         if (Path(name) / vocabulary).is_file():
-            return found | {"vocabulary_sha256": _sha256(Path(name) / vocabulary)}
+            return found | {"vocabulary_sha256": sha256_of_file(Path(name) / vocabulary)}
     return found
-
-
-def _sha256(file: Path) -> str:
-    with open(file, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -3,58 +3,91 @@
 from __future__ import annotations
 
 import argparse
-import json
 
 from labse_tf.cli.arguments import add_overwrite
 
 EXAMPLES = """tasks:
-  retrieval   DIR/<lang>.tsv[.gz]: each sentence's translation among the file's, both directions
+  retrieval      DIR/<lang>.tsv[.gz]: each sentence's translation among the file's, both directions
+  tatoeba        LASER's tatoeba.<xxx>-eng.<xxx> and .eng: accuracy by language and over the groups
+                 of 14, 36, 82 and 112 languages, both directions
+
+MODEL is a model dir, a sentence-transformers folder or name, or module:attribute, a Python object
+with encode(list of strings).
 
 examples:
-  labse eval retrieval model --data demo/corpus/dev
+  labse eval tatoeba model --data LASER/data/tatoeba/v1 --out tatoeba.json --plot tatoeba.png
+  labse eval tatoeba sentence-transformers/LaBSE --data LASER/data/tatoeba/v1
   labse eval retrieval model --data demo/corpus/dev --baseline tfidf --out retrieval.json"""
+
+TASK_NAMES = ("retrieval", "tatoeba")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("task", metavar="TASK", choices=["retrieval"])
-    parser.add_argument("model_dir", metavar="MODEL_DIR")
-    parser.add_argument("--data", required=True, metavar="DIR")
+    parser.add_argument("task", metavar="TASK", choices=TASK_NAMES)
+    parser.add_argument("model", metavar="MODEL", help="what embeds: see below")
+    parser.add_argument("--data", required=True, metavar="DIR", help="the test set")
     parser.add_argument("--out", metavar="FILE.json", help="write all figures here")
-    parser.add_argument(
-        "--baseline", choices=["tfidf"], help="score this on the same data too (character n-grams)"
-    )
-    parser.add_argument(
-        "--max-candidates",
-        type=int,
-        default=500,
-        metavar="N",
-        help="pairs of a language used, from the first (default 500)",
-    )
+    parser.add_argument("--plot", metavar="FILE.png", help="draw them (png, svg or pdf)")
+    _add_task_options(parser)
     add_overwrite(parser)
 
 
+def _add_task_options(parser: argparse.ArgumentParser) -> None:
+    """Without defaults, which are the tasks' own: what is None was not given."""
+    retrieval = parser.add_argument_group("options of retrieval")
+    retrieval.add_argument(
+        "--baseline", choices=["tfidf"], help="score this on the same data too (character n-grams)"
+    )
+    retrieval.add_argument(
+        "--max-candidates",
+        type=int,
+        metavar="N",
+        help="pairs of a language used, from the first (default 500)",
+    )
+
+
+OPTION_NAMES = ("baseline", "max_candidates")
+
+
 def run(args: argparse.Namespace) -> None:
-    import labse_tf
-    from labse_tf.corpus_files import BITEXT, find_corpus_files
     from labse_tf.evaluation.tasks import TASKS
-    from labse_tf.outputs import check_free, whole_file
+
+    task = TASKS[args.task]
+    given = {name: getattr(args, name) for name in OPTION_NAMES}
+    given = {name: value for name, value in given.items() if value is not None}
+    _check(args, task, given)
+    from labse_tf.encoders import open_encoder
+
+    result = task.evaluate(open_encoder(args.model), args.data, **given)
+    print(task.format_table(result))
+    from labse_tf.evaluation.report import write_plot, write_record
 
     if args.out:
-        check_free(args.out, overwrite=args.overwrite)
-    find_corpus_files([args.data], kind=BITEXT)
-    task = TASKS[args.task]
-    systems = {"model": task.of_encoder(labse_tf.load(args.model_dir))}
-    if args.baseline:
-        systems[args.baseline] = task.BASELINES[args.baseline]
-    result = task.evaluate(systems, args.data, max_candidates=args.max_candidates)
-    if args.out:
-        with whole_file(args.out, overwrite=args.overwrite) as partial:
-            partial.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    print(f"{'':8}{'pairs':>6}" + "".join(f"{name + ' xx-en':>15}{'en-xx':>8}" for name in systems))
-    rows = [*result["languages"].items(), ("average", {"pairs": "", **result["average"]})]
-    for name, scores in rows:
-        cells = "".join(
-            f"{100 * scores[system]['to_english']:15.1f}{100 * scores[system]['from_english']:8.1f}"
-            for system in systems
-        )
-        print(f"{name:8}{scores['pairs']:>6}{cells}")
+        write_record(result, args.out, overwrite=args.overwrite)
+    if args.plot:
+        write_plot(task.draw, result, args.plot, overwrite=args.overwrite)
+
+
+def _check(args: argparse.Namespace, task, given: dict) -> None:
+    """Before the model is loaded, which takes longest."""
+    import os
+
+    from labse_tf.errors import InputError
+    from labse_tf.evaluation.report import plot_format
+    from labse_tf.outputs import check_free
+
+    for name in given:
+        if name not in task.OPTIONS:
+            raise InputError(
+                f"--{name.replace('_', '-')} is no option of {args.task}",
+                remedy="leave it out, see `labse eval --help`",
+            )
+    if args.plot:
+        plot_format(args.plot)
+        if not hasattr(task, "draw"):
+            raise InputError(f"{args.task} has no plot", remedy="leave --plot out")
+    for path in (args.out, args.plot):
+        if path:
+            check_free(path, overwrite=args.overwrite)
+    if not os.path.exists(args.data):
+        raise InputError("no such file or folder", path=args.data, remedy="check the path")

@@ -14,11 +14,14 @@ import numpy as np
 from labse_tf.corpus_files import BITEXT, find_corpus_files
 from labse_tf.errors import InputError
 from labse_tf.evaluation.encoder import Encoder
+from labse_tf.evaluation.record import make_record
 from labse_tf.evaluation.tfidf import tfidf_similarities
 from labse_tf.progress import Progress
 from labse_tf.textio import read_pairs
 
 PRIMARY_METRIC = "average"
+OPTIONS = ("baseline", "max_candidates")
+
 MAX_CANDIDATES = 500
 
 # (sources, targets) -> similarity of every source to every target, [n, m].
@@ -26,6 +29,43 @@ Similarities = Callable[[Sequence[str], Sequence[str]], np.ndarray]
 
 
 def evaluate(
+    encoder: Encoder,
+    data: str | os.PathLike[str],
+    *,
+    baseline: str | None = None,
+    max_candidates: int = MAX_CANDIDATES,
+) -> dict[str, Any]:
+    """Scores an encoder, and a baseline on the same pools.
+
+    Args:
+      encoder: any.
+      data: a folder of bitext files.
+      baseline: one of BASELINES.
+      max_candidates: as `evaluate_systems`.
+
+    Returns:
+      The record, with what `evaluate_systems` returns of the systems `model` and `baseline`.
+
+    Raises:
+      InputError: as `evaluate_systems`.
+    """
+    systems = {"model": of_encoder(encoder)}
+    if baseline:
+        systems[baseline] = BASELINES[baseline]
+    scores = evaluate_systems(systems, data, max_candidates=max_candidates)
+    return make_record(
+        "retrieval",
+        encoder,
+        data,
+        [file.path for file in find_corpus_files([os.fspath(data)], kind=BITEXT)],
+        primary_metric=PRIMARY_METRIC,
+        directions=("xx -> en", "en -> xx"),
+        settings={"max_candidates": max_candidates, "ties": "not found"},
+        scores={name: scores[name] for name in ("average", "languages")},
+    )
+
+
+def evaluate_systems(
     systems: dict[str, Similarities],
     data: str | os.PathLike[str],
     *,
@@ -124,3 +164,20 @@ def accuracies(similarities: np.ndarray) -> dict[str, float]:
 
 
 BASELINES: dict[str, Similarities] = {"tfidf": tfidf_similarities}
+
+
+def format_table(result: dict[str, Any]) -> str:
+    """Returns a line a language, then the average."""
+    systems = list(result["average"])
+    header = f"{'':8}{'pairs':>6}" + "".join(
+        f"{name + ' xx-en':>15}{'en-xx':>8}" for name in systems
+    )
+    lines = [header]
+    rows = [*result["languages"].items(), ("average", {"pairs": "", **result["average"]})]
+    for name, scores in rows:
+        cells = "".join(
+            f"{100 * scores[system]['to_english']:15.1f}{100 * scores[system]['from_english']:8.1f}"
+            for system in systems
+        )
+        lines.append(f"{name:8}{scores['pairs']:>6}{cells}")
+    return "\n".join(lines)

@@ -1,0 +1,64 @@
+"""What bitext retrieval is scored by: the nearest candidate's index against the right one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def nearest_indices(queries: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+    """Returns for each query the index of the most similar candidate; of equals the lowest.
+
+    Candidates with equal vectors, as of a sentence that comes twice, are compared once, so that
+    rounding cannot put the later one first.
+
+    Args:
+      queries: float32 `[n, dim]`, unit rows.
+      candidates: float32 `[m, dim]`, unit rows; m is small, since all similarities are held.
+
+    Returns:
+      int64 `[n]`.
+    """
+    first_places: dict[bytes, int] = {}
+    for index, row in enumerate(candidates):
+        first_places.setdefault(row.tobytes(), index)
+    distinct = np.fromiter(first_places.values(), np.int64)
+    return distinct[np.argmax(queries @ candidates[distinct].T, axis=1)]
+
+
+def accuracy(predicted: np.ndarray, gold: np.ndarray) -> float:
+    """Returns the share of queries whose nearest candidate is the right one.
+
+    1 minus it is LASER's similarity search error (Artetxe and Schwenk 2019, arXiv 1812.10464,
+    section 4.4), which LASER prints in per cent.
+
+    Args:
+      predicted: `[n]` ints, of `nearest_indices`.
+      gold: `[n]` ints, the right candidates.
+    """
+    return float(np.mean(np.asarray(predicted) == np.asarray(gold)))
+
+
+def weighted_scores(predicted: np.ndarray, gold: np.ndarray) -> dict[str, float]:
+    """Returns `precision`, `recall` and `f1` of retrieval seen as classification, as MTEB does.
+
+    MTEB (Muennighoff et al. 2023, arXiv 2210.07316, section 3.2) takes each candidate for a class
+    and averages the scores of the classes, weighted by the number of queries that belong to them.
+    With one query a class, a query counts in `f1` in full if no other query found its candidate
+    too, with 2/3 if one other did, 2/4 if two did, and so on; one that is wrong counts 0.
+
+    Args:
+      predicted: `[n]` ints, of `nearest_indices`.
+      gold: `[n]` ints, the right candidates; may repeat.
+    """
+    predicted, gold = np.asarray(predicted), np.asarray(gold)
+    classes, class_of, queries = np.unique(gold, return_inverse=True, return_counts=True)
+    found = np.bincount(class_of, weights=predicted == gold, minlength=len(classes))
+    known, times = np.unique(predicted, return_counts=True)
+    counts = dict(zip(known.tolist(), times.tolist(), strict=True))
+    times_predicted = np.array([counts.get(one, 0) for one in classes.tolist()], float)
+    scores = {
+        "precision": found / np.maximum(times_predicted, 1),
+        "recall": found / queries,
+        "f1": 2 * found / (queries + times_predicted),
+    }
+    return {name: float(np.average(score, weights=queries)) for name, score in scores.items()}

@@ -1,0 +1,87 @@
+"""The record of an evaluation: what was scored on what, with which versions; for JSON."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import os
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from labse_tf.evaluation.encoder import Encoder
+from labse_tf.hashing import sha256_of_files
+
+# Module -> the package that tells its version. Those that are loaded can have had a part in it.
+_PACKAGES = {
+    "labse_tf": "labse_tf",
+    "numpy": "numpy",
+    "scipy": "scipy",
+    "faiss": "faiss-cpu",
+    "tensorflow": "tensorflow",
+    "tensorflow_text": "tensorflow-text",
+    "torch": "torch",
+    "transformers": "transformers",
+    "sentence_transformers": "sentence-transformers",
+}
+
+
+def make_record(
+    task: str,
+    encoder: Encoder,
+    data: str | os.PathLike[str],
+    files: Iterable[str | os.PathLike[str]],
+    *,
+    primary_metric: str,
+    directions: Iterable[str],
+    settings: dict[str, Any],
+    scores: dict[str, Any],
+) -> dict[str, Any]:
+    """Returns the record of a task; call it when the encoder has done its work.
+
+    Args:
+      task: by its name.
+      encoder: if it has `facts()`, as those that `open_encoder` returns, they are recorded.
+      data: the folder that the user named.
+      files: those in it that were read.
+      primary_metric: the key in `scores` that sums the result up.
+      directions: what searches what, such as "xx -> en".
+      settings: the task's options.
+      scores: the task's own keys.
+    """
+    files = [os.fspath(file) for file in files]
+    root = data if os.path.isdir(data) else os.path.dirname(data) or "."
+    return {
+        "task": task,
+        "primary_metric": primary_metric,
+        primary_metric: scores[primary_metric],
+        "encoder": encoder_facts(encoder),
+        "data": {
+            "path": os.fspath(data),
+            "files": len(files),
+            "sha256": sha256_of_files(files, root=root),
+        },
+        "directions": list(directions),
+        "settings": settings,
+        "versions": loaded_versions(),
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        **scores,
+    }
+
+
+def encoder_facts(encoder: Encoder) -> dict[str, Any]:
+    """Returns what the encoder tells of itself, or at least its class."""
+    facts = getattr(encoder, "facts", None)
+    return facts() if callable(facts) else {"name": type(encoder).__name__}
+
+
+def loaded_versions() -> dict[str, str]:
+    """Returns the versions of Python and of the libraries that are loaded."""
+    versions = {"python": ".".join(map(str, sys.version_info[:3]))}
+    for module, package in _PACKAGES.items():
+        if module in sys.modules:
+            try:
+                versions[module] = importlib.metadata.version(package)
+            except importlib.metadata.PackageNotFoundError:
+                versions[module] = str(getattr(sys.modules[module], "__version__", "unknown"))
+    return versions

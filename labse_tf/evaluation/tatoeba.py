@@ -1,0 +1,195 @@
+"""The task `tatoeba`: LASER's Tatoeba test set, as LaBSE's paper reports it (section 4.1, table 4).
+
+Each language has up to 1000 sentences and their English translations. A sentence is found if the
+most similar sentence of the other side has its own index; of equally similar ones the lowest index
+counts, so that of sentences that come twice only the first can be found.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from labse_tf.errors import InputError
+from labse_tf.evaluation.bitext import accuracy, nearest_indices, weighted_scores
+from labse_tf.evaluation.embedding import TextVectors
+from labse_tf.evaluation.encoder import Encoder
+from labse_tf.evaluation.record import make_record
+from labse_tf.evaluation.tatoeba_groups import DESCRIPTIONS, members
+from labse_tf.evaluation.texts import read_aligned
+from labse_tf.progress import Progress
+from labse_tf.textio import COMPRESSIONS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PRIMARY_METRIC = "accuracy"
+OPTIONS = ()
+
+DIRECTIONS = ("to_english", "from_english")
+
+_ENGLISH = "eng"
+_NAME = re.compile(r"tatoeba\.([a-z]{3})-eng\.([a-z]{3})")
+
+
+def evaluate(encoder: Encoder, data: str | os.PathLike[str]) -> dict[str, Any]:
+    """Scores an encoder.
+
+    Args:
+      encoder: any.
+      data: a folder with `tatoeba.<xxx>-eng.<xxx>` and `tatoeba.<xxx>-eng.eng`, packed or not.
+
+    Returns:
+      The record. `languages`: for each its `pairs`, and by direction `accuracy`, LASER's `error`
+      (per cent), and MTEB's `precision`, `recall` and `f1`; `mean_accuracy` of both directions.
+      `groups`: of each the macro averages over its languages that are in `data`. `accuracy`: the
+      mean of both directions over all languages in `data`.
+
+    Raises:
+      InputError: if the data are missing or broken.
+    """
+    files = find_files(data)
+    texts = {code: read_aligned(*paths) for code, paths in files.items()}
+    sides = (side for both in texts.values() for side in both)
+    vectors = TextVectors(encoder, itertools.chain.from_iterable(sides))
+    languages = {}
+    with Progress("evaluate", total=len(texts), unit="language") as progress:
+        for code, (foreign, english) in progress.each(texts.items()):
+            languages[code] = score_language(vectors[foreign], vectors[english])
+    groups = {name: _average(languages, codes) for name, codes in members(languages).items()}
+    everything = _average(languages, tuple(languages))
+    return make_record(
+        "tatoeba",
+        encoder,
+        data,
+        [path for paths in files.values() for path in paths],
+        primary_metric=PRIMARY_METRIC,
+        directions=("xx -> en", "en -> xx"),
+        settings={"ties": "the lowest index"},
+        scores={
+            "accuracy": everything["mean_accuracy"],
+            "average": everything,
+            "groups": groups,
+            "languages": languages,
+        },
+    )
+
+
+def find_files(data: str | os.PathLike[str]) -> dict[str, tuple[str, str]]:
+    """Returns of each language in the folder the paths of its side and of the English one.
+
+    Raises:
+      InputError: if there is none, or one of the two is missing.
+    """
+    if not os.path.isdir(data):
+        raise InputError("no such folder", path=data, remedy="check the path")
+    sides: dict[str, dict[str, str]] = {}
+    for path in sorted(Path(data).iterdir()):
+        compression = path.suffix if path.suffix in COMPRESSIONS else ""
+        if name := _NAME.fullmatch(path.name.removesuffix(compression)):
+            sides.setdefault(name[1], {})[name[2]] = str(path)
+    if not sides:
+        raise InputError(
+            "holds no files tatoeba.<xxx>-eng.<xxx>",
+            path=data,
+            remedy="name LASER's folder data/tatoeba/v1",
+        )
+    for code, paths in sides.items():
+        for side in (code, _ENGLISH):
+            if side not in paths:
+                raise InputError(
+                    f"holds no tatoeba.{code}-eng.{side}",
+                    path=data,
+                    remedy=f"put it beside {os.path.basename(next(iter(paths.values())))}",
+                )
+    return {code: (paths[code], paths[_ENGLISH]) for code, paths in sides.items()}
+
+
+def score_language(foreign: np.ndarray, english: np.ndarray) -> dict[str, Any]:
+    """Returns the scores of a language; both are float32 `[pairs, dim]`, row i of one pair."""
+    own = np.arange(len(foreign))
+    scores: dict[str, Any] = {"pairs": len(foreign)}
+    for direction, queries, candidates in (
+        ("to_english", foreign, english),
+        ("from_english", english, foreign),
+    ):
+        found = nearest_indices(queries, candidates)
+        correct = accuracy(found, own)
+        scores[direction] = {
+            "accuracy": correct,
+            "error": 100 * (1 - correct),
+            **weighted_scores(found, own),
+        }
+    scores["mean_accuracy"] = float(np.mean([scores[name]["accuracy"] for name in DIRECTIONS]))
+    return scores
+
+
+def _average(languages: dict[str, dict[str, Any]], codes: tuple[str, ...]) -> dict[str, Any]:
+    rows = [languages[code] for code in codes]
+    average: dict[str, Any] = {"languages": len(codes)}
+    for direction in DIRECTIONS:
+        average[direction] = {
+            metric: float(np.mean([row[direction][metric] for row in rows]))
+            for metric in rows[0][direction]
+        }
+    average["mean_accuracy"] = float(np.mean([row["mean_accuracy"] for row in rows]))
+    return average
+
+
+_HEADER = (
+    f"{'':30}{'accuracy, %':^24}{'error, %':^16}{'F1 (MTEB), %':^16}\n"
+    f"{'':22}{'pairs':>6}{'xx-en':>10}{'en-xx':>8}{'mean':>8}{'xx-en':>8}{'en-xx':>8}"
+    f"{'xx-en':>8}{'en-xx':>8}"
+)
+
+
+def format_table(result: dict[str, Any]) -> str:
+    """Returns a line a language, then a line a group."""
+    lines = [_HEADER]
+    for code, scores in result["languages"].items():
+        lines.append(_format_row(code, scores["pairs"], scores))
+    lines.append("-" * len(_HEADER.splitlines()[-1]))
+    for name, scores in result["groups"].items():
+        label = name if name.isdigit() else ""
+        label = f"{label:4}{DESCRIPTIONS[name]}"
+        lines.append(_format_row(label, f"{scores['languages']}x", scores))
+    return "\n".join(lines)
+
+
+def _format_row(label: str, count: int | str, scores: dict[str, Any]) -> str:
+    there, back = (scores[direction] for direction in DIRECTIONS)
+    return (
+        f"{label:22}{count:>6}{100 * there['accuracy']:10.1f}{100 * back['accuracy']:8.1f}"
+        f"{100 * scores['mean_accuracy']:8.1f}{there['error']:8.2f}{back['error']:8.2f}"
+        f"{100 * there['f1']:8.1f}{100 * back['f1']:8.1f}"
+    )
+
+
+def draw(result: dict[str, Any], figure: Figure) -> None:
+    """Draws the accuracy of each language, in both directions, the best first."""
+    ranked = sorted(
+        result["languages"].items(), key=lambda item: item[1]["mean_accuracy"], reverse=True
+    )
+    figure.set_size_inches(max(6, 0.13 * len(ranked) + 1.5), 3.6)
+    axes = figure.subplots()
+    places = np.arange(len(ranked))
+    for direction, label, marker in (
+        ("to_english", "xx → en", "o"),
+        ("from_english", "en → xx", "x"),
+    ):
+        heights = [100 * scores[direction]["accuracy"] for _, scores in ranked]
+        axes.plot(places, heights, marker, markersize=3.5, label=label)
+    axes.set_xticks(places, [code for code, _ in ranked], rotation=90, fontsize=6)
+    axes.set_xlim(-1, len(ranked))
+    axes.set_ylim(0, 101)
+    axes.set_ylabel("accuracy, %")
+    average = 100 * result["accuracy"]
+    axes.axhline(average, color="#888888", linewidth=0.8, label=f"average {average:.1f}")
+    axes.set_title(f"Tatoeba, {len(ranked)} languages: {result['encoder']['name']}", fontsize=9)
+    axes.grid(axis="y", color="#dddddd", linewidth=0.6)
+    axes.legend(fontsize=7)

@@ -1,0 +1,27 @@
+"""Hashes that tell in a record which files something was made from."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+
+def sha256_of_file(path: str | os.PathLike[str]) -> str:
+    """Returns the SHA-256 of a file's content, in hexadecimal digits."""
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def sha256_of_files(
+    paths: Iterable[str | os.PathLike[str]], *, root: str | os.PathLike[str]
+) -> str:
+    """Returns one SHA-256 over the names of files, relative to `root`, and their contents.
+
+    The order of `paths` does not matter, and neither does where `root` lies.
+    """
+    digest = hashlib.sha256()
+    for name, path in sorted((os.path.relpath(path, root), path) for path in paths):
+        digest.update(f"{Path(name).as_posix()}\0{sha256_of_file(path)}\n".encode())
+    return digest.hexdigest()
