@@ -19,6 +19,7 @@ COLUMNS_A_BLOCK = 2048
 _NONE = np.iinfo(np.int64).max
 _MOST_IN_A_GROUP = 32
 _GROUPS_A_NEIGHBOUR = 8
+_FEWEST_VECTORS = 64
 
 
 class ArrayLike(Protocol):
@@ -136,10 +137,10 @@ def search_blocks(
       rows: sources in a block.
       columns: targets in a block; each thread holds a block of rows x columns float32.
     """
-    with _threads() as pool:
+    with threads() as pool:
         while start < sources.shape[0]:
             end = min(start + rows, sources.shape[0])
-            block = _RowBlock(_float32(sources[start:end]), start, forward[start:end], backward)
+            block = _RowBlock(sources[start:end], start, forward[start:end], backward)
             places = range(0, targets.shape[0], columns)
             list(pool.map(lambda place, b=block: b.search(targets, place, columns), places))
             start = end
@@ -147,15 +148,28 @@ def search_blocks(
 
 
 @contextmanager
-def _threads() -> Iterator[ThreadPoolExecutor]:
+def threads() -> Iterator[ThreadPoolExecutor]:
     """A thread for each core, with products of one thread each: selection is parallel too."""
     count = len(os.sched_getaffinity(0))
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(count) as pool:
         yield pool
 
 
-def _float32(vectors: np.ndarray) -> np.ndarray:
-    return np.asarray(vectors, np.float32)
+def products(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Returns `rows @ columns.T`, float32; equal vectors have equal products wherever they are.
+
+    BLAS has other kernels for few vectors, which round otherwise. So there are never few.
+    """
+    padded = _at_least(rows) @ _at_least(columns).T
+    return padded[: len(rows), : len(columns)]
+
+
+def _at_least(vectors: np.ndarray) -> np.ndarray:
+    if len(vectors) >= _FEWEST_VECTORS:
+        return np.asarray(vectors, np.float32)
+    padded = np.zeros((_FEWEST_VECTORS, vectors.shape[1]), np.float32)
+    padded[: len(vectors)] = vectors
+    return padded
 
 
 class _RowBlock:
@@ -169,59 +183,63 @@ class _RowBlock:
         self._lock = Lock()
 
     def search(self, targets: ArrayLike, start: int, columns: int) -> None:
-        some = _float32(targets[start : start + columns])
-        products = self._vectors @ some.T
-        found = _candidates(products, self._forward)
+        some = targets[start : start + columns]
+        found = products(self._vectors, some)
+        rows, columns, values = near(found, self._forward)
         with self._lock:
-            _insert(self._forward, *found, start)
+            insert(self._forward, rows, columns + start, values)
         if self._backward is not None:
             own = self._backward[start : start + len(some)]
-            _insert(own, *_candidates(products.T, own), self._start)
+            columns, rows, values = near(found.T, own)
+            insert(own, columns, rows + self._start, values)
 
 
-def _candidates(
-    products: np.ndarray, best: Neighbours
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def near(found: np.ndarray, best: Neighbours) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns row, column and value of the products that may be among the k best of their row.
 
     One pass takes the highest of each group of columns. The k-th of these is a limit, as is the
     k-th best of the blocks before, and only groups that reach both are looked into.
 
     Args:
-      products: `[n, m]`.
+      found: `[n, m]`, products.
       best: `[n, k]`, what was found before. Another thread may raise it meanwhile, which does no
         harm: limits only rise.
     """
     k = best.similarities.shape[1]
-    size = max(1, min(_MOST_IN_A_GROUP, products.shape[1] // (_GROUPS_A_NEIGHBOUR * k)))
-    groups = products.shape[1] // size
+    size = max(1, min(_MOST_IN_A_GROUP, found.shape[1] // (_GROUPS_A_NEIGHBOUR * k)))
+    groups = found.shape[1] // size
     # Group g has the columns g, g + groups, g + 2 groups, ...: the fastest to read.
-    highest = products[:, : groups * size].reshape(-1, size, groups).max(axis=1)
+    highest = found[:, : groups * size].reshape(-1, size, groups).max(axis=1)
     limits = best.similarities[:, -1]
     if groups >= k:
         limits = np.maximum(limits, np.partition(highest, groups - k, axis=1)[:, groups - k])
     limits = limits[:, np.newaxis]
     rows, group = np.nonzero(highest >= limits)
     columns = group[:, np.newaxis] + groups * np.arange(size)
-    values = products[rows[:, np.newaxis], columns]
-    near, place = np.nonzero(values >= limits[rows])
-    rest_rows, rest = np.nonzero(products[:, groups * size :] >= limits)
+    values = found[rows[:, np.newaxis], columns]
+    reached, place = np.nonzero(values >= limits[rows])
+    rest_rows, rest = np.nonzero(found[:, groups * size :] >= limits)
     rest += groups * size
     return (
-        np.concatenate([rows[near], rest_rows]),
-        np.concatenate([columns[near, place], rest]),
-        np.concatenate([values[near, place], products[rest_rows, rest]]),
+        np.concatenate([rows[reached], rest_rows]),
+        np.concatenate([columns[reached, place], rest]),
+        np.concatenate([values[reached, place], found[rest_rows, rest]]),
     )
 
 
-def _insert(
-    best: Neighbours, rows: np.ndarray, columns: np.ndarray, values: np.ndarray, start: int
-) -> None:
-    """Keeps in `best` the k best of what it has and of the new, whose places are start + column."""
+def insert(best: Neighbours, rows: np.ndarray, places: np.ndarray, values: np.ndarray) -> None:
+    """Keeps in `best` the k best of what it has and of the new, none of which it has yet.
+
+    Args:
+      best: `[n, k]`.
+      rows: `[found]`, whose neighbour it is.
+      places: `[found]`, its place among all candidates.
+      values: `[found]`, the products.
+    """
     k = best.similarities.shape[1]
     changed, new = np.unique(rows, return_inverse=True)
     all_rows = np.concatenate([np.repeat(np.arange(len(changed)), k), new])
-    all_places = np.concatenate([best.indices[changed].ravel(), columns + start])
+    all_places = np.concatenate([best.indices[changed].ravel(), places])
     all_values = np.concatenate([best.similarities[changed].ravel(), values])
     order = np.lexsort((all_places, -all_values, all_rows))
     firsts = np.searchsorted(all_rows[order], np.arange(len(changed)))

@@ -1,0 +1,287 @@
+"""Approximate nearest neighbours of both directions, for more vectors than can all be compared.
+
+An inverted file (Sivic and Zisserman 2003; faiss's IVF-Flat) of both sides: targets are sorted into
+lists by their nearest centroid, and a source is compared with the lists of its nearest centroids
+alone. As all the sources of a list are compared with it at once, by one product of matrices that
+serves both directions, this is faster than to ask an index for one query after the other, and needs
+no copy of the vectors in memory.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator
+from threading import Lock
+
+import faiss
+import numpy as np
+
+from labse_tf.retrieval.neighbours import (
+    ArrayLike,
+    Neighbours,
+    check_search,
+    insert,
+    near,
+    nearest,
+    products,
+    threads,
+)
+
+RECALL = 0.95
+_LISTS_A_ROOT = 4
+_TRAINING_VECTORS_A_LIST = 64
+_TRAINING_ITERATIONS = 8
+_ROWS_A_BLOCK = 4096
+_LISTS_AT_ONCE = 16
+_SAMPLE = 1000
+_SEED = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Lists:
+    """What is compared with what.
+
+    Attributes:
+      sources: int32 `[n, probes]`, the lists that each source is compared with.
+      targets: int32 `[m]`, the list that each target is in.
+      count: of lists.
+    """
+
+    sources: np.ndarray
+    targets: np.ndarray
+    count: int
+
+
+def default_lists(sources: int, targets: int) -> int:
+    """Returns the power of 2 nearest to 4 times the square root of the smaller side."""
+    return 2 ** round(math.log2(_LISTS_A_ROOT * math.sqrt(min(sources, targets))))
+
+
+def nearest_both_approximate(
+    sources: ArrayLike,
+    targets: ArrayLike,
+    k: int,
+    *,
+    recall: float = RECALL,
+    lists: int | None = None,
+    on_progress: Callable[[int], None] = lambda done: None,
+) -> tuple[Neighbours, Neighbours]:
+    """As `labse_tf.retrieval.neighbours.nearest_both`, but finds most neighbours only.
+
+    Args:
+      sources: float `[n, dim]`, unit rows.
+      targets: float `[m, dim]`, unit rows.
+      k: how many.
+      recall: the share of true neighbours to find; lists are searched until a sample of 1,000 of
+        each side reaches it.
+      lists: how many; by default `default_lists`.
+      on_progress: called with the number of lists done since the last call.
+
+    Raises:
+      ValueError: as `nearest_both`.
+    """
+    forward = Neighbours.none_yet(sources.shape[0], check_search(sources, targets, k))
+    backward = Neighbours.none_yet(targets.shape[0], check_search(targets, sources, k))
+    centroids = train_centroids(
+        sources, targets, lists or default_lists(sources.shape[0], targets.shape[0])
+    )
+    plan = make_lists(sources, targets, centroids, k, recall=recall)
+    start = 0
+    for end in search_lists(sources, targets, plan, forward, backward):
+        on_progress(end - start)
+        start = end
+    complete(sources, targets, forward, backward)
+    return forward, backward
+
+
+def train_centroids(sources: ArrayLike, targets: ArrayLike, lists: int) -> np.ndarray:
+    """Returns float32 `[lists, dim]`: spherical k-means (faiss) of a sample of both sides."""
+    wanted = lists * _TRAINING_VECTORS_A_LIST // 2
+    sample = np.concatenate([side[_sample(side, wanted, _SEED)] for side in (sources, targets)])
+    kmeans = faiss.Kmeans(
+        sample.shape[1],
+        min(lists, len(sample)),
+        niter=_TRAINING_ITERATIONS,
+        spherical=True,
+        seed=_SEED,
+        min_points_per_centroid=1,
+        max_points_per_centroid=2 * _TRAINING_VECTORS_A_LIST,
+    )
+    kmeans.train(np.asarray(sample, np.float32))
+    return kmeans.centroids
+
+
+def make_lists(
+    sources: ArrayLike,
+    targets: ArrayLike,
+    centroids: np.ndarray,
+    k: int,
+    *,
+    recall: float,
+    on_progress: Callable[[int], None] = lambda rows: None,
+) -> Lists:
+    """Sorts targets into lists and chooses the lists of each source.
+
+    Args:
+      sources: float `[n, dim]`.
+      targets: float `[m, dim]`.
+      centroids: float32 `[lists, dim]`.
+      k: the neighbours that are looked for.
+      recall: the share of them to find, 0 to 1.
+      on_progress: called with the vectors done since the last call, `n + m` in all.
+    """
+    of_targets = _assign(targets, centroids, 1, on_progress)[:, 0]
+    probes = _probes(sources, targets, of_targets, centroids, k, recall)
+    return Lists(_assign(sources, centroids, probes, on_progress), of_targets, len(centroids))
+
+
+def search_lists(
+    sources: ArrayLike,
+    targets: ArrayLike,
+    plan: Lists,
+    forward: Neighbours,
+    backward: Neighbours,
+    *,
+    start: int = 0,
+) -> Iterator[int]:
+    """Searches list by list; yields up to which it is done, as `neighbours.search_blocks` does."""
+    target_order = np.argsort(plan.targets, kind="stable")
+    target_ends = np.searchsorted(plan.targets[target_order], np.arange(plan.count + 1))
+    probed = plan.sources.ravel()
+    # A source of p probes has p places in it; within a list they are in the order of the sources.
+    source_order = np.argsort(probed, kind="stable")
+    source_ends = np.searchsorted(probed[source_order], np.arange(plan.count + 1))
+    probes = plan.sources.shape[1]
+    lock = Lock()
+
+    def search(number: int) -> None:
+        some_targets = target_order[target_ends[number] : target_ends[number + 1]]
+        some_sources = source_order[source_ends[number] : source_ends[number + 1]] // probes
+        if len(some_targets) and len(some_sources):
+            vectors = targets[some_targets]
+            for first in range(0, len(some_sources), _ROWS_A_BLOCK):
+                rows = some_sources[first : first + _ROWS_A_BLOCK]
+                found = products(sources[rows], vectors)
+                _keep(found, rows, some_targets, forward, lock)
+                _keep(found.T, some_targets, rows, backward, None)
+
+    with threads() as pool:
+        while start < plan.count:
+            end = min(start + _LISTS_AT_ONCE, plan.count)
+            list(pool.map(search, range(start, end)))
+            start = end
+            yield end
+
+
+def _keep(
+    found: np.ndarray, own: np.ndarray, others: np.ndarray, best: Neighbours, lock: Lock | None
+) -> None:
+    rows, columns, values = near(found, best[own])
+    if lock is None:
+        insert(best, own[rows], others[columns], values)
+        return
+    # A source is in several lists, so several threads may have something for it.
+    with lock:
+        insert(best, own[rows], others[columns], values)
+
+
+def complete(
+    sources: ArrayLike, targets: ArrayLike, forward: Neighbours, backward: Neighbours
+) -> int:
+    """Searches all vectors for those that found fewer than k in their lists; returns how many."""
+    count = 0
+    for best, own, others in ((forward, sources, targets), (backward, targets, sources)):
+        rows = np.flatnonzero(np.isinf(best.similarities[:, -1]))
+        count += len(rows)
+        for start in range(0, len(rows), _ROWS_A_BLOCK):
+            some = rows[start : start + _ROWS_A_BLOCK]
+            found = nearest(own[some], others, best.similarities.shape[1])
+            best.similarities[some], best.indices[some] = found.similarities, found.indices
+    return count
+
+
+def measure_recall(
+    sources: ArrayLike, targets: ArrayLike, forward: Neighbours, backward: Neighbours
+) -> dict[str, float]:
+    """Returns the share of true neighbours that were found, of 1,000 queries a direction.
+
+    These are others than those that the number of probes was chosen by, but for the smallest sides.
+    """
+    measured = {}
+    for name, best, own, others in (
+        ("forward", forward, sources, targets),
+        ("backward", backward, targets, sources),
+    ):
+        rows = _sample(own, _SAMPLE, _SEED + 1)
+        true = nearest(own[rows], others, best.indices.shape[1]).indices
+        hits = (true[:, :, np.newaxis] == best.indices[rows][:, np.newaxis, :]).any(axis=2)
+        measured[name] = float(hits.mean())
+    return measured
+
+
+def _sample(vectors: ArrayLike, count: int, seed: int) -> np.ndarray:
+    """Returns places in ascending order."""
+    total = vectors.shape[0]
+    if count >= total:
+        return np.arange(total)
+    return np.sort(np.random.default_rng(seed).choice(total, count, replace=False))
+
+
+def _assign(
+    vectors: ArrayLike, centroids: np.ndarray, count: int, on_progress: Callable[[int], None]
+) -> np.ndarray:
+    """Returns int32 `[n, count]`, the nearest centroids of each vector in any order."""
+    assigned = np.empty((vectors.shape[0], count), np.int32)
+    last = len(centroids) - count
+
+    def assign(start: int) -> None:
+        found = products(vectors[start : start + _ROWS_A_BLOCK], centroids)
+        if count == 1:
+            nearest_ones = found.argmax(axis=1)[:, np.newaxis]
+        else:
+            nearest_ones = (
+                np.argpartition(found, last, axis=1)[:, last:]
+                if last
+                else (np.arange(count)[np.newaxis])
+            )
+        assigned[start : start + _ROWS_A_BLOCK] = nearest_ones
+        on_progress(len(found))
+
+    with threads() as pool:
+        list(pool.map(assign, range(0, vectors.shape[0], _ROWS_A_BLOCK)))
+    return assigned
+
+
+def _probes(
+    sources: ArrayLike,
+    targets: ArrayLike,
+    of_targets: np.ndarray,
+    centroids: np.ndarray,
+    k: int,
+    recall: float,
+) -> int:
+    """Returns how many lists of a source have to be searched to reach a recall both ways.
+
+    A neighbour is found if the target's list is among those of the source. So it is enough to know
+    the true neighbours of a sample, and at which rank the source has the list of the target.
+    """
+    rows = _sample(sources, _SAMPLE, _SEED + 2)
+    found = nearest(sources[rows], targets, k).indices
+    forward = _ranks(sources[np.repeat(rows, found.shape[1])], of_targets[found.ravel()], centroids)
+    rows = _sample(targets, _SAMPLE, _SEED + 2)
+    found = nearest(targets[rows], sources, k).indices
+    order = np.argsort(found.ravel(), kind="stable")
+    lists = np.repeat(of_targets[rows], found.shape[1])
+    backward = _ranks(sources[found.ravel()[order]], lists[order], centroids)
+    return max(
+        int(np.sort(ranks)[max(0, math.ceil(recall * len(ranks)) - 1)]) + 1
+        for ranks in (forward, backward)
+    )
+
+
+def _ranks(vectors: np.ndarray, lists: np.ndarray, centroids: np.ndarray) -> np.ndarray:
+    """Returns `[n]`, how many centroids are nearer to each vector than that of its list."""
+    found = products(vectors, centroids)
+    own = np.take_along_axis(found, lists[:, np.newaxis].astype(np.int64), axis=1)
+    return (found > own).sum(axis=1)
