@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import shutil
@@ -12,6 +13,8 @@ from pathlib import Path
 from labse_tf.errors import InputError
 
 PARTIAL_SUFFIX = ".partial"
+# A full disk, a quota used up, a limit on the size of a file.
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def check_free(path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
@@ -97,3 +100,23 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def full_disk_said(path: str | os.PathLike[str], *, remedy: str) -> Iterator[None]:
+    """Inside, a disk that takes no more raises InputError.
+
+    Args:
+      path: what is being written.
+      remedy: what to do beside making room.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in NO_SPACE:
+            raise
+        raise InputError(
+            f"cannot be written ({os.strerror(error.errno)})",
+            path=path,
+            remedy=f"make room; {remedy}",
+        ) from error

@@ -54,6 +54,7 @@ COMMANDS = {
     ("import-hf",): ("import_hf", "write the model dir of a Hugging Face LaBSE"),
     ("verify",): ("verify", "check a model dir against the TF-Hub interface, without our code"),
     ("embed",): ("embed", "one vector a line of text"),
+    ("mine",): ("mine", "find translations in two files of sentences"),
     ("eval",): ("eval", "score a model on an evaluation task"),
 }
 _BEAM_JOBS = (

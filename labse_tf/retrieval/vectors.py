@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from labse_tf.errors import InputError
+from labse_tf.retrieval.neighbours import ArrayLike
 
 DTYPES = (np.dtype(np.float32), np.dtype(np.float16))
 _SHARD = re.compile(r"part-(\d{5})-of-(\d{5})\.npy")
@@ -189,3 +190,23 @@ def _open_shard(path: Path, start: int) -> _Shard:
             remedy="save the vectors in that form (C order)",
         )
     return _Shard(path, start, array.shape, array.dtype, array.offset)
+
+
+@dataclasses.dataclass(frozen=True)
+class Selection:
+    """Some rows of vectors, as an array-like of their own.
+
+    Attributes:
+      vectors: float32 `[n, dim]`, in memory or on disk.
+      rows: `[m]` ints, which.
+    """
+
+    vectors: ArrayLike
+    rows: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.rows), self.vectors.shape[1]
+
+    def __getitem__(self, which: slice | np.ndarray) -> np.ndarray:
+        return self.vectors[self.rows[which]]

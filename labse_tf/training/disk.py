@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,10 +10,8 @@ from pathlib import Path
 import tensorflow as tf
 
 from labse_tf.errors import InputError
+from labse_tf.outputs import NO_SPACE
 from labse_tf.training.checkpoints import remove_unfinished
-
-# A full disk, a quota used up, a limit on the size of a file.
-_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextlib.contextmanager
@@ -40,7 +37,7 @@ def disk_errors(checkpoints: Path) -> Iterator[None]:
 
 def _no_space(error: OSError | tf.errors.OpError) -> str | None:
     if isinstance(error, OSError):
-        return os.strerror(error.errno) if error.errno in _NO_SPACE else None
+        return os.strerror(error.errno) if error.errno in NO_SPACE else None
     # TensorFlow has other codes, the same for several things, but keeps the system's words.
-    reasons = (os.strerror(number) for number in _NO_SPACE)
+    reasons = (os.strerror(number) for number in NO_SPACE)
     return next((reason for reason in reasons if reason in str(error)), None)

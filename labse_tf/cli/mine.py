@@ -1,0 +1,142 @@
+"""`labse mine`."""
+
+from __future__ import annotations
+
+import argparse
+
+from labse_tf.cli.arguments import add_overwrite
+
+EXAMPLES = """examples:
+  labse mine model news.de.txt news.en.txt --out pairs.tsv
+  labse mine model news.de.txt.gz news.en.txt.gz --out pairs.tsv --threshold 1.06
+  labse mine model dev.de.txt dev.en.txt --out pairs.tsv --gold dev.gold.tsv --report report.json
+  labse embed model news.de.txt --out de.npy
+  labse embed model news.en.txt --out en.npy
+  labse mine news.de.txt news.en.txt --embeddings de.npy en.npy --out pairs.tsv
+
+SOURCE and TARGET have a sentence a line, plain, .gz, .xz, .bz2 or .zst. pairs.tsv has the columns
+score, source and target, the best first. Equal sentences of a side count once, empty lines not at
+all. A job that was stopped goes on when the same command is called again: what it has done lies in
+pairs.tsv.work meanwhile."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "paths",
+        nargs="+",
+        metavar="MODEL SOURCE TARGET",
+        help="the model (a model dir, a sentence-transformers folder or name, or module:attribute "
+        "of a Python object with encode), and two files of sentences; no MODEL with --embeddings",
+    )
+    parser.add_argument("--out", required=True, metavar="PAIRS.tsv")
+    parser.add_argument(
+        "--embeddings",
+        nargs=2,
+        metavar=("SOURCE.npy", "TARGET.npy"),
+        help="a vector a line of the files, made before by `labse embed`; the model is not loaded",
+    )
+    parser.add_argument(
+        "-k",
+        "--neighbours",
+        type=int,
+        default=4,
+        metavar="N",
+        help="candidates of a sentence, and neighbours of the margin (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--margin",
+        default="ratio",
+        metavar="NAME",
+        help="ratio (default) or distance: the similarity of a pair against the mean of its "
+        "neighbours'; absolute: the similarity",
+    )
+    parser.add_argument(
+        "--retrieval",
+        default="max",
+        metavar="NAME",
+        help="forward: the best target of each source; backward: the best source of each target; "
+        "intersection: what both say; max (default): what either says, the higher score first",
+    )
+    parser.add_argument(
+        "--one-to-one",
+        action=argparse.BooleanOptionalAction,
+        help="a sentence is in one pair at most, the best that is left (default with max)",
+    )
+    parser.add_argument(
+        "--threshold", type=float, metavar="X", help="keep pairs of this score and above"
+    )
+    parser.add_argument(
+        "--gold",
+        metavar="FILE.tsv",
+        help="known pairs, the lines of source and target counted from 1: prints precision, recall "
+        "and F1, at the threshold of the best F1 unless --threshold is given",
+    )
+    parser.add_argument(
+        "--index",
+        default="auto",
+        metavar="NAME",
+        help="exact: compare all with all; approximate: only what is roughly near; auto (default): "
+        "exact up to 10^11 comparisons, such as 300,000 x 300,000",
+    )
+    parser.add_argument(
+        "--recall",
+        type=float,
+        default=0.95,
+        metavar="X",
+        help="the share of true neighbours that an approximate search is to find (default: "
+        "%(default)s)",
+    )
+    parser.add_argument("--report", metavar="FILE.json", help="write what was done and found here")
+    add_overwrite(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    from labse_tf.encoders import open_encoder
+    from labse_tf.errors import InputError
+    from labse_tf.outputs import check_free
+    from labse_tf.retrieval.job import Options, mine, write_report
+
+    expected = 2 if args.embeddings else 3
+    if len(args.paths) not in (expected, 3):
+        names = "SOURCE TARGET" if args.embeddings else "MODEL SOURCE TARGET"
+        raise InputError(
+            f"{len(args.paths)} names where {names} are expected", remedy="see labse mine --help"
+        )
+    names = ("neighbours", "margin", "retrieval", "one_to_one", "threshold", "index", "recall")
+    options = Options(**{name: getattr(args, name) for name in names})
+    if args.report:
+        check_free(args.report, overwrite=args.overwrite)
+    report = mine(
+        *args.paths[-2:],
+        args.out,
+        model=args.paths[0],
+        open_encoder=open_encoder,
+        embeddings=args.embeddings,
+        gold=args.gold,
+        options=options,
+        overwrite=args.overwrite,
+    )
+    if args.report:
+        write_report(args.report, report, overwrite=args.overwrite)
+    print(_summary(report))
+
+
+def _summary(report: dict) -> str:
+    lines = []
+    for side in ("source", "target"):
+        facts = report[side]
+        lines.append(
+            f"{side}: {facts['sentences']} sentences in {facts['lines']} lines "
+            f"({facts['duplicates']} duplicates, {facts['empty']} empty)"
+        )
+    search = report["search"]
+    if "recall" in search:
+        found = ", ".join(f"{name} {value:.3f}" for name, value in search["recall"].items())
+        lines.append(f"approximate search: recall {found} of a sample")
+    if gold := report.get("gold"):
+        lines.append(
+            f"gold: precision {100 * gold['precision']:.1f}, recall {100 * gold['recall']:.1f}, "
+            f"F1 {100 * gold['f1']:.1f} at threshold {gold['threshold']:.4f}"
+        )
+    lines.append(f"{report['pairs']} pairs kept of {report['pairs_found']} found")
+    return "\n".join(lines)

@@ -1,0 +1,74 @@
+"""Gold pairs: which lines of two files are known to be translations."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from labse_tf.errors import InputError
+from labse_tf.retrieval.mining import Pairs
+from labse_tf.retrieval.sentences import NOWHERE, Sentences
+from labse_tf.retrieval.threshold import Threshold, at_threshold, best_threshold
+from labse_tf.textio import read_pairs
+
+
+def read_gold(
+    path: str | os.PathLike[str], sources: Sentences, targets: Sentences
+) -> set[tuple[int, int]]:
+    """Reads a TSV of a source's line and a target's line, both counted from 1.
+
+    Returns:
+      Places of the distinct sentences that these lines have.
+
+    Raises:
+      InputError: as `textio.read_pairs`, or a column is no number, or there is no such line, or it
+        is empty.
+    """
+    pairs = set()
+    for number, *columns in read_pairs(path):
+        pairs.add(
+            tuple(
+                _place(column, side, name, path, number)
+                for column, side, name in zip(
+                    columns, (sources, targets), ("source", "target"), strict=True
+                )
+            )
+        )
+    return pairs
+
+
+def _place(
+    column: str, side: Sentences, name: str, path: str | os.PathLike[str], number: int
+) -> int:
+    if not (column.isascii() and column.isdigit()):
+        raise InputError(
+            f"the {name} column is '{column[:40]}', not the number of a line",
+            path=path,
+            line=number,
+            remedy="give the lines of source and target, counted from 1, with a tab between",
+        )
+    line = int(column)
+    remedy = f"check the {name} column against that file"
+    if not 1 <= line <= len(side.places):
+        raise InputError(
+            f"there is no line {line} in {side.path}, which has {len(side.places)}",
+            path=path,
+            line=number,
+            remedy=remedy,
+        )
+    place = int(side.places[line - 1])
+    if place == NOWHERE:
+        raise InputError(
+            f"line {line} of {side.path} is empty", path=path, line=number, remedy=remedy
+        )
+    return place
+
+
+def measure(pairs: Pairs, gold: set[tuple[int, int]], threshold: float | None) -> Threshold:
+    """Returns how good pairs are at a threshold, or at the one of the best F1 if it is None."""
+    mined = zip(pairs.sources.tolist(), pairs.targets.tolist(), strict=True)
+    is_gold = np.fromiter((pair in gold for pair in mined), bool, len(pairs))
+    if threshold is None:
+        return best_threshold(pairs.scores, is_gold, len(gold))
+    return at_threshold(pairs.scores, is_gold, len(gold), threshold)

@@ -1,0 +1,231 @@
+"""`labse mine`: finds translations in two files of sentences."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import os
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from labse_tf.errors import InputError
+from labse_tf.evaluation.encoder import Encoder
+from labse_tf.outputs import check_free, full_disk_said, whole_file
+from labse_tf.retrieval.embedding import embed_texts
+from labse_tf.retrieval.gold import measure, read_gold
+from labse_tf.retrieval.margin import MARGINS
+from labse_tf.retrieval.mining import RETRIEVALS, Pairs, mine_pairs
+from labse_tf.retrieval.neighbours import ArrayLike
+from labse_tf.retrieval.search import INDEXES, search_both
+from labse_tf.retrieval.sentences import Sentences, read_sentences
+from labse_tf.retrieval.vectors import Selection, open_vectors
+from labse_tf.retrieval.work import describe, work_folder
+
+GO_ON = "the same command goes on from here"
+_SEPARATORS = re.compile(r"[\t\r\n]+")
+
+_log = logging.getLogger("labse")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    """How to mine.
+
+    Attributes:
+      neighbours: k of the margin, and how many candidates a sentence has.
+      margin: one of MARGINS.
+      retrieval: one of RETRIEVALS.
+      one_to_one: whether a sentence is in one pair at most; None as `mine_pairs`.
+      threshold: the lowest score that is kept; None for all, or the best on the gold pairs.
+      index: one of INDEXES.
+      recall: the share of true neighbours that an approximate search is to find.
+    """
+
+    neighbours: int = 4
+    margin: str = "ratio"
+    retrieval: str = "max"
+    one_to_one: bool | None = None
+    threshold: float | None = None
+    index: str = "auto"
+    recall: float = 0.95
+
+    def __post_init__(self) -> None:
+        """Raises InputError if a value is out of range."""
+        if self.neighbours < 1:
+            raise InputError(f"--neighbours is {self.neighbours}", remedy="give 1 or more")
+        if not 0 < self.recall <= 1:
+            raise InputError(f"--recall is {self.recall}", remedy="give more than 0, at most 1")
+        for name, known in (("margin", MARGINS), ("retrieval", RETRIEVALS), ("index", INDEXES)):
+            if getattr(self, name) not in known:
+                raise InputError(
+                    f"--{name} is '{getattr(self, name)}'", remedy=f"give one of {', '.join(known)}"
+                )
+
+
+def mine(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    model: str | None = None,
+    open_encoder: Callable[[str], Encoder] | None = None,
+    embeddings: tuple[str, str] | None = None,
+    gold: str | os.PathLike[str] | None = None,
+    options: Options | None = None,
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    """Writes the pairs found to `out`, a TSV of score, source and target, the best first.
+
+    What is done lies in `OUT.work` meanwhile, so that a stopped job goes on.
+
+    Args:
+      source: a file, a sentence a line.
+      target: likewise.
+      out: a file.
+      model: the name of the encoder.
+      open_encoder: opens it; called only if there is something to embed.
+      embeddings: vectors of the lines of both files, as `open_vectors` takes them, instead.
+      gold: a TSV of line numbers, see `read_gold`.
+      options: how to mine.
+      overwrite: replace `out`, and the work of a job with other settings.
+
+    Returns:
+      The report.
+
+    Raises:
+      InputError: if an input is missing or broken, an output is taken or the disk is full.
+    """
+    options = options or Options()
+    out = check_free(out, overwrite=overwrite)
+    sides = [read_sentences(source), read_sentences(target)]
+    pairs_known = read_gold(gold, *sides) if gold else None
+    settings = {
+        "source": describe(Path(source)),
+        "target": describe(Path(target)),
+        "vectors": [describe(Path(path)) for path in embeddings or ()],
+        "model": None
+        if embeddings
+        else [model, describe(Path(str(model)))]
+        if Path(str(model)).exists()
+        else model,
+        "neighbours": options.neighbours,
+        "index": options.index,
+        "recall": options.recall,
+    }
+    clock = _Clock()
+    with (
+        full_disk_said(out, remedy=GO_ON),
+        work_folder(out, settings, overwrite=overwrite) as folder,
+    ):
+        if embeddings:
+            vectors = open_pair(sides, embeddings)
+        else:
+            vectors = _embed(sides, folder, lambda: open_encoder(model))
+        clock.lap("vectors")
+        forward, backward, searched = search_both(
+            *vectors, options.neighbours, folder, index=options.index, recall=options.recall
+        )
+        clock.lap("search")
+        pairs = mine_pairs(
+            forward,
+            backward,
+            margin=options.margin,
+            retrieval=options.retrieval,
+            one_to_one=options.one_to_one,
+        )
+        report = {
+            "options": dataclasses.asdict(options),
+            "source": {"file": os.fspath(source)} | sides[0].facts(),
+            "target": {"file": os.fspath(target)} | sides[1].facts(),
+            "dimension": vectors[0].shape[1],
+            "search": searched,
+            "pairs_found": len(pairs),
+        }
+        threshold = options.threshold
+        if pairs_known:
+            found = measure(pairs, pairs_known, threshold)
+            threshold = found.threshold
+            report["gold"] = {"file": os.fspath(gold), "pairs": len(pairs_known)}
+            report["gold"] |= dataclasses.asdict(found)
+        if threshold is not None:
+            pairs = pairs[pairs.scores.astype(np.float64) >= threshold]
+        _write(out, sides, pairs, overwrite=overwrite)
+        clock.lap("pairs")
+        report |= {"pairs": len(pairs), "seconds": clock.laps}
+    return report
+
+
+class _Clock:
+    """Seconds of each part of this run; what an earlier one did is not in them."""
+
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self._last = time.monotonic()
+
+    def lap(self, name: str) -> None:
+        now = time.monotonic()
+        self.laps[name] = round(now - self._last, 1)
+        self._last = now
+
+
+def open_pair(sides: list[Sentences], paths: tuple[str, str]) -> list[ArrayLike]:
+    """Opens the vectors of the lines of two files; returns those of their distinct sentences.
+
+    Raises:
+      InputError: as `open_vectors`, or a file has not as many rows as its text has lines.
+    """
+    opened: list[ArrayLike] = []
+    for side, path in zip(sides, paths, strict=True):
+        vectors = open_vectors(path, dim=opened[0].shape[1] if opened else None)
+        if len(vectors) != len(side.places):
+            raise InputError(
+                f"has {len(vectors)} rows, but {side.path} has {len(side.places)} lines",
+                path=path,
+                remedy="embed that file again with `labse embed`",
+            )
+        whole = len(side.texts) == len(vectors)
+        opened.append(vectors if whole else Selection(vectors, side.lines))
+    return opened
+
+
+def _embed(
+    sides: list[Sentences], folder: Path, open_encoder: Callable[[], Encoder]
+) -> list[ArrayLike]:
+    files = [folder / f"{name}.npy" for name in ("source", "target")]
+    if not all(file.exists() for file in files):
+        encoder = open_encoder()
+        for side, file in zip(sides, files, strict=True):
+            embed_texts(side.texts, encoder, file, description=f"embed {file.stem}")
+    return [open_vectors(file) for file in files]
+
+
+def _write(out: Path, sides: list[Sentences], pairs: Pairs, *, overwrite: bool) -> None:
+    with (
+        whole_file(out, overwrite=overwrite) as partial,
+        open(partial, "w", encoding="utf-8", newline="\n") as file,
+    ):
+        for source, target, score in zip(
+            pairs.sources.tolist(), pairs.targets.tolist(), pairs.scores.tolist(), strict=True
+        ):
+            texts = (sides[0].texts[source], sides[1].texts[target])
+            columns = (_SEPARATORS.sub(" ", text) for text in texts)
+            file.write("\t".join([f"{score:.6f}", *columns]) + "\n")
+
+
+def write_report(path: str | os.PathLike[str], report: dict[str, Any], *, overwrite: bool) -> None:
+    """Writes a report as JSON; a number that JSON has not is null."""
+    with whole_file(path, overwrite=overwrite) as partial:
+        text = json.dumps(_finite(report), indent=1, ensure_ascii=False, allow_nan=False)
+        partial.write_text(text + "\n", "utf-8")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -1,0 +1,142 @@
+"""The search of both directions as a job: exact or approximate, kept on disk as it goes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from labse_tf.outputs import whole_file
+from labse_tf.progress import Progress
+from labse_tf.retrieval.neighbours import (
+    ArrayLike,
+    Neighbours,
+    check_search,
+    search_blocks,
+)
+
+INDEXES = ("auto", "exact", "approximate")
+# Products of a source and a target: about ten minutes at dimension 768 on 2 cores.
+MOST_EXACT_PRODUCTS = 10**11
+_SECONDS_BETWEEN_SAVES = 60
+_STATE = "search.npz"
+
+
+def choose_index(index: str, sources: int, targets: int) -> str:
+    """Returns `exact` or `approximate`, for `auto` by the number of products."""
+    if index != "auto":
+        return index
+    return "exact" if sources * targets <= MOST_EXACT_PRODUCTS else "approximate"
+
+
+def search_both(
+    sources: ArrayLike, targets: ArrayLike, k: int, folder: Path, *, index: str, recall: float
+) -> tuple[Neighbours, Neighbours, dict[str, Any]]:
+    """As `nearest_both`, and goes on where it was stopped.
+
+    Args:
+      sources: float `[n, dim]`.
+      targets: float `[m, dim]`.
+      k: how many neighbours.
+      folder: keeps what is done; of the same search, or empty.
+      index: one of INDEXES.
+      recall: of the approximate search, see `labse_tf.retrieval.approximate`.
+
+    Returns:
+      The neighbours of both directions, and facts for a report.
+    """
+    index = choose_index(index, sources.shape[0], targets.shape[0])
+    forward = Neighbours.none_yet(sources.shape[0], check_search(sources, targets, k))
+    backward = Neighbours.none_yet(targets.shape[0], check_search(targets, sources, k))
+    start = _load(folder / _STATE, forward, backward)
+    if index == "exact":
+        steps = search_blocks(sources, targets, forward, backward, start=start)
+        _run(steps, folder, forward, backward, start, total=sources.shape[0], unit="source")
+        return forward, backward, {"index": "exact"}
+    # Here, since it imports faiss.
+    from labse_tf.retrieval import approximate
+
+    plan = _plan(sources, targets, k, folder, recall)
+    steps = approximate.search_lists(sources, targets, plan, forward, backward, start=start)
+    _run(steps, folder, forward, backward, start, total=plan.count, unit="list")
+    completed = approximate.complete(sources, targets, forward, backward)
+    measured = approximate.measure_recall(sources, targets, forward, backward)
+    facts = {
+        "index": "approximate",
+        "lists": plan.count,
+        "probes": plan.sources.shape[1],
+        "searched_exactly": completed,
+        "recall_wanted": recall,
+        "recall": measured,
+    }
+    return forward, backward, facts
+
+
+def _plan(sources: ArrayLike, targets: ArrayLike, k: int, folder: Path, recall: float):
+    from labse_tf.retrieval import approximate
+
+    centroids_file, lists_file = folder / "centroids.npy", folder / "lists.npz"
+    if not centroids_file.exists():
+        count = approximate.default_lists(sources.shape[0], targets.shape[0])
+        with Progress("train lists", total=count, unit="list") as progress:
+            centroids = approximate.train_centroids(sources, targets, count)
+            progress.update(count)
+        with whole_file(centroids_file) as partial, open(partial, "wb") as file:
+            np.save(file, centroids)
+    centroids = np.load(centroids_file, allow_pickle=False)
+    if not lists_file.exists():
+        total = sources.shape[0] + targets.shape[0]
+        with Progress("assign to lists", total=total, unit="vector") as progress:
+            plan = approximate.make_lists(
+                sources, targets, centroids, k, recall=recall, on_progress=progress.update
+            )
+        with whole_file(lists_file) as partial, open(partial, "wb") as file:
+            np.savez(file, sources=plan.sources, targets=plan.targets)
+    with np.load(lists_file, allow_pickle=False) as kept:
+        return approximate.Lists(kept["sources"], kept["targets"], len(centroids))
+
+
+def _run(
+    steps: Iterator[int],
+    folder: Path,
+    forward: Neighbours,
+    backward: Neighbours,
+    start: int,
+    *,
+    total: int,
+    unit: str,
+) -> None:
+    saved = time.monotonic()
+    with Progress("search", total=total, unit=unit, initial=start) as progress:
+        for end in steps:
+            progress.update(end - start)
+            start = end
+            if time.monotonic() - saved > _SECONDS_BETWEEN_SAVES or end == total:
+                _save(folder / _STATE, forward, backward, end)
+                saved = time.monotonic()
+
+
+def _save(path: Path, forward: Neighbours, backward: Neighbours, done: int) -> None:
+    with whole_file(path, overwrite=True) as partial, open(partial, "wb") as file:
+        np.savez(
+            file,
+            done=done,
+            forward_similarities=forward.similarities,
+            forward_indices=forward.indices,
+            backward_similarities=backward.similarities,
+            backward_indices=backward.indices,
+        )
+
+
+def _load(path: Path, forward: Neighbours, backward: Neighbours) -> int:
+    """Fills in what was kept; returns up to which the search is done."""
+    if not path.exists():
+        return 0
+    with np.load(path, allow_pickle=False) as kept:
+        for name, neighbours in (("forward", forward), ("backward", backward)):
+            neighbours.similarities[:] = kept[f"{name}_similarities"]
+            neighbours.indices[:] = kept[f"{name}_indices"]
+        return int(kept["done"])

@@ -1,0 +1,61 @@
+"""The folder beside an output in which a long job keeps what it has done."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from labse_tf.errors import InputError
+from labse_tf.outputs import locked, whole_file
+
+SUFFIX = ".work"
+_SETTINGS = "settings.json"
+
+
+def describe(path: Path) -> list[list]:
+    """Returns name, size and time of change of a file, or of each file in a folder."""
+    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    return [[str(file), file.stat().st_size, file.stat().st_mtime_ns] for file in files]
+
+
+@contextlib.contextmanager
+def work_folder(out: Path, settings: dict[str, Any], *, overwrite: bool) -> Iterator[Path]:
+    """Yields the folder `OUT.work`, new or of the same job; removes it if the block succeeds.
+
+    Args:
+      out: the output.
+      settings: for JSON; what is kept serves jobs with the same ones.
+      overwrite: start afresh where they differ.
+
+    Raises:
+      InputError: if it is of a job with other settings, or another process works in it.
+    """
+    folder = out.with_name(out.name + SUFFIX)
+    settings = json.loads(json.dumps(settings))
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder):
+        _prepare(folder, settings, overwrite=overwrite)
+        yield folder
+        shutil.rmtree(folder)
+
+
+def _prepare(folder: Path, settings: dict[str, Any], *, overwrite: bool) -> None:
+    file = folder / _SETTINGS
+    before = json.loads(file.read_text("utf-8")) if file.is_file() else None
+    if before == settings:
+        return
+    if before is not None and not overwrite:
+        names = [name for name in settings if before.get(name) != settings[name]]
+        raise InputError(
+            f"holds the work of a stopped job with other settings ({', '.join(names)})",
+            path=folder,
+            remedy="run that one again, remove the folder, or start afresh with --overwrite",
+        )
+    for path in folder.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    with whole_file(file, overwrite=True) as partial:
+        partial.write_text(json.dumps(settings, indent=1, ensure_ascii=False) + "\n", "utf-8")
