@@ -1,0 +1,107 @@
+"""Vectors on disk: slices over shards, and files that are refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from labse_tf.errors import InputError
+from labse_tf.retrieval.vectors import Selection, open_vectors
+
+
+def unit(count, dim=4, seed=0):
+    vectors = np.random.default_rng(seed).standard_normal((count, dim)).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+@pytest.fixture(params=[np.float32, np.float16])
+def sharded(request, tmp_path):
+    """Three shards, one of them empty, and the whole."""
+    whole = unit(10).astype(request.param)
+    folder = tmp_path / "vectors"
+    folder.mkdir()
+    for number, (start, end) in enumerate([(0, 4), (4, 4), (4, 10)]):
+        np.save(folder / f"part-{number:05d}-of-00003.npy", whole[start:end])
+    (folder / "report.json").write_text("{}")
+    return folder, whole
+
+
+def test_slices_and_rows_are_those_of_the_whole(sharded):
+    folder, whole = sharded
+    vectors = open_vectors(folder, dim=4)
+    assert (vectors.shape, vectors.dtype, len(vectors)) == ((10, 4), whole.dtype, 10)
+    for start in range(11):
+        for end in range(start, 13):
+            found = vectors[start:end]
+            assert found.dtype == np.float32
+            np.testing.assert_array_equal(found, whole[start:end])
+    rows = np.array([9, 0, 3, 4, 0])
+    np.testing.assert_array_equal(vectors[rows], whole[rows])
+    assert vectors[np.array([], np.int64)].shape == (0, 4)
+    with pytest.raises(IndexError):
+        vectors[np.array([10])]
+    selection = Selection(vectors, np.array([1, 5, 9]))
+    assert selection.shape == (3, 4)
+    np.testing.assert_array_equal(selection[1:3], whole[[5, 9]])
+    np.testing.assert_array_equal(selection[np.array([2, 0])], whole[[9, 1]])
+
+
+def bad_row(value):
+    vectors = unit(6)
+    vectors[3] = value
+    return vectors
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (bad_row(np.nan), ":4: the vector in row 4 holds NaN"),
+        (bad_row(np.inf), ":4: the vector in row 4 holds NaN or infinity"),
+        (bad_row(2.0), ":4: the vector in row 4 has length 4, not 1"),
+        (bad_row(0.0), ":4: the vector in row 4 has length 0, not 1"),
+        (unit(6)[0], "float32 [4]"),
+        (unit(6).astype(np.float64), "float64 [6, 4]"),
+        (np.array([["a"]], object), "no whole .npy array of numbers"),
+        (unit(0), "holds no vectors"),
+        (unit(6, 3), "dimension 3, where 4 is expected"),
+        (np.asfortranarray(unit(6)), "C order"),
+    ],
+)
+def test_arrays_that_are_no_vectors_are_refused(tmp_path, array, message):
+    path = tmp_path / "v.npy"
+    np.save(path, array, allow_pickle=True)
+    with pytest.raises(InputError) as error:
+        open_vectors(path, dim=4)
+    assert str(error.value).startswith(str(path)) and message in str(error.value)
+
+
+def test_files_that_are_not_whole_are_refused(tmp_path):
+    path = tmp_path / "v.npy"
+    np.save(path, unit(100))
+    whole = path.read_bytes()
+    for content in (b"", b"text\n", whole[:50], whole[:-1]):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match="no whole .npy"):
+            open_vectors(path)
+    np.savez(tmp_path / "v.npz", a=unit(3))
+    with pytest.raises(InputError, match="no .npy file"):
+        open_vectors(tmp_path / "v.npz")
+    with pytest.raises(InputError, match="no such file"):
+        open_vectors(tmp_path / "none.npy")
+
+
+def test_shards_that_are_not_one_whole_are_refused(sharded, tmp_path):
+    folder, _ = sharded
+    np.save(folder / "part-00001-of-00002.npy", unit(3))
+    with pytest.raises(InputError, match="several jobs"):
+        open_vectors(folder)
+    (folder / "part-00001-of-00002.npy").unlink()
+    np.save(folder / "part-00002-of-00003.npy", unit(3, 5))
+    with pytest.raises(InputError, match=r"part-00002-of-00003.npy: holds vectors of dimension 5"):
+        open_vectors(folder)
+    (folder / "part-00001-of-00003.npy").unlink()
+    with pytest.raises(InputError, match="part-00001-of-00003.npy is missing"):
+        open_vectors(folder)
+    (tmp_path / "nothing").mkdir()
+    with pytest.raises(InputError, match=r"holds no part-"):
+        open_vectors(tmp_path / "nothing")
