@@ -17,8 +17,6 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
-import tensorflow as tf
-from ai_edge_litert.interpreter import Interpreter
 from tqdm import tqdm
 
 from export.lite import LITE_FILE
@@ -29,45 +27,6 @@ from labse_tf.corpus_files import BITEXT, find_plain_files
 from labse_tf.embedder import Embedder
 from labse_tf.evaluation.retrieval import evaluate_systems
 from labse_tf.textio import read_pairs
-
-
-class LiteEmbedder(Embedder):
-    """The LiteRT file of a model dir."""
-
-    def __init__(self, model_dir: Path) -> None:
-        super().__init__(model_dir)
-        interpreter = Interpreter(
-            str(model_dir / LITE_FILE), num_threads=len(os.sched_getaffinity(0))
-        )
-        self._run = interpreter.get_signature_runner()
-
-    def _embed(self, tokens: tf.RaggedTensor, length: int) -> np.ndarray:
-        packed = self._preprocessor.bert_pack_inputs([tokens], seq_length=tf.constant(length))
-        return self._run(**packed)["default"]
-
-
-class OnnxEmbedder(Embedder):
-    """An ONNX file of a model dir, by ONNX Runtime."""
-
-    def __init__(self, model_dir: Path, file: Path) -> None:
-        import onnxruntime
-
-        super().__init__(model_dir)
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = len(os.sched_getaffinity(0))
-        self._session = onnxruntime.InferenceSession(
-            str(model_dir / file), options, providers=["CPUExecutionProvider"]
-        )
-
-    def _embed(self, tokens: tf.RaggedTensor, length: int) -> np.ndarray:
-        packed = self._preprocessor.bert_pack_inputs([tokens], seq_length=tf.constant(length))
-        names = {
-            "input_ids": "input_word_ids",
-            "attention_mask": "input_mask",
-            "token_type_ids": "input_type_ids",
-        }
-        inputs = {theirs: packed[ours].numpy().astype(np.int64) for theirs, ours in names.items()}
-        return self._session.run(["default"], inputs)[0]
 
 
 def main() -> None:
@@ -125,9 +84,9 @@ def _make(model_dir: str, folder: Path) -> dict:
             packed / "encoder",
             lambda packed=packed: Embedder(packed),
         )
-    systems["LiteRT, int8"] = (whole / LITE_FILE, lambda: LiteEmbedder(whole))
-    systems["ONNX"] = (whole / ONNX_FILE, lambda: OnnxEmbedder(whole, ONNX_FILE))
-    systems["ONNX, int8"] = (whole / INT8_FILE, lambda: OnnxEmbedder(whole, INT8_FILE))
+    systems["LiteRT, int8"] = (whole / LITE_FILE, lambda: Embedder(whole / LITE_FILE))
+    systems["ONNX"] = (whole / ONNX_FILE, lambda: Embedder(whole / ONNX_FILE))
+    systems["ONNX, int8"] = (whole / INT8_FILE, lambda: Embedder(whole / INT8_FILE))
     return systems
 
 

@@ -19,6 +19,9 @@ def load(model_dir: str | os.PathLike[str]) -> Embedder:
 
     TensorFlow is imported here and not with the package, so that `import labse_tf` stays cheap.
 
+    Args:
+      model_dir: or an encoder in it, such as MODEL_DIR/onnx/model_int8.onnx.
+
     Raises:
       InputError: if `model_dir` is no model dir.
     """

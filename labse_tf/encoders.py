@@ -2,7 +2,8 @@
 
 A name is one of
 
-  MODEL_DIR             a model dir, what `labse export` writes
+  MODEL_DIR             a model dir, what `labse export` writes; or the file of an encoder in it,
+                        such as MODEL_DIR/onnx/model_int8.onnx or .../lite/encoder_int8.tflite
   FOLDER or OWNER/NAME  a sentence-transformers folder (it has modules.json), or a published name
   module:attribute      a Python object with `encode(list[str])`, or a class or function that makes
                         one when it is called without arguments; found from the current folder
@@ -44,6 +45,7 @@ _VOCAB_FILES = (
 )
 # Of a model dir, what the vectors depend on.
 _SAVED_MODELS = ("preprocessor", "encoder")
+_ENCODER_FILES = (".onnx", ".tflite")
 _PYTHON_NAME = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 
@@ -85,6 +87,11 @@ class OpenedEncoder:
             self.encode(["a"])
         return self._dim
 
+    @property
+    def texts_cut(self) -> int | None:
+        """How many texts were longer than `sequence_length`; None if the encoder does not tell."""
+        return getattr(self.model, "texts_cut", None)
+
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Embeds texts.
 
@@ -117,7 +124,7 @@ class OpenedEncoder:
             "normalisation": MADE_UNIT if self._normalised else UNIT_ALREADY,
             "zero_vectors": self._zero_vectors,
             "sequence_length": self.sequence_length,
-            "texts_cut": getattr(self.model, "texts_cut", None),
+            "texts_cut": self.texts_cut,
             **self._hashes,
         }
 
@@ -160,6 +167,8 @@ def open_encoder(name: str) -> OpenedEncoder:
     """
     if os.path.isdir(name):
         return _open_folder(name)
+    if name.endswith(_ENCODER_FILES):
+        return _open_model_dir(name)
     if os.path.exists(name):
         raise InputError("is a file, not a model", path=name, remedy="name a folder")
     if _PYTHON_NAME.fullmatch(name):
@@ -184,6 +193,10 @@ def _open_model_dir(name: str) -> OpenedEncoder:
     import labse_tf
 
     model = labse_tf.load(name)
+    folder, parts = Path(name), _SAVED_MODELS
+    if name.endswith(_ENCODER_FILES):
+        parts = ("preprocessor", folder.parent.name)
+        folder = folder.absolute().parent.parent
     return OpenedEncoder(
         name,
         MODEL_DIR,
@@ -191,7 +204,7 @@ def _open_model_dir(name: str) -> OpenedEncoder:
         encode=model.encode,
         sequence_length=model.sequence_length,
         dim=model.dim,
-        hashes=_hashes(name, [Path(name, part) for part in _SAVED_MODELS]),
+        hashes=_hashes(folder, [folder / part for part in parts]),
     )
 
 
@@ -280,7 +293,7 @@ def _find_object(name: str) -> Any:
     return found
 
 
-def _hashes(name: str, parts: Iterable[Path]) -> dict[str, str]:
+def _hashes(name: str | Path, parts: Iterable[Path]) -> dict[str, str]:
     """Returns `model_sha256`, of the files in the folders `parts`, and `vocabulary_sha256`."""
     files = [file for part in parts for file in part.rglob("*") if file.is_file()]
     found = {"model_sha256": sha256_of_files(files, root=name)}

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from labse_tf.embedding_job import embed_lines
 from labse_tf.errors import InputError
 from labse_tf.evaluation.encoder import Encoder
 from labse_tf.outputs import check_free, full_disk_said, whole_file
-from labse_tf.retrieval.embedding import embed_texts
 from labse_tf.retrieval.gold import measure, read_gold
 from labse_tf.retrieval.margin import MARGINS
 from labse_tf.retrieval.mining import RETRIEVALS, Pairs, mine_pairs
@@ -201,7 +201,8 @@ def _embed(
     if not all(file.exists() for file in files):
         encoder = open_encoder()
         for side, file in zip(sides, files, strict=True):
-            embed_texts(side.texts, encoder, file, description=f"embed {file.stem}")
+            description = f"embed {file.stem}"
+            embed_lines(side.texts, encoder, file, total=len(side.texts), description=description)
     return [open_vectors(file) for file in files]
 
 

@@ -67,9 +67,17 @@ def test_neighbours_change_nothing(embedder, multilingual_sentences):
 def test_more_texts_than_a_batch_and_a_window(embedder, monkeypatch, multilingual_sentences):
     texts = list(multilingual_sentences) * 5
     expected = embedder.encode(texts)
-    monkeypatch.setattr("labse_tf.embedder._SENTENCES_A_WINDOW", 7)
+    monkeypatch.setattr("labse_tf.embedder._TEXTS_A_WINDOW", 7)
     monkeypatch.setattr("labse_tf.embedder._TOKENS_A_BATCH", 64)
     np.testing.assert_allclose(embedder.encode(texts), expected, atol=1e-5)
+
+
+def test_what_is_cut_is_counted(model_dir):
+    embedder = labse_tf.load(model_dir)
+    # 128 tokens, [CLS] and [SEP] among them, are not too long.
+    embedder.encode(["e " * 126, "e " * 127, "cat"])
+    embedder.encode(["e " * 500])
+    assert embedder.texts_cut == 2
 
 
 def test_no_texts(embedder):

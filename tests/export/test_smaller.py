@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import numpy as np
 import onnx
@@ -15,6 +16,8 @@ from ai_edge_litert.interpreter import Interpreter
 import labse_tf
 from export.packed_table import PackedEmbedding
 from labse_tf.cli.main import main
+from labse_tf.encoders import open_encoder
+from labse_tf.errors import InputError
 
 
 def packed(dtype, table):
@@ -121,6 +124,33 @@ def test_onnx(smaller, inputs, expected, file, least):
     pooled, hidden = onnx_vectors(smaller / "onnx" / file, inputs)
     assert cosines(pooled, expected).min() > least
     assert hidden.shape == (*inputs["input_word_ids"].shape, 16)
+
+
+@pytest.mark.parametrize(
+    ("file", "least"),
+    [
+        ("onnx/model.onnx", 0.999999),
+        ("onnx/model_int8.onnx", 0.99),
+        ("lite/encoder_int8.tflite", 0.99),
+    ],
+)
+def test_embedding_with_a_file(
+    smaller, model_dir, tmp_path, expected, multilingual_sentences, file, least
+):
+    whole = tmp_path / "model"
+    shutil.copytree(smaller, whole)
+    with pytest.raises(InputError, match="is in no model dir"):
+        labse_tf.load(whole / file)
+    shutil.copytree(model_dir / "preprocessor", whole / "preprocessor")
+    encoder = open_encoder(str(whole / file))
+    found = encoder.encode(multilingual_sentences)
+    assert cosines(found, expected).min() > least
+    assert encoder.facts()["model_sha256"] != open_encoder(str(model_dir)).facts()["model_sha256"]
+    with pytest.raises(InputError, match="no such file"):
+        labse_tf.load(whole / "onnx" / "other.onnx")
+    (whole / file).write_bytes(b"nothing")
+    with pytest.raises(InputError, match="cannot be read"):
+        labse_tf.load(whole / file)
 
 
 def test_int8_weights_and_facts(smaller):
