@@ -1,4 +1,4 @@
-"""Embedding of files: rows in order, resumption after a kill, faults; with encoders of a few lines."""
+"""Embedding of files: rows in order, going on after a kill, faults; encoders of a few lines."""
 
 from __future__ import annotations
 
