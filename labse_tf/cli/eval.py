@@ -19,7 +19,7 @@ examples:
   labse eval tatoeba sentence-transformers/LaBSE --data LASER/data/tatoeba/v1
   labse eval retrieval model --data demo/corpus/dev --baseline tfidf --out retrieval.json"""
 
-TASK_NAMES = ("retrieval", "tatoeba")
+TASK_NAMES = ("retrieval", "tatoeba", "sts", "bucc")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,9 +44,22 @@ def _add_task_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="pairs of a language used, from the first (default 500)",
     )
+    sts = parser.add_argument_group("options of sts")
+    sts.add_argument(
+        "--split",
+        choices=["train", "dev", "test"],
+        help="of files whose names tell a split (default test)",
+    )
+    bucc = parser.add_argument_group("options of bucc")
+    bucc.add_argument(
+        "--neighbours",
+        type=int,
+        metavar="K",
+        help="that the means of the margin scores are taken over (default 4)",
+    )
 
 
-OPTION_NAMES = ("baseline", "max_candidates")
+OPTION_NAMES = ("baseline", "max_candidates", "split", "neighbours")
 
 
 def run(args: argparse.Namespace) -> None:

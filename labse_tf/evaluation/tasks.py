@@ -16,6 +16,6 @@ and name it here. The command line, the record's file, and the tests of every ta
 
 from __future__ import annotations
 
-from labse_tf.evaluation import retrieval, tatoeba
+from labse_tf.evaluation import bucc, retrieval, sts, tatoeba
 
-TASKS = {"retrieval": retrieval, "tatoeba": tatoeba}
+TASKS = {"retrieval": retrieval, "tatoeba": tatoeba, "sts": sts, "bucc": bucc}
