@@ -287,8 +287,9 @@ def format_table(result: dict[str, Any]) -> str:
 
 def draw(result: dict[str, Any], figure: Figure) -> None:
     """Draws shares by components; and by language its share among the neighbours."""
-    figure.set_size_inches(10, 3.6)
-    left, right = figure.subplots(1, 2, width_ratios=(2, 3))
+    right_inches = max(4.0, 0.1 * len(result["settings"]["languages"]))
+    figure.set_size_inches(4 + right_inches, 3.6)
+    left, right = figure.subplots(1, 2, width_ratios=(4, right_inches))
     removed = result["removed"]
     places = range(len(removed))
     lines = {
