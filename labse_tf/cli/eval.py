@@ -33,6 +33,8 @@ OPTION_NAMES = (
     "split",
     "neighbours",
     "work",
+    "index",
+    "recall",
     "fit",
     "tatoeba",
     "components",
@@ -57,8 +59,19 @@ def _add_task_options(parser: argparse.ArgumentParser) -> None:
     un.add_argument(
         "--work",
         metavar="DIR",
-        help="keep the vectors here, and use those of the same texts and model again "
-        "(default: a temporary folder)",
+        help="keep the vectors here: what was stopped goes on, and those of the same texts and "
+        "model are used again (default: a temporary folder)",
+    )
+    un.add_argument(
+        "--index",
+        choices=["exact", "approximate", "auto"],
+        help="how neighbours are searched (default exact; auto is exact for small pools)",
+    )
+    un.add_argument(
+        "--recall",
+        type=float,
+        metavar="X",
+        help="the share of true neighbours that an approximate search is to find (default 0.99)",
     )
     bucc = parser.add_argument_group("options of bucc")
     bucc.add_argument(

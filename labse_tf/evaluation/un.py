@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
+import json
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,24 +24,30 @@ import numpy as np
 
 from labse_tf.errors import InputError
 from labse_tf.evaluation.encoder import Encoder
-from labse_tf.evaluation.record import make_record
+from labse_tf.evaluation.record import encoder_facts, make_record
 from labse_tf.evaluation.texts import check_text
-from labse_tf.evaluation.vector_files import embed_to_files
 from labse_tf.hashing import sha256_of_files
-from labse_tf.progress import Progress
-from labse_tf.retrieval.neighbours import nearest_both
+from labse_tf.outputs import locked, whole_file
+from labse_tf.retrieval.embedding import embed_texts
+from labse_tf.retrieval.search import INDEXES, search_both
+from labse_tf.retrieval.vectors import open_vectors
 from labse_tf.textio import COMPRESSIONS, ends_early, read_lines, split_pair
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PRIMARY_METRIC = "p_at_1"
-OPTIONS = ("work",)
+OPTIONS = ("work", "index", "recall")
 
 DIRECTIONS = ("forward", "backward")
+SIDES = ("sources", "targets")
+RECALL = 0.99
 
 _MOSES = re.compile(r"(.+\.)?([A-Za-z_]+)-([A-Za-z_]+)\.([A-Za-z_]+)")
 _HASH_BYTES = 8
+_MADE_FROM = "made_from.json"
+# What of an encoder's facts its vectors depend on.
+_IDENTITY = ("name", "kind", "sequence_length", "model_sha256", "vocabulary_sha256")
 
 
 class AlignedFiles(NamedTuple):
@@ -64,33 +73,69 @@ class AlignedFiles(NamedTuple):
             yield check_text(line, path, number)
 
 
+class _Texts:
+    """One side of an aligned corpus as a sequence that is read from the file as it is asked for.
+
+    Only slices that follow one another; the first may start anywhere.
+    """
+
+    def __init__(self, files: AlignedFiles, side: int, count: int) -> None:
+        self._texts = files.texts(side)
+        self._count = count
+        self._next = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, which: slice) -> list[str]:
+        start, stop, _ = which.indices(self._count)
+        part = list(itertools.islice(self._texts, start - self._next, stop - self._next))
+        self._next = stop
+        return part
+
+
 def evaluate(
-    encoder: Encoder, data: str | os.PathLike[str], *, work: str | os.PathLike[str] | None = None
+    encoder: Encoder,
+    data: str | os.PathLike[str],
+    *,
+    work: str | os.PathLike[str] | None = None,
+    index: str = "exact",
+    recall: float = RECALL,
 ) -> dict[str, Any]:
     """Scores an encoder.
 
     Args:
       encoder: any.
       data: a folder of aligned corpora, each a pool of its own.
-      work: a folder for the vectors, 4 bytes x dim a sentence. They stay there, and those of the
-        same texts and model are used again. Left out, they lie in a temporary folder.
+      work: a folder for vectors, 4 bytes x dim a sentence, and the search. They stay there: an
+        evaluation that was stopped goes on, and those of the same texts and model are used again.
+        Left out, they lie in a temporary folder.
+      index: one of INDEXES; an approximate search finds less than there is.
+      recall: the share of true neighbours that an approximate search is to find.
 
     Returns:
       The record. `corpora`: for each its `pairs`, and for `forward` (source to target) and
       `backward` `p_at_1`, the share whose most similar sentence has its own index (of equally
       similar ones the lowest index counts), and `same_text`, the share for which the text found
-      equals the right one, so that duplicates do no harm. `p_at_1`: the mean over corpora and
-      directions.
+      equals the right one, so that duplicates do no harm; `search` tells the index, and of an
+      approximate one the recall measured. `p_at_1`: the mean over corpora and directions.
 
     Raises:
-      InputError: if the data are missing or broken.
+      InputError: if the data are missing or broken, or another process works in `work`.
     """
+    if index not in INDEXES:
+        raise InputError(f"--index is {index}", remedy=f"choose from {', '.join(INDEXES)}")
+    if not 0 < recall <= 1:
+        raise InputError(f"--recall is {recall}", remedy="give more than 0, at most 1")
     corpora = find_corpora(data)
     hashes = {name: _read_hashes(files) for name, files in corpora.items()}
     results = {}
     with _work_folder(work) as folder:
         for name, files in corpora.items():
-            results[name] = _score(encoder, files, hashes[name], Path(folder, name))
+            found, search = _search(
+                encoder, files, len(hashes[name][0]), folder / name, index=index, recall=recall
+            )
+            results[name] = _score(found, hashes[name]) | {"search": search}
     rows = [result[direction] for result in results.values() for direction in DIRECTIONS]
     mean = {metric: float(np.mean([row[metric] for row in rows])) for metric in rows[0]}
     return make_record(
@@ -100,7 +145,7 @@ def evaluate(
         {path for files in corpora.values() for path in files.paths},
         primary_metric=PRIMARY_METRIC,
         directions=("source -> target (forward)", "target -> source (backward)"),
-        settings={"ties": "the lowest index"},
+        settings={"ties": "the lowest index", "index": index},
         scores={**mean, "corpora": results},
     )
 
@@ -157,31 +202,64 @@ def _read_hashes(files: AlignedFiles) -> tuple[np.ndarray, np.ndarray]:
 
 
 @contextlib.contextmanager
-def _work_folder(work: str | os.PathLike[str] | None) -> Iterator[str | os.PathLike[str]]:
-    if work is not None:
-        yield work
+def _work_folder(work: str | os.PathLike[str] | None) -> Iterator[Path]:
+    if work is None:
+        with tempfile.TemporaryDirectory(prefix="labse-eval-") as folder:
+            yield Path(folder)
         return
-    with tempfile.TemporaryDirectory(prefix="labse-eval-") as folder:
+    folder = Path(work)
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder):
         yield folder
 
 
-def _score(
-    encoder: Encoder, files: AlignedFiles, hashes: tuple[np.ndarray, np.ndarray], folder: Path
-) -> dict[str, Any]:
-    count = len(hashes[0])
-    digest = sha256_of_files(files.paths, root=os.path.dirname(files.source_path) or ".")
-    sources, targets = (
-        embed_to_files(encoder, files.texts(side), folder / name, count=count, texts_sha256=digest)
-        for side, name in enumerate(("sources", "targets"))
-    )
-    with Progress("search", total=count, unit="sentence") as progress:
-        forward, backward = nearest_both(sources, targets, 1, on_progress=progress.update)
+def _search(
+    encoder: Encoder, files: AlignedFiles, count: int, folder: Path, *, index: str, recall: float
+) -> tuple[tuple[np.ndarray, np.ndarray], dict[str, Any]]:
+    """Returns the nearest target of each source and source of each target, and facts."""
+    search_folder = folder / f"search-{index}-{recall}"
+    _forget_others(folder, _origin(encoder, files))
+    search_folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{name}.npy" for name in SIDES]
+    for side, path in enumerate(paths):
+        embed_texts(_Texts(files, side, count), encoder, path, description=f"embed {SIDES[side]}")
+    vectors = [open_vectors(path) for path in paths]
+    forward, backward, facts = search_both(*vectors, 1, search_folder, index=index, recall=recall)
+    return (forward.indices[:, 0], backward.indices[:, 0]), facts
+
+
+def _origin(encoder: Encoder, files: AlignedFiles) -> dict[str, Any]:
+    facts = encoder_facts(encoder)
+    root = os.path.dirname(files.source_path) or "."
     return {
-        "pairs": count,
+        "texts_sha256": sha256_of_files(files.paths, root=root),
+        "encoder": {name: facts.get(name) for name in _IDENTITY},
+    }
+
+
+def _forget_others(folder: Path, origin: dict[str, Any]) -> None:
+    """Removes what was made from something else, or may have been.
+
+    Nobody knows whether an encoder that tells no hash of its model is still the same.
+    """
+    note = folder / _MADE_FROM
+    with contextlib.suppress(OSError, ValueError):
+        if origin["encoder"]["model_sha256"] and json.loads(note.read_text("utf-8")) == origin:
+            return
+    shutil.rmtree(folder, ignore_errors=True)
+    with whole_file(note) as partial:
+        partial.write_text(json.dumps(origin, indent=1) + "\n", "utf-8")
+
+
+def _score(
+    found: tuple[np.ndarray, np.ndarray], hashes: tuple[np.ndarray, np.ndarray]
+) -> dict[str, Any]:
+    return {
+        "pairs": len(hashes[0]),
         "distinct_sources": len(np.unique(hashes[0])),
         "distinct_targets": len(np.unique(hashes[1])),
-        "forward": score_direction(forward.indices[:, 0], hashes[1]),
-        "backward": score_direction(backward.indices[:, 0], hashes[0]),
+        "forward": score_direction(found[0], hashes[1]),
+        "backward": score_direction(found[1], hashes[0]),
     }
 
 
@@ -210,6 +288,10 @@ def format_table(result: dict[str, Any]) -> str:
             f"{name:24}{one['pairs']:>12,}{100 * there['p_at_1']:8.2f}{100 * back['p_at_1']:8.2f}"
             f"{100 * there['same_text']:10.2f}{100 * back['same_text']:8.2f}"
         )
+        if "recall" in one["search"]:
+            recall = one["search"]["recall"]
+            numbers = " and ".join(f"{100 * recall[direction]:.1f} %" for direction in DIRECTIONS)
+            lines.append(f"  approximate search, recall {numbers}")
     lines.append(
         f"mean P@1: {100 * result['p_at_1']:.2f}, same text: {100 * result['same_text']:.2f}"
     )

@@ -7,7 +7,7 @@ import pytest
 from hashed_encoders import HashedCharacters, Table
 
 from labse_tf.errors import InputError
-from labse_tf.evaluation import un, vector_files
+from labse_tf.evaluation import un
 
 VECTORS = {
     "Katze": [1, 0, 0],
@@ -49,7 +49,7 @@ class Counted(HashedCharacters):
     """Tells a hash, as a model dir does, and counts what it embeds."""
 
     def __init__(self, sha256):
-        super().__init__()
+        super().__init__(longest=1)
         self.sha256, self.seen = sha256, 0
 
     def encode(self, texts):
@@ -60,32 +60,64 @@ class Counted(HashedCharacters):
         return {"name": "model", "model_sha256": self.sha256}
 
 
-def test_vectors_of_the_same_texts_and_model_are_used_again(data, tmp_path, monkeypatch):
-    monkeypatch.setattr(vector_files, "TEXTS_A_SHARD", 3)
+def test_vectors_of_the_same_texts_and_model_are_used_again(data, tmp_path):
     work = tmp_path / "work"
     first = Counted("abc")
     expected = un.evaluate(first, data, work=work)["corpora"]
     assert first.seen == 8
-    shards = sorted(path.name for path in (work / "UN.v1.de-en/sources").glob("*.npy"))
-    assert shards == ["part-00000-of-00002.npy", "part-00001-of-00002.npy"]
-    # As if it had been stopped: only what is missing is embedded.
-    (work / "UN.v1.de-en/targets/part-00001-of-00002.npy").unlink()
     again = Counted("abc")
     assert un.evaluate(again, data, work=work)["corpora"] == expected
-    assert again.seen == 1
+    assert again.seen == 0
     other_model, nobody_knows = Counted("def"), Counted(None)
     for encoder in (other_model, nobody_knows, nobody_knows):
         un.evaluate(encoder, data, work=work)
     assert (other_model.seen, nobody_knows.seen) == (8, 16)
+    un.evaluate(Counted("abc"), data, work=work)
     (data / "UN.v1.de-en.en").write_text("cat\ndog\nhound\nhare\n", "utf-8")
-    changed = Counted(None)
+    changed = Counted("abc")
     un.evaluate(changed, data, work=work)
     assert changed.seen == 8
 
 
+def test_what_was_stopped_goes_on(tmp_path):
+    """The second half of the targets is missing; numbers tell which sentences are asked for."""
+    lines = [f"{index} Katzen\t{index} cats\n" for index in range(4200)]
+    (tmp_path / "n.tsv").write_text("".join(lines))
+
+    class Stopped(Counted):
+        def encode(self, texts):
+            if "4096 cats" in texts:
+                raise KeyboardInterrupt
+            return super().encode(texts)
+
+    work, went_on = tmp_path / "work", Counted("abc")
+    with pytest.raises(KeyboardInterrupt):
+        un.evaluate(Stopped("abc"), tmp_path, work=work)
+    result = un.evaluate(went_on, tmp_path, work=work)["corpora"]
+    assert went_on.seen == 4200 - 4096
+    assert result == un.evaluate(Counted("abc"), tmp_path)["corpora"]
+    vectors = np.load(work / "n/targets.npy")
+    expected = HashedCharacters(longest=1).encode([f"{index} cats" for index in range(4200)])
+    np.testing.assert_array_equal(vectors, expected)
+
+
+def test_an_approximate_search_is_told(tmp_path):
+    numbers = [index * 7919 % 100003 for index in range(300)]
+    lines = [f"{number} Katzen\t{number} cats\n" for number in numbers]
+    (tmp_path / "n.tsv").write_text("".join(lines))
+    exact = un.evaluate(HashedCharacters(), tmp_path)
+    found = un.evaluate(HashedCharacters(), tmp_path, index="approximate", recall=0.9)
+    assert exact["corpora"]["n"]["search"] == {"index": "exact"}
+    assert found["corpora"]["n"]["search"]["recall_wanted"] == 0.9
+    assert found["p_at_1"] == pytest.approx(exact["p_at_1"], abs=0.2)
+    assert "approximate search, recall" in un.format_table(found)
+    with pytest.raises(InputError, match="--index is fast"):
+        un.evaluate(HashedCharacters(), tmp_path, index="fast")
+
+
 def test_many_blocks_equal_one_product(tmp_path):
     """More sentences than the search takes at a time, in either direction."""
-    count, texts = 5000, HashedCharacters(dim=48, longest=2)
+    count, texts = 4200, HashedCharacters(dim=48, longest=1)
     lines = [f"{index * 7919 % 10007} in words {index}" for index in range(count)]
     others = [f"{index * 7919 % 10007} mit Worten {index}" for index in range(count)]
     (tmp_path / "n.tsv").write_text(
