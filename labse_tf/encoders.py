@@ -13,7 +13,6 @@ Importing this module imports none of their libraries.
 
 from __future__ import annotations
 
-import functools
 import importlib
 import inspect
 import os
@@ -229,12 +228,37 @@ def _open_sentence_transformers(name: str) -> OpenedEncoder:
     return OpenedEncoder(
         name,
         SENTENCE_TRANSFORMERS,
-        model,
-        encode=functools.partial(model.encode, convert_to_numpy=True, show_progress_bar=False),
+        counted := _CountingCuts(model),
+        encode=counted.encode,
         sequence_length=model.max_seq_length,
-        dim=model.get_sentence_embedding_dimension(),
+        dim=None,
         hashes=_hashes(name, [Path(name)]) if os.path.isdir(name) else {},
     )
+
+
+class _CountingCuts:
+    """A SentenceTransformer that counts in `texts_cut` what was too long for it."""
+
+    def __init__(self, model: Any) -> None:
+        from transformers import PreTrainedTokenizerBase
+
+        self._model = model
+        can_count = isinstance(model.tokenizer, PreTrainedTokenizerBase)
+        self.texts_cut = 0 if can_count and model.max_seq_length else None
+
+    def encode(self, texts: list[str]) -> np.ndarray:
+        if self.texts_cut is not None:
+            self.texts_cut += self._count_cut(texts)
+        return self._model.encode(texts, convert_to_numpy=True, show_progress_bar=False)
+
+    def _count_cut(self, texts: list[str]) -> int:
+        most = self._model.max_seq_length
+        # No text has more tokens than bytes, [CLS] and [SEP] aside: most need no second look.
+        long = [text for text in texts if len(text.encode("utf-8", "replace")) > most - 2]
+        if not long:
+            return 0
+        tokens = self._model.tokenizer(long, truncation=False, verbose=False)["input_ids"]
+        return sum(len(one) > most for one in tokens)
 
 
 def _open_python(name: str) -> OpenedEncoder:

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import argparse
 
+MODEL_HELP = (
+    "a model dir, a sentence-transformers folder or name, or module:attribute of a Python object "
+    "with encode"
+)
+
 
 def add_overwrite(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace the output if it exists")
@@ -194,3 +199,35 @@ def add_run(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
         help="with --strategy mirrored: N replicas on this machine's CPU",
     )
     add_overwrite(parser)
+
+
+def add_model_name(parser: argparse.ArgumentParser) -> None:
+    """MODEL, as `labse_tf.encoders.open_encoder` takes it."""
+    parser.add_argument("model", metavar="MODEL", help=MODEL_HELP)
+
+
+def add_search(parser: argparse.ArgumentParser) -> None:
+    """-k, --index, --recall: how neighbours are looked for."""
+    parser.add_argument(
+        "-k",
+        "--neighbours",
+        type=int,
+        default=4,
+        metavar="N",
+        help="of a sentence on the other side, for the margin (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--index",
+        default="auto",
+        metavar="NAME",
+        help="exact: compare all with all; approximate: only what is roughly near; auto (default): "
+        "exact up to 10^11 comparisons, such as 300,000 x 300,000",
+    )
+    parser.add_argument(
+        "--recall",
+        type=float,
+        default=0.95,
+        metavar="X",
+        help="the share of true neighbours that an approximate search is to find (default: "
+        "%(default)s)",
+    )

@@ -55,6 +55,7 @@ COMMANDS = {
     ("verify",): ("verify", "check a model dir against the TF-Hub interface, without our code"),
     ("embed",): ("embed", "one vector a line of text"),
     ("mine",): ("mine", "find translations in two files of sentences"),
+    ("score",): ("score", "similarity, or margin score, of given pairs"),
     ("eval",): ("eval", "score a model on an evaluation task"),
 }
 _BEAM_JOBS = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import add_overwrite
+from labse_tf.cli.arguments import MODEL_HELP, add_overwrite, add_search
 
 EXAMPLES = """examples:
   labse mine model news.de.txt news.en.txt --out pairs.tsv
@@ -25,8 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "paths",
         nargs="+",
         metavar="MODEL SOURCE TARGET",
-        help="the model (a model dir, a sentence-transformers folder or name, or module:attribute "
-        "of a Python object with encode), and two files of sentences; no MODEL with --embeddings",
+        help=f"the model ({MODEL_HELP}), and two files of sentences; no MODEL with --embeddings",
     )
     parser.add_argument("--out", required=True, metavar="PAIRS.tsv")
     parser.add_argument(
@@ -35,14 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar=("SOURCE.npy", "TARGET.npy"),
         help="a vector a line of the files, made before by `labse embed`; the model is not loaded",
     )
-    parser.add_argument(
-        "-k",
-        "--neighbours",
-        type=int,
-        default=4,
-        metavar="N",
-        help="candidates of a sentence, and neighbours of the margin (default: %(default)s)",
-    )
+    add_search(parser)
     parser.add_argument(
         "--margin",
         default="ratio",
@@ -70,21 +62,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.tsv",
         help="known pairs, the lines of source and target counted from 1: prints precision, recall "
         "and F1, at the threshold of the best F1 unless --threshold is given",
-    )
-    parser.add_argument(
-        "--index",
-        default="auto",
-        metavar="NAME",
-        help="exact: compare all with all; approximate: only what is roughly near; auto (default): "
-        "exact up to 10^11 comparisons, such as 300,000 x 300,000",
-    )
-    parser.add_argument(
-        "--recall",
-        type=float,
-        default=0.95,
-        metavar="X",
-        help="the share of true neighbours that an approximate search is to find (default: "
-        "%(default)s)",
     )
     parser.add_argument("--report", metavar="FILE.json", help="write what was done and found here")
     add_overwrite(parser)

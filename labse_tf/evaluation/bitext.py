@@ -9,7 +9,7 @@ def nearest_indices(queries: np.ndarray, candidates: np.ndarray) -> np.ndarray:
     """Returns for each query the index of the most similar candidate; of equals the lowest.
 
     Candidates with equal vectors, as of a sentence that comes twice, are compared once, so that
-    rounding cannot put the later one first.
+    rounding cannot put the later one first. Others are equally similar if float32 products are.
 
     Args:
       queries: float32 `[n, dim]`, unit rows.

@@ -23,19 +23,19 @@ class TextVectors:
     def __init__(self, encoder: Encoder, texts: Iterable[str]) -> None:
         """Embeds the distinct ones among the texts, with progress on stderr."""
         self._places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
-        self.vectors = embed(encoder, list(self._places))
+        with Progress("embed", total=len(self._places), unit="sentence") as progress:
+            self.vectors = embed(encoder, list(self._places), progress)
 
     def __getitem__(self, texts: Sequence[str]) -> np.ndarray:
         """Returns float32 `[len(texts), dim]`; equal texts have equal rows, bit by bit."""
         return self.vectors[[self._places[text] for text in texts]]
 
 
-def embed(encoder: Encoder, texts: Sequence[str]) -> np.ndarray:
-    """Returns float32 `[len(texts), dim]`, in order, with progress on stderr."""
+def embed(encoder: Encoder, texts: Sequence[str], progress: Progress) -> np.ndarray:
+    """Returns float32 `[len(texts), dim]`, in order; `progress` counts sentences."""
     parts = []
-    with Progress("embed", total=len(texts), unit="sentence") as progress:
-        for start in range(0, len(texts), TEXTS_AT_ONCE):
-            part = texts[start : start + TEXTS_AT_ONCE]
-            parts.append(np.asarray(encoder.encode(part), np.float32))
-            progress.update(len(part))
+    for start in range(0, len(texts), TEXTS_AT_ONCE):
+        part = texts[start : start + TEXTS_AT_ONCE]
+        parts.append(np.asarray(encoder.encode(part), np.float32))
+        progress.update(len(part))
     return np.concatenate(parts)

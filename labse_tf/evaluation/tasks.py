@@ -16,6 +16,13 @@ and name it here. The command line, the record's file, and the tests of every ta
 
 from __future__ import annotations
 
-from labse_tf.evaluation import retrieval, tatoeba
+from labse_tf.evaluation import bucc, language_bias, retrieval, sts, tatoeba, un
 
-TASKS = {"retrieval": retrieval, "tatoeba": tatoeba}
+TASKS = {
+    "retrieval": retrieval,
+    "tatoeba": tatoeba,
+    "un": un,
+    "bucc": bucc,
+    "sts": sts,
+    "language-bias": language_bias,
+}

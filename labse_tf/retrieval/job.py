@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import logging
 import os
 import re
 import time
@@ -29,8 +28,6 @@ from labse_tf.retrieval.work import describe, work_folder
 
 GO_ON = "the same command goes on from here"
 _SEPARATORS = re.compile(r"[\t\r\n]+")
-
-_log = logging.getLogger("labse")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

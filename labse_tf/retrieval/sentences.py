@@ -60,13 +60,7 @@ def distinct(lines: Iterable[str], path: str) -> Sentences:
     places: list[int] = []
     for number, line in enumerate(lines):
         text = line.strip()
-        if "\0" in text:
-            raise InputError(
-                "the line has a NUL byte",
-                path=path,
-                line=number + 1,
-                remedy="remove it, or convert the file to UTF-8 if it is UTF-16",
-            )
+        check_text(text, path, number + 1)
         if not text:
             places.append(NOWHERE)
             continue
@@ -77,3 +71,14 @@ def distinct(lines: Iterable[str], path: str) -> Sentences:
     if not first:
         raise InputError("has no line with text", path=path, remedy="name a file with sentences")
     return Sentences(path, list(first), np.array(starts, np.int64), np.array(places, np.int64))
+
+
+def check_text(text: str, path: str, line: int) -> None:
+    """Raises InputError if a text has a NUL byte: it is no text, or in another encoding."""
+    if "\0" in text:
+        raise InputError(
+            "the line has a NUL byte",
+            path=path,
+            line=line,
+            remedy="remove it, or convert the file to UTF-8 if it is UTF-16",
+        )

@@ -1,0 +1,69 @@
+"""`labse score`."""
+
+from __future__ import annotations
+
+import argparse
+
+from labse_tf.cli.arguments import add_model_name, add_overwrite, add_search
+
+EXAMPLES = """examples:
+  labse score model pairs.tsv --out scored.tsv
+  zcat crawl.tsv.gz | labse score model - --threshold 0.7 | cut -f 2- > clean.tsv
+  labse score model pairs.tsv --out scored.tsv --margin ratio --threshold 1.05
+
+PAIRS.tsv has the columns source and target; further ones are kept. The score is put in front of the
+line: the cosine, or with --margin the margin score, for which the neighbours of a sentence are
+looked for in the whole other column. The order stays."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_model_name(parser)
+    parser.add_argument("pairs", metavar="PAIRS.tsv", help="source, target, ...; - reads stdin")
+    parser.add_argument(
+        "--out", default="-", metavar="FILE.tsv", help="where to write (default: stdout)"
+    )
+    parser.add_argument(
+        "--margin",
+        metavar="NAME",
+        help="ratio or distance: against the mean similarity of both sentences' neighbours; "
+        "absolute (default): the cosine itself, for which nothing is kept in memory or on disk",
+    )
+    add_search(parser)
+    parser.add_argument(
+        "--threshold", type=float, metavar="X", help="write only pairs of this score and above"
+    )
+    add_overwrite(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    import logging
+
+    from labse_tf.encoders import open_encoder
+    from labse_tf.outputs import check_free
+    from labse_tf.retrieval.job import Options
+    from labse_tf.retrieval.scoring import STANDARD, score_margins, score_pairs
+
+    names = ("neighbours", "threshold", "index", "recall")
+    options = Options(
+        margin=args.margin or "absolute", **{name: getattr(args, name) for name in names}
+    )
+    if args.out != STANDARD:
+        check_free(args.out, overwrite=args.overwrite)
+    if options.margin == "absolute":
+        read, written = score_pairs(
+            args.pairs,
+            args.out,
+            open_encoder(args.model),
+            threshold=args.threshold,
+            overwrite=args.overwrite,
+        )
+    else:
+        read, written = score_margins(
+            args.pairs,
+            args.out,
+            model=args.model,
+            open_encoder=open_encoder,
+            options=options,
+            overwrite=args.overwrite,
+        )
+    logging.getLogger("labse").info("%d pairs written of %d", written, read)

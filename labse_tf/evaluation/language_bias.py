@@ -1,0 +1,319 @@
+"""The task `language-bias`: do vectors lie together by meaning, or by language?
+
+The pool is the same sentences in several languages: files `<code>.txt`, line i of each a
+translation of the others'. An unbiased encoder has translations as nearest neighbours; a biased one
+has other sentences of the same language. The task counts both, before and after the first r
+principal components of each language's vectors are taken out (Yang et al. 2021, arXiv 2012.14388,
+section 5.1), and with `tatoeba` tells what that does for Tatoeba's accuracy.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from labse_tf.errors import InputError
+from labse_tf.evaluation import tatoeba as tatoeba_task
+from labse_tf.evaluation.embedding import TextVectors
+from labse_tf.evaluation.encoder import Encoder
+from labse_tf.evaluation.principal_components import principal_components, remove_components
+from labse_tf.evaluation.record import make_record
+from labse_tf.evaluation.texts import read_aligned, read_texts
+from labse_tf.hashing import sha256_of_files
+from labse_tf.languages import find_code
+from labse_tf.progress import Progress
+from labse_tf.retrieval.neighbours import nearest
+from labse_tf.textio import COMPRESSIONS, ends_early
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PRIMARY_METRIC = "same_language"
+OPTIONS = ("fit", "tatoeba", "components", "sentences", "languages")
+
+COMPONENTS = (0, 1, 2, 4, 8)
+SENTENCES = 200
+FITTED_ON_POOL = "the pool itself"
+
+_ENGLISH = "eng"
+
+
+def evaluate(
+    encoder: Encoder,
+    data: str | os.PathLike[str],
+    *,
+    fit: str | os.PathLike[str] | None = None,
+    tatoeba: str | os.PathLike[str] | None = None,
+    components: Sequence[int] = COMPONENTS,
+    sentences: int = SENTENCES,
+    languages: Sequence[str] | None = None,
+) -> dict[str, Any]:
+    """Scores an encoder.
+
+    Args:
+      encoder: any.
+      data: a folder of `<code>.txt`, packed or not, all of as many lines.
+      fit: a folder of other text, `<code>.txt`, that the components are those of; left out, they
+        are those of the pool's own vectors, which flatters.
+      tatoeba: LASER's folder, as the task `tatoeba` reads it.
+      components: the numbers of components to take out, 0 or more.
+      sentences: the pool has the first so many of each language.
+      languages: of these codes; left out, of all in the folder.
+
+    Returns:
+      The record. `removed`: for each number of components `same_language`, the share of sentences
+      whose nearest neighbour in the pool (other than themselves) is of their own language;
+      `translation`, the share for which it is a translation; `shares`, by language the share of it
+      among all nearest neighbours; `from`, by language of the sentence the shares of the languages
+      of its neighbours; and `tatoeba`, the accuracy (mean of both directions) by language and its
+      average. `same_language`: that without any removed.
+
+    Raises:
+      InputError: if the data are missing or broken.
+    """
+    components = check_components(components)
+    files = find_files(data, languages)
+    pool = read_pool(files, sentences)
+    fit_files = find_files(fit, list(pool)) if fit is not None else {}
+    fit_texts = {code: read_texts(path) for code, path in fit_files.items()}
+    pairs_files = _tatoeba_files(tatoeba, pool)
+    pairs = {code: read_aligned(*paths) for code, (_, paths) in pairs_files.items()}
+    vectors = TextVectors(
+        encoder,
+        itertools.chain(*pool.values(), *fit_texts.values(), *itertools.chain(*pairs.values())),
+    )
+    directions = {
+        code: principal_components(vectors[texts], max(components))
+        for code, texts in (fit_texts or pool).items()
+    }
+    removed = {}
+    with Progress("search", total=len(components), unit="number of components") as progress:
+        for count in progress.each(components):
+            first = {code: rows[:count] for code, rows in directions.items()}
+            removed[str(count)] = neighbour_shares(
+                {code: remove_components(vectors[pool[code]], first[code]) for code in pool}
+            )
+            if pairs:
+                own = {code: first[pool_code] for code, (pool_code, _) in pairs_files.items()}
+                removed[str(count)]["tatoeba"] = _tatoeba_scores(
+                    vectors, pairs, own, first.get(_english(pool))
+                )
+    return make_record(
+        "language-bias",
+        encoder,
+        data,
+        files.values(),
+        primary_metric=PRIMARY_METRIC,
+        directions=("each sentence -> all others of the pool",),
+        settings={
+            "components": list(components),
+            "components_of": _describe_fit(fit, fit_files),
+            "sentences": len(next(iter(pool.values()))),
+            "languages": list(pool),
+            "tatoeba": None if tatoeba is None else os.fspath(tatoeba),
+        },
+        scores={"same_language": removed[str(components[0])]["same_language"], "removed": removed},
+    )
+
+
+def _describe_fit(fit, files: dict[str, str]) -> str | dict[str, Any]:
+    if fit is None:
+        return FITTED_ON_POOL
+    return {
+        "path": os.fspath(fit),
+        "files": len(files),
+        "sha256": sha256_of_files(files.values(), root=fit),
+    }
+
+
+def check_components(components: Sequence[int]) -> tuple[int, ...]:
+    """Returns the numbers of components, sorted, 0 among them.
+
+    Raises:
+      InputError: if one is negative.
+    """
+    if any(count < 0 for count in components):
+        raise InputError("--components has a negative number", remedy="give 0 or more")
+    return tuple(sorted({0, *components}))
+
+
+def find_files(
+    data: str | os.PathLike[str], languages: Iterable[str] | None = None
+) -> dict[str, str]:
+    """Returns the path of each `<code>.txt`, by code.
+
+    Raises:
+      InputError: if there are fewer than two, or one of `languages` has none.
+    """
+    folder = Path(data)
+    found: dict[str, str] = {}
+    for path in sorted(folder.iterdir()) if folder.is_dir() else []:
+        name = path.name.removesuffix(path.suffix if path.suffix in COMPRESSIONS else "")
+        if name.endswith(".txt"):
+            found[name.removesuffix(".txt")] = str(path)
+    for code in languages or ():
+        if code not in found:
+            near = ", ".join(list(found)[:5])
+            raise InputError(
+                f"holds no {code}.txt", path=data, remedy=f"add it; it holds {near or 'none'}, ..."
+            )
+    chosen = {code: found[code] for code in (languages or found)}
+    if len(chosen) < 2:
+        raise InputError(
+            "holds fewer than two languages",
+            path=data,
+            remedy="expected <code>.txt, the same sentences in each",
+        )
+    return chosen
+
+
+def read_pool(files: Mapping[str, str], sentences: int) -> dict[str, list[str]]:
+    """Returns the first sentences of each language.
+
+    Raises:
+      InputError: if `sentences` is less than 2, or a file has another number of lines.
+    """
+    if sentences < 2:
+        raise InputError(f"--sentences is {sentences}", remedy="give 2 or more")
+    texts = {code: read_texts(path) for code, path in files.items()}
+    longest = max(texts, key=lambda code: len(texts[code]))
+    for code, lines in texts.items():
+        if len(lines) < len(texts[longest]):
+            raise ends_early(files[code], files[longest], len(lines))
+    return {code: lines[:sentences] for code, lines in texts.items()}
+
+
+def neighbour_shares(vectors: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """Counts the languages of nearest neighbours.
+
+    Args:
+      vectors: of each language float32 `[n, dim]`, row i a translation of the others' row i.
+
+    Returns:
+      `same_language`, `translation`, `shares` and `from`, as `evaluate` tells.
+    """
+    codes = list(vectors)
+    size = len(vectors[codes[0]])
+    pool = np.concatenate([vectors[code] for code in codes])
+    own = np.arange(len(pool))
+    two = nearest(pool, pool, 2).indices
+    # A sentence is its own nearest, unless others have the same vector.
+    neighbours = np.where(two[:, 0] == own, two[:, 1], two[:, 0])
+    counts = np.zeros((len(codes), len(codes)))
+    np.add.at(counts, (own // size, neighbours // size), 1)
+    shares = counts / size
+    return {
+        "same_language": float(np.trace(counts) / len(pool)),
+        "translation": float(np.mean(neighbours % size == own % size)),
+        "shares": dict(zip(codes, (counts.sum(axis=0) / len(pool)).tolist(), strict=True)),
+        "from": {
+            code: dict(zip(codes, row.tolist(), strict=True))
+            for code, row in zip(codes, shares, strict=True)
+        },
+    }
+
+
+def _tatoeba_files(
+    data: str | os.PathLike[str] | None, pool: Iterable[str]
+) -> dict[str, tuple[str, tuple[str, str]]]:
+    """Returns of Tatoeba's languages that the pool has: its code there, and the paths."""
+    if data is None:
+        return {}
+    # The first of several that are one language, such as fra and fra-CA, stands for it.
+    by_language = {_language(code): code for code in reversed(list(pool))}
+    found = {
+        code: (by_language[_language(code)], paths)
+        for code, paths in tatoeba_task.find_files(data).items()
+        if _language(code) in by_language
+    }
+    if not found:
+        raise InputError(
+            "has no language of the pool", path=data, remedy="leave --tatoeba out, or add languages"
+        )
+    return found
+
+
+def _language(code: str) -> str:
+    return find_code(code) or code
+
+
+def _english(pool: Iterable[str]) -> str | None:
+    return next((code for code in pool if _language(code) == _language(_ENGLISH)), None)
+
+
+def _tatoeba_scores(
+    vectors: TextVectors,
+    pairs: Mapping[str, tuple[list[str], list[str]]],
+    directions: Mapping[str, np.ndarray],
+    english_directions: np.ndarray | None,
+) -> dict[str, Any]:
+    accuracies = {}
+    for code, (foreign, english) in pairs.items():
+        english_vectors = vectors[english]
+        if english_directions is not None:
+            english_vectors = remove_components(english_vectors, english_directions)
+        scores = tatoeba_task.score_language(
+            remove_components(vectors[foreign], directions[code]), english_vectors
+        )
+        accuracies[code] = scores["mean_accuracy"]
+    return {"accuracy": float(np.mean(list(accuracies.values()))), "languages": accuracies}
+
+
+def format_table(result: dict[str, Any]) -> str:
+    """Returns a line a number of components, then the languages that come most."""
+    of = result["settings"]["components_of"]
+    of = of if isinstance(of, str) else of["path"]
+    count = len(result["settings"]["languages"])
+    lines = [
+        f"{count} languages, {result['settings']['sentences']} sentences each; components of {of}",
+        f"{'taken out':>9}{'same language':>15}{'translation':>13}{'Tatoeba':>9}   most often",
+    ]
+    for removed, scores in result["removed"].items():
+        most = sorted(scores["shares"].items(), key=lambda item: -item[1])[:4]
+        most = ", ".join(f"{code} {100 * share:.1f}" for code, share in most)
+        tatoeba = f"{100 * scores['tatoeba']['accuracy']:.1f}" if "tatoeba" in scores else "-"
+        lines.append(
+            f"{removed:>9}{100 * scores['same_language']:15.1f}"
+            f"{100 * scores['translation']:13.1f}{tatoeba:>9}   {most}"
+        )
+    lines.append(f"all in per cent; a language's fair share of neighbours is {100 / count:.1f}")
+    return "\n".join(lines)
+
+
+def draw(result: dict[str, Any], figure: Figure) -> None:
+    """Draws shares by components; and by language its share among the neighbours."""
+    right_inches = max(4.0, 0.1 * len(result["settings"]["languages"]))
+    figure.set_size_inches(4 + right_inches, 3.6)
+    left, right = figure.subplots(1, 2, width_ratios=(4, right_inches))
+    removed = result["removed"]
+    places = range(len(removed))
+    lines = {
+        name: [100 * scores[name] for scores in removed.values()]
+        for name in ("same_language", "translation")
+    }
+    if all("tatoeba" in scores for scores in removed.values()):
+        lines["Tatoeba accuracy"] = [
+            100 * scores["tatoeba"]["accuracy"] for scores in removed.values()
+        ]
+    for name, heights in lines.items():
+        left.plot(places, heights, "o-", markersize=4, label=name.replace("_", " "))
+    left.set_xticks(places, list(removed))
+    left.set_xlabel("principal components taken out")
+    left.set_ylabel("%")
+    left.set_ylim(0, 101)
+    left.legend(fontsize=7)
+    ends = (next(iter(removed)), list(removed)[-1])
+    order = sorted(removed[ends[0]]["shares"].items(), key=lambda item: -item[1])
+    for place, count in enumerate(dict.fromkeys(ends)):
+        shares = [100 * removed[count]["shares"][code] for code, _ in order]
+        right.plot(shares, "ox"[place], markersize=3, label=f"{count} taken out")
+    right.axhline(100 / len(order), color="#888888", linewidth=0.8, label="fair share")
+    right.set_xticks(range(len(order)), [code for code, _ in order], rotation=90, fontsize=5)
+    right.set_ylabel("of all nearest neighbours, %")
+    right.set_ylim(bottom=0)
+    right.legend(fontsize=7)

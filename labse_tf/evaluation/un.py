@@ -1,0 +1,312 @@
+"""The task `un`: P@1 of translation retrieval over a whole corpus, as LaBSE's paper on the UN's.
+
+The paper finds each sentence's translation among all sentences of the UN's parallel corpus
+(Ziemski, Junczys-Dowmunt and Pouliquen 2016), as Guo et al. 2018 (arXiv 1807.11906) did. Any
+aligned corpus will do: Moses pairs `NAME.<a>-<b>.<a>` and `NAME.<a>-<b>.<b>`, or TSV files
+`NAME.tsv`. Millions of sentences are fine: vectors go to disk, and the search reads them in blocks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from labse_tf.errors import InputError
+from labse_tf.evaluation.encoder import Encoder
+from labse_tf.evaluation.record import encoder_facts, make_record
+from labse_tf.evaluation.texts import check_text
+from labse_tf.hashing import sha256_of_files
+from labse_tf.outputs import locked, whole_file
+from labse_tf.retrieval.embedding import embed_texts
+from labse_tf.retrieval.search import INDEXES, search_both
+from labse_tf.retrieval.vectors import open_vectors
+from labse_tf.textio import COMPRESSIONS, ends_early, read_lines, split_pair
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PRIMARY_METRIC = "p_at_1"
+OPTIONS = ("work", "index", "recall")
+
+DIRECTIONS = ("forward", "backward")
+SIDES = ("sources", "targets")
+RECALL = 0.99
+
+_MOSES = re.compile(r"(.+\.)?([A-Za-z_]+)-([A-Za-z_]+)\.([A-Za-z_]+)")
+_HASH_BYTES = 8
+_MADE_FROM = "made_from.json"
+# What of an encoder's facts its vectors depend on.
+_IDENTITY = ("name", "kind", "sequence_length", "model_sha256", "vocabulary_sha256")
+
+
+class AlignedFiles(NamedTuple):
+    """Where an aligned corpus lies: two paths, of a TSV file the same."""
+
+    source_path: str
+    target_path: str
+
+    @property
+    def paths(self) -> set[str]:
+        return set(self)
+
+    def texts(self, side: int) -> Iterator[str]:
+        """Yields the sources (side 0) or targets (side 1).
+
+        Raises:
+          InputError: as `read_lines`, or a text is empty or holds a NUL byte.
+        """
+        path = self[side]
+        for number, line in read_lines(path):
+            if self.source_path == self.target_path:
+                line = split_pair(line, path, number)[side]
+            yield check_text(line, path, number)
+
+
+class _Texts:
+    """One side of an aligned corpus as a sequence that is read from the file as it is asked for.
+
+    Only slices that follow one another; the first may start anywhere.
+    """
+
+    def __init__(self, files: AlignedFiles, side: int, count: int) -> None:
+        self._texts = files.texts(side)
+        self._count = count
+        self._next = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, which: slice) -> list[str]:
+        start, stop, _ = which.indices(self._count)
+        part = list(itertools.islice(self._texts, start - self._next, stop - self._next))
+        self._next = stop
+        return part
+
+
+def evaluate(
+    encoder: Encoder,
+    data: str | os.PathLike[str],
+    *,
+    work: str | os.PathLike[str] | None = None,
+    index: str = "exact",
+    recall: float = RECALL,
+) -> dict[str, Any]:
+    """Scores an encoder.
+
+    Args:
+      encoder: any.
+      data: a folder of aligned corpora, each a pool of its own.
+      work: a folder for vectors, 4 bytes x dim a sentence, and the search. They stay there: an
+        evaluation that was stopped goes on, and those of the same texts and model are used again.
+        Left out, they lie in a temporary folder.
+      index: one of INDEXES; an approximate search finds less than there is.
+      recall: the share of true neighbours that an approximate search is to find.
+
+    Returns:
+      The record. `corpora`: for each its `pairs`, and for `forward` (source to target) and
+      `backward` `p_at_1`, the share whose most similar sentence has its own index (of equally
+      similar ones the lowest index counts), and `same_text`, the share for which the text found
+      equals the right one, so that duplicates do no harm; `search` tells the index, and of an
+      approximate one the recall measured. `p_at_1`: the mean over corpora and directions.
+
+    Raises:
+      InputError: if the data are missing or broken, or another process works in `work`.
+    """
+    if index not in INDEXES:
+        raise InputError(f"--index is {index}", remedy=f"choose from {', '.join(INDEXES)}")
+    if not 0 < recall <= 1:
+        raise InputError(f"--recall is {recall}", remedy="give more than 0, at most 1")
+    corpora = find_corpora(data)
+    hashes = {name: _read_hashes(files) for name, files in corpora.items()}
+    results = {}
+    with _work_folder(work) as folder:
+        for name, files in corpora.items():
+            found, search = _search(
+                encoder, files, len(hashes[name][0]), folder / name, index=index, recall=recall
+            )
+            results[name] = _score(found, hashes[name]) | {"search": search}
+    rows = [result[direction] for result in results.values() for direction in DIRECTIONS]
+    mean = {metric: float(np.mean([row[metric] for row in rows])) for metric in rows[0]}
+    return make_record(
+        "un",
+        encoder,
+        data,
+        {path for files in corpora.values() for path in files.paths},
+        primary_metric=PRIMARY_METRIC,
+        directions=("source -> target (forward)", "target -> source (backward)"),
+        settings={"ties": "the lowest index", "index": index},
+        scores={**mean, "corpora": results},
+    )
+
+
+def find_corpora(data: str | os.PathLike[str]) -> dict[str, AlignedFiles]:
+    """Returns the aligned corpora by their names, those of Moses pairs ending in `<a>-<b>`.
+
+    Raises:
+      InputError: if there is none, or a Moses pair lacks a side.
+    """
+    folder = Path(data)
+    paths = sorted(path for path in folder.iterdir() if path.is_file()) if folder.is_dir() else []
+    found, names = {}, {_unpacked(path): str(path) for path in paths}
+    for name, path in names.items():
+        if name.endswith(".tsv"):
+            found[name.removesuffix(".tsv")] = AlignedFiles(path, path)
+        elif (match := _MOSES.fullmatch(name)) and match[4] in match.groups()[1:3]:
+            stem = name.removesuffix(f".{match[4]}")
+            sides = [f"{stem}.{match[place]}" for place in (2, 3)]
+            for side in sides:
+                if side not in names:
+                    raise InputError(f"holds no {side}", path=data, remedy=f"put it beside {name}")
+            found[stem] = AlignedFiles(*(names[side] for side in sides))
+    if not found:
+        raise InputError(
+            "holds no aligned corpus",
+            path=data,
+            remedy="expected NAME.<a>-<b>.<a> and NAME.<a>-<b>.<b>, or NAME.tsv",
+        )
+    return found
+
+
+def _unpacked(path: Path) -> str:
+    return path.name.removesuffix(path.suffix if path.suffix in COMPRESSIONS else "")
+
+
+def _read_hashes(files: AlignedFiles) -> tuple[np.ndarray, np.ndarray]:
+    """Returns 64-bit hashes of sources and targets, by which equal texts are known: `[n]` each.
+
+    Reading all texts before any is embedded also finds what is wrong with them.
+    """
+    sides = []
+    for side in (0, 1):
+        digests = (
+            hashlib.blake2b(text.encode(), digest_size=_HASH_BYTES).digest()
+            for text in files.texts(side)
+        )
+        sides.append(np.frombuffer(b"".join(digests), np.uint64))
+    counts = [len(side) for side in sides]
+    if counts[0] != counts[1]:
+        short = counts.index(min(counts))
+        raise ends_early(files[short], files[1 - short], counts[short])
+    return sides[0], sides[1]
+
+
+@contextlib.contextmanager
+def _work_folder(work: str | os.PathLike[str] | None) -> Iterator[Path]:
+    if work is None:
+        with tempfile.TemporaryDirectory(prefix="labse-eval-") as folder:
+            yield Path(folder)
+        return
+    folder = Path(work)
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder):
+        yield folder
+
+
+def _search(
+    encoder: Encoder, files: AlignedFiles, count: int, folder: Path, *, index: str, recall: float
+) -> tuple[tuple[np.ndarray, np.ndarray], dict[str, Any]]:
+    """Returns the nearest target of each source and source of each target, and facts."""
+    search_folder = folder / f"search-{index}-{recall}"
+    _forget_others(folder, _origin(encoder, files))
+    search_folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{name}.npy" for name in SIDES]
+    for side, path in enumerate(paths):
+        embed_texts(_Texts(files, side, count), encoder, path, description=f"embed {SIDES[side]}")
+    vectors = [open_vectors(path) for path in paths]
+    forward, backward, facts = search_both(*vectors, 1, search_folder, index=index, recall=recall)
+    return (forward.indices[:, 0], backward.indices[:, 0]), facts
+
+
+def _origin(encoder: Encoder, files: AlignedFiles) -> dict[str, Any]:
+    facts = encoder_facts(encoder)
+    root = os.path.dirname(files.source_path) or "."
+    return {
+        "texts_sha256": sha256_of_files(files.paths, root=root),
+        "encoder": {name: facts.get(name) for name in _IDENTITY},
+    }
+
+
+def _forget_others(folder: Path, origin: dict[str, Any]) -> None:
+    """Removes what was made from something else, or may have been.
+
+    Nobody knows whether an encoder that tells no hash of its model is still the same.
+    """
+    note = folder / _MADE_FROM
+    with contextlib.suppress(OSError, ValueError):
+        if origin["encoder"]["model_sha256"] and json.loads(note.read_text("utf-8")) == origin:
+            return
+    shutil.rmtree(folder, ignore_errors=True)
+    with whole_file(note) as partial:
+        partial.write_text(json.dumps(origin, indent=1) + "\n", "utf-8")
+
+
+def _score(
+    found: tuple[np.ndarray, np.ndarray], hashes: tuple[np.ndarray, np.ndarray]
+) -> dict[str, Any]:
+    return {
+        "pairs": len(hashes[0]),
+        "distinct_sources": len(np.unique(hashes[0])),
+        "distinct_targets": len(np.unique(hashes[1])),
+        "forward": score_direction(found[0], hashes[1]),
+        "backward": score_direction(found[1], hashes[0]),
+    }
+
+
+def score_direction(found: np.ndarray, candidates: np.ndarray) -> dict[str, float]:
+    """Returns `p_at_1` and `same_text`.
+
+    Args:
+      found: `[n]` ints, the candidate that is nearest to each query; the right one has its index.
+      candidates: `[n]`, equal where texts are.
+    """
+    return {
+        "p_at_1": float(np.mean(found == np.arange(len(found)))),
+        "same_text": float(np.mean(candidates[found] == candidates)),
+    }
+
+
+def format_table(result: dict[str, Any]) -> str:
+    """Returns a line a corpus, then the mean."""
+    lines = [
+        f"{'':24}{'':>12}{'P@1, %':^16}{'same text, %':^18}",
+        f"{'':24}{'pairs':>12}{'a -> b':>8}{'b -> a':>8}{'a -> b':>10}{'b -> a':>8}",
+    ]
+    for name, one in result["corpora"].items():
+        there, back = (one[direction] for direction in DIRECTIONS)
+        lines.append(
+            f"{name:24}{one['pairs']:>12,}{100 * there['p_at_1']:8.2f}{100 * back['p_at_1']:8.2f}"
+            f"{100 * there['same_text']:10.2f}{100 * back['same_text']:8.2f}"
+        )
+        if "recall" in one["search"]:
+            recall = one["search"]["recall"]
+            numbers = " and ".join(f"{100 * recall[direction]:.1f} %" for direction in DIRECTIONS)
+            lines.append(f"  approximate search, recall {numbers}")
+    lines.append(
+        f"mean P@1: {100 * result['p_at_1']:.2f}, same text: {100 * result['same_text']:.2f}"
+    )
+    return "\n".join(lines)
+
+
+def draw(result: dict[str, Any], figure: Figure) -> None:
+    """Draws P@1 of each corpus, in both directions."""
+    corpora = result["corpora"]
+    figure.set_size_inches(0.8 * len(corpora) + 2.5, 3.2)
+    axes = figure.subplots()
+    for place, direction in enumerate(DIRECTIONS):
+        heights = [100 * one[direction]["p_at_1"] for one in corpora.values()]
+        axes.bar(np.arange(len(corpora)) + 0.4 * place, heights, 0.4, label=direction)
+    axes.set_xticks(np.arange(len(corpora)) + 0.2, list(corpora), rotation=30, fontsize=8)
+    axes.set_ylabel("P@1, %")
+    axes.set_ylim(0, 100)
+    axes.legend(fontsize=7)

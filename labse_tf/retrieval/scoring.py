@@ -1,0 +1,192 @@
+"""`labse score`: how near the two sides of given pairs are."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TextIO
+
+import numpy as np
+
+from labse_tf.errors import InputError
+from labse_tf.evaluation.encoder import Encoder
+from labse_tf.outputs import check_free, full_disk_said, whole_file
+from labse_tf.progress import Progress
+from labse_tf.retrieval.embedding import embed_texts
+from labse_tf.retrieval.job import GO_ON, Options
+from labse_tf.retrieval.margin import margin_scores
+from labse_tf.retrieval.search import search_both
+from labse_tf.retrieval.sentences import check_text, distinct
+from labse_tf.retrieval.vectors import open_vectors
+from labse_tf.retrieval.work import describe, work_folder
+from labse_tf.textio import lines_of_stream, read_lines, split_pair
+
+STANDARD = "-"
+_PAIRS_A_CHUNK = 8192
+
+# A line as it is, and its two sides.
+Pair = tuple[str, str, str]
+
+
+def score_pairs(
+    pairs: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    encoder: Encoder,
+    *,
+    threshold: float | None = None,
+    overwrite: bool = False,
+) -> tuple[int, int]:
+    """Writes the lines of a TSV of pairs, the cosine in front as a further column.
+
+    Holds some thousand pairs at a time.
+
+    Args:
+      pairs: a file, or - for stdin.
+      out: a file, or - for stdout.
+      encoder: of both sides.
+      threshold: the lowest score that is written.
+      overwrite: replace `out`.
+
+    Returns:
+      How many pairs there were, and how many were written.
+
+    Raises:
+      InputError: as `textio.read_pairs`, or a line has a NUL byte, `out` is taken or the disk full.
+    """
+    rows = _read(pairs)
+    with (
+        _output(out, overwrite=overwrite, remedy="run it again") as file,
+        Progress("score", unit="pair") as progress,
+    ):
+        writer = _Writer(file, threshold)
+        while chunk := list(islice(rows, _PAIRS_A_CHUNK)):
+            writer.write(chunk, _cosines(chunk, encoder))
+            progress.update(len(chunk))
+    return writer.read, writer.written
+
+
+def score_margins(
+    pairs: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    model: str,
+    open_encoder: Callable[[str], Encoder],
+    options: Options,
+    overwrite: bool = False,
+) -> tuple[int, int]:
+    """As `score_pairs`, the margin score in front.
+
+    The neighbours of a sentence are looked for in the whole other column. What is done lies in
+    `OUT.work` meanwhile, so that a stopped job goes on.
+
+    Args:
+      pairs: a file; it is read twice.
+      out: a file.
+      model: the name of the encoder.
+      open_encoder: opens it; called only if there is something to embed.
+      options: `neighbours`, `margin`, `threshold`, `index` and `recall` are used.
+      overwrite: replace `out`, and the work of a job with other settings.
+
+    Raises:
+      InputError: as `score_pairs`, or one of the paths is -.
+    """
+    if STANDARD in (str(pairs), str(out)):
+        raise InputError(
+            "a margin compares each pair with all the others, so the file is read twice and "
+            "vectors are kept beside --out",
+            remedy="name files for the pairs and for --out",
+        )
+    out = check_free(out, overwrite=overwrite)
+    sides = [distinct((row[column] for row in _read(pairs)), str(pairs)) for column in (1, 2)]
+    settings = {
+        "pairs": describe(Path(pairs)),
+        "model": [model, describe(Path(model)) if Path(model).exists() else None],
+        "neighbours": options.neighbours,
+        "index": options.index,
+        "recall": options.recall,
+    }
+    with (
+        full_disk_said(out, remedy=GO_ON),
+        work_folder(out, settings, overwrite=overwrite) as folder,
+    ):
+        files = [folder / f"{name}.npy" for name in ("source", "target")]
+        if not all(file.exists() for file in files):
+            encoder = open_encoder(model)
+            for side, file in zip(sides, files, strict=True):
+                embed_texts(side.texts, encoder, file, description=f"embed {file.stem}")
+        vectors = [open_vectors(file) for file in files]
+        forward, backward, _ = search_both(
+            *vectors, options.neighbours, folder, index=options.index, recall=options.recall
+        )
+        means = [found.similarities.mean(axis=1) for found in (forward, backward)]
+        rows, start = _read(pairs), 0
+        with _output(out, overwrite=overwrite, remedy=GO_ON) as file:
+            writer = _Writer(file, options.threshold)
+            while chunk := list(islice(rows, _PAIRS_A_CHUNK)):
+                places = [side.places[start : start + len(chunk)] for side in sides]
+                similarities = np.einsum("nd,nd->n", vectors[0][places[0]], vectors[1][places[1]])
+                scores = margin_scores(
+                    similarities, means[0][places[0]], means[1][places[1]], margin=options.margin
+                )
+                writer.write(chunk, scores)
+                start += len(chunk)
+    return writer.read, writer.written
+
+
+def _read(pairs: str | os.PathLike[str]) -> Iterator[Pair]:
+    name = "stdin" if str(pairs) == STANDARD else str(pairs)
+    lines: Iterable[tuple[int, str]] = (
+        lines_of_stream(sys.stdin.buffer, name) if name == "stdin" else read_lines(pairs)
+    )
+    for number, line in lines:
+        check_text(line, name, number)
+        yield (line, *split_pair(line, name, number))
+
+
+def _cosines(chunk: list[Pair], encoder: Encoder) -> np.ndarray:
+    """Returns `[pairs]`; a sentence that comes several times is embedded once."""
+    places = {
+        text: place
+        for place, text in enumerate(
+            dict.fromkeys(text for _, source, target in chunk for text in (source, target))
+        )
+    }
+    vectors = encoder.encode(list(places))
+    sources, targets = (vectors[[places[row[column]] for row in chunk]] for column in (1, 2))
+    return np.einsum("nd,nd->n", sources, targets)
+
+
+class _Writer:
+    """Writes what reaches the threshold; counts."""
+
+    def __init__(self, file: TextIO, threshold: float | None) -> None:
+        self.read = self.written = 0
+        self._file = file
+        self._threshold = -np.inf if threshold is None else threshold
+
+    def write(self, chunk: list[Pair], scores: np.ndarray) -> None:
+        self.read += len(chunk)
+        for (line, _, _), score in zip(chunk, scores.tolist(), strict=True):
+            if score >= self._threshold:
+                self._file.write(f"{score:.6f}\t{line}\n")
+                self.written += 1
+
+
+@contextlib.contextmanager
+def _output(out: str | os.PathLike[str], *, overwrite: bool, remedy: str) -> Iterator[TextIO]:
+    if str(out) == STANDARD:
+        # Whatever the locale says, as files are.
+        sys.stdout.reconfigure(encoding="utf-8", newline="\n")
+        yield sys.stdout
+        sys.stdout.flush()
+        return
+    with (
+        full_disk_said(out, remedy=remedy),
+        whole_file(out, overwrite=overwrite) as partial,
+        open(partial, "w", encoding="utf-8", newline="\n") as file,
+    ):
+        yield file

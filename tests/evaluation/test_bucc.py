@@ -1,0 +1,128 @@
+"""The task `bucc`: mining scored by an independent search of the threshold, and broken files."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hashed_encoders import HashedCharacters, Table
+
+from labse_tf.errors import InputError
+from labse_tf.evaluation import bucc
+
+
+def best_f1_by_trying(scored, gold):
+    """The best F1 of `score >= threshold` over all thresholds: [(source, target, score)]."""
+    best = 0.0
+    for threshold in {score for *_, score in scored}:
+        kept = {(source, target) for source, target, score in scored if score >= threshold}
+        right = len(kept & gold)
+        if right:
+            precision, recall = right / len(kept), right / len(gold)
+            best = max(best, 2 * precision * recall / (precision + recall))
+    return best
+
+
+def margin_by_definition(cosines, source, target, k, margin):
+    """Artetxe and Schwenk 2019, equations 1 and 2, one pair at a time."""
+    near_targets = sorted(cosines[source], reverse=True)[:k]
+    near_sources = sorted(cosines[:, target], reverse=True)[:k]
+    mean = sum(near_targets) / (2 * k) + sum(near_sources) / (2 * k)
+    cosine = cosines[source, target]
+    return {"absolute": cosine, "distance": cosine - mean, "ratio": cosine / mean}[margin]
+
+
+@pytest.mark.parametrize("margin", ["absolute", "distance", "ratio"])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_forward_and_intersection_equal_the_definitions(margin, seed):
+    """All near one direction, so that no mean is below 0."""
+    generator = np.random.default_rng(seed)
+    sources = generator.standard_normal((9, 6)) + 1.5
+    targets = np.concatenate([sources[:5], generator.standard_normal((7, 6)) + 1.5])
+    targets += 0.4 * generator.standard_normal(targets.shape)
+    sources, targets = (
+        (side / np.linalg.norm(side, axis=1, keepdims=True)).astype(np.float32)
+        for side in (sources, targets)
+    )
+    gold = np.array([[index, index] for index in range(4)])
+    k = 3
+    found = bucc.score_corpora(sources, targets, gold, neighbours=k)["mining"][margin]
+    cosines = (sources @ targets.T).astype(float)
+    score = lambda i, j: margin_by_definition(cosines, i, j, k, margin)  # noqa: E731
+    # Among the k nearest, as all share the query's own mean only in part.
+    near = lambda row: np.argsort(-row)[:k]  # noqa: E731
+    ahead = {i: max(near(cosines[i]), key=lambda j, i=i: score(i, j)) for i in range(9)}
+    back = {j: max(near(cosines[:, j]), key=lambda i, j=j: score(i, j)) for j in range(12)}
+    pairs = {tuple(pair) for pair in gold.tolist()}
+    forward = [(i, j, score(i, j)) for i, j in ahead.items()]
+    both = [(i, j, score(i, j)) for i, j in ahead.items() if back[j] == i]
+    assert found["forward"]["f1"] == pytest.approx(best_f1_by_trying(forward, pairs))
+    assert found["intersection"]["f1"] == pytest.approx(best_f1_by_trying(both, pairs))
+    assert found["forward"]["pairs"] == 9 and found["intersection"]["pairs"] == len(both)
+
+
+FILES = {
+    "de-en.dev.de": "d1\tKatze\nd2\tHund\nd3\tWort\n",
+    "de-en.dev.en": "e1\tdog\ne2\ttree\ne3\tcat\ne4\tdog\n",
+    "de-en.dev.gold": "d1\te3\nd2\te1\n",
+}
+VECTORS = {
+    "Katze": [1, 0, 0],
+    "cat": [0.8, 0.6, 0],
+    "Hund": [0, 1, 0],
+    "dog": [0, 1, 0],
+    "Wort": [0, 0.6, 0.8],
+    "tree": [0, 0, 1],
+}
+
+
+def write(folder, files):
+    for name, text in files.items():
+        (folder / name).write_text(text, "utf-8")
+    return folder
+
+
+def test_by_hand_with_a_sentence_that_comes_twice(tmp_path):
+    result = bucc.evaluate(Table(VECTORS), write(tmp_path, FILES))
+    one = result["corpora"]["de-en.dev"]
+    assert (one["sources"], one["targets"], one["gold"]) == (3, 4, 2)
+    # Forward by cosine: Hund-dog 1.0, Katze-cat 0.8, Wort-tree 0.8. The last two are cut together:
+    # of 3 kept 2 are right, F1 4/5; Hund alone has P 1, R 1/2, F1 2/3.
+    forward = one["mining"]["absolute"]["forward"]
+    assert forward == pytest.approx(
+        {"pairs": 3, "threshold": 0.8, "precision": 2 / 3, "recall": 1, "f1": 0.8}, abs=1e-6
+    )
+    # Backward: both dogs find Hund at 1.0, of which one is gold; cat Katze, tree Wort at 0.8.
+    backward = one["mining"]["absolute"]["backward"]
+    assert (backward["precision"], backward["recall"]) == (0.5, 1.0)
+    # MTEB asks the gold sources only; the first dog is the gold one and has the lower place.
+    assert one["mteb"]["all"]["f1"] == one["mteb"]["gold"]["f1"] == 1.0
+    assert result["f1"] == one["mining"]["ratio"]["max"]["f1"]
+    assert "zh" not in bucc.format_table(result) and "intersection" in bucc.format_table(result)
+
+
+@pytest.mark.parametrize(
+    "name, text, line, problem",
+    [
+        ("de-en.dev.gold", "d1\te3\nd9\te1\n", 2, "has no sentence 'd9'"),
+        ("de-en.dev.gold", "d1\te9\n", 1, "has no sentence 'e9'"),
+        ("de-en.dev.gold", "d1\te3\nd2\te1\nd1\te3\n", 3, "in line 1 already"),
+        ("de-en.dev.gold", "d1 e3\n", 1, "1 columns"),
+        ("de-en.dev.de", "d1\tKatze\nd2\tHund\nd1\tWort\n", 3, "'d1' comes twice"),
+        ("de-en.dev.de", "d1\tKatze\nd2\t\n", 2, "empty"),
+        ("de-en.dev.en", "e1\tdog\nwithout id\n", 2, "1 columns"),
+        ("de-en.dev.en", "e1\td\0og\n", 1, "NUL"),
+    ],
+)
+def test_broken_files(tmp_path, name, text, line, problem):
+    write(tmp_path, FILES | {name: text})
+    with pytest.raises(InputError) as caught:
+        bucc.evaluate(HashedCharacters(), tmp_path)
+    assert problem in caught.value.problem
+    assert (caught.value.path, caught.value.line) == (str(tmp_path / name), line)
+
+
+@pytest.mark.parametrize("missing", list(FILES))
+def test_a_missing_file(tmp_path, missing):
+    write(tmp_path, {name: text for name, text in FILES.items() if name != missing})
+    with pytest.raises(InputError, match="holds no gold" if "gold" in missing else missing):
+        bucc.evaluate(HashedCharacters(), tmp_path)

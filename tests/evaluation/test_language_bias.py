@@ -1,0 +1,140 @@
+"""The task `language-bias`: neighbours counted by hand, components taken out, broken pools."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hashed_encoders import HashedCharacters, Table
+
+from labse_tf.errors import InputError
+from labse_tf.evaluation import language_bias
+from labse_tf.evaluation.principal_components import principal_components, remove_components
+
+
+def unit(rows):
+    rows = np.array(rows, np.float32)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def test_neighbours_by_hand():
+    """German sentences lie together; the English ones lie by their translations."""
+    found = language_bias.neighbour_shares(
+        {"de": unit([[1, 0, 0], [0.95, 0.3, 0]]), "en": unit([[0.8, -0.6, 0], [0.5, 0.8, 0.3]])}
+    )
+    # de0 -> de1, de1 -> de0, en0 -> de0 (a translation), en1 -> de1 (a translation).
+    assert found["same_language"] == 0.5
+    assert found["translation"] == 0.5
+    assert found["shares"] == {"de": 1.0, "en": 0.0}
+    assert found["from"] == {"de": {"de": 1.0, "en": 0.0}, "en": {"de": 1.0, "en": 0.0}}
+
+
+def test_a_sentence_is_not_its_own_neighbour_even_with_copies():
+    same = unit([[1, 0], [0, 1]])
+    found = language_bias.neighbour_shares({"a": same, "b": same.copy(), "c": same.copy()})
+    assert (found["same_language"], found["translation"]) == (0.0, 1.0)
+
+
+def test_components_equal_numpy_s_singular_vectors():
+    vectors = unit(np.random.default_rng(0).standard_normal((30, 6)) + 0.5)
+    found = principal_components(vectors, 3)
+    _, _, expected = np.linalg.svd(vectors)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(np.abs(np.sum(found * expected[:3], axis=1)), 1, atol=1e-5)
+    rest = remove_components(vectors, found)
+    np.testing.assert_allclose(rest @ found.T, 0, atol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(rest, axis=1), 1, atol=1e-5)
+
+
+def test_what_is_all_component_becomes_zero_and_nothing_out_changes_nothing():
+    vectors = unit([[0.6, 0.8], [0.6, 0.8]])
+    components = principal_components(vectors, 1)
+    np.testing.assert_array_equal(remove_components(vectors, components), np.zeros((2, 2)))
+    np.testing.assert_allclose(remove_components(vectors, components[:0]), vectors, atol=1e-7)
+
+
+class Biased:
+    """Meaning in the first axes, the language strongly in the last ones."""
+
+    MEANINGS = {"cat": 0, "Katze": 0, "dog": 1, "Hund": 1, "house": 2, "Haus": 2, "sky": 3}
+    MEANINGS |= {"Himmel": 3, "แมว": 0, "หมา": 1, "บ้าน": 2, "ฟ้า": 3}
+
+    def encode(self, texts):
+        vectors = np.zeros((len(texts), 7), np.float32)
+        for row, text in enumerate(texts):
+            vectors[row, self.MEANINGS[text]] = 1
+            language = 0 if text.islower() and text.isascii() else 1 if text.isascii() else 2
+            vectors[row, 4 + language] = 3
+        return unit(vectors)
+
+
+@pytest.fixture
+def pool(tmp_path):
+    folder = tmp_path / "pool"
+    folder.mkdir()
+    (folder / "eng.txt").write_text("cat\ndog\nhouse\nsky\n", "utf-8")
+    (folder / "deu.txt").write_text("Katze\nHund\nHaus\nHimmel\n", "utf-8")
+    (folder / "tha.txt").write_text("แมว\nหมา\nบ้าน\nฟ้า\n", "utf-8")
+    return folder
+
+
+def test_one_component_takes_a_made_bias_away(pool, tmp_path):
+    (tmp_path / "tatoeba.deu-eng.deu").write_text("Hund\nHaus\n", "utf-8")
+    (tmp_path / "tatoeba.deu-eng.eng").write_text("dog\nhouse\n", "utf-8")
+    (tmp_path / "tatoeba.fra-eng.fra").write_text("never read\n", "utf-8")
+    (tmp_path / "tatoeba.fra-eng.eng").write_text("never read\n", "utf-8")
+    result = language_bias.evaluate(Biased(), pool, tatoeba=tmp_path, components=[1])
+    before, after = result["removed"]["0"], result["removed"]["1"]
+    assert (before["same_language"], before["translation"]) == (1.0, 0.0)
+    assert (after["same_language"], after["translation"]) == (0.0, 1.0)
+    assert result["same_language"] == 1.0
+    assert before["tatoeba"]["languages"] == after["tatoeba"]["languages"] == {"deu": 1.0}
+    assert result["settings"]["components_of"] == "the pool itself"
+    assert "components of the pool itself" in language_bias.format_table(result)
+
+
+def test_components_of_other_text(pool, tmp_path):
+    fit = tmp_path / "fit"
+    fit.mkdir()
+    for path in pool.iterdir():
+        lines = path.read_text("utf-8").splitlines()
+        (fit / path.name).write_text("\n".join(lines[2:]) + "\n", "utf-8")
+    result = language_bias.evaluate(
+        Biased(), pool, fit=fit, components=[0, 1], sentences=2, languages=["deu", "tha"]
+    )
+    assert result["settings"]["languages"] == ["deu", "tha"]
+    assert result["settings"]["sentences"] == 2
+    assert result["settings"]["components_of"]["files"] == 2
+    assert result["removed"]["0"]["same_language"] == 1.0
+    assert result["removed"]["1"]["translation"] == 1.0
+
+
+@pytest.mark.parametrize(
+    "change, options, problem",
+    [
+        ({"tha.txt": "แมว\nหมา\n"}, {}, "tha.txt:2"),
+        ({"tha.txt": "แมว\n\nบ้าน\nฟ้า\n"}, {}, "tha.txt:2"),
+        ({}, {"languages": ["deu", "xyz"]}, "holds no xyz.txt"),
+        ({}, {"languages": ["deu"]}, "fewer than two"),
+        ({}, {"sentences": 1}, "--sentences is 1"),
+        ({}, {"components": [-1]}, "negative"),
+    ],
+)
+def test_broken_pools(pool, change, options, problem):
+    for name, text in change.items():
+        (pool / name).write_text(text, "utf-8")
+    with pytest.raises(InputError) as caught:
+        language_bias.evaluate(Biased(), pool, **options)
+    assert problem in str(caught.value)
+
+
+def test_tatoeba_without_a_language_of_the_pool(pool, tmp_path):
+    (tmp_path / "tatoeba.fra-eng.fra").write_text("chat\n", "utf-8")
+    (tmp_path / "tatoeba.fra-eng.eng").write_text("cat\n", "utf-8")
+    with pytest.raises(InputError, match="no language of the pool"):
+        language_bias.evaluate(HashedCharacters(), pool, tatoeba=tmp_path)
+
+
+def test_zero_vectors_do_no_harm(pool):
+    vectors = dict.fromkeys(Biased.MEANINGS, [0.0, 0.0]) | {"cat": [1, 0], "Katze": [1, 0]}
+    result = language_bias.evaluate(Table(vectors), pool, components=[0, 1])
+    assert 0 <= result["removed"]["1"]["same_language"] <= 1

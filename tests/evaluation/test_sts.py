@@ -1,0 +1,112 @@
+"""The task `sts`: correlations against their formulas, sets and splits, broken files."""
+
+from __future__ import annotations
+
+import lzma
+import math
+
+import numpy as np
+import pytest
+from hashed_encoders import HashedCharacters, Table
+
+from labse_tf.errors import InputError
+from labse_tf.evaluation import sts
+
+
+def pearson(x, y):
+    x, y = np.array(x) - np.mean(x), np.array(y) - np.mean(y)
+    return float(np.sum(x * y) / math.sqrt(np.sum(x * x) * np.sum(y * y)))
+
+
+def ranks(values):
+    """The mean place of equal values, from 1."""
+    ordered = sorted(values)
+    return [ordered.index(value) + (ordered.count(value) + 1) / 2 for value in values]
+
+
+def test_correlations_equal_their_formulas_with_ties():
+    cosines, scores = [0.9, 0.5, 0.5, -0.2, 0.1], [5.0, 3.0, 4.0, 0.0, 0.0]
+    found = sts.correlations(np.array(cosines), np.array(scores))
+    angular = [1 - math.acos(cosine) / math.pi for cosine in cosines]
+    assert found["pearson_cosine"] == pytest.approx(pearson(cosines, scores))
+    assert found["pearson_angular"] == pytest.approx(pearson(angular, scores))
+    assert found["spearman"] == pytest.approx(pearson(ranks(cosines), ranks(scores)))
+
+
+def test_angular_similarity_of_known_angles_and_of_rounding():
+    cosines = np.array([1.0, 1.0000001, 0.5, 0.0, -1.0])
+    np.testing.assert_allclose(sts.angular_similarity(cosines), [1, 1, 2 / 3, 1 / 2, 0])
+
+
+def test_no_correlation_of_what_does_not_vary():
+    assert all(math.isnan(value) for value in sts.correlations(np.ones(3), np.arange(3)).values())
+
+
+VECTORS = {"a": [1, 0], "b": [0.6, 0.8], "c": [0, 1], "d": [-1, 0], "แมว": [0.8, 0.6]}
+
+
+@pytest.fixture
+def data(tmp_path):
+    files = {
+        "set1/one.test.tsv": "5\ta\ta\n3\ta\tb\n0\ta\tc\textra\n",
+        "set1/two.tsv": "0.5\ta\td\n4.5\tb\tแมว\n",
+        "set1/one.train.tsv": "1\ta\ta\n2\ta\tb\n",
+        "set2/de.dev.txt": "1\ta\tb\n2\ta\ta\n",
+        "notes.md": "no data",
+    }
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, "utf-8")
+    packed = lzma.compress((tmp_path / "set1/two.tsv").read_bytes())
+    (tmp_path / "set1/two.tsv").unlink()
+    (tmp_path / "set1/two.tsv.xz").write_bytes(packed)
+    return tmp_path
+
+
+def test_files_sets_and_all_together(data):
+    result = sts.evaluate(Table(VECTORS), data)
+    set1 = result["sets"]["set1"]
+    assert list(result["sets"]) == ["set1"] and list(set1["files"]) == ["one", "two"]
+    one = pearson([1, 0.6, 0], [5, 3, 0])
+    together = pearson([1, 0.6, 0, -1, 0.96], [5, 3, 0, 0.5, 4.5])
+    assert set1["files"]["one"]["pearson_cosine"] == pytest.approx(one)
+    assert set1["all"]["pearson_cosine"] == pytest.approx(together)
+    assert set1["mean"]["pearson_cosine"] == pytest.approx((one + 1) / 2)
+    assert (set1["pairs"], set1["files"]["two"]["pairs"]) == (5, 2)
+    assert result["spearman"] == set1["all"]["spearman"]
+    assert "set1, all together" in sts.format_table(result)
+
+
+@pytest.mark.parametrize(
+    "split, files",
+    [("train", {"set1": ["one", "two"]}), ("dev", {"set1": ["two"], "set2": ["de"]})],
+)
+def test_splits(data, split, files):
+    result = sts.evaluate(Table(VECTORS), data, split=split)
+    assert {name: list(set_["files"]) for name, set_ in result["sets"].items()} == files
+
+
+@pytest.mark.parametrize(
+    "text, line, problem",
+    [
+        ("3\ta\tb\nhigh\ta\tb\n", 2, "'high' is no number"),
+        ("nan\ta\tb\n", 1, "'nan' is no number"),
+        ("\ta\tb\n", 1, "'' is no number"),
+        ("3\ta\n", 1, "2 columns"),
+        ("3\ta\tb\n1\ta\t\n", 2, "empty"),
+        ("3\ta\0\tb\n", 1, "NUL"),
+        ("3\ta\tb\n", None, "one pair"),
+    ],
+)
+def test_broken_lines(tmp_path, text, line, problem):
+    (tmp_path / "x.tsv").write_text(text)
+    with pytest.raises(InputError) as caught:
+        sts.evaluate(HashedCharacters(), tmp_path)
+    assert problem in caught.value.problem
+    assert (caught.value.path, caught.value.line) == (str(tmp_path / "x.tsv"), line)
+
+
+def test_a_folder_without_files(tmp_path):
+    with pytest.raises(InputError, match="holds no files for the split test"):
+        sts.evaluate(HashedCharacters(), tmp_path)

@@ -1,0 +1,154 @@
+"""The task `un`: whole pools in both directions, duplicates, vectors kept on disk."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hashed_encoders import HashedCharacters, Table
+
+from labse_tf.errors import InputError
+from labse_tf.evaluation import un
+
+VECTORS = {
+    "Katze": [1, 0, 0],
+    "Hund": [0, 1, 0],
+    "Hase": [0, 0, 1],
+    "cat": [1, 0, 0],
+    "dog": [0, 0.8, 0.6],
+    "hare": [0.6, 0.8, 0],
+}
+
+
+@pytest.fixture
+def data(tmp_path):
+    (tmp_path / "UN.v1.de-en.de").write_text("Katze\nHund\nHund\nHase\n", "utf-8")
+    (tmp_path / "UN.v1.de-en.en").write_text("cat\ndog\ndog\nhare\n", "utf-8")
+    return tmp_path
+
+
+def test_by_hand_with_duplicates(data):
+    one = un.evaluate(Table(VECTORS), data)["corpora"]["UN.v1.de-en"]
+    # Forward: Katze-cat; Hund has 0.8 with both dogs and hare, the first dog counts; Hase has 0.6
+    # with the dogs. The second Hund finds the right text at the wrong place.
+    assert one["forward"] == {"p_at_1": 0.5, "same_text": 0.75}
+    # Backward: cat-Katze; dogs find the first Hund; hare has 0.8 with Hund, 0.6 with Katze.
+    assert one["backward"] == {"p_at_1": 0.5, "same_text": 0.75}
+    assert (one["pairs"], one["distinct_sources"], one["distinct_targets"]) == (4, 3, 3)
+
+
+def test_tsv_in_any_script_beside_moses(data):
+    (data / "more.tsv").write_text("แมว\tcat\tthird column\nหมา\tdog\n", "utf-8")
+    result = un.evaluate(Table(VECTORS | {"แมว": [1, 0, 0], "หมา": [0, 0, 1]}), data)
+    assert result["corpora"]["more"]["forward"] == {"p_at_1": 1.0, "same_text": 1.0}
+    assert result["p_at_1"] == pytest.approx((0.5 + 0.5 + 1 + 1) / 4)
+    assert (result["data"]["files"], set(result["corpora"])) == (3, {"more", "UN.v1.de-en"})
+    assert "UN.v1.de-en" in un.format_table(result)
+
+
+class Counted(HashedCharacters):
+    """Tells a hash, as a model dir does, and counts what it embeds."""
+
+    def __init__(self, sha256):
+        super().__init__(longest=1)
+        self.sha256, self.seen = sha256, 0
+
+    def encode(self, texts):
+        self.seen += len(texts)
+        return super().encode(texts)
+
+    def facts(self):
+        return {"name": "model", "model_sha256": self.sha256}
+
+
+def test_vectors_of_the_same_texts_and_model_are_used_again(data, tmp_path):
+    work = tmp_path / "work"
+    first = Counted("abc")
+    expected = un.evaluate(first, data, work=work)["corpora"]
+    assert first.seen == 8
+    again = Counted("abc")
+    assert un.evaluate(again, data, work=work)["corpora"] == expected
+    assert again.seen == 0
+    other_model, nobody_knows = Counted("def"), Counted(None)
+    for encoder in (other_model, nobody_knows, nobody_knows):
+        un.evaluate(encoder, data, work=work)
+    assert (other_model.seen, nobody_knows.seen) == (8, 16)
+    un.evaluate(Counted("abc"), data, work=work)
+    (data / "UN.v1.de-en.en").write_text("cat\ndog\nhound\nhare\n", "utf-8")
+    changed = Counted("abc")
+    un.evaluate(changed, data, work=work)
+    assert changed.seen == 8
+
+
+def test_what_was_stopped_goes_on(tmp_path):
+    """The second half of the targets is missing; numbers tell which sentences are asked for."""
+    lines = [f"{index} Katzen\t{index} cats\n" for index in range(4200)]
+    (tmp_path / "n.tsv").write_text("".join(lines))
+
+    class Stopped(Counted):
+        def encode(self, texts):
+            if "4096 cats" in texts:
+                raise KeyboardInterrupt
+            return super().encode(texts)
+
+    work, went_on = tmp_path / "work", Counted("abc")
+    with pytest.raises(KeyboardInterrupt):
+        un.evaluate(Stopped("abc"), tmp_path, work=work)
+    result = un.evaluate(went_on, tmp_path, work=work)["corpora"]
+    assert went_on.seen == 4200 - 4096
+    assert result == un.evaluate(Counted("abc"), tmp_path)["corpora"]
+    vectors = np.load(work / "n/targets.npy")
+    expected = HashedCharacters(longest=1).encode([f"{index} cats" for index in range(4200)])
+    np.testing.assert_array_equal(vectors, expected)
+
+
+def test_an_approximate_search_is_told(tmp_path):
+    numbers = [index * 7919 % 100003 for index in range(300)]
+    lines = [f"{number} Katzen\t{number} cats\n" for number in numbers]
+    (tmp_path / "n.tsv").write_text("".join(lines))
+    exact = un.evaluate(HashedCharacters(), tmp_path)
+    found = un.evaluate(HashedCharacters(), tmp_path, index="approximate", recall=0.9)
+    assert exact["corpora"]["n"]["search"] == {"index": "exact"}
+    assert found["corpora"]["n"]["search"]["recall_wanted"] == 0.9
+    assert found["p_at_1"] == pytest.approx(exact["p_at_1"], abs=0.2)
+    assert "approximate search, recall" in un.format_table(found)
+    with pytest.raises(InputError, match="--index is fast"):
+        un.evaluate(HashedCharacters(), tmp_path, index="fast")
+
+
+def test_many_blocks_equal_one_product(tmp_path):
+    """More sentences than the search takes at a time, in either direction."""
+    count, texts = 4200, HashedCharacters(dim=48, longest=1)
+    lines = [f"{index * 7919 % 10007} in words {index}" for index in range(count)]
+    others = [f"{index * 7919 % 10007} mit Worten {index}" for index in range(count)]
+    (tmp_path / "n.tsv").write_text(
+        "".join(f"{one}\t{other}\n" for one, other in zip(lines, others, strict=True))
+    )
+    result = un.evaluate(texts, tmp_path)["corpora"]["n"]
+    products = texts.encode(lines) @ texts.encode(others).T
+    for direction, matrix in (("forward", products), ("backward", products.T)):
+        expected = np.mean(matrix.argmax(axis=1) == np.arange(count))
+        assert result[direction]["p_at_1"] == pytest.approx(expected, abs=2 / count)
+
+
+@pytest.mark.parametrize(
+    "name, text, place, problem",
+    [
+        ("x.de-en.en", "cat\n", "x.de-en.en:1", "has more"),
+        ("x.de-en.en", "cat\n\n", "x.de-en.en:2", "empty"),
+        ("x.de-en.en", "cat\ndo\0g\n", "x.de-en.en:2", "NUL"),
+        ("y.tsv", "one\n", "y.tsv:1", "one column"),
+        ("z.de-en.en", "cat\n", "", "holds no z.de-en.de"),
+    ],
+)
+def test_broken_data(tmp_path, name, text, place, problem):
+    (tmp_path / "x.de-en.de").write_text("Katze\nHund\n")
+    (tmp_path / "x.de-en.en").write_text("cat\ndog\n")
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError) as caught:
+        un.evaluate(HashedCharacters(), tmp_path)
+    assert place in str(caught.value) and problem in str(caught.value)
+
+
+def test_an_empty_folder(tmp_path):
+    with pytest.raises(InputError, match="no aligned corpus"):
+        un.evaluate(HashedCharacters(), tmp_path)
