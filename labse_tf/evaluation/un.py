@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import itertools
 import json
 import os
 import re
@@ -22,13 +21,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from labse_tf.embedding_job import embed_lines
 from labse_tf.errors import InputError
 from labse_tf.evaluation.encoder import Encoder
 from labse_tf.evaluation.record import encoder_facts, make_record
 from labse_tf.evaluation.texts import check_text
 from labse_tf.hashing import sha256_of_files
 from labse_tf.outputs import locked, whole_file
-from labse_tf.retrieval.embedding import embed_texts
 from labse_tf.retrieval.search import INDEXES, search_both
 from labse_tf.retrieval.vectors import open_vectors
 from labse_tf.textio import COMPRESSIONS, ends_early, read_lines, split_pair
@@ -71,27 +70,6 @@ class AlignedFiles(NamedTuple):
             if self.source_path == self.target_path:
                 line = split_pair(line, path, number)[side]
             yield check_text(line, path, number)
-
-
-class _Texts:
-    """One side of an aligned corpus as a sequence that is read from the file as it is asked for.
-
-    Only slices that follow one another; the first may start anywhere.
-    """
-
-    def __init__(self, files: AlignedFiles, side: int, count: int) -> None:
-        self._texts = files.texts(side)
-        self._count = count
-        self._next = 0
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __getitem__(self, which: slice) -> list[str]:
-        start, stop, _ = which.indices(self._count)
-        part = list(itertools.islice(self._texts, start - self._next, stop - self._next))
-        self._next = stop
-        return part
 
 
 def evaluate(
@@ -222,7 +200,8 @@ def _search(
     search_folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.npy" for name in SIDES]
     for side, path in enumerate(paths):
-        embed_texts(_Texts(files, side, count), encoder, path, description=f"embed {SIDES[side]}")
+        description = f"embed {SIDES[side]}"
+        embed_lines(files.texts(side), encoder, path, total=count, description=description)
     vectors = [open_vectors(path) for path in paths]
     forward, backward, facts = search_both(*vectors, 1, search_folder, index=index, recall=recall)
     return (forward.indices[:, 0], backward.indices[:, 0]), facts

@@ -12,11 +12,11 @@ from typing import TextIO
 
 import numpy as np
 
+from labse_tf.embedding_job import embed_lines
 from labse_tf.errors import InputError
 from labse_tf.evaluation.encoder import Encoder
 from labse_tf.outputs import check_free, full_disk_said, whole_file
 from labse_tf.progress import Progress
-from labse_tf.retrieval.embedding import embed_texts
 from labse_tf.retrieval.job import GO_ON, Options
 from labse_tf.retrieval.margin import margin_scores
 from labse_tf.retrieval.search import search_both
@@ -117,7 +117,10 @@ def score_margins(
         if not all(file.exists() for file in files):
             encoder = open_encoder(model)
             for side, file in zip(sides, files, strict=True):
-                embed_texts(side.texts, encoder, file, description=f"embed {file.stem}")
+                description = f"embed {file.stem}"
+                embed_lines(
+                    side.texts, encoder, file, total=len(side.texts), description=description
+                )
         vectors = [open_vectors(file) for file in files]
         forward, backward, _ = search_both(
             *vectors, options.neighbours, folder, index=options.index, recall=options.recall

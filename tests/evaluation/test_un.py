@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hashed_encoders import HashedCharacters, Table
 
+from labse_tf import embedding_job
 from labse_tf.errors import InputError
 from labse_tf.evaluation import un
 
@@ -79,14 +80,15 @@ def test_vectors_of_the_same_texts_and_model_are_used_again(data, tmp_path):
     assert changed.seen == 8
 
 
-def test_what_was_stopped_goes_on(tmp_path):
+def test_what_was_stopped_goes_on(tmp_path, monkeypatch):
     """The second half of the targets is missing; numbers tell which sentences are asked for."""
-    lines = [f"{index} Katzen\t{index} cats\n" for index in range(4200)]
+    monkeypatch.setattr(embedding_job, "_LINES_A_CHUNK", 40)
+    lines = [f"{index} Katzen\t{index} cats\n" for index in range(50)]
     (tmp_path / "n.tsv").write_text("".join(lines))
 
     class Stopped(Counted):
         def encode(self, texts):
-            if "4096 cats" in texts:
+            if "40 cats" in texts:
                 raise KeyboardInterrupt
             return super().encode(texts)
 
@@ -94,10 +96,10 @@ def test_what_was_stopped_goes_on(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         un.evaluate(Stopped("abc"), tmp_path, work=work)
     result = un.evaluate(went_on, tmp_path, work=work)["corpora"]
-    assert went_on.seen == 4200 - 4096
+    assert went_on.seen == 50 - 40
     assert result == un.evaluate(Counted("abc"), tmp_path)["corpora"]
     vectors = np.load(work / "n/targets.npy")
-    expected = HashedCharacters(longest=1).encode([f"{index} cats" for index in range(4200)])
+    expected = HashedCharacters(longest=1).encode([f"{index} cats" for index in range(50)])
     np.testing.assert_array_equal(vectors, expected)
 
 
