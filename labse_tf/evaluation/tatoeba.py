@@ -20,7 +20,7 @@ from labse_tf.evaluation.bitext import accuracy, nearest_indices, weighted_score
 from labse_tf.evaluation.embedding import TextVectors
 from labse_tf.evaluation.encoder import Encoder
 from labse_tf.evaluation.record import make_record
-from labse_tf.evaluation.tatoeba_groups import DESCRIPTIONS, members
+from labse_tf.evaluation.tatoeba_groups import DESCRIPTIONS, GROUPS, members
 from labse_tf.evaluation.texts import read_aligned
 from labse_tf.progress import Progress
 from labse_tf.textio import COMPRESSIONS
@@ -143,13 +143,13 @@ def _average(languages: dict[str, dict[str, Any]], codes: tuple[str, ...]) -> di
 
 _HEADER = (
     f"{'':30}{'accuracy, %':^24}{'error, %':^16}{'F1 (MTEB), %':^16}\n"
-    f"{'':22}{'pairs':>6}{'xx-en':>10}{'en-xx':>8}{'mean':>8}{'xx-en':>8}{'en-xx':>8}"
+    f"{'':22}{'pairs':>8}{'xx-en':>8}{'en-xx':>8}{'mean':>8}{'xx-en':>8}{'en-xx':>8}"
     f"{'xx-en':>8}{'en-xx':>8}"
 )
 
 
 def format_table(result: dict[str, Any]) -> str:
-    """Returns a line a language, then a line a group."""
+    """Returns a line a language, then a line a group, with how many of its languages are there."""
     lines = [_HEADER]
     for code, scores in result["languages"].items():
         lines.append(_format_row(code, scores["pairs"], scores))
@@ -157,14 +157,14 @@ def format_table(result: dict[str, Any]) -> str:
     for name, scores in result["groups"].items():
         label = name if name.isdigit() else ""
         label = f"{label:4}{DESCRIPTIONS[name]}"
-        lines.append(_format_row(label, f"{scores['languages']}x", scores))
+        lines.append(_format_row(label, f"{scores['languages']}/{len(GROUPS[name])}", scores))
     return "\n".join(lines)
 
 
 def _format_row(label: str, count: int | str, scores: dict[str, Any]) -> str:
     there, back = (scores[direction] for direction in DIRECTIONS)
     return (
-        f"{label:22}{count:>6}{100 * there['accuracy']:10.1f}{100 * back['accuracy']:8.1f}"
+        f"{label:22}{count:>8}{100 * there['accuracy']:8.1f}{100 * back['accuracy']:8.1f}"
         f"{100 * scores['mean_accuracy']:8.1f}{there['error']:8.2f}{back['error']:8.2f}"
         f"{100 * there['f1']:8.1f}{100 * back['f1']:8.1f}"
     )

@@ -150,4 +150,5 @@ def test_the_table_has_a_line_a_language_and_a_group(data):
     numbers = lines[2].split()
     assert numbers[:5] == ["deu", "4", "50.0", "50.0", "50.0"]
     assert numbers[5:] == ["50.00", "50.00", "33.3", "37.5"]
+    assert "2/14" in lines[5]
     assert [line[:4].strip() for line in lines[5:]] == ["14", "36", "82", "112", ""]
