@@ -60,8 +60,8 @@ def evaluate(
         [file.path for file in find_corpus_files([os.fspath(data)], kind=BITEXT)],
         primary_metric=PRIMARY_METRIC,
         directions=("xx -> en", "en -> xx"),
-        settings={"max_candidates": max_candidates, "ties": "not found"},
-        scores={name: scores[name] for name in ("average", "languages")},
+        settings={"baseline": baseline, "max_candidates": max_candidates, "ties": "not found"},
+        scores={name: scores[name] for name in ("max_candidates", "average", "languages")},
     )
 
 

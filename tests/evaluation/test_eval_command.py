@@ -124,7 +124,11 @@ def test_what_is_not_finite_is_null(tmp_path):
 def test_retrieval_beside_a_baseline(tmp_path, capsys):
     data = write(tmp_path, "retrieval")
     command = ["eval", "retrieval", ENCODER, "--data", str(data), "--baseline", "tfidf"]
-    assert main([*command, "--max-candidates", "1"]) == 0
+    out = tmp_path / "out.json"
+    assert main([*command, "--max-candidates", "1", "--out", str(out)]) == 0
+    # What the demo's report reads.
+    record = json.loads(out.read_text("utf-8"))
+    assert record["max_candidates"] == 1 and set(record["average"]) == {"model", "tfidf"}
     header, german, average = capsys.readouterr().out.strip("\n").splitlines()
     assert header.split() == ["pairs", "model", "xx-en", "en-xx", "tfidf", "xx-en", "en-xx"]
     assert german.split() == ["de", "1", "100.0", "100.0", "100.0", "100.0"]
