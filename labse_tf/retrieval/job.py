@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from labse_tf.embedding_job import embed_lines
 from labse_tf.errors import InputError
 from labse_tf.evaluation.encoder import Encoder
 from labse_tf.outputs import check_free, full_disk_said, whole_file
+from labse_tf.retrieval.embedding import embed_sides
 from labse_tf.retrieval.gold import measure, read_gold
 from labse_tf.retrieval.margin import MARGINS
 from labse_tf.retrieval.mining import RETRIEVALS, Pairs, mine_pairs
@@ -24,7 +24,7 @@ from labse_tf.retrieval.neighbours import ArrayLike
 from labse_tf.retrieval.search import INDEXES, search_both
 from labse_tf.retrieval.sentences import Sentences, read_sentences
 from labse_tf.retrieval.vectors import Selection, open_vectors
-from labse_tf.retrieval.work import describe, work_folder
+from labse_tf.retrieval.work import describe, describe_model, work_folder
 
 GO_ON = "the same command goes on from here"
 _SEPARATORS = re.compile(r"[\t\r\n]+")
@@ -38,7 +38,7 @@ class Options:
       neighbours: k of the margin, and how many candidates a sentence has.
       margin: one of MARGINS.
       retrieval: one of RETRIEVALS.
-      one_to_one: whether a sentence is in one pair at most; None as `mine_pairs`.
+      one_to_one: whether a sentence is in one pair at most; None: with `max` alone.
       threshold: the lowest score that is kept; None for all, or the best on the gold pairs.
       index: one of INDEXES.
       recall: the share of true neighbours that an approximate search is to find.
@@ -51,6 +51,11 @@ class Options:
     threshold: float | None = None
     index: str = "auto"
     recall: float = 0.95
+
+    @property
+    def is_one_to_one(self) -> bool:
+        """What `one_to_one` stands for."""
+        return self.retrieval == "max" if self.one_to_one is None else self.one_to_one
 
     def __post_init__(self) -> None:
         """Raises InputError if a value is out of range."""
@@ -106,11 +111,7 @@ def mine(
         "source": describe(Path(source)),
         "target": describe(Path(target)),
         "vectors": [describe(Path(path)) for path in embeddings or ()],
-        "model": None
-        if embeddings
-        else [model, describe(Path(str(model)))]
-        if Path(str(model)).exists()
-        else model,
+        "model": None if embeddings else describe_model(str(model)),
         "neighbours": options.neighbours,
         "index": options.index,
         "recall": options.recall,
@@ -123,7 +124,7 @@ def mine(
         if embeddings:
             vectors = open_pair(sides, embeddings)
         else:
-            vectors = _embed(sides, folder, lambda: open_encoder(model))
+            vectors = embed_sides(sides, folder, lambda: open_encoder(model))
         clock.lap("vectors")
         forward, backward, searched = search_both(
             *vectors, options.neighbours, folder, index=options.index, recall=options.recall
@@ -134,10 +135,10 @@ def mine(
             backward,
             margin=options.margin,
             retrieval=options.retrieval,
-            one_to_one=options.one_to_one,
+            one_to_one=options.is_one_to_one,
         )
         report = {
-            "options": dataclasses.asdict(options),
+            "options": dataclasses.asdict(options) | {"one_to_one": options.is_one_to_one},
             "source": {"file": os.fspath(source)} | sides[0].facts(),
             "target": {"file": os.fspath(target)} | sides[1].facts(),
             "dimension": vectors[0].shape[1],
@@ -189,18 +190,6 @@ def open_pair(sides: list[Sentences], paths: tuple[str, str]) -> list[ArrayLike]
         whole = len(side.texts) == len(vectors)
         opened.append(vectors if whole else Selection(vectors, side.lines))
     return opened
-
-
-def _embed(
-    sides: list[Sentences], folder: Path, open_encoder: Callable[[], Encoder]
-) -> list[ArrayLike]:
-    files = [folder / f"{name}.npy" for name in ("source", "target")]
-    if not all(file.exists() for file in files):
-        encoder = open_encoder()
-        for side, file in zip(sides, files, strict=True):
-            description = f"embed {file.stem}"
-            embed_lines(side.texts, encoder, file, total=len(side.texts), description=description)
-    return [open_vectors(file) for file in files]
 
 
 def _write(out: Path, sides: list[Sentences], pairs: Pairs, *, overwrite: bool) -> None:

@@ -12,17 +12,16 @@ from typing import TextIO
 
 import numpy as np
 
-from labse_tf.embedding_job import embed_lines
 from labse_tf.errors import InputError
 from labse_tf.evaluation.encoder import Encoder
 from labse_tf.outputs import check_free, full_disk_said, whole_file
 from labse_tf.progress import Progress
+from labse_tf.retrieval.embedding import embed_sides
 from labse_tf.retrieval.job import GO_ON, Options
 from labse_tf.retrieval.margin import margin_scores
 from labse_tf.retrieval.search import search_both
 from labse_tf.retrieval.sentences import check_text, distinct
-from labse_tf.retrieval.vectors import open_vectors
-from labse_tf.retrieval.work import describe, work_folder
+from labse_tf.retrieval.work import describe, describe_model, work_folder
 from labse_tf.textio import lines_of_stream, read_lines, split_pair
 
 STANDARD = "-"
@@ -104,7 +103,7 @@ def score_margins(
     sides = [distinct((row[column] for row in _read(pairs)), str(pairs)) for column in (1, 2)]
     settings = {
         "pairs": describe(Path(pairs)),
-        "model": [model, describe(Path(model)) if Path(model).exists() else None],
+        "model": describe_model(model),
         "neighbours": options.neighbours,
         "index": options.index,
         "recall": options.recall,
@@ -113,15 +112,7 @@ def score_margins(
         full_disk_said(out, remedy=GO_ON),
         work_folder(out, settings, overwrite=overwrite) as folder,
     ):
-        files = [folder / f"{name}.npy" for name in ("source", "target")]
-        if not all(file.exists() for file in files):
-            encoder = open_encoder(model)
-            for side, file in zip(sides, files, strict=True):
-                description = f"embed {file.stem}"
-                embed_lines(
-                    side.texts, encoder, file, total=len(side.texts), description=description
-                )
-        vectors = [open_vectors(file) for file in files]
+        vectors = embed_sides(sides, folder, lambda: open_encoder(model))
         forward, backward, _ = search_both(
             *vectors, options.neighbours, folder, index=options.index, recall=options.recall
         )

@@ -128,12 +128,10 @@ def check_rows(rows, count: int, *, path: str | os.PathLike[str]) -> None:
     """
     for start in range(0, count, _ROWS_A_CHECK):
         block = rows(slice(start, start + _ROWS_A_CHECK))
-        lengths = np.sqrt(np.einsum("nd,nd->n", block, block))
-        # Written so that NaN is bad.
-        bad = np.flatnonzero(~(np.abs(lengths - 1) <= _LENGTH_TOLERANCE))
+        bad = not_unit(block)
         if not len(bad):
             continue
-        row, length = start + int(bad[0]) + 1, float(lengths[bad[0]])
+        row, length = start + int(bad[0]) + 1, float(np.linalg.norm(block[bad[0]]))
         if np.isfinite(block[bad[0]]).all():
             raise InputError(
                 f"the vector in row {row} has length {length:.4g}, not 1",
@@ -147,6 +145,13 @@ def check_rows(rows, count: int, *, path: str | os.PathLike[str]) -> None:
             line=row,
             remedy="embed the text again, or leave the line out",
         )
+
+
+def not_unit(vectors: np.ndarray) -> np.ndarray:
+    """Returns the places of the rows of `[n, dim]` that are not of unit length, NaN and all."""
+    squares = np.einsum("nd,nd->n", vectors, vectors)
+    # Written so that NaN is bad.
+    return np.flatnonzero(~(np.abs(np.sqrt(squares) - 1) <= _LENGTH_TOLERANCE))
 
 
 def _files(path: Path) -> list[Path]:

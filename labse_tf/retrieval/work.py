@@ -22,6 +22,11 @@ def describe(path: Path) -> list[list]:
     return [[str(file), file.stat().st_size, file.stat().st_mtime_ns] for file in files]
 
 
+def describe_model(name: str) -> list:
+    """Returns a model's name, and its files if it is a folder."""
+    return [name, describe(Path(name)) if Path(name).exists() else None]
+
+
 @contextlib.contextmanager
 def work_folder(out: Path, settings: dict[str, Any], *, overwrite: bool) -> Iterator[Path]:
     """Yields the folder `OUT.work`, new or of the same job; removes it if the block succeeds.

@@ -1,0 +1,62 @@
+"""The vectors of sentences that a job keeps on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from labse_tf.embedding_job import embed_lines
+from labse_tf.errors import InputError
+from labse_tf.evaluation.encoder import Encoder
+from labse_tf.retrieval.sentences import Sentences
+from labse_tf.retrieval.vectors import Vectors, not_unit, open_vectors
+
+
+def embed_sides(
+    sides: Sequence[Sentences], folder: Path, open_encoder: Callable[[], Encoder]
+) -> list[Vectors]:
+    """Writes `source.npy` and `target.npy` to `folder`, or goes on with that; opens them.
+
+    Args:
+      sides: source and target, the same as when it was stopped.
+      folder: of the job.
+      open_encoder: called only if there is something to embed.
+
+    Raises:
+      InputError: if the encoder gives a sentence no vector of unit length.
+    """
+    files = [folder / f"{name}.npy" for name in ("source", "target")]
+    if not all(file.exists() for file in files):
+        encoder = _UnitEncoder(open_encoder())
+        for side, file in zip(sides, files, strict=True):
+            embed_lines(
+                side.texts,
+                encoder,
+                file,
+                total=len(side.texts),
+                description=f"embed {file.stem}",
+            )
+    return [open_vectors(file) for file in files]
+
+
+class _UnitEncoder:
+    """An encoder that names the text that it can make nothing of."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+
+    @property
+    def texts_cut(self) -> int | None:
+        return getattr(self._encoder, "texts_cut", None)
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        vectors = self._encoder.encode(texts)
+        bad = not_unit(vectors)
+        if len(bad):
+            raise InputError(
+                f"the model gives '{texts[bad[0]][:60]}' no vector of unit length",
+                remedy="remove the sentence, or take another model",
+            )
+        return vectors
