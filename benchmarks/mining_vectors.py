@@ -16,7 +16,7 @@ from labse_tf.progress import Progress
 
 _ROWS_A_BLOCK = 16384
 # The variance of direction i is i ** -_DECAY.
-_DECAY = 0.7
+_DECAY = 1.5
 # Of the noise of each side, as a share of the point's length.
 _NOISE = 0.5
 _SEED = 0

@@ -1,0 +1,88 @@
+"""Approximate neighbours: all of them where all lists are searched, most of them otherwise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from labse_tf.retrieval import approximate
+from labse_tf.retrieval.neighbours import nearest_both
+
+
+def pairs_of(count, dim=16, seed=0):
+    """Points in a few clusters, each side with noise of its own, the targets in another order."""
+    generator = np.random.default_rng(seed)
+    centres = 2 * generator.standard_normal((12, dim))
+    points = centres[generator.integers(0, 12, count)] + generator.standard_normal((count, dim))
+    sides = (
+        points + 0.2 * generator.standard_normal((count, dim)),
+        points[::-1] + 0.2 * generator.standard_normal((count, dim)),
+    )
+    return tuple(
+        (side / np.linalg.norm(side, axis=1, keepdims=True)).astype(np.float32) for side in sides
+    )
+
+
+@pytest.mark.parametrize(("n", "m", "k"), [(900, 700, 4), (5, 900, 3), (900, 3, 4), (1, 1, 1)])
+def test_at_full_recall_it_is_exact(n, m, k):
+    """The sample is then the whole, so what it asks for is what all need."""
+    sources, targets = pairs_of(900)[0][:n], pairs_of(900)[1][:m]
+    found = approximate.nearest_both_approximate(sources, targets, k, recall=1.0)
+    for one, other in zip(found, nearest_both(sources, targets, k), strict=True):
+        np.testing.assert_array_equal(one.indices, other.indices)
+        np.testing.assert_allclose(one.similarities, other.similarities, atol=1e-6)
+        assert one.indices.dtype == np.int64
+
+
+def test_the_recall_asked_for_is_found_in_a_part_of_the_lists(monkeypatch):
+    sources, targets = pairs_of(3000)
+    centroids = approximate.train_centroids(sources, targets, 64)
+    np.testing.assert_allclose(np.linalg.norm(centroids, axis=1), 1, atol=1e-5)
+    probes = []
+    for recall in (0.5, 0.9, 0.99):
+        plan = approximate.make_lists(sources, targets, centroids, 4, recall=recall)
+        found = [approximate.Neighbours.none_yet(3000, 4) for _ in range(2)]
+        for _ in approximate.search_lists(sources, targets, plan, *found):
+            pass
+        approximate.complete(sources, targets, *found)
+        exact = nearest_both(sources, targets, 4)
+        for one, other in zip(found, exact, strict=True):
+            hits = (one.indices[:, :, np.newaxis] == other.indices[:, np.newaxis]).any(axis=1)
+            # A sample of 1,000 queries by 4 neighbours: two per cent are four standard errors.
+            assert hits.mean() > recall - 0.02
+        measured = approximate.measure_recall(sources, targets, *found)
+        assert min(measured.values()) > recall - 0.04
+        probes.append(plan.sources.shape[1])
+    assert probes == sorted(set(probes)) and probes[-1] < 64
+
+
+def test_the_lists_of_a_source_are_those_of_its_nearest_centroids():
+    sources, targets = pairs_of(500)
+    centroids = approximate.train_centroids(sources, targets, 16)
+    plan = approximate.make_lists(sources, targets, centroids, 4, recall=0.9)
+    probes = plan.sources.shape[1]
+    nearest = np.argsort(-(sources @ centroids.T), axis=1)[:, :probes]
+    np.testing.assert_array_equal(np.sort(plan.sources, axis=1), np.sort(nearest, axis=1))
+    np.testing.assert_array_equal(plan.targets, (targets @ centroids.T).argmax(axis=1))
+    assert (plan.count, plan.sources.dtype, plan.targets.dtype) == (16, np.int32, np.int32)
+
+
+def test_who_finds_too_few_in_the_lists_is_compared_with_all():
+    sources, targets = pairs_of(200)
+    plan = approximate.Lists(
+        np.zeros((200, 1), np.int32), np.r_[np.zeros(2), np.ones(198)].astype(np.int32), 2
+    )
+    forward, backward = (approximate.Neighbours.none_yet(200, 4) for _ in range(2))
+    for _ in approximate.search_lists(sources, targets, plan, forward, backward):
+        pass
+    # Every source saw 2 targets where 4 are wanted; 198 targets saw no source.
+    assert approximate.complete(sources, targets, forward, backward) == 200 + 198
+    for one, other in zip((forward, backward), nearest_both(sources, targets, 4), strict=True):
+        np.testing.assert_array_equal(one.indices, other.indices)
+
+
+@pytest.mark.parametrize(
+    ("sources", "targets", "lists"), [(1, 1, 4), (1000, 10**6, 128), (10**6, 10**6, 4096)]
+)
+def test_the_number_of_lists_follows_the_smaller_side(sources, targets, lists):
+    assert approximate.default_lists(sources, targets) == lists
