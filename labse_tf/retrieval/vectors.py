@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import re
 from collections.abc import Sequence
@@ -28,10 +29,20 @@ class _Shard:
     dtype: np.dtype
     offset: int
 
-    def rows(self, which: slice | np.ndarray) -> np.ndarray:
+    def slice(self, which: slice) -> np.ndarray:
         # Mapped anew each time, so that pages once read do not count as this process's memory.
-        mapped = np.memmap(self.path, self.dtype, "r", self.offset, self.shape)
-        return np.array(mapped[which], np.float32)
+        return np.array(self._map()[which], np.float32)
+
+    def rows(self, places: np.ndarray) -> np.ndarray:
+        # Mapped once: for scattered rows, to map a page takes longer than to copy from it.
+        return self._kept_map.take(places, axis=0).astype(np.float32, copy=False)
+
+    @functools.cached_property
+    def _kept_map(self) -> np.ndarray:
+        return np.asarray(self._map())
+
+    def _map(self) -> np.memmap:
+        return np.memmap(self.path, self.dtype, "r", self.offset, self.shape)
 
 
 class Vectors:
@@ -58,9 +69,11 @@ class Vectors:
         if isinstance(which, slice):
             return self._slice(*which.indices(len(self)))
         places = np.asarray(which)
-        rows = np.empty((len(places), self.shape[1]), np.float32)
         if len(places) and not 0 <= places.min() <= places.max() < len(self):
             raise IndexError(f"a place is outside of 0 to {len(self) - 1}")
+        if len(self._shards) == 1:
+            return self._shards[0].rows(places)
+        rows = np.empty((len(places), self.shape[1]), np.float32)
         for shard in self._shards:
             here = (places >= shard.start) & (places < shard.start + shard.shape[0])
             if here.any():
@@ -71,7 +84,7 @@ class Vectors:
         if step != 1:
             raise IndexError("a slice of vectors has no step")
         parts = [
-            shard.rows(slice(max(start - shard.start, 0), stop - shard.start))
+            shard.slice(slice(max(start - shard.start, 0), stop - shard.start))
             for shard in self._shards
             if shard.start < stop and shard.start + shard.shape[0] > start
         ]
@@ -111,7 +124,7 @@ def open_vectors(path: str | os.PathLike[str], *, dim: int | None = None) -> Vec
     if not len(vectors):
         raise InputError("holds no vectors", path=path, remedy="embed some text")
     for shard in shards:
-        check_rows(shard.rows, shard.shape[0], path=shard.path)
+        check_rows(shard.slice, shard.shape[0], path=shard.path)
     return vectors
 
 
