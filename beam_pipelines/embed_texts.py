@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -140,7 +141,7 @@ def run(
             sentences_per_shard=sentences_per_shard,
             max_bad_records=max_bad_records,
         )
-        with progress_shown():
+        with contextlib.nullcontext() if share_model else progress_shown():
             # No paths: their size would choose a process a core, which TensorFlow uses already.
             run_pipeline(job, [], beam_options)
         shutil.rmtree(folder / TEMPORARY, ignore_errors=True)
