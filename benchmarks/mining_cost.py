@@ -17,8 +17,10 @@ _PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
 # faiss keeps 8 bytes a vector beside what it stores: its number.
 _ID_BYTES = 8
 _PQ_BYTES = 64
-# Of k-means: passes, and training vectors a centroid, of which faiss warns below 39.
-_PASSES, _TRAINING_VECTORS = 10, 50
+# Of k-means, as `labse_tf.retrieval.approximate` runs it: passes, and training vectors a list.
+_PASSES, _TRAINING_VECTORS = 8, 64
+# A neighbour is a float32 and an int64.
+_NEIGHBOUR_BYTES = 12
 
 
 class Encoder(NamedTuple):
@@ -42,8 +44,39 @@ def product_flop(sources: float, targets: float, dim: int) -> float:
     return 2 * dim * sources * targets
 
 
+class JointSearch(NamedTuple):
+    """What `labse mine` does past a size: lists of both sides, compared list by list.
+
+    Attributes:
+      lists: as `labse_tf.retrieval.approximate.default_lists`.
+      train_flop: k-means.
+      assign_flop: finding the lists of all vectors.
+      compare_flop: products inside the lists, each once for both directions.
+    """
+
+    lists: int
+    train_flop: float
+    assign_flop: float
+    compare_flop: float
+
+    @property
+    def flop(self) -> float:
+        return self.train_flop + self.assign_flop + self.compare_flop
+
+
+def plan_joint_search(sources: float, targets: float, *, dim: int, probes: int) -> JointSearch:
+    """Returns the cost of comparing each source with the targets of `probes` lists."""
+    lists = 2 ** round(math.log2(4 * math.sqrt(min(sources, targets))))
+    return JointSearch(
+        lists,
+        _PASSES * product_flop(_TRAINING_VECTORS * lists, lists, dim),
+        product_flop(sources + targets, lists, dim),
+        product_flop(sources, targets, dim) * probes / lists,
+    )
+
+
 class Search(NamedTuple):
-    """What asking inverted files costs.
+    """What asking indexes of shards costs: inverted files, compressed, a query after the other.
 
     Attributes:
       shards: of the indexed side, each with an index of its own.
@@ -83,7 +116,8 @@ def print_tables(args: argparse.Namespace) -> None:
     hours = {"embedding": _print_embedding(args)}
     _print_storage(args, sides)
     hours["exact search"] = _print_exact(args)
-    hours["approximate search"] = _print_approximate(args)
+    hours["`labse mine`, approximate"] = _print_joint(args)
+    hours["indexes of shards"] = _print_indexes(args)
     _print_sum(args, hours)
 
 
@@ -119,7 +153,21 @@ def _print_exact(args: argparse.Namespace) -> tuple[float, float]:
     return _print_hours((flop / args.core_product_gflops / 3.6e12, _hours(flop, args)[1]))
 
 
-def _print_approximate(args: argparse.Namespace) -> tuple[float, float]:
+def _print_joint(args: argparse.Namespace) -> tuple[float, float]:
+    search = plan_joint_search(args.sources, args.targets, dim=args.dim, probes=args.probes)
+    _head(f"`labse mine`, approximate, {args.probes} lists a source", "")
+    _row("lists", f"{search.lists:,}")
+    _row("k-means", _si(search.train_flop, "FLOP"))
+    _row("putting vectors into lists", _si(search.assign_flop, "FLOP"))
+    _row("products, once for both directions", _si(search.compare_flop, "FLOP"))
+    memory = _NEIGHBOUR_BYTES * args.neighbours * (args.sources + args.targets)
+    _row(f"{args.neighbours} neighbours a sentence, in memory", _si(memory, "B"))
+    hours = search.flop / args.core_product_gflops / 3.6e12
+    _row("core-hours", _si(hours))
+    return hours, math.nan
+
+
+def _print_indexes(args: argparse.Namespace) -> tuple[float, float]:
     sizes = {"dim": args.dim, "shard": args.shard, "probes": args.probes}
     forward = plan_search(args.sources, args.targets, **sizes)
     backward = plan_search(args.targets, args.sources, **sizes)
@@ -130,7 +178,7 @@ def _print_approximate(args: argparse.Namespace) -> tuple[float, float]:
         flop / args.core_product_gflops / 3.6e12 + count / args.core_comparisons / 3.6e9
         for flop, count in zip(products, compared, strict=True)
     ]
-    _head(f"approximate search, nprobe {args.probes}", "targets indexed", "sources indexed")
+    _head(f"indexes of shards, {args.probes} lists a query", "targets indexed", "sources indexed")
     _row("shards", *(f"{search.shards}" for search in both))
     _row("lists of a shard", *(f"{search.lists:,}" for search in both))
     _row("k-means of the lists", *(_si(search.train_flop, "FLOP") for search in both))
@@ -172,7 +220,7 @@ def _print_hours(hours: tuple[float, float]) -> tuple[float, float]:
 
 
 def _si(number: float, unit: str = "") -> str:
-    """Three digits and a prefix: 7_095_000 -> `7.10 M`."""
+    """Three digits and a prefix: 7_096_000 -> `7.10 M`."""
     power = 0
     while float(f"{number:.3g}") >= 1000 and power < len(_PREFIXES) - 1:
         number /= 1000
@@ -212,7 +260,8 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
         ("layers", 12, "of the encoder"),
         ("width", 768, "of a layer"),
         ("intermediate", 3072, "width inside a layer"),
-        ("probes", 32, "lists that a query looks into, in each shard"),
+        ("probes", 32, "lists that a sentence is compared with, of each shard"),
+        ("neighbours", 4, "of a sentence that are kept"),
     ):
         parser.add_argument(f"--{name}", type=int, default=default, help=f"{what} ({default})")
     for name in ("core", "accelerator"):
