@@ -113,7 +113,7 @@ def run(
     Args:
       inputs: files, folders or globs of monolingual text.
       out: the folder to write.
-      model: a model dir, which all workers reach under this path.
+      model: as `labse_tf.load` takes it; all workers reach it under this path.
       dtype: of the vectors, "float16" or "float32".
       sentences_per_shard: in all shards of a language but the last.
       max_bad_records: so many records, of all files together, may be unreadable.
@@ -129,6 +129,11 @@ def run(
     check_free(out, overwrite=overwrite)
     find_model_dir(model)
     files = find_corpus_files(inputs, kind=MONOLINGUAL)
+    facts = {
+        "model": {"path": os.path.abspath(model), "sha256": hash_model(model)},
+        "dtype": dtype,
+        "sentences_per_shard": sentences_per_shard,
+    }
     share_model = has_worker_processes(beam_options)
     embed = EmbedBatches(os.path.abspath(model), dtype, share_model=share_model)
     _log.info("embedding %d files", len(files))
@@ -145,7 +150,7 @@ def run(
             # No paths: their size would choose a process a core, which TensorFlow uses already.
             run_pipeline(job, [], beam_options)
         shutil.rmtree(folder / TEMPORARY, ignore_errors=True)
-        report = _complete_report(folder, model, dtype, sentences_per_shard)
+        report = _complete_report(folder, facts)
         check_bad_records(report, max_bad_records)
     _log_summary(report, out)
     return report
@@ -162,7 +167,7 @@ def _check(dtype: str, sentences_per_shard: int, max_bad_records: int) -> None:
             raise InputError(f"{name} is {number}", remedy=f"give a number of at least {least}")
 
 
-def _complete_report(folder: Path, model: str, dtype: str, sentences_per_shard: int) -> dict:
+def _complete_report(folder: Path, facts: dict) -> dict:
     """Adds what all vectors share to the counts of the pipeline; returns the whole."""
     counted = json.loads((folder / REPORT).read_text(encoding="utf-8"))
     first = next(folder.glob("*/*.npy"), None)
@@ -170,10 +175,8 @@ def _complete_report(folder: Path, model: str, dtype: str, sentences_per_shard: 
         "total": counted["total"],
         "languages": counted["languages"],
         "bad_records": counted["bad_records"],
-        "model": {"path": os.path.abspath(model), "sha256": hash_model(model)},
         "dimension": None if first is None else np.load(first, mmap_mode="r").shape[1],
-        "dtype": dtype,
-        "sentences_per_shard": sentences_per_shard,
+        **facts,
     }
     text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
     (folder / REPORT).write_text(text, encoding="utf-8")

@@ -47,15 +47,15 @@ class EmbedBatches(beam.PTransform):
     """PCollection of `NumberedBatch` of sentences -> PCollection of `EmbeddedBatch`.
 
     Args:
-      model_dir: on all workers.
+      model: as `labse_tf.load` takes it, on all workers.
       dtype: of the vectors, "float16" or "float32".
       share_model: one process of a machine loads the model and embeds for the others, which read
         and write; else each process loads its own.
     """
 
-    def __init__(self, model_dir: str, dtype: str, *, share_model: bool) -> None:
+    def __init__(self, model: str, dtype: str, *, share_model: bool) -> None:
         super().__init__()
-        self._handler = _EmbedderHandler(model_dir, dtype, share_model)
+        self._handler = _EmbedderHandler(model, dtype, share_model)
 
     def expand(self, batches):
         return batches | "Infer" >> RunInference(self._handler)
@@ -75,9 +75,9 @@ def progress_shown() -> Iterator[None]:
 class _EmbedderHandler(ModelHandler):
     """Our batch is RunInference's example: batching again would only take them apart."""
 
-    def __init__(self, model_dir: str, dtype: str, share_model: bool) -> None:
+    def __init__(self, model: str, dtype: str, share_model: bool) -> None:
         super().__init__(min_batch_size=1, max_batch_size=1)
-        self._model_dir = model_dir
+        self._path = model
         self._dtype = dtype
         self._share_model = share_model
 
@@ -87,7 +87,7 @@ class _EmbedderHandler(ModelHandler):
     def load_model(self) -> _SentenceEmbedder:
         # RunInference calls this in its DoFn's setup(), once a process or once a machine.
         with input_errors_marked():
-            return _SentenceEmbedder(self._model_dir)
+            return _SentenceEmbedder(self._path)
 
     def run_inference(
         self,

@@ -25,6 +25,8 @@ from threadpoolctl import threadpool_limits
 import labse_tf
 from benchmarks.mining_cost import Encoder, sentence_flop
 from labse_tf.textio import read_lines
+from vocab import wordpiece_file
+from vocab.wordpiece import WordPiece
 
 _CANDIDATES, _QUERIES = 50_000, 20
 _TURNS = 3
@@ -49,9 +51,13 @@ def main() -> None:
 
 def _embedding(model_dir: str, texts: list[str]) -> int:
     model = labse_tf.load(model_dir)
-    facts = json.loads(Path(model_dir, "model.json").read_text("utf-8"))["encoder"]
-    encoder = Encoder(facts["num_layers"], facts["hidden_size"], facts["intermediate_size"])
-    tokens = np.minimum(model.count_tokens(texts), model.sequence_length)
+    facts = json.loads(Path(model_dir, "model.json").read_text("utf-8"))
+    sizes = ("num_layers", "hidden_size", "intermediate_size")
+    encoder = Encoder(*(facts["encoder"][name] for name in sizes))
+    vocabulary = wordpiece_file.read(Path(model_dir, "encoder", "assets", "vocab.txt"))
+    tokenizer = WordPiece(vocabulary, max_bytes_per_word=facts["max_bytes_per_word"])
+    tokens = np.array([len(tokenizer.tokenize(text)) + 2 for text in texts])
+    tokens = np.minimum(tokens, model.sequence_length)
     model.encode(texts[:50])
     seconds = _processor_seconds(lambda: model.encode(texts))
     flop = sum(sentence_flop(encoder, int(length)) for length in tokens)

@@ -22,7 +22,12 @@ i, and DIR/report.json. Sentences keep the order of their files, and of the line
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_inputs(parser)
-    parser.add_argument("--model", required=True, metavar="MODEL_DIR", help="of `labse export`")
+    parser.add_argument(
+        "--model",
+        required=True,
+        metavar="MODEL_DIR",
+        help="of `labse export`, or an encoder in it: MODEL_DIR/onnx/model_int8.onnx",
+    )
     parser.add_argument("--out", required=True, metavar="DIR", help="folder to write")
     parser.add_argument(
         "--dtype",

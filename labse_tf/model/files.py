@@ -67,8 +67,8 @@ def hash_model(path: str | os.PathLike[str]) -> str:
         # Large ONNX models have their weights beside them: model.onnx_data.
         files += encoder.parent.glob(f"{encoder.name}*")
     whole = hashlib.sha256()
-    for file in sorted(file for file in files if file.is_file()):
+    for file in sorted(file.absolute() for file in files if file.is_file()):
         with open(file, "rb") as stream:
             content = hashlib.file_digest(stream, "sha256").hexdigest()
-        whole.update(f"{content}  {file.relative_to(model_dir).as_posix()}\n".encode())
+        whole.update(f"{content}  {file.relative_to(model_dir.absolute()).as_posix()}\n".encode())
     return whole.hexdigest()

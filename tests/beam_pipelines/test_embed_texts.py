@@ -18,7 +18,7 @@ from beam_pipelines.runners import has_worker_processes, run_pipeline
 from beam_pipelines.vector_shards import WriteVectors
 from labse_tf.cli.main import main
 from labse_tf.errors import InputError
-from labse_tf.model.saved_models import hash_saved_models
+from labse_tf.model.files import hash_model
 from labse_tf.retrieval.vectors import open_vectors
 
 # Of one character a token, and the model reads 128 of them.
@@ -102,7 +102,7 @@ def test_each_row_is_the_vector_of_its_line_in_the_order_of_the_input(
         },
         "th": {"read": 1, "kept": 1, "cut": 0, "shards": 1, "dropped": nothing},
     }
-    assert report["model"] == {"path": str(model_dir), "sha256": hash_saved_models(model_dir)}
+    assert report["model"] == {"path": str(model_dir), "sha256": hash_model(model_dir)}
     assert report["dimension"] == model.dim
     assert report["dtype"] == "float16"
     told = "embedded 41 of 42 sentences in 5 languages, 1 of them cut; 10 shards"
@@ -219,6 +219,12 @@ def test_a_hash_tells_models_apart_but_not_copies(tmp_path):
             (tmp_path / name / part / "saved_model.pb").write_bytes(part.encode())
     (tmp_path / "other" / "encoder" / "weights").write_bytes(b"1")
     (tmp_path / "copy" / "README.md").write_text("not of the model")
-    one, copy, other = (hash_saved_models(tmp_path / name) for name in ("one", "copy", "other"))
+    (tmp_path / "one" / "onnx").mkdir()
+    (tmp_path / "one" / "onnx" / "model.onnx").write_bytes(b"int8")
+    one, copy, other = (hash_model(tmp_path / name) for name in ("one", "copy", "other"))
     assert one == copy != other
     assert len(one) == 64
+    # Another encoder of the same model dir, and its weights beside it.
+    onnx = hash_model(tmp_path / "one" / "onnx" / "model.onnx")
+    (tmp_path / "one" / "onnx" / "model.onnx_data").write_bytes(b"weights")
+    assert len({one, onnx, hash_model(tmp_path / "one" / "onnx" / "model.onnx")}) == 3
