@@ -2,9 +2,10 @@
 
     python -m benchmarks.mining_rates MODEL_DIR TEXT [--sentences 300]
 
-TEXT is a sentence a line; MODEL_DIR has to have `model.json`. Seconds are of processor time, over
-all threads, so that a core that others use as well counts as much as it worked. Prints Markdown:
-embedding, products of float32 matrices, and faiss comparing a query after the other with vectors
+TEXT is a sentence a line; MODEL_DIR has `model.json` and a multiple of 64 dimensions. Seconds are
+of processor time, over all threads, so that a core that others use as well counts as much as it
+worked. Prints Markdown: embedding, products of float32 matrices, and faiss comparing a query after
+the other with vectors
 of the model's dimension, stored whole, in int8, and in 64 bytes by product quantisation. What the
 vectors are does not matter to their speed: they are random.
 """
