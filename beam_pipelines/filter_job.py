@@ -6,12 +6,11 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import apache_beam as beam
 
 from beam_pipelines.apply_filters import ApplyFilters
-from beam_pipelines.bad_records import BadRecords, Fault, too_many
 from beam_pipelines.disk_shuffle import HoldOnDisk
 from beam_pipelines.drop_examples import WriteExamples
 from beam_pipelines.filters import AnyFilter
@@ -26,7 +25,15 @@ from beam_pipelines.read_scores import (
 )
 from beam_pipelines.readers import ReadTolerantly
 from beam_pipelines.records import record_type_of
-from beam_pipelines.report import BAD_RECORD, KEPT, READ, WriteReport, list_reasons
+from beam_pipelines.report import (
+    KEPT,
+    READ,
+    WriteReport,
+    check_bad_records,
+    count_bad,
+    list_faults,
+    list_reasons,
+)
 from beam_pipelines.runners import run_pipeline
 from beam_pipelines.scores import ScoreBatches, WriteScores
 from beam_pipelines.unique_sides import DUPLICATE_SIDE, UniqueSides, plan_parts
@@ -115,10 +122,12 @@ class FilterCorpus(beam.PTransform):
         counts, examples = zip(*dropped, written, strict=True)
         if options.examples:
             self._write_examples(examples, limits)
-        counts = (*counts, bad | "Count bad" >> beam.FlatMap(_count_bad))
+        counts = (*counts, bad | "Count bad" >> beam.FlatMap(count_bad))
         counts = counts | "Counts" >> beam.Flatten()
-        faults = bad | "Faults" >> beam.Map(_list_faults)
-        report = WriteReport(self._path(REPORT), languages, limits, self._steps)
+        faults = bad | "Faults" >> beam.Map(list_faults)
+        report = WriteReport(
+            self._path(REPORT), languages, limits, list_reasons(limits, *self._steps)
+        )
         return (counts, faults) | "Report" >> report
 
     def _path(self, name: str) -> str:
@@ -155,15 +164,6 @@ class FilterCorpus(beam.PTransform):
         path, reasons = self._path(EXAMPLES), list_reasons(limits, *self._steps)
         write = WriteExamples(path, reasons, self._record_type, self._options.examples)
         examples | "Examples" >> beam.Flatten() | "Write examples" >> write
-
-
-def _count_bad(bad: BadRecords) -> Iterator[tuple[tuple[str, str], int]]:
-    yield (bad.language, READ), bad.number
-    yield (bad.language, BAD_RECORD), bad.number
-
-
-def _list_faults(bad: BadRecords) -> list[tuple[Fault, None]]:
-    return [(fault, None) for fault in bad.first]
 
 
 def run(
@@ -212,15 +212,9 @@ def run(
         run_pipeline(job, paths, options.beam_options)
         shutil.rmtree(folder / TEMPORARY, ignore_errors=True)
         report = json.loads((folder / REPORT).read_text(encoding="utf-8"))
-        _check_bad_records(report, options.max_bad_records)
+        check_bad_records(report, options.max_bad_records)
     _log_summary(report, out)
     return report
-
-
-def _check_bad_records(report: dict, maximum: int) -> None:
-    if report["total"]["dropped"][BAD_RECORD] > maximum:
-        faults = [(bad["file"], bad["line"] or 0, bad["problem"]) for bad in report["bad_records"]]
-        raise too_many(faults, maximum)
 
 
 def _log_summary(report: dict, out: str) -> None:

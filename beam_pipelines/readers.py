@@ -19,7 +19,14 @@ from beam_pipelines.read_tfrecord import read_shard, read_tfrecord
 from beam_pipelines.read_tmx import read_tmx
 from beam_pipelines.read_web import read_warc, read_wet
 from beam_pipelines.read_wikipedia import read_wikipedia
-from beam_pipelines.records import Batch, Pair, Record, Sentence, texts_by_language
+from beam_pipelines.records import (
+    Batch,
+    NumberedBatch,
+    Pair,
+    Record,
+    Sentence,
+    texts_by_language,
+)
 from labse_tf import textio
 from labse_tf.corpus_files import (
     PARQUET,
@@ -55,6 +62,8 @@ class ReadCorpus(beam.PTransform):
 class ReadTolerantly(beam.PTransform):
     """Corpus files -> (PCollection of `Batch`, PCollection of `BadRecords`).
 
+    With `numbered`, `NumberedBatch`, where files have the numbers that they have in `files`.
+
     The language of a batch is one of the paper's, except where a file of records in several
     languages holds others too: these come as they are, so that the next step can count them.
 
@@ -63,35 +72,38 @@ class ReadTolerantly(beam.PTransform):
         (see `read_file`). Those of all files together are for the caller to add up.
     """
 
-    def __init__(self, files: Sequence[CorpusFile], max_bad_records: int) -> None:
+    def __init__(
+        self, files: Sequence[CorpusFile], max_bad_records: int, *, numbered: bool = False
+    ) -> None:
         super().__init__()
         if not files:
             raise InputError("no corpus files to read", remedy="name at least one")
         # Plain tuples: Beam's coder for NamedTuples would look for a schema.
-        self._files = [tuple(file) for file in files]
-        self._max_bad_records = max_bad_records
+        self._files = [(number, tuple(file)) for number, file in enumerate(files)]
+        self._read_file = _ReadFile(max_bad_records, numbered)
 
     def expand(self, begin):
         outputs = (
             begin
             | "Files" >> beam.Create(self._files, reshuffle=False)
             | "Spread" >> beam.Reshuffle()
-            | "Read"
-            >> beam.ParDo(_ReadFile(self._max_bad_records)).with_outputs("bad", main="batches")
+            | "Read" >> beam.ParDo(self._read_file).with_outputs("bad", main="batches")
         )
         return outputs.batches, outputs.bad
 
 
 class _ReadFile(beam.DoFn):
-    def __init__(self, max_bad_records: int) -> None:
+    def __init__(self, max_bad_records: int, numbered: bool) -> None:
         self._max_bad_records = max_bad_records
+        self._numbered = numbered
 
-    def process(self, element: tuple) -> Iterator:
-        file = CorpusFile(*element)
+    def process(self, element: tuple[int, tuple]) -> Iterator:
+        number, file = element[0], CorpusFile(*element[1])
         bad = BadRecords.of_file(file)
         with input_errors_marked():
             good = take_good(records_and_errors(file), bad, self._max_bad_records)
-            yield from in_batches(good)
+            batches = in_batches(good)
+            yield from number_batches(batches, number) if self._numbered else batches
         if bad.number:
             yield beam.pvalue.TaggedOutput("bad", bad)
 
@@ -107,6 +119,14 @@ def in_batches(records: Iterable[Record]) -> Iterator[Batch]:
             del batches[record.language]
     for language, batch in batches.items():
         yield Batch(language, batch)
+
+
+def number_batches(batches: Iterable[Batch], file: int) -> Iterator[NumberedBatch]:
+    """Yields the batches of a file, which has this number, with their places in it."""
+    read = collections.Counter()
+    for language, records in batches:
+        yield NumberedBatch(language, records, file, read[language])
+        read[language] += len(records)
 
 
 def read_texts(files: Iterable[CorpusFile]) -> Iterator[tuple[str, str]]:

@@ -61,6 +61,22 @@ class Batch(NamedTuple):
     records: list[Record]
 
 
+class NumberedBatch(NamedTuple):
+    """A batch that knows its place in the corpus.
+
+    Attributes:
+      language: as for `Batch`.
+      records: these follow each other in their file, those of other languages left out.
+      file: the number of the file, from 0.
+      first: the number of the first record among those of this language in this file, from 0.
+    """
+
+    language: str
+    records: list[Record]
+    file: int
+    first: int
+
+
 def texts_of(record: Record) -> tuple[str, ...]:
     """Returns the text of a sentence or document, or the two sides of a pair."""
     return record[:-1]

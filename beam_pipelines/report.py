@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import apache_beam as beam
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
-from beam_pipelines.bad_records import MAX_LISTED, Fault
+from beam_pipelines.bad_records import MAX_LISTED, BadRecords, Fault, too_many
 from beam_pipelines.filters import AnyFilter
 from beam_pipelines.smallest import KeepSmallest
 
@@ -48,13 +48,15 @@ class WriteReport(beam.PTransform):
         path: str,
         languages: Iterable[str],
         filters: Sequence[AnyFilter],
-        steps: Sequence[str] = (),
+        reasons: Sequence[str],
+        facts: Sequence[str] = (),
     ) -> None:
         super().__init__()
-        self._steps = list(steps)
         self._path = path
         self._languages = sorted(set(languages))
         self._filters = list(filters)
+        self._reasons = list(reasons)
+        self._facts = list(facts)
 
     def expand(self, inputs):
         counts, faults = inputs
@@ -69,7 +71,8 @@ class WriteReport(beam.PTransform):
                 self._path,
                 self._languages,
                 self._filters,
-                self._steps,
+                self._reasons,
+                self._facts,
                 beam.pvalue.AsSingleton(first),
             )
         )
@@ -80,10 +83,12 @@ def _write(
     path: str,
     languages: list[str],
     filters: list[AnyFilter],
-    steps: list[str],
+    reasons: list[str],
+    facts: list[str],
     faults: list[tuple[Fault, None]],
 ) -> None:
-    report = build_report(counts, languages, filters, [fault for fault, _ in faults], steps)
+    first = [fault for fault, _ in faults]
+    report = build_report(counts, languages, filters, first, reasons, facts)
     text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
     with FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
         stream.write(text.encode("utf-8"))
@@ -94,11 +99,13 @@ def build_report(
     languages: Sequence[str],
     filters: Sequence[AnyFilter],
     faults: Iterable[Fault] = (),
-    steps: Sequence[str] = (),
+    reasons: Sequence[str] | None = None,
+    facts: Sequence[str] = (),
 ) -> dict:
     """Returns `{"total": T, "languages": {language: T}, "thresholds": {filter name: limit}}`.
 
-    T is `{"read": n, "kept": n, "dropped": {reason: n}}`, with every reason of `list_reasons`. The
+    T is `{"read": n, "kept": n, "dropped": {reason: n}}`, with each of `reasons`: those of
+    `list_reasons` where they are None. `facts` are the names of further counts that T holds. The
     languages are those given and those counted, which may be others than the paper's. The fourth
     key, "bad_records", lists the faults as `{"file": path, "line": n or None, "problem": text}`.
 
@@ -106,11 +113,11 @@ def build_report(
       RuntimeError: if read = kept + dropped does not hold: a record was lost on the way.
     """
     summed = dict(counts)
-    reasons = list_reasons(filters, *steps)
+    reasons = list_reasons(filters) if reasons is None else reasons
+    shown = (READ, KEPT, *facts)
     rows = {
         language: {
-            READ: summed.get((language, READ), 0),
-            KEPT: summed.get((language, KEPT), 0),
+            **{name: summed.get((language, name), 0) for name in shown},
             "dropped": {reason: summed.get((language, reason), 0) for reason in reasons},
         }
         for language in sorted({*languages, *(language for language, _ in summed)})
@@ -119,8 +126,7 @@ def build_report(
         if row[READ] != row[KEPT] + sum(row["dropped"].values()):
             raise RuntimeError(f"records of '{language}' do not add up: {row}")
     total = {
-        READ: sum(row[READ] for row in rows.values()),
-        KEPT: sum(row[KEPT] for row in rows.values()),
+        **{name: sum(row[name] for row in rows.values()) for name in shown},
         "dropped": {
             reason: sum(row["dropped"][reason] for row in rows.values()) for reason in reasons
         },
@@ -130,3 +136,21 @@ def build_report(
         {"file": path, "line": line or None, "problem": problem} for path, line, problem in faults
     ]
     return {"total": total, "languages": rows, "thresholds": thresholds, "bad_records": bad}
+
+
+def count_bad(bad: BadRecords) -> Iterator[_Count]:
+    """Yields the counts of a file's bad records: read, and dropped."""
+    yield (bad.language, READ), bad.number
+    yield (bad.language, BAD_RECORD), bad.number
+
+
+def list_faults(bad: BadRecords) -> list[tuple[Fault, None]]:
+    """Returns a file's first faults in the form that `WriteReport` takes."""
+    return [(fault, None) for fault in bad.first]
+
+
+def check_bad_records(report: dict, maximum: int) -> None:
+    """Raises InputError if all files together have more bad records than the user allows."""
+    if report["total"]["dropped"][BAD_RECORD] > maximum:
+        faults = [(bad["file"], bad["line"] or 0, bad["problem"]) for bad in report["bad_records"]]
+        raise too_many(faults, maximum)

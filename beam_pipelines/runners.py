@@ -48,6 +48,14 @@ def run_pipeline(job: beam.PTransform, paths: Sequence[str], beam_options: Seque
         pipeline.run().wait_until_finish()
 
 
+def has_worker_processes(beam_options: Sequence[str]) -> bool:
+    """Whether these options ask for workers that are processes of their own."""
+    options = PipelineOptions(list(beam_options))
+    if options.view_as(StandardOptions).runner is not None:
+        return True
+    return options.view_as(DirectOptions).direct_running_mode == "multi_processing"
+
+
 def _direct_runner(options: PipelineOptions, paths: Sequence[str]) -> FnApiRunner:
     # Named itself: the runner that Beam calls DirectRunner first tries to download Prism.
     direct = options.view_as(DirectOptions)

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  The preprocessor's ops live in it.
 
-from labse_tf.model.exported import find_model_dir
+from labse_tf.model.files import find_model_dir
 from labse_tf.model.runtimes import open_runtime
 from labse_tf.progress import Progress
 

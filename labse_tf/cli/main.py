@@ -44,6 +44,7 @@ COMMANDS = {
         "corpus_train_quality",
         "train a model of text quality on web pages",
     ),
+    ("corpus", "embed"): ("corpus_embed", "embed monolingual text into shards of vectors"),
     ("vocab", "build"): ("vocab_build", "count words per language, smooth, learn a vocabulary"),
     ("vocab", "coverage"): ("vocab_coverage", "measure a vocabulary on text of each language"),
     ("pretrain",): ("pretrain", "MLM + TLM pre-training with progressive stacking"),
@@ -62,6 +63,7 @@ _BEAM_JOBS = (
     ("corpus", "filter-monolingual"),
     ("corpus", "filter-bitext"),
     ("corpus", "score-cds"),
+    ("corpus", "embed"),
     ("vocab", "build"),
 )
 

@@ -13,45 +13,6 @@ from labse_tf.errors import InputError
 
 FACTS_FILE = "model.json"
 VOCAB_FILE = Path("encoder/assets/vocab.txt")
-ENCODER_FILES = (".onnx", ".tflite")
-
-
-def check_saved_models(path: str | os.PathLike[str]) -> None:
-    """Raises InputError if this is no model dir with a preprocessor and an encoder."""
-    for name in ("preprocessor", "encoder"):
-        if not Path(path, name, "saved_model.pb").is_file():
-            raise InputError(
-                f"is no model dir: it has no {name}/saved_model.pb",
-                path=path,
-                remedy="name the --out of `labse export`, with hub among its formats",
-            )
-
-
-def find_model_dir(path: str | os.PathLike[str]) -> tuple[Path, Path]:
-    """Returns a model dir and the encoder in it that `path` names.
-
-    Args:
-      path: the model dir, for the SavedModel `encoder`; or a file in a folder of it, for that one.
-
-    Raises:
-      InputError: if there is no such thing.
-    """
-    path = Path(path)
-    if path.suffix not in ENCODER_FILES or path.is_dir():
-        check_saved_models(path)
-        return path, path / "encoder"
-    if not path.is_file():
-        raise InputError(
-            "no such file", path=path, remedy="export the model with --format hub,onnx,lite"
-        )
-    model_dir = path.absolute().parent.parent
-    if not (model_dir / "preprocessor" / "saved_model.pb").is_file():
-        raise InputError(
-            "is in no model dir: there is no ../preprocessor",
-            path=path,
-            remedy="export the model with hub among its formats",
-        )
-    return model_dir, path
 
 
 def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:

@@ -1,0 +1,196 @@
+"""Embeds monolingual text, for mining: a vector a sentence, in shards."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import apache_beam as beam
+import numpy as np
+
+from beam_pipelines.embedding import EmbedBatches, EmbeddedBatch, progress_shown
+from beam_pipelines.filter_job import REPORT, TEMPORARY
+from beam_pipelines.readers import ReadTolerantly
+from beam_pipelines.records import NumberedBatch
+from beam_pipelines.report import (
+    BAD_RECORD,
+    KEPT,
+    OTHER_LANGUAGE,
+    READ,
+    WriteReport,
+    check_bad_records,
+    count_bad,
+    list_faults,
+)
+from beam_pipelines.runners import has_worker_processes, run_pipeline
+from beam_pipelines.vector_shards import SHARDS, WriteVectors
+from labse_tf.corpus_files import MONOLINGUAL, CorpusFile, find_corpus_files
+from labse_tf.errors import InputError
+from labse_tf.languages import LANGUAGES
+from labse_tf.model.files import find_model_dir, hash_model
+from labse_tf.outputs import check_free, whole_dir
+
+_log = logging.getLogger("labse")
+
+DTYPES = ("float16", "float32")
+# The count of sentences that are longer than the model reads.
+CUT = "cut"
+
+
+class EmbedCorpus(beam.PTransform):
+    """Corpus files -> `FOLDER/<lang>/part-*` (see `vector_shards`) and `FOLDER/report.json`."""
+
+    def __init__(
+        self,
+        files: Sequence[CorpusFile],
+        folder: str,
+        embed: EmbedBatches,
+        *,
+        dtype: str,
+        sentences_per_shard: int,
+        max_bad_records: int,
+    ) -> None:
+        super().__init__()
+        self._read = ReadTolerantly(files, max_bad_records, numbered=True)
+        self._embed = embed
+        temporary = os.path.join(folder, TEMPORARY)
+        self._write = WriteVectors(folder, dtype, sentences_per_shard, temporary)
+        languages = [file.language for file in files if file.language is not None]
+        self._report = WriteReport(
+            os.path.join(folder, REPORT),
+            languages,
+            filters=(),
+            reasons=(BAD_RECORD, OTHER_LANGUAGE),
+            facts=(CUT, SHARDS),
+        )
+
+    def expand(self, begin):
+        batches, bad = begin | "Read" >> self._read
+        embedded = (
+            batches
+            | "Known" >> beam.Filter(lambda batch: batch.language in LANGUAGES)
+            | "Embed" >> self._embed
+        )
+        counts = (
+            batches | "Count read" >> beam.FlatMap(_count_read),
+            bad | "Count bad" >> beam.FlatMap(count_bad),
+            embedded | "Count embedded" >> beam.FlatMap(_count_embedded),
+            embedded | "Write" >> self._write,
+        ) | "Counts" >> beam.Flatten()
+        faults = bad | "Faults" >> beam.Map(list_faults)
+        return (counts, faults) | "Report" >> self._report
+
+
+def _count_read(batch: NumberedBatch) -> Iterator:
+    yield (batch.language, READ), len(batch.records)
+    if batch.language not in LANGUAGES:
+        yield (batch.language, OTHER_LANGUAGE), len(batch.records)
+
+
+def _count_embedded(batch: EmbeddedBatch) -> Iterator:
+    yield (batch.language, KEPT), len(batch.texts)
+    yield (batch.language, CUT), batch.cut
+
+
+def run(
+    inputs: Sequence[str],
+    out: str,
+    *,
+    model: str,
+    dtype: str = "float16",
+    sentences_per_shard: int = 250_000,
+    max_bad_records: int = 0,
+    overwrite: bool = False,
+    beam_options: Sequence[str] = (),
+) -> dict:
+    """Writes the vectors and sentences of `inputs` into the folder `out`; returns the report.
+
+    Args:
+      inputs: files, folders or globs of monolingual text.
+      out: the folder to write.
+      model: as `labse_tf.load` takes it; all workers reach it under this path.
+      dtype: of the vectors, "float16" or "float32".
+      sentences_per_shard: in all shards of a language but the last.
+      max_bad_records: so many records, of all files together, may be unreadable.
+      overwrite: replace what is at `out`.
+      beam_options: options for Beam, as strings; none choose the direct runner in this process,
+        where TensorFlow takes all cores.
+
+    Raises:
+      InputError: for inputs or a model that are not there or damaged, more bad records than
+        allowed, an `out` that is taken, or an option out of its range. Then nothing is written.
+    """
+    _check(dtype, sentences_per_shard, max_bad_records)
+    check_free(out, overwrite=overwrite)
+    find_model_dir(model)
+    files = find_corpus_files(inputs, kind=MONOLINGUAL)
+    facts = {
+        "model": {"path": os.path.abspath(model), "sha256": hash_model(model)},
+        "dtype": dtype,
+        "sentences_per_shard": sentences_per_shard,
+    }
+    share_model = has_worker_processes(beam_options)
+    embed = EmbedBatches(os.path.abspath(model), dtype, share_model=share_model)
+    _log.info("embedding %d files", len(files))
+    with whole_dir(out, overwrite=overwrite) as folder:
+        job = EmbedCorpus(
+            files,
+            os.path.abspath(folder),
+            embed,
+            dtype=dtype,
+            sentences_per_shard=sentences_per_shard,
+            max_bad_records=max_bad_records,
+        )
+        with contextlib.nullcontext() if share_model else progress_shown():
+            # No paths: their size would choose a process a core, which TensorFlow uses already.
+            run_pipeline(job, [], beam_options)
+        shutil.rmtree(folder / TEMPORARY, ignore_errors=True)
+        report = _complete_report(folder, facts)
+        check_bad_records(report, max_bad_records)
+    _log_summary(report, out)
+    return report
+
+
+def _check(dtype: str, sentences_per_shard: int, max_bad_records: int) -> None:
+    if dtype not in DTYPES:
+        raise InputError(f"--dtype is {dtype}", remedy=f"give one of {', '.join(DTYPES)}")
+    for name, number, least in (
+        ("--shard-sentences", sentences_per_shard, 1),
+        ("--max-bad-records", max_bad_records, 0),
+    ):
+        if number < least:
+            raise InputError(f"{name} is {number}", remedy=f"give a number of at least {least}")
+
+
+def _complete_report(folder: Path, facts: dict) -> dict:
+    """Adds what all vectors share to the counts of the pipeline; returns the whole."""
+    counted = json.loads((folder / REPORT).read_text(encoding="utf-8"))
+    first = next(folder.glob("*/*.npy"), None)
+    report = {
+        "total": counted["total"],
+        "languages": counted["languages"],
+        "bad_records": counted["bad_records"],
+        "dimension": None if first is None else np.load(first, mmap_mode="r").shape[1],
+        **facts,
+    }
+    text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
+    (folder / REPORT).write_text(text, encoding="utf-8")
+    return report
+
+
+def _log_summary(report: dict, out: str) -> None:
+    total = report["total"]
+    _log.info(
+        "%s: embedded %d of %d sentences in %d languages, %d of them cut; %d shards",
+        out,
+        total[KEPT],
+        total[READ],
+        len(report["languages"]),
+        total[CUT],
+        total[SHARDS],
+    )
