@@ -46,7 +46,7 @@ def open_runtime(encoder: Path) -> Runtime:
         raise InputError(
             f"needs a library that is missing ({error})", path=encoder, remedy="install it"
         ) from error
-    except (OSError, RuntimeError, ValueError, tf.errors.OpError) as error:
+    except Exception as error:  # ONNX Runtime's errors have no other base.
         raise InputError(
             f"cannot be read ({str(error).splitlines()[0]})",
             path=encoder,
