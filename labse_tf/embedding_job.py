@@ -13,8 +13,8 @@ from typing import BinaryIO
 
 import numpy as np
 
+from labse_tf.encoder_protocol import Encoder
 from labse_tf.errors import InputError
-from labse_tf.evaluation.encoder import Encoder
 from labse_tf.outputs import whole_file
 from labse_tf.progress import Progress
 

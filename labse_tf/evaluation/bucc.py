@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from labse_tf.encoder_protocol import Encoder
 from labse_tf.errors import InputError
 from labse_tf.evaluation.bitext import nearest_indices, weighted_scores
 from labse_tf.evaluation.embedding import TextVectors
-from labse_tf.evaluation.encoder import Encoder
 from labse_tf.evaluation.record import make_record
 from labse_tf.evaluation.texts import check_text
 from labse_tf.progress import Progress

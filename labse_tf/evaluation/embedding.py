@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from labse_tf.evaluation.encoder import Encoder
+from labse_tf.encoder_protocol import Encoder
 from labse_tf.progress import Progress
 
 # What `labse_tf.load(...).encode` sorts by length at a time.

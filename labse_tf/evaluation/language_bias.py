@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from labse_tf.encoder_protocol import Encoder
 from labse_tf.errors import InputError
 from labse_tf.evaluation import tatoeba as tatoeba_task
 from labse_tf.evaluation.embedding import TextVectors
-from labse_tf.evaluation.encoder import Encoder
 from labse_tf.evaluation.principal_components import principal_components, remove_components
 from labse_tf.evaluation.record import make_record
 from labse_tf.evaluation.texts import read_aligned, read_texts

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from labse_tf.evaluation.encoder import Encoder
+from labse_tf.encoder_protocol import Encoder
 from labse_tf.hashing import sha256_of_files
 
 # Module -> the package that tells its version. Those that are loaded can have had a part in it.

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from labse_tf.encoder_protocol import Encoder
 from labse_tf.errors import InputError
 from labse_tf.evaluation.bitext import accuracy, nearest_indices, weighted_scores
 from labse_tf.evaluation.embedding import TextVectors
-from labse_tf.evaluation.encoder import Encoder
 from labse_tf.evaluation.record import make_record
 from labse_tf.evaluation.tatoeba_groups import DESCRIPTIONS, GROUPS, members
 from labse_tf.evaluation.texts import read_aligned

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from labse_tf.embedding_job import embed_lines
+from labse_tf.encoder_protocol import Encoder
 from labse_tf.errors import InputError
-from labse_tf.evaluation.encoder import Encoder
 from labse_tf.evaluation.record import encoder_facts, make_record
 from labse_tf.evaluation.texts import check_text
 from labse_tf.hashing import sha256_of_files

@@ -22,8 +22,8 @@ import numpy as np
 
 from labse_tf.corpus_files import BITEXT, CorpusFile, find_plain_files
 from labse_tf.data import texts
+from labse_tf.encoder_protocol import Encoder
 from labse_tf.errors import InputError
-from labse_tf.evaluation.encoder import Encoder
 from labse_tf.hard_negatives.pool import Pool, make_pool, text_key
 from labse_tf.hard_negatives.selection import Negatives, choose
 from labse_tf.outputs import check_free, locked, whole_file

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from labse_tf.encoder_protocol import Encoder
 from labse_tf.errors import InputError
-from labse_tf.evaluation.encoder import Encoder
 from labse_tf.outputs import check_free, full_disk_said, whole_file
 from labse_tf.retrieval.embedding import embed_sides
 from labse_tf.retrieval.gold import measure, read_gold

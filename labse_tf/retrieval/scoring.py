@@ -12,8 +12,8 @@ from typing import TextIO
 
 import numpy as np
 
+from labse_tf.encoder_protocol import Encoder
 from labse_tf.errors import InputError
-from labse_tf.evaluation.encoder import Encoder
 from labse_tf.outputs import check_free, full_disk_said, whole_file
 from labse_tf.progress import Progress
 from labse_tf.retrieval.embedding import embed_sides
