@@ -26,6 +26,7 @@ bench: demo  ## Those that need no more than the demo; docs/ tells the others.
 	$(BIN)/python -m benchmarks.vocab speed
 	$(BIN)/python -m benchmarks.vocab count
 	$(BIN)/python -m benchmarks.export $(OUT)/model $(OUT)/corpus/dev --sentences 1000 --turns 1
+	$(BIN)/python -m benchmarks.mining race --mixture 20000 --turns 1
 
 lock: $(VENV)/.uv  ## Pins anew, from requirements.in; by hand only, so that a clone has what was tested.
 	$(BIN)/uv pip compile --quiet --no-header --python-version 3.11 requirements.in -o requirements.txt
