@@ -1,4 +1,8 @@
-"""Exact nearest neighbours by inner product, in blocks, on all cores."""
+"""Exact nearest neighbours by inner product, in blocks, on all cores.
+
+Of many vectors, products of bytes (`codes`) tell first which pairs cannot be near; what is left is
+compared in float32. So the result is that of comparing all in float32.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,8 @@ from typing import Any, Protocol
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from labse_tf.retrieval import codes
+
 ROWS_A_BLOCK = 4096
 COLUMNS_A_BLOCK = 2048
 # Above any place: what is not found yet loses every tie.
@@ -20,6 +26,12 @@ _NONE = np.iinfo(np.int64).max
 _MOST_IN_A_GROUP = 32
 _GROUPS_A_NEIGHBOUR = 8
 _FEWEST_VECTORS = 64
+# Fewer are not worth the coding.
+FEWEST_CODED = 16384
+# Their vectors stay in the processor's caches.
+_PAIRS_AT_ONCE = 1024
+# Products of float32 in another order differ by less.
+_ROUNDING = 1e-5
 
 
 class ArrayLike(Protocol):
@@ -138,9 +150,12 @@ def search_blocks(
       columns: targets in a block; each thread holds a block of rows x columns float32.
     """
     with threads() as pool:
+        coded = None
+        if targets.shape[0] >= FEWEST_CODED and start < sources.shape[0]:
+            coded = _CodedTargets(targets, columns, pool)
         while start < sources.shape[0]:
             end = min(start + rows, sources.shape[0])
-            block = _RowBlock(sources[start:end], start, forward[start:end], backward)
+            block = _RowBlock(sources[start:end], start, forward[start:end], backward, coded)
             places = range(0, targets.shape[0], columns)
             list(pool.map(lambda place, b=block: b.search(targets, place, columns), places))
             start = end
@@ -172,29 +187,86 @@ def _at_least(vectors: np.ndarray) -> np.ndarray:
     return padded
 
 
+class _CodedTargets:
+    """All targets in a byte a number: a quarter of float32's memory."""
+
+    def __init__(self, targets: ArrayLike, columns: int, pool: ThreadPoolExecutor) -> None:
+        self.coder = codes.Coder(targets.shape[1])
+        self._columns = columns
+        places = range(0, targets.shape[0], columns)
+        self._blocks = list(
+            pool.map(lambda at: self.coder.code_targets(targets[at : at + columns]), places)
+        )
+
+    def at(self, start: int) -> codes.Codes:
+        """Returns the codes of the block that starts there."""
+        return self._blocks[start // self._columns]
+
+
 class _RowBlock:
     """Some sources; compared with blocks of targets, several at once."""
 
     def __init__(
-        self, vectors: np.ndarray, start: int, forward: Neighbours, backward: Neighbours | None
+        self,
+        vectors: np.ndarray,
+        start: int,
+        forward: Neighbours,
+        backward: Neighbours | None,
+        coded: _CodedTargets | None,
     ) -> None:
         self._vectors, self._start = vectors, start
         self._forward, self._backward = forward, backward
+        self._coded = coded
+        self._codes = coded.coder.code_sources(vectors) if coded else None
         self._lock = Lock()
 
     def search(self, targets: ArrayLike, start: int, columns: int) -> None:
         some = targets[start : start + columns]
-        found = products(self._vectors, some)
-        rows, columns, values = near(found, self._forward)
+        own = None if self._backward is None else self._backward[start : start + len(some)]
+        if self._coded and _is_limited(self._forward) and (own is None or _is_limited(own)):
+            ahead, back = self._near_by_codes(start, own)
+        else:
+            found = products(self._vectors, some)
+            ahead = near(found, self._forward, tolerance=_ROUNDING)[:2]
+            back = None if own is None else near(found.T, own, tolerance=_ROUNDING)[:2]
+        rows, columns, values = _exactly(self._vectors, some, *ahead, self._forward)
         with self._lock:
             insert(self._forward, rows, columns + start, values)
-        if self._backward is not None:
-            own = self._backward[start : start + len(some)]
-            columns, rows, values = near(found.T, own)
+        if own is not None:
+            columns, rows, values = _exactly(some, self._vectors, *back, own)
             insert(own, columns, rows + self._start, values)
 
+    def _near_by_codes(self, start: int, own: Neighbours | None):
+        """As rows and columns of `near`, of the products and of their transpose."""
+        sources, targets, unit = self._codes, self._coded.at(start), self._coded.coder.unit
+        found = codes.products(sources.numbers, targets.numbers)
+        lost, lost_back = (bound + _ROUNDING for bound in codes.bounds(sources, targets))
+        ahead = reaching(found, (self._forward.similarities[:, -1] - lost) / unit)
+        if own is None:
+            return ahead, None
+        return ahead, reaching(found.T, (own.similarities[:, -1] - lost_back) / unit)
 
-def near(found: np.ndarray, best: Neighbours) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+
+def _is_limited(best: Neighbours) -> bool:
+    """Whether all have k neighbours, so that there is something to be nearer than."""
+    return bool(np.isfinite(best.similarities[:, -1]).all())
+
+
+def _exactly(
+    own: np.ndarray, others: np.ndarray, rows: np.ndarray, columns: np.ndarray, best: Neighbours
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Returns of the pairs those that reach the k best, and their products."""
+    values = np.empty(len(rows), np.float32)
+    for first in range(0, len(rows), _PAIRS_AT_ONCE):
+        part = slice(first, first + _PAIRS_AT_ONCE)
+        np.einsum("nd,nd->n", own[rows[part]], others[columns[part]], out=values[part])
+    kept = values >= best.similarities[rows, -1]
+    return rows[kept], columns[kept], values[kept]
+
+
+def near(
+    found: np.ndarray, best: Neighbours, *, tolerance: float = 0.0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns row, column and value of the products that may be among the k best of their row.
 
     One pass takes the highest of each group of columns. The k-th of these is a limit, as is the
@@ -204,27 +276,49 @@ def near(found: np.ndarray, best: Neighbours) -> tuple[np.ndarray, np.ndarray, n
       found: `[n, m]`, products.
       best: `[n, k]`, what was found before. Another thread may raise it meanwhile, which does no
         harm: limits only rise.
+      tolerance: by how much products may be off.
     """
     k = best.similarities.shape[1]
-    size = max(1, min(_MOST_IN_A_GROUP, found.shape[1] // (_GROUPS_A_NEIGHBOUR * k)))
-    groups = found.shape[1] // size
-    # Group g has the columns g, g + groups, g + 2 groups, ...: the fastest to read.
-    highest = found[:, : groups * size].reshape(-1, size, groups).max(axis=1)
+    size = min(_MOST_IN_A_GROUP, found.shape[1] // (_GROUPS_A_NEIGHBOUR * k))
+    highest, size = _highest_of_groups(found, size)
     limits = best.similarities[:, -1]
-    if groups >= k:
-        limits = np.maximum(limits, np.partition(highest, groups - k, axis=1)[:, groups - k])
+    last = highest.shape[1] - k
+    if last >= 0:
+        limits = np.maximum(limits, np.partition(highest, last, axis=1)[:, last] - tolerance)
+    rows, columns = reaching(found, limits - tolerance, (highest, size))
+    return rows, columns, found[rows, columns]
+
+
+def reaching(
+    found: np.ndarray, limits: np.ndarray, groups: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns row and column of the products that reach the limit of their row.
+
+    Args:
+      found: `[n, m]`, products.
+      limits: `[n]`.
+      groups: what `_highest_of_groups` gives, if it is known.
+    """
+    highest, size = _highest_of_groups(found, _MOST_IN_A_GROUP) if groups is None else groups
+    count = highest.shape[1]
     limits = limits[:, np.newaxis]
     rows, group = np.nonzero(highest >= limits)
-    columns = group[:, np.newaxis] + groups * np.arange(size)
-    values = found[rows[:, np.newaxis], columns]
-    reached, place = np.nonzero(values >= limits[rows])
-    rest_rows, rest = np.nonzero(found[:, groups * size :] >= limits)
-    rest += groups * size
+    columns = group[:, np.newaxis] + count * np.arange(size)
+    reached, place = np.nonzero(found[rows[:, np.newaxis], columns] >= limits[rows])
+    rest_rows, rest = np.nonzero(found[:, count * size :] >= limits)
     return (
         np.concatenate([rows[reached], rest_rows]),
-        np.concatenate([columns[reached, place], rest]),
-        np.concatenate([values[reached, place], found[rest_rows, rest]]),
+        np.concatenate([columns[reached, place], rest + count * size]),
     )
+
+
+def _highest_of_groups(found: np.ndarray, size: int) -> tuple[np.ndarray, int]:
+    """Returns `[n, groups]`, the highest of each group of columns, and the size of the groups."""
+    # Group g has the columns g, g + groups, g + 2 groups, ...: the fastest to read. What is left
+    # behind the last multiple of the size is in none.
+    size = max(1, min(size, found.shape[1]))
+    groups = found.shape[1] // size
+    return found[:, : groups * size].reshape(-1, size, groups).max(axis=1), size
 
 
 def insert(best: Neighbours, rows: np.ndarray, places: np.ndarray, values: np.ndarray) -> None:
