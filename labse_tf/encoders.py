@@ -45,6 +45,7 @@ _VOCAB_FILES = (
 # Of a model dir, what the vectors depend on.
 _SAVED_MODELS = ("preprocessor", "encoder")
 _ENCODER_FILES = (".onnx", ".tflite")
+_PUBLISHED_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 _PYTHON_NAME = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 
@@ -172,6 +173,8 @@ def open_encoder(name: str) -> OpenedEncoder:
         raise InputError("is a file, not a model", path=name, remedy="name a folder")
     if _PYTHON_NAME.fullmatch(name):
         return _open_python(name)
+    if not _PUBLISHED_NAME.fullmatch(name):
+        raise InputError("no such folder", path=name, remedy="name a model dir")
     return _open_sentence_transformers(name)
 
 

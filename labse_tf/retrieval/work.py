@@ -29,7 +29,9 @@ def describe_model(name: str) -> list:
 
 @contextlib.contextmanager
 def work_folder(out: Path, settings: dict[str, Any], *, overwrite: bool) -> Iterator[Path]:
-    """Yields the folder `OUT.work`, new or of the same job; removes it if the block succeeds.
+    """Yields the folder `OUT.work`, new or of the same job.
+
+    It is removed if the block succeeds, or fails before anything was done.
 
     Args:
       out: the output.
@@ -44,8 +46,17 @@ def work_folder(out: Path, settings: dict[str, Any], *, overwrite: bool) -> Iter
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
         _prepare(folder, settings, overwrite=overwrite)
-        yield folder
+        try:
+            yield folder
+        except BaseException:
+            if not _has_work(folder):
+                shutil.rmtree(folder)
+            raise
         shutil.rmtree(folder)
+
+
+def _has_work(folder: Path) -> bool:
+    return any(file.stat().st_size for file in folder.iterdir() if file.name != _SETTINGS)
 
 
 def _prepare(folder: Path, settings: dict[str, Any], *, overwrite: bool) -> None:

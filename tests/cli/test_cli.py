@@ -161,7 +161,7 @@ def test_embed_a_file_that_cannot_be_read(capsys, tmp_path, model_dir, name, dat
 def test_embed_with_no_model_dir(capsys, tmp_path):
     (tmp_path / "in.txt").write_text("Hallo\n")
     error = refused(capsys, "embed", tmp_path, tmp_path / "in.txt", "--out", tmp_path / "out.npy")
-    assert "is no model dir" in error
+    assert "is no model: it has neither encoder/ and preprocessor/" in error
     assert files(tmp_path) == {"in.txt"}
 
 
@@ -273,7 +273,7 @@ def test_export_of_no_run_and_of_a_run_without_checkpoint(capsys, tmp_path, trai
     "change, problem",
     [
         ({"data": "none"}, "no such file or folder"),
-        ({"model": "none"}, "is no model dir"),
+        ({"model": "none"}, "none: no such folder; name a model dir"),
         ({"more": ["--max-candidates", "0"]}, "max-candidates"),
     ],
 )
