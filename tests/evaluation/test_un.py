@@ -119,17 +119,24 @@ def test_an_approximate_search_is_told(tmp_path):
 
 def test_many_blocks_equal_one_product(tmp_path):
     """More sentences than the search takes at a time, in either direction."""
-    count, texts = 4200, HashedCharacters(dim=48, longest=1)
+    count, texts = 4200, HashedCharacters(dim=48, longest=3)
     lines = [f"{index * 7919 % 10007} in words {index}" for index in range(count)]
     others = [f"{index * 7919 % 10007} mit Worten {index}" for index in range(count)]
     (tmp_path / "n.tsv").write_text(
         "".join(f"{one}\t{other}\n" for one, other in zip(lines, others, strict=True))
     )
     result = un.evaluate(texts, tmp_path)["corpora"]["n"]
-    products = texts.encode(lines) @ texts.encode(others).T
-    for direction, matrix in (("forward", products), ("backward", products.T)):
-        expected = np.mean(matrix.argmax(axis=1) == np.arange(count))
-        assert result[direction]["p_at_1"] == pytest.approx(expected, abs=2 / count)
+    products = texts.encode(lines).astype(float) @ texts.encode(others).T.astype(float)
+    own = np.diag(products).copy()
+    np.fill_diagonal(products, -np.inf)
+    for direction, others_best in (
+        ("forward", products.max(axis=1)),
+        ("backward", products.max(axis=0)),
+    ):
+        # Of those that are equally near by all but rounding, either may be found.
+        least, most = np.mean(own > others_best + 1e-6), np.mean(own >= others_best - 1e-6)
+        assert most - least < 0.01
+        assert least <= result[direction]["p_at_1"] <= most
 
 
 @pytest.mark.parametrize(
