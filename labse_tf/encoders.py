@@ -18,7 +18,7 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ import numpy as np
 
 from labse_tf.errors import InputError
 from labse_tf.hashing import sha256_of_file, sha256_of_files
+from labse_tf.model.files import ENCODER_FILES, SAVED_MODELS, find_model_dir, hash_model
 
 MODEL_DIR = "model dir"
 SENTENCE_TRANSFORMERS = "sentence-transformers"
@@ -42,9 +43,6 @@ _VOCAB_FILES = (
     "tokenizer.json",
     "sentencepiece.bpe.model",
 )
-# Of a model dir, what the vectors depend on.
-_SAVED_MODELS = ("preprocessor", "encoder")
-_ENCODER_FILES = (".onnx", ".tflite")
 _PUBLISHED_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 _PYTHON_NAME = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
@@ -167,7 +165,7 @@ def open_encoder(name: str) -> OpenedEncoder:
     """
     if os.path.isdir(name):
         return _open_folder(name)
-    if name.endswith(_ENCODER_FILES):
+    if name.endswith(ENCODER_FILES):
         return _open_model_dir(name)
     if os.path.exists(name):
         raise InputError("is a file, not a model", path=name, remedy="name a folder")
@@ -180,7 +178,7 @@ def open_encoder(name: str) -> OpenedEncoder:
 
 def _open_folder(name: str) -> OpenedEncoder:
     folder = Path(name)
-    if all((folder / part / "saved_model.pb").is_file() for part in _SAVED_MODELS):
+    if all((folder / part / "saved_model.pb").is_file() for part in SAVED_MODELS):
         return _open_model_dir(name)
     if (folder / _MODULES_FILE).is_file():
         return _open_sentence_transformers(name)
@@ -195,10 +193,7 @@ def _open_model_dir(name: str) -> OpenedEncoder:
     import labse_tf
 
     model = labse_tf.load(name)
-    folder, parts = Path(name), _SAVED_MODELS
-    if name.endswith(_ENCODER_FILES):
-        parts = ("preprocessor", folder.parent.name)
-        folder = folder.absolute().parent.parent
+    model_dir, _ = find_model_dir(name)
     return OpenedEncoder(
         name,
         MODEL_DIR,
@@ -206,7 +201,7 @@ def _open_model_dir(name: str) -> OpenedEncoder:
         encode=model.encode,
         sequence_length=model.sequence_length,
         dim=model.dim,
-        hashes=_hashes(folder, [folder / part for part in parts]),
+        hashes={"model_sha256": hash_model(name), **_hash_vocabulary(model_dir)},
     )
 
 
@@ -235,7 +230,7 @@ def _open_sentence_transformers(name: str) -> OpenedEncoder:
         encode=counted.encode,
         sequence_length=model.max_seq_length,
         dim=None,
-        hashes=_hashes(name, [Path(name)]) if os.path.isdir(name) else {},
+        hashes=_hash_folder(Path(name)) if os.path.isdir(name) else {},
     )
 
 
@@ -320,11 +315,14 @@ def _find_object(name: str) -> Any:
     return found
 
 
-def _hashes(name: str | Path, parts: Iterable[Path]) -> dict[str, str]:
-    """Returns `model_sha256`, of the files in the folders `parts`, and `vocabulary_sha256`."""
-    files = [file for part in parts for file in part.rglob("*") if file.is_file()]
-    found = {"model_sha256": sha256_of_files(files, root=name)}
-    for vocabulary in _VOCAB_FILES:
-        if (Path(name) / vocabulary).is_file():
-            return found | {"vocabulary_sha256": sha256_of_file(Path(name) / vocabulary)}
-    return found
+def _hash_folder(folder: Path) -> dict[str, str]:
+    """Returns `model_sha256`, of all files in the folder, and `vocabulary_sha256`."""
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    return {"model_sha256": sha256_of_files(files, root=folder), **_hash_vocabulary(folder)}
+
+
+def _hash_vocabulary(folder: Path) -> dict[str, str]:
+    for name in _VOCAB_FILES:
+        if (folder / name).is_file():
+            return {"vocabulary_sha256": sha256_of_file(folder / name)}
+    return {}

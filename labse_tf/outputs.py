@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import json
+import math
 import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from labse_tf.errors import InputError
 
@@ -57,6 +60,23 @@ def whole_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iter
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def write_json(
+    path: str | os.PathLike[str], value: dict[str, Any], *, overwrite: bool = False
+) -> None:
+    """Writes a record as a whole file of JSON; a number that JSON has not becomes null."""
+    with whole_file(path, overwrite=overwrite) as partial:
+        text = json.dumps(_finite(value), indent=1, ensure_ascii=False, allow_nan=False)
+        partial.write_text(text + "\n", "utf-8")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 @contextlib.contextmanager

@@ -141,10 +141,11 @@ def run(args: argparse.Namespace) -> None:
 
     result = task.evaluate(open_encoder(args.model), args.data, **given)
     print(task.format_table(result))
-    from labse_tf.evaluation.report import write_plot, write_record
+    from labse_tf.evaluation.report import write_plot
+    from labse_tf.outputs import write_json
 
     if args.out:
-        write_record(result, args.out, overwrite=args.overwrite)
+        write_json(args.out, result, overwrite=args.overwrite)
     if args.plot:
         write_plot(task.draw, result, args.plot, overwrite=args.overwrite)
 

@@ -70,8 +70,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from labse_tf.encoders import open_encoder
     from labse_tf.errors import InputError
-    from labse_tf.outputs import check_free
-    from labse_tf.retrieval.job import Options, mine, write_report
+    from labse_tf.outputs import check_free, write_json
+    from labse_tf.retrieval.job import Options, mine
 
     expected = 2 if args.embeddings else 3
     if len(args.paths) not in (expected, 3):
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> None:
         overwrite=args.overwrite,
     )
     if args.report:
-        write_report(args.report, report, overwrite=args.overwrite)
+        write_json(args.report, report, overwrite=args.overwrite)
     print(_summary(report))
 
 

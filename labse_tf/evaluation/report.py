@@ -1,9 +1,7 @@
-"""What an evaluation leaves: its record as JSON, and a plot."""
+"""The plot that an evaluation leaves."""
 
 from __future__ import annotations
 
-import json
-import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -16,23 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PLOT_FORMATS = ("png", "svg", "pdf")
-
-
-def write_record(
-    result: dict[str, Any], path: str | os.PathLike[str], *, overwrite: bool = False
-) -> None:
-    """Writes the record of a task as JSON; what is not finite becomes null."""
-    with whole_file(path, overwrite=overwrite) as partial:
-        text = json.dumps(_finite(result), indent=1, ensure_ascii=False, allow_nan=False)
-        partial.write_text(text + "\n", "utf-8")
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def plot_format(path: str | os.PathLike[str]) -> str:

@@ -26,7 +26,7 @@ from labse_tf.encoder_protocol import Encoder
 from labse_tf.errors import InputError
 from labse_tf.hard_negatives.pool import Pool, make_pool, text_key
 from labse_tf.hard_negatives.selection import Negatives, choose
-from labse_tf.outputs import check_free, locked, whole_file
+from labse_tf.outputs import check_free, locked, whole_file, write_json
 from labse_tf.progress import Progress
 
 REPORT = "report.json"
@@ -95,7 +95,7 @@ def mine(
             )
             report["languages"][language] = facts
             report["languages"] = dict(sorted(report["languages"].items()))
-            _write_report(out, report)
+            write_json(out / REPORT, report, overwrite=True)
     return report
 
 
@@ -153,13 +153,8 @@ def _start(out: Path, settings: dict[str, Any], *, overwrite: bool) -> dict[str,
         shutil.rmtree(out)
     out.mkdir(parents=True)
     report = {"settings": settings, "languages": {}}
-    _write_report(out, report)
+    write_json(out / REPORT, report, overwrite=True)
     return report
-
-
-def _write_report(out: Path, report: dict[str, Any]) -> None:
-    with whole_file(out / REPORT, overwrite=True) as partial:
-        partial.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
 def _mine_language(

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from pathlib import Path
 
 from labse_tf.errors import InputError
+from labse_tf.hashing import sha256_of_files
 
-_SAVED_MODELS = ("preprocessor", "encoder")
-_ENCODER_FILES = (".onnx", ".tflite")
+SAVED_MODELS = ("preprocessor", "encoder")
+ENCODER_FILES = (".onnx", ".tflite")
 
 
 def check_saved_models(path: str | os.PathLike[str]) -> None:
     """Raises InputError if this is no model dir with a preprocessor and an encoder."""
-    for name in _SAVED_MODELS:
+    for name in SAVED_MODELS:
         if not Path(path, name, "saved_model.pb").is_file():
             raise InputError(
                 f"is no model dir: it has no {name}/saved_model.pb",
@@ -33,7 +33,7 @@ def find_model_dir(path: str | os.PathLike[str]) -> tuple[Path, Path]:
       InputError: if there is no such thing.
     """
     path = Path(path)
-    if path.suffix not in _ENCODER_FILES or path.is_dir():
+    if path.suffix not in ENCODER_FILES or path.is_dir():
         check_saved_models(path)
         return path, path / "encoder"
     if not path.is_file():
@@ -66,9 +66,5 @@ def hash_model(path: str | os.PathLike[str]) -> str:
     if encoder.is_file():
         # Large ONNX models have their weights beside them: model.onnx_data.
         files += encoder.parent.glob(f"{encoder.name}*")
-    whole = hashlib.sha256()
-    for file in sorted(file.absolute() for file in files if file.is_file()):
-        with open(file, "rb") as stream:
-            content = hashlib.file_digest(stream, "sha256").hexdigest()
-        whole.update(f"{content}  {file.relative_to(model_dir.absolute()).as_posix()}\n".encode())
-    return whole.hexdigest()
+    files = [file.absolute() for file in files if file.is_file()]
+    return sha256_of_files(files, root=model_dir.absolute())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import re
 import time
@@ -203,16 +202,3 @@ def _write(out: Path, sides: list[Sentences], pairs: Pairs, *, overwrite: bool) 
             texts = (sides[0].texts[source], sides[1].texts[target])
             columns = (_SEPARATORS.sub(" ", text) for text in texts)
             file.write("\t".join([f"{score:.6f}", *columns]) + "\n")
-
-
-def write_report(path: str | os.PathLike[str], report: dict[str, Any], *, overwrite: bool) -> None:
-    """Writes a report as JSON; a number that JSON has not is null."""
-    with whole_file(path, overwrite=overwrite) as partial:
-        text = json.dumps(_finite(report), indent=1, ensure_ascii=False, allow_nan=False)
-        partial.write_text(text + "\n", "utf-8")
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from labse_tf.errors import InputError
-from labse_tf.outputs import locked, whole_file
+from labse_tf.outputs import locked, write_json
 
 SUFFIX = ".work"
 _SETTINGS = "settings.json"
@@ -73,5 +73,4 @@ def _prepare(folder: Path, settings: dict[str, Any], *, overwrite: bool) -> None
         )
     for path in folder.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-    with whole_file(file, overwrite=True) as partial:
-        partial.write_text(json.dumps(settings, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    write_json(file, settings, overwrite=True)

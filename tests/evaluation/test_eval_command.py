@@ -12,8 +12,8 @@ from hashed_encoders import HashedCharacters
 
 from labse_tf.cli.eval import OPTION_NAMES, TASK_NAMES
 from labse_tf.cli.main import main
-from labse_tf.evaluation.report import write_record
 from labse_tf.evaluation.tasks import TASKS
+from labse_tf.outputs import write_json
 
 ENCODER = "hashed_encoders:hashed"
 DATA = {
@@ -115,7 +115,7 @@ def test_an_error_keeps_what_was_written_before(tmp_path, capsys):
 
 
 def test_what_is_not_finite_is_null(tmp_path):
-    write_record({"a": [float("nan"), 1.5], "b": {"c": float("inf")}}, tmp_path / "x.json")
+    write_json(tmp_path / "x.json", {"a": [float("nan"), 1.5], "b": {"c": float("inf")}})
     text = (tmp_path / "x.json").read_text()
     assert json.loads(text) == {"a": [None, 1.5], "b": {"c": None}}
     assert "NaN" not in text

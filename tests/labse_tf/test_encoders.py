@@ -109,10 +109,10 @@ def test_without_the_library_the_remedy_is_told(folder, tmp_path, monkeypatch):
 
 def test_hashes_follow_contents_and_names(tmp_path):
     (tmp_path / "vocab.txt").write_text("[PAD]\n", "utf-8")
-    first = labse_tf.encoders._hashes(str(tmp_path), [tmp_path])
+    first = labse_tf.encoders._hash_folder(tmp_path)
     assert first["vocabulary_sha256"] == hashlib.sha256(b"[PAD]\n").hexdigest()
     (tmp_path / "vocab.txt").rename(tmp_path / "words.txt")
-    second = labse_tf.encoders._hashes(str(tmp_path), [tmp_path])
+    second = labse_tf.encoders._hash_folder(tmp_path)
     assert "vocabulary_sha256" not in second
     assert first["model_sha256"] != second["model_sha256"]
 
