@@ -19,19 +19,15 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 import numpy as np
-import tensorflow as tf
 
 import labse_tf
+from benchmarks.peer_tokens import PEER, tokens_of_both
 from export.huggingface import without_outer_spaces
 from export.model_dir import export
 from export.source import open_source
-from labse_tf.model.huggingface_bert import MAX_BYTES_PER_WORD
-from labse_tf.tokenization import Tokenizer
 from vocab import wordpiece_file
 
-_PEER = Path(__file__).parent / "peers" / "huggingface.py"
 _COMPARED = 200
-_LINES_A_BATCH = 1000
 
 
 def main() -> None:
@@ -46,7 +42,7 @@ def main() -> None:
     args = parser.parse_args()
 
     def peer(*arguments: object) -> None:
-        subprocess.run([args.peer, str(_PEER), *map(str, arguments)], check=True)
+        subprocess.run([args.peer, str(PEER), *map(str, arguments)], check=True)
 
     with tempfile.TemporaryDirectory() as folder:
         tokens = without_outer_spaces(wordpiece_file.read(args.vocab))
@@ -54,7 +50,7 @@ def main() -> None:
         wordpiece_file.write(args.vocab, tokens)
         if not args.tokens_only:
             _compare_vectors(Path(folder), args, peer)
-        _compare_tokens(Path(folder), args, peer)
+        _compare_tokens(Path(folder), args)
 
 
 def _compare_vectors(folder: Path, args: argparse.Namespace, peer) -> None:
@@ -73,44 +69,24 @@ def _compare_vectors(folder: Path, args: argparse.Namespace, peer) -> None:
     export(open_source(model), again, formats=("hf",))
     peer("embed", again, texts, folder / "again.npy")
     expected = np.load(folder / "theirs.npy")
-    same = _same_tokens(args, sentences, theirs, folder, peer)
+    same = np.array([one == other for _, one, other in tokens_of_both(args.peer, theirs, texts)])
     print(f"{same.sum()} of {len(sentences)} texts have the same tokens; of these")
     print(f"imported: largest difference {np.abs(ours - expected)[same].max():.1e}")
     difference = np.abs(np.load(folder / "again.npy") - expected).max()
     print(f"exported again, in PyTorch: largest difference of all {difference:.1e}")
 
 
-def _same_tokens(args, sentences: list[str], theirs: Path, folder: Path, peer) -> np.ndarray:
-    peer("tokens", theirs, folder / "texts.txt", folder / "some.npz")
-    pairs = zip(_ours(args.vocab, sentences), _theirs(folder / "some.npz"), strict=True)
-    return np.array([one == other for one, other in pairs])
-
-
-def _compare_tokens(folder: Path, args: argparse.Namespace, peer) -> None:
-    lines = args.texts.read_text("utf-8").split("\n")[:-1]
-    peer("tokens", folder, args.texts, folder / "tokens.npz")
-    kinds, examples = Counter(), defaultdict(list)
-    pairs = zip(lines, _ours(args.vocab, lines), _theirs(folder / "tokens.npz"), strict=True)
-    for line, ours, theirs in pairs:
+def _compare_tokens(folder: Path, args: argparse.Namespace) -> None:
+    kinds, examples, lines = Counter(), defaultdict(list), 0
+    for line, ours, theirs in tokens_of_both(args.peer, folder, args.texts):
+        lines += 1
         if ours != theirs:
             kind = _kind(line)
             kinds[kind] += 1
             examples[kind].append(line)
-    print(f"tokens: {sum(kinds.values())} of {len(lines)} lines differ")
+    print(f"tokens: {sum(kinds.values())} of {lines} lines differ")
     for kind, count in kinds.most_common():
         print(f"{count:7}  {kind}: {examples[kind][0][:70]!r}")
-
-
-def _ours(vocab: Path, lines: list[str]) -> list[list[int]]:
-    tokenizer = Tokenizer(vocab, max_bytes_per_word=MAX_BYTES_PER_WORD)
-    batches = (lines[i : i + _LINES_A_BATCH] for i in range(0, len(lines), _LINES_A_BATCH))
-    return [ids for batch in batches for ids in tokenizer(tf.constant(batch)).to_list()]
-
-
-def _theirs(file: Path) -> list[list[int]]:
-    with np.load(file) as saved:
-        parts = np.split(saved["ids"], np.cumsum(saved["lengths"])[:-1])
-    return [part.tolist() for part in parts]
 
 
 def _kind(line: str) -> str:

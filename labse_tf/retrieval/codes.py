@@ -1,6 +1,6 @@
 """Vectors as whole numbers of a byte, whose products tell which pairs may be near.
 
-Processors multiply bytes three times as fast as float32, or faster. With x = x' + e and y = y' + f,
+Processors multiply bytes more than twice as fast as float32. With x = x' + e and y = y' + f,
 where x' and y' are what the codes stand for, the Cauchy-Schwarz inequality bounds what is lost:
 
     |x.y - x'.y'| = |e.y + x'.f| <= |e| |y| + (|x| + |e|) |f|

@@ -63,22 +63,18 @@ class Neighbours:
         return Neighbours(self.similarities[which], self.indices[which])
 
 
-def nearest(queries: ArrayLike, candidates: ArrayLike, k: int, *, index: Any = None) -> Neighbours:
+def nearest(queries: ArrayLike, candidates: ArrayLike, k: int) -> Neighbours:
     """Returns the k nearest candidates of each query, of all there are if these are fewer.
 
     Args:
       queries: float `[n, dim]`.
       candidates: float `[m, dim]`.
       k: how many, 1 or more.
-      index: of the candidates, with `search(queries, k) -> Neighbours`, to ask instead of
-        comparing with all (`labse_tf.retrieval.approximate`).
 
     Raises:
       ValueError: if k is less than 1, there is no candidate, or the dimensions differ.
     """
     k = check_search(queries, candidates, k)
-    if index is not None:
-        return index.search(queries, k)
     found = Neighbours.none_yet(queries.shape[0], k)
     for _ in search_blocks(queries, candidates, found, None):
         pass
