@@ -9,24 +9,31 @@ no copy of the vectors in memory.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Lock
 
 import faiss
 import numpy as np
+import scipy.sparse
 
+from labse_tf.retrieval.array_like import ArrayLike
+from labse_tf.retrieval.codes import Coder, Codes, code_all, likely_bounds
 from labse_tf.retrieval.neighbours import (
-    ArrayLike,
+    FEWEST_CODED,
     Neighbours,
-    check_search,
+    Part,
+    compare,
     insert,
-    near,
     nearest,
     products,
     threads,
 )
+from labse_tf.retrieval.vectors import Selection
 
 RECALL = 0.95
 _LISTS_A_ROOT = 4
@@ -43,7 +50,7 @@ class Lists:
     """What is compared with what.
 
     Attributes:
-      sources: int32 `[n, probes]`, the lists that each source is compared with.
+      sources: int32 `[n, probes]`, the lists that each source is compared with, the nearest first.
       targets: int32 `[m]`, the list that each target is in.
       count: of lists.
     """
@@ -52,47 +59,15 @@ class Lists:
     targets: np.ndarray
     count: int
 
+    @property
+    def steps(self) -> int:
+        """How many steps the search has: each list is searched twice, for other sources."""
+        return 2 * self.count
+
 
 def default_lists(sources: int, targets: int) -> int:
     """Returns the power of 2 nearest to 4 times the square root of the smaller side."""
     return 2 ** round(math.log2(_LISTS_A_ROOT * math.sqrt(min(sources, targets))))
-
-
-def nearest_both_approximate(
-    sources: ArrayLike,
-    targets: ArrayLike,
-    k: int,
-    *,
-    recall: float = RECALL,
-    lists: int | None = None,
-    on_progress: Callable[[int], None] = lambda done: None,
-) -> tuple[Neighbours, Neighbours]:
-    """As `labse_tf.retrieval.neighbours.nearest_both`, but finds most neighbours only.
-
-    Args:
-      sources: float `[n, dim]`, unit rows.
-      targets: float `[m, dim]`, unit rows.
-      k: how many.
-      recall: the share of true neighbours to find, and of the nearest ones alone; so many lists are
-        searched that a sample of 1,000 of each side reaches it.
-      lists: how many; by default `default_lists`.
-      on_progress: called with the number of lists done since the last call.
-
-    Raises:
-      ValueError: as `nearest_both`.
-    """
-    forward = Neighbours.none_yet(sources.shape[0], check_search(sources, targets, k))
-    backward = Neighbours.none_yet(targets.shape[0], check_search(targets, sources, k))
-    centroids = train_centroids(
-        sources, targets, lists or default_lists(sources.shape[0], targets.shape[0])
-    )
-    plan = make_lists(sources, targets, centroids, k, recall=recall)
-    start = 0
-    for end in search_lists(sources, targets, plan, forward, backward):
-        on_progress(end - start)
-        start = end
-    complete(sources, targets, forward, backward)
-    return forward, backward
 
 
 def train_centroids(sources: ArrayLike, targets: ArrayLike, lists: int) -> np.ndarray:
@@ -142,48 +117,89 @@ def search_lists(
     plan: Lists,
     forward: Neighbours,
     backward: Neighbours,
+    folder: Path,
     *,
     start: int = 0,
 ) -> Iterator[int]:
-    """Searches list by list; yields up to which it is done, as `neighbours.search_blocks` does."""
-    target_order = np.argsort(plan.targets, kind="stable")
-    target_ends = np.searchsorted(plan.targets[target_order], np.arange(plan.count + 1))
-    probed = plan.sources.ravel()
-    # A source of p probes has p places in it; within a list they are in the order of the sources.
-    source_order = np.argsort(probed, kind="stable")
-    source_ends = np.searchsorted(probed[source_order], np.arange(plan.count + 1))
-    probes = plan.sources.shape[1]
-    lock = Lock()
+    """Searches list by list; yields up to which it is done, as `neighbours.search_blocks` does.
 
-    def search(number: int) -> None:
-        some_targets = target_order[target_ends[number] : target_ends[number + 1]]
-        some_sources = source_order[source_ends[number] : source_ends[number + 1]] // probes
-        if len(some_targets) and len(some_sources):
-            vectors = targets[some_targets]
-            for first in range(0, len(some_sources), _ROWS_A_BLOCK):
-                rows = some_sources[first : first + _ROWS_A_BLOCK]
-                found = products(sources[rows], vectors)
-                _keep(found, rows, some_targets, forward, lock)
-                _keep(found.T, some_targets, rows, backward, None)
+    `folder` keeps the codes of many vectors meanwhile, in a byte a number.
+    """
+    # First the nearest list of each source alone. That takes little time, and few of the other
+    # lists' vectors are as near as what is found there.
+    targets_of = _members(plan.targets[:, np.newaxis], plan.count)
+    passes = [_members(lists, plan.count) for lists in np.split(plan.sources, [1], axis=1)]
+    with threads() as pool, contextlib.ExitStack() as stack:
+        coded = None, None
+        if min(sources.shape[0], targets.shape[0]) >= FEWEST_CODED and start < plan.steps:
+            coded = stack.enter_context(_code_both(sources, targets, pool, folder))
+        sides = _Side(sources, forward, coded[0]), _Side(targets, backward, coded[1])
 
-    with threads() as pool:
-        while start < plan.count:
-            end = min(start + _LISTS_AT_ONCE, plan.count)
+        def search(number: int) -> None:
+            run, place = divmod(number, plan.count)
+            _search_list(*sides, passes[run](place), targets_of(place), lock)
+
+        lock = Lock()
+        while start < plan.steps:
+            end = min(start + _LISTS_AT_ONCE, plan.steps)
             list(pool.map(search, range(start, end)))
             start = end
             yield end
 
 
-def _keep(
-    found: np.ndarray, own: np.ndarray, others: np.ndarray, best: Neighbours, lock: Lock | None
+def _members(lists: np.ndarray, count: int) -> Callable[[int], np.ndarray]:
+    """Returns what gives the vectors of a list, ascending, of int32 `[n, lists of a vector]`."""
+    # As a sparse matrix, since its transposition sorts in little memory.
+    ends = lists.shape[1] * np.arange(len(lists) + 1)
+    ones = np.ones(lists.size, bool)
+    matrix = scipy.sparse.csr_array((ones, lists.ravel(), ends), (len(lists), count)).tocsc()
+    return lambda number: matrix.indices[matrix.indptr[number] : matrix.indptr[number + 1]]
+
+
+@contextlib.contextmanager
+def _code_both(
+    sources: ArrayLike, targets: ArrayLike, pool: ThreadPoolExecutor, folder: Path
+) -> Iterator[tuple[Codes, Codes]]:
+    coder = Coder(sources.shape[1])
+    files = folder / "source_codes.npy", folder / "target_codes.npy"
+    try:
+        yield (
+            code_all(sources, coder.code_sources, pool, file=files[0]),
+            code_all(targets, coder.code_targets, pool, file=files[1]),
+        )
+    finally:
+        for file in files:
+            file.unlink(missing_ok=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Side:
+    vectors: ArrayLike
+    best: Neighbours
+    codes: Codes | None
+
+    def part(self, places: np.ndarray) -> Part:
+        """Returns these vectors, of which those alone are read that are looked at."""
+        codes = self.codes and self.codes[places]
+        return Part(Selection(self.vectors, places), self.best[places], codes)
+
+
+def _search_list(
+    sources: _Side, targets: _Side, own: np.ndarray, others: np.ndarray, lock: Lock
 ) -> None:
-    rows, columns, values = near(found, best[own])
-    if lock is None:
-        insert(best, own[rows], others[columns], values)
+    """Compares the sources at the places `own` with the targets at the places `others`."""
+    if not len(others):
         return
-    # A source is in several lists, so several threads may have something for it.
-    with lock:
-        insert(best, own[rows], others[columns], values)
+    # Those that have found nothing yet have no limit, and are compared in float32.
+    new = np.isinf(sources.best.similarities[own, -1])
+    for some in (own[new], own[~new]):
+        for first in range(0, len(some), _ROWS_A_BLOCK):
+            rows = some[first : first + _ROWS_A_BLOCK]
+            ahead, back = compare(sources.part(rows), targets.part(others), bounds=likely_bounds)
+            # A source is in several lists, so several threads may have something for it.
+            with lock:
+                insert(sources.best, rows[ahead.own], others[ahead.others], ahead.similarities)
+            insert(targets.best, others[back.own], rows[back.others], back.similarities)
 
 
 def complete(
@@ -233,21 +249,19 @@ def _sample(vectors: ArrayLike, count: int, seed: int) -> np.ndarray:
 def _assign(
     vectors: ArrayLike, centroids: np.ndarray, count: int, on_progress: Callable[[int], None]
 ) -> np.ndarray:
-    """Returns int32 `[n, count]`, the nearest centroids of each vector in any order."""
+    """Returns int32 `[n, count]`, the nearest centroid of each vector and then the others near."""
     assigned = np.empty((vectors.shape[0], count), np.int32)
     last = len(centroids) - count
 
     def assign(start: int) -> None:
         found = products(vectors[start : start + _ROWS_A_BLOCK], centroids)
-        if count == 1:
-            nearest_ones = found.argmax(axis=1)[:, np.newaxis]
-        else:
-            nearest_ones = (
-                np.argpartition(found, last, axis=1)[:, last:]
-                if last
-                else (np.arange(count)[np.newaxis])
-            )
-        assigned[start : start + _ROWS_A_BLOCK] = nearest_ones
+        part = assigned[start : start + len(found)]
+        part[:, 0] = found.argmax(axis=1)
+        if count > 1:
+            np.put_along_axis(found, part[:, :1], np.inf, axis=1)
+            # Ascending up to the last, which is the one just raised.
+            others = np.argpartition(found, (last, len(centroids) - 1), axis=1)
+            part[:, 1:] = others[:, last:-1]
         on_progress(len(found))
 
     with threads() as pool:

@@ -10,11 +10,16 @@ so a pair that is not near by its codes and this bound is not near.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
+
+from labse_tf.retrieval.array_like import ArrayLike
 
 # The rotated coordinates of a unit vector are distributed as normal ones; few are cut off here.
 _STANDARD_DEVIATIONS = 5.0
@@ -22,52 +27,88 @@ _SOURCE_STEPS, _ZERO = 127, 128
 # Of 7 bits: processors that add pairs of products in 16 bits would overflow with 8.
 _TARGET_STEPS = 63
 _SEED = 0
+_ROWS_A_BLOCK = 4096
 
 
-class Codes(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Codes:
     """Coded vectors.
 
     Attributes:
       numbers: uint8 `[n, dim]` of sources, int8 of targets.
       errors: float32 `[n]`, the length of what a vector lost.
-      longest: the length of the longest vector.
+      longest: the length of the longest vector, or more.
+      step: what a number of 1 stands for.
     """
 
     numbers: np.ndarray
     errors: np.ndarray
     longest: float
+    step: float
+
+    def __getitem__(self, which: slice | np.ndarray) -> Codes:
+        return dataclasses.replace(self, numbers=self.numbers[which], errors=self.errors[which])
 
 
 class Coder:
-    """Codes vectors of one dimension and of about unit length.
-
-    Attributes:
-      unit: the product of codes that stands for an inner product of 1 is 1 / unit.
-    """
+    """Codes vectors of one dimension and of about unit length."""
 
     def __init__(self, dim: int) -> None:
         # A rotation changes no product, and spreads what a few large coordinates hold over all.
         normal = np.random.default_rng(_SEED).normal(size=(dim, dim))
         self._rotation = np.linalg.qr(normal)[0].astype(np.float32)
         self._scale = _STANDARD_DEVIATIONS / math.sqrt(dim)
-        self.unit = self._scale**2 / (_SOURCE_STEPS * _TARGET_STEPS)
 
     def code_sources(self, vectors: np.ndarray) -> Codes:
         """Codes float32 `[n, dim]`."""
-        steps, *facts = self._steps(vectors, _SOURCE_STEPS)
-        return Codes((steps + _ZERO).astype(np.uint8), *facts)
+        codes = self._code(vectors, _SOURCE_STEPS)
+        return dataclasses.replace(codes, numbers=(codes.numbers + _ZERO).astype(np.uint8))
 
     def code_targets(self, vectors: np.ndarray) -> Codes:
         """Codes float32 `[n, dim]`."""
-        steps, *facts = self._steps(vectors, _TARGET_STEPS)
-        return Codes(steps.astype(np.int8), *facts)
+        codes = self._code(vectors, _TARGET_STEPS)
+        return dataclasses.replace(codes, numbers=codes.numbers.astype(np.int8))
 
-    def _steps(self, vectors: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray, float]:
+    def _code(self, vectors: np.ndarray, most: int) -> Codes:
         rotated = vectors @ self._rotation
         step = np.float32(self._scale / most)
-        steps = np.clip(np.rint(rotated / step), -most, most)
-        errors = np.linalg.norm(rotated - steps * step, axis=1)
-        return steps, errors, float(np.linalg.norm(vectors, axis=1).max())
+        numbers = np.clip(np.rint(rotated / step), -most, most)
+        errors = np.linalg.norm(rotated - numbers * step, axis=1)
+        return Codes(numbers, errors, float(np.linalg.norm(vectors, axis=1).max()), float(step))
+
+
+def code_all(
+    vectors: ArrayLike,
+    code: Callable[[np.ndarray], Codes],
+    pool: ThreadPoolExecutor,
+    *,
+    file: Path | None = None,
+) -> Codes:
+    """Codes vectors a block at a time.
+
+    Args:
+      vectors: float `[n, dim]`.
+      code: `Coder.code_sources` or `Coder.code_targets`.
+      pool: its threads take a block each.
+      file: a `.npy` that holds the numbers; None for memory.
+    """
+    some = code(vectors[:1])
+    shape, dtype = vectors.shape, some.numbers.dtype
+    if file is None:
+        numbers = np.empty(shape, dtype)
+    else:
+        numbers = np.lib.format.open_memmap(file, "w+", dtype, shape)
+    errors = np.empty(shape[0], np.float32)
+
+    def fill(start: int) -> float:
+        block = code(vectors[start : start + _ROWS_A_BLOCK])
+        end = start + len(block.errors)
+        numbers[start:end], errors[start:end] = block.numbers, block.errors
+        return block.longest
+
+    longest = max(pool.map(fill, range(0, shape[0], _ROWS_A_BLOCK)))
+    # A plain array of the map: its rows are taken faster.
+    return Codes(np.asarray(numbers), errors, longest, some.step)
 
 
 def bounds(sources: Codes, targets: Codes) -> tuple[np.ndarray, np.ndarray]:
@@ -84,6 +125,18 @@ def bounds(sources: Codes, targets: Codes) -> tuple[np.ndarray, np.ndarray]:
         bound(sources.errors, targets.errors.max()),
         bound(sources.errors.max(), targets.errors),
     )
+
+
+def likely_bounds(sources: Codes, targets: Codes) -> tuple[np.ndarray, np.ndarray]:
+    """As `bounds`, of nearly all products: six standard deviations.
+
+    What rounding leaves of rotated unit vectors points anywhere, so that its product with another
+    has the standard deviation of the product of both lengths, divided by the root of the dimension.
+    (Of longer vectors coordinates are cut off, and what is cut off points as they do.)
+    """
+    share = min(1.0, 6 / math.sqrt(sources.numbers.shape[1]))
+    by_source, by_target = bounds(sources, targets)
+    return share * by_source, share * by_target
 
 
 def products(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:

@@ -15,11 +15,11 @@ import numpy as np
 from labse_tf.encoder_protocol import Encoder
 from labse_tf.errors import InputError
 from labse_tf.outputs import check_free, full_disk_said, whole_file
+from labse_tf.retrieval.array_like import ArrayLike
 from labse_tf.retrieval.embedding import embed_sides
 from labse_tf.retrieval.gold import measure, read_gold
 from labse_tf.retrieval.margin import MARGINS
 from labse_tf.retrieval.mining import RETRIEVALS, Pairs, mine_pairs
-from labse_tf.retrieval.neighbours import ArrayLike
 from labse_tf.retrieval.search import INDEXES, search_both
 from labse_tf.retrieval.sentences import Sentences, read_sentences
 from labse_tf.retrieval.vectors import Selection, open_vectors

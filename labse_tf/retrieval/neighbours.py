@@ -7,17 +7,19 @@ compared in float32. So the result is that of comparing all in float32.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Lock
-from typing import Any, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from labse_tf.retrieval import codes
+from labse_tf.retrieval.array_like import ArrayLike
 
 ROWS_A_BLOCK = 4096
 COLUMNS_A_BLOCK = 2048
@@ -32,14 +34,6 @@ FEWEST_CODED = 16384
 _PAIRS_AT_ONCE = 1024
 # Products of float32 in another order differ by less.
 _ROUNDING = 1e-5
-
-
-class ArrayLike(Protocol):
-    """Vectors in memory or on disk: `[n, dim]`, whose slices are arrays."""
-
-    shape: tuple[int, ...]
-
-    def __getitem__(self, which: Any) -> np.ndarray: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,17 +139,38 @@ def search_blocks(
       rows: sources in a block.
       columns: targets in a block; each thread holds a block of rows x columns float32.
     """
+    places = range(0, targets.shape[0], columns)
     with threads() as pool:
-        coded = None
+        coder = coded = None
         if targets.shape[0] >= FEWEST_CODED and start < sources.shape[0]:
-            coded = _CodedTargets(targets, columns, pool)
+            coder = codes.Coder(targets.shape[1])
+            coded = codes.code_all(targets, coder.code_targets, pool)
         while start < sources.shape[0]:
             end = min(start + rows, sources.shape[0])
-            block = _RowBlock(sources[start:end], start, forward[start:end], backward, coded)
-            places = range(0, targets.shape[0], columns)
-            list(pool.map(lambda place, b=block: b.search(targets, place, columns), places))
+            vectors = sources[start:end]
+            own = Part(vectors, forward[start:end], coder and coder.code_sources(vectors))
+            search = functools.partial(_search_block, own, start, targets, coded, backward, Lock())
+            list(pool.map(lambda at, s=search: s(slice(at, at + columns)), places))
             start = end
             yield end
+
+
+def _search_block(
+    own: Part,
+    start: int,
+    targets: ArrayLike,
+    coded: codes.Codes | None,
+    backward: Neighbours | None,
+    lock: Lock,
+    columns: slice,
+) -> None:
+    """Compares sources from `start` on with some targets, and keeps what is near."""
+    others = Part(targets[columns], backward and backward[columns], coded and coded[columns])
+    ahead, back = compare(own, others)
+    with lock:
+        insert(own.best, ahead.own, ahead.others + columns.start, ahead.similarities)
+    if back:
+        insert(others.best, back.own, back.others + start, back.similarities)
 
 
 @contextmanager
@@ -183,64 +198,64 @@ def _at_least(vectors: np.ndarray) -> np.ndarray:
     return padded
 
 
-class _CodedTargets:
-    """All targets in a byte a number: a quarter of float32's memory."""
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """Some vectors of a side, to be compared with some of the other side.
 
-    def __init__(self, targets: ArrayLike, columns: int, pool: ThreadPoolExecutor) -> None:
-        self.coder = codes.Coder(targets.shape[1])
-        self._columns = columns
-        places = range(0, targets.shape[0], columns)
-        self._blocks = list(
-            pool.map(lambda at: self.coder.code_targets(targets[at : at + columns]), places)
-        )
+    Attributes:
+      vectors: float `[n, dim]`.
+      best: what they have found so far; None if nothing is looked for.
+      codes: of the vectors; None to compare in float32 alone.
+    """
 
-    def at(self, start: int) -> codes.Codes:
-        """Returns the codes of the block that starts there."""
-        return self._blocks[start // self._columns]
+    vectors: ArrayLike
+    best: Neighbours | None
+    codes: codes.Codes | None
 
 
-class _RowBlock:
-    """Some sources; compared with blocks of targets, several at once."""
+class Pairs(NamedTuple):
+    """Places `[pairs]` in one part and in the other, and float32 inner products."""
 
-    def __init__(
-        self,
-        vectors: np.ndarray,
-        start: int,
-        forward: Neighbours,
-        backward: Neighbours | None,
-        coded: _CodedTargets | None,
-    ) -> None:
-        self._vectors, self._start = vectors, start
-        self._forward, self._backward = forward, backward
-        self._coded = coded
-        self._codes = coded.coder.code_sources(vectors) if coded else None
-        self._lock = Lock()
+    own: np.ndarray
+    others: np.ndarray
+    similarities: np.ndarray
 
-    def search(self, targets: ArrayLike, start: int, columns: int) -> None:
-        some = targets[start : start + columns]
-        own = None if self._backward is None else self._backward[start : start + len(some)]
-        if self._coded and _is_limited(self._forward) and (own is None or _is_limited(own)):
-            ahead, back = self._near_by_codes(start, own)
-        else:
-            found = products(self._vectors, some)
-            ahead = near(found, self._forward, tolerance=_ROUNDING)[:2]
-            back = None if own is None else near(found.T, own, tolerance=_ROUNDING)[:2]
-        rows, columns, values = _exactly(self._vectors, some, *ahead, self._forward)
-        with self._lock:
-            insert(self._forward, rows, columns + start, values)
-        if own is not None:
-            columns, rows, values = _exactly(some, self._vectors, *back, own)
-            insert(own, columns, rows + self._start, values)
 
-    def _near_by_codes(self, start: int, own: Neighbours | None):
-        """As rows and columns of `near`, of the products and of their transpose."""
-        sources, targets, unit = self._codes, self._coded.at(start), self._coded.coder.unit
-        found = codes.products(sources.numbers, targets.numbers)
-        lost, lost_back = (bound + _ROUNDING for bound in codes.bounds(sources, targets))
-        ahead = reaching(found, (self._forward.similarities[:, -1] - lost) / unit)
-        if own is None:
-            return ahead, None
-        return ahead, reaching(found.T, (own.similarities[:, -1] - lost_back) / unit)
+def compare(
+    sources: Part, targets: Part, *, bounds: Callable = codes.bounds
+) -> tuple[Pairs, Pairs | None]:
+    """Returns what may be near: to the sources, and to the targets if that is looked for.
+
+    Each source with its targets, and each target with its sources. Another thread may raise what
+    was found so far meanwhile, which does no harm: limits only rise.
+
+    Args:
+      sources: some of a side.
+      targets: some of the other.
+      bounds: how far products of codes may be off, `codes.bounds` or `codes.likely_bounds`.
+    """
+    parts = [part for part in (sources, targets) if part.best is not None]
+    if sources.codes and targets.codes and all(_is_limited(part.best) for part in parts):
+        places = _near_by_codes(sources, targets, bounds)
+    else:
+        found = products(sources.vectors[:], targets.vectors[:])
+        places = [
+            part.best and near(one, part.best, tolerance=_ROUNDING)[:2]
+            for part, one in ((sources, found), (targets, found.T))
+        ]
+    ahead = _exactly(sources, targets, *places[0])
+    return ahead, _exactly(targets, sources, *places[1]) if targets.best else None
+
+
+def _near_by_codes(sources: Part, targets: Part, bounds: Callable) -> list:
+    """As rows and columns of `near`, of the products and of their transpose."""
+    found = codes.products(sources.codes.numbers, targets.codes.numbers)
+    unit = sources.codes.step * targets.codes.step
+    lost = bounds(sources.codes, targets.codes)
+    return [
+        part.best and reaching(one, (part.best.similarities[:, -1] - off - _ROUNDING) / unit)
+        for part, one, off in zip((sources, targets), (found, found.T), lost, strict=True)
+    ]
 
 
 def _is_limited(best: Neighbours) -> bool:
@@ -248,16 +263,15 @@ def _is_limited(best: Neighbours) -> bool:
     return bool(np.isfinite(best.similarities[:, -1]).all())
 
 
-def _exactly(
-    own: np.ndarray, others: np.ndarray, rows: np.ndarray, columns: np.ndarray, best: Neighbours
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns of the pairs those that reach the k best, and their products."""
+def _exactly(own: Part, others: Part, rows: np.ndarray, columns: np.ndarray) -> Pairs:
+    """Returns of the pairs those that reach the k best, with their products."""
     values = np.empty(len(rows), np.float32)
     for first in range(0, len(rows), _PAIRS_AT_ONCE):
         part = slice(first, first + _PAIRS_AT_ONCE)
-        np.einsum("nd,nd->n", own[rows[part]], others[columns[part]], out=values[part])
-    kept = values >= best.similarities[rows, -1]
-    return rows[kept], columns[kept], values[kept]
+        vectors = own.vectors[rows[part]], others.vectors[columns[part]]
+        np.einsum("nd,nd->n", *vectors, out=values[part])
+    kept = values >= own.best.similarities[rows, -1]
+    return Pairs(rows[kept], columns[kept], values[kept])
 
 
 def near(
@@ -270,8 +284,7 @@ def near(
 
     Args:
       found: `[n, m]`, products.
-      best: `[n, k]`, what was found before. Another thread may raise it meanwhile, which does no
-        harm: limits only rise.
+      best: `[n, k]`, what was found before.
       tolerance: by how much products may be off.
     """
     k = best.similarities.shape[1]

@@ -11,8 +11,8 @@ import numpy as np
 
 from labse_tf.outputs import whole_file
 from labse_tf.progress import Progress
+from labse_tf.retrieval.array_like import ArrayLike
 from labse_tf.retrieval.neighbours import (
-    ArrayLike,
     Neighbours,
     check_search,
     search_blocks,
@@ -60,8 +60,8 @@ def search_both(
     from labse_tf.retrieval import approximate
 
     plan = _plan(sources, targets, k, folder, recall)
-    steps = approximate.search_lists(sources, targets, plan, forward, backward, start=start)
-    _run(steps, folder, forward, backward, start, total=plan.count, unit="list")
+    steps = approximate.search_lists(sources, targets, plan, forward, backward, folder, start=start)
+    _run(steps, folder, forward, backward, start, total=plan.steps, unit="list")
     completed = approximate.complete(sources, targets, forward, backward)
     measured = approximate.measure_recall(sources, targets, forward, backward)
     facts = {

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from labse_tf.errors import InputError
-from labse_tf.retrieval.neighbours import ArrayLike
+from labse_tf.retrieval.array_like import ArrayLike
 
 DTYPES = (np.dtype(np.float32), np.dtype(np.float16))
 _SHARD = re.compile(r"part-(\d{5})-of-(\d{5})\.npy")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from labse_tf.retrieval import approximate
+from labse_tf.retrieval import approximate, neighbours
 from labse_tf.retrieval.neighbours import nearest_both
+from labse_tf.retrieval.search import search_both
 
 
 def pairs_of(count, dim=16, seed=0):
@@ -23,18 +24,46 @@ def pairs_of(count, dim=16, seed=0):
     )
 
 
+@pytest.fixture(params=[1, 10**9], ids=["coded", "float32"])
+def coded_or_not(request, monkeypatch):
+    monkeypatch.setattr(approximate, "FEWEST_CODED", request.param)
+    # So that lists have several blocks, of which the later ones are compared by their codes.
+    monkeypatch.setattr(approximate, "_ROWS_A_BLOCK", 50)
+
+
 @pytest.mark.parametrize(("n", "m", "k"), [(900, 700, 4), (5, 900, 3), (900, 3, 4), (1, 1, 1)])
-def test_at_full_recall_it_is_exact(n, m, k):
+def test_at_full_recall_it_is_exact(coded_or_not, tmp_path, n, m, k):
     """The sample is then the whole, so what it asks for is what all need."""
     sources, targets = pairs_of(900)[0][:n], pairs_of(900)[1][:m]
-    found = approximate.nearest_both_approximate(sources, targets, k, recall=1.0)
+    *found, _ = search_both(sources, targets, k, tmp_path, index="approximate", recall=1.0)
     for one, other in zip(found, nearest_both(sources, targets, k), strict=True):
         np.testing.assert_array_equal(one.indices, other.indices)
-        np.testing.assert_allclose(one.similarities, other.similarities, atol=1e-6)
+        np.testing.assert_array_equal(one.similarities, other.similarities)
         assert one.indices.dtype == np.int64
+    assert not list(tmp_path.glob("*codes*"))
 
 
-def test_the_recall_asked_for_is_found_in_a_part_of_the_lists(monkeypatch):
+def test_most_blocks_of_lists_are_compared_by_their_codes(tmp_path, monkeypatch):
+    """Else the search would only be slower for them."""
+    monkeypatch.setattr(approximate, "FEWEST_CODED", 1)
+    monkeypatch.setattr(approximate, "_ROWS_A_BLOCK", 50)
+    counts = {"codes": 0, "blocks": 0}
+
+    def counted(function, name):
+        def call(*args, **kwargs):
+            counts[name] += 1
+            return function(*args, **kwargs)
+
+        return call
+
+    monkeypatch.setattr(neighbours, "_near_by_codes", counted(neighbours._near_by_codes, "codes"))
+    monkeypatch.setattr(approximate, "compare", counted(approximate.compare, "blocks"))
+    sources, targets = pairs_of(3000)
+    search_both(sources, targets, 4, tmp_path, index="approximate", recall=0.99)
+    assert counts["codes"] > 0.5 * counts["blocks"] > 0, counts
+
+
+def test_the_recall_asked_for_is_found_in_a_part_of_the_lists(coded_or_not, tmp_path):
     sources, targets = pairs_of(3000)
     centroids = approximate.train_centroids(sources, targets, 64)
     np.testing.assert_allclose(np.linalg.norm(centroids, axis=1), 1, atol=1e-5)
@@ -42,7 +71,7 @@ def test_the_recall_asked_for_is_found_in_a_part_of_the_lists(monkeypatch):
     for recall in (0.5, 0.9, 0.99):
         plan = approximate.make_lists(sources, targets, centroids, 4, recall=recall)
         found = [approximate.Neighbours.none_yet(3000, 4) for _ in range(2)]
-        for _ in approximate.search_lists(sources, targets, plan, *found):
+        for _ in approximate.search_lists(sources, targets, plan, *found, tmp_path):
             pass
         approximate.complete(sources, targets, *found)
         exact = nearest_both(sources, targets, 4)
@@ -62,18 +91,19 @@ def test_the_lists_of_a_source_are_those_of_its_nearest_centroids():
     plan = approximate.make_lists(sources, targets, centroids, 4, recall=0.9)
     probes = plan.sources.shape[1]
     nearest = np.argsort(-(sources @ centroids.T), axis=1)[:, :probes]
+    np.testing.assert_array_equal(plan.sources[:, 0], nearest[:, 0])
     np.testing.assert_array_equal(np.sort(plan.sources, axis=1), np.sort(nearest, axis=1))
     np.testing.assert_array_equal(plan.targets, (targets @ centroids.T).argmax(axis=1))
     assert (plan.count, plan.sources.dtype, plan.targets.dtype) == (16, np.int32, np.int32)
 
 
-def test_who_finds_too_few_in_the_lists_is_compared_with_all():
+def test_who_finds_too_few_in_the_lists_is_compared_with_all(coded_or_not, tmp_path):
     sources, targets = pairs_of(200)
     plan = approximate.Lists(
         np.zeros((200, 1), np.int32), np.r_[np.zeros(2), np.ones(198)].astype(np.int32), 2
     )
     forward, backward = (approximate.Neighbours.none_yet(200, 4) for _ in range(2))
-    for _ in approximate.search_lists(sources, targets, plan, forward, backward):
+    for _ in approximate.search_lists(sources, targets, plan, forward, backward, tmp_path):
         pass
     # Every source saw 2 targets where 4 are wanted; 198 targets saw no source.
     assert approximate.complete(sources, targets, forward, backward) == 200 + 198
