@@ -19,8 +19,8 @@ _ID_BYTES = 8
 _PQ_BYTES = 64
 # Of k-means, as `labse_tf.retrieval.approximate` runs it: passes, and training vectors a list.
 _PASSES, _TRAINING_VECTORS = 8, 64
-# A neighbour is a float32 and an int64.
-_NEIGHBOUR_BYTES = 12
+# A neighbour is a float32 and an int64; a list an int32, kept by source and by list.
+_NEIGHBOUR_BYTES, _LIST_BYTES = 12, 8
 
 
 class Encoder(NamedTuple):
@@ -162,6 +162,9 @@ def _print_joint(args: argparse.Namespace) -> tuple[float, float]:
     _row("products, once for both directions", _si(search.compare_flop, "FLOP"))
     memory = _NEIGHBOUR_BYTES * args.neighbours * (args.sources + args.targets)
     _row(f"{args.neighbours} neighbours a sentence, in memory", _si(memory, "B"))
+    lists = _LIST_BYTES * args.probes * args.sources
+    _row("the lists of each source, in memory, by source and by list", _si(lists, "B"))
+    _row("a byte a number, on disk", _si(args.dim * (args.sources + args.targets), "B"))
     hours = search.flop / args.core_product_gflops / 3.6e12
     _row("core-hours", _si(hours))
     return hours, math.nan

@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -91,6 +92,9 @@ def code_all(
       code: `Coder.code_sources` or `Coder.code_targets`.
       pool: its threads take a block each.
       file: a `.npy` that holds the numbers; None for memory.
+
+    Raises:
+      OSError: if the disk is full.
     """
     some = code(vectors[:1])
     shape, dtype = vectors.shape, some.numbers.dtype
@@ -98,6 +102,9 @@ def code_all(
         numbers = np.empty(shape, dtype)
     else:
         numbers = np.lib.format.open_memmap(file, "w+", dtype, shape)
+        with open(file, "r+b") as handle:
+            # Else a full disk would kill the process when the map is written to.
+            os.posix_fallocate(handle.fileno(), 0, file.stat().st_size)
     errors = np.empty(shape[0], np.float32)
 
     def fill(start: int) -> float:
