@@ -149,7 +149,7 @@ def search_lists(
 
 def _members(lists: np.ndarray, count: int) -> Callable[[int], np.ndarray]:
     """Returns what gives the vectors of a list, ascending, of int32 `[n, lists of a vector]`."""
-    # As a sparse matrix, since its transposition sorts in little memory; in less with ends of int32.
+    # As a sparse matrix, since its transposition sorts in little memory; less with ends of int32.
     few = lists.size <= np.iinfo(np.int32).max
     ends = (lists.shape[1] * np.arange(len(lists) + 1)).astype(np.int32 if few else np.int64)
     ones = np.ones(lists.size, bool)
