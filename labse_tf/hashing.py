@@ -1,4 +1,4 @@
-"""Hashes that tell in a record which files something was made from."""
+"""Hashes and stamps that tell in a record which files something was made from."""
 
 from __future__ import annotations
 
@@ -25,3 +25,9 @@ def sha256_of_files(
     for name, path in sorted((os.path.relpath(path, root), path) for path in paths):
         digest.update(f"{Path(name).as_posix()}\0{sha256_of_file(path)}\n".encode())
     return digest.hexdigest()
+
+
+def stamps_of_files(paths: Iterable[str | os.PathLike[str]]) -> list[list]:
+    """Returns path, bytes and time of change of each file, sorted: quicker than hashes."""
+    status = {os.fspath(path): os.stat(path) for path in paths}
+    return [[path, status[path].st_size, status[path].st_mtime_ns] for path in sorted(status)]

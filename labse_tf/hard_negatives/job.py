@@ -26,6 +26,7 @@ from labse_tf.encoder_protocol import Encoder
 from labse_tf.errors import InputError
 from labse_tf.hard_negatives.pool import Pool, make_pool, text_key
 from labse_tf.hard_negatives.selection import Negatives, choose
+from labse_tf.hashing import stamps_of_files
 from labse_tf.outputs import check_free, locked, whole_file, write_json
 from labse_tf.progress import Progress
 
@@ -80,8 +81,8 @@ def mine(
         "count": count,
         "pool_size": pool_size,
         "max_similarity": max_similarity,
-        "inputs": _describe(Path(file.path) for file in files),
-        "model": _describe(model_files),
+        "inputs": stamps_of_files(file.path for file in files),
+        "model": stamps_of_files(model_files),
     }
     out = Path(out)
     report = _start(out, settings, overwrite=overwrite)
@@ -123,15 +124,6 @@ def check_options(
 
 def _language(file: CorpusFile) -> str:
     return file.language
-
-
-def _describe(paths) -> list[list]:
-    """Returns for each file its path, size and time of change."""
-    described = []
-    for path in sorted(paths):
-        status = path.stat()
-        described.append([str(path), status.st_size, status.st_mtime_ns])
-    return described
 
 
 def _start(out: Path, settings: dict[str, Any], *, overwrite: bool) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from labse_tf.errors import InputError
+from labse_tf.hashing import stamps_of_files
 from labse_tf.outputs import locked, write_json
 
 SUFFIX = ".work"
@@ -18,8 +19,8 @@ _SETTINGS = "settings.json"
 
 def describe(path: Path) -> list[list]:
     """Returns name, size and time of change of a file, or of each file in a folder."""
-    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
-    return [[str(file), file.stat().st_size, file.stat().st_mtime_ns] for file in files]
+    files = (file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    return stamps_of_files(files)
 
 
 def describe_model(name: str) -> list:
