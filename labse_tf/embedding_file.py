@@ -14,7 +14,7 @@ import numpy as np
 from labse_tf.embedding_job import Embedded, embed_lines
 from labse_tf.encoders import OpenedEncoder, open_encoder
 from labse_tf.errors import InputError
-from labse_tf.outputs import check_free, full_disk_said, whole_file
+from labse_tf.outputs import check_free_file, full_disk_said, whole_file
 from labse_tf.progress import Progress
 from labse_tf.retrieval.work import describe, work_folder
 from labse_tf.textio import lines_of_stream, read_lines
@@ -48,7 +48,7 @@ def embed_file(
     Raises:
       InputError: if something is wrong with the model, a line, the output or the disk.
     """
-    out = check_free(out, overwrite=overwrite)
+    out = check_free_file(out, overwrite=overwrite)
     if out.suffix not in _SUFFIXES:
         raise InputError(
             "has another suffix than those known", path=out, remedy=f"use {' or '.join(_SUFFIXES)}"
@@ -103,10 +103,12 @@ def _write_parquet(vectors: Path, out: Path) -> None:
 
 def _tell(done: Embedded, encoder: OpenedEncoder) -> None:
     _log.info("%d lines, vectors of %d dimensions", done.rows, encoder.dim)
+    if zeros := encoder.facts()["zero_vectors"]:
+        _log.info("%d lines have a vector of zeros: the encoder made nothing of them", zeros)
     if done.lines_cut:
         _log.info(
-            "%d lines were cut to %d tokens: export the model with a greater --length, or split "
-            "these lines",
+            "%d lines were cut to %d tokens: split these lines, or export the model with a greater "
+            "--length, if it was trained for that",
             done.lines_cut,
             encoder.sequence_length,
         )

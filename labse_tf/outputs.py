@@ -47,12 +47,17 @@ def check_free(path: str | os.PathLike[str], *, overwrite: bool = False) -> Path
     )
 
 
+def check_free_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+    """As `check_free`, for a file: a folder is refused even if it is empty or to be overwritten."""
+    if Path(path).is_dir():
+        raise InputError("is a folder", path=path, remedy="name a file to write to")
+    return check_free(path, overwrite=overwrite)
+
+
 @contextlib.contextmanager
 def whole_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[Path]:
     """Yields a path beside `path` to write a file to; moves it to `path` if the block succeeds."""
-    path = check_free(path, overwrite=overwrite)
-    if path.is_dir():
-        raise InputError("is a folder", path=path, remedy="name a file to write to")
+    path = check_free_file(path, overwrite=overwrite)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + PARTIAL_SUFFIX)
     try:

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TextIO
 
 import zstandard
 
@@ -21,8 +21,11 @@ _DECOMPRESSORS = {
     ".xz": lzma.LZMAFile,
     ".bz2": bz2.BZ2File,
 }
+_OPENERS = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open, ".zst": zstandard.open}
 COMPRESSIONS = (*_DECOMPRESSORS, ".zst")
 
+# The first bytes of gzip, xz and zstd, none of which are UTF-8 (bzip2's are).
+_PACKED = (b"\x1f\x8b", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")
 _DAMAGED = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error, zstandard.ZstdError, OSError)
 _CHUNK_BYTES = 1 << 20
 # Some thousand bytes of zstd may unpack to a hundred megabytes.
@@ -38,11 +41,23 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
       InputError: if the file is missing, empty, damaged or not UTF-8, or if a line is longer than
         MAX_LINE_BYTES.
     """
+    path = check_file(path)
+    with open(path, "rb") as stream:
+        yield from lines_of_stream(stream, str(path))
+
+
+def check_file(path: str | os.PathLike[str]) -> Path:
+    """Returns the path; InputError if there is no such file."""
     path = Path(path)
     if not path.is_file():
         raise InputError("no such file", path=path, remedy="check the path")
-    with open(path, "rb") as stream:
-        yield from lines_of_stream(stream, str(path))
+    return path
+
+
+def open_to_write(path: str | os.PathLike[str], *, name: str | os.PathLike[str]) -> TextIO:
+    """Opens `path` for UTF-8 text, packed as the extension of `name` tells."""
+    opener = _OPENERS.get(os.path.splitext(name)[1], open)
+    return opener(path, "wt", encoding="utf-8", newline="\n")
 
 
 def read_pairs(path: str | os.PathLike[str]) -> Iterator[tuple[int, str, str]]:
@@ -136,7 +151,7 @@ def lines_and_errors(stream: BinaryIO, name: str) -> Iterator[tuple[int, str | I
         try:
             line = raw.decode("utf-8").removesuffix("\r")
         except UnicodeDecodeError as error:
-            line = _invalid_utf_8(name, number, error)
+            line = _invalid_utf_8(name, number, raw, error)
         yield number, line
     if number == 0:
         raise InputError("the file is empty", path=name, remedy="remove it or fill it")
@@ -151,7 +166,13 @@ def _too_long(name: str, number: int) -> InputError:
     )
 
 
-def _invalid_utf_8(name: str, number: int, error: UnicodeDecodeError) -> InputError:
+def _invalid_utf_8(name: str, number: int, raw: bytes, error: UnicodeDecodeError) -> InputError:
+    if number == 1 and raw.startswith(_PACKED):
+        return InputError(
+            "is compressed",
+            path=name,
+            remedy="unpack it, for example with zcat, or name it .gz, .xz, .bz2 or .zst",
+        )
     return InputError(
         f"invalid UTF-8 at byte {error.start} of the line",
         path=name,

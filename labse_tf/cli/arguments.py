@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 MODEL_HELP = (
-    "a model dir, a sentence-transformers folder or name, or module:attribute of a Python object "
-    "with encode"
+    "a model dir, an encoder in it (onnx/model.onnx, lite/encoder_int8.tflite), a "
+    "sentence-transformers folder or name, or module:attribute of a Python object with encode"
 )
 
 

@@ -15,8 +15,9 @@ EXAMPLES = """tasks (what --data holds):
   language-bias  <code>.txt, the same sentences in each: are neighbours of the same language?
   retrieval      <lang>.tsv: each sentence's translation among the file's, both directions
 
-MODEL is a model dir, a sentence-transformers folder or name, or module:attribute, a Python object
-with encode(list of strings). Files may be packed (.gz, .xz, .bz2, .zst).
+MODEL is a model dir, an encoder in it (onnx/model.onnx, onnx/model_int8.onnx,
+lite/encoder_int8.tflite), a sentence-transformers folder or name, or module:attribute, a Python
+object with encode(list of strings). Files may be packed (.gz, .xz, .bz2, .zst).
 
 examples:
   labse eval tatoeba model --data LASER/data/tatoeba/v1 --out tatoeba.json --plot tatoeba.png
@@ -48,7 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="what embeds: see below")
     parser.add_argument("--data", required=True, metavar="DIR", help="the test set")
     parser.add_argument("--out", metavar="FILE.json", help="write all figures here")
-    parser.add_argument("--plot", metavar="FILE.png", help="draw them (png, svg or pdf)")
+    parser.add_argument(
+        "--plot", metavar="FILE.png", help="draw them (png, svg or pdf); not of retrieval"
+    )
     _add_task_options(parser)
     add_overwrite(parser)
 
@@ -110,7 +113,7 @@ def _add_bias_options(group) -> None:
     )
     group.add_argument(
         "--components",
-        type=_numbers,
+        type=numbers,
         metavar="N,...",
         help="how many are taken out (default 0,1,2,4,8)",
     )
@@ -122,7 +125,7 @@ def _add_bias_options(group) -> None:
     )
 
 
-def _numbers(text: str) -> list[int]:
+def numbers(text: str) -> list[int]:
     return [int(number) for number in text.split(",")]
 
 
@@ -156,7 +159,7 @@ def _check(args: argparse.Namespace, task, given: dict) -> None:
 
     from labse_tf.errors import InputError
     from labse_tf.evaluation.report import plot_format
-    from labse_tf.outputs import check_free
+    from labse_tf.outputs import check_free_file
 
     for name in given:
         if name not in task.OPTIONS:
@@ -170,6 +173,6 @@ def _check(args: argparse.Namespace, task, given: dict) -> None:
             raise InputError(f"{args.task} has no plot", remedy="leave --plot out")
     for path in (args.out, args.plot):
         if path:
-            check_free(path, overwrite=args.overwrite)
+            check_free_file(path, overwrite=args.overwrite)
     if not os.path.exists(args.data):
         raise InputError("no such file or folder", path=args.data, remedy="check the path")

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 import labse_tf
 from labse_tf.errors import InputError
+from labse_tf.outputs import NO_SPACE
 from vocab.wordpiece_file import VocabularyFileError
 
 # The words of a command -> (module in this folder, what it does).
@@ -103,7 +104,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(command, args: argparse.Namespace) -> int:
     quiet_libraries(debug=args.debug)
     try:
-        return command.run(args) or EXIT_DONE
+        status = command.run(args) or EXIT_DONE
+        sys.stdout.flush()
+        return status
     except (InputError, VocabularyFileError) as error:
         if args.debug:
             raise
@@ -119,6 +122,14 @@ def _run(command, args: argparse.Namespace) -> int:
     except Exception as error:
         if args.debug:
             raise
+        if isinstance(error, OSError) and error.errno in NO_SPACE:
+            print(
+                f"labse: error: {error.filename or 'the output'} cannot be written "
+                f"({error.strerror}): make room",
+                file=sys.stderr,
+            )
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return EXIT_INPUT
         print(f"labse: unexpected error: {type(error).__name__}: {error}", file=sys.stderr)
         print("labse: run it again with --debug for the traceback", file=sys.stderr)
         return EXIT_UNEXPECTED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 from labse_tf.cli.arguments import MODEL_HELP, add_overwrite, add_search
 
@@ -70,19 +71,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from labse_tf.encoders import open_encoder
     from labse_tf.errors import InputError
-    from labse_tf.outputs import check_free, write_json
+    from labse_tf.outputs import check_free_file, write_json
     from labse_tf.retrieval.job import Options, mine
 
     expected = 2 if args.embeddings else 3
-    if len(args.paths) not in (expected, 3):
-        names = "SOURCE TARGET" if args.embeddings else "MODEL SOURCE TARGET"
+    if len(args.paths) != expected:
+        names = "SOURCE TARGET (with --embeddings)" if args.embeddings else "MODEL SOURCE TARGET"
         raise InputError(
             f"{len(args.paths)} names where {names} are expected", remedy="see labse mine --help"
         )
     names = ("neighbours", "margin", "retrieval", "one_to_one", "threshold", "index", "recall")
     options = Options(**{name: getattr(args, name) for name in names})
     if args.report:
-        check_free(args.report, overwrite=args.overwrite)
+        check_free_file(args.report, overwrite=args.overwrite)
+        if os.path.realpath(args.report) == os.path.realpath(args.out):
+            raise InputError("is --out as well", path=args.report, remedy="name another --report")
     report = mine(
         *args.paths[-2:],
         args.out,

@@ -39,16 +39,19 @@ def run(args: argparse.Namespace) -> None:
     import logging
 
     from labse_tf.encoders import open_encoder
-    from labse_tf.outputs import check_free
+    from labse_tf.outputs import check_free_file
     from labse_tf.retrieval.job import Options
     from labse_tf.retrieval.scoring import STANDARD, score_margins, score_pairs
+    from labse_tf.textio import check_file
 
     names = ("neighbours", "threshold", "index", "recall")
     options = Options(
         margin=args.margin or "absolute", **{name: getattr(args, name) for name in names}
     )
     if args.out != STANDARD:
-        check_free(args.out, overwrite=args.overwrite)
+        check_free_file(args.out, overwrite=args.overwrite)
+    if args.pairs != STANDARD:
+        check_file(args.pairs)
     if options.margin == "absolute":
         read, written = score_pairs(
             args.pairs,

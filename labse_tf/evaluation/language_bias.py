@@ -49,7 +49,7 @@ def evaluate(
     *,
     fit: str | os.PathLike[str] | None = None,
     tatoeba: str | os.PathLike[str] | None = None,
-    components: Sequence[int] = COMPONENTS,
+    components: Sequence[int] | None = None,
     sentences: int = SENTENCES,
     languages: Sequence[str] | None = None,
 ) -> dict[str, Any]:
@@ -61,7 +61,8 @@ def evaluate(
       fit: a folder of other text, `<code>.txt`, that the components are those of; left out, they
         are those of the pool's own vectors, which flatters.
       tatoeba: LASER's folder, as the task `tatoeba` reads it.
-      components: the numbers of components to take out, 0 or more.
+      components: the numbers of components to take out, 0 or more, fewer than the sentences that
+        they are found in; left out, COMPONENTS as far as they are.
       sentences: the pool has the first so many of each language.
       languages: of these codes; left out, of all in the folder.
 
@@ -76,21 +77,18 @@ def evaluate(
     Raises:
       InputError: if the data are missing or broken.
     """
-    components = check_components(components)
     files = find_files(data, languages)
     pool = read_pool(files, sentences)
     fit_files = find_files(fit, list(pool)) if fit is not None else {}
     fit_texts = {code: read_texts(path) for code, path in fit_files.items()}
+    components = check_components(components, min(map(len, (fit_texts or pool).values())))
     pairs_files = _tatoeba_files(tatoeba, pool)
     pairs = {code: read_aligned(*paths) for code, (_, paths) in pairs_files.items()}
     vectors = TextVectors(
         encoder,
         itertools.chain(*pool.values(), *fit_texts.values(), *itertools.chain(*pairs.values())),
     )
-    directions = {
-        code: principal_components(vectors[texts], max(components))
-        for code, texts in (fit_texts or pool).items()
-    }
+    directions = _directions(vectors, fit_texts or pool, max(components))
     removed = {}
     with Progress("search", total=len(components), unit="number of components") as progress:
         for count in progress.each(components):
@@ -121,6 +119,16 @@ def evaluate(
     )
 
 
+def _directions(
+    vectors: TextVectors, texts: Mapping[str, list[str]], count: int
+) -> dict[str, np.ndarray]:
+    with Progress("principal components", total=len(texts), unit="language") as progress:
+        return {
+            code: principal_components(vectors[lines], count)
+            for code, lines in progress.each(texts.items())
+        }
+
+
 def _describe_fit(fit, files: dict[str, str]) -> str | dict[str, Any]:
     if fit is None:
         return FITTED_ON_POOL
@@ -131,14 +139,25 @@ def _describe_fit(fit, files: dict[str, str]) -> str | dict[str, Any]:
     }
 
 
-def check_components(components: Sequence[int]) -> tuple[int, ...]:
+def check_components(components: Sequence[int] | None, sentences: int) -> tuple[int, ...]:
     """Returns the numbers of components, sorted, 0 among them.
 
+    Args:
+      components: None for those of COMPONENTS that can be found.
+      sentences: in which they are found, of the language that has the fewest.
+
     Raises:
-      InputError: if one is negative.
+      InputError: if one is negative, or nothing would be left of the sentences.
     """
+    if components is None:
+        components = [count for count in COMPONENTS if count < sentences]
     if any(count < 0 for count in components):
         raise InputError("--components has a negative number", remedy="give 0 or more")
+    if max(components) >= sentences:
+        raise InputError(
+            f"--components {max(components)} leaves nothing of {sentences} sentences",
+            remedy="give fewer, or more sentences",
+        )
     return tuple(sorted({0, *components}))
 
 
@@ -158,9 +177,11 @@ def find_files(
             found[name.removesuffix(".txt")] = str(path)
     for code in languages or ():
         if code not in found:
-            near = ", ".join(list(found)[:5])
+            few = ", ".join(f"{code}.txt" for code in list(found)[:5])
             raise InputError(
-                f"holds no {code}.txt", path=data, remedy=f"add it; it holds {near or 'none'}, ..."
+                f"holds no {code}.txt ({few}, ... are there)" if few else f"holds no {code}.txt",
+                path=data,
+                remedy="add it",
             )
     chosen = {code: found[code] for code in (languages or found)}
     if len(chosen) < 2:

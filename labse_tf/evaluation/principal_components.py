@@ -14,15 +14,18 @@ def principal_components(vectors: np.ndarray, count: int) -> np.ndarray:
 
     Args:
       vectors: float `[n, dim]`.
-      count: at most `dim`, and at most n are found.
+      count: at most `dim` and n.
 
     Returns:
       float32 `[count, dim]`, unit rows at right angles to each other, the longest direction first.
     """
-    # Of dim x dim, however many vectors there are.
-    products = vectors.T.astype(np.float64) @ vectors
-    _, directions = np.linalg.eigh(products)
-    return directions.T[::-1][: min(count, len(vectors))].astype(np.float32)
+    if len(vectors) < vectors.shape[1]:
+        directions = np.linalg.svd(vectors.astype(np.float64), full_matrices=False)[2]
+    else:
+        # Of dim x dim, however many vectors there are.
+        products = vectors.T.astype(np.float64) @ vectors
+        directions = np.linalg.eigh(products)[1].T[::-1]
+    return directions[:count].astype(np.float32)
 
 
 def remove_components(vectors: np.ndarray, components: np.ndarray) -> np.ndarray:

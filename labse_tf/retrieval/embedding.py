@@ -29,11 +29,11 @@ def embed_sides(
     """
     files = [folder / f"{name}.npy" for name in ("source", "target")]
     if not all(file.exists() for file in files):
-        encoder = _UnitEncoder(open_encoder())
+        encoder = open_encoder()
         for side, file in zip(sides, files, strict=True):
             embed_lines(
                 side.texts,
-                encoder,
+                _UnitEncoder(encoder, side),
                 file,
                 total=len(side.texts),
                 description=f"embed {file.stem}",
@@ -42,10 +42,11 @@ def embed_sides(
 
 
 class _UnitEncoder:
-    """An encoder that names the text that it can make nothing of."""
+    """An encoder that names the sentence that it can make nothing of."""
 
-    def __init__(self, encoder: Encoder) -> None:
+    def __init__(self, encoder: Encoder, sentences: Sentences) -> None:
         self._encoder = encoder
+        self._sentences = sentences
 
     @property
     def texts_cut(self) -> int | None:
@@ -55,8 +56,11 @@ class _UnitEncoder:
         vectors = self._encoder.encode(texts)
         bad = not_unit(vectors)
         if len(bad):
+            text = texts[bad[0]]
             raise InputError(
-                f"the model gives '{texts[bad[0]][:60]}' no vector of unit length",
+                f"the model gives '{text[:60]}' no vector of unit length",
+                path=self._sentences.path,
+                line=int(self._sentences.lines[self._sentences.texts.index(text)]) + 1,
                 remedy="remove the sentence, or take another model",
             )
         return vectors

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import re
 import time
@@ -14,16 +15,17 @@ import numpy as np
 
 from labse_tf.encoder_protocol import Encoder
 from labse_tf.errors import InputError
-from labse_tf.outputs import check_free, full_disk_said, whole_file
+from labse_tf.outputs import check_free_file, full_disk_said, whole_file
 from labse_tf.retrieval.array_like import ArrayLike
 from labse_tf.retrieval.embedding import embed_sides
 from labse_tf.retrieval.gold import measure, read_gold
 from labse_tf.retrieval.margin import MARGINS
 from labse_tf.retrieval.mining import RETRIEVALS, Pairs, mine_pairs
 from labse_tf.retrieval.search import INDEXES, search_both
-from labse_tf.retrieval.sentences import Sentences, read_sentences
-from labse_tf.retrieval.vectors import Selection, open_vectors
+from labse_tf.retrieval.sentences import NOWHERE, Sentences, read_sentences
+from labse_tf.retrieval.vectors import Selection, map_vectors
 from labse_tf.retrieval.work import describe, describe_model, work_folder
+from labse_tf.textio import open_to_write
 
 GO_ON = "the same command goes on from here"
 _SEPARATORS = re.compile(r"[\t\r\n]+")
@@ -60,6 +62,8 @@ class Options:
         """Raises InputError if a value is out of range."""
         if self.neighbours < 1:
             raise InputError(f"--neighbours is {self.neighbours}", remedy="give 1 or more")
+        if self.threshold is not None and math.isnan(self.threshold):
+            raise InputError("--threshold is no number", remedy="give a number")
         if not 0 < self.recall <= 1:
             raise InputError(f"--recall is {self.recall}", remedy="give more than 0, at most 1")
         for name, known in (("margin", MARGINS), ("retrieval", RETRIEVALS), ("index", INDEXES)):
@@ -88,7 +92,7 @@ def mine(
     Args:
       source: a file, a sentence a line.
       target: likewise.
-      out: a file.
+      out: a file, packed if its name ends like that.
       model: the name of the encoder.
       open_encoder: opens it; called only if there is something to embed.
       embeddings: vectors of the lines of both files, as `open_vectors` takes them, instead.
@@ -103,7 +107,7 @@ def mine(
       InputError: if an input is missing or broken, an output is taken or the disk is full.
     """
     options = options or Options()
-    out = check_free(out, overwrite=overwrite)
+    out = check_free_file(out, overwrite=overwrite)
     sides = [read_sentences(source), read_sentences(target)]
     pairs_known = read_gold(gold, *sides) if gold else None
     settings = {
@@ -179,13 +183,15 @@ def open_pair(sides: list[Sentences], paths: tuple[str, str]) -> list[ArrayLike]
     """
     opened: list[ArrayLike] = []
     for side, path in zip(sides, paths, strict=True):
-        vectors = open_vectors(path, dim=opened[0].shape[1] if opened else None)
+        vectors = map_vectors(path, dim=opened[0].shape[1] if opened else None)
         if len(vectors) != len(side.places):
             raise InputError(
                 f"has {len(vectors)} rows, but {side.path} has {len(side.places)} lines",
                 path=path,
                 remedy="embed that file again with `labse embed`",
             )
+        # A line without text may have any vector, nobody looks at it.
+        vectors.check(side.places != NOWHERE)
         whole = len(side.texts) == len(vectors)
         opened.append(vectors if whole else Selection(vectors, side.lines))
     return opened
@@ -194,7 +200,7 @@ def open_pair(sides: list[Sentences], paths: tuple[str, str]) -> list[ArrayLike]
 def _write(out: Path, sides: list[Sentences], pairs: Pairs, *, overwrite: bool) -> None:
     with (
         whole_file(out, overwrite=overwrite) as partial,
-        open(partial, "w", encoding="utf-8", newline="\n") as file,
+        open_to_write(partial, name=out) as file,
     ):
         for source, target, score in zip(
             pairs.sources.tolist(), pairs.targets.tolist(), pairs.scores.tolist(), strict=True

@@ -14,7 +14,7 @@ import numpy as np
 
 from labse_tf.encoder_protocol import Encoder
 from labse_tf.errors import InputError
-from labse_tf.outputs import check_free, full_disk_said, whole_file
+from labse_tf.outputs import check_free_file, full_disk_said, whole_file
 from labse_tf.progress import Progress
 from labse_tf.retrieval.embedding import embed_sides
 from labse_tf.retrieval.job import GO_ON, Options
@@ -22,7 +22,7 @@ from labse_tf.retrieval.margin import margin_scores
 from labse_tf.retrieval.search import search_both
 from labse_tf.retrieval.sentences import check_text, distinct
 from labse_tf.retrieval.work import describe, describe_model, work_folder
-from labse_tf.textio import lines_of_stream, read_lines, split_pair
+from labse_tf.textio import lines_of_stream, open_to_write, read_lines, split_pair
 
 STANDARD = "-"
 _PAIRS_A_CHUNK = 8192
@@ -45,7 +45,7 @@ def score_pairs(
 
     Args:
       pairs: a file, or - for stdin.
-      out: a file, or - for stdout.
+      out: a file, packed if its name ends like that, or - for stdout.
       encoder: of both sides.
       threshold: the lowest score that is written.
       overwrite: replace `out`.
@@ -99,7 +99,7 @@ def score_margins(
             "vectors are kept beside --out",
             remedy="name files for the pairs and for --out",
         )
-    out = check_free(out, overwrite=overwrite)
+    out = check_free_file(out, overwrite=overwrite)
     sides = [distinct((row[column] for row in _read(pairs)), str(pairs)) for column in (1, 2)]
     settings = {
         "pairs": describe(Path(pairs)),
@@ -176,11 +176,10 @@ def _output(out: str | os.PathLike[str], *, overwrite: bool, remedy: str) -> Ite
         # Whatever the locale says, as files are.
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")
         yield sys.stdout
-        sys.stdout.flush()
         return
     with (
         full_disk_said(out, remedy=remedy),
         whole_file(out, overwrite=overwrite) as partial,
-        open(partial, "w", encoding="utf-8", newline="\n") as file,
+        open_to_write(partial, name=out) as file,
     ):
         yield file

@@ -64,6 +64,21 @@ class Vectors:
     def __len__(self) -> int:
         return self.shape[0]
 
+    def check(self, used: np.ndarray | None = None) -> None:
+        """Reads through the vectors once.
+
+        Args:
+          used: bool `[n]`, the rows to check; None for all.
+
+        Raises:
+          InputError: if a row holds NaN or infinity or is not of unit length (the line named is the
+            row in its file, counted from 1).
+        """
+        for shard in self._shards:
+            count = shard.shape[0]
+            here = None if used is None else used[shard.start : shard.start + count]
+            check_rows(shard.slice, count, path=shard.path, used=here)
+
     def __getitem__(self, which: slice | np.ndarray) -> np.ndarray:
         """Returns float32 `[rows, dim]`, for a slice without a step or an array of places >= 0."""
         if isinstance(which, slice):
@@ -94,7 +109,18 @@ class Vectors:
 
 
 def open_vectors(path: str | os.PathLike[str], *, dim: int | None = None) -> Vectors:
-    """Opens vectors and reads through them once, to check them.
+    """Opens vectors as `map_vectors`, and checks them all.
+
+    Raises:
+      InputError: as `map_vectors` and `Vectors.check`.
+    """
+    vectors = map_vectors(path, dim=dim)
+    vectors.check()
+    return vectors
+
+
+def map_vectors(path: str | os.PathLike[str], *, dim: int | None = None) -> Vectors:
+    """Opens vectors, and reads none yet.
 
     Args:
       path: `FILE.npy`, float32 or float16 `[n, dim]`, or a folder of `part-?????-of-?????.npy`,
@@ -103,8 +129,7 @@ def open_vectors(path: str | os.PathLike[str], *, dim: int | None = None) -> Vec
 
     Raises:
       InputError: if there is no such file, a shard is missing, an array is no 2-dimensional one of
-        these types or is cut off, the dimension is another one, there is no row, or a row holds NaN
-        or infinity or is not of unit length (the line named is the row, counted from 1).
+        these types or is cut off, the dimension is another one, or there is no row.
     """
     path = Path(path)
     shards: list[_Shard] = []
@@ -123,18 +148,19 @@ def open_vectors(path: str | os.PathLike[str], *, dim: int | None = None) -> Vec
     vectors = Vectors(path, shards)
     if not len(vectors):
         raise InputError("holds no vectors", path=path, remedy="embed some text")
-    for shard in shards:
-        check_rows(shard.slice, shard.shape[0], path=shard.path)
     return vectors
 
 
-def check_rows(rows, count: int, *, path: str | os.PathLike[str]) -> None:
+def check_rows(
+    rows, count: int, *, path: str | os.PathLike[str], used: np.ndarray | None = None
+) -> None:
     """Checks that vectors are finite and of unit length.
 
     Args:
       rows: a slice -> float32 `[rows, dim]`.
       count: of the rows there are.
       path: where they lie, for the error.
+      used: bool `[count]`, the rows to check; None for all.
 
     Raises:
       InputError: if one is not; its line is the row, counted from 1.
@@ -142,22 +168,21 @@ def check_rows(rows, count: int, *, path: str | os.PathLike[str]) -> None:
     for start in range(0, count, _ROWS_A_CHECK):
         block = rows(slice(start, start + _ROWS_A_CHECK))
         bad = not_unit(block)
-        if not len(bad):
-            continue
-        row, length = start + int(bad[0]) + 1, float(np.linalg.norm(block[bad[0]]))
-        if np.isfinite(block[bad[0]]).all():
-            raise InputError(
-                f"the vector in row {row} has length {length:.4g}, not 1",
-                path=path,
-                line=row,
-                remedy="divide each vector by its Euclidean length",
-            )
-        raise InputError(
-            f"the vector in row {row} holds NaN or infinity",
-            path=path,
-            line=row,
-            remedy="embed the text again, or leave the line out",
-        )
+        if used is not None:
+            bad = bad[used[start + bad]]
+        if len(bad):
+            wrong, remedy = _what_is_wrong(block[bad[0]])
+            row = start + int(bad[0]) + 1
+            raise InputError(f"the vector in row {row} {wrong}", path=path, line=row, remedy=remedy)
+
+
+def _what_is_wrong(vector: np.ndarray) -> tuple[str, str]:
+    if not np.isfinite(vector).all():
+        return "holds NaN or infinity", "embed the text again, or leave the line out"
+    if not vector.any():
+        return "is all zeros", "leave the line out: its encoder made nothing of it"
+    length = float(np.linalg.norm(vector))
+    return f"has length {length:.4g}, not 1", "divide each vector by its Euclidean length"
 
 
 def not_unit(vectors: np.ndarray) -> np.ndarray:
@@ -189,11 +214,18 @@ def _files(path: Path) -> list[Path]:
 
 
 def _open_shard(path: Path, start: int) -> _Shard:
+    if path.suffix == ".parquet":
+        raise InputError(
+            "is Parquet, which is not read here",
+            path=path,
+            remedy="let `labse embed` write a .npy",
+        )
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, OSError) as error:
+        # NumPy's own words would advise to load pickles.
         raise InputError(
-            f"is no whole .npy array of numbers ({error})",
+            "is no whole .npy array of numbers",
             path=path,
             remedy="make it again with `labse embed`",
         ) from error

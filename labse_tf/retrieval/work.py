@@ -18,7 +18,13 @@ _SETTINGS = "settings.json"
 
 
 def describe(path: Path) -> list[list]:
-    """Returns name, size and time of change of a file, or of each file in a folder."""
+    """Returns name, size and time of change of a file, or of each file in a folder.
+
+    Raises:
+      InputError: if there is nothing.
+    """
+    if not path.exists():
+        raise InputError("no such file", path=path, remedy="check the path")
     files = (file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
     return stamps_of_files(files)
 

@@ -34,8 +34,9 @@ def test_a_sentence_is_not_its_own_neighbour_even_with_copies():
     assert (found["same_language"], found["translation"]) == (0.0, 1.0)
 
 
-def test_components_equal_numpy_s_singular_vectors():
-    vectors = unit(np.random.default_rng(0).standard_normal((30, 6)) + 0.5)
+@pytest.mark.parametrize("shape", [(30, 6), (5, 8)])
+def test_components_equal_numpy_s_singular_vectors(shape):
+    vectors = unit(np.random.default_rng(0).standard_normal(shape) + 0.5)
     found = principal_components(vectors, 3)
     _, _, expected = np.linalg.svd(vectors)
     assert found.dtype == np.float32
@@ -117,6 +118,7 @@ def test_components_of_other_text(pool, tmp_path):
         ({}, {"languages": ["deu"]}, "fewer than two"),
         ({}, {"sentences": 1}, "--sentences is 1"),
         ({}, {"components": [-1]}, "negative"),
+        ({}, {"components": [1, 4]}, "--components 4 leaves nothing of 4 sentences"),
     ],
 )
 def test_broken_pools(pool, change, options, problem):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from labse_tf.errors import InputError
-from labse_tf.outputs import check_free, whole_dir, whole_file
+from labse_tf.outputs import check_free, check_free_file, whole_dir, whole_file
 
 
 def tree(folder):
@@ -98,16 +98,24 @@ def test_what_a_killed_process_left_is_no_part_of_the_output(tmp_path):
 
 def refused(call, path, **options):
     with pytest.raises(InputError) as caught:
-        if call is check_free:
-            check_free(path, **options)
+        if call in (check_free, check_free_file):
+            call(path, **options)
         else:
             with call(path, **options):
                 pytest.fail("the block ran")
     return caught.value
 
 
-@pytest.mark.parametrize("call", [check_free, whole_file, whole_dir])
-def test_what_is_there_is_refused_before_any_work(tmp_path, call):
+@pytest.mark.parametrize(
+    "call, folder_problem",
+    [
+        (check_free, "the output folder is not empty"),
+        (whole_dir, "the output folder is not empty"),
+        (check_free_file, "is a folder"),
+        (whole_file, "is a folder"),
+    ],
+)
+def test_what_is_there_is_refused_before_any_work(tmp_path, call, folder_problem):
     (tmp_path / "file").write_text("old")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / ".hidden").write_text("old")
@@ -115,7 +123,9 @@ def test_what_is_there_is_refused_before_any_work(tmp_path, call):
     error = refused(call, tmp_path / "file")
     assert "exists already" in error.problem and "--overwrite" in error.remedy
     error = refused(call, tmp_path / "full")
-    assert "not empty" in error.problem and "--overwrite" in error.remedy
+    assert error.problem == folder_problem
+    # To overwrite a folder by a file is no remedy.
+    assert ("--overwrite" in error.remedy) == (call in (check_free, whole_dir))
     error = refused(call, tmp_path / "file" / "below", overwrite=True)
     assert error.problem == "is a file, not a folder" and error.path == str(tmp_path / "file")
     assert tree(tmp_path) == before

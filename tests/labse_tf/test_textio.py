@@ -14,7 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labse_tf.errors import InputError
-from labse_tf.textio import lines_of_stream, read_lines, read_moses, read_pairs, split_pair
+from labse_tf.textio import (
+    lines_of_stream,
+    open_to_write,
+    read_lines,
+    read_moses,
+    read_pairs,
+    split_pair,
+)
 
 COMPRESS = {
     "": bytes,
@@ -148,6 +155,22 @@ def test_invalid_utf_8(tmp_path, extension, data, line, byte):
     assert error.line == line
     assert f"invalid UTF-8 at byte {byte} " in error.problem
     assert str(error).startswith(f"{path}:{line}: ")
+
+
+@pytest.mark.parametrize("extension", [".gz", ".xz", ".zst"])
+def test_a_packed_file_of_another_name_is_known(tmp_path, extension):
+    path = put(tmp_path, COMPRESS[extension](b"one\ntwo\n"))
+    with pytest.raises(InputError, match="is compressed; unpack it"):
+        list(read_lines(path))
+
+
+@pytest.mark.parametrize("extension", COMPRESS)
+def test_what_is_written_is_packed_as_its_name_tells(tmp_path, extension):
+    path = tmp_path / f"a.txt{extension}"
+    with open_to_write(tmp_path / "a.partial", name=path) as file:
+        file.write("แมว\nقطة\n")
+    (tmp_path / "a.partial").rename(path)
+    assert list(read_lines(path)) == [(1, "แมว"), (2, "قطة")]
 
 
 def test_pairs(tmp_path):

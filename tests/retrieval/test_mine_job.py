@@ -94,6 +94,27 @@ def test_vectors_made_before_give_the_same_and_load_no_model(
     assert not (tmp_path / "no.tsv").exists()
 
 
+def test_a_line_without_text_may_have_any_vector_and_pairs_are_packed(tmp_path, labse):
+    path = write_lines(tmp_path / "a.txt", ["one", " ", "two"])
+    np.save(tmp_path / "a.npy", np.array([[1, 0], [0, 0], [0, 1]], np.float32))
+    command = (
+        "mine",
+        path,
+        path,
+        "--embeddings",
+        *[tmp_path / "a.npy"] * 2,
+        "--margin",
+        "absolute",
+    )
+    status, _, error = labse(*command, "--out", tmp_path / "out.tsv.gz")
+    assert status == 0, error
+    with gzip.open(tmp_path / "out.tsv.gz", "rt") as file:
+        assert file.read() == "1.000000\tone\tone\n1.000000\ttwo\ttwo\n"
+    np.save(tmp_path / "a.npy", np.array([[1, 0], [0, 1], [0, 0]], np.float32))
+    status, _, error = labse(*command, "--out", tmp_path / "other.tsv")
+    assert status == 2 and "a.npy:3: the vector in row 3 is all zeros" in error
+
+
 def test_thresholds_keep_what_reaches_them(thai_and_arabic, tmp_path, labse):
     source, target, gold = thai_and_arabic
     out = tmp_path / "pairs.tsv"
@@ -274,7 +295,7 @@ def test_gold_that_points_nowhere_is_refused_before_any_work(
         ([], "a.txt: the file is empty"),
         (["", "  "], "a.txt: has no line with text"),
         (["one", "t\0wo"], "a.txt:2: the line has a NUL byte"),
-        (["one", "nothing"], "the model gives 'nothing' no vector of unit length"),
+        (["one", "", "nothing"], "a.txt:3: the model gives 'nothing' no vector of unit length"),
     ],
 )
 def test_text_that_cannot_be_mined_is_refused(encoder, tmp_path, labse, lines, message):
@@ -292,14 +313,30 @@ def test_text_that_cannot_be_mined_is_refused(encoder, tmp_path, labse, lines, m
         (["--margin", "cosine"], "--margin is 'cosine'; give one of absolute, distance, ratio"),
         (["--retrieval", "both"], "--retrieval is 'both'; give one of forward, "),
         (["--index", "hnsw"], "--index is 'hnsw'; give one of auto, exact, approximate"),
+        (["--threshold", "nan"], "--threshold is no number"),
         (["extra"], "4 names where MODEL SOURCE TARGET are expected"),
+        (["--embeddings", "a.npy", "b.npy"], "3 names where SOURCE TARGET (with --embeddings)"),
+        (["--report", "{folder}/out.tsv"], "out.tsv: is --out as well"),
+        (["--report", "{folder}"], ": is a folder; name a file to write to"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(encoder, tmp_path, labse, options, message):
     path = write_lines(tmp_path / "a.txt", ["x"])
+    options = [str(option).format(folder=tmp_path) for option in options]
     command = ("mine", MODEL, path, path, *options, "--out", tmp_path / "out.tsv")
     status, _, error = labse(*command)
     assert status == 2 and message in error
+    assert not encoder.seen and sorted(tmp_path.iterdir()) == [path]
+
+
+def test_vectors_that_are_not_there_are_refused(tmp_path, labse):
+    path = write_lines(tmp_path / "a.txt", ["x"])
+    vectors = ("--embeddings", tmp_path / "no.npy", tmp_path / "no.npy")
+    status, _, error = labse("mine", path, path, *vectors, "--out", tmp_path / "out.tsv")
+    assert (status, error) == (
+        2,
+        f"labse: error: {tmp_path}/no.npy: no such file; check the path\n",
+    )
 
 
 def test_options_of_the_job_are_those_of_the_pairs():

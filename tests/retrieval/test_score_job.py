@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from text_files import read_rows, write_lines
@@ -68,6 +72,22 @@ def test_pairs_that_are_none_are_refused(encoder, tmp_path, labse, rows, message
     path, out = pairs_file(tmp_path, rows), tmp_path / "out.tsv"
     status, _, error = labse("score", MODEL, path, "--out", out, *options)
     assert status == 2 and message in error and not out.exists()
+
+
+def test_a_full_disk_behind_stdout_is_said(tmp_path):
+    command = [sys.executable, "-m", "labse_tf.cli.main", "score", MODEL]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*command, pairs_file(tmp_path, PAIRS)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).parents[1],
+            check=False,
+        )
+    assert done.returncode == 2
+    assert "labse: error: the output cannot be written (No space left on device)" in done.stderr
+    assert "Traceback" not in done.stderr and "Exception" not in done.stderr
 
 
 def test_margins_need_files(encoder, tmp_path, labse):

@@ -58,7 +58,7 @@ def bad_row(value):
         (bad_row(np.nan), ":4: the vector in row 4 holds NaN"),
         (bad_row(np.inf), ":4: the vector in row 4 holds NaN or infinity"),
         (bad_row(2.0), ":4: the vector in row 4 has length 4, not 1"),
-        (bad_row(0.0), ":4: the vector in row 4 has length 0, not 1"),
+        (bad_row(0.0), ":4: the vector in row 4 is all zeros"),
         (unit(6)[0], "float32 [4]"),
         (unit(6).astype(np.float64), "float64 [6, 4]"),
         (np.array([["a"]], object), "no whole .npy array of numbers"),
@@ -83,6 +83,9 @@ def test_files_that_are_not_whole_are_refused(tmp_path):
         path.write_bytes(content)
         with pytest.raises(InputError, match="no whole .npy"):
             open_vectors(path)
+    (tmp_path / "v.parquet").write_bytes(whole)
+    with pytest.raises(InputError, match="is Parquet, which is not read here"):
+        open_vectors(tmp_path / "v.parquet")
     np.savez(tmp_path / "v.npz", a=unit(3))
     with pytest.raises(InputError, match="no .npy file"):
         open_vectors(tmp_path / "v.npz")
