@@ -251,3 +251,10 @@ def test_another_suffix(folder, capsys, out):
     (folder / "in.txt").write_text("eins\n")
     assert main(["embed", "lengths:Encoder", "in.txt", "--out", out]) == 2
     assert "use .npy or .parquet" in capsys.readouterr().err
+
+
+def test_lines_that_an_encoder_makes_nothing_of_are_counted(folder, caplog):
+    (folder / "in.txt").write_text("eins\nnothing\nzwei\n")
+    assert main(["embed", "dictionary_encoder:Dictionary", "in.txt", "--out", "out.npy"]) == 0
+    assert np.load("out.npy").any(axis=1).tolist() == [True, False, True]
+    assert "1 lines have a vector of zeros" in caplog.text
