@@ -16,8 +16,8 @@ from labse_tf.encoders import OpenedEncoder, open_encoder
 from labse_tf.errors import InputError
 from labse_tf.outputs import check_free_file, full_disk_said, whole_file
 from labse_tf.progress import Progress
-from labse_tf.retrieval.work import describe, work_folder
 from labse_tf.textio import lines_of_stream, read_lines
+from labse_tf.work_folder import describe, work_folder
 
 STDIN = "-"
 _SUFFIXES = (".npy", ".parquet")

@@ -126,6 +126,7 @@ def _add_bias_options(group) -> None:
 
 
 def numbers(text: str) -> list[int]:
+    """Its name is in argparse's message."""
     return [int(number) for number in text.split(",")]
 
 

@@ -117,22 +117,28 @@ def _run(command, args: argparse.Namespace) -> int:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         # The reader of our stdout (head, less) has seen enough.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_stdout()
         return EXIT_DONE
     except Exception as error:
         if args.debug:
             raise
         if isinstance(error, OSError) and error.errno in NO_SPACE:
+            # Commands say it of their files; this is stdout, mostly.
+            what = error.filename or "the output"
             print(
-                f"labse: error: {error.filename or 'the output'} cannot be written "
-                f"({error.strerror}): make room",
+                f"labse: error: {what} cannot be written ({error.strerror}): make room",
                 file=sys.stderr,
             )
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _drop_stdout()
             return EXIT_INPUT
         print(f"labse: unexpected error: {type(error).__name__}: {error}", file=sys.stderr)
         print("labse: run it again with --debug for the traceback", file=sys.stderr)
         return EXIT_UNEXPECTED
+
+
+def _drop_stdout() -> None:
+    """What stdout still holds cannot be written: without this Python would fail with it at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def quiet_libraries(*, debug: bool = False) -> None:

@@ -151,14 +151,15 @@ def check_components(components: Sequence[int] | None, sentences: int) -> tuple[
     """
     if components is None:
         components = [count for count in COMPONENTS if count < sentences]
-    if any(count < 0 for count in components):
+    counts = tuple(sorted({0, *components}))
+    if counts[0] < 0:
         raise InputError("--components has a negative number", remedy="give 0 or more")
-    if max(components) >= sentences:
+    if counts[-1] >= sentences:
         raise InputError(
-            f"--components {max(components)} leaves nothing of {sentences} sentences",
+            f"--components {counts[-1]} leaves nothing of {sentences} sentences",
             remedy="give fewer, or more sentences",
         )
-    return tuple(sorted({0, *components}))
+    return counts
 
 
 def find_files(

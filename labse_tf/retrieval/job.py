@@ -24,8 +24,8 @@ from labse_tf.retrieval.mining import RETRIEVALS, Pairs, mine_pairs
 from labse_tf.retrieval.search import INDEXES, search_both
 from labse_tf.retrieval.sentences import NOWHERE, Sentences, read_sentences
 from labse_tf.retrieval.vectors import Selection, map_vectors
-from labse_tf.retrieval.work import describe, describe_model, work_folder
 from labse_tf.textio import open_to_write
+from labse_tf.work_folder import describe, describe_model, work_folder
 
 GO_ON = "the same command goes on from here"
 _SEPARATORS = re.compile(r"[\t\r\n]+")

@@ -21,8 +21,8 @@ from labse_tf.retrieval.job import GO_ON, Options
 from labse_tf.retrieval.margin import margin_scores
 from labse_tf.retrieval.search import search_both
 from labse_tf.retrieval.sentences import check_text, distinct
-from labse_tf.retrieval.work import describe, describe_model, work_folder
 from labse_tf.textio import lines_of_stream, open_to_write, read_lines, split_pair
+from labse_tf.work_folder import describe, describe_model, work_folder
 
 STANDARD = "-"
 _PAIRS_A_CHUNK = 8192
