@@ -57,17 +57,25 @@ class ComputeConfig:
 class OptimizerConfig:
     """AdamW with linear warm-up and linear decay to 0; a `clip_norm` of 0 clips nothing.
 
+    `warmup_steps` are the steps until the rate is `learning_rate`; below 1 they are a share of the
+    run's steps (of a stage's, where there are stages).
+
     With `lazy_embeddings` a step updates the rows of the embedding table that its batch holds, and
     the others make up for it when they are next read: what large vocabularies need on CPU and GPU.
     """
 
     learning_rate: float = 1e-3
-    warmup_steps: int = 10_000
+    warmup_steps: float = 0.1
     weight_decay: float = 0.01
     beta_1: float = 0.9
     beta_2: float = 0.999
     clip_norm: float = 1.0
     lazy_embeddings: bool = True
+
+    def warmup_of(self, steps: int) -> int:
+        """Returns the steps of warm-up in a run of `steps` steps."""
+        share = self.warmup_steps < 1
+        return int(self.warmup_steps * steps) if share else int(self.warmup_steps)
 
 
 @dataclass
@@ -171,7 +179,7 @@ class NegativesConfig:
         default_factory=lambda: TrainConfig(
             batch_size=1024,
             steps=20_000,
-            optimizer=OptimizerConfig(learning_rate=2e-3, warmup_steps=500),
+            optimizer=OptimizerConfig(learning_rate=2e-3, warmup_steps=0.025),
         )
     )
 
@@ -206,9 +214,11 @@ class ContrastiveConfig:
     language_exponent: float = 1.0
     noisy_steps: int = 200_000
     trusted_steps: int = 5_000
-    noisy_optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    noisy_optimizer: OptimizerConfig = field(
+        default_factory=lambda: OptimizerConfig(warmup_steps=0.05)
+    )
     trusted_optimizer: OptimizerConfig = field(
-        default_factory=lambda: OptimizerConfig(learning_rate=1e-4, warmup_steps=100)
+        default_factory=lambda: OptimizerConfig(learning_rate=1e-4, warmup_steps=0.02)
     )
     loop: LoopConfig = field(default_factory=LoopConfig)
 

@@ -12,6 +12,7 @@ from labse_tf.config import (
     Config,
     ContrastiveConfig,
     NegativesConfig,
+    OptimizerConfig,
     TrainConfig,
     flatten,
 )
@@ -86,21 +87,46 @@ def check(config: Config, *, path: str | os.PathLike[str] | None = None) -> None
     ):
         for key in ("log_interval", "checkpoint_interval", "checkpoints_kept"):
             requirements.append((f"{name}.loop.{key}", getattr(part.loop, key) > 0, "1 or more"))
-    for name, optimizer in (
-        ("pretrain.optimizer", pretrain.optimizer),
-        ("train.optimizer", train.optimizer),
-        ("negatives.train.optimizer", config.negatives.train.optimizer),
-        ("contrastive.noisy_optimizer", contrastive.noisy_optimizer),
-        ("contrastive.trusted_optimizer", contrastive.trusted_optimizer),
+    for name, optimizer, runs in (
+        ("pretrain.optimizer", pretrain.optimizer, pretrain.stage_steps),
+        ("train.optimizer", train.optimizer, [train.steps]),
+        (
+            "negatives.train.optimizer",
+            config.negatives.train.optimizer,
+            [config.negatives.train.steps],
+        ),
+        ("contrastive.noisy_optimizer", contrastive.noisy_optimizer, [contrastive.noisy_steps]),
+        (
+            "contrastive.trusted_optimizer",
+            contrastive.trusted_optimizer,
+            [contrastive.trusted_steps],
+        ),
     ):
-        for key in ("learning_rate", "warmup_steps", "weight_decay", "clip_norm"):
-            requirements.append((f"{name}.{key}", getattr(optimizer, key) >= 0, "0 or more"))
+        requirements += _optimizer_requirements(name, optimizer, runs)
     values = dict(flatten(dataclasses.asdict(config)))
     for key, fulfilled, wanted in requirements:
         if not fulfilled:
             raise InputError(
                 f"'{key}' is {values[key]!r}", path=path, remedy=f"it must be {wanted}"
             )
+
+
+def _optimizer_requirements(
+    name: str, optimizer: OptimizerConfig, runs: Sequence[int]
+) -> list[tuple[str, bool, str]]:
+    """Of an optimiser that starts afresh for each of `runs`, given in steps."""
+    requirements = [
+        (f"{name}.{key}", getattr(optimizer, key) >= 0, "0 or more")
+        for key in ("learning_rate", "warmup_steps", "weight_decay", "clip_norm")
+    ]
+    warmup = optimizer.warmup_steps
+    requirements.append(
+        (f"{name}.warmup_steps", warmup < 1 or warmup == int(warmup), "whole, or a share below 1")
+    )
+    for steps in filter(None, runs):
+        wanted = f"fewer than the {steps} steps to train, or a share of them: 0.1, say"
+        requirements.append((f"{name}.warmup_steps", optimizer.warmup_of(steps) < steps, wanted))
+    return requirements
 
 
 def _train_requirements(name: str, train: TrainConfig) -> list[tuple[str, bool, str]]:

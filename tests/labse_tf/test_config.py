@@ -204,6 +204,7 @@ def test_wrong_types(override, key, wanted):
         "train.optimizer.learning_rate=-1",
         "train.optimizer.clip_norm=-1",
         "train.optimizer.warmup_steps=-1",
+        "train.optimizer.warmup_steps=2.5",
         "languages=[de,xx]",
     ],
 )
@@ -212,6 +213,30 @@ def test_out_of_range(override):
     corpora = ["pretrain.monolingual=[texts]", "train.bitext=[pairs]"]
     error = refused(CONFIGS / "tiny.yaml", [override, *corpora])
     assert override.partition("=")[0] in str(error)
+
+
+@pytest.mark.parametrize(
+    "overrides, key, steps",
+    [
+        (["train.steps=20", "train.optimizer.warmup_steps=20"], "train.optimizer", 20),
+        (["pretrain.stage_steps=[90,9,90]", "pretrain.optimizer.warmup_steps=10"],
+         "pretrain.optimizer", 9),
+        (["contrastive.noisy_steps=5", "contrastive.noisy_optimizer.warmup_steps=5"],
+         "contrastive.noisy_optimizer", 5),
+        (["negatives.train.steps=5", "negatives.train.optimizer.warmup_steps=500"],
+         "negatives.train.optimizer", 5),
+    ],
+)  # fmt: skip
+def test_warmup_that_leaves_nothing_to_train_is_refused(overrides, key, steps):
+    error = refused(CONFIGS / "tiny.yaml", overrides)
+    assert f"'{key}.warmup_steps'" in str(error)
+    assert f"fewer than the {steps} steps" in str(error)
+
+
+def test_warmup_as_a_share_leaves_something_of_any_run():
+    for steps in (0, 1, 2, 20):
+        config = load_config(CONFIGS / "tiny.yaml", [f"train.steps={steps}"])
+        assert config.train.optimizer.warmup_of(steps) == (2 if steps == 20 else 0)
 
 
 def test_what_nobody_uses_does_not_have_to_fit_the_encoder():

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import tensorflow as tf
 
 from labse_tf.config import EncoderConfig, OptimizerConfig
+from labse_tf.config_file import load_config
 from labse_tf.model.encoder import build_encoder
 from labse_tf.training.optimizer import build_optimizer
+
+CONFIGS = Path(__file__).parents[2] / "configs"
 
 
 def rates(settings, steps):
@@ -22,16 +27,37 @@ def rates(settings, steps):
     return found
 
 
-def test_warmup_then_decay_by_hand():
-    settings = OptimizerConfig(learning_rate=1.0, warmup_steps=4)
-    # Up linearly to what the decay gives at step 4, then down to 0 at step 10.
-    expected = [0.0, 0.15, 0.3, 0.45, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0]
+@pytest.mark.parametrize(
+    "warmup_steps, expected",
+    [
+        # Up by a quarter a step to the configured rate, then down by a sixth to 0 at step 10.
+        (4, [0, 1 / 4, 2 / 4, 3 / 4, 1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6, 0]),
+        (0.4, [0, 1 / 4, 2 / 4, 3 / 4, 1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6, 0]),
+        (9, [*(step / 9 for step in range(9)), 1, 0]),
+        (1, [0, *(step / 9 for step in range(9, -1, -1))]),
+        (0, [step / 10 for step in range(10, -1, -1)]),
+        (0.09, [step / 10 for step in range(10, -1, -1)]),
+    ],
+)
+def test_rates_by_hand(warmup_steps, expected):
+    settings = OptimizerConfig(learning_rate=1.0, warmup_steps=warmup_steps)
     assert rates(settings, 10) == pytest.approx(expected, abs=1e-6)
 
 
-def test_without_warmup_it_starts_at_the_top():
-    settings = OptimizerConfig(learning_rate=0.5, warmup_steps=0)
-    assert rates(settings, 5) == pytest.approx([0.5, 0.4, 0.3, 0.2, 0.1, 0.0], abs=1e-6)
+@pytest.mark.parametrize("preset", ["labse_base", "labse_large", "labse_mbert_vocab"])
+def test_the_presets_reach_the_rate_of_the_paper(preset):
+    """Section 3.2: 1e-3."""
+    config = load_config(CONFIGS / f"{preset}.yaml")
+    for optimizer, steps in (
+        (config.train.optimizer, config.train.steps),
+        *((config.pretrain.optimizer, steps) for steps in config.pretrain.stage_steps),
+    ):
+        schedule = build_optimizer(optimizer, steps=steps)._learning_rate
+        warmup = optimizer.warmup_of(steps)
+        assert float(schedule(warmup)) == pytest.approx(1e-3, rel=1e-6)
+        halfway = (warmup + steps) // 2
+        assert float(schedule(halfway)) == pytest.approx(5e-4, rel=1e-4)
+        assert float(schedule(steps)) == 0.0
 
 
 def test_biases_and_layer_norms_do_not_decay():
