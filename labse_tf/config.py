@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 ACTIVATIONS = ("gelu_tanh", "gelu")
-PRECISIONS = ("float32", "bfloat16")
+PRECISIONS = ("auto", "float32", "bfloat16")
 
 
 @dataclass
@@ -46,10 +46,12 @@ class ComputeConfig:
     """How the encoder computes while it is trained.
 
     `precision` is of activations and matrix products; weights, losses and updates are float32.
+    "auto" is bfloat16 where the device computes it natively (TPU, GPU from compute capability 8.0,
+    CPU with AVX512-BF16 or AMX), else float32: emulated, bfloat16 can be many times slower.
     `xla` compiles each layer (on TPUs all is compiled, whatever it says).
     """
 
-    precision: str = "float32"
+    precision: str = "auto"
     xla: bool = False
 
 

@@ -104,6 +104,8 @@ def tiny_tree(vocab_file, bitext_dir, monolingual_dir) -> dict:
             "max_positions": 128,
             "dropout": 0.0,
         },
+        # The same on every CPU.
+        "compute": {"precision": "float32"},
         "pretrain": {
             "monolingual": [str(monolingual_dir)],
             "bitext": [str(bitext_dir)],

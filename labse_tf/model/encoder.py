@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 
 import tensorflow as tf
 import tf_keras
@@ -12,6 +11,7 @@ from official.nlp.modeling import networks
 from labse_tf.config import ComputeConfig, EncoderConfig
 from labse_tf.model.averaging_start import start_averaging
 from labse_tf.model.dropout import replayable_dropout
+from labse_tf.model.precision import precision
 
 TYPE_VOCAB_SIZE = 2
 
@@ -49,7 +49,7 @@ def build_encoder(
       replayable: make it with `replayable_dropout`.
       embedding_layer: to look tokens up, instead of a table of float32.
     """
-    compute = compute or ComputeConfig()
+    compute = compute or ComputeConfig(precision="float32")
     with precision(compute), replayable_dropout() if replayable else contextlib.nullcontext():
         layers = config.num_layers if num_layers is None else num_layers
         encoder = _build(config, layers, embedding_layer)
@@ -63,18 +63,6 @@ def build_encoder(
         for layer in encoder.transformer_layers:
             layer.call = tf.function(layer.call, jit_compile=True)
     return encoder
-
-
-@contextlib.contextmanager
-def precision(compute: ComputeConfig) -> Iterator[None]:
-    """Layers made inside compute in `compute.precision`; their weights are float32."""
-    policies = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
-    before = tf_keras.mixed_precision.global_policy()
-    tf_keras.mixed_precision.set_global_policy(policies[compute.precision])
-    try:
-        yield
-    finally:
-        tf_keras.mixed_precision.set_global_policy(before)
 
 
 def _build(config: EncoderConfig, num_layers: int, embedding_layer) -> networks.BertEncoderV2:

@@ -7,7 +7,8 @@ import tf_keras
 from official.nlp.modeling import layers, networks
 
 from labse_tf.config import ComputeConfig, EncoderConfig
-from labse_tf.model.encoder import activation, precision
+from labse_tf.model.encoder import activation
+from labse_tf.model.precision import precision
 
 
 def build_mlm_head(
@@ -22,7 +23,7 @@ def build_mlm_head(
     (`[batch, n]` int32) it gives logits `[batch, n, vocab_size]`: transform, layer norm, then the
     product with the encoder's own embedding table, and a bias.
     """
-    with precision(compute or ComputeConfig()):
+    with precision(compute or ComputeConfig(precision="float32")):
         head = layers.MaskedLM(
             encoder.get_embedding_table(),
             activation=activation(config.activation),

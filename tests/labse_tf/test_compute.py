@@ -68,21 +68,23 @@ def train(compute, **options):
 
 @pytest.fixture(scope="module")
 def plain():
-    return train(ComputeConfig())
+    return train(ComputeConfig(precision="float32"))
 
 
 @pytest.mark.parametrize("sampled_softmax", [0, 30])
 def test_xla_trains_the_same_weights(sampled_softmax):
     options = {"sampled_softmax": sampled_softmax}
-    means, weights = train(ComputeConfig(), **options)
-    compiled_means, compiled_weights = train(ComputeConfig(xla=True), **options)
+    means, weights = train(ComputeConfig(precision="float32"), **options)
+    compiled_means, compiled_weights = train(
+        ComputeConfig(precision="float32", xla=True), **options
+    )
     assert compiled_means == pytest.approx(means, rel=1e-5)
     for name, value in weights.items():
         np.testing.assert_allclose(compiled_weights[name], value, atol=2e-5, err_msg=name)
 
 
 def test_xla_keeps_the_gradient_of_the_embeddings_sparse():
-    encoder = build_encoder(CONFIG, compute=ComputeConfig(xla=True))
+    encoder = build_encoder(CONFIG, compute=ComputeConfig(precision="float32", xla=True))
     inputs = {name: tf.constant(masked_batch()[name]) for name in encoder.inputs}
     with tf.GradientTape() as tape:
         pooled = encoder(inputs)["pooled_output"]
@@ -92,7 +94,9 @@ def test_xla_keeps_the_gradient_of_the_embeddings_sparse():
 
 @pytest.mark.parametrize("sampled_softmax", [0, 30])
 def test_the_whole_step_compiles_with_xla_as_on_a_tpu(plain, sampled_softmax):
-    trainer = make_trainer(ComputeConfig(), lazy_embeddings=False, sampled_softmax=sampled_softmax)
+    trainer = make_trainer(
+        ComputeConfig(precision="float32"), lazy_embeddings=False, sampled_softmax=sampled_softmax
+    )
     step = tf.function(trainer._replica_step, jit_compile=True)
     batch = {name: tf.constant(value) for name, value in masked_batch().items()}
     trainer.train_loop_begin()
@@ -147,7 +151,7 @@ def test_bfloat16_computes_in_16_bits_and_keeps_32():
 @pytest.mark.parametrize("sampled_softmax", [0, 30])
 def test_bfloat16_learns_what_float32_learns(sampled_softmax):
     options = {"sampled_softmax": sampled_softmax}
-    expected, _ = train(ComputeConfig(), **options)
+    expected, _ = train(ComputeConfig(precision="float32"), **options)
     found, _ = train(ComputeConfig(precision="bfloat16"), **options)
     # 8 bits of mantissa.
     assert found["loss"] == pytest.approx(expected["loss"], rel=2e-2)
@@ -155,7 +159,9 @@ def test_bfloat16_learns_what_float32_learns(sampled_softmax):
 
 
 @pytest.mark.parametrize(
-    "compute", [ComputeConfig(xla=True), ComputeConfig(precision="bfloat16")], ids=["xla", "bf16"]
+    "compute",
+    [ComputeConfig(precision="float32", xla=True), ComputeConfig(precision="bfloat16")],
+    ids=["xla", "bf16"],
 )
 def test_its_checkpoints_are_those_of_any_encoder(compute, tmp_path):
     encoder = build_encoder(CONFIG, compute=compute)
