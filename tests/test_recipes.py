@@ -1,0 +1,276 @@
+"""Every training command that the README, a page, a preset or a help text shows trains.
+
+Each is run on tiny data with a tiny encoder. What decides whether a rate is ever more than 0, steps
+and warm-up, is left as shown where it says "in a minute", and else made shorter in proportion.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from operator import attrgetter
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from labse_tf.cli.main import main
+from labse_tf.config_file import load_config
+from labse_tf.errors import InputError
+from labse_tf.training import resumable
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "configs").glob("*.yaml")),
+    *sorted((ROOT / "labse_tf" / "cli").glob("*.py")),
+]
+COMMAND = re.compile(
+    r"labse (pretrain|train|distill|corpus train-cds|mine-negatives) .*--run-dir .*"
+)
+IN_A_MINUTE = re.compile(r"In a minute: add (--set .*)")
+
+# The keys that name files, and the fixture that stands for them.
+FILES = {
+    "tokenizer.vocab_file": "vocab_file",
+    "pretrain.monolingual": "monolingual_dir",
+    "pretrain.bitext": "bitext_dir",
+    "pretrain.held_out": "bitext_dir",
+    "distill.monolingual": "monolingual_dir",
+    "train.bitext": "bitext_dir",
+    "train.dev": "bitext_dir",
+}
+# What a page writes as $S.
+CORPORA = {"tokenizer.vocab_file": "", "pretrain.monolingual": "[m]", "pretrain.bitext": "[b]"}
+OPTIONS = {"--noisy": "bitext_dir", "--trusted": "bitext_dir", "--teacher": "model_dir"} | {
+    "--vocab": "vocab_file"
+}
+SIZES = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32}
+LOOP = {"loop.log_interval": 2, "loop.checkpoint_interval": 2, "language_exponent": 0.5}
+BATCH = {"batch_size": 8, "bucket_lengths": "[16,32]"}
+SMALLER = {
+    "encoder": SIZES | {"max_positions": 128, "num_layers": 4, "vocab_size": 0, "dropout": 0.0},
+    "pretrain": LOOP
+    | {"batch_size": 8, "sequence_length": 24, "max_predictions": 5}
+    | {"held_out_interval": 2, "held_out_size": 2},
+    "train": LOOP | BATCH | {"scale": 10, "dev_interval": 2, "patience": 0},
+    "contrastive": LOOP
+    | BATCH
+    | {"vocab_size": 300, "translator.encoder_layers": 1, "translator.decoder_layers": 1}
+    | {f"translator.{key}": value for key, value in SIZES.items()},
+    "negatives": {f"train.{key}": value for key, value in (LOOP | BATCH).items()}
+    | {"encoder.hidden_size": 16, "encoder.bigram_buckets": 50},
+}
+# Steps, and the optimiser that they belong to.
+STEPS = {
+    "pretrain.stage_steps": "pretrain.optimizer",
+    "train.steps": "train.optimizer",
+    "negatives.train.steps": "negatives.train.optimizer",
+    "contrastive.noisy_steps": "contrastive.noisy_optimizer",
+    "contrastive.trusted_steps": "contrastive.trusted_optimizer",
+}
+TRAINED = {
+    "pretrain": ["pretrain.stage_steps"],
+    "train": ["train.steps"],
+    "distill": ["train.steps"],
+    "mine-negatives": ["negatives.train.steps"],
+    "train-cds": ["contrastive.noisy_steps", "contrastive.trusted_steps"],
+}
+
+
+class Recipe(NamedTuple):
+    """A command as it is shown: `config` or "", `sets` by key, the other `options` by name."""
+
+    words: tuple[str, ...]
+    config: str
+    sets: dict[str, str]
+    options: dict[str, str]
+    in_a_minute: bool
+
+    def settings(self):
+        overrides = [f"{key}={value}" for key, value in self.sets.items()]
+        return load_config(ROOT / self.config if self.config else None, overrides)
+
+
+def shown_commands(path: Path) -> Iterator[Recipe]:
+    text = path.read_text("utf-8").replace("\\\\\n", "\\\n")
+    text = re.sub(r"^# ?", "", text, flags=re.MULTILINE) if path.suffix == ".yaml" else text
+    lines = re.sub(r"\\\n\s*", "", text).splitlines()
+    minute = next((found[1] for line in lines if (found := IN_A_MINUTE.search(line))), None)
+    for line in lines:
+        if (found := COMMAND.search(line)) and "`" not in line:
+            words = shlex.split(found[0].rstrip("& "))
+            yield parse(words, in_a_minute=False)
+            if minute:
+                yield parse([*words, *shlex.split(minute)], in_a_minute=True)
+
+
+def parse(words: list[str], *, in_a_minute: bool) -> Recipe:
+    count = 3 if words[1] == "corpus" else 2
+    command, rest, config, sets, options = words[1:count], words[count:], "", {}, {}
+    for place, word in enumerate(rest):
+        if word == "--set":
+            key, _, value = rest[place + 1].partition("=")
+            sets[key] = value
+        elif word.startswith("--"):
+            options[word] = rest[place + 1]
+        elif word.endswith(".yaml"):
+            config = word
+    if "$S" in rest:
+        sets |= CORPORA
+    return Recipe(tuple(command), config, sets, options, in_a_minute)
+
+
+def shorter(recipe: Recipe) -> dict[str, object]:
+    """What is set beside, to run it here."""
+    config = recipe.settings()
+    sets = {
+        f"{section}.{key}": value
+        for section, values in SMALLER.items()
+        for key, value in values.items()
+        # Those of a model that is tuned are its own.
+        if section != "encoder" or "finetune" not in recipe.config
+    }
+    if recipe.words[-1] == "distill":
+        # Half of its teacher: a student of the same size would begin as good as that.
+        sets |= {"encoder.num_layers": 1, "encoder.hidden_size": 8}
+    if config.train.chunk_size:
+        sets["train.chunk_size"] = 4
+    for key, optimizer_key in STEPS.items():
+        if recipe.in_a_minute and key in recipe.sets:
+            continue
+        steps, optimizer = attrgetter(key, optimizer_key)(config)
+        warms_up = any(map(optimizer.warmup_of, steps if isinstance(steps, list) else [steps]))
+        sets[f"{optimizer_key}.warmup_steps"] = int(warms_up)
+        sets[key] = [4] * len(steps) if isinstance(steps, list) else 4
+    return sets
+
+
+def as_list(value: object, key: str) -> object:
+    return f"[{value}]" if key in FILES and key != "tokenizer.vocab_file" else value
+
+
+def effect(recipe: Recipe) -> str:
+    """What tells a recipe from others when it is made shorter."""
+    try:
+        sets = {**recipe.sets, **shorter(recipe)}
+    except InputError:
+        return str(recipe)  # Its test says so.
+    config = load_config(
+        ROOT / recipe.config if recipe.config else None,
+        [f"{key}={as_list('x', key) if key in FILES else value}" for key, value in sets.items()],
+    )
+    return str((recipe.words, "--init" in recipe.options, config))
+
+
+def distinct() -> dict[str, Recipe]:
+    """All recipes, of those that are the same when they are shorter only the first."""
+    found = {}
+    for path in SOURCES:
+        for recipe in shown_commands(path):
+            found.setdefault(effect(recipe), (f"{path.stem}-{recipe.words[-1]}", recipe))
+    return {f"{number}-{name}": recipe for number, (name, recipe) in enumerate(found.values())}
+
+
+RECIPES = distinct()
+
+
+def test_recipes_are_found():
+    """All five commands, and each preset's header."""
+    assert {recipe.words[-1] for recipe in RECIPES.values()} == set(TRAINED)
+    headers = {path.name: list(shown_commands(path)) for path in (ROOT / "configs").glob("*.yaml")}
+    assert [name for name, recipes in headers.items() if not recipes] == ["corpora_effect.yaml"]
+    assert sum(recipe.in_a_minute for recipe in RECIPES.values()) >= 4
+
+
+@pytest.fixture
+def weights(monkeypatch):
+    """Returns `[(name, before, after)]` of every weight trained, a list that runs add to."""
+    found = []
+    original = resumable.run
+
+    def run(*, make_trainer, **kwargs):
+        made = []
+
+        def make_and_note(steps_done):
+            trainer = make_trainer(steps_done)
+            made.extend((v, v.numpy()) for v in trainer._variables)
+            return trainer
+
+        original(make_trainer=make_and_note, **kwargs)
+        found.extend((v.name, before, v.numpy()) for v, before in made)
+
+    monkeypatch.setattr(resumable, "run", run)
+    return found
+
+
+@pytest.fixture(scope="session")
+def negatives_dir(made_once, bitext_dir):
+    """Pairs with the targets of the three next pairs as hard negatives."""
+
+    def write(folder: Path) -> None:
+        folder.mkdir()
+        for path in bitext_dir.glob("*.tsv"):
+            pairs = [line.split("\t") for line in path.read_text("utf-8").splitlines()]
+            targets = [target for _, target in pairs] * 2
+            rows = ["\t".join([*pair, *targets[n + 1 : n + 4]]) for n, pair in enumerate(pairs)]
+            (folder / path.name).write_text("\n".join(rows) + "\n", "utf-8")
+
+    return made_once("negatives", write)
+
+
+@pytest.fixture
+def stand_ins(request, made_once, pretrained_run):
+    def of(name: str) -> str:
+        return str(request.getfixturevalue(name))
+
+    def init(path: str) -> str:
+        if path == "bert-base-multilingual-cased":
+            return str(made_once("hf_of_pretrained", lambda out: write_hf(pretrained_run, out)))
+        return of("pretrained_run") if path.startswith("runs/") else of("model_dir")
+
+    return of, init
+
+
+def write_hf(run_dir: Path, out: Path) -> None:
+    """A Hugging Face BERT with the activation of multilingual BERT."""
+    assert main(["export", str(run_dir), "--out", str(out), "--format", "hf"]) == 0
+    path = out / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"hidden_act": "gelu"}))
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_trains_every_weight(name, stand_ins, weights, tmp_path):
+    recipe = RECIPES[name]
+    of, init = stand_ins
+    # As shown, nothing in it is refused.
+    sets = {**recipe.sets, **shorter(recipe), "compute.precision": "float32"}
+    sets |= {key: of(fixture) for key, fixture in FILES.items() if key in sets}
+    if "train.hard_negatives" in sets:
+        sets["train.bitext"] = of("negatives_dir")
+    arguments = [*recipe.words, *([str(ROOT / recipe.config)] if recipe.config else [])]
+    if recipe.words[-1] == "train-cds" and recipe.config:
+        arguments.insert(2, "--config")
+    if recipe.words[-1] == "mine-negatives":
+        arguments.append(of("bitext_dir"))
+    for option, value in recipe.options.items():
+        if option in OPTIONS:
+            arguments += [option, of(OPTIONS[option])]
+        elif option == "--init":
+            arguments += [option, init(value)]
+        elif option in ("--run-dir", "--out"):
+            arguments += [option, str(tmp_path / option[2:])]
+        elif option not in ("--strategy", "--tpu", "--logical-cpus", "--config"):
+            arguments += [option, value]
+    for key, value in sets.items():
+        arguments += ["--set", f"{key}={as_list(value, key)}"]
+    assert main(arguments) == 0, shlex.join(arguments)
+    assert weights, "nothing was trained"
+    still = [name for name, before, after in weights if np.array_equal(before, after)]
+    # Softmax does not change with what is added to all keys alike; MLM has no use for a pooler.
+    without_gradient = ["key/bias", *(["pooler"] if recipe.words[-1] == "pretrain" else [])]
+    assert [n for n in still if not any(part in n for part in without_gradient)] == []
