@@ -49,6 +49,21 @@ _ALONE = rf"[[{_ASCII_MARKS}\p{{P}}{_CJK}]--[{_PUNCTUATION_UNKNOWN_TO_TF}]]"
 _WORD = regex.compile(rf"{_ALONE}|[^{_GAP}{_ALONE}]+", regex.VERSION1)
 
 
+# Unicode's spaces, the ASCII one among them, for `regex` and TF's RE2 alike.
+UNICODE_SPACE = r"\p{Z}"
+_OTHER_SPACE = regex.compile(rf"[{UNICODE_SPACE}--[ ]]", regex.VERSION1)
+
+
+def plain_spaces(text: str) -> str:
+    """Returns the text with each space of Unicode (no-break, ideographic, ...) as an ASCII one."""
+    return _OTHER_SPACE.sub(" ", text)
+
+
+def has_other_space(text: str) -> bool:
+    """Tells whether there is a space of Unicode that is not the ASCII one."""
+    return _OTHER_SPACE.search(text) is not None
+
+
 def split_words(text: str) -> list[str]:
     """Returns the words of a text, in order; case and accents are kept.
 
