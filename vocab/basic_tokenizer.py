@@ -6,7 +6,8 @@ the rule here is the rule of the tokenizer inside TF, oddities included. It has 
 * Gaps: control and format characters (Unicode categories Cc and Cf) and the ASCII space divide
   words and are dropped. Other Unicode spaces (no-break space U+00A0, ideographic space U+3000,
   line separator U+2028) do NOT divide words: RE2's whitespace class is ASCII only. The
-  zero-width joiner and non-joiner and the soft hyphen, being Cf, do.
+  zero-width joiner and non-joiner and the soft hyphen, being Cf, do. Most callers make the other
+  spaces ASCII ones first (`plain_spaces`; `WordPiece` tells when).
 * Words of their own: each ASCII punctuation mark or symbol, each character of Unicode category
   P, each character of the CJK ranges below.
 * Any other run of characters is a word. Thus kana, Hangul and Thai stay joined.
