@@ -1,5 +1,8 @@
 """Counts the words of much text in bounded memory: what a worker does before anything is shuffled.
 
+All spaces of Unicode divide words here. So no piece is learned that has one, which other programs
+would read from the vocabulary's file as another piece or as none.
+
 Text repeats itself: it is cut at ASCII spaces first, which always divide words, and only distinct
 pieces between spaces are split into words. That halves the time; the counts are the same.
 """
@@ -9,7 +12,7 @@ from __future__ import annotations
 import collections
 from collections.abc import Sequence
 
-from vocab.basic_tokenizer import split_words
+from vocab.basic_tokenizer import plain_spaces, split_words
 
 # Text held before it is split, in characters: at most 80 MB, where nothing repeats.
 _CHARACTERS_HELD = 20_000_000
@@ -28,7 +31,7 @@ class WordCounter:
 
     def add(self, language: str, texts: Sequence[str]) -> None:
         """Counts the words of texts, each of which begins and ends at the end of a word."""
-        text = " ".join(texts)
+        text = plain_spaces(" ".join(texts))
         self._pieces[language].update(text.split(" "))
         self._characters += len(text)
         if self._characters > _CHARACTERS_HELD:

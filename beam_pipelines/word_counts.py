@@ -34,6 +34,9 @@ _log = logging.getLogger("labse")
 
 SETTINGS_FILE = "settings.json"
 
+# What words are. Counts without this number have words with spaces of Unicode inside.
+_WORDS_VERSION = 2
+
 
 class Settings(NamedTuple):
     """What decides the counts besides the text; see `CountWords`."""
@@ -160,6 +163,7 @@ def _place(folder: str | os.PathLike[str] | None) -> Iterator[Path]:
 def _describe_origin(files: Sequence[CorpusFile], settings: Settings) -> dict:
     paths = [os.path.abspath(path) for file in files for path in file.paths]
     return {
+        "words_version": _WORDS_VERSION,
         "settings": settings._asdict(),
         # Size and time of the last change, in ns: whether the same text is there.
         "files": {path: [os.stat(path).st_size, os.stat(path).st_mtime_ns] for path in paths},
@@ -190,6 +194,8 @@ def _is_kept(folder: Path, origin: dict) -> bool:
 
 
 def _difference(kept: dict, wanted: dict) -> str:
+    if kept.get("words_version") != wanted["words_version"]:
+        return "words: another version of this program divided the text"
     for name, value in wanted["settings"].items():
         before = kept.get("settings", {}).get(name)
         if before != value:

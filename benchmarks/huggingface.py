@@ -22,7 +22,6 @@ import numpy as np
 
 import labse_tf
 from benchmarks.peer_tokens import PEER, tokens_of_both
-from export.huggingface import without_outer_spaces
 from export.model_dir import export
 from export.source import open_source
 from vocab import wordpiece_file
@@ -45,7 +44,7 @@ def main() -> None:
         subprocess.run([args.peer, str(PEER), *map(str, arguments)], check=True)
 
     with tempfile.TemporaryDirectory() as folder:
-        tokens = without_outer_spaces(wordpiece_file.read(args.vocab))
+        tokens = wordpiece_file.rename_misread(wordpiece_file.read(args.vocab))
         args.vocab = Path(folder, "vocab.txt")
         wordpiece_file.write(args.vocab, tokens)
         if not args.tokens_only:

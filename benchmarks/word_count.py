@@ -30,7 +30,7 @@ from beam_pipelines.word_counts import Settings, read_counts
 from labse_tf.cli.main import quiet_libraries
 from labse_tf.corpora.demo import write_demo_corpus
 from labse_tf.corpus_files import CorpusFile, find_corpus_files
-from vocab.basic_tokenizer import split_words
+from vocab.basic_tokenizer import plain_spaces, split_words
 
 _MAX_WORD_LENGTH = 50  # characters
 
@@ -59,7 +59,7 @@ def _words_of(batch: Batch) -> Iterator[tuple[str, str]]:
         texts = texts_of(record)
         languages = [batch.language] if isinstance(record, Sentence) else [ENGLISH, batch.language]
         for text, language in zip(texts, languages, strict=True):
-            for word in split_words(text):
+            for word in split_words(plain_spaces(text)):
                 if len(word) <= _MAX_WORD_LENGTH:
                     yield word, language
 

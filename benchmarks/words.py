@@ -11,7 +11,7 @@ from pathlib import Path
 from labse_tf.corpora.demo import collect_pairs
 from labse_tf.corpora.packages import SOURCES
 from labse_tf.textio import COMPRESSIONS, read_lines
-from vocab.basic_tokenizer import split_words
+from vocab.basic_tokenizer import plain_spaces, split_words
 
 
 def count_words(places: Iterable[str]) -> collections.Counter[str]:
@@ -21,7 +21,7 @@ def count_words(places: Iterable[str]) -> collections.Counter[str]:
     """
     counts: collections.Counter[str] = collections.Counter()
     for text in _files_text(places) if places else _demo_text():
-        counts.update(split_words(text))
+        counts.update(split_words(plain_spaces(text)))
     return counts
 
 

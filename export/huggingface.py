@@ -7,7 +7,6 @@ tanh, which is BERT's pooler, and unit length.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +38,8 @@ def save_huggingface(source: Source, folder: Path, *, length: int) -> None:
     """
     sizes, tensors = source.config, to_tensors(source.encoder.variables)
     save_file(tensors, folder / WEIGHTS_FILE, metadata={"format": "pt"})
-    wordpiece_file.write(folder / VOCAB_FILE, without_outer_spaces(source.tokens))
+    # Hugging Face parts words at all spaces of Unicode: it would find none of these pieces.
+    wordpiece_file.write(folder / VOCAB_FILE, wordpiece_file.rename_misread(source.tokens))
     names = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
     _write(
         folder / CONFIG_FILE,
@@ -90,18 +90,6 @@ def save_huggingface(source: Source, folder: Path, *, length: int) -> None:
             "activation_function": "torch.nn.modules.activation.Tanh",
         },
     )
-
-
-def without_outer_spaces(tokens: Sequence[str]) -> list[str]:
-    """Returns the tokens, those that begin or end with a space of Unicode replaced by others.
-
-    Hugging Face strips the lines of a vocabulary: `##er` and a space would take the id of `##er`.
-    It splits words at such spaces, too, so that none of these pieces would ever be found.
-    """
-    return [
-        token if token == token.strip() else f"[space{number}]"
-        for number, token in enumerate(tokens)
-    ]
 
 
 def _write_modules(folder: Path, dim: int, length: int) -> None:

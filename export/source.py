@@ -20,6 +20,7 @@ from labse_tf.model.mlm_head import build_mlm_head
 from labse_tf.training.checkpoints import Chosen
 from labse_tf.training.initial_weights import open_origin, restore
 from labse_tf.training.run_dir import RunDir, open_existing
+from labse_tf.vocabulary_readers import warn_of_misread
 from vocab import wordpiece_file
 
 
@@ -72,6 +73,7 @@ def open_source(path: str | os.PathLike[str], *, checkpoint: str | None = None) 
             remedy="embeddings come from it: take a model that has one",
         )
     tokens = wordpiece_file.read(origin.vocab_file)
+    warn_of_misread(tokens, origin.vocab_file)
     rows = encoder.get_embedding_table().shape[0]
     if len(tokens) > rows:
         raise InputError(

@@ -2,8 +2,10 @@
 
 Cased BERT tokenisation by TF Text: no lower-casing, no accent stripping, no Unicode normalisation;
 control and format characters become spaces; words are split at ASCII white space, at punctuation
-and around Chinese characters, then into WordPieces. A word that the pieces cannot spell, or that is
-longer than a limit in bytes, is one [UNK].
+and around Chinese characters, then into WordPieces. With a vocabulary that has no piece with
+another space of Unicode in it (no-break, ideographic), words are split at these too: TF Text, to
+which they are letters, would find nothing but [UNK] for such a word. A word that the pieces cannot
+spell, or that is longer than a limit in bytes, is one [UNK].
 """
 
 from __future__ import annotations
@@ -14,6 +16,15 @@ import tensorflow as tf
 from official.nlp.modeling import layers
 
 from vocab import wordpiece_file
+from vocab.basic_tokenizer import UNICODE_SPACE
+from vocab.wordpiece import divides_at_spaces
+
+
+class SpaceDividingTokenizer(layers.BertTokenizer):
+    """TF Text's tokeniser, to which every space of Unicode is an ASCII one."""
+
+    def call(self, inputs: tf.Tensor) -> tf.RaggedTensor:
+        return super().call(tf.strings.regex_replace(inputs, UNICODE_SPACE, " "))
 
 
 class Tokenizer:
@@ -38,7 +49,8 @@ class Tokenizer:
           VocabularyFileError: if the file is missing or broken.
         """
         self.tokens = wordpiece_file.read(vocab_file)
-        self.layer = layers.BertTokenizer(
+        divides = divides_at_spaces(self.tokens)
+        self.layer = (SpaceDividingTokenizer if divides else layers.BertTokenizer)(
             vocab_file=os.fspath(vocab_file),
             lower_case=False,
             tokenizer_kwargs={"max_bytes_per_word": max_bytes_per_word},

@@ -6,7 +6,8 @@ the rule here is the rule of the tokenizer inside TF, oddities included. It has 
 * Gaps: control and format characters (Unicode categories Cc and Cf) and the ASCII space divide
   words and are dropped. Other Unicode spaces (no-break space U+00A0, ideographic space U+3000,
   line separator U+2028) do NOT divide words: RE2's whitespace class is ASCII only. The
-  zero-width joiner and non-joiner and the soft hyphen, being Cf, do.
+  zero-width joiner and non-joiner and the soft hyphen, being Cf, do. Most callers make the other
+  spaces ASCII ones first (`plain_spaces`; `WordPiece` tells when).
 * Words of their own: each ASCII punctuation mark or symbol, each character of Unicode category
   P, each character of the CJK ranges below.
 * Any other run of characters is a word. Thus kana, Hangul and Thai stay joined.
@@ -47,6 +48,21 @@ _GAP = r" \p{Cc}\p{Cf}"
 # "--" is regex's set difference (version 1 syntax).
 _ALONE = rf"[[{_ASCII_MARKS}\p{{P}}{_CJK}]--[{_PUNCTUATION_UNKNOWN_TO_TF}]]"
 _WORD = regex.compile(rf"{_ALONE}|[^{_GAP}{_ALONE}]+", regex.VERSION1)
+
+
+# Unicode's spaces, the ASCII one among them, for `regex` and TF's RE2 alike.
+UNICODE_SPACE = r"\p{Z}"
+_OTHER_SPACE = regex.compile(rf"[{UNICODE_SPACE}--[ ]]", regex.VERSION1)
+
+
+def plain_spaces(text: str) -> str:
+    """Returns the text with each space of Unicode (no-break, ideographic, ...) as an ASCII one."""
+    return _OTHER_SPACE.sub(" ", text)
+
+
+def has_other_space(text: str) -> bool:
+    """Tells whether there is a space of Unicode that is not the ASCII one."""
+    return _OTHER_SPACE.search(text) is not None
 
 
 def split_words(text: str) -> list[str]:

@@ -12,7 +12,6 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from vocab.basic_tokenizer import split_words
 from vocab.wordpiece import UNKNOWN, WordPiece
 
 _UNKNOWN_WORD = (UNKNOWN,)
@@ -28,7 +27,7 @@ class Coverage:
 
     Attributes:
       sentences: texts with at least one word.
-      words: those of `split_words`.
+      words: those of `WordPiece.words`.
       unknown_words: words that became `[UNK]`, those over the byte limit among them.
       too_long_words: words over the byte limit.
       tokens: without `[CLS]` and `[SEP]`.
@@ -119,7 +118,7 @@ class CoverageMeter:
 
     def add(self, language: str, text: str) -> None:
         """Counts one sentence; a text without words, a blank line for one, is none."""
-        words = split_words(text)
+        words = self._wordpiece.words(text)
         if not words:
             return
         counts = self.languages.setdefault(language, Coverage())

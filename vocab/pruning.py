@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable, Sequence
 
 import regex
 
-from vocab.basic_tokenizer import split_words
 from vocab.wordpiece import JOINER, UNKNOWN, WordPiece
 from vocab.wordpiece_file import RESERVED_TOKENS
 
@@ -54,9 +53,7 @@ class NeededPieces:
 
     def add(self, text: str) -> None:
         """Takes the pieces of a text."""
-        pieces = frozenset(
-            piece for word in split_words(text) for piece in self._wordpiece.split(word)
-        )
+        pieces = frozenset(self._wordpiece.tokenize(text))
         self.texts += 1
         self.pieces |= pieces
         if self._random.random() < _HELD_OUT_SHARE:

@@ -1,5 +1,9 @@
 """Splits words into the pieces of a vocabulary, exactly as TF Text's BertTokenizer does.
 
+Words are those of `split_words`. Where no piece has a space of Unicode but the ASCII one in it, a
+word with one could be nothing but `[UNK]`: with such a vocabulary all of them divide words, as they
+do in Hugging Face's tokenisers.
+
 From the start of a word the longest piece of the vocabulary is taken, then the longest one from
 there that continues a word (`##`), and so on. A word that the pieces cannot spell to its end, or
 that is longer than a limit in bytes, is one `[UNK]`.
@@ -10,7 +14,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable
 
-from vocab.basic_tokenizer import split_words
+from vocab.basic_tokenizer import has_other_space, plain_spaces, split_words
 
 UNKNOWN = "[UNK]"
 JOINER = "##"
@@ -19,6 +23,11 @@ JOINER = "##"
 # short words; long runs without a space seldom come twice, and one may be as long as its file.
 _WORDS_REMEMBERED = 1 << 17
 _LONGEST_REMEMBERED = 40
+
+
+def divides_at_spaces(tokens: Iterable[str]) -> bool:
+    """Tells whether all spaces of Unicode divide words with this vocabulary: no token has one."""
+    return not any(map(has_other_space, tokens))
 
 
 class WordPiece:
@@ -45,14 +54,19 @@ class WordPiece:
             raise ValueError(f"max_bytes_per_word is {max_bytes_per_word}; give 1 or more")
         self.max_bytes_per_word = max_bytes_per_word
         self._longest = max(map(len, self._tokens))
+        self._divides_at_spaces = divides_at_spaces(self._tokens)
         self._remembered = functools.lru_cache(_WORDS_REMEMBERED)(self._split)
 
     def tokenize(self, text: str) -> list[str]:
         """Returns the tokens of a text, without `[CLS]` and `[SEP]`."""
-        return [piece for word in split_words(text) for piece in self.split(word)]
+        return [piece for word in self.words(text) for piece in self.split(word)]
+
+    def words(self, text: str) -> list[str]:
+        """Returns the words of a text, in order."""
+        return split_words(plain_spaces(text) if self._divides_at_spaces else text)
 
     def split(self, word: str) -> tuple[str, ...]:
-        """Returns the pieces of one of `split_words`'s words; `(UNKNOWN,)` if it has none."""
+        """Returns the pieces of one of the words; `(UNKNOWN,)` if it has none."""
         if len(word) > _LONGEST_REMEMBERED:
             return self._split(word)
         return self._remembered(word)

@@ -28,6 +28,10 @@ _SPECIAL_IDS = {"[PAD]": 0, "[UNK]": 100, "[CLS]": 101, "[SEP]": 102, "[MASK]": 
 # Other Unicode spaces do occur inside words.
 _BAD_SPACE = re.compile(r"[ \t\r\n\v\f]")
 
+# What other programs read otherwise: most strip a line of all white space of Unicode, some of a
+# byte order mark too; Python's `splitlines` and its like end lines at more than LF.
+_MISREAD = re.compile(r"^[\s\ufeff]|[\s\ufeff]\Z|[\x1c-\x1e\x85\u2028\u2029]")
+
 
 class VocabularyFileError(ValueError):
     """A vocabulary file, or a list of tokens meant for one, that cannot be used.
@@ -111,6 +115,21 @@ def check(tokens: Sequence[str], path: str | os.PathLike[str]) -> None:
         first_lines[token] = line
     for special, token_id in _SPECIAL_IDS.items():
         _check_special(special, token_id, tokens, first_lines, path)
+
+
+def find_misread(tokens: Sequence[str]) -> list[int]:
+    """Returns the ids of the tokens that other programs read from the file as others, or as two.
+
+    `read` and TF Text take a line as it stands. Hugging Face's `tokenizers` and the original BERT
+    strip it: `##er` and a no-break space is then `##er` once more, whose id is the later one's.
+    """
+    return [number for number, token in enumerate(tokens) if _MISREAD.search(token)]
+
+
+def rename_misread(tokens: Sequence[str]) -> list[str]:
+    """Returns the tokens, those of `find_misread` by names that no text has; ids are the same."""
+    misread = set(find_misread(tokens))
+    return [f"[space{n}]" if n in misread else token for n, token in enumerate(tokens)]
 
 
 def _check_special(

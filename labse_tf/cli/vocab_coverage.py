@@ -67,6 +67,7 @@ def _measure(args: argparse.Namespace) -> dict:
     from labse_tf.corpus_files import find_corpus_files
     from labse_tf.errors import InputError
     from labse_tf.progress import Progress
+    from labse_tf.vocabulary_readers import warn_of_misread
     from vocab import wordpiece_file
     from vocab.coverage import CoverageMeter
     from vocab.wordpiece import WordPiece
@@ -79,6 +80,7 @@ def _measure(args: argparse.Namespace) -> dict:
     if args.max_length < 3:
         raise InputError(f"--max-length is {args.max_length}", remedy="give 3 or more")
     tokens = wordpiece_file.read(args.vocab)
+    warn_of_misread(tokens, args.vocab)
     files = find_corpus_files(args.inputs)
     meter = CoverageMeter(WordPiece(tokens, max_bytes_per_word=limit), max_length=args.max_length)
     with Progress("coverage", unit="text") as progress:

@@ -20,6 +20,8 @@ from safetensors import SafetensorError, safe_open
 from labse_tf.config import EncoderConfig
 from labse_tf.errors import InputError
 from labse_tf.model import sentence_transformers
+from labse_tf.vocabulary_readers import check_huggingface
+from vocab import wordpiece_file
 
 CONFIG_FILE, WEIGHTS_FILE, VOCAB_FILE = "config.json", "model.safetensors", "vocab.txt"
 
@@ -98,6 +100,8 @@ def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
             remedy=f"take a bert with one of {', '.join(ACTIVATIONS)} and absolute positions",
         )
     _check_computation(path, found)
+    vocab_file = path / VOCAB_FILE
+    check_huggingface(path, wordpiece_file.read(vocab_file), vocab_file)
     return config
 
 

@@ -18,6 +18,7 @@ from labse_tf.config_file import differences, load_config, save_config
 from labse_tf.corpus_files import find_plain_files
 from labse_tf.errors import InputError
 from labse_tf.outputs import locked, whole_file
+from labse_tf.vocabulary_readers import warn_of_misread
 from vocab import wordpiece_file
 
 # What two encoders must share for one to take the other's weights, their depth aside.
@@ -248,6 +249,7 @@ def _check_architecture(init: Origin, encoder: EncoderConfig, first_depth: int |
 
 def _check_vocabulary(config: Config) -> None:
     tokens = wordpiece_file.read(config.tokenizer.vocab_file)
+    warn_of_misread(tokens, config.tokenizer.vocab_file)
     if len(tokens) > config.encoder.vocab_size:
         raise InputError(
             f"has {len(tokens)} tokens, 'encoder.vocab_size' is {config.encoder.vocab_size}",

@@ -121,3 +121,11 @@ def test_overwrite(capsys, tmp_path, vocab):
 def test_it_is_no_beam_job(capsys, tmp_path, vocab):
     status, out, err = run(capsys, vocab, tmp_path, "--", "--runner=DirectRunner")
     assert (status, out) == (2, "") and "only Beam jobs take options after --" in err
+
+
+def test_a_vocabulary_that_others_read_otherwise(tmp_path, caplog):
+    path, text = tmp_path / "vocab.txt", tmp_path / "fr.txt"
+    wordpiece_file.write(path, [*wordpiece_file.RESERVED_TOKENS, "a", "##\u00a0"])
+    text.write_text("a\u00a0a\u00a0\n", "utf-8")
+    assert main(["vocab", "coverage", str(path), str(text)]) == 0
+    assert f"{path}:106: the token '##\\xa0' and 0 more are others to programs" in caplog.text

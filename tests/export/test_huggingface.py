@@ -11,10 +11,11 @@ import pytest
 import tensorflow as tf
 from numpy_bert import HIDDEN, bert, make_tensors, write_bert
 from safetensors.numpy import load_file, save_file
+from tokenizers import BertWordPieceTokenizer
 
 import labse_tf
-from export.huggingface import without_outer_spaces
 from labse_tf.cli.main import main
+from vocab import wordpiece_file
 
 TEXTS = ["猫は家を見ます。", "The cat sees the house.", "القطة ترى البيت", ""]
 
@@ -246,6 +247,57 @@ def refused(folder, tmp_path, capsys, problem):
     assert {path.name for path in tmp_path.iterdir()} == before
 
 
+@pytest.fixture
+def spaced_dir(tmp_path, tensors, vocab_file):
+    """Of a vocabulary as earlier versions learned it; returns the directory and its tokens."""
+    tokens = vocab_file.read_text("utf-8").split("\n")[:-1]
+    tokens[110:113] = ["\u3000", "##\u00a0", f"{tokens[-1]}\u202f"]
+    path = tmp_path / "spaced.txt"
+    path.write_text("".join(f"{token}\n" for token in tokens), "utf-8")
+    return write_bert(tmp_path / "spaced", tensors, path), tokens
+
+
+def write_tokenizer(folder, tokens):
+    ids = {token: number for number, token in enumerate(tokens)}
+    (folder / "tokenizer.json").write_text(json.dumps({"model": {"vocab": ids}}), "utf-8")
+
+
+def test_a_piece_that_others_read_twice_is_refused(spaced_dir, tmp_path, capsys):
+    folder, tokens = spaced_dir
+    last = len(tokens)
+    refused(
+        folder, tmp_path, capsys, f"vocab.txt:113: programs that strip lines read {tokens[112]!r}"
+    )
+    refused(
+        folder, tmp_path, capsys, f"which line {last} is: its id is 112 there, {last - 1} here;"
+    )
+
+
+def test_ids_of_another_tokenizer_are_refused(bert_dir, vocab_file, tmp_path, capsys):
+    tokens = vocab_file.read_text("utf-8").split("\n")[:-1]
+    write_tokenizer(bert_dir, [*tokens[:105], "new", *tokens[105:]])
+    problem = (
+        f"vocab.txt:106: the token {tokens[105]!r} has the id 105, in tokenizer.json 106; take"
+    )
+    refused(bert_dir, tmp_path, capsys, problem)
+    (bert_dir / "tokenizer.json").write_text("{}")
+    refused(bert_dir, tmp_path, capsys, "tokenizer.json: has no WordPiece vocabulary")
+
+
+def test_ids_stay_where_others_strip_lines(spaced_dir, tmp_path, caplog):
+    """In and out: our files have the tokens as they were, Hugging Face's what it reads alike."""
+    folder, tokens = spaced_dir
+    write_tokenizer(folder, tokens)
+    out = tmp_path / "model"
+    assert main(["import-hf", str(folder), "--out", str(out), "--format", "hub,hf"]) == 0
+    assert "vocab.txt:111: the token '\\u3000' and 2 more are others to programs" in caplog.text
+    assert wordpiece_file.read(out / "encoder" / "assets" / "vocab.txt") == tokens
+    renamed = [*tokens[:110], "[space110]", "[space111]", "[space112]", *tokens[113:]]
+    reader = BertWordPieceTokenizer(str(out / "vocab.txt"), lowercase=False)
+    assert reader.get_vocab_size() == len(tokens)
+    assert [reader.id_to_token(number) for number in range(len(tokens))] == renamed
+
+
 def test_an_output_that_exists(bert_dir, tmp_path, capsys):
     out = tmp_path / "model"
     out.mkdir()
@@ -258,9 +310,3 @@ def test_an_output_that_exists(bert_dir, tmp_path, capsys):
 def test_an_unknown_format(bert_dir, tmp_path, capsys):
     assert import_hf(bert_dir, tmp_path / "model", "--format", "hub,gguf") == 2
     assert "there is no format gguf; choose from hub, text, hf" in capsys.readouterr().err
-
-
-def test_pieces_that_end_in_a_space_have_no_token_of_their_own_there():
-    """Hugging Face strips lines: `##a` and a no-break space would take the id of `##a`."""
-    tokens = ["##a", "##a\u00a0", "a\u00a0b", "\u3000", "b"]
-    assert without_outer_spaces(tokens) == ["##a", "[space1]", "a\u00a0b", "[space3]", "b"]

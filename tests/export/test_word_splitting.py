@@ -13,7 +13,7 @@ from labse_tf.corpora.names import list_locales, read_names
 from labse_tf.corpora.packages import SOURCES
 from labse_tf.languages import LANGUAGES
 from vocab import wordpiece_file
-from vocab.basic_tokenizer import split_words
+from vocab.wordpiece import WordPiece
 
 # Where the packages below have nothing, or only names.
 _BY_HAND = {
@@ -35,6 +35,10 @@ _BY_HAND = {
 }
 # A spread of what there is.
 _TEXTS_OF_A_LANGUAGE = 80
+
+
+# Words with a vocabulary that has no spaces in its pieces.
+split = WordPiece(["a"], max_bytes_per_word=600).words
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +73,7 @@ def preprocessor(texts, tmp_path_factory):
     from labse_tf.tokenization import Tokenizer
 
     folder = tmp_path_factory.mktemp("splitting")
-    words = {word for some in texts.values() for text in some for word in split_words(text)}
+    words = {word for some in texts.values() for text in some for word in split(text)}
     wordpiece_file.write(folder / "vocab.txt", [*wordpiece_file.RESERVED_TOKENS, *sorted(words)])
     tokenizer = Tokenizer(folder / "vocab.txt", max_bytes_per_word=600)
     save_preprocessor(tokenizer, folder / "preprocessor", length=16)
@@ -91,7 +95,7 @@ def test_words_counted_are_words_looked_up(texts, preprocessor, language):
         [tuple(tokens[piece] for piece in word) for word in words]
         for words in model.tokenize(tf.constant(some)).to_list()
     ]
-    assert looked_up == [[(word,) for word in split_words(text)] for text in some]
+    assert looked_up == [[(word,) for word in split(text)] for text in some]
 
     counter = WordCounter()
     counter.add(language, some)

@@ -59,9 +59,9 @@ def words_tokenizer(tmp_path_factory):
         # Control and format characters are white space.
         ("a\u200bb", ["a", "b"]),
         ("a\u0000b\ufeffc", ["a", "b", "c"]),
-        # Only ASCII white space splits, as in TF Text and LaBSE/2.
         ("a\tb\r\nc\x0bab", ["a", "b", "c", "ab"]),
-        ("a\u00a0b \u3000 a\u2028b", ["[UNK]", "[UNK]", "[UNK]"]),
+        # TF Text would find three [UNK]: the vocabulary has no piece with such a space.
+        ("a\u00a0b \u3000 a\u2028b\u202f!", ["a", "b", "a", "b", "[UNK]"]),
     ],
 )
 def test_pieces_by_hand(words_tokenizer, text, expected):

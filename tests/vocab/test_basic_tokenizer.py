@@ -8,11 +8,12 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
 
 import pytest
+import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tensorflow_text.python.ops.bert_tokenizer import BasicTokenizer
 
-from vocab.basic_tokenizer import split_words
+from vocab.basic_tokenizer import UNICODE_SPACE, has_other_space, plain_spaces, split_words
 
 ORIGINAL = BasicTokenizer(lower_case=False)
 
@@ -93,3 +94,14 @@ def test_every_code_point():
             if split_words(text) != words
         ]
         assert differing == []
+
+
+def test_the_spaces_of_every_version_of_unicode_here():
+    """Those of TF's RE2 are those of `regex`, and Python's, control characters aside."""
+    code_points = [number for number in range(0x110000) if not 0xD800 <= number <= 0xDFFF]
+    characters = list(map(chr, code_points))
+    replaced = tf.strings.regex_replace(characters, UNICODE_SPACE, " ").numpy()
+    assert [text.decode("utf-8") for text in replaced] == list(map(plain_spaces, characters))
+    others = [char for char in characters if has_other_space(char)]
+    assert others == [char for char in characters if char.isspace() and char > "\x9f"]
+    assert "".join(others[:2]) == "\u00a0\u1680" and len(others) == 18

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import tensorflow as tf
+import tensorflow_text as tf_text
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +22,10 @@ from vocab.learner import learn
 from vocab.wordpiece import UNKNOWN, WordPiece
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
+
+ANY_TEXT = st.text(
+    st.characters(exclude_categories=["Cs"]) | st.sampled_from(" \u00a0\u200c.#[UNK]abcไทยé汉")
+)
 
 PIECES = ["a", "b", "ab", "##b", "##ab", "##abb", "##bc", "é", "##é", "ไ", "##ท", "##ย", "#", "."]
 
@@ -61,6 +66,15 @@ def test_the_limit_is_in_bytes(limit, is_too_long):
     wordpiece = WordPiece(PIECES, max_bytes_per_word=limit)  # ไทย has 9
     assert wordpiece.is_too_long("ไทย") == is_too_long
     assert (wordpiece.split("ไทย") == (UNKNOWN,)) == is_too_long
+
+
+def test_spaces_divide_words_where_no_piece_has_one():
+    text = "a\u00a0ab\u3000\u202f.\u2028b"
+    assert WordPiece(PIECES, max_bytes_per_word=100).tokenize(text) == ["a", "ab", ".", "b"]
+    older = WordPiece([*PIECES, "##\u00a0", "##ab\u3000"], max_bytes_per_word=100)
+    # TF Text's words: `a ab  `, the mark, and a line separator with its letter.
+    assert older.tokenize(text) == ["[UNK]", ".", "[UNK]"]
+    assert older.tokenize("a\u00a0ab\u3000.") == ["a", "##\u00a0", "##ab\u3000", "."]
 
 
 def test_a_word_too_long_to_remember():
@@ -109,8 +123,30 @@ def names():
 
 
 @pytest.fixture(scope="module")
+def older_vocab_file(names_vocab_file, tmp_path_factory):
+    path = tmp_path_factory.mktemp("older") / "vocab.txt"
+    pieces = [joiner + piece for piece in ("\u00a0", "\u00a0a", "\u3000") for joiner in ("", "##")]
+    wordpiece_file.write(path, [*wordpiece_file.read(names_vocab_file), *pieces])
+    return path
+
+
+@pytest.fixture(scope="module")
 def names_vocab_file(names, tmp_path_factory):
     return learn_vocabulary(names, tmp_path_factory.mktemp("names") / "vocab.txt")
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts=st.lists(ANY_TEXT, min_size=1, max_size=20))
+def test_the_tokens_of_tf_text_on_any_text_with_spaces_in_pieces(older_vocab_file, texts):
+    """Of TF Text itself, for a vocabulary as earlier versions learned them."""
+    tokens = wordpiece_file.read(older_vocab_file)
+    original = tf_text.BertTokenizer(str(older_vocab_file), lower_case=False)
+    expected = original.tokenize(tf.constant(texts)).merge_dims(1, 2).to_list()
+    assert Tokenizer(older_vocab_file, max_bytes_per_word=100)(tf.constant(texts)).to_list() == (
+        expected
+    )
+    ours = WordPiece(tokens, max_bytes_per_word=100)
+    assert [[tokens.index(t) for t in ours.tokenize(text)] for text in texts] == expected
 
 
 @pytest.mark.parametrize("limit", [20, 100, 600])
@@ -125,11 +161,6 @@ def test_the_tokens_of_tf_text_on_names_in_all_scripts(names, names_vocab_file, 
 def test_the_tokens_of_tf_text_on_sentences(vocab_file, multilingual_sentences, limit):
     texts = [*multilingual_sentences, "", " ", "แมว" * 300, "a" * 101, "ß" * 50, "[UNK] [CLS] ##a"]
     assert_same_tokens(vocab_file, texts, limit)
-
-
-ANY_TEXT = st.text(
-    st.characters(exclude_categories=["Cs"]) | st.sampled_from(" \u00a0\u200c.#[UNK]abcไทยé汉")
-)
 
 
 @settings(max_examples=60, deadline=None)

@@ -194,3 +194,18 @@ def test_the_public_multilingual_bert_layout_is_accepted(tmp_path):
     path = tmp_path / "vocab.txt"
     path.write_text("".join(f"{token}\n" for token in tokens), "utf-8")
     assert wordpiece_file.read(path) == tokens
+
+
+def test_tokens_that_others_strip_or_divide():
+    tokens = [
+        *("##a", "##a\u00a0", "a\u00a0b", "\u3000", "b", "\u2009c", "d\ufeff"),
+        *("e\x85f", "g\u2028h", "i\u200b", "j\u202fk"),
+    ]
+    assert wordpiece_file.find_misread(tokens) == [1, 3, 5, 6, 7, 8]
+    renamed = wordpiece_file.rename_misread(tokens)
+    assert renamed == [
+        *("##a", "[space1]", "a\u00a0b", "[space3]", "b", "[space5]", "[space6]"),
+        *("[space7]", "[space8]", "i\u200b", "j\u202fk"),
+    ]
+    assert wordpiece_file.find_misread(renamed) == []
+    assert wordpiece_file.find_misread(RESERVED_TOKENS) == []

@@ -1,0 +1,77 @@
+"""What other programs make of a vocabulary file: told where they read other tokens than we do."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from labse_tf.errors import InputError
+from vocab import wordpiece_file
+from vocab.wordpiece import JOINER
+
+TOKENIZER_FILE = "tokenizer.json"
+
+_log = logging.getLogger("labse")
+
+
+def warn_of_misread(tokens: Sequence[str], path: str | os.PathLike[str]) -> None:
+    """Logs one line if `tokens`, read from `path`, are others to programs that strip lines."""
+    if misread := wordpiece_file.find_misread(tokens):
+        _log.warning(
+            "%s:%d: the token %r and %d more are others to programs that strip lines; the ids "
+            "here are those of the lines; build the vocabulary again for a new model",
+            *(path, misread[0] + 1, tokens[misread[0]], len(misread) - 1),
+        )
+
+
+def check_huggingface(folder: Path, tokens: Sequence[str], path: Path) -> None:
+    """Checks that a Hugging Face directory means these ids, those of the lines of `path`.
+
+    Its `tokenizer.json`, if it has one, says what the model was trained with. If not, nobody knows
+    the id of a piece that two lines are read as.
+
+    Raises:
+      InputError: if ids differ, or may.
+    """
+    ids = _read_ids(folder / TOKENIZER_FILE)
+    for number, token in enumerate(tokens):
+        if ids is not None and ids.get(token) != number:
+            raise InputError(
+                f"the token {token!r} has the id {number}, in {TOKENIZER_FILE} {ids.get(token)}",
+                path=path,
+                line=number + 1,
+                remedy=f"take {path.name} and {TOKENIZER_FILE} of one model",
+            )
+    if ids is None:
+        _refuse_pieces_twice(tokens, path)
+
+
+def _read_ids(file: Path) -> dict[str, int] | None:
+    """Returns token -> id of a WordPiece vocabulary; None if there is no file."""
+    if not file.is_file():
+        return None
+    try:
+        return dict(json.loads(file.read_text("utf-8"))["model"]["vocab"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"has no WordPiece vocabulary ({error!r})", path=file, remedy="fetch it again"
+        ) from error
+
+
+def _refuse_pieces_twice(tokens: Sequence[str], path: Path) -> None:
+    places = {token: number for number, token in enumerate(tokens)}
+    for number in wordpiece_file.find_misread(tokens):
+        stripped = tokens[number].strip().strip("\ufeff")
+        # No text has an empty piece.
+        if stripped not in ("", JOINER) and stripped in places:
+            raise InputError(
+                f"programs that strip lines read {tokens[number]!r} as {stripped!r}, which line "
+                f"{places[stripped] + 1} is: its id is {number} there, {places[stripped]} here",
+                path=path,
+                line=number + 1,
+                remedy=f"add the model's {TOKENIZER_FILE}, or, if the model was trained with lines "
+                f"as they stand, write [space{number}] there",
+            )
