@@ -15,7 +15,7 @@ from beam_pipelines.disk_shuffle import HoldOnDisk
 from beam_pipelines.drop_examples import WriteExamples
 from beam_pipelines.filters import AnyFilter
 from beam_pipelines.job_options import JobOptions
-from beam_pipelines.make_sentences import MakeSentences, needs_sentences
+from beam_pipelines.make_sentences import MakeSentences
 from beam_pipelines.prepare_text import TextSettings
 from beam_pipelines.read_scores import (
     ReadScores,
@@ -189,13 +189,10 @@ def run(
     options.check()
     check_free(out, overwrite=options.overwrite)
     if options.from_scores:
-        text_settings = None
         files = find_score_files(inputs)
     else:
         formats = ALL_FORMATS if text_settings is None else (*ALL_FORMATS, *PAGE_FORMATS)
         files = find_corpus_files(inputs, kind=kind, formats=formats)
-        if text_settings is not None and not needs_sentences(files, text_settings):
-            text_settings = None
     paths = [path for file in files for path in file.paths]
     _log.info("filtering %d files of %s", len(files), kind)
     with whole_dir(out, overwrite=options.overwrite) as folder:

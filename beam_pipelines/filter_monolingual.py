@@ -18,17 +18,24 @@ from beam_pipelines.filters.too_long import TooLong
 from beam_pipelines.filters.too_short import TooShort
 from beam_pipelines.filters.wrong_language import WrongLanguage
 from beam_pipelines.job_options import JobOptions
+from beam_pipelines.make_sentences import needs_sentences
 from beam_pipelines.prepare_text import TextSettings
-from labse_tf.corpus_files import MONOLINGUAL
+from beam_pipelines.read_scores import find_score_files, have_score
+from labse_tf.corpus_files import ALL_FORMATS, MONOLINGUAL, PAGE_FORMATS, find_corpus_files
 from labse_tf.errors import InputError
+
+MIN_CHARACTERS, MAX_CHARACTERS = 10, 5000
+# The reasons for lines that are to be split, and for sentences that these are split into.
+SHORT_LINE, LONG_LINE, SHORT_SENTENCE = "short_line", "long_line", "short_sentence"
 
 
 def run(
     inputs: Sequence[str],
     out: str,
     *,
-    min_characters: int = 10,
-    max_characters: int = 5000,
+    min_characters: int | None = None,
+    max_characters: int | None = None,
+    min_sentence_characters: int | None = None,
     identify: bool = False,
     max_language_doubt: float = 0.3,
     min_language_confidence: float = 0.5,
@@ -45,8 +52,10 @@ def run(
     Args:
       inputs: files, folders or globs.
       out: the folder to write.
-      min_characters: shorter lines are dropped.
-      max_characters: longer lines are dropped.
+      min_characters: shorter lines are dropped, before they are split. None: MIN_CHARACTERS.
+      max_characters: longer lines are dropped, before they are split. None: MAX_CHARACTERS.
+      min_sentence_characters: shorter sentences are dropped, where sentences are made of pages and
+        lines. None: 0.
       identify: drop sentences that are not in the language that their file or field gives. The
         language of web pages is identified in any case, line by line.
       max_language_doubt: -1 to 1, with `identify`: what is surer to be in another language is
@@ -61,7 +70,8 @@ def run(
       options: those of `JobOptions`.
 
     Raises:
-      InputError: see `filter_job.run`; also for a share out of its range, or a damaged model.
+      InputError: see `filter_job.run`; also for a share out of its range, a damaged model, or a
+        limit of lines or sentences where there are none.
     """
     for option, share in (
         ("--min-language-confidence", min_language_confidence),
@@ -69,7 +79,41 @@ def run(
     ):
         if not 0 <= share <= 1:
             raise InputError(f"{option} is {share}", remedy="give a number from 0 to 1")
-    filters: list[Filter] = [TooShort(min_characters), TooLong(max_characters)]
+    lengths = (
+        MIN_CHARACTERS if min_characters is None else min_characters,
+        MAX_CHARACTERS if max_characters is None else max_characters,
+    )
+    settings = TextSettings(
+        min_language_confidence=min_language_confidence,
+        split_sentences=split_sentences,
+        c4=c4,
+        page_filters=(LoremIpsum(), CurlyBracket()),
+        line_filters=(
+            NoTerminalPunctuation(),
+            FewWords(min_words),
+            Javascript(),
+            PolicyNotice(),
+        ),
+        rest_filters=(FewSentences(min_sentences),),
+        length_filters=(TooShort(lengths[0], SHORT_LINE), TooLong(lengths[1], LONG_LINE)),
+    )
+    from_scores = options.get("from_scores", False)
+    if _are_sentences(inputs, settings, from_scores=from_scores):
+        if from_scores and (min_characters, max_characters) != (None, None):
+            raise InputError(
+                "--min-characters and --max-characters limit lines, but these scores are of "
+                "sentences that lines were split into",
+                remedy="use --min-sentence-characters, or filter the corpus again",
+            )
+        filters: list[Filter] = [TooShort(min_sentence_characters or 0, SHORT_SENTENCE)]
+    else:
+        if min_sentence_characters is not None:
+            raise InputError(
+                "--min-sentence-characters limits sentences, but these records are lines",
+                remedy="use --min-characters, or filter the corpus with --split-sentences",
+            )
+        filters = [TooShort(lengths[0]), TooLong(lengths[1])]
+        settings = None
     if identify:
         filters.append(WrongLanguage(max_language_doubt))
     if quality is not None:
@@ -80,17 +124,13 @@ def run(
         kind=MONOLINGUAL,
         filters=filters,
         options=JobOptions(**options),
-        text_settings=TextSettings(
-            min_language_confidence=min_language_confidence,
-            split_sentences=split_sentences,
-            c4=c4,
-            page_filters=(LoremIpsum(), CurlyBracket()),
-            line_filters=(
-                NoTerminalPunctuation(),
-                FewWords(min_words),
-                Javascript(),
-                PolicyNotice(),
-            ),
-            rest_filters=(FewSentences(min_sentences),),
-        ),
+        text_settings=None if from_scores else settings,
     )
+
+
+def _are_sentences(inputs: Sequence[str], settings: TextSettings, *, from_scores: bool) -> bool:
+    """Whether the job's records are sentences of pages or lines, and not the lines of its input."""
+    if from_scores:
+        return have_score(find_score_files(inputs), SHORT_SENTENCE)
+    formats = (*ALL_FORMATS, *PAGE_FORMATS)
+    return needs_sentences(find_corpus_files(inputs, kind=MONOLINGUAL, formats=formats), settings)

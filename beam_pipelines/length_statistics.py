@@ -35,6 +35,10 @@ _BY_LENGTH = 1.0
 # Some languages stray more, Chinese by half. More than that is noise in the corpus.
 _LEAST_SPREAD, _MOST_SPREAD = 1.0, 1.6
 
+# Sums of floats depend on their order, which is the runner's. So 1 / length is summed as a multiple
+# of 2^-32, off by half of that at most. 64 bits hold it for 2 billion pairs of one character each.
+_INVERSE_UNIT = 1 << 32
+
 # Standard deviations in a median absolute deviation, of the normal distribution.
 _PER_MAD = 1.4826
 
@@ -82,35 +86,38 @@ def describe_lengths(batch: Batch) -> LengthStatistics | None:
 
 
 def _count(batch: Batch) -> np.ndarray:
-    """Returns the histogram of log ratios, then three sums.
+    """Returns the histogram of log ratios, then three sums; all of them int64.
 
-    These are the pairs whose source is finished, those of them whose target is, and the expected
-    variances of all pairs.
+    These are the pairs whose source is finished, those of them whose target is, and over all pairs
+    the inverse of the longer side's length, in units of 1 / _INVERSE_UNIT.
     """
-    lengths = np.array([[len(pair.source), len(pair.target)] for pair in batch.records], float)
+    lengths = np.array([[len(pair.source), len(pair.target)] for pair in batch.records], np.int64)
     lengths = lengths.clip(1)
     ratios = np.log(lengths[:, 1] / lengths[:, 0])
     bins = ((ratios + _LIMIT) / _WIDTH).astype(int).clip(0, _BINS - 1)
     finished = [pair for pair in batch.records if is_finished(pair.source)]
     both = sum(is_finished(pair.target) for pair in finished)
-    variances = _FIXED + _BY_LENGTH / lengths.max(axis=1)
-    return np.append(np.bincount(bins, minlength=_BINS), [len(finished), both, variances.sum()])
+    longer = lengths.max(axis=1)
+    inverses = (2 * _INVERSE_UNIT + longer) // (2 * longer)
+    sums = [len(finished), both, inverses.sum()]
+    return np.append(np.bincount(bins, minlength=_BINS), sums).astype(np.int64)
 
 
 def _sum(counts) -> np.ndarray:
-    return sum(counts, np.zeros(_BINS + 3))
+    return sum(counts, np.zeros(_BINS + 3, np.int64))
 
 
 def _describe(counted: tuple[str, np.ndarray]):
     language, counts = counted
-    histogram, (finished, both, variances) = counts[:_BINS], counts[_BINS:]
+    histogram, (finished, both, inverses) = counts[:_BINS], counts[_BINS:]
     pairs = histogram.sum()
     if pairs < _LEAST_PAIRS:
         return
     middles = (np.arange(_BINS) + 0.5) * _WIDTH - _LIMIT
     median = _weighted_median(middles, histogram)
     deviation = _PER_MAD * _weighted_median(np.abs(middles - median), histogram)
-    spread = np.clip(deviation / math.sqrt(variances / pairs), _LEAST_SPREAD, _MOST_SPREAD)
+    variance = _FIXED + _BY_LENGTH * (inverses / _INVERSE_UNIT / pairs)
+    spread = np.clip(deviation / math.sqrt(variance), _LEAST_SPREAD, _MOST_SPREAD)
     yield language, LengthStatistics(median, float(spread), float(1 - both / max(finished, 1)))
 
 

@@ -39,7 +39,12 @@ class MakeSentences(beam.PTransform):
         super().__init__()
         self._prepare = PrepareText(settings, examples, seed)
         self._remove = RemoveDuplicateSpans(temporary, examples, seed)
-        filters = (*settings.page_filters, *settings.line_filters, *settings.rest_filters)
+        filters = (
+            *settings.page_filters,
+            *settings.line_filters,
+            *settings.rest_filters,
+            *settings.length_filters,
+        )
         self.limits = [
             Limit(UNCERTAIN_LANGUAGE, settings.min_language_confidence),
             *(Limit(filter_.name, filter_.threshold) for filter_ in filters),

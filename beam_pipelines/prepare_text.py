@@ -1,10 +1,11 @@
-"""Makes sentences of pages and paragraphs: language identification, C4's heuristics, splitting.
+"""Makes sentences of pages and paragraphs: language, C4's heuristics, lengths of lines, splitting.
 
 The heuristics are those of Raffel et al. 2019, section 2.2, in this order: what is dropped of a
 page for its language, then whole pages, then lines, then pages of which little is left. C4's list
 of bad words is left out (there is none of good quality for 109 languages), and citation marks are
-not searched for (they go with Wikipedia's markup). The filters themselves
-are chosen in `filter_monolingual.py`.
+not searched for (they go with Wikipedia's markup). Then come the lengths of lines (LaBSE, section
+3.1), before they are split: all pieces of a line stay or go. The filters themselves are chosen in
+`filter_monolingual.py`.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class TextSettings(NamedTuple):
       page_filters: they see whole pages as they are read, and lines that are no part of a page.
       line_filters: they see the lines of what these leave.
       rest_filters: they see what is then left of pages, and no other lines.
+      length_filters: they see all lines that are left then, with C4's heuristics or without.
     """
 
     min_language_confidence: float = 0.5
@@ -50,6 +52,7 @@ class TextSettings(NamedTuple):
     page_filters: tuple[Filter, ...] = ()
     line_filters: tuple[Filter, ...] = ()
     rest_filters: tuple[Filter, ...] = ()
+    length_filters: tuple[Filter, ...] = ()
 
     @property
     def concerns_lines(self) -> bool:
@@ -150,6 +153,7 @@ def prepare(batch: Batch, settings: TextSettings) -> tuple[list[Passage], Droppe
         # A line that is no part of a page has few sentences as it is.
         if are_pages:
             _apply_rest_filters(settings.rest_filters, lines)
+    _apply_line_filters(settings.length_filters, lines)
     return _collect_kept(lines), _collect_dropped(lines)
 
 

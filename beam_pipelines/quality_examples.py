@@ -15,7 +15,7 @@ from beam_pipelines.sentences import split_sentences
 from labse_tf.corpus_files import CorpusFile
 from labse_tf.errors import InputError
 
-# As `filter-monolingual` keeps by default: shorter and longer texts never come to the model.
+# Of a few letters nobody can tell where on a page they stood.
 _MIN_CHARACTERS, _MAX_CHARACTERS = 10, 5000
 
 

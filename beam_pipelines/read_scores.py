@@ -62,6 +62,19 @@ def find_score_files(inputs: Sequence[str]) -> list[ScoreFile]:
     return sorted(set(found))
 
 
+def have_score(files: Sequence[ScoreFile], name: str) -> bool:
+    """Returns whether the filter `name` scored these files, by the first of them.
+
+    Raises:
+      InputError: if that is damaged.
+    """
+    path = files[0].path
+    try:
+        return name in pq.read_schema(path).names
+    except (pa.ArrowException, OSError) as error:
+        raise _damaged(path, error) from error
+
+
 def plan_score_shards(files: Sequence[ScoreFile]) -> dict[str, int]:
     """Returns language -> number of shards: as many as there are files of scores.
 
@@ -115,11 +128,7 @@ class _ReadFile(beam.DoFn):
                 for table in parquet.iter_batches(RECORDS_PER_BATCH):
                     yield from self._batches(table.to_pydict())
             except (pa.ArrowException, ValueError, OSError) as error:
-                raise InputError(
-                    f"the scores cannot be read ({error})",
-                    path=path,
-                    remedy="filter the corpus again with --scores",
-                ) from error
+                raise _damaged(path, error) from error
 
     def _check_columns(self, names: list[str], path: str) -> None:
         for name in (*field_names(self._record_type), LANGUAGE, *self._names):
@@ -141,6 +150,14 @@ class _ReadFile(beam.DoFn):
                 name: [_number(columns[name][place]) for place in chosen] for name in self._names
             }
             yield ScoredBatch(language, [records[place] for place in chosen], scores)
+
+
+def _damaged(path: str, error: Exception) -> InputError:
+    return InputError(
+        f"the scores cannot be read ({error})",
+        path=path,
+        remedy="filter the corpus again with --scores",
+    )
 
 
 def _number(score: float | None) -> float:

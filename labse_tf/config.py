@@ -94,7 +94,8 @@ class PretrainConfig:
     """MLM + TLM with progressive stacking (sections 2.2, 3.4). Lengths are tokens.
 
     `stage_steps` has an entry a stage; the last stage has all layers of the encoder, each one
-    before it half as many. `language_exponent` s samples language l in proportion to size_l ** s.
+    before it half as many. `language_exponent` s samples language l in proportion to n_l ** s, with
+    n_l its number of texts or pairs.
     `sampled_softmax` is the number of tokens drawn for the softmax; 0 takes the whole vocabulary.
     `held_out` are corpora to measure loss and accuracy on, by language, every `held_out_interval`
     steps and at the end of a stage: `held_out_size` sentences or pairs of each language.

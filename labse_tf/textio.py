@@ -46,6 +46,23 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
         yield from lines_of_stream(stream, str(path))
 
 
+def count_lines(path: str | os.PathLike[str]) -> int:
+    """Returns how many lines `read_lines` would yield, without decoding them.
+
+    Raises:
+      InputError: if the file is missing, empty or damaged.
+    """
+    path = check_file(path)
+    number, last = 0, b""
+    with open(path, "rb") as stream:
+        for chunk in chunks_of_stream(stream, str(path)):
+            number += chunk.count(b"\n")
+            last = chunk or last
+    if not last:
+        raise empty_file(str(path))
+    return number + (not last.endswith(b"\n"))
+
+
 def check_file(path: str | os.PathLike[str]) -> Path:
     """Returns the path; InputError if there is no such file."""
     path = Path(path)
@@ -154,7 +171,12 @@ def lines_and_errors(stream: BinaryIO, name: str) -> Iterator[tuple[int, str | I
             line = _invalid_utf_8(name, number, raw, error)
         yield number, line
     if number == 0:
-        raise InputError("the file is empty", path=name, remedy="remove it or fill it")
+        raise empty_file(name)
+
+
+def empty_file(name: str) -> InputError:
+    """Returns the error for a file of no bytes."""
+    return InputError("the file is empty", path=name, remedy="remove it or fill it")
 
 
 def _too_long(name: str, number: int) -> InputError:

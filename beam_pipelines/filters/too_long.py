@@ -13,10 +13,9 @@ class TooLong:
     The default is that of LaBSE's monolingual data (section 3.1).
     """
 
-    name = "too_long"
-
-    def __init__(self, threshold: int = 5000) -> None:
+    def __init__(self, threshold: int = 5000, name: str = "too_long") -> None:
         self.threshold = threshold
+        self.name = name
 
     def score(self, records: Sequence[Record]) -> list[int]:
         return [max(map(len, texts_of(record))) for record in records]

@@ -14,10 +14,9 @@ class TooShort:
     and its Chinese translation of two characters are a fine pair.
     """
 
-    name = "too_short"
-
-    def __init__(self, threshold: int = 10) -> None:
+    def __init__(self, threshold: int = 10, name: str = "too_short") -> None:
         self.threshold = threshold
+        self.name = name
 
     def score(self, records: Sequence[Record]) -> list[int]:
         return [min(map(len, texts_of(record))) for record in records]

@@ -29,16 +29,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--min-characters",
         type=int,
-        default=10,
         metavar="N",
-        help="drop lines with fewer characters (default: %(default)s)",
+        help="drop lines with fewer characters, before they are split (default: 10)",
     )
     parser.add_argument(
         "--max-characters",
         type=int,
-        default=5000,
         metavar="N",
-        help="drop lines with more characters (default: %(default)s)",
+        help="drop lines with more characters, before they are split (default: 5000)",
+    )
+    parser.add_argument(
+        "--min-sentence-characters",
+        type=int,
+        metavar="N",
+        help="drop sentences of pages and split lines with fewer characters (default: 0)",
     )
     parser.add_argument(
         "--identify",
@@ -105,6 +109,7 @@ def run(args: argparse.Namespace) -> None:
         args.out,
         min_characters=args.min_characters,
         max_characters=args.max_characters,
+        min_sentence_characters=args.min_sentence_characters,
         min_language_confidence=args.min_language_confidence,
         identify=args.identify,
         max_language_doubt=args.max_language_doubt,

@@ -10,6 +10,7 @@ from labse_tf.config import Config
 from labse_tf.corpus_files import BITEXT
 from labse_tf.data import texts
 from labse_tf.data.pairs import BATCHES_A_WINDOW, byte_lengths, smallest_bucket, sorted_batches
+from labse_tf.data.record_counts import language_weights
 from labse_tf.tokenization import Tokenizer
 
 # What surrounds the text: [CLS] tag [SEP] source [SEP], and target [SEP].
@@ -38,7 +39,7 @@ def translation_batches(
         language: tf.data.Dataset.zip((tf.data.Dataset.from_tensors(language).repeat(), stream))
         for language, stream in texts.language_streams(files, seed=config.seed).items()
     }
-    weights = texts.language_weights(files, settings.language_exponent)
+    weights = language_weights(files, settings.language_exponent)
     records = texts.mix(streams, weights, seed=config.seed)
     windows = records.batch(settings.batch_size * BATCHES_A_WINDOW, drop_remainder=True)
 

@@ -10,6 +10,7 @@ from labse_tf.config import Config, TrainConfig
 from labse_tf.corpus_files import BITEXT, CorpusFile
 from labse_tf.data import texts
 from labse_tf.data.hard_negatives import pack_negatives
+from labse_tf.data.record_counts import count_records, language_weights
 from labse_tf.tokenization import Tokenizer
 
 BATCHES_A_WINDOW = 16
@@ -41,7 +42,7 @@ def pair_batches(config: Config, tokenizer: Tokenizer, *, skip: int = 0) -> tf.d
     if negatives:
         texts.require_negatives(files)
     streams = texts.language_streams(files, seed=config.seed, negatives=negatives)
-    weights = texts.language_weights(files, settings.language_exponent)
+    weights = language_weights(files, settings.language_exponent)
     if settings.one_language_batches:
         # A tokenizer's graph for each language would take long to build.
         files_of = {code: [file for file in files if file.language == code] for code in streams}
@@ -98,8 +99,8 @@ def _cut(
         columns = parse(serialized)
         return columns, tf.maximum(*(lengths(side) for side in columns[:2]))
 
-    most = BATCHES_A_WINDOW * settings.batch_size
-    window = max(1, texts.count_records(files, most) // settings.batch_size)
+    batches = sum(count_records(files).values()) // settings.batch_size
+    window = min(max(1, batches), BATCHES_A_WINDOW)
     return sorted_by_length(pairs, measure, settings.batch_size, window=window, skip=skip)
 
 

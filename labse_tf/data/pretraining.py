@@ -8,6 +8,7 @@ from labse_tf.config import Config
 from labse_tf.corpus_files import BITEXT, MONOLINGUAL, CorpusFile
 from labse_tf.data import texts
 from labse_tf.data.masking import mask_tokens
+from labse_tf.data.record_counts import language_weights
 from labse_tf.tokenization import Tokenizer
 from vocab.wordpiece_file import RESERVED_TOKENS
 
@@ -93,7 +94,7 @@ def _mlm_sequences(config: Config, tokenizer: Tokenizer, *, seed: int) -> tf.dat
     sentences = max(_SENTENCES_PACKED_TOGETHER, settings.sequence_length)
     streams = texts.language_streams(files, seed=seed, number_files=True)
     blocks = {language: stream.batch(sentences) for language, stream in streams.items()}
-    weights = texts.language_weights(files, settings.language_exponent)
+    weights = language_weights(files, settings.language_exponent)
     mixed = texts.mix(blocks, weights, seed=seed)
     sequences = mixed.map(pack, num_parallel_calls=tf.data.AUTOTUNE).unbatch()
     # A block gives neighbouring sequences of one language: shuffle them apart.
@@ -119,7 +120,7 @@ def _tlm_sequences(config: Config, tokenizer: Tokenizer, *, seed: int) -> tf.dat
         return {**packed, "file": file + files_before}
 
     streams = texts.language_streams(files, seed=seed + 1, number_files=True)
-    weights = texts.language_weights(files, settings.language_exponent)
+    weights = language_weights(files, settings.language_exponent)
     pairs = texts.mix(streams, weights, seed=seed + 1)
     batches = pairs.batch(settings.batch_size, drop_remainder=True)
     return batches.enumerate().map(pack, num_parallel_calls=tf.data.AUTOTUNE)

@@ -8,18 +8,20 @@ from labse_tf.config import Config
 from labse_tf.corpus_files import BITEXT, MONOLINGUAL
 from labse_tf.data import texts
 from labse_tf.data.pairs import smallest_bucket, sorted_by_length
+from labse_tf.data.record_counts import count_records, language_weights
 from labse_tf.tokenization import Tokenizer
 
 _RECORDS_AT_ONCE = 1024
 # The corpora of each kind, and the key that names them.
 _KEYS = {MONOLINGUAL: "distill.monolingual", BITEXT: "train.bitext"}
+_TEXTS_A_RECORD = {MONOLINGUAL: 1, BITEXT: 2}
 
 
 def text_stream(config: Config) -> tf.data.Dataset:
     """Returns an endless, shuffled dataset of texts (scalar strings), in one fixed order.
 
-    A corpus's share is its part of all bytes on disk to the power of `train.language_exponent`, as
-    that of a language in it.
+    A corpus's share is its number of texts to the power of `train.language_exponent`, as that of a
+    language in it. A pair is two.
 
     Raises:
       InputError: if there is no corpus, or it has no text in `languages`.
@@ -33,11 +35,11 @@ def text_stream(config: Config) -> tf.data.Dataset:
         files = texts.find_files(inputs[kind], kind, config.languages, key=key)
         records = texts.mix(
             texts.language_streams(files, seed=config.seed),
-            texts.language_weights(files, exponent),
+            language_weights(files, exponent),
             seed=config.seed,
         )
         streams[kind] = _texts_of(records, kind)
-        weights[kind] = texts.count_bytes(files) ** exponent
+        weights[kind] = (_TEXTS_A_RECORD[kind] * sum(count_records(files).values())) ** exponent
     return texts.mix(streams, weights, seed=config.seed)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
 import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
@@ -48,9 +47,7 @@ def input_errors() -> Iterator[None]:
         if _failures:
             raise _failures.pop() from error
         if isinstance(error, tf.errors.OutOfRangeError):  # Streams are endless, if not empty.
-            raise InputError(
-                "the corpora hold no records", remedy="see why in report.json of the filter job"
-            ) from error
+            raise no_records() from error
         if isinstance(error, tf.errors.DataLossError):
             raise InputError(
                 f"a TFRecord shard is damaged ({error.message})", remedy="make the shards again"
@@ -61,6 +58,13 @@ def input_errors() -> Iterator[None]:
                 remedy="records of bitext have 'src_raw' (English) and 'tgt_raw', others 'text'",
             ) from error
         raise
+
+
+def no_records() -> InputError:
+    """Returns the error for corpora that are empty."""
+    return InputError(
+        "the corpora hold no records", remedy="see why in report.json of the filter job"
+    )
 
 
 def find_files(
@@ -116,39 +120,6 @@ def language_streams(
         language: _stream(sorted(group), numbers, seed=seed + index, negatives=negatives)
         for index, (language, group) in enumerate(by_language)
     }
-
-
-def language_weights(files: Sequence[CorpusFile], exponent: float) -> dict[str, float]:
-    """Returns each language's share: its bytes on disk to the power of `exponent`, normalised.
-
-    Bytes and not sentences, since they are known without a pass over the data.
-    """
-    sizes: dict[str, int] = {}
-    for file in files:
-        for path in file.paths:
-            size = os.path.getsize(path)
-            if not size:
-                raise InputError("the file is empty", path=path, remedy="remove it or fill it")
-            sizes[file.language] = sizes.get(file.language, 0) + size
-    total = sum(size**exponent for size in sizes.values())
-    return {language: size**exponent / total for language, size in sizes.items()}
-
-
-def count_bytes(files: Sequence[CorpusFile]) -> int:
-    """Returns the bytes of all files on disk."""
-    return sum(os.path.getsize(path) for file in files for path in file.paths)
-
-
-def count_records(files: Sequence[CorpusFile], most: int) -> int:
-    """Returns the number of records in all files, `most` if there are more."""
-    count = 0
-    with input_errors():
-        for file in files:
-            for batch in records(file).take(most - count).batch(_RECORDS_A_CALL):
-                count += len(batch)
-            if count >= most:
-                break
-    return count
 
 
 def mix(

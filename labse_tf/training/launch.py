@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import tensorflow as tf
 
 from labse_tf.config import Config
+from labse_tf.data import record_counts
 from labse_tf.distribution import create_strategy, is_chief
 from labse_tf.training import run_dir as run_dirs
 
@@ -41,8 +42,12 @@ def launch(
     settings = {"tpu": tpu, "logical_cpus": logical_cpus}
     if is_chief(strategy):
         with run_dirs.open_or_create(path, config, overwrite=overwrite) as run_dir:
-            yield run_dir, create_strategy(strategy, **settings)
+            made = create_strategy(strategy, **settings)
+            with record_counts.kept_in(run_dir.counts_file, write=True):
+                yield run_dir, made
     else:
         # Making the strategy waits for the chief, which has made the run dir by then.
         made = create_strategy(strategy, **settings)
-        yield run_dirs.open_existing(path), made
+        run_dir = run_dirs.open_existing(path)
+        with record_counts.kept_in(run_dir.counts_file, write=False):
+            yield run_dir, made

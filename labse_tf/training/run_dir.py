@@ -1,4 +1,4 @@
-"""The run dir: config.yaml, vocab.txt, checkpoints/, tensorboard/, metrics.jsonl."""
+"""The run dir: config.yaml, vocab.txt, checkpoints/, tensorboard/, metrics.jsonl, counts.json."""
 
 from __future__ import annotations
 
@@ -57,6 +57,10 @@ class RunDir:
     @property
     def metrics_file(self) -> Path:
         return self.path / "metrics.jsonl"
+
+    @property
+    def counts_file(self) -> Path:
+        return self.path / "counts.json"
 
     @property
     def config(self) -> Config:

@@ -235,16 +235,6 @@ def test_batches_of_one_language(tiny_config, tokenizer, buckets):
     assert seen == {"th", "ja"}
 
 
-@pytest.mark.parametrize("exponent", [0.0, 0.5, 1.0])
-def test_language_weights_by_hand(tmp_path, exponent):
-    (tmp_path / "de.tsv").write_bytes(b"x" * 900)
-    (tmp_path / "fr.tsv").write_bytes(b"x" * 60)
-    (tmp_path / "fr.tsv.gz").write_bytes(b"x" * 40)
-    weights = texts.language_weights(find_corpus_files([str(tmp_path)], kind=BITEXT), exponent)
-    expected = {0.0: (0.5, 0.5), 0.5: (0.75, 0.25), 1.0: (0.9, 0.1)}[exponent]
-    assert weights == pytest.approx(dict(zip(("de", "fr"), expected, strict=True)))
-
-
 def test_the_mix_follows_the_weights():
     names = ("de", "fr", "th")
     streams = {name: tf.data.Dataset.from_tensors(name).repeat() for name in names}

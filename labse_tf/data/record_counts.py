@@ -1,0 +1,145 @@
+"""How many texts or pairs each language has, which decides how often it is drawn.
+
+The report of the filter job tells it of clean shards; other files are counted, once a run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from labse_tf import textio
+from labse_tf.corpus_files import BITEXT, MONOLINGUAL, SHARD, TFRECORD, CorpusFile
+from labse_tf.data import texts
+from labse_tf.hashing import stamps_of_files
+from labse_tf.outputs import full_disk_said, write_json
+from labse_tf.progress import Progress
+
+_log = logging.getLogger("labse")
+
+_SHARD = re.compile(r"part-(\d{5})-of-(\d{5})\.tfrecord\.gz")
+_RECORDS_A_CALL = 1000
+
+# Path -> bytes, time of change and records of files that were counted; and where that is kept.
+_counted: dict[str, list[int]] = {}
+_kept_in: Path | None = None
+
+
+def language_weights(files: Sequence[CorpusFile], exponent: float) -> dict[str, float]:
+    """Returns each language's share: its records to the power of `exponent`, normalised.
+
+    Raises:
+      InputError: if a file is empty or damaged, or none has a record.
+    """
+    counts = count_records(files)
+    # Where there is nothing to draw, no exponent makes it something.
+    shares = {language: count**exponent if count else 0.0 for language, count in counts.items()}
+    total = sum(shares.values())
+    if not total:
+        raise texts.no_records()
+    return {language: share / total for language, share in shares.items()}
+
+
+def count_records(files: Sequence[CorpusFile]) -> dict[str, int]:
+    """Returns language -> number of texts or pairs in its files.
+
+    Raises:
+      InputError: if a file is empty or damaged.
+    """
+    folders: dict[tuple[Path, str], list[CorpusFile]] = defaultdict(list)
+    for file in files:
+        folders[Path(file.path).parent, file.language].append(file)
+    counts: Counter[str] = Counter()
+    to_count = []
+    for (folder, language), group in folders.items():
+        told = _told_by_report(folder, group)
+        if told is None:
+            to_count += group
+        counts[language] += told or 0
+    for file, count in zip(to_count, _count_files(to_count), strict=True):
+        counts[file.language] += count
+    return dict(counts)
+
+
+@contextlib.contextmanager
+def kept_in(path: Path, *, write: bool) -> Iterator[None]:
+    """Inside, files that have not changed are not counted again if the JSON file `path` has them.
+
+    Args:
+      path: in the run dir; need not exist.
+      write: add to it what is counted. Of several workers one does.
+    """
+    global _kept_in
+    _counted.clear()
+    with contextlib.suppress(FileNotFoundError, ValueError):
+        _counted.update(json.loads(path.read_text("utf-8")))
+    _kept_in = path if write else None
+    try:
+        yield
+    finally:
+        _kept_in = None
+
+
+def _told_by_report(folder: Path, files: Sequence[CorpusFile]) -> int | None:
+    """Returns the records of a language's clean shards by the report of the job that wrote them.
+
+    None unless these are all shards of that language and the report can be of no others: it does
+    not tell its kind, so there must be one only.
+    """
+    shards = [_SHARD.fullmatch(os.path.basename(file.path)) for file in files]
+    if files[0].format != SHARD or not all(shards):
+        return None
+    if not all(os.path.getsize(file.path) for file in files):
+        return None
+    root = folder.absolute().parent.parent
+    numbers = sorted((int(shard[2]), int(shard[1])) for shard in shards)
+    are_all = numbers == [(len(files), number) for number in range(len(files))]
+    if not are_all or all((root / kind).exists() for kind in (MONOLINGUAL, BITEXT)):
+        return None
+    try:
+        kept = json.loads((root / "report.json").read_text("utf-8"))["languages"][folder.name][
+            "kept"
+        ]
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+    # Shards of nothing are not written: such a report is of others.
+    return kept if isinstance(kept, int) and kept > 0 else None
+
+
+def _count_files(files: Sequence[CorpusFile]) -> list[int]:
+    stamps = {path: stamp for path, *stamp in stamps_of_files(file.path for file in files)}
+    new = [file for file in files if _counted.get(file.path, [])[:2] != stamps[file.path]]
+    if new:
+        _log.info(
+            "counting the records of %d files (%.3g GB), as languages are weighed by them: a pass "
+            "over the data, once a run. Clean shards beside their report.json need none.",
+            len(new),
+            sum(stamps[file.path][0] for file in new) / 1e9,
+        )
+        # Decompressing leaves Python to others.
+        with (
+            Progress("count records", total=len(new), unit="file") as progress,
+            ThreadPoolExecutor(os.cpu_count()) as pool,
+        ):
+            for file, count in zip(new, progress.each(pool.map(_count, new)), strict=True):
+                _counted[file.path] = [*stamps[file.path], count]
+        if _kept_in is not None:
+            with full_disk_said(_kept_in, remedy="the same command goes on"):
+                write_json(_kept_in, _counted, overwrite=True)
+    return [_counted[file.path][2] for file in files]
+
+
+def _count(file: CorpusFile) -> int:
+    if file.format in (SHARD, TFRECORD):
+        if not os.path.getsize(file.path):
+            raise textio.empty_file(file.path)
+        with texts.input_errors():
+            return sum(map(len, texts.records(file).batch(_RECORDS_A_CALL)))
+    return textio.count_lines(file.path)
