@@ -104,8 +104,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(command, args: argparse.Namespace) -> int:
     quiet_libraries(debug=args.debug)
-    # TensorFlow makes millions of objects that stay. At Python's thresholds a third of the time that
-    # it takes to build, save and load graphs would go into looking for garbage among them.
+    # TensorFlow makes millions of objects that stay: at Python's thresholds a third of the time of
+    # building, saving and loading graphs would go into looking for garbage among them.
     gc.set_threshold(100_000, 50, 100)
     try:
         status = command.run(args) or EXIT_DONE

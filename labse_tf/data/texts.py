@@ -27,6 +27,7 @@ from labse_tf.corpus_files import (
 from labse_tf.errors import InputError
 
 _RECORDS_A_CALL = 1000  # A call from tf.data into Python takes longer than to read a record.
+_READ_BUFFER = 1 << 18  # Bytes a file; there may be many.
 _SHUFFLE_BUFFER = 20_000  # Records a language: its whole data where it is small.
 
 _MISSING_FEATURE = re.compile(r"Feature: (\w+) \(data type: string\) is required but could not be")
@@ -196,7 +197,14 @@ def records(file: CorpusFile, *, negatives: int = 0) -> tf.data.Dataset:
       negatives: the hard negatives to read of each line of a TSV file.
     """
     if file.format in (SHARD, TFRECORD):
-        return tf.data.TFRecordDataset(file.path, "GZIP" if file.path.endswith(".gz") else "")
+        # `tf.data.TFRecordDataset` makes a function of each file: of a shard a language, that takes
+        # longer than the training of a small model.
+        records = tf.raw_ops.TFRecordDataset(
+            filenames=file.path,
+            compression_type="GZIP" if file.path.endswith(".gz") else "",
+            buffer_size=_READ_BUFFER,
+        )
+        return tf.data.experimental.from_variant(records, tf.TensorSpec([], tf.string))
     with_negatives = negatives if file.format == TSV else 0
 
     def serialized():
