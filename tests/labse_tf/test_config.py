@@ -182,8 +182,8 @@ def test_wrong_types(override, key, wanted):
         "encoder.vocab_size=-1",
         "tokenizer.max_bytes_per_word=0",
         "pretrain.stage_steps=[]",
-        "pretrain.stage_steps=[1,1,1,1]",
-        "pretrain.stage_steps=[1,-1,1]",
+        "pretrain.stage_steps=[1,1,1]",
+        "pretrain.stage_steps=[1,-1]",
         "pretrain.batch_size=0",
         "pretrain.tlm_fraction=1.5",
         "pretrain.mask_fraction=0",
@@ -209,7 +209,7 @@ def test_wrong_types(override, key, wanted):
     ],
 )
 def test_out_of_range(override):
-    """tiny.yaml has 4 layers, 4 heads, 192 wide, 128 positions."""
+    """tiny.yaml has 2 layers, 4 heads, 128 wide, 128 positions."""
     corpora = ["pretrain.monolingual=[texts]", "train.bitext=[pairs]"]
     error = refused(CONFIGS / "tiny.yaml", [override, *corpora])
     assert override.partition("=")[0] in str(error)
