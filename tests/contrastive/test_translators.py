@@ -91,7 +91,7 @@ def metrics(run):
 
 def test_the_run(contrastive_run, bitext_dir):
     assert {path.name for path in contrastive_run.iterdir()} == {
-        "config.yaml", "vocab.txt", "checkpoints", "tensorboard", "metrics.jsonl",
+        "config.yaml", "vocab.txt", "checkpoints", "tensorboard", "metrics.jsonl", "counts.json",
     }  # fmt: skip
     checkpoints = contrastive_run / "checkpoints"
     assert tf.train.latest_checkpoint(checkpoints / "noisy").endswith("ckpt-6")

@@ -76,7 +76,9 @@ def kill_after_a_checkpoint(folder, *arguments):
 
 def test_the_pretraining_run(pretrained_run):
     names = {path.name for path in pretrained_run.iterdir()}
-    assert names == {"config.yaml", "vocab.txt", "checkpoints", "tensorboard", "metrics.jsonl"}
+    assert names == {
+        "config.yaml", "vocab.txt", "checkpoints", "tensorboard", "metrics.jsonl", "counts.json",
+    }  # fmt: skip
     stages = sorted(path.name for path in (pretrained_run / "checkpoints").iterdir())
     assert stages == ["stage_1", "stage_2"]
     lines = metrics(pretrained_run)
