@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
-from sentence_transformers.losses import MultipleNegativesRankingLoss
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from transformers import TrainerCallback
 
 from benchmarks.peers.dual_encoder import build, read_pairs

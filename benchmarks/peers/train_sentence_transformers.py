@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
-from sentence_transformers.losses import MultipleNegativesRankingLoss
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import TrainerCallback
 
@@ -34,6 +34,8 @@ from benchmarks.same_work import check_loss
 _MINUTES = 40
 _WARM_UP = 0.1  # Of the budget.
 _NO_END = 10**9  # Steps: the clock ends it.
+_LOSS_STEPS = 10  # Whose mean is a point of the curve.
+_ENOUGH_LOSSES = 10  # To end at a checkpoint because they do not fall.
 
 
 class Budget(TrainerCallback):
@@ -103,7 +105,8 @@ class Result:
         partial.write_text(json.dumps(result, indent=1, default=str) + "\n", "utf-8")
         os.replace(partial, file)
         print(f"{steps} steps in {minutes:.1f} minutes; {file}", flush=True)
-        check_loss([loss for _, loss in budget.losses], "the peer")
+        if finished or len(budget.losses) >= _ENOUGH_LOSSES:
+            check_loss([loss for _, loss in budget.losses], "the peer")
 
 
 def score(model, test, counts):
@@ -179,7 +182,7 @@ def main():
             per_device_train_batch_size=args.batch_size,
             learning_rate=5e-4,
             save_strategy="no",
-            logging_steps=10,
+            logging_steps=_LOSS_STEPS,
             report_to="none",
             disable_tqdm=True,
             use_cpu=True,
