@@ -28,8 +28,10 @@ bench: demo  ## Those that need no more than the demo; docs/ tells the others.
 	$(BIN)/python -m benchmarks.export $(OUT)/model $(OUT)/corpus/dev --sentences 1000 --turns 1
 	$(BIN)/python -m benchmarks.mining race --mixture 20000 --turns 1
 
-lock: $(VENV)/.uv  ## Pins anew, from requirements.in; by hand only, so that a clone has what was tested.
-	$(BIN)/uv pip compile --quiet --no-header --python-version 3.11 requirements.in -o requirements.txt
+lock: $(VENV)/.uv  ## Pins anew, from each requirements*.in; by hand only, so that a clone has what was tested.
+	for name in requirements benchmarks/peers/requirements benchmarks/peers/requirements-sentence-transformers; do \
+		$(BIN)/uv pip compile --quiet --no-header --python-version 3.11 $$name.in -o $$name.txt || exit; \
+	done
 
 $(VENV)/.uv:
 	$(PYTHON) -m venv $(VENV)

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import os
 import subprocess
 import sys
 import tempfile
@@ -29,7 +28,9 @@ from statistics import median
 
 import numpy as np
 
-from benchmarks.peer_tokens import PEER, tokens_of_both
+from benchmarks import machine
+from benchmarks.peer_tokens import PEER, UNKNOWN, tokens_of_both
+from benchmarks.same_work import check_tokens
 from labse_tf.textio import read_lines
 
 _WARM_UP = 64
@@ -65,18 +66,18 @@ def compare(args: argparse.Namespace) -> None:
     systems = {name: len(sentences) for name in (*_OURS, _THEIRS)} | {_PADDED: len(few)}
     systems = {name: size for name, size in systems.items() if name in args.systems}
     rates: dict[str, list[float]] = {name: [] for name in systems}
-    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {len(sentences)} sentences")
+    print(f"{machine.describe()}; {len(sentences)} sentences")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for file, texts in (("all", sentences), ("few", few)):
             (folder / file).write_text("".join(f"{text}\n" for text in texts), "utf-8")
+        same = _same_tokens(args, folder / "all")
         for turn, (system, size) in itertools.product(range(args.turns), systems.items()):
             texts = folder / ("few" if system == _PADDED else "all")
             seconds = _time(args, system, texts, folder / f"{system}.npy")
             rates[system].append(size / seconds)
             print(f"turn {turn + 1}: {system} {rates[system][-1]:.1f} sentences/s", flush=True)
         vectors = {system: np.load(folder / f"{system}.npy") for system in systems}
-        same = _same_tokens(args, folder / "all")
     _print(rates, vectors, same)
 
 
@@ -84,7 +85,9 @@ def _same_tokens(args: argparse.Namespace, texts: Path) -> np.ndarray:
     if not args.peer:
         return np.ones(args.sentences, bool)
     model_dir = Path(args.model_dir)
-    same = [one == other for _, one, other in tokens_of_both(args.peer, model_dir, texts)]
+    rows = tokens_of_both(args.peer, model_dir, texts)
+    check_tokens(*zip(*rows, strict=True), UNKNOWN)
+    same = [one == other for _, one, other in rows]
     print(f"{sum(same)} of {len(same)} sentences have the same tokens in both")
     return np.array(same)
 
@@ -92,7 +95,7 @@ def _same_tokens(args: argparse.Namespace, texts: Path) -> np.ndarray:
 def _time(args: argparse.Namespace, system: str, texts: Path, out: Path) -> float:
     command = [sys.executable, "-m", "benchmarks.embedding_speed", "one", system]
     if system == _THEIRS:
-        command = [args.peer, PEER, "time_embed"]
+        command = [args.peer, "-m", PEER, "time_embed"]
     done = subprocess.run(
         [str(part) for part in (*command, args.model_dir, texts, out)],
         capture_output=True,

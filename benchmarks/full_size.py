@@ -4,8 +4,9 @@
 
 Random weights, 12 layers of 768, 501,153 rows; VOCAB has at most as many tokens, TEXTS a text a
 line. Each step is a process of its own, of which seconds and the largest resident memory are told.
-Then tokenises and packs TEXTS on all cores, in turns with Hugging Face's `tokenizers`; PEER is the
-environment of benchmarks/peers/requirements-sentence-transformers.txt. Prints Markdown.
+Then tokenises and packs TEXTS on all cores, in turns with Hugging Face's `tokenizers`, if both find
+the same tokens; PEER is the environment of
+benchmarks/peers/requirements-sentence-transformers.txt. Prints Markdown.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ import time
 from pathlib import Path
 from statistics import median
 
-_PEER = Path(__file__).parent / "peers" / "huggingface.py"
+from benchmarks import machine
+from benchmarks.same_work import check_tokens
+
+_PEER = "benchmarks.peers.huggingface"
 _LENGTH = 128
 _LINES_A_BATCH = 1000
 # Name: options of `export`.
@@ -48,7 +52,7 @@ def main() -> None:
     parser.add_argument("--formats", nargs="*", choices=_EXPORTS, default=list(_EXPORTS))
     parser.add_argument("--turns", type=int, default=3, help="of tokenising")
     args = parser.parse_args()
-    print(f"{os.cpu_count()} cores\n\n| | seconds | peak memory, GB | on disk, MB |")
+    print(f"{machine.describe()}\n\n| | seconds | peak memory, GB | on disk, MB |")
     print("|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         whole = Path(folder, "hub")
@@ -63,13 +67,23 @@ def main() -> None:
         _row("verify", *_run([sys.executable, "-m", "labse_tf.cli.main", "verify", whole]))
         for part in ("preprocessor", "encoder"):
             _row(f"load, {part}", *_ours("load", whole / part), _megabytes(whole / part))
+        _check_tokens(args)
         ours, theirs = [], []
         for _ in range(args.turns):
             ours.append(_ours("tokenize", whole, args.texts)[0])
-            theirs.append(_run([args.peer, _PEER, "time", args.vocab, args.texts, _LENGTH])[0])
+            peer = [args.peer, "-m", _PEER, "time", args.vocab, args.texts, _LENGTH]
+            theirs.append(_run(peer)[0])
     lines = Path(args.texts).read_text("utf-8").count("\n")
     print(f"\ntokenised and packed: {lines / median(ours):,.0f} texts a second,", end=" ")
     print(f"tokenizers {lines / median(theirs):,.0f}: {median(theirs) / median(ours):.2f} times")
+
+
+def _check_tokens(args: argparse.Namespace) -> None:
+    # Imported late: a child's largest memory is told as no less than its parent's at its start.
+    from benchmarks.peer_tokens import UNKNOWN, tokens_of_both
+
+    rows = tokens_of_both(args.peer, Path(args.vocab), Path(args.texts))
+    check_tokens(*zip(*rows, strict=True), UNKNOWN)
 
 
 def _ours(*arguments: object) -> tuple[float, float]:

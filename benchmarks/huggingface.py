@@ -4,8 +4,9 @@
 
 Makes a LaBSE of random weights with PyTorch (768 wide, a row a token of VOCAB), imports it, exports
 it again, and compares the vectors of 200 lines of TEXTS. Then compares the token ids of all lines
-with those of Hugging Face's BertTokenizerFast, and lists what differs by its kind. PEER is the
-environment of benchmarks/peers/requirements-sentence-transformers.txt.
+with those of Hugging Face's BertTokenizerFast, lists what differs by its kind, and ends with an
+error if any differs of no known kind. PEER is the environment of
+benchmarks/peers/requirements-sentence-transformers.txt.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ import argparse
 import subprocess
 import tempfile
 import time
-import unicodedata
 from collections import Counter, defaultdict
 from pathlib import Path
 
 import numpy as np
 
 import labse_tf
-from benchmarks.peer_tokens import PEER, tokens_of_both
+from benchmarks.peer_tokens import PEER, UNKNOWN, tokens_of_both
+from benchmarks.same_work import check_tokens, exception_of
 from export.model_dir import export
 from export.source import open_source
 from vocab import wordpiece_file
@@ -41,7 +42,7 @@ def main() -> None:
     args = parser.parse_args()
 
     def peer(*arguments: object) -> None:
-        subprocess.run([args.peer, str(PEER), *map(str, arguments)], check=True)
+        subprocess.run([args.peer, "-m", PEER, *map(str, arguments)], check=True)
 
     with tempfile.TemporaryDirectory() as folder:
         tokens = wordpiece_file.rename_misread(wordpiece_file.read(args.vocab))
@@ -49,7 +50,7 @@ def main() -> None:
         wordpiece_file.write(args.vocab, tokens)
         if not args.tokens_only:
             _compare_vectors(Path(folder), args, peer)
-        _compare_tokens(Path(folder), args)
+        _compare_tokens(args)
 
 
 def _compare_vectors(folder: Path, args: argparse.Namespace, peer) -> None:
@@ -75,29 +76,18 @@ def _compare_vectors(folder: Path, args: argparse.Namespace, peer) -> None:
     print(f"exported again, in PyTorch: largest difference of all {difference:.1e}")
 
 
-def _compare_tokens(folder: Path, args: argparse.Namespace) -> None:
-    kinds, examples, lines = Counter(), defaultdict(list), 0
-    for line, ours, theirs in tokens_of_both(args.peer, folder, args.texts):
-        lines += 1
+def _compare_tokens(args: argparse.Namespace) -> None:
+    kinds, examples = Counter(), defaultdict(list)
+    rows = tokens_of_both(args.peer, args.vocab, args.texts)
+    for line, ours, theirs in rows:
         if ours != theirs:
-            kind = _kind(line)
+            kind = exception_of(line) or "another"
             kinds[kind] += 1
             examples[kind].append(line)
-    print(f"tokens: {sum(kinds.values())} of {lines} lines differ")
+    print(f"tokens: {sum(kinds.values())} of {len(rows)} lines differ")
     for kind, count in kinds.most_common():
         print(f"{count:7}  {kind}: {examples[kind][0][:70]!r}")
-
-
-def _kind(line: str) -> str:
-    """Names what of a line the two are known to treat differently."""
-    if any(len(word) > 75 for word in line.split()):
-        return "a long word"
-    found = {
-        f"U+{ord(char):04X} {unicodedata.name(char, '')} ({unicodedata.category(char)})"
-        for char in line
-        if unicodedata.category(char) in ("Cf", "Cc", "Co", "Cn", "Zs", "Zl", "Zp") and char != " "
-    }
-    return ", ".join(sorted(found)) or "another"
+    check_tokens(*zip(*rows, strict=True), UNKNOWN)
 
 
 if __name__ == "__main__":

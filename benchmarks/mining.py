@@ -6,10 +6,10 @@
 
 `race` runs the exact search of `labse mine` and `peers/laser_mining.py` in turns, each in a new
 process, and prints seconds, the ratios (on a busy machine, that of seconds of all cores' work tells
-more than that of the clock), the peak of each one's memory, and the share of the peer's
-pairs that ours finds. `large` runs ours alone with the approximate index, and measures its recall
-against the exact neighbours of 2,000 queries. --mixture N makes vectors, see
-`benchmarks/mining_vectors.py`; --rows takes the first of each file.
+more than that of the clock), the peak of each one's memory, and the share of the peer's pairs that
+ours finds; too small a share ends it with an error. `large` runs ours alone with the approximate
+index, and measures its recall against the exact neighbours of 2,000 queries. --mixture N makes
+vectors, see `benchmarks/mining_vectors.py`; --rows takes the first of each file.
 
 Memory is the peak of the resident set, and of that part of it that is no file's (pages of a file
 that is read are given back when others need them).
@@ -31,6 +31,8 @@ from typing import Any
 
 import numpy as np
 import psutil
+
+from benchmarks.same_work import check_found
 
 _PEER = Path(__file__).parent / "peers" / "laser_mining.py"
 _QUERIES = 2000
@@ -72,6 +74,8 @@ def race(args: argparse.Namespace, scratch: Path) -> dict[str, Any]:
         set(zip(some["sources"].tolist(), some["targets"].tolist(), strict=True))
         for some in (pairs["ours"], pairs["laser"])
     )
+    share = len(found & wanted) / max(len(wanted), 1)
+    check_found(share)
     ratios = {
         measure: [
             round(peer[measure] / own[measure], 2)
@@ -84,7 +88,7 @@ def race(args: argparse.Namespace, scratch: Path) -> dict[str, Any]:
         "turns": turns,
         "ratio": ratios,
         "pairs": len(wanted),
-        "share_of_their_pairs": len(found & wanted) / len(wanted),
+        "share_of_their_pairs": share,
     }
 
 

@@ -1,10 +1,12 @@
 """Hugging Face's side of benchmarks/huggingface.py, in the environment of sentence-transformers.
 
-python huggingface.py make VOCAB DIR LAYERS     a LaBSE of random weights, as on Hugging Face
-python huggingface.py tokens DIR TEXTS OUT.npz  BertTokenizerFast's ids of each line
-python huggingface.py embed DIR TEXTS OUT.npy   SentenceTransformer(DIR)'s vectors
-python huggingface.py time_embed DIR TEXTS OUT  the same, and prints the seconds
-python huggingface.py time VOCAB TEXTS LENGTH   prints seconds of tokenising and packing all lines
+PEER/bin/python -m benchmarks.peers.huggingface, then one of:
+
+make VOCAB DIR LAYERS         a LaBSE of random weights, as on Hugging Face
+tokens VOCAB|DIR TEXTS OUT.npz  the ids of each line, and the vocabulary that was read
+embed DIR TEXTS OUT.npy       SentenceTransformer(DIR)'s vectors
+time_embed DIR TEXTS OUT      the same, and prints the seconds
+time VOCAB TEXTS LENGTH       prints seconds of tokenising and packing all lines
 """
 
 import json
@@ -18,7 +20,10 @@ import torch
 from safetensors.torch import save_file
 from sentence_transformers import SentenceTransformer
 from tokenizers import BertWordPieceTokenizer
-from transformers import BertConfig, BertModel
+from transformers import AutoTokenizer, BertConfig, BertModel
+
+from benchmarks.same_work import check_rows, check_vocabulary
+from vocab import wordpiece_file
 
 LINES_A_BATCH = 1000
 WARM_UP = 64  # Sentences.
@@ -28,12 +33,12 @@ SPREAD = 0.05  # Of weights: more than BERT's 0.02, so that sentences lie apart.
 def make(vocab, folder, layers):
     folder = Path(folder)
     torch.manual_seed(7)
-    rows = len(Path(vocab).read_text("utf-8").splitlines())
+    rows = len(wordpiece_file.read(vocab))
     config = BertConfig(
         vocab_size=rows, num_hidden_layers=int(layers), initializer_range=SPREAD, hidden_act="gelu"
     )
     model = BertModel(config)
-    model.save_pretrained(folder, safe_serialization=True)
+    model.save_pretrained(folder)
     shutil.copyfile(vocab, folder / "vocab.txt")
     tokenizer = {"tokenizer_class": "BertTokenizer", "do_lower_case": False, "strip_accents": False}
     write(folder / "tokenizer_config.json", tokenizer)
@@ -51,6 +56,7 @@ def make(vocab, folder, layers):
     weights = {"linear.weight": torch.randn(768, 768) * SPREAD, "linear.bias": torch.randn(768)}
     save_file(weights, folder / "2_Dense" / "model.safetensors")
     write(folder / "sentence_bert_config.json", {"max_seq_length": 128, "do_lower_case": False})
+    open_checked(folder)
 
 
 def write(file, content):
@@ -62,25 +68,42 @@ def lines(texts):
     return Path(texts).read_text("utf-8").split("\n")[:-1]
 
 
-def tokenizer_of(vocab):
+def open_checked(folder):
+    """Returns SentenceTransformer(folder), whose ids are those of its vocab.txt."""
+    model = SentenceTransformer(str(folder), device="cpu")
+    vocabulary = model.tokenizer.get_vocab()
+    check_vocabulary(wordpiece_file.read(Path(folder, "vocab.txt")), vocabulary)
+    check_rows(model[0].auto_model.get_input_embeddings().num_embeddings, len(vocabulary))
+    return model
+
+
+def tokenizer_of(source):
     # What BertTokenizerFast is built on, without the copies that it makes of its answers.
-    return BertWordPieceTokenizer(str(vocab), lowercase=False, strip_accents=False)
+    if Path(source).is_dir():
+        return AutoTokenizer.from_pretrained(source).backend_tokenizer
+    # A path would be read with white space stripped from its lines, which may shift ids.
+    ids = {token: number for number, token in enumerate(wordpiece_file.read(source))}
+    return BertWordPieceTokenizer(ids, lowercase=False, strip_accents=False)
 
 
-def tokens(folder, texts, out):
-    encoded = tokenizer_of(Path(folder, "vocab.txt")).encode_batch(
-        lines(texts), add_special_tokens=False
-    )
+def tokens(source, texts, out):
+    tokenizer = tokenizer_of(source)
+    encoded = tokenizer.encode_batch(lines(texts), add_special_tokens=False)
     ids = [one.ids for one in encoded]
-    np.savez(out, ids=np.concatenate([*ids, []]).astype(np.int32), lengths=[len(i) for i in ids])
+    np.savez(
+        out,
+        ids=np.concatenate([*ids, []]).astype(np.int32),
+        lengths=[len(i) for i in ids],
+        vocabulary=json.dumps(tokenizer.get_vocab()),
+    )
 
 
 def embed(folder, texts, out):
-    np.save(out, SentenceTransformer(folder, device="cpu").encode(lines(texts)))
+    np.save(out, open_checked(folder).encode(lines(texts)))
 
 
 def time_embed(folder, texts, out):
-    model, sentences = SentenceTransformer(folder, device="cpu"), lines(texts)
+    model, sentences = open_checked(folder), lines(texts)
     model.encode(sentences[:WARM_UP])
     start = time.perf_counter()
     vectors = model.encode(sentences)

@@ -1,9 +1,9 @@
 """Times OpusFilter's filters; `benchmarks.corpora` runs this with the Python that has OpusFilter.
 
-    python time_opusfilter.py PAIRS.tsv LID_MODEL
+    python -m benchmarks.peers.time_opusfilter PAIRS.tsv LID_MODEL
 
-PAIRS.tsv has language, script, English and foreign text in its columns. Prints a JSON object:
-filter -> [seconds, pairs accepted].
+PAIRS.tsv has language, script, English and foreign text in its columns. Prints a JSON object: the
+pairs that were read, and by filter the seconds and the pairs accepted.
 """
 
 import collections
@@ -11,8 +11,9 @@ import json
 import sys
 import time
 
-import opusfilter_settings
 from opusfilter import filters
+
+from benchmarks.peers import opusfilter_settings
 
 
 def main():
@@ -29,7 +30,8 @@ def main():
             accepted = sum(map(filter_.accept, filter_.score(texts)))
             found[name][0] += time.process_time() - start
             found[name][1] += accepted
-    json.dump(found, sys.stdout)
+    read = sum(map(len, pairs.values()))
+    json.dump({"pairs": read, "filters": found}, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -1,19 +1,21 @@
 """Steps a second of sentence-transformers' training; run by `benchmarks.train_speed`.
 
-As in train_sentence_transformers.py, but of BERT base; prints the steps a second after as many
-steps that are not timed.
+As in train_sentence_transformers.py, but of BERT base; prints a JSON object: the steps a second
+after as many steps that are not timed, and the loss of each step.
 """
 
 import argparse
+import json
 import tempfile
 import time
 from pathlib import Path
 
 import torch
 from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
-from sentence_transformers.losses import MultipleNegativesRankingLoss
-from train_sentence_transformers import build, read_pairs
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from transformers import TrainerCallback
+
+from benchmarks.peers.dual_encoder import build, read_pairs
 
 
 class Clock(TrainerCallback):
@@ -28,16 +30,26 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("pairs", type=Path)
     parser.add_argument("vocab")
+    parser.add_argument("--sample", type=Path)
     parser.add_argument("--rows", type=int)
     parser.add_argument("--layers", type=int)
     parser.add_argument("--batch_size", type=int)
     parser.add_argument("--steps", type=int)
     args = parser.parse_args()
-    args.hidden_size, args.heads, args.intermediate_size, args.length = 768, 12, 3072, 64
     torch.manual_seed(42)
     clock = Clock()
     with tempfile.TemporaryDirectory() as folder:
-        model = build(args.vocab, Path(folder), args)
+        model = build(
+            args.vocab,
+            args.sample,
+            Path(folder) / "initial",
+            hidden_size=768,
+            layers=args.layers,
+            heads=12,
+            intermediate_size=3072,
+            length=64,
+            rows=args.rows,
+        )
         trainer = SentenceTransformerTrainer(
             model=model,
             args=SentenceTransformerTrainingArguments(
@@ -46,6 +58,7 @@ def main():
                 per_device_train_batch_size=args.batch_size,
                 learning_rate=1e-4,
                 save_strategy="no",
+                logging_steps=1,
                 report_to="none",
                 use_cpu=True,
                 seed=42,
@@ -55,7 +68,9 @@ def main():
             callbacks=[clock],
         )
         trainer.train()
-    print(args.steps / (clock.times[-1] - clock.times[args.steps - 1]))
+    losses = [logs["loss"] for logs in trainer.state.log_history if "loss" in logs]
+    speed = args.steps / (clock.times[-1] - clock.times[args.steps - 1])
+    print(json.dumps({"steps_per_second": speed, "losses": losses}))
 
 
 if __name__ == "__main__":

@@ -1,68 +1,112 @@
 """The race's other side: sentence-transformers on the same pairs, vocabulary, size and minutes.
 
-    PEER/bin/python benchmarks/peers/train_sentence_transformers.py DATA/train VOCAB TEST --out DIR
+    python -m benchmarks.peer_tokens DATA/train VOCAB --out SAMPLE
+    PEER/bin/python -m benchmarks.peers.train_sentence_transformers DATA/train VOCAB TEST \\
+        --sample SAMPLE --out DIR [--minutes 40 | --steps N]
 
 The recipe of its documentation for pairs: BertModel, mean pooling, MultipleNegativesRankingLoss
-(scale 20), AdamW. DATA/train is that of `benchmarks.tatoeba_race prepare`, VOCAB a vocab.txt, TEST
-the files of LASER's Tatoeba test. Prints as `benchmarks.tatoeba_race score` does. Environment:
+(scale 20), AdamW, a learning rate that rises for a tenth of the budget and falls to 0 at its end.
+DATA/train is that of `benchmarks.tatoeba_race prepare`, VOCAB a vocab.txt, TEST the files of
+LASER's Tatoeba test. Ends before training if its tokens are not ours, and at the next checkpoint if
+its loss does not fall. Prints as `benchmarks.tatoeba_race score` does; DIR/result.json has the loss
+curve and the scores of every checkpoint, whose own time does not count. Environment:
 requirements-sentence-transformers.txt beside this file.
 """
 
 import argparse
 import json
+import os
 import time
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 import torch
-from datasets import Dataset
-from sentence_transformers import (
-    SentenceTransformer,
-    SentenceTransformerTrainer,
-    SentenceTransformerTrainingArguments,
-)
-from sentence_transformers.losses import MultipleNegativesRankingLoss
-from sentence_transformers.models import Pooling, Transformer
-from transformers import BertConfig, BertModel, BertTokenizerFast, TrainerCallback
+from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+from torch.optim.lr_scheduler import LambdaLR
+from transformers import TrainerCallback
+
+from benchmarks import machine
+from benchmarks.peers.dual_encoder import build, read_pairs
+from benchmarks.same_work import check_loss
+
+_MINUTES = 40
+_WARM_UP = 0.1  # Of the budget.
+_NO_END = 10**9  # Steps: the clock ends it.
+_LOSS_STEPS = 10  # Whose mean is a point of the curve.
+_ENOUGH_LOSSES = 10  # To end at a checkpoint because they do not fall.
 
 
-class StopAfter(TrainerCallback):
-    def __init__(self, minutes):
-        self._minutes = minutes
-        self._start = None
+class Budget(TrainerCallback):
+    """Ends training when its minutes or its steps are over, with checkpoints on the way."""
+
+    def __init__(self, minutes, steps, checkpoint_steps, checkpoint):
+        self._minutes, self._steps = minutes, steps
+        self._checkpoint_steps, self._checkpoint = checkpoint_steps, checkpoint
+        self._start, self._paused = None, 0.0
+        self.losses = []
+
+    def minutes(self):
+        """Returns the minutes of training, checkpoints left out."""
+        if self._start is None:
+            return 0.0
+        return (time.perf_counter() - self._start - self._paused) / 60
+
+    def learning_rate(self, step):
+        """Returns the share of the highest one."""
+        spent = self._spent(step)
+        return max(0.0, min(spent / _WARM_UP, (1 - spent) / (1 - _WARM_UP)))
+
+    def _spent(self, step):
+        return step / self._steps if self._steps else self.minutes() / self._minutes
 
     def on_train_begin(self, args, state, control, **kwargs):
         self._start = time.perf_counter()
 
+    def on_log(self, args, state, control, logs=None, **kwargs):
+        if "loss" in logs:
+            self.losses.append((state.global_step, logs["loss"]))
+
     def on_step_end(self, args, state, control, **kwargs):
-        if time.perf_counter() - self._start > 60 * self._minutes:
+        if self._spent(state.global_step) >= 1:
             control.should_training_stop = True
+            return
+        if state.global_step % self._checkpoint_steps == 0:
+            start = time.perf_counter()
+            self._checkpoint(state.global_step)
+            self._paused += time.perf_counter() - start
 
 
-def build(vocab, out, args):
-    tokenizer = BertTokenizerFast(vocab_file=vocab, do_lower_case=False, strip_accents=False)
-    config = BertConfig(
-        vocab_size=args.rows or len(tokenizer),
-        hidden_size=args.hidden_size,
-        num_hidden_layers=args.layers,
-        num_attention_heads=args.heads,
-        intermediate_size=args.intermediate_size,
-    )
-    folder = out / "initial"
-    BertModel(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    transformer = Transformer(str(folder), max_seq_length=args.length)
-    return SentenceTransformer(modules=[transformer, Pooling(args.hidden_size, "mean")])
+class Result:
+    """What DIR/result.json says."""
 
+    def __init__(self, model, args):
+        self._model, self._args = model, args
+        self._counts = json.loads((args.pairs.parent / "counts.json").read_text("utf-8"))
+        self._scores = []
 
-def read_pairs(folder):
-    lines = (
-        line.rstrip("\n").split("\t")
-        for path in sorted(folder.rglob("*.tsv"))
-        for line in path.open(encoding="utf-8", newline="\n")
-    )
-    english, foreign = zip(*lines, strict=True)
-    return Dataset.from_dict({"anchor": list(english), "positive": list(foreign)})
+    def write(self, budget, steps, finished):
+        """Scores the model, writes all that is known, and ends if training learns nothing."""
+        minutes = budget.minutes()
+        self._scores.append({"step": steps, "minutes": round(minutes, 2)})
+        self._scores[-1] |= score(self._model, self._args.test, self._counts)
+        packages = ("sentence-transformers", "transformers", "tokenizers", "torch")
+        result = {
+            "finished": finished,
+            "machine": machine.describe(),
+            "versions": {name: version(name) for name in packages},
+            "settings": vars(self._args),
+            "scores": self._scores,
+            "losses": budget.losses,
+        }
+        file = self._args.out / "result.json"
+        partial = file.with_suffix(".json.partial")
+        partial.write_text(json.dumps(result, indent=1, default=str) + "\n", "utf-8")
+        os.replace(partial, file)
+        print(f"{steps} steps in {minutes:.1f} minutes; {file}", flush=True)
+        if finished or len(budget.losses) >= _ENOUGH_LOSSES:
+            check_loss([loss for _, loss in budget.losses], "the peer")
 
 
 def score(model, test, counts):
@@ -71,60 +115,87 @@ def score(model, test, counts):
         code = path.name.split(".")[1].removesuffix("-eng")
         english = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
         foreign = path.with_suffix(f".{code}").read_text(encoding="utf-8").rstrip("\n").split("\n")
-        sides = [model.encode(side, normalize_embeddings=True) for side in (foreign, english)]
+        sides = [
+            model.encode(side, normalize_embeddings=True, show_progress_bar=False)
+            for side in (foreign, english)
+        ]
         hits = (sides[0] @ sides[1].T).argmax(axis=1) == np.arange(len(english))
-        accuracies[code] = hits.mean()
-        print(f"{code} {100 * accuracies[code]:.1f}")
+        accuracies[code] = 100 * float(hits.mean())
+        print(f"{code} {accuracies[code]:.1f}")
     seen = [code for code in accuracies if counts.get(code, 0) >= 1000]
+    means = {}
     for name, codes in (("all", list(accuracies)), ("with 1,000 training pairs", seen)):
-        mean = 100 * np.mean([accuracies[code] for code in codes])
-        print(f"mean over {len(codes)} languages, {name}: {mean:.1f} %")
+        means[name] = float(np.mean([accuracies[code] for code in codes]))
+        print(f"mean over {len(codes)} languages, {name}: {means[name]:.1f} %")
+    return {"means": means, "languages": accuracies}
 
 
-def main():
+def read_arguments():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("pairs", type=Path)
     parser.add_argument("vocab")
     parser.add_argument("test", type=Path)
+    parser.add_argument("--sample", type=Path, required=True, help="our tokens of some texts")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--minutes", type=float, default=40)
-    parser.add_argument("--steps", type=int, default=1473, help="what 40 minutes allowed")
+    budget = parser.add_mutually_exclusive_group()
+    budget.add_argument("--minutes", type=float, help=f"of training; {_MINUTES} without --steps")
+    budget.add_argument("--steps", type=int, help="however long they take")
+    parser.add_argument("--checkpoint-steps", type=int, default=500, metavar="N")
     parser.add_argument("--batch-size", type=int, default=128)
-    parser.add_argument("--rows", type=int, help="of the embedding table; the tokens' by default")
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--hidden-size", type=int, default=256)
     parser.add_argument("--heads", type=int, default=4)
     parser.add_argument("--intermediate-size", type=int, default=1024)
     parser.add_argument("--length", type=int, default=64)
     args = parser.parse_args()
+    args.minutes = args.minutes or (None if args.steps else _MINUTES)
+    if args.out.exists():
+        parser.error(f"{args.out} exists; give another --out")
+    return args
+
+
+def main():
+    args = read_arguments()
+    print(machine.describe(), flush=True)
     torch.manual_seed(42)
-    model = build(args.vocab, args.out, args)
+    sizes = ("layers", "hidden_size", "heads", "intermediate_size", "length")
+    model = build(
+        args.vocab,
+        args.sample,
+        args.out / "initial",
+        **{name: getattr(args, name) for name in sizes},
+    )
+    result = Result(model, args)
+    budget = Budget(
+        args.minutes,
+        args.steps,
+        args.checkpoint_steps,
+        lambda steps: result.write(budget, steps, finished=False),
+    )
     trainer = SentenceTransformerTrainer(
         model=model,
         args=SentenceTransformerTrainingArguments(
             output_dir=str(args.out / "run"),
-            max_steps=args.steps,
+            max_steps=args.steps or _NO_END,
             per_device_train_batch_size=args.batch_size,
             learning_rate=5e-4,
-            warmup_ratio=0.1,
             save_strategy="no",
-            logging_steps=50,
+            logging_steps=_LOSS_STEPS,
             report_to="none",
+            disable_tqdm=True,
             use_cpu=True,
             seed=42,
         ),
         train_dataset=read_pairs(args.pairs),
         loss=MultipleNegativesRankingLoss(model, scale=20.0),
-        callbacks=[StopAfter(args.minutes)],
+        callbacks=[budget],
     )
-    start = time.perf_counter()
+    trainer.create_optimizer()
+    trainer.lr_scheduler = LambdaLR(trainer.optimizer, budget.learning_rate)
     trainer.train()
-    minutes = (time.perf_counter() - start) / 60
-    print(f"{trainer.state.global_step} steps in {minutes:.1f} minutes")
-    counts = json.loads((args.pairs.parent / "counts.json").read_text(encoding="utf-8"))
-    score(model, args.test, counts)
+    result.write(budget, trainer.state.global_step, finished=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,74 @@
+"""The dual encoder of sentence-transformers that races ours, checked before it is trained."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from datasets import Dataset
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+from transformers import BertConfig, BertModel, BertTokenizerFast
+
+from benchmarks.same_work import check_rows, check_tokens, check_vocabulary
+from vocab import wordpiece_file
+
+
+def build(
+    vocab: str,
+    sample: Path,
+    folder: Path,
+    *,
+    hidden_size: int,
+    layers: int,
+    heads: int,
+    intermediate_size: int,
+    length: int,
+    rows: int | None = None,
+) -> SentenceTransformer:
+    """Returns a BERT of random weights with mean pooling.
+
+    Args:
+      vocab: vocab.txt.
+      sample: what `benchmarks.peer_tokens` wrote: texts with our ids.
+      folder: for BERT's files; must not exist.
+      rows: of the embedding table; a row a token by default.
+    """
+    tokens = wordpiece_file.read(vocab)
+    # A path would be read with white space stripped from its lines, which may shift ids.
+    ids = {token: number for number, token in enumerate(tokens)}
+    tokenizer = BertTokenizerFast(vocab=ids, do_lower_case=False, strip_accents=False)
+    config = BertConfig(
+        vocab_size=rows or len(tokenizer),
+        hidden_size=hidden_size,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        intermediate_size=intermediate_size,
+    )
+    BertModel(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    transformer = Transformer(str(folder), max_seq_length=length)
+    model = SentenceTransformer(modules=[transformer, Pooling(hidden_size, "mean")], device="cpu")
+    _check(model, tokens, sample, rows)
+    return model
+
+
+def _check(model: SentenceTransformer, tokens: list[str], sample: Path, rows: int | None) -> None:
+    """Of what will be trained, not of what it was made from."""
+    tokenizer = model.tokenizer
+    check_vocabulary(tokens, tokenizer.get_vocab())
+    table = model[0].auto_model.get_input_embeddings()
+    check_rows(table.num_embeddings, len(tokenizer), rows)
+    ours = json.loads(sample.read_text("utf-8"))
+    theirs = tokenizer(ours["texts"])["input_ids"]
+    check_tokens(ours["texts"], ours["ids"], theirs, ours["unknown"])
+
+
+def read_pairs(folder: Path) -> Dataset:
+    lines = (
+        line.rstrip("\n").split("\t")
+        for path in sorted(folder.rglob("*.tsv"))
+        for line in path.open(encoding="utf-8", newline="\n")
+    )
+    english, foreign = zip(*lines, strict=True)
+    return Dataset.from_dict({"anchor": list(english), "positive": list(foreign)})
