@@ -74,7 +74,7 @@ def run(
     _check_numbers(vocab_size, smoothing_exponent, max_unique_chars, max_word_length)
     if count_shards is not None and count_shards < 1:
         raise InputError(f"--count-shards is {count_shards}", remedy="give 1 or more")
-    check_free(out, overwrite=overwrite)
+    out = check_free(out, overwrite=overwrite)
     counted = word_counts.count(
         inputs,
         word_counts.Settings(smoothing_exponent, min_word_count, max_word_length),

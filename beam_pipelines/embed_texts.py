@@ -32,6 +32,7 @@ from beam_pipelines.vector_shards import SHARDS, WriteVectors
 from labse_tf.corpus_files import MONOLINGUAL, CorpusFile, find_corpus_files
 from labse_tf.errors import InputError
 from labse_tf.languages import LANGUAGES
+from labse_tf.local_paths import local_path
 from labse_tf.model.files import find_model_dir, hash_model
 from labse_tf.outputs import check_free, whole_dir
 
@@ -126,7 +127,8 @@ def run(
         allowed, an `out` that is taken, or an option out of its range. Then nothing is written.
     """
     _check(dtype, sentences_per_shard, max_bad_records)
-    check_free(out, overwrite=overwrite)
+    out = check_free(out, overwrite=overwrite)
+    model = local_path(model)
     find_model_dir(model)
     files = find_corpus_files(inputs, kind=MONOLINGUAL)
     facts = {

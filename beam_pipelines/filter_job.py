@@ -187,7 +187,7 @@ def run(
         that is taken, or an option out of its range. Then nothing is written.
     """
     options.check()
-    check_free(out, overwrite=options.overwrite)
+    out = check_free(out, overwrite=options.overwrite)
     if options.from_scores:
         files = find_score_files(inputs)
     else:

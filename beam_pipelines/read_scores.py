@@ -22,6 +22,7 @@ from beam_pipelines.scores import LANGUAGE, ScoredBatch
 from labse_tf.corpus_files import PARQUET
 from labse_tf.errors import InputError
 from labse_tf.languages import LANGUAGES
+from labse_tf.local_paths import local_path
 
 
 class ScoreFile(NamedTuple):
@@ -49,7 +50,7 @@ def find_score_files(inputs: Sequence[str]) -> list[ScoreFile]:
     for name in inputs:
         files = [
             ScoreFile(str(path), path.parent.name)
-            for path in Path(name).glob("*/part-*.parquet")
+            for path in Path(local_path(name)).glob("*/part-*.parquet")
             if path.parent.name in LANGUAGES or path.parent.name == OTHER_LANGUAGE
         ]
         if not files:

@@ -10,10 +10,14 @@ from collections.abc import Sequence
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
+from apache_beam.runners.direct.direct_runner import BundleBasedDirectRunner, SwitchingDirectRunner
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from beam_pipelines.errors import input_errors_recovered
+
+# Of `pipeline.runner`; Beam's DirectRunner is the switching one.
+_DIRECT_RUNNERS = (FnApiRunner, SwitchingDirectRunner, BundleBasedDirectRunner)
 
 # From this much input (bytes on disk) the direct runner takes a process for each core. These cost
 # 5 s at start, mostly the import of Beam, against 0.3 s for working in this process, and data then
@@ -36,14 +40,13 @@ def run_pipeline(job: beam.PTransform, paths: Sequence[str], beam_options: Seque
     Raises:
       InputError: as raised in a worker.
     """
-    # Beam logs a worker's exception with its traceback, then raises it: once is enough.
-    logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
     options = PipelineOptions(list(beam_options))
     runner = None
     if options.view_as(StandardOptions).runner is None:
         runner = _direct_runner(options, paths)
     with input_errors_recovered():
         pipeline = beam.Pipeline(runner=runner, options=options)
+        _set_log_level(pipeline.runner)
         pipeline | type(job).__name__ >> job
         pipeline.run().wait_until_finish()
 
@@ -54,6 +57,18 @@ def has_worker_processes(beam_options: Sequence[str]) -> bool:
     if options.view_as(StandardOptions).runner is not None:
         return True
     return options.view_as(DirectOptions).direct_running_mode == "multi_processing"
+
+
+def _set_log_level(runner: beam.runners.PipelineRunner) -> None:
+    if isinstance(runner, _DIRECT_RUNNERS):
+        # It logs a worker's exception with its traceback, then raises it: once is enough.
+        level = hints = logging.CRITICAL
+    else:
+        # Of a job on other machines the log is all that there is to see; a line for every type
+        # hint that is a string, which `annotations` makes of all, would bury it.
+        level, hints = logging.INFO, logging.WARNING
+    logging.getLogger("apache_beam").setLevel(level)
+    logging.getLogger("apache_beam.typehints").setLevel(hints)
 
 
 def _direct_runner(options: PipelineOptions, paths: Sequence[str]) -> FnApiRunner:

@@ -100,7 +100,7 @@ def run(
     """
     if sample is not None and sample < 1:
         raise InputError(f"--sample is {sample}", remedy="give 1 or more")
-    check_free(out, overwrite=overwrite)
+    out = check_free(out, overwrite=overwrite)
     path = str(open_existing(run_dir).path.absolute())
     files = find_corpus_files(inputs, kind=BITEXT)
     with whole_file(out, overwrite=overwrite) as partial:

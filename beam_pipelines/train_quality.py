@@ -49,7 +49,7 @@ def run(
     """
     if max_texts < 1:
         raise InputError(f"--max-texts is {max_texts}", remedy="give 1 or more")
-    check_free(out, overwrite=overwrite)
+    out = check_free(out, overwrite=overwrite)
     examples = _read(inputs, max_texts)
     _log.info("training on %d distinct sentences", len(examples))
     with whole_dir(out, overwrite=overwrite) as folder:

@@ -28,6 +28,7 @@ from beam_pipelines.count_words import (
 from beam_pipelines.runners import run_pipeline
 from labse_tf.corpus_files import CorpusFile, find_corpus_files
 from labse_tf.errors import InputError
+from labse_tf.local_paths import local_path
 from labse_tf.outputs import whole_dir
 
 _log = logging.getLogger("labse")
@@ -89,9 +90,11 @@ def count(
     Raises:
       InputError: for inputs that are not there or damaged, or a `folder` that holds anything else.
     """
+    if folder is not None:
+        folder = Path(local_path(folder))
     files = find_corpus_files(inputs)
     origin = _describe_origin(files, settings)
-    if folder is not None and _is_kept(Path(folder), origin):
+    if folder is not None and _is_kept(folder, origin):
         _log.info("%s: word counts of these files are there already", folder)
         return read_counts(folder, max_words=max_words)
     with _place(folder) as place:

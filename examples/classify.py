@@ -18,7 +18,7 @@ import tf_keras  # noqa: E402
 
 
 def read(path: str) -> tuple[list[str], list[str]]:
-    with open(path, encoding="utf-8") as file:
+    with tf.io.gfile.GFile(path) as file:
         labels, texts = zip(*(line.rstrip("\n").split("\t")[:2] for line in file), strict=True)
     return list(labels), list(texts)
 

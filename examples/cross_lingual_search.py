@@ -20,7 +20,7 @@ def main(model_dir: str, sentences_file: str, query: str) -> None:
     def embed(texts: list[str]) -> tf.Tensor:
         return tf.math.l2_normalize(encoder(preprocessor(tf.constant(texts)))["default"], axis=1)
 
-    with open(sentences_file, encoding="utf-8") as file:
+    with tf.io.gfile.GFile(sentences_file) as file:
         sentences = [line.rstrip("\n") for line in file]
     batches = [sentences[start : start + 64] for start in range(0, len(sentences), 64)]
     vectors = tf.concat([embed(batch) for batch in batches], axis=0)

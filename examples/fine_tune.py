@@ -21,7 +21,8 @@ BATCH, EPOCHS, SCALE = 16, 10, 10.0
 
 
 def main(model_dir: str, pairs_file: str, out: str, learning_rate: str = "2e-5") -> None:
-    with open(pairs_file, encoding="utf-8") as file:
+    tf.io.gfile.makedirs(out)  # What cannot be written to is found before the work.
+    with tf.io.gfile.GFile(pairs_file) as file:
         pairs = [tuple(line.rstrip("\n").split("\t")[:2]) for line in file]
     preprocessor = hub.KerasLayer(os.path.join(model_dir, "preprocessor"))
     encoder = hub.KerasLayer(os.path.join(model_dir, "encoder"), trainable=True)

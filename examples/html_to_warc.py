@@ -26,6 +26,9 @@ def main() -> None:
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
     parser.add_argument("--out", required=True, metavar="FILE.warc.gz")
     args = parser.parse_args()
+    for folder in args.folders:
+        if not folder.is_dir():
+            parser.error(f"{folder} is no folder of this machine")
     with gzip.open(args.out, "wb") as stream:
         for folder in args.folders:
             for path in sorted(folder.rglob("*.html")):

@@ -25,6 +25,9 @@ def load(model_dir: str | os.PathLike[str]) -> Embedder:
     Raises:
       InputError: if `model_dir` is no model dir.
     """
+    from labse_tf.model.files import find_model_dir
+
+    find_model_dir(model_dir)  # Before the seconds that the import takes.
     from labse_tf.embedder import Embedder
 
     return Embedder(model_dir)

@@ -17,6 +17,7 @@ from labse_tf.config import Config, flatten
 from labse_tf.config_check import check
 from labse_tf.errors import InputError
 from labse_tf.languages import require_code
+from labse_tf.local_paths import local_path
 
 
 def load_config(path: str | os.PathLike[str] | None, overrides: Sequence[str] = ()) -> Config:
@@ -28,6 +29,7 @@ def load_config(path: str | os.PathLike[str] | None, overrides: Sequence[str] = 
     """
     tree = OmegaConf.structured(Config)
     if path is not None:
+        path = local_path(path)
         _merge(tree, _read_yaml(path), path=path)
     for override in overrides:
         key, equals, value = override.partition("=")
@@ -101,7 +103,7 @@ def _read_yaml(path: str | os.PathLike[str]) -> dict[str, Any]:
 def _merge(tree, values: dict[str, Any], *, path: str | os.PathLike[str]) -> None:
     # A key at a time, so that the error can name its full path.
     for key, value in flatten(values):
-        nested: Any = value
+        nested: Any = _local(key, value, path=path)
         for part in reversed(key.split(".")):
             nested = {part: nested}
         try:
@@ -117,6 +119,18 @@ def _merge(tree, values: dict[str, Any], *, path: str | os.PathLike[str]) -> Non
                 path=path,
                 remedy=f"it takes {_expected_type(key)}",
             ) from error
+
+
+def _local(key: str, value: Any, *, path: str | os.PathLike[str]) -> Any:
+    """Returns the value, its paths as `local_path` has them: any text may be one."""
+    if isinstance(value, list):
+        return [_local(key, one, path=path) for one in value]
+    try:
+        return local_path(value) if isinstance(value, str) else value
+    except InputError as error:
+        raise InputError(
+            f"'{key}' is {error.path}: {error.problem}", path=path, remedy=error.remedy
+        ) from error
 
 
 def _defaults() -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from labse_tf.errors import InputError
 from labse_tf.languages import find_code, require_code
+from labse_tf.local_paths import local_path
 from labse_tf.textio import COMPRESSIONS
 
 MONOLINGUAL = "monolingual"
@@ -157,6 +158,7 @@ def _expected(kind: str | None) -> str:
 
 
 def _describe_all(name: str) -> list[CorpusFile]:
+    name = local_path(name)
     if os.path.isdir(name):
         paths = sorted(str(path) for path in Path(name).rglob("*") if path.is_file())
         return [file for path in paths if (file := describe(path)) is not None]

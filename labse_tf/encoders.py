@@ -26,6 +26,7 @@ import numpy as np
 
 from labse_tf.errors import InputError
 from labse_tf.hashing import sha256_of_file, sha256_of_files
+from labse_tf.local_paths import local_path
 from labse_tf.model.files import ENCODER_FILES, SAVED_MODELS, find_model_dir, hash_model
 
 MODEL_DIR = "model dir"
@@ -163,6 +164,7 @@ def open_encoder(name: str) -> OpenedEncoder:
     Raises:
       InputError: if there is no such encoder, it cannot be loaded, or the library is missing.
     """
+    name = local_path(name)
     if os.path.isdir(name):
         return _open_folder(name)
     if name.endswith(ENCODER_FILES):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from labse_tf.errors import InputError
+from labse_tf.local_paths import local_path
 
 PARTIAL_SUFFIX = ".partial"
 # A full disk, a quota used up, a limit on the size of a file.
@@ -26,9 +27,10 @@ def check_free(path: str | os.PathLike[str], *, overwrite: bool = False) -> Path
     An empty folder counts as free, a folder with anything in it does not.
 
     Raises:
-      InputError: if something is there and `overwrite` is False, or the parent is no folder.
+      InputError: if something is there and `overwrite` is False, the parent is no folder, or the
+        path is a URL that is not served.
     """
-    path = Path(path)
+    path = Path(local_path(path))
     parent = path.parent
     if parent.exists() and not parent.is_dir():
         raise InputError("is a file, not a folder", path=parent, remedy="choose another output")
@@ -49,7 +51,8 @@ def check_free(path: str | os.PathLike[str], *, overwrite: bool = False) -> Path
 
 def check_free_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
     """As `check_free`, for a file: a folder is refused even if it is empty or to be overwritten."""
-    if Path(path).is_dir():
+    path = Path(local_path(path))
+    if path.is_dir():
         raise InputError("is a folder", path=path, remedy="name a file to write to")
     return check_free(path, overwrite=overwrite)
 

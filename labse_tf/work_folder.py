@@ -11,6 +11,7 @@ from typing import Any
 
 from labse_tf.errors import InputError
 from labse_tf.hashing import stamps_of_files
+from labse_tf.local_paths import local_path
 from labse_tf.outputs import locked, write_json
 
 SUFFIX = ".work"
@@ -23,6 +24,7 @@ def describe(path: Path) -> list[list]:
     Raises:
       InputError: if there is nothing.
     """
+    path = Path(local_path(path))
     if not path.exists():
         raise InputError("no such file", path=path, remedy="check the path")
     files = (file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
@@ -31,6 +33,7 @@ def describe(path: Path) -> list[list]:
 
 def describe_model(name: str) -> list:
     """Returns a model's name, and its files if it is a folder."""
+    name = local_path(name)
     return [name, describe(Path(name)) if Path(name).exists() else None]
 
 

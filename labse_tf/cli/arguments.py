@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import argparse
 
+from labse_tf.errors import InputError
+from labse_tf.local_paths import local_path
+
 MODEL_HELP = (
     "a model dir, an encoder in it (onnx/model.onnx, lite/encoder_int8.tflite), a "
     "sentence-transformers folder or name, or module:attribute of a Python object with encode"
 )
+
+
+def path_argument(text: str) -> str:
+    """The type of every argument that names no other: see `local_path`."""
+    try:
+        return local_path(text)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def add_overwrite(parser: argparse.ArgumentParser) -> None:
@@ -129,7 +140,7 @@ def add_model_dir_output(parser: argparse.ArgumentParser) -> None:
         help="static length of the preprocessor's result (default 128, or encoder.max_positions "
         "where these are fewer)",
     )
-    parser.add_argument("--licence", metavar="TEXT", help="of the model, for its card")
+    parser.add_argument("--licence", type=str, metavar="TEXT", help="of the model, for its card")
     parser.add_argument(
         "--no-verify", action="store_true", help="move it into place without `labse verify`"
     )
@@ -178,6 +189,7 @@ def add_run(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     )
     parser.add_argument(
         "--set",
+        type=str,
         action="append",
         default=[],
         dest="overrides",
@@ -190,7 +202,9 @@ def add_run(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
         metavar="NAME",
         help="auto (default), one_device, mirrored, multi_worker (reads TF_CONFIG) or tpu",
     )
-    parser.add_argument("--tpu", default="", metavar="NAME", help="the TPU's name or address")
+    parser.add_argument(
+        "--tpu", type=str, default="", metavar="NAME", help="the TPU's name or address"
+    )
     parser.add_argument(
         "--logical-cpus",
         type=int,

@@ -2,7 +2,8 @@
 
 A command is a module with `EXAMPLES` (shown below its help), `add_arguments(parser)` and
 `run(args)`, which may return an exit status. Only the module of the command that is asked for is
-imported, and modules import TensorFlow or Beam inside `run`, so that help answers at once.
+imported, and modules import TensorFlow or Beam inside `run`, so that help answers at once. An
+argument without a `type` may be a path: file:// URLs become paths, others are refused.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import warnings
 from collections.abc import Sequence
 
 import labse_tf
+from labse_tf.cli.arguments import path_argument
 from labse_tf.errors import InputError
 from labse_tf.outputs import NO_SPACE
 from vocab.wordpiece_file import VocabularyFileError
@@ -80,18 +82,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _print_overview(rest)
     # What follows `--` belongs to Beam.
     own, beam = _split_at(rest, "--")
-    module_name, summary = COMMANDS[words]
-    command = importlib.import_module(f"labse_tf.cli.{module_name}")
-    parser = argparse.ArgumentParser(
-        prog=" ".join(("labse", *words)),
-        description=summary[0].upper() + summary[1:] + ".",
-        epilog=command.EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    command.add_arguments(parser)
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    command = importlib.import_module(f"labse_tf.cli.{COMMANDS[words][0]}")
+    parser = make_parser(words, command)
     try:
-        args = parser.parse_args(own)
+        args = _parse(parser, own)
     except SystemExit as exit_:
         return exit_.code or EXIT_DONE
     if beam and words not in _BEAM_JOBS:
@@ -100,6 +94,34 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_INPUT
     args.beam_options = beam
     return _run(command, args)
+
+
+def make_parser(words: tuple[str, ...], command) -> argparse.ArgumentParser:
+    """Returns the parser of a command, whose module is `command`."""
+    summary = COMMANDS[words][1]
+    parser = argparse.ArgumentParser(
+        prog=" ".join(("labse", *words)),
+        description=summary[0].upper() + summary[1:] + ".",
+        epilog=command.EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        exit_on_error=False,
+    )
+    # An argument without a type may be a path; one that may hold any text says `type=str`.
+    parser.register("type", None, path_argument)
+    command.add_arguments(parser)
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    return parser
+
+
+def _parse(parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespace:
+    try:
+        return parser.parse_args(argv)
+    except argparse.ArgumentError as error:
+        if not isinstance(error.__context__, argparse.ArgumentTypeError):
+            parser.error(str(error))
+        # Its type says what is wrong, which the usage would bury.
+        print(f"labse: error: {error}", file=sys.stderr)
+        sys.exit(EXIT_INPUT)
 
 
 def _run(command, args: argparse.Namespace) -> int:

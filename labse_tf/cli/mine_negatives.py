@@ -72,15 +72,20 @@ def run(args: argparse.Namespace) -> None:
         )
     if args.model:
         _refuse_training_options(args)
+        config = None
+    else:
+        from labse_tf.config_file import load_config
+
+        config = load_config(args.config, args.overrides)
     from labse_tf.corpus_files import BITEXT, find_plain_files
     from labse_tf.hard_negatives.job import check_options
 
     find_plain_files(args.inputs, kind=BITEXT)
     check_options(args.out, **_mining_options(args))
-    if args.model:
+    if config is None:
         _mine(args, args.model)
         return
-    config = _config(args)
+    config = _resolve(config, args)
     from labse_tf.distribution import is_chief
     from labse_tf.hard_negatives.train import train
     from labse_tf.training.launch import launch
@@ -103,11 +108,9 @@ def _refuse_training_options(args: argparse.Namespace) -> None:
             )
 
 
-def _config(args: argparse.Namespace):
-    from labse_tf.config_file import load_config
+def _resolve(config, args: argparse.Namespace):
     from labse_tf.training import run_dir as run_dirs
 
-    config = load_config(args.config, args.overrides)
     training = dataclasses.replace(config.negatives.train, bitext=args.inputs)
     vocab_file = args.vocab or config.tokenizer.vocab_file
     config = dataclasses.replace(

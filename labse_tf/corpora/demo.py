@@ -48,7 +48,7 @@ def write_demo_corpus(
     Raises:
       InputError: if a package is not installed, or `out` is taken.
     """
-    check_free(out, overwrite=overwrite)
+    out = check_free(out, overwrite=overwrite)
     for source in sources:
         find_folder(source)
     pairs, unknown = collect_pairs(sources)

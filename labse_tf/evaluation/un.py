@@ -27,6 +27,7 @@ from labse_tf.errors import InputError
 from labse_tf.evaluation.record import encoder_facts, make_record
 from labse_tf.evaluation.texts import check_text
 from labse_tf.hashing import sha256_of_files
+from labse_tf.local_paths import local_path
 from labse_tf.outputs import locked, whole_file
 from labse_tf.retrieval.search import INDEXES, search_both
 from labse_tf.retrieval.vectors import open_vectors
@@ -185,7 +186,7 @@ def _work_folder(work: str | os.PathLike[str] | None) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix="labse-eval-") as folder:
             yield Path(folder)
         return
-    folder = Path(work)
+    folder = Path(local_path(work))
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
         yield folder

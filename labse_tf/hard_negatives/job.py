@@ -27,6 +27,7 @@ from labse_tf.errors import InputError
 from labse_tf.hard_negatives.pool import Pool, make_pool, text_key
 from labse_tf.hard_negatives.selection import Negatives, choose
 from labse_tf.hashing import stamps_of_files
+from labse_tf.local_paths import local_path
 from labse_tf.outputs import check_free, locked, whole_file, write_json
 from labse_tf.progress import Progress
 
@@ -84,7 +85,7 @@ def mine(
         "inputs": stamps_of_files(file.path for file in files),
         "model": stamps_of_files(model_files),
     }
-    out = Path(out)
+    out = Path(local_path(out))
     report = _start(out, settings, overwrite=overwrite)
     with locked(out):
         for language, group in groupby(sorted(files, key=_language), key=_language):
@@ -118,7 +119,7 @@ def check_options(
             raise InputError(f"--{name} is {value}", remedy=f"give {least} or more")
     if not -1 <= max_similarity <= 1:
         raise InputError(f"--max-similarity is {max_similarity}", remedy="give -1 to 1")
-    if not (Path(out) / REPORT).is_file():
+    if not Path(local_path(out), REPORT).is_file():
         check_free(out, overwrite=overwrite)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from labse_tf.errors import InputError
 from labse_tf.hashing import sha256_of_files
+from labse_tf.local_paths import local_path
 
 SAVED_MODELS = ("preprocessor", "encoder")
 ENCODER_FILES = (".onnx", ".tflite")
@@ -32,7 +33,7 @@ def find_model_dir(path: str | os.PathLike[str]) -> tuple[Path, Path]:
     Raises:
       InputError: if there is no such thing.
     """
-    path = Path(path)
+    path = Path(local_path(path))
     if path.suffix not in ENCODER_FILES or path.is_dir():
         check_saved_models(path)
         return path, path / "encoder"

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from labse_tf.errors import InputError
+from labse_tf.local_paths import local_path
 from labse_tf.retrieval.array_like import ArrayLike
 
 DTYPES = (np.dtype(np.float32), np.dtype(np.float16))
@@ -131,7 +132,7 @@ def map_vectors(path: str | os.PathLike[str], *, dim: int | None = None) -> Vect
       InputError: if there is no such file, a shard is missing, an array is no 2-dimensional one of
         these types or is cut off, the dimension is another one, or there is no row.
     """
-    path = Path(path)
+    path = Path(local_path(path))
     shards: list[_Shard] = []
     start = 0
     for file in _files(path):

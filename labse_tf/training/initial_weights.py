@@ -10,6 +10,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from labse_tf.errors import InputError
+from labse_tf.local_paths import local_path
 from labse_tf.model import exported, huggingface_bert
 from labse_tf.outputs import whole_file
 from labse_tf.training.checkpoints import Chosen, choose_checkpoint
@@ -42,7 +43,7 @@ def open_origin(path: str | os.PathLike[str], checkpoint: str | None = None) -> 
     Raises:
       InputError: if the folder is neither a run nor a model dir of ours nor a Hugging Face BERT.
     """
-    path = Path(path)
+    path = Path(local_path(path))
     format_ = _format_of(path)
     if format_ is None:
         run = open_existing(path)

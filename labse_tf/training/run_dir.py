@@ -17,6 +17,7 @@ from labse_tf.config_check import check
 from labse_tf.config_file import differences, load_config, save_config
 from labse_tf.corpus_files import find_plain_files
 from labse_tf.errors import InputError
+from labse_tf.local_paths import local_path
 from labse_tf.outputs import locked, whole_file
 from labse_tf.vocabulary_readers import warn_of_misread
 from vocab import wordpiece_file
@@ -117,7 +118,7 @@ def open_existing(path: str | os.PathLike[str]) -> RunDir:
     Raises:
       InputError: if it is none.
     """
-    run_dir = RunDir(Path(path))
+    run_dir = RunDir(Path(local_path(path)))
     for file in (run_dir.config_file, run_dir.vocab_file):
         if not file.is_file():
             raise InputError(
@@ -138,7 +139,7 @@ def open_or_create(
       InputError: if the folder holds something else or a run with another configuration, another
         process works on it, or the vocabulary does not fit.
     """
-    run_dir = RunDir(Path(path))
+    run_dir = RunDir(Path(local_path(path)))
     is_run = run_dir.config_file.is_file()
     if run_dir.path.exists() and not run_dir.path.is_dir():
         raise InputError("is a file", path=path, remedy="choose another --run-dir")

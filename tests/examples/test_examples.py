@@ -78,6 +78,22 @@ def test_fine_tuning(model_dir, bitext_dir, tmp_path):
     assert Path(tuned.vocab_file.asset_path.numpy().decode()).is_file()
 
 
+@pytest.mark.parametrize(
+    "name, arguments, problem",
+    [
+        # TensorFlow opens the files, which tells its own schemes from others.
+        ("classify.py", ["m", "s3://b/train.tsv", "t"], "File system scheme 's3' not implemented"),
+        ("fine_tune.py", ["m", "pairs", "s3://b/out"], "File system scheme 's3' not implemented"),
+        ("html_to_warc.py", ["s3://b/pages", "--out", "x.warc.gz"], "is no folder of this machine"),
+    ],
+)
+def test_no_folder_is_named_after_a_scheme(name, arguments, problem, tmp_path):
+    command = [sys.executable, str(EXAMPLES / name), *arguments]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode != 0 and problem in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_client_of_tensorflow_serving(distinct_model):
     """Its REST interface, over the signature that it would serve."""
     text_encoder = tf.saved_model.load(str(distinct_model / "text_encoder"))

@@ -1,0 +1,43 @@
+"""Names of files that a user gives: paths of this machine, or URLs that stand for such paths."""
+
+from __future__ import annotations
+
+import os
+import re
+from urllib.parse import unquote
+
+from labse_tf.errors import InputError
+
+# One slash will do: RFC 8089 allows file:/path, and pathlib makes gs:/bucket of gs://bucket.
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
+_THIS_MACHINE = ("", "localhost")
+
+
+def local_path(name: str | os.PathLike[str]) -> str:
+    """Returns the path that `name` is, or that it stands for as a file:// URL (RFC 8089).
+
+    Raises:
+      InputError: for any other URL, which would be taken for a folder named after the scheme.
+    """
+    name = os.fspath(name)
+    url = _URL.match(name)
+    if url is None:
+        return name
+    scheme = url[1].lower()
+    if scheme != "file":
+        raise InputError(
+            f"the scheme {scheme}:// is not served",
+            path=name,
+            remedy="give a local path: mount it, or copy the files from or to there",
+        )
+    host, path = "", name[len("file:") :]
+    if path.startswith("//"):
+        host, slash, path = path[2:].partition("/")
+        path = slash + path
+    # What looks like a query or a fragment belongs to the path: `?` may be of a glob.
+    path = unquote(path, errors="surrogateescape")
+    if host.lower() not in _THIS_MACHINE or not path or "\0" in path:
+        raise InputError(
+            "is no file of this machine", path=name, remedy="write file:///absolute/path"
+        )
+    return path
