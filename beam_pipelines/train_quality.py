@@ -1,4 +1,4 @@
-"""Trains a model of text quality on web pages (LaBSE, footnote 8).
+"""Trains a model of text quality on web pages, as LaBSE's data went through.
 
 Sentences of the main content of pages are the good class, text from elsewhere on them the bad one.
 """

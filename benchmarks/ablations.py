@@ -32,11 +32,11 @@ BASE = "base"
 
 # In the order of the report.
 TITLES = {
-    "margin": "Margin (figure 4)",
+    "margin": "Margin (section 6.1)",
     "scale": "Scale",
     "negatives": "Negatives of the global batch, or of the replica's part of 64 pairs",
     "batch": "Batch size, by gradient cache, at equal steps",
-    "pretraining": "Pre-training, over steps (figure 5)",
+    "pretraining": "Pre-training, over steps (section 6.2)",
     "start": "Start without pre-training: [CLS] at random or as the average of its sentence",
     "duplicates": "Duplicates as negatives",
     "hard_negatives": "Hard negatives (appendix B)",

@@ -91,7 +91,7 @@ class LoopConfig:
 
 @dataclass
 class PretrainConfig:
-    """MLM + TLM with progressive stacking (sections 2.2, 3.4). Lengths are tokens.
+    """MLM + TLM with progressive stacking (section 3.2). Lengths are tokens.
 
     `stage_steps` has an entry a stage; the last stage has all layers of the encoder, each one
     before it half as many. `language_exponent` s samples language l in proportion to n_l ** s, with
@@ -120,7 +120,7 @@ class PretrainConfig:
 
 @dataclass
 class TrainConfig:
-    """Dual-encoder training with additive margin softmax (sections 2, 2.1, 3.2).
+    """Dual-encoder training with additive margin softmax (equations 1 to 4, section 3.2).
 
     `batch_size` is the global batch (pairs over all replicas). A batch is padded to the smallest
     of `bucket_lengths` (tokens) that holds it; the last one is the maximum length. A replica

@@ -1,4 +1,4 @@
-"""The translation ranking loss with additive margin softmax (LaBSE, section 2, equations 1 to 4).
+"""The translation ranking loss with additive margin softmax (LaBSE, equations 1 to 4).
 
 Pure functions of tensors: no model, no strategy. Under several replicas the candidates are the
 gathered rows of all of them, and `positive_offset` says where a replica's own rows start.
@@ -18,7 +18,7 @@ def additive_margin_softmax(
     scale: float = 10.0,
     ignored: tf.Tensor | None = None,
 ) -> tf.Tensor:
-    """Returns the loss of each query; equations 2 and 3 with n candidates.
+    """Returns the loss of each query; equations 3 and 4 with n candidates.
 
     With phi the dot product of unit rows, i a query and p = positive_offset + i its translation:
     `-log( exp(s * (phi(i, p) - m)) / (exp(s * (phi(i, p) - m)) + sum_{k != p} exp(s * phi(i, k))))`
@@ -27,8 +27,8 @@ def additive_margin_softmax(
       queries: `[batch, dim]` float tensor of unit rows.
       candidates: `[n, dim]` float tensor of unit rows, n >= positive_offset + batch.
       positive_offset: the row in `candidates` that translates the first query; the others follow.
-      margin: m, taken off the similarity of the positives (section 2.1; the paper's is 0.3).
-      scale: s, multiplies all similarities (footnote 11; the paper's is 10).
+      margin: m, taken off the similarity of the positives (section 6.1; the paper's is 0.3).
+      scale: s, multiplies all similarities (the paper's is 10).
       ignored: `[batch, n]` bool tensor, true where a candidate is not to be a query's negative, as
         `duplicates` gives it; such k are left out of the sum. Never true for a positive.
 
@@ -69,7 +69,7 @@ def duplicates(
 def translation_ranking_loss(
     source: tf.Tensor, target: tf.Tensor, *, margin: float = 0.3, scale: float = 10.0
 ) -> tf.Tensor:
-    """Returns the mean loss of both directions, summed: equation 4, L + L'.
+    """Returns the mean loss of both directions, summed: equation 2, L + L'.
 
     Args:
       source: `[n, dim]` float tensor of unit rows.

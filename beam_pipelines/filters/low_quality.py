@@ -1,4 +1,4 @@
-"""Drops sentences that do not look like the main content of a web page (LaBSE, footnote 8)."""
+"""Drops sentences that do not look like the main content of a web page, as LaBSE's data."""
 
 from __future__ import annotations
 

@@ -9,8 +9,10 @@ from labse_tf.cli.arguments import add_overwrite
 EXAMPLES = """tasks (what --data holds):
   tatoeba        LASER's tatoeba.<xxx>-eng.<xxx> and .eng: accuracy by language and over the groups
                  of 14, 36, 82 and 112 languages, both directions
-  un             NAME.<a>-<b>.<a> and .<b>, or NAME.tsv: P@1 over the whole corpus, of any size
-  bucc           <a>-<b>.<split>.<a>, .<b> and .gold: F1 of mined pairs at the best threshold
+  un             NAME.<a>-<b>.<a> and .<b>, or NAME.tsv: P@1 over the whole corpus, of any size,
+                 en -> xx as LaBSE's paper, and both directions
+  bucc           <a>-<b>.<split>.<a>, .<b> and .gold: F1 of mined pairs at the best threshold,
+                 by cosine as LaBSE's paper, and by margin
   sts            <set>/<name>.tsv of score, sentence 1, sentence 2: Pearson and Spearman
   language-bias  <code>.txt, the same sentences in each: are neighbours of the same language?
   retrieval      <lang>.tsv: each sentence's translation among the file's, both directions

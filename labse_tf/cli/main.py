@@ -70,6 +70,10 @@ _BEAM_JOBS = (
     ("corpus", "embed"),
     ("vocab", "build"),
 )
+_BEAM_HELP = """
+
+Options of Beam follow `--`. Without them its direct runner does the job on this machine; no other
+runner (Flink, Spark, Dataflow) was ever tried."""
 
 EXIT_DONE, EXIT_UNEXPECTED, EXIT_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 
@@ -102,7 +106,7 @@ def make_parser(words: tuple[str, ...], command) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=" ".join(("labse", *words)),
         description=summary[0].upper() + summary[1:] + ".",
-        epilog=command.EXAMPLES,
+        epilog=command.EXAMPLES + (_BEAM_HELP if words in _BEAM_JOBS else ""),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         exit_on_error=False,
     )

@@ -1,4 +1,4 @@
-"""Masks tokens for MLM and TLM (Devlin et al. 2019, section 3.1; LaBSE, section 3.4)."""
+"""Masks tokens for MLM and TLM (Devlin et al. 2019, section 3.1; LaBSE, section 3.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The task `tatoeba`: LASER's Tatoeba test set, as LaBSE's paper reports it (section 4.1, table 4).
+"""The task `tatoeba`: LASER's Tatoeba test set, as LaBSE's paper reports it (section 4.1, table 5).
 
 Each language has up to 1000 sentences and their English translations. A sentence is found if the
 most similar sentence of the other side has its own index; of equally similar ones the lowest index

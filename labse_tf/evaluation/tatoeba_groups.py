@@ -1,4 +1,4 @@
-"""The groups of languages that LaBSE's paper averages Tatoeba's accuracy over (table 4).
+"""The groups of languages that LaBSE's paper averages Tatoeba's accuracy over (table 5).
 
 The paper gives the groups by description and size, not by name:
 

@@ -1,4 +1,4 @@
-"""The dual encoder: one encoder, shared by both sides (LaBSE, section 2, figure 1)."""
+"""The dual encoder: one encoder, shared by both sides (LaBSE, figure 1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Progressive stacking (LaBSE, section 3.4; Gong et al. 2019): a deep encoder of a shallow one."""
+"""Progressive stacking (LaBSE, section 3.2; Gong et al. 2019): a deep encoder of a shallow one."""
 
 from __future__ import annotations
 

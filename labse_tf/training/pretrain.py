@@ -1,4 +1,4 @@
-"""Pre-training: MLM + TLM, in stages of growing depth (LaBSE, sections 2.2 and 3.4)."""
+"""Pre-training: MLM + TLM, in stages of growing depth (LaBSE, section 3.2)."""
 
 from __future__ import annotations
 

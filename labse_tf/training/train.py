@@ -1,4 +1,4 @@
-"""Dual-encoder training with the whole global batch as negatives (LaBSE, sections 2 and 2.1)."""
+"""Dual-encoder training with the whole global batch as negatives (LaBSE, equations 1 to 4)."""
 
 from __future__ import annotations
 

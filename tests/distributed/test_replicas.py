@@ -130,7 +130,7 @@ def test_training_moved_the_weights_and_clipping_held_them_back(made):
 
 
 def test_the_dual_loss_is_that_of_the_paper(made):
-    """Equation 4 in NumPy over the embeddings of the first global batch, duplicates left out."""
+    """Equations 2 to 4 over the embeddings of the first global batch, duplicates left out."""
     source = made["1"]["dual/source"].astype(np.float64)
     target = made["1"]["dual/target"].astype(np.float64)
     similarities = source @ target.T

@@ -100,6 +100,26 @@ def test_by_hand_with_a_sentence_that_comes_twice(tmp_path):
     assert "zh" not in bucc.format_table(result) and "intersection" in bucc.format_table(result)
 
 
+def test_the_papers_score_is_printed_first_and_both_are_named(tmp_path):
+    """By one neighbour a ratio is 1 for the nearest of both sides, whatever their cosine.
+
+    de-en as above: by cosine 4/5 forward; backward 4 pairs at P 2/4, R 1: F1 2/3. By ratio all four
+    pairs that stand for a nearest one have 1; of a sentence one counts, in the order of the places:
+    Katze-cat, Hund and the first dog, Wort-tree: F1 4/5. fr-en has one pair, that is gold: F1 1.
+    """
+    files = {
+        "fr-en.dev.fr": "f1\tHund\n",
+        "fr-en.dev.en": "e1\tdog\n",
+        "fr-en.dev.gold": "f1\te1\n",
+    }
+    result = bucc.evaluate(Table(VECTORS), write(tmp_path, FILES | files), neighbours=1)
+    assert result["f1_cosine"] == pytest.approx({"forward": 0.9, "backward": 5 / 6})
+    assert bucc.format_table(result).splitlines()[-2:] == [
+        "mean F1 by cosine, as LaBSE's paper: forward 90.00, backward 83.33",
+        "mean F1 by ratio, as Artetxe and Schwenk: max 90.00",
+    ]
+
+
 @pytest.mark.parametrize(
     "name, text, line, problem",
     [

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import re
+from pathlib import Path
 
 import pytest
 from hashed_encoders import HashedCharacters, Table
 
 from labse_tf.errors import InputError
-from labse_tf.evaluation import tatoeba
+from labse_tf.evaluation import tatoeba, tatoeba_groups
 from labse_tf.evaluation.tatoeba_groups import ALL, GROUPS, members
 
 EAST, NORTH, WEST, SOUTH = [1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]
@@ -29,6 +31,16 @@ def test_groups_have_their_sizes_and_no_language_twice(name, size):
     group = GROUPS[name]
     assert len(group) == len(set(group)) == size
     assert set(group) <= set(ALL)
+
+
+def test_the_docs_have_the_sizes_and_the_figures_of_the_groups():
+    docs = (Path(__file__).parents[2] / "docs/evaluation.md").read_text("utf-8")
+    assert f"Its list has {len(GROUPS['82'])} that Tatoeba has" in docs
+    assert f"| among LaBSE's 109 | {len(GROUPS['trained'])} |" in docs
+    assert f"| not among them | {len(GROUPS['untrained'])}: " in docs
+    checked = docs[docs.index("How the last three were checked") :].split("\n\n")[0]
+    figures = set(re.findall(r"\d\d\.\d", checked))
+    assert figures == set(re.findall(r"\b\d\d\.\d\b", tatoeba_groups.__doc__))
 
 
 def test_groups_are_the_sources_languages():

@@ -46,6 +46,66 @@ def test_tsv_in_any_script_beside_moses(data):
     assert "UN.v1.de-en" in un.format_table(result)
 
 
+def test_the_papers_direction_is_printed_first_and_both_are_named(tmp_path):
+    """English is the second side of one corpus and no side of the other.
+
+    From German: Katze finds cat; each Hund has 0.8 with hare and both dogs, hare comes first; Hase
+    has 0.6 with the dogs, 0 with hare. So 1/4, and 1/4 by text. From English: cat finds Katze, hare
+    Hund (0.8), the dogs the first Hund. So 2/4, and 3/4 by text.
+    """
+    (tmp_path / "x.de-en.de").write_text("Katze\nHase\nHund\nHund\n", "utf-8")
+    (tmp_path / "x.de-en.en").write_text("cat\nhare\ndog\ndog\n", "utf-8")
+    (tmp_path / "y.de-fr.de").write_text("Katze\n", "utf-8")
+    (tmp_path / "y.de-fr.fr").write_text("cat\n", "utf-8")
+    result = un.evaluate(Table(VECTORS), tmp_path)
+    assert result["from_english"] == {"p_at_1": 0.5, "same_text": 0.75, "corpora": 1}
+    one, other = (result["corpora"][name] for name in ("x.de-en", "y.de-fr"))
+    assert (one["from_english"], other["from_english"]) == ("backward", None)
+    assert un.format_table(result).splitlines()[-2:] == [
+        "mean P@1, en -> xx, equal texts as one, as LaBSE's paper: 75.00 (1 of 2 corpora)",
+        "mean P@1, both directions: 68.75, same text: 75.00",
+    ]
+    for side in ("de", "en"):
+        (tmp_path / f"x.de-en.{side}").unlink()
+    result = un.evaluate(Table(VECTORS), tmp_path)
+    assert result["from_english"] is None
+    assert "no corpus has English in its name" in un.format_table(result)
+
+
+@pytest.mark.parametrize(
+    "name, packed_in_one, expected",
+    [
+        ("UNv1.0.en-fr", False, "forward"),
+        ("tatoeba.deu-eng", False, "backward"),
+        ("x.de-fr", False, None),
+        ("de", True, "forward"),
+        ("news.sr-Latn", True, "forward"),
+        ("de-en", True, "backward"),
+        ("de-fr", True, None),
+        ("more", True, None),
+    ],
+)
+def test_the_direction_from_english_by_the_name(name, packed_in_one, expected):
+    files = un.AlignedFiles("one", "one" if packed_in_one else "other")
+    assert un.direction_from_english(name, files) == expected
+
+
+def test_same_text_is_p_at_1_in_a_pool_without_duplicates(tmp_path):
+    """Pairs of few different texts, so that most of them come several times, on either side."""
+    generator = np.random.default_rng(0)
+    english = [f"{number} words" for number in generator.integers(40, size=200)]
+    foreign = [f"{number} mots" for number in generator.integers(40, size=200)]
+    (tmp_path / "fr.tsv").write_text(
+        "".join(f"{one}\t{other}\n" for one, other in zip(english, foreign, strict=True))
+    )
+    encoder = HashedCharacters(longest=2)
+    pool = list(dict.fromkeys(foreign))
+    nearest = (encoder.encode(english) @ encoder.encode(pool).T).argmax(axis=1)
+    expected = np.mean([pool[place] == text for place, text in zip(nearest, foreign, strict=True)])
+    found = un.evaluate(encoder, tmp_path)["from_english"]
+    assert found["same_text"] == pytest.approx(expected) and found["p_at_1"] < expected
+
+
 class Counted(HashedCharacters):
     """Tells a hash, as a model dir does, and counts what it embeds."""
 

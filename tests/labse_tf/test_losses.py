@@ -19,7 +19,7 @@ def unit_rows(generator, rows, width):
 
 
 def reference(queries, candidates, *, offset, margin, scale):
-    """Equation 2, term by term, in float64."""
+    """Equations 3 and 4, term by term, in float64."""
     losses = []
     for index, query in enumerate(queries):
         positive = offset + index

@@ -106,7 +106,7 @@ def test_number_of_predictions(ordinary, fraction, predictions, expected):
 
 
 def test_the_papers_numbers():
-    """512 tokens: 20 % are 102, of which at most 80 are predicted (section 3.4)."""
+    """512 tokens: 20 % are 102, of which at most 80 are predicted (section 3.2)."""
     result = masked(packed([510, 300], 512), fraction=0.2, predictions=80)
     assert result["masked_positions"].shape == (2, 80)
     assert result["masked_weights"].sum(axis=1).tolist() == [80.0, 60.0]
