@@ -9,12 +9,20 @@ from pathlib import Path
 # As Linux names them: float32 in wide registers, bfloat16 products, bfloat16 products of tiles.
 _DECISIVE = ("avx2", "avx512_bf16", "amx_bf16")
 _CPUINFO = Path("/proc/cpuinfo")
+# What keeps a library from instructions that the processor has: oneDNN's, MKL's and PyTorch's own.
+_LIMITS = ("ONEDNN_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS", "ATEN_CPU_CAPABILITY")
 
 
 def describe() -> str:
-    """Returns a line: processor, cores, which of the decisive instructions it has, load."""
+    """Returns a line: processor, which decisive instructions it has, limits, cores, load.
+
+    The cores are those that this process may use.
+    """
     cpuinfo = _CPUINFO.read_text("utf-8") if _CPUINFO.exists() else ""
-    return f"{describe_processor(cpuinfo)}; {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
+    limits = [f"{name}={os.environ[name]}" for name in _LIMITS if name in os.environ]
+    cores = len(os.sched_getaffinity(0))
+    parts = [describe_processor(cpuinfo), *limits, f"{cores} cores, load {os.getloadavg()[0]:.1f}"]
+    return "; ".join(parts)
 
 
 def describe_processor(cpuinfo: str) -> str:

@@ -29,6 +29,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks import machine
 from labse_tf.languages import LANGUAGES, find_code
 from labse_tf.textio import read_lines, read_pairs
 
@@ -91,12 +92,17 @@ def _normalise(text: str) -> str:
     return " ".join("".join(letters).split())
 
 
-def train(data: Path, vocab: Path, out: Path, settings: Sequence[str]) -> None:
+def train(
+    data: Path, vocab: Path, out: Path, settings: Sequence[str], steps: Sequence[int] = ()
+) -> None:
+    print(machine.describe(), flush=True)
     start = time.perf_counter()
     before: list[str] = []
     for number, changes in enumerate(_STAGES):
         run_dir = str(out / f"stage_{number + 1}")
         changes = [*changes, *settings, f"train.bitext=[{data / 'train'}]"]
+        if steps:
+            changes.append(f"train.steps={steps[number]}")
         options = [part for change in changes for part in ("--set", change)]
         origin = before or ["--set", f"tokenizer.vocab_file={vocab}"]
         _labse("train", str(_CONFIG), "--run-dir", run_dir, *origin, *options)
@@ -141,6 +147,9 @@ def main() -> None:
     train_parser.add_argument("data", type=Path, metavar="DIR")
     train_parser.add_argument("--vocab", type=Path, required=True)
     train_parser.add_argument("--out", type=Path, required=True, metavar="RUNS")
+    train_parser.add_argument(
+        "--steps", type=int, nargs=len(_STAGES), default=(), help="of each stage; see _STAGES"
+    )
     train_parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     score_parser = commands.add_parser("score")
     score_parser.add_argument("model_dir", metavar="MODEL_DIR")
@@ -150,7 +159,7 @@ def main() -> None:
     if args.command == "prepare":
         prepare(args.pairs, args.test, args.out)
     elif args.command == "train":
-        train(args.data, args.vocab, args.out, args.set)
+        train(args.data, args.vocab, args.out, args.set, args.steps)
     else:
         counts = json.loads((args.counts / _COUNTS).read_text(encoding="utf-8"))
         score(args.model_dir, args.test, counts)

@@ -24,4 +24,9 @@ def test_what_is_not_known_is_not_denied():
 
 
 def test_this_machine():
-    assert f"; {os.cpu_count()} cores, load " in machine.describe()
+    assert f"; {len(os.sched_getaffinity(0))} cores, load " in machine.describe()
+
+
+def test_what_is_forbidden_is_said(monkeypatch):
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
+    assert "; ONEDNN_MAX_CPU_ISA=AVX2; " in machine.describe()
