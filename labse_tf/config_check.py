@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Sequence
+from operator import attrgetter
 
 from labse_tf.config import (
     ACTIVATIONS,
@@ -17,6 +18,17 @@ from labse_tf.config import (
     flatten,
 )
 from labse_tf.errors import InputError
+
+# Of each section its optimisers, and the steps that each of them makes.
+_TRAINED = {
+    "pretrain": {"pretrain.optimizer": "pretrain.stage_steps"},
+    "train": {"train.optimizer": "train.steps"},
+    "negatives": {"negatives.train.optimizer": "negatives.train.steps"},
+    "contrastive": {
+        "contrastive.noisy_optimizer": "contrastive.noisy_steps",
+        "contrastive.trusted_optimizer": "contrastive.trusted_steps",
+    },
+}
 
 
 def check(config: Config, *, path: str | os.PathLike[str] | None = None) -> None:
@@ -87,22 +99,37 @@ def check(config: Config, *, path: str | os.PathLike[str] | None = None) -> None
     ):
         for key in ("log_interval", "checkpoint_interval", "checkpoints_kept"):
             requirements.append((f"{name}.loop.{key}", getattr(part.loop, key) > 0, "1 or more"))
-    for name, optimizer, runs in (
-        ("pretrain.optimizer", pretrain.optimizer, pretrain.stage_steps),
-        ("train.optimizer", train.optimizer, [train.steps]),
-        (
-            "negatives.train.optimizer",
-            config.negatives.train.optimizer,
-            [config.negatives.train.steps],
-        ),
-        ("contrastive.noisy_optimizer", contrastive.noisy_optimizer, [contrastive.noisy_steps]),
-        (
-            "contrastive.trusted_optimizer",
-            contrastive.trusted_optimizer,
-            [contrastive.trusted_steps],
-        ),
+    for name, optimizer in (
+        ("pretrain.optimizer", pretrain.optimizer),
+        ("train.optimizer", train.optimizer),
+        ("negatives.train.optimizer", config.negatives.train.optimizer),
+        ("contrastive.noisy_optimizer", contrastive.noisy_optimizer),
+        ("contrastive.trusted_optimizer", contrastive.trusted_optimizer),
     ):
-        requirements += _optimizer_requirements(name, optimizer, runs)
+        requirements += _optimizer_requirements(name, optimizer)
+    _refuse_unfulfilled(config, requirements, path)
+
+
+def check_warmup(
+    config: Config, section: str, *, path: str | os.PathLike[str] | None = None
+) -> None:
+    """Refuses a warm-up that leaves nothing to train, of the one section that a command trains by.
+
+    Raises:
+      InputError: with the key's full name and the offending value.
+    """
+    requirements = []
+    for key, steps_key in _TRAINED[section].items():
+        optimizer, steps = attrgetter(key, steps_key)(config)
+        # Each stage of pre-training warms up anew.
+        for run in filter(None, steps if isinstance(steps, list) else [steps]):
+            fits = optimizer.warmup_of(run) < run
+            wanted = f"fewer than the {run} steps to train, or a share of them: 0.1, say"
+            requirements.append((f"{key}.warmup_steps", fits, wanted))
+    _refuse_unfulfilled(config, requirements, path)
+
+
+def _refuse_unfulfilled(config: Config, requirements, path) -> None:
     values = dict(flatten(dataclasses.asdict(config)))
     for key, fulfilled, wanted in requirements:
         if not fulfilled:
@@ -111,22 +138,15 @@ def check(config: Config, *, path: str | os.PathLike[str] | None = None) -> None
             )
 
 
-def _optimizer_requirements(
-    name: str, optimizer: OptimizerConfig, runs: Sequence[int]
-) -> list[tuple[str, bool, str]]:
-    """Of an optimiser that starts afresh for each of `runs`, given in steps."""
-    requirements = [
-        (f"{name}.{key}", getattr(optimizer, key) >= 0, "0 or more")
-        for key in ("learning_rate", "warmup_steps", "weight_decay", "clip_norm")
-    ]
+def _optimizer_requirements(name: str, optimizer: OptimizerConfig) -> list[tuple[str, bool, str]]:
     warmup = optimizer.warmup_steps
-    requirements.append(
-        (f"{name}.warmup_steps", warmup < 1 or warmup == int(warmup), "whole, or a share below 1")
-    )
-    for steps in filter(None, runs):
-        wanted = f"fewer than the {steps} steps to train, or a share of them: 0.1, say"
-        requirements.append((f"{name}.warmup_steps", optimizer.warmup_of(steps) < steps, wanted))
-    return requirements
+    return [
+        *(
+            (f"{name}.{key}", getattr(optimizer, key) >= 0, "0 or more")
+            for key in ("learning_rate", "warmup_steps", "weight_decay", "clip_norm")
+        ),
+        (f"{name}.warmup_steps", warmup < 1 or warmup == int(warmup), "whole, or a share below 1"),
+    ]
 
 
 def _train_requirements(name: str, train: TrainConfig) -> list[tuple[str, bool, str]]:

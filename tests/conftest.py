@@ -103,6 +103,7 @@ def tiny_tree(vocab_file, bitext_dir, monolingual_dir) -> dict:
             "intermediate_size": 32,
             "max_positions": 128,
             "dropout": 0.0,
+            "initializer_range": 0.05,
         },
         # The same on every CPU.
         "compute": {"precision": "float32"},
@@ -113,7 +114,7 @@ def tiny_tree(vocab_file, bitext_dir, monolingual_dir) -> dict:
             "batch_size": 8,
             "max_predictions": 5,
             "stage_steps": [3, 3],
-            "optimizer": {"learning_rate": 0.01, "warmup_steps": 1},
+            "optimizer": {"learning_rate": 0.0067, "warmup_steps": 1},
             "loop": {"log_interval": 1, "checkpoint_interval": 1},
         },
         "train": {
@@ -121,7 +122,7 @@ def tiny_tree(vocab_file, bitext_dir, monolingual_dir) -> dict:
             "batch_size": 8,
             "bucket_lengths": [16, 32],
             "steps": 4,
-            "optimizer": {"learning_rate": 0.01, "warmup_steps": 1},
+            "optimizer": {"learning_rate": 0.0075, "warmup_steps": 1},
             "loop": {"log_interval": 1, "checkpoint_interval": 2},
         },
     }

@@ -34,10 +34,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    from labse_tf.config_check import check_warmup
     from labse_tf.config_file import load_config
     from labse_tf.training import run_dir as run_dirs
 
     config = load_config(args.config, args.overrides)
+    check_warmup(config, "contrastive", path=args.config)
     config = dataclasses.replace(
         config,
         contrastive=dataclasses.replace(config.contrastive, noisy=args.noisy, trusted=args.trusted),

@@ -31,9 +31,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    from labse_tf.config_check import check_warmup
     from labse_tf.config_file import load_config
 
     config = load_config(args.config, args.overrides)
+    check_warmup(config, "train", path=args.config)
     from labse_tf.training.distill import distill, resolve_student
     from labse_tf.training.distill_report import compare, format_table
     from labse_tf.training.launch import launch

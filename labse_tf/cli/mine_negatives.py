@@ -74,9 +74,11 @@ def run(args: argparse.Namespace) -> None:
         _refuse_training_options(args)
         config = None
     else:
+        from labse_tf.config_check import check_warmup
         from labse_tf.config_file import load_config
 
         config = load_config(args.config, args.overrides)
+        check_warmup(config, "negatives", path=args.config)
     from labse_tf.corpus_files import BITEXT, find_plain_files
     from labse_tf.hard_negatives.job import check_options
 

@@ -48,10 +48,10 @@ def test_each_tells_how_it_is_called(name, monkeypatch, capsys):
     assert f"{name} " in f"{ended.value} {capsys.readouterr().err}"
 
 
-def test_search(model_dir, tmp_path):
+def test_search(distinct_model, tmp_path):
     sentences = tmp_path / "sentences.txt"
     sentences.write_text("\n".join(sentences_of("de")) + "\n", "utf-8")
-    lines = run("cross_lingual_search.py", model_dir, sentences, sentences_of("de")[7])
+    lines = run("cross_lingual_search.py", distinct_model, sentences, sentences_of("de")[7])
     assert len(lines) == 5
     assert lines[0] == f"1.000  {sentences_of('de')[7]}"
 
@@ -68,12 +68,12 @@ def test_a_classifier_on_frozen_vectors(distinct_model, tmp_path):
     assert accuracy > 75
 
 
-def test_fine_tuning(model_dir, bitext_dir, tmp_path):
-    lines = run("fine_tune.py", model_dir, bitext_dir / "ja.tsv", tmp_path / "tuned", 1e-3)
+def test_fine_tuning(distinct_model, bitext_dir, tmp_path):
+    lines = run("fine_tune.py", distinct_model, bitext_dir / "ja.tsv", tmp_path / "tuned", 1e-3)
     losses = [float(line.rpartition(" ")[2]) for line in lines if line.startswith("epoch ")]
     assert len(losses) == 10 and losses[-1] < 0.8 * losses[0]
     tuned = tf.saved_model.load(str(tmp_path / "tuned"))
-    inputs = tf.saved_model.load(str(model_dir / "preprocessor"))(tf.constant(["猫と家。"]))
+    inputs = tf.saved_model.load(str(distinct_model / "preprocessor"))(tf.constant(["猫と家。"]))
     assert tuned(inputs)["default"].shape == (1, 16)
     assert Path(tuned.vocab_file.asset_path.numpy().decode()).is_file()
 

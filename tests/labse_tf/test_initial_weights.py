@@ -196,7 +196,7 @@ def test_a_dual_encoder_gives_its_encoder_alone(trained_run, tmp_path, config_fi
 )
 def test_another_architecture(bert_dir, tmp_path, config_file, capfd, settings, problem):
     fixed = [*ENCODER_SETTINGS, f"encoder.num_layers={LAYERS}", "pretrain.stage_steps=[1]"]
-    arguments = [*fixed, *settings]
+    arguments = [*fixed, "pretrain.optimizer.warmup_steps=0", *settings]
     assert run("pretrain", config_file, *arguments, init=bert_dir, run_dir=tmp_path / "run") == 2
     error = capfd.readouterr().err
     assert problem in error and len(error.strip().splitlines()) == 1

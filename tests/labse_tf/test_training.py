@@ -319,6 +319,7 @@ def test_lazy_updates_train_the_weights_of_dense_ones(tmp_path, config_file):
     found = []
     for lazy in ("true", "false"):
         changes = ["--set=train.steps=12", f"--set=train.optimizer.lazy_embeddings={lazy}"]
+        changes.append("--set=train.optimizer.learning_rate=0.01")
         run = tmp_path / lazy
         assert train(config_file, run, *SMALL_GERMAN, *changes) == 0
         found.append(load_encoder(open_existing(run)).get_embedding_table().numpy())
