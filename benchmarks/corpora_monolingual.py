@@ -17,7 +17,6 @@ import argparse
 import collections
 import contextlib
 import itertools
-import os
 import platform
 import subprocess
 import sys
@@ -29,6 +28,7 @@ from pathlib import Path
 import psutil
 
 from beam_pipelines.readers import read_file
+from benchmarks import machine
 from labse_tf.cli.main import quiet_libraries
 from labse_tf.corpora.demo import write_demo_corpus
 from labse_tf.corpus_files import CorpusFile, find_corpus_files
@@ -58,10 +58,7 @@ def main() -> None:
         peaks = run_watched(command)
         seconds = time.perf_counter() - start
     own, *workers = peaks
-    print(
-        f"machine: {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {platform.machine()}, "
-        f"Python {platform.python_version()}"
-    )
+    print(f"{machine.describe()}, Python {platform.python_version()}")
     print(f"{args.lines} lines, {megabytes:.0f} MB; {' '.join(options) or 'default options'}")
     print(f"{seconds:.0f} s: {args.lines / seconds:.0f} lines/s, {megabytes / seconds:.2f} MB/s")
     print(

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import os
-import platform
 import time
 
 import labse_tf  # noqa: F401  Before TensorFlow: it chooses Keras 2.
@@ -21,6 +19,7 @@ import labse_tf  # noqa: F401  Before TensorFlow: it chooses Keras 2.
 import numpy as np
 import tensorflow as tf
 
+from benchmarks import machine
 from labse_tf.config import Config
 from labse_tf.config_file import load_config
 from labse_tf.data.pretraining import pretraining_batches
@@ -44,7 +43,7 @@ def main() -> None:
     args = parser.parse_args()
     config = load_config(args.config, args.overrides)
     config = resolve(config, [*config.pretrain.monolingual, *config.pretrain.bitext])
-    print(f"machine: {os.cpu_count()} cores, {platform.machine()}, load {os.getloadavg()[0]:.1f}")
+    print(machine.describe())
     batch, input_rate = _measure_input(config, args.batches)
     for depth in sorted({*_ends(config)}):
         step_rate = _measure_step(config, batch, depth, args.steps)

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import resource
 import subprocess
 import sys
 import time
 
 import numpy as np
+
+from benchmarks import machine
 
 SIZES = (30_000, 501_153)
 
@@ -43,7 +43,7 @@ def main() -> None:
     if args.size:
         print(json.dumps(_measure(args)))
         return
-    print(f"machine: {os.cpu_count()} cores, {platform.machine()}, load {os.getloadavg()[0]:.1f}")
+    print(machine.describe())
     seconds = []
     for size in SIZES:
         command = [sys.executable, "-m", "benchmarks.step_cost", *sys.argv[1:], "--size", str(size)]

@@ -26,7 +26,7 @@ from tensorflow_text.tools.wordpiece_vocab import (  # noqa: E402
 )
 
 from beam_pipelines.build_vocab import LABSE_VOCAB_SIZE  # noqa: E402
-from benchmarks import word_count  # noqa: E402
+from benchmarks import machine, word_count  # noqa: E402
 from benchmarks.words import count_words, extend  # noqa: E402
 from vocab import learner  # noqa: E402
 
@@ -46,8 +46,7 @@ def main() -> None:
     if args.part == "count":
         word_count.main(args.text)
         return
-    print(f"machine: {os.cpu_count()} cores, {platform.machine()}, NumPy on Python ", end="")
-    print(f"{platform.python_version()}, load {os.getloadavg()[0]:.1f}")
+    print(f"{machine.describe()}, Python {platform.python_version()}")
     if args.part == "equality":
         for corpus in args.text or [None]:
             words = count_words([corpus] if corpus else [])

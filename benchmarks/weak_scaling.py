@@ -19,6 +19,8 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
+from benchmarks import machine
+
 _CONFIG = Path(__file__).with_name("tatoeba_race.yaml")
 
 
@@ -32,7 +34,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=40, help="that are timed")
     parser.add_argument("--turns", type=int, default=3)
     args = parser.parse_args()
-    print(f"machine: {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}", flush=True)
+    print(machine.describe(), flush=True)
     one, two = [], []
     for turn in range(args.turns):
         one.append(_steps_per_second(args, workers=1))

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import collections
 import math
-import os
 import platform
 import tempfile
 import time
@@ -27,6 +26,7 @@ from beam_pipelines.readers import ReadCorpus, read_file
 from beam_pipelines.records import ENGLISH, Batch, Sentence, texts_of
 from beam_pipelines.runners import run_pipeline
 from beam_pipelines.word_counts import Settings, read_counts
+from benchmarks import machine
 from labse_tf.cli.main import quiet_libraries
 from labse_tf.corpora.demo import write_demo_corpus
 from labse_tf.corpus_files import CorpusFile, find_corpus_files
@@ -81,10 +81,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         ours, ours_seconds = _run_ours(files, folder / "ours")
         naive, naive_seconds = _run_naive(files, folder / "naive")
     assert ours == naive, "the two count differently"
-    print(
-        f"machine: {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {platform.machine()}, "
-        f"Python {platform.python_version()}, Beam {beam.__version__}"
-    )
+    print(f"{machine.describe()}, Python {platform.python_version()}, Beam {beam.__version__}")
     print(f"{megabytes:.0f} MB, {sum(ours.values())} words, {len(ours)} distinct; the same counts")
     for name, seconds in (("naive", naive_seconds), ("ours", ours_seconds)):
         print(f"{name:6}{seconds:7.1f} s{megabytes / seconds:7.1f} MB/s")
