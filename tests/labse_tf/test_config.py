@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labse_tf.config import Config
-from labse_tf.config_check import check_warmup
 from labse_tf.config_file import differences, load_config, save_config
 from labse_tf.errors import InputError
 
@@ -235,47 +234,6 @@ def test_out_of_range(override):
     corpora = ["pretrain.monolingual=[texts]", "train.bitext=[pairs]"]
     error = refused(CONFIGS / "tiny.yaml", [override, *corpora])
     assert override.partition("=")[0] in str(error)
-
-
-@pytest.mark.parametrize(
-    "section, overrides, key, steps",
-    [
-        ("train", ["train.steps=20", "train.optimizer.warmup_steps=20"], "train.optimizer", 20),
-        (
-            "pretrain",
-            ["pretrain.stage_steps=[90,9]", "pretrain.optimizer.warmup_steps=10"],
-            "pretrain.optimizer",
-            9,
-        ),
-        (
-            "contrastive",
-            ["contrastive.trusted_steps=5", "contrastive.trusted_optimizer.warmup_steps=5"],
-            "contrastive.trusted_optimizer",
-            5,
-        ),
-        (
-            "negatives",
-            ["negatives.train.steps=5", "negatives.train.optimizer.warmup_steps=500"],
-            "negatives.train.optimizer",
-            5,
-        ),
-    ],
-)
-def test_warmup_that_leaves_nothing_to_train_is_refused(section, overrides, key, steps):
-    config = load_config(CONFIGS / "tiny.yaml", overrides)
-    with pytest.raises(InputError) as caught:
-        check_warmup(config, section)
-    assert f"'{key}.warmup_steps'" in str(caught.value)
-    assert f"fewer than the {steps} steps" in str(caught.value)
-    # What a command does not train by may be anything.
-    for other in {"pretrain", "train", "contrastive", "negatives"} - {section}:
-        check_warmup(config, other)
-
-
-def test_warmup_as_a_share_leaves_something_of_any_run():
-    for steps in (0, 1, 2, 20):
-        config = load_config(CONFIGS / "tiny.yaml", [f"train.steps={steps}"])
-        assert config.train.optimizer.warmup_of(steps) == (2 if steps == 20 else 0)
 
 
 def test_what_nobody_uses_does_not_have_to_fit_the_encoder():

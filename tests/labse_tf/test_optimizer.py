@@ -8,7 +8,9 @@ import pytest
 import tensorflow as tf
 
 from labse_tf.config import EncoderConfig, OptimizerConfig
+from labse_tf.config_check import check_warmup
 from labse_tf.config_file import load_config
+from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder
 from labse_tf.training.optimizer import build_optimizer
 
@@ -58,6 +60,47 @@ def test_the_presets_reach_the_rate_of_the_paper(preset):
         halfway = (warmup + steps) // 2
         assert float(schedule(halfway)) == pytest.approx(5e-4, rel=1e-4)
         assert float(schedule(steps)) == 0.0
+
+
+@pytest.mark.parametrize(
+    "section, overrides, key, steps",
+    [
+        ("train", ["train.steps=20", "train.optimizer.warmup_steps=20"], "train.optimizer", 20),
+        (
+            "pretrain",
+            ["pretrain.stage_steps=[90,9]", "pretrain.optimizer.warmup_steps=10"],
+            "pretrain.optimizer",
+            9,
+        ),
+        (
+            "contrastive",
+            ["contrastive.trusted_steps=5", "contrastive.trusted_optimizer.warmup_steps=5"],
+            "contrastive.trusted_optimizer",
+            5,
+        ),
+        (
+            "negatives",
+            ["negatives.train.steps=5", "negatives.train.optimizer.warmup_steps=500"],
+            "negatives.train.optimizer",
+            5,
+        ),
+    ],
+)
+def test_warmup_that_leaves_nothing_to_train_is_refused(section, overrides, key, steps):
+    config = load_config(CONFIGS / "tiny.yaml", overrides)
+    with pytest.raises(InputError) as caught:
+        check_warmup(config, section)
+    assert f"'{key}.warmup_steps'" in str(caught.value)
+    assert f"fewer than the {steps} steps" in str(caught.value)
+    # What a command does not train by may be anything.
+    for other in {"pretrain", "train", "contrastive", "negatives"} - {section}:
+        check_warmup(config, other)
+
+
+def test_warmup_as_a_share_leaves_something_of_any_run():
+    for steps in (0, 1, 2, 20):
+        config = load_config(CONFIGS / "tiny.yaml", [f"train.steps={steps}"])
+        assert config.train.optimizer.warmup_of(steps) == (2 if steps == 20 else 0)
 
 
 def test_biases_and_layer_norms_do_not_decay():
