@@ -1,0 +1,98 @@
+"""What users and their scripts rely on stays as it is: tests/pinned/ holds it.
+
+After a change on purpose write the files anew, and read their diff as a user would:
+
+    UPDATE_PINNED=1 python -m pytest -n0 tests/test_pinned.py
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import importlib
+import inspect
+import json
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+
+import labse_tf
+from labse_tf.cli.main import COMMANDS, main, make_parser
+from labse_tf.config import Config, flatten
+from labse_tf.config_file import load_config
+from labse_tf.corpora.demo import write_demo_corpus
+from labse_tf.corpora.packages import SOURCES
+
+ROOT = Path(__file__).resolve().parent.parent
+PINNED = ROOT / "tests" / "pinned"
+PUBLIC = (
+    "labse_tf.load",
+    "labse_tf.losses.translation_ranking_loss",
+    "vocab.learner.learn",
+)
+SMALL = ("django-formtools", "django-filter")
+
+
+def assert_pinned(name: str, text: str) -> None:
+    path = PINNED / name
+    if os.environ.get("UPDATE_PINNED"):
+        path.write_text(text, "utf-8")
+    assert text == path.read_text("utf-8")
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids="-".join)
+def test_help_of_every_command(words, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    parser = make_parser(words, importlib.import_module(f"labse_tf.cli.{COMMANDS[words][0]}"))
+    assert_pinned(f"help/{'-'.join(words)}.txt", parser.format_help())
+
+
+def test_public_names():
+    lines = []
+    for name in PUBLIC:
+        module, _, attribute = name.rpartition(".")
+        function = getattr(importlib.import_module(module), attribute)
+        lines.append(f"{name}{inspect.signature(function)}\n")
+    from labse_tf.embedder import Embedder
+
+    for method in ("encode",):
+        lines.append(f"Embedder.{method}{inspect.signature(getattr(Embedder, method))}\n")
+    lines.append(f"labse_tf.__version__ = {labse_tf.__version__}\n")
+    assert_pinned("public_names.txt", "".join(lines))
+
+
+def test_resolved_presets():
+    """All defaults, then what each preset sets otherwise."""
+    defaults = dict(flatten(dataclasses.asdict(Config())))
+    tree = {"defaults": defaults}
+    for path in sorted((ROOT / "configs").glob("*.yaml")):
+        values = dict(flatten(dataclasses.asdict(load_config(path))))
+        tree[path.name] = {key: value for key, value in values.items() if value != defaults[key]}
+    assert_pinned("presets.yaml", yaml.safe_dump(tree, sort_keys=False))
+
+
+def test_bytes_of_the_filters_and_the_vocabulary(tmp_path, monkeypatch):
+    """The demo's commands on a part of its corpus: 994 pairs of 57 languages."""
+    monkeypatch.chdir(tmp_path)
+    write_demo_corpus("corpus", sources=[s for s in SOURCES if s.distribution in SMALL])
+    for command in (
+        "corpus filter-monolingual corpus/monolingual --out monolingual --scores",
+        "corpus filter-bitext corpus/bitext --out bitext --max-language-doubt 0.5 --scores",
+        "vocab build monolingual bitext --out vocab.txt --vocab-size 3000",
+    ):
+        assert main(command.split()) == 0, command
+    hashes = {
+        str(path): hashlib.sha256(path.read_bytes()).hexdigest()
+        for root in ("corpus", "monolingual", "bitext", "vocab.txt")
+        for path in sorted([Path(root), *Path(root).rglob("*")])
+        if path.is_file()
+    }
+    folders: dict[str, hashlib._Hash] = {}
+    for path, digest in hashes.items():
+        # A hash per folder, not per shard.
+        folder = "/".join(Path(path).parts[:2])
+        folders.setdefault(folder, hashlib.sha256()).update(f"{path} {digest}\n".encode())
+    pinned = {folder: digest.hexdigest() for folder, digest in folders.items()}
+    assert_pinned("bytes.json", json.dumps(pinned, indent=1) + "\n")
