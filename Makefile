@@ -23,10 +23,10 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 bench: demo  ## Those that need no more than the demo; docs/ tells the others.
-	$(BIN)/python -m benchmarks.vocab speed
-	$(BIN)/python -m benchmarks.vocab count
-	$(BIN)/python -m benchmarks.export $(OUT)/model $(OUT)/corpus/dev --sentences 1000 --turns 1
-	$(BIN)/python -m benchmarks.mining race --mixture 20000 --turns 1
+	$(BIN)/python -m benchmarks.vocab.learner speed
+	$(BIN)/python -m benchmarks.vocab.learner count
+	$(BIN)/python -m benchmarks.models.export $(OUT)/model $(OUT)/corpus/dev --sentences 1000 --turns 1
+	$(BIN)/python -m benchmarks.mining.speed race --mixture 20000 --turns 1
 
 lock: $(VENV)/.uv  ## Pins anew, from each requirements*.in; by hand only, so that a clone has what was tested.
 	for name in requirements benchmarks/peers/requirements benchmarks/peers/requirements-sentence-transformers; do \

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
-from beam_pipelines import word_counts
+from beam_pipelines.counting import word_counts
 from labse_tf.errors import InputError
-from labse_tf.outputs import check_free, whole_file
+from labse_tf.files.outputs import check_free, whole_file
 from vocab import learner, wordpiece_file
 
 _log = logging.getLogger("labse")

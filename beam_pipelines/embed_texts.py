@@ -13,11 +13,12 @@ from pathlib import Path
 import apache_beam as beam
 import numpy as np
 
-from beam_pipelines.embedding import EmbedBatches, EmbeddedBatch, progress_shown
-from beam_pipelines.filter_job import REPORT, TEMPORARY
-from beam_pipelines.readers import ReadTolerantly
-from beam_pipelines.records import NumberedBatch
-from beam_pipelines.report import (
+from beam_pipelines.embedding.batches import EmbedBatches, EmbeddedBatch, progress_shown
+from beam_pipelines.embedding.vector_shards import SHARDS, WriteVectors
+from beam_pipelines.filtering.filter_job import REPORT, TEMPORARY
+from beam_pipelines.reading.readers import ReadTolerantly
+from beam_pipelines.records.records import NumberedBatch
+from beam_pipelines.reporting.report import (
     BAD_RECORD,
     KEPT,
     OTHER_LANGUAGE,
@@ -27,14 +28,13 @@ from beam_pipelines.report import (
     count_bad,
     list_faults,
 )
-from beam_pipelines.runners import has_worker_processes, run_pipeline
-from beam_pipelines.vector_shards import SHARDS, WriteVectors
-from labse_tf.corpus_files import MONOLINGUAL, CorpusFile, find_corpus_files
+from beam_pipelines.runtime.runners import has_worker_processes, run_pipeline
+from labse_tf.embedding.model_dir import find_model_dir, hash_model
 from labse_tf.errors import InputError
+from labse_tf.files.corpus_files import MONOLINGUAL, CorpusFile, find_corpus_files
+from labse_tf.files.local_paths import local_path
+from labse_tf.files.outputs import check_free, whole_dir
 from labse_tf.languages import LANGUAGES
-from labse_tf.local_paths import local_path
-from labse_tf.model.files import find_model_dir, hash_model
-from labse_tf.outputs import check_free, whole_dir
 
 _log = logging.getLogger("labse")
 

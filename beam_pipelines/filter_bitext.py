@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from beam_pipelines import filter_job
+from beam_pipelines.filtering import filter_job
+from beam_pipelines.filtering.job_options import JobOptions
+from beam_pipelines.filtering.unique_sides import SIDES
 from beam_pipelines.filters import Filter
-from beam_pipelines.filters.contrastive import Contrastive
+from beam_pipelines.filters.cds import Contrastive
 from beam_pipelines.filters.few_letters import FewLetters
 from beam_pipelines.filters.identical_sides import IdenticalSides
 from beam_pipelines.filters.length_ratio import LengthRatio
@@ -19,11 +21,9 @@ from beam_pipelines.filters.too_short import TooShort
 from beam_pipelines.filters.unusual_length import UnusualLength
 from beam_pipelines.filters.wrong_language import WrongLanguage
 from beam_pipelines.filters.wrong_script import WrongScript
-from beam_pipelines.job_options import JobOptions
-from beam_pipelines.unique_sides import SIDES
-from labse_tf.corpus_files import BITEXT
 from labse_tf.errors import InputError
-from labse_tf.training.run_dir import open_existing
+from labse_tf.files.corpus_files import BITEXT
+from labse_tf.training.runs.run_dir import open_existing
 
 RANDOM, BEST = "random", "best"
 

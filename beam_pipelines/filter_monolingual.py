@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from beam_pipelines import filter_job
+from beam_pipelines.filtering import filter_job
+from beam_pipelines.filtering.job_options import JobOptions
+from beam_pipelines.filtering.make_sentences import needs_sentences
+from beam_pipelines.filtering.prepare_text import TextSettings
 from beam_pipelines.filters import Filter
-from beam_pipelines.filters.curly_bracket import CurlyBracket
-from beam_pipelines.filters.few_sentences import FewSentences
-from beam_pipelines.filters.few_words import FewWords
-from beam_pipelines.filters.javascript import Javascript
-from beam_pipelines.filters.lorem_ipsum import LoremIpsum
+from beam_pipelines.filters.c4.curly_bracket import CurlyBracket
+from beam_pipelines.filters.c4.few_sentences import FewSentences
+from beam_pipelines.filters.c4.few_words import FewWords
+from beam_pipelines.filters.c4.javascript import Javascript
+from beam_pipelines.filters.c4.lorem_ipsum import LoremIpsum
+from beam_pipelines.filters.c4.no_terminal_punctuation import NoTerminalPunctuation
+from beam_pipelines.filters.c4.policy_notice import PolicyNotice
 from beam_pipelines.filters.low_quality import LowQuality
-from beam_pipelines.filters.no_terminal_punctuation import NoTerminalPunctuation
-from beam_pipelines.filters.policy_notice import PolicyNotice
 from beam_pipelines.filters.too_long import TooLong
 from beam_pipelines.filters.too_short import TooShort
 from beam_pipelines.filters.wrong_language import WrongLanguage
-from beam_pipelines.job_options import JobOptions
-from beam_pipelines.make_sentences import needs_sentences
-from beam_pipelines.prepare_text import TextSettings
-from beam_pipelines.read_scores import find_score_files, have_score
-from labse_tf.corpus_files import ALL_FORMATS, MONOLINGUAL, PAGE_FORMATS, find_corpus_files
+from beam_pipelines.reading.scores import find_score_files, have_score
 from labse_tf.errors import InputError
+from labse_tf.files.corpus_files import ALL_FORMATS, MONOLINGUAL, PAGE_FORMATS, find_corpus_files
 
 MIN_CHARACTERS, MAX_CHARACTERS = 10, 5000
 # The reasons for lines that are to be split, and for sentences that these are split into.

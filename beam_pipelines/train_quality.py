@@ -15,13 +15,13 @@ from sklearn.linear_model import SGDClassifier
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold
 
-from beam_pipelines import quality_model
-from beam_pipelines.ngram_hashing import BITS, hash_ngrams
-from beam_pipelines.quality_examples import Example, Sample, read_examples
-from beam_pipelines.quality_model import QualityModel
-from labse_tf.corpus_files import MONOLINGUAL, WARC, find_corpus_files
+from beam_pipelines.text import quality_model
+from beam_pipelines.text.ngram_hashing import BITS, hash_ngrams
+from beam_pipelines.text.quality_examples import Example, Sample, read_examples
+from beam_pipelines.text.quality_model import QualityModel
 from labse_tf.errors import InputError
-from labse_tf.outputs import check_free, whole_dir
+from labse_tf.files.corpus_files import MONOLINGUAL, WARC, find_corpus_files
+from labse_tf.files.outputs import check_free, whole_dir
 from labse_tf.progress import Progress
 
 _log = logging.getLogger("labse")

@@ -27,9 +27,9 @@ from export.source import Source, describe_vocabulary
 from export.text_encoder import save_text_encoder
 from export.verification import SENTENCES, Check, verify, write_expected
 from labse_tf.errors import InputError
+from labse_tf.files.outputs import whole_dir
 from labse_tf.model.dual_encoder import embed
-from labse_tf.outputs import whole_dir
-from labse_tf.tokenization import Tokenizer
+from labse_tf.tokenization.wordpiece import Tokenizer
 from vocab import wordpiece_file
 
 DEFAULT_LENGTH = 128

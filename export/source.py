@@ -17,10 +17,10 @@ from labse_tf.errors import InputError
 from labse_tf.model import exported, huggingface_bert
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.mlm_head import build_mlm_head
-from labse_tf.training.checkpoints import Chosen
-from labse_tf.training.initial_weights import open_origin, restore
-from labse_tf.training.run_dir import RunDir, open_existing
-from labse_tf.vocabulary_readers import warn_of_misread
+from labse_tf.tokenization.vocabulary_readers import warn_of_misread
+from labse_tf.training.runs.checkpoints import Chosen
+from labse_tf.training.runs.initial_weights import open_origin, restore
+from labse_tf.training.runs.run_dir import RunDir, open_existing
 from vocab import wordpiece_file
 
 

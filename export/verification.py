@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from labse_tf.embedding.model_dir import check_saved_models
 from labse_tf.errors import InputError
-from labse_tf.model.files import check_saved_models
 
 CLIENT = Path(__file__).with_name("verification_client.py")
 FOLDER, SENTENCES_FILE, VECTORS_FILE = "verification", "sentences.txt", "vectors.npy"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
 
 if TYPE_CHECKING:
-    from labse_tf.embedder import Embedder
+    from labse_tf.embedding.embedder import Embedder
 
 __version__ = "0.1.0"
 
@@ -25,9 +25,9 @@ def load(model_dir: str | os.PathLike[str]) -> Embedder:
     Raises:
       InputError: if `model_dir` is no model dir.
     """
-    from labse_tf.model.files import find_model_dir
+    from labse_tf.embedding.model_dir import find_model_dir
 
     find_model_dir(model_dir)  # Before the seconds that the import takes.
-    from labse_tf.embedder import Embedder
+    from labse_tf.embedding.embedder import Embedder
 
     return Embedder(model_dir)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from repository import ROOT
+
 # Before anything imports TensorFlow.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
@@ -18,8 +20,6 @@ from pathlib import Path
 import pytest
 import yaml
 from tiny_text import FOREIGN, LANGUAGES, SENTENCES, sentences_of
-
-ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture(scope="session")
@@ -62,7 +62,7 @@ def vocab_file(made_once) -> Path:
 
 @pytest.fixture(scope="session")
 def tokenizer(vocab_file):
-    from labse_tf.tokenization import Tokenizer
+    from labse_tf.tokenization.wordpiece import Tokenizer
 
     return Tokenizer(vocab_file, max_bytes_per_word=600)
 
@@ -136,8 +136,8 @@ def config_file(made_once, tiny_tree) -> Path:
 @pytest.fixture(scope="session")
 def tiny_config(config_file):
     """The tiny configuration, its vocabulary size filled in."""
-    from labse_tf.config_file import load_config
-    from labse_tf.training.run_dir import resolve
+    from labse_tf.config.files import load_config
+    from labse_tf.training.runs.run_dir import resolve
 
     return resolve(load_config(config_file))
 

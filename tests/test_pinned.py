@@ -17,15 +17,15 @@ from pathlib import Path
 
 import pytest
 import yaml
+from repository import ROOT
 
 import labse_tf
 from labse_tf.cli.main import COMMANDS, main, make_parser
 from labse_tf.config import Config, flatten
-from labse_tf.config_file import load_config
-from labse_tf.corpora.demo import write_demo_corpus
-from labse_tf.corpora.packages import SOURCES
+from labse_tf.config.files import load_config
+from labse_tf.demo.corpus.packages import SOURCES
+from labse_tf.demo.corpus.write import write_demo_corpus
 
-ROOT = Path(__file__).resolve().parent.parent
 PINNED = ROOT / "tests" / "pinned"
 PUBLIC = (
     "labse_tf.load",
@@ -55,7 +55,7 @@ def test_public_names():
         module, _, attribute = name.rpartition(".")
         function = getattr(importlib.import_module(module), attribute)
         lines.append(f"{name}{inspect.signature(function)}\n")
-    from labse_tf.embedder import Embedder
+    from labse_tf.embedding.embedder import Embedder
 
     for method in ("encode",):
         lines.append(f"Embedder.{method}{inspect.signature(getattr(Embedder, method))}\n")

@@ -16,13 +16,13 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from repository import ROOT
 
 from labse_tf.cli.main import main
-from labse_tf.config_file import load_config
+from labse_tf.config.files import load_config
 from labse_tf.errors import InputError
-from labse_tf.training import resumable
+from labse_tf.training.loop import resumable
 
-ROOT = Path(__file__).resolve().parent.parent
 SOURCES = [
     ROOT / "README.md",
     *sorted((ROOT / "docs").glob("*.md")),

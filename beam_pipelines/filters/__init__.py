@@ -24,7 +24,7 @@ from typing import Protocol, runtime_checkable
 
 import apache_beam as beam
 
-from beam_pipelines.records import Record
+from beam_pipelines.records.records import Record
 
 
 class Filter(Protocol):

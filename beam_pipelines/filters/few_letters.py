@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import regex
 
-from beam_pipelines.records import Record, texts_of
+from beam_pipelines.records.records import Record, texts_of
 
 _OTHERS_OF_ASCII = bytes(code for code in range(128) if not chr(code).isalpha())
 _OTHERS = regex.compile(r"[^\p{L}\p{M}]+")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from beam_pipelines.records import Pair
+from beam_pipelines.records.records import Pair
 
 
 class IdenticalSides:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from beam_pipelines import quality_model
-from beam_pipelines.records import Sentence
+from beam_pipelines.records.records import Sentence
+from beam_pipelines.text import quality_model
 
 
 class LowQuality:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import regex
 
-from beam_pipelines.records import Pair
+from beam_pipelines.records.records import Pair
 
 # A tag begins with a letter, a slash or an exclamation mark, so that "a < b" is none.
 _MARKUP = regex.compile(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import regex
 
-from beam_pipelines.records import Pair
+from beam_pipelines.records.records import Pair
 
 # 1,000 and 1.000 and 1 000 and 1'000 are one number, and so are 1,00,000 and ١٬٠٠٠.
 _GROUPING = regex.compile(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import regex
 
-from beam_pipelines.records import Pair
+from beam_pipelines.records.records import Pair
 
 _NO_LETTERS = regex.compile(r"[^\p{L}\p{M}]+")
 _LEAST_TRIGRAMS = 12

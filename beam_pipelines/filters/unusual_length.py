@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from beam_pipelines.length_statistics import (
+from beam_pipelines.filters.length_statistics import (
     LearnLengths,
     LengthStatistics,
     expected_deviation,
     is_finished,
 )
-from beam_pipelines.records import Pair
+from beam_pipelines.records.records import Pair
 
 # What a missing full stop on the side that is too short adds to the score.
 _UNFINISHED = 1.5

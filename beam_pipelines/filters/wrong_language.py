@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import regex
 
-from beam_pipelines.language_id import LABEL, load_model
-from beam_pipelines.records import ENGLISH, Record, texts_by_language
+from beam_pipelines.records.records import ENGLISH, Record, texts_by_language
+from beam_pipelines.text.language_id import LABEL, load_model
 
 # What lid.176 takes text of a language for, measured on 160,000 sentences of news, software and
 # conversation: before the bar, labels that also long text (from 60 letters) often gets; they fit as

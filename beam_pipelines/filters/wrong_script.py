@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import regex
 
-from beam_pipelines.records import ENGLISH, Pair
+from beam_pipelines.records.records import ENGLISH, Pair
 from labse_tf.languages import LANGUAGES
 
 # Values of the Unicode property Script for the codes of `LANGUAGES` that stand for several.

@@ -10,7 +10,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 from transformers import BertConfig, BertModel, BertTokenizerFast
 
-from benchmarks.same_work import check_rows, check_tokens, check_vocabulary
+from benchmarks.peers.same_work import check_rows, check_tokens, check_vocabulary
 from vocab import wordpiece_file
 
 
@@ -30,7 +30,7 @@ def build(
 
     Args:
       vocab: vocab.txt.
-      sample: what `benchmarks.peer_tokens` wrote: texts with our ids.
+      sample: what `benchmarks.peers.tokens` wrote: texts with our ids.
       folder: for BERT's files; must not exist.
       rows: of the embedding table; a row a token by default.
     """

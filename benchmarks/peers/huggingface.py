@@ -1,4 +1,4 @@
-"""Hugging Face's side of benchmarks/huggingface.py, in the environment of sentence-transformers.
+"""Hugging Face's side of benchmarks.models.huggingface, in sentence-transformers' environment.
 
 PEER/bin/python -m benchmarks.peers.huggingface, then one of:
 
@@ -22,7 +22,7 @@ from sentence_transformers import SentenceTransformer
 from tokenizers import BertWordPieceTokenizer
 from transformers import AutoTokenizer, BertConfig, BertModel
 
-from benchmarks.same_work import check_rows, check_vocabulary
+from benchmarks.peers.same_work import check_rows, check_vocabulary
 from vocab import wordpiece_file
 
 LINES_A_BATCH = 1000

@@ -1,4 +1,4 @@
-"""Mines as LASER does; `benchmarks.mining` runs this in a process of its own.
+"""Mines as LASER does; `benchmarks.mining.speed` runs this in a process of its own.
 
     python laser_mining.py SOURCE.npy TARGET.npy NEIGHBOURS OUT.npz
 

@@ -1,4 +1,4 @@
-"""Times OpusFilter's filters; `benchmarks.corpora` runs this with the Python that has OpusFilter.
+"""Times OpusFilter's filters; `benchmarks.corpora.filters` runs this with OpusFilter's Python.
 
     python -m benchmarks.peers.time_opusfilter PAIRS.tsv LID_MODEL
 

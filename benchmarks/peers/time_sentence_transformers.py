@@ -1,4 +1,4 @@
-"""Steps a second of sentence-transformers' training; run by `benchmarks.train_speed`.
+"""Steps a second of sentence-transformers' training; run by `benchmarks.training.train_speed`.
 
 As in train_sentence_transformers.py, but of BERT base; prints a JSON object: the steps a second
 after as many steps that are not timed, and the loss of each step.

@@ -1,15 +1,15 @@
 """The race's other side: sentence-transformers on the same pairs, vocabulary, size and minutes.
 
-    python -m benchmarks.peer_tokens DATA/train VOCAB --out SAMPLE
+    python -m benchmarks.peers.tokens DATA/train VOCAB --out SAMPLE
     PEER/bin/python -m benchmarks.peers.train_sentence_transformers DATA/train VOCAB TEST \\
         --sample SAMPLE --out DIR [--minutes 40 | --steps N]
 
 The recipe of its documentation for pairs: BertModel, mean pooling, MultipleNegativesRankingLoss
 (scale 20), AdamW, a learning rate that rises for a tenth of the budget and falls to 0 at its end.
-DATA/train is that of `benchmarks.tatoeba_race prepare`, VOCAB a vocab.txt, TEST the files of
-LASER's Tatoeba test. Ends before training if its tokens are not ours, and at the next checkpoint if
-its loss does not fall. Prints as `benchmarks.tatoeba_race score` does; DIR/result.json has the loss
-curve and the scores of every checkpoint, whose own time does not count. Environment:
+DATA/train is that of `benchmarks.training.tatoeba_race prepare`, VOCAB a vocab.txt, TEST the files
+of LASER's Tatoeba test. Ends before training if its tokens are not ours, and at the next checkpoint
+if its loss does not fall. Prints as `benchmarks.training.tatoeba_race score` does; DIR/result.json
+has the loss curve and the scores of every checkpoint, whose own time does not count. Environment:
 requirements-sentence-transformers.txt beside this file.
 """
 
@@ -29,7 +29,7 @@ from transformers import TrainerCallback
 
 from benchmarks import machine
 from benchmarks.peers.dual_encoder import build, read_pairs
-from benchmarks.same_work import check_loss
+from benchmarks.peers.same_work import check_loss
 
 _MINUTES = 40
 _WARM_UP = 0.1  # Of the budget.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from labse_tf.errors import InputError
-from labse_tf.local_paths import local_path
+from labse_tf.files.local_paths import local_path
 
 MODEL_HELP = (
     "a model dir, an encoder in it (onnx/model.onnx, lite/encoder_int8.tflite), a "
@@ -216,7 +216,7 @@ def add_run(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
 
 
 def add_model_name(parser: argparse.ArgumentParser) -> None:
-    """MODEL, as `labse_tf.encoders.open_encoder` takes it."""
+    """MODEL, as `labse_tf.embedding.open.open_encoder` takes it."""
     parser.add_argument("model", metavar="MODEL", help=MODEL_HELP)
 
 

@@ -31,8 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from labse_tf.config_check import check_warmup
-    from labse_tf.config_file import load_config
+    from labse_tf.config.check import check_warmup
+    from labse_tf.config.files import load_config
 
     config = load_config(args.config, args.overrides)
     check_warmup(config, "train", path=args.config)

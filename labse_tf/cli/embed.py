@@ -38,6 +38,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from labse_tf.embedding_file import embed_file
+    from labse_tf.embedding.file import embed_file
 
     embed_file(args.model_dir, args.input, args.out, dtype=args.dtype, overwrite=args.overwrite)

@@ -143,12 +143,12 @@ def run(args: argparse.Namespace) -> None:
     given = {name: getattr(args, name) for name in OPTION_NAMES}
     given = {name: value for name, value in given.items() if value is not None}
     _check(args, task, given)
-    from labse_tf.encoders import open_encoder
+    from labse_tf.embedding.open import open_encoder
 
     result = task.evaluate(open_encoder(args.model), args.data, **given)
     print(task.format_table(result))
     from labse_tf.evaluation.report import write_plot
-    from labse_tf.outputs import write_json
+    from labse_tf.files.outputs import write_json
 
     if args.out:
         write_json(args.out, result, overwrite=args.overwrite)
@@ -162,7 +162,7 @@ def _check(args: argparse.Namespace, task, given: dict) -> None:
 
     from labse_tf.errors import InputError
     from labse_tf.evaluation.report import plot_format
-    from labse_tf.outputs import check_free_file
+    from labse_tf.files.outputs import check_free_file
 
     for name in given:
         if name not in task.OPTIONS:

@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> None:
 
 def write(args: argparse.Namespace, *, checkpoint: str | None = None) -> None:
     """Writes the model dir that `add_model_dir_output` read of, from `args.source`."""
-    from labse_tf.outputs import check_free
+    from labse_tf.files.outputs import check_free
 
     check_free(args.out, overwrite=args.overwrite)
     languages = _languages(args)
@@ -74,8 +74,8 @@ def _restrict(source, languages: list[str], inputs: list[str] | None):
     from export.languages import count_pieces, pieces_by_script, restrict
 
     if inputs:
-        from beam_pipelines.readers import read_texts
-        from labse_tf.corpus_files import find_corpus_files
+        from beam_pipelines.reading.readers import read_texts
+        from labse_tf.files.corpus_files import find_corpus_files
         from labse_tf.progress import Progress
 
         texts = read_texts(find_corpus_files(inputs))

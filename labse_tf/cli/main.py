@@ -20,37 +20,37 @@ from collections.abc import Sequence
 import labse_tf
 from labse_tf.cli.arguments import path_argument
 from labse_tf.errors import InputError
-from labse_tf.outputs import NO_SPACE
+from labse_tf.files.outputs import NO_SPACE
 from vocab.wordpiece_file import VocabularyFileError
 
 # The words of a command -> (module in this folder, what it does).
 COMMANDS = {
     ("demo",): ("demo", "run every stage on the demo corpus; a table and an HTML report"),
-    ("corpus", "demo"): ("corpus_demo", "write the demo corpus from installed packages"),
+    ("corpus", "demo"): ("corpus.demo", "write the demo corpus from installed packages"),
     ("corpus", "filter-monolingual"): (
-        "corpus_filter_monolingual",
+        "corpus.filter_monolingual",
         "filter, deduplicate and shard monolingual text",
     ),
     ("corpus", "filter-bitext"): (
-        "corpus_filter_bitext",
+        "corpus.filter_bitext",
         "filter, deduplicate and shard translation pairs",
     ),
     ("corpus", "train-cds"): (
-        "corpus_train_cds",
+        "corpus.train_cds",
         "train the translators of contrastive data selection",
     ),
-    ("corpus", "score-cds"): ("corpus_score_cds", "score pairs by contrastive data selection"),
+    ("corpus", "score-cds"): ("corpus.score_cds", "score pairs by contrastive data selection"),
     ("corpus", "calibrate"): (
-        "corpus_calibrate",
+        "corpus.calibrate",
         "choose a score's threshold from pairs marked GOOD or BAD",
     ),
     ("corpus", "train-quality"): (
-        "corpus_train_quality",
+        "corpus.train_quality",
         "train a model of text quality on web pages",
     ),
-    ("corpus", "embed"): ("corpus_embed", "embed monolingual text into shards of vectors"),
-    ("vocab", "build"): ("vocab_build", "count words per language, smooth, learn a vocabulary"),
-    ("vocab", "coverage"): ("vocab_coverage", "measure a vocabulary on text of each language"),
+    ("corpus", "embed"): ("corpus.embed", "embed monolingual text into shards of vectors"),
+    ("vocab", "build"): ("vocab.build", "count words per language, smooth, learn a vocabulary"),
+    ("vocab", "coverage"): ("vocab.coverage", "measure a vocabulary on text of each language"),
     ("pretrain",): ("pretrain", "MLM + TLM pre-training with progressive stacking"),
     ("mine-negatives",): ("mine_negatives", "find hard negatives with a weaker dual encoder"),
     ("train",): ("train", "dual-encoder training"),

@@ -69,9 +69,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from labse_tf.encoders import open_encoder
+    from labse_tf.embedding.open import open_encoder
     from labse_tf.errors import InputError
-    from labse_tf.outputs import check_free_file, write_json
+    from labse_tf.files.outputs import check_free_file, write_json
     from labse_tf.retrieval.job import Options, mine
 
     expected = 2 if args.embeddings else 3

@@ -74,12 +74,12 @@ def run(args: argparse.Namespace) -> None:
         _refuse_training_options(args)
         config = None
     else:
-        from labse_tf.config_check import check_warmup
-        from labse_tf.config_file import load_config
+        from labse_tf.config.check import check_warmup
+        from labse_tf.config.files import load_config
 
         config = load_config(args.config, args.overrides)
         check_warmup(config, "negatives", path=args.config)
-    from labse_tf.corpus_files import BITEXT, find_plain_files
+    from labse_tf.files.corpus_files import BITEXT, find_plain_files
     from labse_tf.hard_negatives.job import check_options
 
     find_plain_files(args.inputs, kind=BITEXT)
@@ -88,8 +88,8 @@ def run(args: argparse.Namespace) -> None:
         _mine(args, args.model)
         return
     config = _resolve(config, args)
-    from labse_tf.distribution import is_chief
     from labse_tf.hard_negatives.train import train
+    from labse_tf.training.distribution import is_chief
     from labse_tf.training.launch import launch
 
     with launch(args.run_dir, config, **strategy_options(args)) as (run_dir, strategy):
@@ -111,7 +111,7 @@ def _refuse_training_options(args: argparse.Namespace) -> None:
 
 
 def _resolve(config, args: argparse.Namespace):
-    from labse_tf.training import run_dir as run_dirs
+    from labse_tf.training.runs import run_dir as run_dirs
 
     training = dataclasses.replace(config.negatives.train, bitext=args.inputs)
     vocab_file = args.vocab or config.tokenizer.vocab_file

@@ -24,15 +24,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from labse_tf.config_check import check_warmup
-    from labse_tf.config_file import load_config
-    from labse_tf.training import run_dir as run_dirs
+    from labse_tf.config.check import check_warmup
+    from labse_tf.config.files import load_config
+    from labse_tf.training.runs import run_dir as run_dirs
 
     config = load_config(args.config, args.overrides)
     check_warmup(config, "pretrain", path=args.config)
-    from labse_tf.training.initial_weights import open_origin
     from labse_tf.training.launch import launch
     from labse_tf.training.pretrain import first_depth, pretrain
+    from labse_tf.training.runs.initial_weights import open_origin
 
     init = open_origin(args.init, args.init_checkpoint) if args.init else None
     corpora = [*config.pretrain.monolingual, *config.pretrain.bitext]

@@ -38,11 +38,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     import logging
 
-    from labse_tf.encoders import open_encoder
-    from labse_tf.outputs import check_free_file
+    from labse_tf.embedding.open import open_encoder
+    from labse_tf.files.outputs import check_free_file
+    from labse_tf.files.textio import check_file
     from labse_tf.retrieval.job import Options
     from labse_tf.retrieval.scoring import STANDARD, score_margins, score_pairs
-    from labse_tf.textio import check_file
 
     names = ("neighbours", "threshold", "index", "recall")
     options = Options(

@@ -10,9 +10,9 @@ from operator import attrgetter
 import tensorflow as tf
 
 from labse_tf.config import Config
-from labse_tf.corpus_files import BITEXT
 from labse_tf.data import texts
 from labse_tf.errors import InputError
+from labse_tf.files.corpus_files import BITEXT
 
 _RECORDS_AT_ONCE = 1024
 

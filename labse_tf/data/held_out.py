@@ -15,11 +15,11 @@ import numpy as np
 import tensorflow as tf
 
 from labse_tf.config import Config
-from labse_tf.corpus_files import MOSES, SHARD, TEXT, TSV, CorpusFile, find_corpus_files
 from labse_tf.data import texts
 from labse_tf.data.masking import mask_tokens
 from labse_tf.errors import InputError
-from labse_tf.tokenization import Tokenizer
+from labse_tf.files.corpus_files import MOSES, SHARD, TEXT, TSV, CorpusFile, find_corpus_files
+from labse_tf.tokenization.wordpiece import Tokenizer
 from vocab.wordpiece_file import RESERVED_TOKENS
 
 _SEED = 29  # The same tokens are hidden in every run, so that runs can be compared.

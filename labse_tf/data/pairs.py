@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from labse_tf.config import Config, TrainConfig
-from labse_tf.corpus_files import BITEXT, CorpusFile
 from labse_tf.data import texts
 from labse_tf.data.hard_negatives import pack_negatives
 from labse_tf.data.record_counts import count_records, language_weights
-from labse_tf.tokenization import Tokenizer
+from labse_tf.files.corpus_files import BITEXT, CorpusFile
+from labse_tf.tokenization.wordpiece import Tokenizer
 
 BATCHES_A_WINDOW = 16
 NO_KEY = -1

@@ -5,11 +5,11 @@ from __future__ import annotations
 import tensorflow as tf
 
 from labse_tf.config import Config
-from labse_tf.corpus_files import BITEXT, MONOLINGUAL, CorpusFile
 from labse_tf.data import texts
 from labse_tf.data.masking import mask_tokens
 from labse_tf.data.record_counts import language_weights
-from labse_tf.tokenization import Tokenizer
+from labse_tf.files.corpus_files import BITEXT, MONOLINGUAL, CorpusFile
+from labse_tf.tokenization.wordpiece import Tokenizer
 from vocab.wordpiece_file import RESERVED_TOKENS
 
 _SENTENCES_PACKED_TOGETHER = 64

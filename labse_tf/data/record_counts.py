@@ -15,11 +15,11 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from labse_tf import textio
-from labse_tf.corpus_files import BITEXT, MONOLINGUAL, SHARD, TFRECORD, CorpusFile
 from labse_tf.data import texts
-from labse_tf.hashing import stamps_of_files
-from labse_tf.outputs import full_disk_said, write_json
+from labse_tf.files import textio
+from labse_tf.files.corpus_files import BITEXT, MONOLINGUAL, SHARD, TFRECORD, CorpusFile
+from labse_tf.files.hashing import stamps_of_files
+from labse_tf.files.outputs import full_disk_said, write_json
 from labse_tf.progress import Progress
 
 _log = logging.getLogger("labse")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import tensorflow as tf
 
 from labse_tf.config import Config
-from labse_tf.corpus_files import BITEXT, MONOLINGUAL
 from labse_tf.data import texts
 from labse_tf.data.pairs import smallest_bucket, sorted_by_length
 from labse_tf.data.record_counts import count_records, language_weights
-from labse_tf.tokenization import Tokenizer
+from labse_tf.files.corpus_files import BITEXT, MONOLINGUAL
+from labse_tf.tokenization.wordpiece import Tokenizer
 
 _RECORDS_AT_ONCE = 1024
 # The corpora of each kind, and the key that names them.

@@ -14,8 +14,9 @@ from itertools import groupby, islice
 
 import tensorflow as tf
 
-from labse_tf import textio
-from labse_tf.corpus_files import (
+from labse_tf.errors import InputError
+from labse_tf.files import textio
+from labse_tf.files.corpus_files import (
     BITEXT,
     MOSES,
     SHARD,
@@ -24,7 +25,6 @@ from labse_tf.corpus_files import (
     CorpusFile,
     find_plain_files,
 )
-from labse_tf.errors import InputError
 
 _RECORDS_A_CALL = 1000  # A call from tf.data into Python takes longer than to read a record.
 _READ_BUFFER = 1 << 18  # Bytes a file; there may be many.

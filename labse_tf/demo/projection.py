@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.manifold import TSNE
 from threadpoolctl import threadpool_limits
 
+from labse_tf.coverage.scripts import family_of
 from labse_tf.languages import LANGUAGES
-from labse_tf.scripts import family_of
 
 PERPLEXITY = 30
 RIGHT_TO_LEFT = ("Arab", "Hebr")

@@ -13,8 +13,8 @@ import jinja2
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from labse_tf.corpora.split import sentence_key
-from labse_tf.corpus_files import BITEXT, find_corpus_files
+from labse_tf.coverage.scripts import FAMILIES, SCRIPT_NAMES, family_of
+from labse_tf.demo.corpus.split import sentence_key
 from labse_tf.demo.projection import (
     Sentence,
     find_neighbours,
@@ -22,10 +22,10 @@ from labse_tf.demo.projection import (
     project,
     writing_direction,
 )
+from labse_tf.files.corpus_files import BITEXT, find_corpus_files
+from labse_tf.files.outputs import whole_file
+from labse_tf.files.textio import read_pairs
 from labse_tf.languages import LANGUAGES
-from labse_tf.outputs import whole_file
-from labse_tf.scripts import FAMILIES, SCRIPT_NAMES, family_of
-from labse_tf.textio import read_pairs
 
 SYSTEMS = {
     "trained": "Trained",

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from labse_tf.demo.report import choose_sentences, format_table, write_report
-from labse_tf.outputs import whole_file
+from labse_tf.files.outputs import whole_file
 
 _log = logging.getLogger("labse")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from labse_tf.errors import InputError
-from labse_tf.outputs import locked, whole_file
+from labse_tf.files.outputs import locked, whole_file
 
 _log = logging.getLogger("labse")
 

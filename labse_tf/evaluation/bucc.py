@@ -18,18 +18,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from labse_tf.encoder_protocol import Encoder
+from labse_tf.embedding.distinct import TextVectors
+from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
 from labse_tf.evaluation.bitext import nearest_indices, weighted_scores
-from labse_tf.evaluation.embedding import TextVectors
 from labse_tf.evaluation.record import make_record
 from labse_tf.evaluation.texts import check_text
+from labse_tf.files.textio import COMPRESSIONS, read_lines
 from labse_tf.progress import Progress
 from labse_tf.retrieval.margin import MARGINS
 from labse_tf.retrieval.mining import RETRIEVALS, mine_pairs
 from labse_tf.retrieval.neighbours import nearest_both
 from labse_tf.retrieval.threshold import best_threshold
-from labse_tf.textio import COMPRESSIONS, read_lines
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labse_tf.encoder_protocol import Encoder
+from labse_tf.embedding.distinct import TextVectors
+from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
 from labse_tf.evaluation import tatoeba as tatoeba_task
-from labse_tf.evaluation.embedding import TextVectors
 from labse_tf.evaluation.principal_components import principal_components, remove_components
 from labse_tf.evaluation.record import make_record
 from labse_tf.evaluation.texts import read_aligned, read_texts
-from labse_tf.hashing import sha256_of_files
+from labse_tf.files.hashing import sha256_of_files
+from labse_tf.files.textio import COMPRESSIONS, ends_early
 from labse_tf.languages import find_code
 from labse_tf.progress import Progress
 from labse_tf.retrieval.neighbours import nearest
-from labse_tf.textio import COMPRESSIONS, ends_early
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

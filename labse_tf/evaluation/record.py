@@ -9,8 +9,8 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from labse_tf.encoder_protocol import Encoder
-from labse_tf.hashing import sha256_of_files
+from labse_tf.embedding.protocol import Encoder
+from labse_tf.files.hashing import sha256_of_files
 
 # Module -> the package that tells its version. Those that are loaded can have had a part in it.
 _PACKAGES = {

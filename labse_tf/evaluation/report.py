@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labse_tf.errors import InputError
-from labse_tf.outputs import whole_file
+from labse_tf.files.outputs import whole_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

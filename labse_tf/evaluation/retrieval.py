@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from labse_tf.corpus_files import BITEXT, find_corpus_files
-from labse_tf.encoder_protocol import Encoder
+from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
 from labse_tf.evaluation.record import make_record
 from labse_tf.evaluation.tfidf import tfidf_similarities
+from labse_tf.files.corpus_files import BITEXT, find_corpus_files
+from labse_tf.files.textio import read_pairs
 from labse_tf.progress import Progress
-from labse_tf.textio import read_pairs
 
 PRIMARY_METRIC = "average"
 OPTIONS = ("baseline", "max_candidates")

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labse_tf.encoder_protocol import Encoder
+from labse_tf.embedding.distinct import TextVectors
+from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
 from labse_tf.evaluation.bitext import accuracy, nearest_indices, weighted_scores
-from labse_tf.evaluation.embedding import TextVectors
 from labse_tf.evaluation.record import make_record
 from labse_tf.evaluation.tatoeba_groups import DESCRIPTIONS, GROUPS, members
 from labse_tf.evaluation.texts import read_aligned
+from labse_tf.files.textio import COMPRESSIONS
 from labse_tf.progress import Progress
-from labse_tf.textio import COMPRESSIONS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

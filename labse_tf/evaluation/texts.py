@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from labse_tf.errors import InputError
-from labse_tf.textio import ends_early, read_lines
+from labse_tf.files.textio import ends_early, read_lines
 
 
 def read_texts(path: str | os.PathLike[str]) -> list[str]:

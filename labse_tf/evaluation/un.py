@@ -23,18 +23,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from labse_tf.embedding_job import embed_lines
-from labse_tf.encoder_protocol import Encoder
+from labse_tf.embedding.lines import embed_lines
+from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
 from labse_tf.evaluation.record import encoder_facts, make_record
 from labse_tf.evaluation.texts import check_text
-from labse_tf.hashing import sha256_of_files
+from labse_tf.files.hashing import sha256_of_files
+from labse_tf.files.local_paths import local_path
+from labse_tf.files.outputs import locked, whole_file
+from labse_tf.files.textio import COMPRESSIONS, ends_early, read_lines, split_pair
 from labse_tf.languages import find_code
-from labse_tf.local_paths import local_path
-from labse_tf.outputs import locked, whole_file
 from labse_tf.retrieval.search import INDEXES, search_both
 from labse_tf.retrieval.vectors import open_vectors
-from labse_tf.textio import COMPRESSIONS, ends_early, read_lines, split_pair
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

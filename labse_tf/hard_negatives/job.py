@@ -20,15 +20,15 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from labse_tf.corpus_files import BITEXT, CorpusFile, find_plain_files
 from labse_tf.data import texts
-from labse_tf.encoder_protocol import Encoder
+from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
+from labse_tf.files.corpus_files import BITEXT, CorpusFile, find_plain_files
+from labse_tf.files.hashing import stamps_of_files
+from labse_tf.files.local_paths import local_path
+from labse_tf.files.outputs import check_free, locked, whole_file, write_json
 from labse_tf.hard_negatives.pool import Pool, make_pool, text_key
 from labse_tf.hard_negatives.selection import Negatives, choose
-from labse_tf.hashing import stamps_of_files
-from labse_tf.local_paths import local_path
-from labse_tf.outputs import check_free, locked, whole_file, write_json
 from labse_tf.progress import Progress
 
 REPORT = "report.json"

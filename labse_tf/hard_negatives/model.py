@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from labse_tf.embedder import Embedder, SortingEncoder
+from labse_tf.embedding.embedder import Embedder, SortingEncoder
 from labse_tf.errors import InputError
 from labse_tf.hard_negatives.train import CHECKPOINTS, AveragingEmbedder
-from labse_tf.training.checkpoints import newest_whole
-from labse_tf.training.run_dir import RunDir
+from labse_tf.training.runs.checkpoints import newest_whole
+from labse_tf.training.runs.run_dir import RunDir
 
 
 def open_model(path: str | os.PathLike[str]) -> tuple[SortingEncoder, list[Path]]:

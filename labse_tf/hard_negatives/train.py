@@ -10,13 +10,13 @@ import tensorflow as tf
 import tf_keras
 
 from labse_tf.config import Config
-from labse_tf.embedder import SortingEncoder
+from labse_tf.embedding.embedder import SortingEncoder
 from labse_tf.model.averaging_encoder import AveragingEncoder
 from labse_tf.model.dropout import replayable_dropout
-from labse_tf.training.checkpoints import load_tokenizer
-from labse_tf.training.optimizer import build_optimizer
-from labse_tf.training.run_dir import RunDir
-from labse_tf.training.train import DualEncoderTrainer, all_inputs, fit
+from labse_tf.training.dual_encoder import DualEncoderTrainer, all_inputs, fit
+from labse_tf.training.optimizer.adamw import build_optimizer
+from labse_tf.training.runs.checkpoints import load_tokenizer
+from labse_tf.training.runs.run_dir import RunDir
 
 # A folder below checkpoints/, so that nobody takes the run for one of a whole encoder.
 CHECKPOINTS = "averaging"

@@ -20,7 +20,7 @@ from safetensors import SafetensorError, safe_open
 from labse_tf.config import EncoderConfig
 from labse_tf.errors import InputError
 from labse_tf.model import sentence_transformers
-from labse_tf.vocabulary_readers import check_huggingface
+from labse_tf.tokenization.vocabulary_readers import check_huggingface
 from vocab import wordpiece_file
 
 CONFIG_FILE, WEIGHTS_FILE, VOCAB_FILE = "config.json", "model.safetensors", "vocab.txt"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from labse_tf.embedding_job import embed_lines
-from labse_tf.encoder_protocol import Encoder
+from labse_tf.embedding.lines import embed_lines
+from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
 from labse_tf.retrieval.sentences import Sentences
 from labse_tf.retrieval.vectors import Vectors, not_unit, open_vectors

@@ -7,10 +7,10 @@ import os
 import numpy as np
 
 from labse_tf.errors import InputError
+from labse_tf.files.textio import read_pairs
 from labse_tf.retrieval.mining import Pairs
 from labse_tf.retrieval.sentences import NOWHERE, Sentences
 from labse_tf.retrieval.threshold import Threshold, at_threshold, best_threshold
-from labse_tf.textio import read_pairs
 
 
 def read_gold(

@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from labse_tf.encoder_protocol import Encoder
+from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
-from labse_tf.outputs import check_free_file, full_disk_said, whole_file
+from labse_tf.files.outputs import check_free_file, full_disk_said, whole_file
+from labse_tf.files.textio import open_to_write
+from labse_tf.files.work_folder import describe, describe_model, work_folder
 from labse_tf.retrieval.array_like import ArrayLike
 from labse_tf.retrieval.embedding import embed_sides
 from labse_tf.retrieval.gold import measure, read_gold
@@ -24,8 +26,6 @@ from labse_tf.retrieval.mining import RETRIEVALS, Pairs, mine_pairs
 from labse_tf.retrieval.search import INDEXES, search_both
 from labse_tf.retrieval.sentences import NOWHERE, Sentences, read_sentences
 from labse_tf.retrieval.vectors import Selection, map_vectors
-from labse_tf.textio import open_to_write
-from labse_tf.work_folder import describe, describe_model, work_folder
 
 GO_ON = "the same command goes on from here"
 _SEPARATORS = re.compile(r"[\t\r\n]+")

@@ -12,17 +12,17 @@ from typing import TextIO
 
 import numpy as np
 
-from labse_tf.encoder_protocol import Encoder
+from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
-from labse_tf.outputs import check_free_file, full_disk_said, whole_file
+from labse_tf.files.outputs import check_free_file, full_disk_said, whole_file
+from labse_tf.files.textio import lines_of_stream, open_to_write, read_lines, split_pair
+from labse_tf.files.work_folder import describe, describe_model, work_folder
 from labse_tf.progress import Progress
 from labse_tf.retrieval.embedding import embed_sides
 from labse_tf.retrieval.job import GO_ON, Options
 from labse_tf.retrieval.margin import margin_scores
 from labse_tf.retrieval.search import search_both
 from labse_tf.retrieval.sentences import check_text, distinct
-from labse_tf.textio import lines_of_stream, open_to_write, read_lines, split_pair
-from labse_tf.work_folder import describe, describe_model, work_folder
 
 STANDARD = "-"
 _PAIRS_A_CHUNK = 8192

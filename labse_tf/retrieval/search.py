@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from labse_tf.outputs import whole_file
+from labse_tf.files.outputs import whole_file
 from labse_tf.progress import Progress
 from labse_tf.retrieval.array_like import ArrayLike
 from labse_tf.retrieval.neighbours import (

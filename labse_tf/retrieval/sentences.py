@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from labse_tf.errors import InputError
-from labse_tf.textio import read_lines
+from labse_tf.files.textio import read_lines
 
 NOWHERE = -1
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from labse_tf.errors import InputError
-from labse_tf.local_paths import local_path
+from labse_tf.files.local_paths import local_path
 from labse_tf.retrieval.array_like import ArrayLike
 
 DTYPES = (np.dtype(np.float32), np.dtype(np.float16))

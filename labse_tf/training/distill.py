@@ -15,24 +15,24 @@ import tensorflow as tf
 import tf_keras
 
 from labse_tf.config import Config, EncoderConfig, TokenizerConfig
-from labse_tf.config_check import check
+from labse_tf.config.check import check
 from labse_tf.data.dev_pairs import read_dev_pairs
 from labse_tf.data.single_texts import text_batches, text_stream
 from labse_tf.data.texts import input_errors
-from labse_tf.distribution import from_first_replica
-from labse_tf.embedder import Embedder
+from labse_tf.embedding.embedder import Embedder
 from labse_tf.errors import InputError
+from labse_tf.files.outputs import whole_file
 from labse_tf.model import exported
 from labse_tf.model.dropout import dropout_generators
 from labse_tf.model.dual_encoder import embed
 from labse_tf.model.encoder import build_encoder
-from labse_tf.outputs import whole_file
-from labse_tf.training import loop
-from labse_tf.training.checkpoints import load_tokenizer
-from labse_tf.training.dev import validate_on
-from labse_tf.training.optimizer import build_optimizer
-from labse_tf.training.run_dir import RunDir, resolve
-from labse_tf.training.train import fit
+from labse_tf.training.distribution import from_first_replica
+from labse_tf.training.dual_encoder import fit
+from labse_tf.training.loop.trainer import Trainer
+from labse_tf.training.optimizer.adamw import build_optimizer
+from labse_tf.training.runs.checkpoints import load_tokenizer
+from labse_tf.training.runs.run_dir import RunDir, resolve
+from labse_tf.training.validation.dev import validate_on
 
 PROJECTION_FILE = "projection.npy"
 # Texts whose vectors tell the teacher's principal directions.
@@ -41,7 +41,7 @@ _SAMPLE = 8192
 _log = logging.getLogger("labse")
 
 
-class DistillationTrainer(loop.Trainer):
+class DistillationTrainer(Trainer):
     """The mean squared distance of the student's unit vectors from the teacher's.
 
     For unit vectors that is 2 - 2 cos. The accuracy is the share of texts whose own teacher vector

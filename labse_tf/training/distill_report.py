@@ -9,10 +9,10 @@ import numpy as np
 import tensorflow as tf
 
 from labse_tf.data.dev_pairs import read_dev_pairs
-from labse_tf.embedder import Embedder, SortingEncoder
+from labse_tf.embedding.embedder import Embedder, SortingEncoder
 from labse_tf.evaluation.retrieval import accuracies
-from labse_tf.training.checkpoints import load_encoder, load_tokenizer
-from labse_tf.training.run_dir import RunDir
+from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
+from labse_tf.training.runs.run_dir import RunDir
 
 _TIMED = 1000  # Sentences.
 

@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from labse_tf.config import Config
 from labse_tf.data import record_counts
-from labse_tf.distribution import create_strategy, is_chief
-from labse_tf.training import run_dir as run_dirs
+from labse_tf.training.distribution import create_strategy, is_chief
+from labse_tf.training.runs import run_dir as run_dirs
 
 
 @contextlib.contextmanager

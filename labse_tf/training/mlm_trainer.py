@@ -10,13 +10,13 @@ import tf_keras
 from labse_tf.model.dropout import dropout_generators
 from labse_tf.model.mlm_head import trained_variables, transform_masked
 from labse_tf.model.sampled_softmax import draw_uniform, sampled_softmax
-from labse_tf.training import loop
+from labse_tf.training.loop.trainer import Trainer, sum_over_replicas
 
 _SAMPLES_SEED = 17
 _SOURCES_SHOWN = 5
 
 
-class MlmTrainer(loop.Trainer):
+class MlmTrainer(Trainer):
     """Cross-entropy of the masked tokens, a mean over all those of the global batch.
 
     The softmax goes over the whole vocabulary, so that each row of the tied table has a gradient
@@ -94,7 +94,7 @@ class MlmTrainer(loop.Trainer):
     def observe(self, batch, loss: tf.Tensor, accuracy: tf.Tensor) -> None:
         """Loss and accuracy by task, tokens a step, and the share of MLM's that is no padding."""
         mask = tf.cast(batch["input_mask"], tf.float32)
-        tokens, filled = loop.sum_over_replicas([tf.reduce_sum(mask), tf.reduce_mean(mask)])
+        tokens, filled = sum_over_replicas([tf.reduce_sum(mask), tf.reduce_mean(mask)])
         filled /= self._strategy.num_replicas_in_sync
         # A batch is of one task; pairs alone have a second segment.
         is_tlm = tf.cast(tf.reduce_any(batch["input_type_ids"] == 1), tf.float32)

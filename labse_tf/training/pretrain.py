@@ -15,14 +15,15 @@ from labse_tf.data.pretraining import pretraining_batches, source_files
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.mlm_head import build_mlm_head, trained_variables
 from labse_tf.model.stacking import stack, stage_depths
-from labse_tf.training import loop, resumable
-from labse_tf.training.checkpoints import load_tokenizer
-from labse_tf.training.held_out import HeldOutEvaluator
-from labse_tf.training.initial_weights import restore, write_report
+from labse_tf.training.loop import resumable
+from labse_tf.training.loop.trainer import distribute
 from labse_tf.training.mlm_trainer import MlmTrainer
-from labse_tf.training.optimizer import build_optimizer
-from labse_tf.training.run_dir import Origin, RunDir
-from labse_tf.training.validation import Validation
+from labse_tf.training.optimizer.adamw import build_optimizer
+from labse_tf.training.runs.checkpoints import load_tokenizer
+from labse_tf.training.runs.initial_weights import restore, write_report
+from labse_tf.training.runs.run_dir import Origin, RunDir
+from labse_tf.training.validation.course import Validation
+from labse_tf.training.validation.held_out import HeldOutEvaluator
 
 
 def first_depth(config: Config) -> int:
@@ -108,7 +109,7 @@ def _run_stage(config, run_dir, strategy, tokenizer, model: _Model, stage: int, 
             optimizer=optimizer,
             clip_norm=settings.optimizer.clip_norm,
             lazy_embeddings=settings.optimizer.lazy_embeddings,
-            dataset=loop.distribute(strategy, lambda: batches(steps_done), settings.batch_size),
+            dataset=distribute(strategy, lambda: batches(steps_done), settings.batch_size),
         )
 
     validation = None

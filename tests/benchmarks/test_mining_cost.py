@@ -1,28 +1,27 @@
 """The arithmetic of docs/scaling.md, against numbers worked out by hand."""
 
-from pathlib import Path
-
 import pytest
+from repository import DOCS
 
-from benchmarks import mining_cost
+from benchmarks.mining import cost
 
-DOC = Path(__file__).parents[2] / "docs" / "scaling.md"
+DOC = DOCS / "scaling.md"
 
 
 def test_by_hand():
     # One layer of 2, inside 3: 4 x 4 + 2 x 2 x 3 = 28 weights, twice for each of 5 tokens; 25
     # products of 2 numbers for the weights of attention and 25 to apply them; a pooler of 4.
-    encoder = mining_cost.Encoder(layers=1, width=2, intermediate=3)
-    assert mining_cost.sentence_flop(encoder, 5) == 2 * 28 * 5 + 2 * (2 * 25 * 2) + 2 * 4
+    encoder = cost.Encoder(layers=1, width=2, intermediate=3)
+    assert cost.sentence_flop(encoder, 5) == 2 * 28 * 5 + 2 * (2 * 25 * 2) + 2 * 4
     # BERT base is 85 million weights in its layers: 2.7 GFLOP for 16 tokens.
-    base = mining_cost.Encoder(12, 768, 3072)
-    assert mining_cost.sentence_flop(base, 16) == pytest.approx(2 * 84_934_656 * 16, rel=0.005)
-    assert mining_cost.product_flop(3, 5, 7) == 2 * 3 * 5 * 7
+    base = cost.Encoder(12, 768, 3072)
+    assert cost.sentence_flop(base, 16) == pytest.approx(2 * 84_934_656 * 16, rel=0.005)
+    assert cost.product_flop(3, 5, 7) == 2 * 3 * 5 * 7
 
 
 def test_a_search_of_shards():
     # 4 shards of 10,000 with 4 x 100 lists; of these 20 are looked into: a twentieth.
-    search = mining_cost.plan_search(1000, 40_000, dim=8, shard=10_000, probes=20)
+    search = cost.plan_search(1000, 40_000, dim=8, shard=10_000, probes=20)
     assert (search.shards, search.lists) == (4, 400)
     assert search.compared == 1000 * 40_000 / 20
     assert search.assign_flop == 2 * 8 * 40_000 * 400
@@ -32,7 +31,7 @@ def test_a_search_of_shards():
 
 def test_a_search_of_both_sides_at_once():
     # 4 x 100 lists, to the nearest power of 2.
-    search = mining_cost.plan_joint_search(40_000, 10_000, dim=8, probes=32)
+    search = cost.plan_joint_search(40_000, 10_000, dim=8, probes=32)
     assert search.lists == 512
     assert search.compare_flop == 2 * 8 * 40_000 * 10_000 / 16
     assert search.assign_flop == 2 * 8 * 50_000 * 512
@@ -43,11 +42,11 @@ def test_a_search_of_both_sides_at_once():
     [(0, "0"), (7, "7.00"), (999.6, "1.00 k"), (7_096_000, "7.10 M"), (54_321, "54.3 k")],
 )
 def test_numbers_of_three_digits(number, expected):
-    assert mining_cost._si(number) == expected
+    assert cost._si(number) == expected
 
 
 def test_the_page_shows_what_the_program_prints(capsys):
-    mining_cost.print_tables(mining_cost.parse_arguments([]))
+    cost.print_tables(cost.parse_arguments([]))
     tables = capsys.readouterr().out.strip().split("\n\n")
     page = DOC.read_text("utf-8")
     for table in tables:
@@ -56,7 +55,7 @@ def test_the_page_shows_what_the_program_prints(capsys):
 
 def test_prices_are_of_an_hour(capsys):
     prices = ["--core-price", "0.5", "--accelerator-price", "2"]
-    mining_cost.print_tables(mining_cost.parse_arguments([*prices, "--core-gflops", "100"]))
+    cost.print_tables(cost.parse_arguments([*prices, "--core-gflops", "100"]))
     table = capsys.readouterr().out.strip().split("\n\n")[-1]
     rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in table.splitlines()]
     # 8.3 billion sentences of 5.13 GFLOP at 100 GFLOP/s, and at 24.6 TFLOP/s.

@@ -1,11 +1,11 @@
 """What a peer runs on is pinned whole: no version is left to the day of the installation."""
 
 import re
-from pathlib import Path
 
 import pytest
+from repository import ROOT
 
-PEERS = Path(__file__).parents[2] / "benchmarks" / "peers"
+PEERS = ROOT / "benchmarks" / "peers"
 PINNED = re.compile(r"([a-z0-9]+(?:[-.][a-z0-9]+)*)==\d\S*")
 FILES = sorted(PEERS.glob("requirements*.txt"))
 

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from benchmarks import peer_tokens, same_work
+from benchmarks.peers import same_work
+from benchmarks.peers.tokens import write_sample
 from vocab import wordpiece_file
 
 VOCAB = ["[PAD]", "[UNK]", "ein", "Haus", "##tür"]
@@ -138,7 +139,7 @@ def test_the_sample_has_our_tokens_of_every_file(tmp_path):
         (tmp_path / "train" / name).mkdir(parents=True)
         lines = "".join(f"a{'!' * row}\tein Haustür\n" for row in range(rows))
         (tmp_path / "train" / name / f"{name}.tsv").write_text(lines, "utf-8")
-    peer_tokens.write_sample(tmp_path / "train", tmp_path / "vocab.txt", tmp_path / "sample.json")
+    write_sample(tmp_path / "train", tmp_path / "vocab.txt", tmp_path / "sample.json")
     sample = json.loads((tmp_path / "sample.json").read_text("utf-8"))
     ids = dict(zip(sample["texts"], sample["ids"], strict=True))
     assert ids["ein Haustür"] == [101, 104, 105, 106, 102]

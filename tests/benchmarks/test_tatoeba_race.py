@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from repository import ROOT
 
-from benchmarks import tatoeba_race
-from labse_tf.config_file import load_config
-
-ROOT = Path(__file__).resolve().parents[2]
+from benchmarks.training import tatoeba_race
+from labse_tf.config.files import load_config
 
 
 def pairs_seen(config_path, *overrides):

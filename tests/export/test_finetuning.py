@@ -11,8 +11,8 @@ import tensorflow_hub as hub
 import tf_keras
 
 from labse_tf.cli.main import main
-from labse_tf.training.checkpoints import load_encoder
-from labse_tf.training.run_dir import open_existing
+from labse_tf.training.runs.checkpoints import load_encoder
+from labse_tf.training.runs.run_dir import open_existing
 
 
 def train(config_file, *settings, init, run_dir):

@@ -32,7 +32,7 @@ def test_its_code_runs(every_format, model_dir, monkeypatch):
     expected = labse_tf.load(model_dir).encode(_TEXTS)
     names, ran = {}, 0
     for block in blocks_of((every_format / "README.md").read_text("utf-8")):
-        # It is no requirement of ours; benchmarks/huggingface.py runs it.
+        # It is no requirement of ours; benchmarks/models/huggingface.py runs it.
         if "sentence_transformers" not in block:
             exec(block, names)
             ran += 1

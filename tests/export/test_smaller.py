@@ -16,9 +16,9 @@ from ai_edge_litert.interpreter import Interpreter
 import labse_tf
 from export.packed_table import PackedEmbedding
 from labse_tf.cli.main import main
-from labse_tf.encoders import open_encoder
+from labse_tf.embedding.model_dir import hash_model
+from labse_tf.embedding.open import open_encoder
 from labse_tf.errors import InputError
-from labse_tf.model.files import hash_model
 
 
 def packed(dtype, table):

@@ -7,10 +7,10 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from beam_pipelines.word_counter import WordCounter
-from labse_tf.corpora.catalogues import list_catalogues, read_catalogue
-from labse_tf.corpora.names import list_locales, read_names
-from labse_tf.corpora.packages import SOURCES
+from beam_pipelines.counting.word_counter import WordCounter
+from labse_tf.demo.corpus.catalogues import list_catalogues, read_catalogue
+from labse_tf.demo.corpus.names import list_locales, read_names
+from labse_tf.demo.corpus.packages import SOURCES
 from labse_tf.languages import LANGUAGES
 from vocab import wordpiece_file
 from vocab.wordpiece import WordPiece
@@ -70,7 +70,7 @@ def preprocessor(texts, tmp_path_factory):
     import tensorflow as tf
 
     from export.preprocessor import save_preprocessor
-    from labse_tf.tokenization import Tokenizer
+    from labse_tf.tokenization.wordpiece import Tokenizer
 
     folder = tmp_path_factory.mktemp("splitting")
     words = {word for some in texts.values() for text in some for word in split(text)}

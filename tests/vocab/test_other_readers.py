@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import itertools
 import lzma
-from pathlib import Path
 
 import pytest
 import tensorflow as tf
 import tensorflow_text as tf_text
+from repository import SHARED
 from tokenizers import BertWordPieceTokenizer
 from tokenizers.models import WordPiece as HuggingFaceWordPiece
 
-from beam_pipelines.word_counter import WordCounter
+from beam_pipelines.counting.word_counter import WordCounter
 from labse_tf.cli.main import main
-from labse_tf.corpora.names import list_locales, read_names
-from labse_tf.corpora.packages import SOURCES
-from labse_tf.tokenization import Tokenizer
+from labse_tf.demo.corpus.names import list_locales, read_names
+from labse_tf.demo.corpus.packages import SOURCES
+from labse_tf.tokenization.wordpiece import Tokenizer
 from vocab import wordpiece_file
 from vocab.basic_tokenizer import has_other_space
 from vocab.learner import learn
 
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 # All that was there when this was written; a folder that is missing is told.
 CORPORA = (
     *("bucc2018", "libreoffice", "multi30k", "neighbours", "nli_train", "nllb_seed", "ntrex128"),

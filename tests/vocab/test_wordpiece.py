@@ -5,23 +5,21 @@ from __future__ import annotations
 import itertools
 import lzma
 from collections import Counter
-from pathlib import Path
 
 import pytest
 import tensorflow as tf
 import tensorflow_text as tf_text
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from repository import SHARED
 
-from labse_tf.corpora.names import list_locales, read_names
-from labse_tf.corpora.packages import SOURCES
-from labse_tf.tokenization import Tokenizer
+from labse_tf.demo.corpus.names import list_locales, read_names
+from labse_tf.demo.corpus.packages import SOURCES
+from labse_tf.tokenization.wordpiece import Tokenizer
 from vocab import wordpiece_file
 from vocab.basic_tokenizer import split_words
 from vocab.learner import learn
 from vocab.wordpiece import UNKNOWN, WordPiece
-
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 ANY_TEXT = st.text(
     st.characters(exclude_categories=["Cs"]) | st.sampled_from(" \u00a0\u200c.#[UNK]abcไทยé汉")

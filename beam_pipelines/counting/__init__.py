@@ -1,0 +1,1 @@
+"""Counts words per language: what a vocabulary is learned from."""

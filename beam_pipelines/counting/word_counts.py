@@ -1,0 +1,212 @@
+"""Word counts in a folder: made by a Beam job, kept if asked for, and read back.
+
+DIR/words-?????-of-?????.tsv  see `count_words.CountWords`
+DIR/totals.json               language -> {"words": n, "too_long": n}, in running text
+DIR/settings.json             the settings and the files that the counts come from
+"""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+import json
+import logging
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from beam_pipelines.counting.count_words import (
+    OTHER_LANGUAGE,
+    TOO_LONG,
+    TOTALS_FILE,
+    WORDS,
+    CountWords,
+    plan_word_shards,
+)
+from beam_pipelines.runtime.runners import run_pipeline
+from labse_tf.errors import InputError
+from labse_tf.files.corpus_files import CorpusFile, find_corpus_files
+from labse_tf.files.local_paths import local_path
+from labse_tf.files.outputs import whole_dir
+
+_log = logging.getLogger("labse")
+
+SETTINGS_FILE = "settings.json"
+
+# What words are. Counts without this number have words with spaces of Unicode inside.
+_WORDS_VERSION = 2
+
+
+class Settings(NamedTuple):
+    """What decides the counts besides the text; see `CountWords`."""
+
+    smoothing_exponent: float = 0.3
+    min_word_count: int = 1
+    max_word_length: int = 50
+
+
+class WordCounts(NamedTuple):
+    """The result of `count`.
+
+    Attributes:
+      words: word -> weighted count, an integer, at least 1; most frequent words first, equally
+        frequent ones by code point.
+      distinct: number of words in the counts, of which `words` holds the most frequent.
+      tokens: language -> words of running text, without those that were too long.
+      too_long: language -> words of running text that were longer than the limit.
+      other_languages: code -> records left out, since their language is none of the paper's.
+    """
+
+    words: dict[str, int]
+    distinct: int
+    tokens: dict[str, int]
+    too_long: dict[str, int]
+    other_languages: dict[str, int]
+
+
+def count(
+    inputs: Sequence[str],
+    settings: Settings,
+    *,
+    folder: str | os.PathLike[str] | None = None,
+    shards: int | None = None,
+    max_words: int | None = None,
+    beam_options: Sequence[str] = (),
+) -> WordCounts:
+    """Counts the words of the corpus files of both kinds in `inputs`.
+
+    Args:
+      inputs: files, folders or globs.
+      settings: what to count, and how.
+      folder: where the counts are kept. If it holds them already, made from the same files with the
+        same settings, they are read and not made again. Workers on other machines must see it.
+        None is a temporary folder of this machine.
+      shards: files that the words are written to; None chooses by `plan_word_shards`.
+      max_words: so many words are read back at most; None reads all.
+      beam_options: options for Beam, as strings; none choose the direct runner.
+
+    Raises:
+      InputError: for inputs that are not there or damaged, or a `folder` that holds anything else.
+    """
+    if folder is not None:
+        folder = Path(local_path(folder))
+    files = find_corpus_files(inputs)
+    origin = _describe_origin(files, settings)
+    if folder is not None and _is_kept(folder, origin):
+        _log.info("%s: word counts of these files are there already", folder)
+        return read_counts(folder, max_words=max_words)
+    with _place(folder) as place:
+        _log.info("counting words in %d files", len(files))
+        job = CountWords(
+            files,
+            os.path.abspath(place),
+            **settings._asdict(),
+            shards=plan_word_shards(files) if shards is None else shards,
+        )
+        run_pipeline(job, [path for file in files for path in file.paths], beam_options)
+        text = json.dumps(origin, indent=1, ensure_ascii=False)
+        (place / SETTINGS_FILE).write_text(text + "\n", encoding="utf-8")
+        return read_counts(place, max_words=max_words)
+
+
+def read_counts(folder: str | os.PathLike[str], *, max_words: int | None = None) -> WordCounts:
+    """Returns the counts in a folder, with at most `max_words` words in memory."""
+    pairs = _Counted(_read_words(Path(folder)))
+    # Keys that ascend as counts descend; so no more than `max_words` are ever held.
+    if max_words is None:
+        ordered = sorted(pairs, key=_by_frequency)
+    else:
+        ordered = heapq.nsmallest(max_words, pairs, key=_by_frequency)
+    totals = json.loads((Path(folder) / TOTALS_FILE).read_text(encoding="utf-8"))
+    tokens, too_long, other = (
+        {language: row[name] for language, row in totals.items() if name in row}
+        for name in (WORDS, TOO_LONG, OTHER_LANGUAGE)
+    )
+    return WordCounts(dict(ordered), pairs.number, tokens, too_long, other)
+
+
+class _Counted:
+    """Counts what passes by."""
+
+    def __init__(self, items: Iterator) -> None:
+        self.number = 0
+        self._items = items
+
+    def __iter__(self) -> Iterator:
+        for item in self._items:
+            self.number += 1
+            yield item
+
+
+def _by_frequency(pair: tuple[str, int]) -> tuple[int, str]:
+    return -pair[1], pair[0]
+
+
+def _read_words(folder: Path) -> Iterator[tuple[str, int]]:
+    for path in sorted(folder.glob("words-*.tsv")):
+        with open(path, "rb") as stream:
+            # Bytes, since only a line feed ends a line: words may hold U+2028 and its like.
+            for line in stream:
+                word, count_ = line.decode("utf-8").split("\t")
+                yield word, int(count_)
+
+
+@contextlib.contextmanager
+def _place(folder: str | os.PathLike[str] | None) -> Iterator[Path]:
+    if folder is None:
+        with tempfile.TemporaryDirectory(prefix="labse-words-") as temporary:
+            yield Path(temporary)
+    else:
+        with whole_dir(folder) as partial:
+            yield partial
+
+
+def _describe_origin(files: Sequence[CorpusFile], settings: Settings) -> dict:
+    paths = [os.path.abspath(path) for file in files for path in file.paths]
+    return {
+        "words_version": _WORDS_VERSION,
+        "settings": settings._asdict(),
+        # Size and time of the last change, in ns: whether the same text is there.
+        "files": {path: [os.stat(path).st_size, os.stat(path).st_mtime_ns] for path in paths},
+    }
+
+
+def _is_kept(folder: Path, origin: dict) -> bool:
+    """Whether the folder holds these counts.
+
+    Raises:
+      InputError: if it holds others.
+    """
+    try:
+        kept = json.loads((folder / SETTINGS_FILE).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return False
+    except ValueError as error:
+        raise InputError(
+            f"is damaged ({error})", path=folder / SETTINGS_FILE, remedy="remove the folder"
+        ) from error
+    if kept == origin:
+        return True
+    raise InputError(
+        f"holds word counts of other {_difference(kept, origin)}",
+        path=folder,
+        remedy="name another folder for --counts, or remove this one",
+    )
+
+
+def _difference(kept: dict, wanted: dict) -> str:
+    if kept.get("words_version") != wanted["words_version"]:
+        return "words: another version of this program divided the text"
+    for name, value in wanted["settings"].items():
+        before = kept.get("settings", {}).get(name)
+        if before != value:
+            return f"settings (--{name.replace('_', '-')} {before}, now {value})"
+    files = kept.get("files", {})
+    changed = [
+        path
+        for path in sorted({*files, *wanted["files"]})
+        if files.get(path) != wanted["files"].get(path)
+    ]
+    return f"text ({len(changed)} files differ, first {changed[0]})"

@@ -1,0 +1,152 @@
+"""Writes vectors and their sentences: `DIR/<lang>/part-?????-of-?????.npy` and `.txt.gz`.
+
+The sentences of a language are numbered through all files, in the order of these; each shard holds
+the next so many of them. So row i of an array is the vector of line i of the text beside it, and
+the shards, one after the other, have the order of the input.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import apache_beam as beam
+import numpy as np
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+
+from beam_pipelines.embedding.batches import EmbeddedBatch
+from beam_pipelines.runtime.disk_shuffle import Place, SaveValues, load_values
+from beam_pipelines.runtime.storage import make_folder
+
+# The count of a language's shards, beside those of its sentences.
+SHARDS = "shards"
+
+_Batch = tuple[str, int, int, int]  # language, file, number of the first sentence, sentences
+_Piece = tuple[int, int, Place]  # number of the first sentence in its language, sentences, where
+
+
+class _Plan(NamedTuple):
+    """Where the sentences of a language go.
+
+    Attributes:
+      starts: number of a file -> that of its first sentence among all of the language.
+      total: how many sentences there are.
+    """
+
+    starts: dict[int, int]
+    total: int
+
+
+class WriteVectors(beam.PTransform):
+    """PCollection of `EmbeddedBatch` -> PCollection of ((language, SHARDS), 1), one a shard.
+
+    A worker holds one batch in memory at a time.
+
+    Args:
+      folder: where the language folders go.
+      dtype: of the vectors.
+      sentences_per_shard: in all shards of a language but the last.
+      temporary: a folder for files, see `disk_shuffle`.
+    """
+
+    def __init__(self, folder: str, dtype: str, sentences_per_shard: int, temporary: str) -> None:
+        super().__init__()
+        self._folder = folder
+        self._dtype = dtype
+        self._size = sentences_per_shard
+        self._temporary = temporary
+
+    def expand(self, embedded):
+        saved = embedded | "Encode" >> beam.Map(_encode) | "Save" >> SaveValues(self._temporary)
+        plans = beam.pvalue.AsDict(saved | "Plan" >> _PlanLanguages())
+        return (
+            saved
+            | "Assign" >> beam.FlatMap(_assign, self._size, plans)
+            | "Gather" >> beam.GroupByKey()
+            | "Write" >> beam.Map(_write_shard, self._folder, self._dtype, self._size, plans)
+        )
+
+
+class _PlanLanguages(beam.PTransform):
+    """PCollection of (`_Batch`, `Place`) -> PCollection of (language, `_Plan`)."""
+
+    def expand(self, saved):
+        return (
+            saved
+            | "Sizes" >> beam.MapTuple(lambda batch, _: (batch[:2], batch[3]))
+            | "Sum" >> beam.CombinePerKey(sum)
+            | "By language" >> beam.MapTuple(lambda key, count: (key[0], (key[1], count)))
+            | "Gather" >> beam.GroupByKey()
+            | "Number" >> beam.MapTuple(lambda language, files: (language, _plan(files)))
+        )
+
+
+def _plan(files: Iterable[tuple[int, int]]) -> _Plan:
+    starts, total = {}, 0
+    for file, count in sorted(files):
+        starts[file] = total
+        total += count
+    return _Plan(starts, total)
+
+
+def _encode(batch: EmbeddedBatch) -> tuple[_Batch, list[bytes]]:
+    key = (batch.language, batch.file, batch.first, len(batch.texts))
+    return key, [batch.vectors.tobytes(), *(text.encode("utf-8") for text in batch.texts)]
+
+
+def _assign(
+    saved: tuple[_Batch, Place], size: int, plans: dict[str, _Plan]
+) -> Iterator[tuple[tuple[str, int], _Piece]]:
+    (language, file, first, count), place = saved
+    start = plans[language].starts[file] + first
+    for shard in range(start // size, (start + count - 1) // size + 1):
+        yield (language, shard), (start, count, place)
+
+
+def _write_shard(
+    shard: tuple[tuple[str, int], Iterable[_Piece]],
+    folder: str,
+    dtype: str,
+    size: int,
+    plans: dict[str, _Plan],
+) -> tuple[tuple[str, str], int]:
+    (language, number), pieces = shard
+    total = plans[language].total
+    begin, end = number * size, min(total, (number + 1) * size)
+    folder = FileSystems.join(folder, language)
+    make_folder(folder)
+    path = FileSystems.join(folder, f"part-{number:05}-of-{-(-total // size):05}")
+    next_row = begin
+    with (
+        _create(path + ".npy") as array,
+        _create(path + ".txt.gz") as packed,
+        # No name and no time in the header: equal sentences give equal files.
+        gzip.GzipFile("", "wb", compresslevel=6, fileobj=packed, mtime=0) as lines,
+    ):
+        for start, count, place in sorted(pieces):
+            vectors, texts = _decode(load_values(place), dtype, count)
+            if next_row == begin:
+                _write_header(array, (end - begin, vectors.shape[1]), dtype)
+            rows = slice(max(0, begin - start), end - start)
+            array.write(vectors[rows].tobytes())
+            lines.write(b"".join(text + b"\n" for text in texts[rows]))
+            next_row += len(texts[rows])
+    if next_row != end:
+        raise RuntimeError(f"{path} has {next_row - begin} rows, not {end - begin}")
+    return (language, SHARDS), 1
+
+
+def _create(path: str):
+    return FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED)
+
+
+def _decode(values: list[bytes], dtype: str, count: int) -> tuple[np.ndarray, list[bytes]]:
+    vectors, *texts = values
+    return np.frombuffer(vectors, dtype).reshape(count, -1), texts
+
+
+def _write_header(array, shape: tuple[int, int], dtype: str) -> None:
+    header = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(array, header)

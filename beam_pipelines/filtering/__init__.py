@@ -1,0 +1,1 @@
+"""The filter job: its steps, from records read to clean shards."""

@@ -1,0 +1,125 @@
+"""The step that drops records and counts why."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterator, Mapping, Sequence
+
+import apache_beam as beam
+
+from beam_pipelines.filtering.scores import reasons_by_scores
+from beam_pipelines.filters import AnyFilter, ModelFilter, find_reasons
+from beam_pipelines.filters.learning import learn, teach
+from beam_pipelines.records.records import Batch, ScoredBatch
+from beam_pipelines.reporting.drop_examples import draw_examples
+from beam_pipelines.reporting.report import OTHER_LANGUAGE, READ
+from labse_tf.languages import LANGUAGES
+
+
+class ApplyFilters(beam.PTransform):
+    """PCollection of `Batch` -> (the batches without what the filters drop, counts, examples).
+
+    Records of languages that are none of the paper's are dropped as OTHER_LANGUAGE. Of the others,
+    the first filter that does not accept a record is the reason that counts. Filters that learn
+    from the corpus (see `filters`) see all of it before any record is judged. Counts are
+    `((language, name), number)`, where name is READ, OTHER_LANGUAGE or the name of a filter.
+
+    Args:
+      filters: in the order that they are asked.
+      examples: so many examples of each reason are drawn from a batch.
+      seed: of this draw.
+      scored: the batches are `ScoredBatch`: nothing is learnt or scored.
+      keep_score: the filter whose scores come out with the records, as `ScoredBatch`: one by a
+        model, the last, or any if `scored`.
+    """
+
+    def __init__(
+        self,
+        filters: Sequence[AnyFilter],
+        examples: int = 0,
+        seed: int = 0,
+        *,
+        scored: bool = False,
+        keep_score: str | None = None,
+    ) -> None:
+        super().__init__()
+        self._models = [
+            filter_ for filter_ in filters if isinstance(filter_, ModelFilter) and not scored
+        ]
+        self._filters = [filter_ for filter_ in filters if filter_ not in self._models]
+        self._examples = examples
+        self._seed = seed
+        self._scored = scored
+        self._keep_score = keep_score
+
+    def expand(self, batches):
+        learned = {} if self._scored else learn(batches, self._filters)
+        settings = (self._examples, self._seed, self._keep_score)
+        first = _FilterBatch(self._filters, *settings)
+        outputs = [batches | "Filters" >> _par_do(first, **learned)]
+        for model in self._models:
+            scored = outputs[-1].batches | f"Score {model.name}" >> model.scoring_step()
+            drop = _FilterBatch([model], *settings, count_read=False)
+            outputs.append(scored | f"Drop {model.name}" >> _par_do(drop))
+        counts = [output.counts for output in outputs] | "Counts" >> beam.Flatten()
+        examples = [output.examples for output in outputs] | "Examples" >> beam.Flatten()
+        return outputs[-1].batches, counts, examples
+
+
+def _par_do(function: beam.DoFn, **side_inputs):
+    step = beam.ParDo(function, **side_inputs)
+    return step.with_outputs("counts", "examples", main="batches")
+
+
+class _FilterBatch(beam.DoFn):
+    def __init__(
+        self,
+        filters: list[AnyFilter],
+        examples: int,
+        seed: int,
+        keep_score: str | None,
+        *,
+        count_read: bool = True,
+    ) -> None:
+        self._filters = filters
+        self._examples = examples
+        self._seed = seed
+        self._keep_score = keep_score
+        self._count_read = count_read
+
+    def process(self, batch: Batch | ScoredBatch, **learned) -> Iterator:
+        by_reason = collections.defaultdict(list)
+        kept = []
+        for place, reason in enumerate(self._reasons(batch, learned)):
+            if reason is None:
+                kept.append(place)
+            else:
+                by_reason[reason].append(batch.records[place])
+        if kept:
+            yield self._take(batch, kept)
+        counts = {reason: len(records) for reason, records in by_reason.items()}
+        if self._count_read:
+            counts[READ] = len(batch.records)
+        for name, number in counts.items():
+            yield beam.pvalue.TaggedOutput("counts", ((batch.language, name), number))
+        if self._examples:
+            for reason, records in by_reason.items():
+                examples = draw_examples(reason, records, self._examples, self._seed)
+                yield beam.pvalue.TaggedOutput("examples", examples)
+
+    def _take(self, batch: Batch | ScoredBatch, places: Sequence[int]) -> Batch | ScoredBatch:
+        records = [batch.records[place] for place in places]
+        scores = getattr(batch, "scores", {}).get(self._keep_score)
+        if scores is None:
+            return Batch(batch.language, records)
+        kept = {self._keep_score: [scores[place] for place in places]}
+        return ScoredBatch(batch.language, records, kept)
+
+    def _reasons(
+        self, batch: Batch | ScoredBatch, learned: Mapping[str, Mapping]
+    ) -> list[str | None]:
+        if batch.language not in LANGUAGES:
+            return [OTHER_LANGUAGE] * len(batch.records)
+        if isinstance(batch, ScoredBatch):
+            return reasons_by_scores(self._filters, batch)
+        return find_reasons(teach(self._filters, learned), batch.records)

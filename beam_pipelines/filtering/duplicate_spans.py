@@ -1,0 +1,199 @@
+"""Removes spans of three sentences that stand in several places of the corpus (C4, section 2.2).
+
+Two texts are the same here if their letters and digits are: case, spaces and punctuation do not
+count. Of a span's places one keeps it, by hash, so that neither the runner nor the order of the
+input matters. A sentence that is removed stands in a span that was kept elsewhere, so none is lost.
+
+Only hashes are compared across the corpus: 24 bytes a span, in buckets of which a worker holds one.
+The text waits in files meanwhile.
+"""
+
+from __future__ import annotations
+
+import collections
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+
+import apache_beam as beam
+import numpy as np
+import regex
+
+from beam_pipelines.filtering.prepare_text import Passage, by_language, count_dropped
+from beam_pipelines.records.records import Sentence
+from beam_pipelines.reporting.drop_examples import draw_examples
+from beam_pipelines.runtime.disk_shuffle import GroupOnDisk, SaveValues, load_values
+
+DUPLICATE_SPAN = "duplicate_span"
+SENTENCES_PER_SPAN = 3
+
+# A worker sorts one bucket in memory: 1 TB of text has 10 million spans in each, 240 MB.
+_BUCKETS = 1024
+# Of the hash of a chunk.
+_KEY_BYTES = 16
+
+# Where a span stands: its hash, its passage's hash; the passage's place in the chunk and the span's
+# place in the passage, both from 0.
+_SPAN = np.dtype([("span", "<u8"), ("passage", "<u8"), ("number", "<u4"), ("start", "<u4")])
+_NOT_TEXT = regex.compile(r"[^\p{L}\p{M}\p{N}]+")
+
+_Chunk = list[Passage]
+
+
+class RemoveDuplicateSpans(beam.PTransform):
+    """PCollection of lists of passages -> (batches of what is left, counts, examples).
+
+    Counts are `((language, name), number)` of sentences that are removed: DUPLICATE_SPAN and READ.
+    Examples are drawn of them as in `ApplyFilters`.
+
+    Args:
+      temporary: a folder for files, see `disk_shuffle`.
+    """
+
+    def __init__(self, temporary: str, examples: int = 0, seed: int = 0) -> None:
+        super().__init__()
+        self._temporary = temporary
+        self._remove = _Remove(examples, seed)
+
+    def expand(self, chunks):
+        keyed = chunks | "Key" >> beam.Map(lambda chunk: (hash_chunk(chunk), chunk))
+        repeated = (
+            keyed
+            | "Spans" >> beam.FlatMap(_list_spans)
+            | "Gather" >> GroupOnDisk(self._temporary)
+            | "Compare" >> beam.FlatMap(_list_repeated)
+        )
+        saved = (
+            keyed
+            | "Encode" >> beam.MapTuple(lambda key, chunk: (key, [_encode(chunk)]))
+            | "Save" >> SaveValues(self._temporary)
+        )
+        outputs = (
+            {"chunks": saved, "repeated": repeated}
+            | beam.CoGroupByKey()
+            | "Remove"
+            >> beam.ParDo(self._remove).with_outputs("counts", "examples", main="batches")
+        )
+        return outputs.batches, outputs.counts, outputs.examples
+
+
+def hash_chunk(chunk: _Chunk) -> bytes:
+    """Returns a hash of the chunk's content: the same if a worker that failed is tried again."""
+    digest = hashlib.blake2b(digest_size=_KEY_BYTES)
+    for passage in chunk:
+        digest.update(_hash_passage(passage))
+    return digest.digest()
+
+
+def find_spans(chunk: _Chunk) -> np.ndarray:
+    """Returns where the spans of a chunk stand: `[spans]` of `_SPAN`."""
+    rows = []
+    for number, passage in enumerate(chunk):
+        if len(passage) < SENTENCES_PER_SPAN:
+            continue
+        passage_hash = int.from_bytes(_hash_passage(passage)[:8], "little")
+        essences = [_NOT_TEXT.sub("", sentence.text.casefold()) for sentence in passage]
+        for start in range(len(passage) - SENTENCES_PER_SPAN + 1):
+            span = "\n".join(essences[start : start + SENTENCES_PER_SPAN])
+            digest = hashlib.blake2b(span.encode("utf-8"), digest_size=8).digest()
+            rows.append((int.from_bytes(digest, "little"), passage_hash, number, start))
+    return np.array(rows, _SPAN)
+
+
+def find_repeated(spans: np.ndarray) -> np.ndarray:
+    """Returns a mask of the spans that give way to an equal one.
+
+    Of equal spans the one with the lowest passage hash keeps its place, the first one in that
+    passage. So do its likes in passages that are equal as a whole: exact duplicates are removed
+    sentence by sentence, elsewhere.
+    """
+    order = np.lexsort((spans["start"], spans["passage"], spans["span"]))
+    ordered = spans[order]
+    is_first = np.ones(len(ordered), bool)
+    is_first[1:] = ordered["span"][1:] != ordered["span"][:-1]
+    winners = ordered[np.flatnonzero(is_first)[np.cumsum(is_first) - 1]]
+    is_winner = (ordered["passage"] == winners["passage"]) & (ordered["start"] == winners["start"])
+    mask = np.empty(len(spans), bool)
+    mask[order] = ~is_winner
+    return mask
+
+
+def remove_spans(chunk: _Chunk, repeated: Iterable[bytes]) -> tuple[_Chunk, list[Sentence]]:
+    """Returns what is left of a chunk, and what is removed."""
+    removed: dict[int, set[int]] = collections.defaultdict(set)
+    for data in repeated:
+        for span in np.frombuffer(data, _SPAN):
+            start = int(span["start"])
+            removed[int(span["number"])].update(range(start, start + SENTENCES_PER_SPAN))
+    left, repetitions = [], []
+    for number, passage in enumerate(chunk):
+        repetitions += [passage[place] for place in sorted(removed[number])]
+        left.append(
+            [sentence for place, sentence in enumerate(passage) if place not in removed[number]]
+        )
+    return left, repetitions
+
+
+def _hash_passage(passage: Passage) -> bytes:
+    content = "\n".join(f"{sentence.language}\t{sentence.text}" for sentence in passage)
+    return hashlib.blake2b(content.encode("utf-8"), digest_size=16).digest()
+
+
+def _list_spans(keyed: tuple[bytes, _Chunk]) -> Iterator[tuple[int, list[bytes]]]:
+    """Yields `(bucket, [hash of the chunk and its spans])`."""
+    key, chunk = keyed
+    spans = find_spans(chunk)
+    for bucket, part in _split(spans, spans["span"] % _BUCKETS):
+        yield bucket, [key + part.tobytes()]
+
+
+def _list_repeated(
+    bucket: tuple[int, Iterable[list[bytes]]],
+) -> Iterator[tuple[bytes, bytes]]:
+    """Yields `(hash of the chunk, its spans that give way)`."""
+    parts = [part for values in bucket[1] for part in values]
+    keys = [part[:_KEY_BYTES] for part in parts]
+    lengths = [(len(part) - _KEY_BYTES) // _SPAN.itemsize for part in parts]
+    spans = np.frombuffer(b"".join(part[_KEY_BYTES:] for part in parts), _SPAN)
+    mask = find_repeated(spans)
+    chunks = np.repeat(np.arange(len(keys)), lengths)
+    for number, part in _split(spans[mask], chunks[mask]):
+        yield keys[number], part.tobytes()
+
+
+def _split(spans: np.ndarray, labels: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    """Yields each label with its spans."""
+    # NumPy splits nothing into one empty part.
+    if not len(spans):
+        return
+    order = np.argsort(labels, kind="stable")
+    values, starts = np.unique(labels[order], return_index=True)
+    for value, part in zip(values, np.split(spans[order], starts[1:]), strict=True):
+        yield int(value), part
+
+
+def _encode(chunk: _Chunk) -> bytes:
+    return json.dumps(chunk, ensure_ascii=False).encode("utf-8")
+
+
+def _decode(data: bytes) -> _Chunk:
+    return [[Sentence(*sentence) for sentence in passage] for passage in json.loads(data)]
+
+
+class _Remove(beam.DoFn):
+    def __init__(self, examples: int, seed: int) -> None:
+        self._examples = examples
+        self._seed = seed
+
+    def process(self, element: tuple[bytes, dict[str, Sequence]]) -> Iterator:
+        _, groups = element
+        repeated = list(groups["repeated"])
+        chunks = (data for place in groups["chunks"] for data in load_values(place))
+        for chunk in map(_decode, chunks):
+            left, repetitions = remove_spans(chunk, repeated)
+            yield from by_language(left)
+            for count in count_dropped({DUPLICATE_SPAN: repetitions}).items():
+                yield beam.pvalue.TaggedOutput("counts", count)
+            if self._examples and repetitions:
+                examples = draw_examples(DUPLICATE_SPAN, repetitions, self._examples, self._seed)
+                yield beam.pvalue.TaggedOutput("examples", examples)

@@ -1,0 +1,222 @@
+"""What `filter_monolingual` and `filter_bitext` share: read, filter, deduplicate, shard, report."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+from collections.abc import Sequence
+
+import apache_beam as beam
+
+from beam_pipelines.filtering.apply_filters import ApplyFilters
+from beam_pipelines.filtering.job_options import JobOptions
+from beam_pipelines.filtering.make_sentences import MakeSentences
+from beam_pipelines.filtering.prepare_text import TextSettings
+from beam_pipelines.filtering.scores import ScoreBatches, WriteScores
+from beam_pipelines.filtering.shards import MeasureShards, WriteShards, plan_shards
+from beam_pipelines.filtering.unique_sides import DUPLICATE_SIDE, UniqueSides, plan_parts
+from beam_pipelines.filters import AnyFilter
+from beam_pipelines.reading.readers import ReadTolerantly
+from beam_pipelines.reading.scores import ReadScores, ScoreFile, find_score_files, plan_score_shards
+from beam_pipelines.records.records import record_type_of
+from beam_pipelines.reporting.drop_examples import WriteExamples
+from beam_pipelines.reporting.report import (
+    KEPT,
+    READ,
+    WriteReport,
+    check_bad_records,
+    count_bad,
+    list_faults,
+    list_reasons,
+)
+from beam_pipelines.runtime.disk_shuffle import HoldOnDisk
+from beam_pipelines.runtime.runners import run_pipeline
+from labse_tf.files.corpus_files import (
+    ALL_FORMATS,
+    PAGE_FORMATS,
+    SCORES,
+    CorpusFile,
+    find_corpus_files,
+)
+from labse_tf.files.outputs import check_free, whole_dir
+from labse_tf.languages import LANGUAGES
+
+_log = logging.getLogger("labse")
+
+REPORT, EXAMPLES = "report.json", "examples.md"
+# Beside these while the job runs.
+TEMPORARY = "temporary"
+
+
+class FilterCorpus(beam.PTransform):
+    """Corpus files of one kind -> `FOLDER/KIND/<lang>/*.tfrecord.gz` and `FOLDER/report.json`.
+
+    Beside these, if the options say so, `FOLDER/examples.md` and `FOLDER/scores`.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[CorpusFile] | Sequence[ScoreFile],
+        filters: Sequence[AnyFilter],
+        folder: str,
+        kind: str,
+        options: JobOptions,
+        unique_side: str | None = None,
+        pairs_per_side: int = 1,
+        text_settings: TextSettings | None = None,
+    ) -> None:
+        super().__init__()
+        self._files = files
+        self._filters = list(filters)
+        self._folder = folder
+        self._kind = kind
+        self._record_type = record_type_of(kind, ())
+        self._options = options
+        self._unique_side = unique_side
+        self._pairs_per_side = pairs_per_side
+        self._steps = [DUPLICATE_SIDE] if unique_side else []
+        self._make_sentences = None
+        if text_settings is not None:
+            self._make_sentences = MakeSentences(
+                text_settings, self._path(TEMPORARY), options.examples, options.seed
+            )
+
+    def expand(self, begin):
+        batches, bad = self._read(begin)
+        early, limits = [], list(self._filters)
+        if self._make_sentences is not None:
+            batches, *made = batches | "Make sentences" >> self._make_sentences
+            early, limits = [made], [*self._make_sentences.limits, *limits]
+        shards, languages = self._plan(batches)
+        if isinstance(shards, beam.pvalue.AsDict):
+            batches = batches | "Hold" >> HoldOnDisk(self._path(TEMPORARY), self._record_type)
+        options = self._options
+        if options.scores:
+            batches = batches | "Score" >> ScoreBatches(self._filters)
+            write_scores = WriteScores(
+                self._path(SCORES), shards, self._filters, self._record_type, self._path(TEMPORARY)
+            )
+            batches | "Write scores" >> write_scores
+        apply_filters = ApplyFilters(
+            self._filters,
+            options.examples,
+            options.seed,
+            scored=options.scores or options.from_scores,
+            keep_score=options.best_by,
+        )
+        kept, *filtered = batches | "Filter" >> apply_filters
+        dropped = [*early, filtered]
+        if self._unique_side is not None:
+            kept, *by_side = kept | self._unique_sides()
+            dropped.append(by_side)
+        written = kept | "Write" >> WriteShards(
+            self._path(self._kind), shards, self._record_type, options, self._path(TEMPORARY)
+        )
+        counts, examples = zip(*dropped, written, strict=True)
+        if options.examples:
+            self._write_examples(examples, limits)
+        counts = (*counts, bad | "Count bad" >> beam.FlatMap(count_bad))
+        counts = counts | "Counts" >> beam.Flatten()
+        faults = bad | "Faults" >> beam.Map(list_faults)
+        report = WriteReport(
+            self._path(REPORT), languages, limits, list_reasons(limits, *self._steps)
+        )
+        return (counts, faults) | "Report" >> report
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self._folder, name)
+
+    def _read(self, begin):
+        if not self._options.from_scores:
+            return begin | "Read" >> ReadTolerantly(self._files, self._options.max_bad_records)
+        names = [filter_.name for filter_ in self._filters]
+        batches = begin | "Read" >> ReadScores(self._files, names, self._record_type)
+        return batches, begin | "No bad records" >> beam.Create([])
+
+    def _plan(self, batches):
+        """Returns language -> number of shards, and the languages known before the job runs."""
+        megabytes = self._options.megabytes_per_shard
+        if self._options.from_scores:
+            shards = plan_score_shards(self._files)
+        elif any(file.tells_language for file in self._files):
+            return beam.pvalue.AsDict(batches | MeasureShards(megabytes)), []
+        else:
+            shards = plan_shards(self._files, megabytes)
+        return shards, [language for language in shards if language in LANGUAGES]
+
+    def _unique_sides(self) -> UniqueSides:
+        return UniqueSides(
+            self._unique_side,
+            plan_parts(self._files),
+            self._pairs_per_side,
+            self._options.examples,
+            self._options.seed,
+        )
+
+    def _write_examples(self, examples, limits) -> None:
+        path, reasons = self._path(EXAMPLES), list_reasons(limits, *self._steps)
+        write = WriteExamples(path, reasons, self._record_type, self._options.examples)
+        examples | "Examples" >> beam.Flatten() | "Write examples" >> write
+
+
+def run(
+    inputs: Sequence[str],
+    out: str,
+    *,
+    kind: str,
+    filters: Sequence[AnyFilter],
+    options: JobOptions,
+    text_settings: TextSettings | None = None,
+    unique_side: str | None = None,
+    pairs_per_side: int = 1,
+) -> dict:
+    """Filters the corpus files of one kind in `inputs` into the folder `out`; returns the report.
+
+    `text_settings` say how pages and lines become sentences; None, as for bitext: not at all. Pairs
+    that share their `unique_side`, if it is not None, are cut to `pairs_per_side`.
+
+    Raises:
+      InputError: for inputs that are not there, more bad records than the options allow, an `out`
+        that is taken, or an option out of its range. Then nothing is written.
+    """
+    options.check()
+    out = check_free(out, overwrite=options.overwrite)
+    if options.from_scores:
+        files = find_score_files(inputs)
+    else:
+        formats = ALL_FORMATS if text_settings is None else (*ALL_FORMATS, *PAGE_FORMATS)
+        files = find_corpus_files(inputs, kind=kind, formats=formats)
+    paths = [path for file in files for path in file.paths]
+    _log.info("filtering %d files of %s", len(files), kind)
+    with whole_dir(out, overwrite=options.overwrite) as folder:
+        job = FilterCorpus(
+            files,
+            filters,
+            os.path.abspath(folder),
+            kind,
+            options,
+            text_settings=text_settings,
+            unique_side=unique_side,
+            pairs_per_side=pairs_per_side,
+        )
+        run_pipeline(job, paths, options.beam_options)
+        shutil.rmtree(folder / TEMPORARY, ignore_errors=True)
+        report = json.loads((folder / REPORT).read_text(encoding="utf-8"))
+        check_bad_records(report, options.max_bad_records)
+    _log_summary(report, out)
+    return report
+
+
+def _log_summary(report: dict, out: str) -> None:
+    total = report["total"]
+    dropped = ", ".join(f"{name} {number}" for name, number in total["dropped"].items() if number)
+    _log.info(
+        "%s: kept %d of %d records in %d languages; dropped: %s",
+        out,
+        total[KEPT],
+        total[READ],
+        len(report["languages"]),
+        dropped or "none",
+    )

@@ -1,0 +1,64 @@
+"""The step before the filters: pages and paragraphs become the sentences that these see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import apache_beam as beam
+
+from beam_pipelines.filtering.duplicate_spans import (
+    DUPLICATE_SPAN,
+    SENTENCES_PER_SPAN,
+    RemoveDuplicateSpans,
+)
+from beam_pipelines.filtering.prepare_text import UNCERTAIN_LANGUAGE, PrepareText, TextSettings
+from labse_tf.files.corpus_files import PAGE_FORMATS, CorpusFile
+
+
+class Limit(NamedTuple):
+    """A reason to drop sentences before the job's filters do, as `report.json` shows theirs."""
+
+    name: str
+    threshold: float
+
+
+class MakeSentences(beam.PTransform):
+    """PCollection of `Batch` -> (batches of sentences, counts, examples); see `PrepareText`.
+
+    Args:
+      temporary: a folder for files, see `disk_shuffle`.
+
+    Attributes:
+      limits: what sentences may be dropped for.
+    """
+
+    def __init__(
+        self, settings: TextSettings, temporary: str, examples: int = 0, seed: int = 0
+    ) -> None:
+        super().__init__()
+        self._prepare = PrepareText(settings, examples, seed)
+        self._remove = RemoveDuplicateSpans(temporary, examples, seed)
+        filters = (
+            *settings.page_filters,
+            *settings.line_filters,
+            *settings.rest_filters,
+            *settings.length_filters,
+        )
+        self.limits = [
+            Limit(UNCERTAIN_LANGUAGE, settings.min_language_confidence),
+            *(Limit(filter_.name, filter_.threshold) for filter_ in filters),
+            Limit(DUPLICATE_SPAN, SENTENCES_PER_SPAN),
+        ]
+
+    def expand(self, batches):
+        lines, passages, dropped, drawn = batches | "Prepare" >> self._prepare
+        left, repeated, more_drawn = passages | "Deduplicate spans" >> self._remove
+        counts = (dropped, repeated) | "Counts" >> beam.Flatten()
+        examples = (drawn, more_drawn) | "Examples" >> beam.Flatten()
+        return (lines, left) | "Batches" >> beam.Flatten(), counts, examples
+
+
+def needs_sentences(files: Sequence[CorpusFile], settings: TextSettings) -> bool:
+    """Whether these files need the step, or their lines are the sentences."""
+    return settings.concerns_lines or any(file.format in PAGE_FORMATS for file in files)

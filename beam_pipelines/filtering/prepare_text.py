@@ -1,0 +1,224 @@
+"""Makes sentences of pages and paragraphs: language, C4's heuristics, lengths of lines, splitting.
+
+The heuristics are those of Raffel et al. 2019, section 2.2, in this order: what is dropped of a
+page for its language, then whole pages, then lines, then pages of which little is left. C4's list
+of bad words is left out (there is none of good quality for 109 languages), and citation marks are
+not searched for (they go with Wikipedia's markup). Then come the lengths of lines (LaBSE, section
+3.1), before they are split: all pieces of a line stay or go. The filters themselves are chosen in
+`filter_monolingual.py`.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import apache_beam as beam
+
+from beam_pipelines.filters import Filter, find_reasons
+from beam_pipelines.records.records import UNDETERMINED, Batch, Document, Sentence
+from beam_pipelines.reporting.drop_examples import draw_examples
+from beam_pipelines.reporting.report import OTHER_LANGUAGE, READ
+from beam_pipelines.text.language_id import identify
+from beam_pipelines.text.sentences import split_sentences
+
+# The reason for lines whose language is found with too little confidence.
+UNCERTAIN_LANGUAGE = "uncertain_language"
+
+# Sentences that follow each other on a page, or in a line that was split.
+Passage = list[Sentence]
+# Reason -> sentences.
+Dropped = Mapping[str, list[Sentence]]
+
+
+class TextSettings(NamedTuple):
+    """How pages and lines become sentences.
+
+    Attributes:
+      min_language_confidence: 0 to 1; lines of web pages whose language is less probable are
+        dropped.
+      split_sentences: make each sentence a record. None: of pages, not of lines.
+      c4: apply the filters below. None: to pages, not to lines.
+      page_filters: they see whole pages as they are read, and lines that are no part of a page.
+      line_filters: they see the lines of what these leave.
+      rest_filters: they see what is then left of pages, and no other lines.
+      length_filters: they see all lines that are left then, with C4's heuristics or without.
+    """
+
+    min_language_confidence: float = 0.5
+    split_sentences: bool | None = None
+    c4: bool | None = None
+    page_filters: tuple[Filter, ...] = ()
+    line_filters: tuple[Filter, ...] = ()
+    rest_filters: tuple[Filter, ...] = ()
+    length_filters: tuple[Filter, ...] = ()
+
+    @property
+    def concerns_lines(self) -> bool:
+        """Whether anything is to be done where the input is lines, not pages."""
+        return bool(self.split_sentences or self.c4)
+
+
+class _Line:
+    """A line of a page, and what becomes of it."""
+
+    __slots__ = ("language", "page", "pieces", "reason", "text")
+
+    def __init__(self, page: int, text: str, language: str) -> None:
+        self.page = page
+        self.text = text
+        self.language = language
+        self.pieces: list[str] = []
+        self.reason: str | None = None
+
+
+class PrepareText(beam.PTransform):
+    """PCollection of `Batch` -> (batches of sentences, lists of passages, counts, examples).
+
+    Where sentences come from a common text (pages, and lines that are split) they leave as
+    passages, else in batches. Counts are `((language, name), number)` of what is dropped: its
+    reason, and READ. All numbers are of sentences, or of lines where these are not split. Examples
+    are drawn as in `ApplyFilters`.
+    """
+
+    def __init__(self, settings: TextSettings, examples: int = 0, seed: int = 0) -> None:
+        super().__init__()
+        self._prepare = _Prepare(settings, examples, seed)
+
+    def expand(self, batches):
+        outputs = batches | beam.ParDo(self._prepare).with_outputs(
+            "passages", "counts", "examples", main="batches"
+        )
+        return outputs.batches, outputs.passages, outputs.counts, outputs.examples
+
+
+class _Prepare(beam.DoFn):
+    def __init__(self, settings: TextSettings, examples: int, seed: int) -> None:
+        self._settings = settings
+        self._examples = examples
+        self._seed = seed
+
+    def process(self, batch: Batch) -> Iterator:
+        passages, dropped = prepare(batch, self._settings)
+        if _is_split(batch, self._settings) or isinstance(batch.records[0], Document):
+            if passages:
+                yield beam.pvalue.TaggedOutput("passages", passages)
+        else:
+            yield from by_language(passages)
+        for count in count_dropped(dropped).items():
+            yield beam.pvalue.TaggedOutput("counts", count)
+        if self._examples:
+            for reason, sentences in dropped.items():
+                examples = draw_examples(reason, sentences, self._examples, self._seed)
+                yield beam.pvalue.TaggedOutput("examples", examples)
+
+
+def count_dropped(dropped: Dropped) -> collections.Counter[tuple[str, str]]:
+    """Returns `(language, reason)` and `(language, READ)` -> number."""
+    counts: collections.Counter[tuple[str, str]] = collections.Counter()
+    for reason, sentences in dropped.items():
+        for sentence in sentences:
+            counts[sentence.language, reason] += 1
+            counts[sentence.language, READ] += 1
+    return counts
+
+
+def by_language(passages: Iterable[Passage]) -> Iterator[Batch]:
+    """Yields a batch for each language."""
+    batches: dict[str, list[Sentence]] = collections.defaultdict(list)
+    for passage in passages:
+        for sentence in passage:
+            batches[sentence.language].append(sentence)
+    for language, sentences in batches.items():
+        yield Batch(language, sentences)
+
+
+def prepare(batch: Batch, settings: TextSettings) -> tuple[list[Passage], Dropped]:
+    """Returns a passage for each page, or line, of which something is left, and what is dropped."""
+    are_pages = isinstance(batch.records[0], Document)
+    lines = [
+        _Line(page, text, batch.language)
+        for page, record in enumerate(batch.records)
+        for text in (_lines_of(record) if are_pages else (record.text,))
+    ]
+    if batch.language == UNDETERMINED:
+        _identify(lines, settings)
+    is_split = _is_split(batch, settings)
+    for line in lines:
+        line.pieces = split_sentences(line.text, line.language) if is_split else [line.text]
+    if are_pages if settings.c4 is None else settings.c4:
+        _apply_page_filters(settings.page_filters, batch, lines)
+        _apply_line_filters(settings.line_filters, lines)
+        # A line that is no part of a page has few sentences as it is.
+        if are_pages:
+            _apply_rest_filters(settings.rest_filters, lines)
+    _apply_line_filters(settings.length_filters, lines)
+    return _collect_kept(lines), _collect_dropped(lines)
+
+
+def _is_split(batch: Batch, settings: TextSettings) -> bool:
+    if settings.split_sentences is None:
+        return isinstance(batch.records[0], Document)
+    return settings.split_sentences
+
+
+def _lines_of(document: Document) -> list[str]:
+    lines = (line.strip() for line in document.text.split("\n"))
+    return [line for line in lines if line]
+
+
+def _identify(lines: Sequence[_Line], settings: TextSettings) -> None:
+    for line, (language, probability) in zip(
+        lines, identify([line.text for line in lines]), strict=True
+    ):
+        line.language = language or UNDETERMINED
+        if language is None:
+            line.reason = OTHER_LANGUAGE
+        elif probability < settings.min_language_confidence:
+            line.reason = UNCERTAIN_LANGUAGE
+
+
+def _apply_page_filters(filters: Sequence[Filter], batch: Batch, lines: Sequence[_Line]) -> None:
+    reasons = find_reasons(filters, batch.records)
+    for line in lines:
+        line.reason = line.reason or reasons[line.page]
+
+
+def _apply_line_filters(filters: Sequence[Filter], lines: Sequence[_Line]) -> None:
+    for language, group in _grouped(lines, lambda line: line.language).items():
+        reasons = find_reasons(filters, [Sentence(line.text, language) for line in group])
+        for line, reason in zip(group, reasons, strict=True):
+            line.reason = reason
+
+
+def _apply_rest_filters(filters: Sequence[Filter], lines: Sequence[_Line]) -> None:
+    pages = list(_grouped(lines, lambda line: line.page).values())
+    rests = [Document("\n".join(line.text for line in page), page[0].language) for page in pages]
+    for page, reason in zip(pages, find_reasons(filters, rests), strict=True):
+        for line in page:
+            line.reason = reason
+
+
+def _grouped(lines: Sequence[_Line], key: Callable[[_Line], object]) -> dict[object, list[_Line]]:
+    """Returns the lines that nothing has dropped yet, by key."""
+    groups: dict[object, list[_Line]] = collections.defaultdict(list)
+    for line in lines:
+        if line.reason is None:
+            groups[key(line)].append(line)
+    return groups
+
+
+def _collect_kept(lines: Sequence[_Line]) -> list[Passage]:
+    return [
+        [Sentence(piece, line.language) for line in page for piece in line.pieces]
+        for page in _grouped(lines, lambda line: line.page).values()
+    ]
+
+
+def _collect_dropped(lines: Sequence[_Line]) -> Dropped:
+    dropped: Dropped = collections.defaultdict(list)
+    for line in lines:
+        if line.reason is not None:
+            dropped[line.reason] += [Sentence(piece, line.language) for piece in line.pieces]
+    return dropped

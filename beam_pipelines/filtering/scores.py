@@ -1,0 +1,194 @@
+"""The scores of all filters for every record, so that thresholds can be moved without scoring.
+
+`DIR/<lang>/part-?????-of-?????.parquet` holds the texts, a column a filter, and the filter that
+drops the record by the thresholds of the run. Records of languages that are none of the paper's lie
+in the folder `other_language`; nothing scores them.
+"""
+
+from __future__ import annotations
+
+import array
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import apache_beam as beam
+import pyarrow as pa
+import pyarrow.parquet as pq
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+
+from beam_pipelines.filters import AnyFilter, Filter, ModelFilter
+from beam_pipelines.filters.learning import learn, teach
+from beam_pipelines.records.records import (
+    LANGUAGE_FIELD,
+    Batch,
+    Record,
+    ScoredBatch,
+    encode_record,
+    field_names,
+)
+from beam_pipelines.records.tf_example import decode_example
+from beam_pipelines.reporting.report import OTHER_LANGUAGE
+from beam_pipelines.runtime.disk_shuffle import GroupOnDisk
+from beam_pipelines.runtime.hashes import hash_of
+from beam_pipelines.runtime.storage import make_folder
+from labse_tf.languages import LANGUAGES
+
+REASON = "reason"
+
+_ROWS_AT_ONCE = 10_000
+
+
+class ScoreBatches(beam.PTransform):
+    """PCollection of `Batch` -> `ScoredBatch` with the scores of all filters.
+
+    A filter scores also what an earlier one drops.
+    """
+
+    def __init__(self, filters: Sequence[AnyFilter]) -> None:
+        super().__init__()
+        self._models = [filter_ for filter_ in filters if isinstance(filter_, ModelFilter)]
+        self._filters = [filter_ for filter_ in filters if not isinstance(filter_, ModelFilter)]
+
+    def expand(self, batches):
+        learned = learn(batches, self._filters)
+        batches = batches | "Filters" >> beam.Map(score_batch, self._filters, **learned)
+        for model in self._models:
+            batches = batches | model.name >> model.scoring_step()
+        return batches
+
+
+def score_batch(batch: Batch, filters: Sequence[Filter], **learned) -> ScoredBatch:
+    """Returns the batch with its scores; `learned` is as `learning.teach` takes it."""
+    scores = {}
+    if batch.language in LANGUAGES:
+        for filter_ in teach(filters, learned):
+            scores[filter_.name] = list(map(float, filter_.score(batch.records)))
+    return ScoredBatch(batch.language, batch.records, scores)
+
+
+def reasons_by_scores(filters: Sequence[AnyFilter], batch: ScoredBatch) -> list[str | None]:
+    """Returns for each record the name of the first filter that does not accept its score."""
+    reasons: list[str | None] = [None] * len(batch.records)
+    for filter_ in filters:
+        for place, score in enumerate(batch.scores[filter_.name]):
+            if reasons[place] is None and not filter_.accept(score):
+                reasons[place] = filter_.name
+    return reasons
+
+
+class WriteScores(beam.PTransform):
+    """PCollection of `ScoredBatch` -> Parquet files, the same ones on any number of workers.
+
+    A worker holds one of them in memory at a time. Records are in the order of their hashes.
+
+    Args:
+      folder: where the language folders go.
+      shards: language or OTHER_LANGUAGE -> number of files, or a side input of this.
+      filters: whose scores the batches hold.
+      record_type: Sentence or Pair.
+      temporary: a folder for files, see `disk_shuffle`.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        shards: Mapping[str, int] | beam.pvalue.AsDict,
+        filters: Sequence[AnyFilter],
+        record_type: type[Record],
+        temporary: str,
+    ) -> None:
+        super().__init__()
+        self._temporary = temporary
+        self._folder = folder
+        self._shards = shards
+        self._filters = list(filters)
+        self._record_type = record_type
+
+    def expand(self, batches):
+        return (
+            batches
+            | "Assign" >> beam.ParDo(_AssignShards(self._filters), self._shards)
+            | "Gather" >> GroupOnDisk(self._temporary)
+            | "Write" >> beam.ParDo(self._writer(), self._shards)
+        )
+
+    def _writer(self) -> beam.DoFn:
+        names = [filter_.name for filter_ in self._filters]
+        return _WriteShard(self._folder, names, field_names(self._record_type))
+
+
+class _AssignShards(beam.DoFn):
+    """ScoredBatch -> `((folder, shard), rows)`.
+
+    A row is its record's Example behind the scores and the reason's number, as bytes: in this form
+    a shard takes little more memory than its text.
+    """
+
+    def __init__(self, filters: list[AnyFilter]) -> None:
+        self._filters = filters
+        self._numbers = {filter_.name: number for number, filter_ in enumerate(filters)}
+
+    def process(self, batch: ScoredBatch, shards: Mapping[str, int]) -> Iterator:
+        known = batch.language in LANGUAGES
+        folder = batch.language if known else OTHER_LANGUAGE
+        parts: list[list[bytes]] = [[] for _ in range(shards[folder])]
+        for record, numbers in zip(batch.records, self._rows_of_numbers(batch), strict=True):
+            example = encode_record(record)
+            number = int.from_bytes(hash_of(example)[-8:], "big") % len(parts)
+            parts[number].append(array.array("d", numbers).tobytes() + example)
+        for number, part in enumerate(parts):
+            yield (folder, number), part
+
+    def _rows_of_numbers(self, batch: ScoredBatch) -> Iterator[tuple[float, ...]]:
+        if not batch.scores:
+            yield from [(math.nan,) * (len(self._filters) + 1)] * len(batch.records)
+            return
+        reasons = reasons_by_scores(self._filters, batch)
+        numbers = [self._numbers.get(reason, math.nan) for reason in reasons]
+        columns = [batch.scores[filter_.name] for filter_ in self._filters]
+        yield from zip(*columns, numbers, strict=True)
+
+
+class _WriteShard(beam.DoFn):
+    def __init__(self, folder: str, names: list[str], fields: tuple[str, ...]) -> None:
+        self._folder = folder
+        self._names = names
+        self._fields = fields
+
+    def process(
+        self, element: tuple[tuple[str, int], Iterable[list[bytes]]], shards: Mapping[str, int]
+    ) -> None:
+        (folder, number), parts = element
+        start = 8 * (len(self._names) + 1)
+        rows = sorted(
+            (row for part in parts for row in part), key=lambda row: (hash_of(row[start:]), row)
+        )
+        path = FileSystems.join(self._folder, folder)
+        make_folder(path)
+        path = FileSystems.join(path, f"part-{number:05}-of-{shards[folder]:05}.parquet")
+        schema = self._schema()
+        with (
+            FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED) as stream,
+            pq.ParquetWriter(stream, schema) as writer,
+        ):
+            for first in range(0, len(rows), _ROWS_AT_ONCE):
+                decoded = [self._decode(row, start) for row in rows[first : first + _ROWS_AT_ONCE]]
+                columns = zip(schema, zip(*decoded, strict=True), strict=True)
+                arrays = [pa.array(values, column.type) for column, values in columns]
+                writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+
+    def _schema(self) -> pa.Schema:
+        texts = [(name, pa.string()) for name in (*self._fields, LANGUAGE_FIELD)]
+        scores = [(name, pa.float64()) for name in self._names]
+        return pa.schema([*texts, *scores, (REASON, pa.string())])
+
+    def _decode(self, row: bytes, start: int) -> tuple:
+        features = decode_example(row[start:])
+        *scores, reason = array.array("d", row[:start])
+        known = features[LANGUAGE_FIELD] in LANGUAGES
+        if known:
+            name = None if math.isnan(reason) else self._names[int(reason)]
+        else:
+            scores, name = [None] * len(scores), OTHER_LANGUAGE
+        return (*(features[field] for field in (*self._fields, LANGUAGE_FIELD)), *scores, name)

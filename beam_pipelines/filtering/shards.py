@@ -1,0 +1,246 @@
+"""Removes exact duplicates and writes shards: `DIR/<lang>/part-?????-of-?????.tfrecord.gz`.
+
+A record's hash decides which shard it goes to and where it stands in it. So equal records meet in
+one shard, where all but one are dropped; records come out in a random order, as training wants
+it; and the bytes of a shard depend neither on the runner nor on the order of the input.
+"""
+
+from __future__ import annotations
+
+import collections
+import gzip
+import io
+import math
+import struct
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+import apache_beam as beam
+import numpy as np
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+
+from beam_pipelines.filtering import cap
+from beam_pipelines.filtering.job_options import JobOptions
+from beam_pipelines.reading.sizes import text_bytes
+from beam_pipelines.records import tfrecords
+from beam_pipelines.records.records import Batch, Record, ScoredBatch, encode_record, texts_of
+from beam_pipelines.reporting.drop_examples import ExampleSample
+from beam_pipelines.reporting.report import DUPLICATE, KEPT, OTHER_LANGUAGE, OVER_CAP
+from beam_pipelines.runtime.disk_shuffle import GroupOnDisk
+from beam_pipelines.runtime.hashes import hash_of
+from beam_pipelines.runtime.storage import make_folder
+from labse_tf.files.corpus_files import CorpusFile
+from labse_tf.languages import LANGUAGES
+
+_NUMBER = struct.Struct(">Q")
+
+_Shard = tuple[str, int]  # language, number from 0
+
+
+def plan_shards(files: Iterable[CorpusFile], megabytes_per_shard: int) -> dict[str, int]:
+    """Returns the number of shards for each language, from the sizes of its files.
+
+    The size of the files decides because it is known before anything is read; so it is the input
+    that is sized, not what is kept of it. Files of several languages need `MeasureShards`.
+    """
+    sizes = collections.Counter()
+    for file in files:
+        sizes[file.language] += text_bytes(file)
+    return {language: _shards_of(size, megabytes_per_shard) for language, size in sizes.items()}
+
+
+class MeasureShards(beam.PTransform):
+    """PCollection of `Batch` -> PCollection of (language, number of shards), from the text.
+
+    Languages that are none of the paper's are counted as one, OTHER_LANGUAGE.
+
+    Another pass over the records, which only files need whose records tell their language.
+    """
+
+    def __init__(self, megabytes_per_shard: int) -> None:
+        super().__init__()
+        self._megabytes_per_shard = megabytes_per_shard
+
+    def expand(self, batches):
+        return (
+            batches
+            | "Measure" >> beam.Map(_measure)
+            | "Sum" >> beam.CombinePerKey(sum)
+            | "Divide" >> beam.Map(_plan_language, self._megabytes_per_shard)
+        )
+
+
+def _measure(batch: Batch) -> tuple[str, int]:
+    texts = (text for record in batch.records for text in texts_of(record))
+    language = batch.language if batch.language in LANGUAGES else OTHER_LANGUAGE
+    return language, sum(len(text.encode("utf-8")) for text in texts)
+
+
+def _plan_language(measured: tuple[str, int], megabytes_per_shard: int) -> tuple[str, int]:
+    language, size = measured
+    return language, _shards_of(size, megabytes_per_shard)
+
+
+def _shards_of(size: int, megabytes_per_shard: int) -> int:
+    return max(1, math.ceil(size / (megabytes_per_shard * 1_000_000)))
+
+
+class WriteShards(beam.PTransform):
+    """PCollection of `Batch` or `ScoredBatch` -> (counts, examples of what was dropped).
+
+    Counts are `((language, name), number)` with KEPT, DUPLICATE or OVER_CAP as name. A worker holds
+    one shard in memory at a time. Languages of which nothing is left get no shards; all others get
+    all of theirs, even if one is empty.
+
+    Args:
+      folder: where the language folders go.
+      shards: language -> its number of shards, see `plan_shards`; or a side input of this,
+        see `MeasureShards`.
+      record_type: Sentence or Pair.
+      options: those of the job.
+      temporary: a folder for files, see `disk_shuffle`.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        shards: Mapping[str, int] | beam.pvalue.AsDict,
+        record_type: type[Record],
+        options: JobOptions,
+        temporary: str,
+    ) -> None:
+        super().__init__()
+        self._folder = folder
+        self._shards = shards
+        self._record_type = record_type
+        self._options = options
+        self._temporary = temporary
+
+    def expand(self, batches):
+        assigned = batches | "Assign" >> beam.ParDo(_AssignShards(self._options), self._shards)
+        parts = assigned | "Gather" >> GroupOnDisk(self._temporary)
+        write = _WriteShard(self._folder, self._record_type, self._options)
+        outputs = parts | "Write" >> beam.ParDo(
+            write, self._shards, self._find_cuts(batches, parts)
+        ).with_outputs("examples", main="counts")
+        return outputs.counts, outputs.examples
+
+    def _find_cuts(self, batches, parts) -> Mapping[str, int] | beam.pvalue.AsDict:
+        maximum = self._options.max_per_language
+        if maximum is None:
+            return {}
+        crowded = beam.pvalue.AsDict(batches | "Find crowded" >> cap.FindCrowded(maximum))
+        cuts = (
+            parts
+            | "Number" >> beam.FlatMap(_number_shard, crowded)
+            | "Find cuts" >> cap.FindCuts(maximum)
+        )
+        return beam.pvalue.AsDict(cuts)
+
+
+class _AssignShards(beam.DoFn):
+    """Gives each record to its shard: the number that `cap` cuts by, 8 bytes, then the record."""
+
+    def __init__(self, options: JobOptions) -> None:
+        self._options = options
+
+    def process(
+        self, batch: Batch | ScoredBatch, shards: Mapping[str, int]
+    ) -> Iterator[tuple[_Shard, list[bytes]]]:
+        count = shards[batch.language]
+        parts: list[list[bytes]] = [[] for _ in range(count)]
+        examples = list(map(encode_record, batch.records))
+        for number, example in zip(self._numbers(batch, examples), examples, strict=True):
+            shard = int.from_bytes(hash_of(example)[-8:], "big") % count
+            parts[shard].append(_NUMBER.pack(number) + example)
+        for number, part in enumerate(parts):
+            yield (batch.language, number), part
+
+    def _numbers(self, batch: Batch | ScoredBatch, examples: list[bytes]) -> np.ndarray:
+        if self._options.max_per_language is None:
+            return np.zeros(len(examples), np.uint64)
+        numbers = cap.random_numbers(examples, self._options.seed)
+        if self._options.best_by is None:
+            return numbers
+        return cap.best_first(batch.scores[self._options.best_by], numbers)
+
+
+def _number_shard(
+    element: tuple[_Shard, Iterable[list[bytes]]], crowded: Mapping[str, int]
+) -> Iterator[cap.Numbers]:
+    """Yields the numbers of a shard's distinct records, if its language needs a cut."""
+    (language, _), parts = element
+    if language in crowded:
+        numbers: dict[bytes, int] = {}
+        for value in (value for part in parts for value in part):
+            _add(numbers, value)
+        yield language, np.array(list(numbers.values()), np.uint64)
+
+
+def _add(numbers: dict[bytes, int], value: bytes) -> bytes | None:
+    """Adds a value of a shard; returns the record if it was there before."""
+    example, number = value[_NUMBER.size :], _NUMBER.unpack_from(value)[0]
+    known = numbers.get(example)
+    # A model's scores of equal records may differ in their last digit.
+    numbers[example] = number if known is None else min(known, number)
+    return None if known is None else example
+
+
+class _WriteShard(beam.DoFn):
+    def __init__(self, folder: str, record_type: type[Record], options: JobOptions) -> None:
+        self._folder = folder
+        self._record_type = record_type
+        self._options = options
+
+    def process(
+        self,
+        element: tuple[_Shard, Iterable[list[bytes]]],
+        shards: Mapping[str, int],
+        cuts: Mapping[str, int],
+    ) -> Iterator:
+        (language, number), parts = element
+        counts = collections.Counter()
+        distinct, duplicates = {}, self._sample()
+        for value in (value for part in parts for value in part):
+            if (example := _add(distinct, value)) is not None:
+                counts[DUPLICATE] += 1
+                duplicates.add(example)
+        kept, over_cap = self._cut(distinct, cuts.get(language))
+        counts[KEPT], counts[OVER_CAP] = len(kept), len(distinct) - len(kept)
+        folder = FileSystems.join(self._folder, language)
+        make_folder(folder)
+        name = f"part-{number:05}-of-{shards[language]:05}.tfrecord.gz"
+        _write_shard(FileSystems.join(folder, name), sorted(kept, key=hash_of))
+        for name, count in counts.items():
+            yield (language, name), count
+        if self._options.examples:
+            for reason, sample in ((DUPLICATE, duplicates), (OVER_CAP, over_cap)):
+                examples = sample.describe(reason, self._record_type)
+                yield beam.pvalue.TaggedOutput("examples", examples)
+
+    def _cut(
+        self, distinct: Mapping[bytes, int], cut: int | None
+    ) -> tuple[Collection[bytes], ExampleSample]:
+        """Returns what stays, and a sample of the rest."""
+        over_cap = self._sample()
+        if cut is None:
+            return distinct, over_cap
+        kept = []
+        for example, number in distinct.items():
+            if number <= cut:
+                kept.append(example)
+            else:
+                over_cap.add(example)
+        return kept, over_cap
+
+    def _sample(self) -> ExampleSample:
+        return ExampleSample(self._options.examples, self._options.seed)
+
+
+def _write_shard(path: str, examples: Sequence[bytes]) -> None:
+    content = io.BytesIO()
+    # No name and no time in the header: equal records give equal files.
+    with gzip.GzipFile(filename="", mode="wb", fileobj=content, compresslevel=6, mtime=0) as stream:
+        tfrecords.write_records(stream, examples)
+    with FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
+        file.write(content.getvalue())

@@ -1,0 +1,131 @@
+"""Keeps only some of the pairs that share a side: navigation text has many "translations"."""
+
+from __future__ import annotations
+
+import collections
+import math
+from collections.abc import Iterable, Iterator
+
+import apache_beam as beam
+
+from beam_pipelines.reading.readers import in_batches
+from beam_pipelines.reading.scores import ScoreFile
+from beam_pipelines.reading.sizes import text_bytes
+from beam_pipelines.records.records import Batch, Pair, encode_record
+from beam_pipelines.reporting.drop_examples import draw_examples
+from beam_pipelines.runtime.hashes import hash_of
+from labse_tf.files.corpus_files import CorpusFile
+
+DUPLICATE_SIDE = "duplicate_side"
+
+SOURCE, TARGET, EITHER = "source", "target", "either"
+SIDES = (SOURCE, TARGET, EITHER)
+
+# A worker holds the pairs of one part of a language in memory.
+_TEXT_BYTES_PER_PART = 100_000_000
+
+
+def plan_parts(files: Iterable[CorpusFile | ScoreFile]) -> int:
+    """Returns into how many parts to divide each language, from the sizes of all files."""
+    return max(1, math.ceil(sum(map(text_bytes, files)) / _TEXT_BYTES_PER_PART))
+
+
+class UniqueSides(beam.PTransform):
+    """PCollection of `Batch` of pairs -> (batches, counts, examples of what was dropped).
+
+    Counts are `((language, DUPLICATE_SIDE), number)`.
+
+    Sides are the same if they differ in case and white space only. Of the different pairs with the
+    same side the `most` with the smallest hashes stay, whatever the order of the input. Copies of
+    a pair that stays stay too: to drop these is the writer's work.
+
+    Args:
+      sides: SOURCE, TARGET, or EITHER: sources first, then targets of what is left.
+      parts: see `plan_parts`.
+      most: how many pairs may share a side, 1 or more.
+      examples: so many are drawn of each part; 0 for none.
+      seed: of this draw.
+    """
+
+    def __init__(
+        self, sides: str, parts: int, most: int = 1, examples: int = 0, seed: int = 0
+    ) -> None:
+        super().__init__()
+        self._sides = [SOURCE, TARGET] if sides == EITHER else [sides]
+        self._parts = parts
+        self._most = most
+        self._examples = examples
+        self._seed = seed
+
+    def expand(self, batches):
+        counts, examples = [], []
+        for side in self._sides:
+            outputs = (
+                batches
+                | f"Divide by {side}" >> beam.FlatMap(_divide, side, self._parts)
+                | f"Gather {side}" >> beam.GroupByKey()
+                | f"Choose by {side}"
+                >> beam.ParDo(_Choose(side, self._most, self._examples, self._seed)).with_outputs(
+                    "counts", "examples", main="batches"
+                )
+            )
+            batches = outputs.batches
+            counts.append(outputs.counts)
+            examples.append(outputs.examples)
+        return (
+            batches,
+            counts | "All counts" >> beam.Flatten(),
+            examples | "All examples" >> beam.Flatten(),
+        )
+
+
+def _divide(batch: Batch, side: str, parts: int) -> Iterator[tuple[tuple[str, int], list[tuple]]]:
+    divided: dict[int, list[tuple]] = collections.defaultdict(list)
+    for pair in batch.records:
+        # Not `hash`, which differs from process to process.
+        digest = hash_of(_essence(pair, side).encode("utf-8"))
+        divided[int.from_bytes(digest[:8], "big") % parts].append(tuple(pair))
+    for part, pairs in divided.items():
+        yield (batch.language, part), pairs
+
+
+class _Choose(beam.DoFn):
+    def __init__(self, side: str, most: int, examples: int, seed: int) -> None:
+        self._side = side
+        self._most = most
+        self._examples = examples
+        self._seed = seed
+
+    def process(self, element: tuple[tuple[str, int], Iterable[list[tuple]]]) -> Iterator:
+        (language, _), lists = element
+        pairs = [Pair(*fields) for list_ in lists for fields in list_]
+        kept = choose_by_side(pairs, self._side, self._most)
+        yield from in_batches(kept)
+        dropped = len(pairs) - len(kept)
+        yield beam.pvalue.TaggedOutput("counts", ((language, DUPLICATE_SIDE), dropped))
+        if self._examples:
+            gone = list(set(pairs).difference(kept))
+            examples = draw_examples(DUPLICATE_SIDE, gone, self._examples, self._seed)
+            yield beam.pvalue.TaggedOutput("examples", examples)
+
+
+def choose_by_side(pairs: Iterable[Pair], side: str, most: int) -> list[Pair]:
+    """Returns the pairs that `UniqueSides` keeps, of all pairs of a language; SOURCE or TARGET."""
+    groups: dict[str, list[Pair]] = collections.defaultdict(list)
+    for pair in pairs:
+        groups[_essence(pair, side)].append(pair)
+    kept = []
+    for group in groups.values():
+        distinct = set(group)
+        if len(distinct) > most:
+            distinct = set(sorted(distinct, key=_hash)[:most])
+        kept += [pair for pair in group if pair in distinct]
+    return kept
+
+
+def _essence(pair: Pair, side: str) -> str:
+    return " ".join(getattr(pair, side).casefold().split())
+
+
+def _hash(pair: Pair) -> bytes:
+    return hash_of(encode_record(pair))

@@ -1,0 +1,20 @@
+"""Drops pages with program code: C4 tells them by a curly bracket (section 2.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from beam_pipelines.records.records import Document, Sentence
+
+
+class CurlyBracket:
+    """Score: how many opening curly brackets the page, or line, has."""
+
+    name = "curly_bracket"
+    threshold = 0
+
+    def score(self, records: Sequence[Document | Sentence]) -> list[int]:
+        return [record.text.count("{") for record in records]
+
+    def accept(self, score: int) -> bool:
+        return score <= self.threshold

@@ -1,0 +1,20 @@
+"""Drops lines about JavaScript: mostly requests to enable it (C4, section 2.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from beam_pipelines.records.records import Sentence
+
+
+class Javascript:
+    """Score: how often the line says "javascript", in any case of letters."""
+
+    name = "javascript"
+    threshold = 0
+
+    def score(self, records: Sequence[Sentence]) -> list[int]:
+        return [record.text.lower().count("javascript") for record in records]
+
+    def accept(self, score: int) -> bool:
+        return score <= self.threshold

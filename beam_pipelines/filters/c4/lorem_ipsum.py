@@ -1,0 +1,20 @@
+"""Drops pages of placeholder text (C4, section 2.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from beam_pipelines.records.records import Document, Sentence
+
+
+class LoremIpsum:
+    """Score: how often the page, or line, says "lorem ipsum", in any case of letters."""
+
+    name = "lorem_ipsum"
+    threshold = 0
+
+    def score(self, records: Sequence[Document | Sentence]) -> list[int]:
+        return [record.text.lower().count("lorem ipsum") for record in records]
+
+    def accept(self, score: int) -> bool:
+        return score <= self.threshold

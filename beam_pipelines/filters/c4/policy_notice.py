@@ -1,0 +1,33 @@
+"""Drops lines that point to a site's policies (C4, section 2.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from beam_pipelines.records.records import Sentence
+
+# C4's own list; English alone, as such notices are on pages of all languages.
+_NOTICES = (
+    "terms of use",
+    "privacy policy",
+    "cookie policy",
+    "uses cookies",
+    "use of cookies",
+    "use cookies",
+)
+
+
+class PolicyNotice:
+    """Score: how many of C4's phrases the line has, in any case of letters."""
+
+    name = "policy_notice"
+    threshold = 0
+
+    def score(self, records: Sequence[Sentence]) -> list[int]:
+        return [
+            sum(notice in text for notice in _NOTICES)
+            for text in (record.text.lower() for record in records)
+        ]
+
+    def accept(self, score: int) -> bool:
+        return score <= self.threshold

@@ -1,0 +1,1 @@
+"""Reads corpus files into batches of records: one file per format."""

@@ -1,0 +1,36 @@
+"""Reads Moses pairs: two files of as many lines, a line and its translation on the same line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from beam_pipelines.reading.clean_lines import clean_lines
+from beam_pipelines.records.records import Pair
+from labse_tf.errors import InputError
+from labse_tf.files import textio
+from labse_tf.files.corpus_files import CorpusFile
+
+
+def read_moses(
+    foreign: BinaryIO, english: BinaryIO, file: CorpusFile
+) -> Iterator[Pair | InputError]:
+    """Yields the pairs of two open streams of raw bytes, or what is wrong with a line.
+
+    A side may be empty, as is common where sentences were aligned by machine: the filters count
+    and drop such pairs.
+
+    Raises:
+      InputError: if a side is damaged or empty, or ends before the other.
+    """
+    sides = (file.path, file.english_path)
+    foreign_lines = clean_lines(foreign, file.path)
+    english_lines = clean_lines(english, file.english_path)
+    for number, target in foreign_lines:
+        source = next(english_lines, None)
+        if source is None:
+            raise textio.ends_early(*reversed(sides), number - 1)
+        fault = next((line for line in (target, source[1]) if isinstance(line, InputError)), None)
+        yield fault or Pair(source[1].strip(), target.strip(), file.language)
+    if next(english_lines, None) is not None:
+        raise textio.ends_early(*sides, number)

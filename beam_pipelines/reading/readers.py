@@ -1,0 +1,205 @@
+"""Reads corpus files into batches of records. A file is one element: files are read in parallel."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterable, Iterator, Sequence
+from typing import BinaryIO
+
+import apache_beam as beam
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+
+from beam_pipelines.reading.clean_lines import clean_lines
+from beam_pipelines.reading.moses import read_moses
+from beam_pipelines.reading.parquet import read_parquet
+from beam_pipelines.reading.tfrecord import read_shard, read_tfrecord
+from beam_pipelines.reading.tmx import read_tmx
+from beam_pipelines.reading.web import read_warc, read_wet
+from beam_pipelines.reading.wikipedia import read_wikipedia
+from beam_pipelines.records.records import (
+    RECORDS_PER_BATCH,
+    Batch,
+    NumberedBatch,
+    Pair,
+    Record,
+    Sentence,
+    texts_by_language,
+)
+from beam_pipelines.reporting.bad_records import BadRecords, take_good
+from beam_pipelines.runtime.errors import input_errors_marked
+from labse_tf.errors import InputError
+from labse_tf.files import textio
+from labse_tf.files.corpus_files import (
+    PARQUET,
+    SHARD,
+    TEXT,
+    TFRECORD,
+    TMX,
+    TSV,
+    WARC,
+    WET,
+    WIKIPEDIA,
+    CorpusFile,
+)
+
+
+class ReadCorpus(beam.PTransform):
+    """Corpus files -> PCollection of `Batch`; any bad record ends the job. See `ReadTolerantly`."""
+
+    def __init__(self, files: Sequence[CorpusFile]) -> None:
+        super().__init__()
+        self._read = ReadTolerantly(files, 0)
+
+    def expand(self, begin):
+        batches, _ = begin | self._read
+        return batches
+
+
+class ReadTolerantly(beam.PTransform):
+    """Corpus files -> (PCollection of `Batch`, PCollection of `BadRecords`).
+
+    With `numbered`, `NumberedBatch`, where files have the numbers that they have in `files`.
+
+    The language of a batch is one of the paper's, except where a file of records in several
+    languages holds others too: these come as they are, so that the next step can count them.
+
+    Raises:
+      InputError: when built without files; when run, if one file has more than `max_bad_records`
+        (see `read_file`). Those of all files together are for the caller to add up.
+    """
+
+    def __init__(
+        self, files: Sequence[CorpusFile], max_bad_records: int, *, numbered: bool = False
+    ) -> None:
+        super().__init__()
+        if not files:
+            raise InputError("no corpus files to read", remedy="name at least one")
+        # Plain tuples: Beam's coder for NamedTuples would look for a schema.
+        self._files = [(number, tuple(file)) for number, file in enumerate(files)]
+        self._read_file = _ReadFile(max_bad_records, numbered)
+
+    def expand(self, begin):
+        outputs = (
+            begin
+            | "Files" >> beam.Create(self._files, reshuffle=False)
+            | "Spread" >> beam.Reshuffle()
+            | "Read" >> beam.ParDo(self._read_file).with_outputs("bad", main="batches")
+        )
+        return outputs.batches, outputs.bad
+
+
+class _ReadFile(beam.DoFn):
+    def __init__(self, max_bad_records: int, numbered: bool) -> None:
+        self._max_bad_records = max_bad_records
+        self._numbered = numbered
+
+    def process(self, element: tuple[int, tuple]) -> Iterator:
+        number, file = element[0], CorpusFile(*element[1])
+        bad = BadRecords.of_file(file)
+        with input_errors_marked():
+            good = take_good(records_and_errors(file), bad, self._max_bad_records)
+            batches = in_batches(good)
+            yield from number_batches(batches, number) if self._numbered else batches
+        if bad.number:
+            yield beam.pvalue.TaggedOutput("bad", bad)
+
+
+def in_batches(records: Iterable[Record]) -> Iterator[Batch]:
+    """Yields the records in batches of one language; holds one batch of each at most."""
+    batches: dict[str, list[Record]] = collections.defaultdict(list)
+    for record in records:
+        batch = batches[record.language]
+        batch.append(record)
+        if len(batch) == RECORDS_PER_BATCH:
+            yield Batch(record.language, batch)
+            del batches[record.language]
+    for language, batch in batches.items():
+        yield Batch(language, batch)
+
+
+def number_batches(batches: Iterable[Batch], file: int) -> Iterator[NumberedBatch]:
+    """Yields the batches of a file, which has this number, with their places in it."""
+    read = collections.Counter()
+    for language, records in batches:
+        yield NumberedBatch(language, records, file, read[language])
+        read[language] += len(records)
+
+
+def read_texts(files: Iterable[CorpusFile]) -> Iterator[tuple[str, str]]:
+    """Yields (language, text) of every sentence and of both sides of every pair in the files.
+
+    Raises:
+      InputError: what `read_file` raises.
+    """
+    for file in files:
+        for record in read_file(file):
+            yield from texts_by_language(record)
+
+
+def read_file(file: CorpusFile) -> Iterator[Record]:
+    """Yields the records of one file in its order.
+
+    Raises:
+      InputError: if the file is damaged, empty (a shard may be) or not UTF-8, if a line is longer
+        than `textio.MAX_LINE_BYTES` or a text holds a NUL byte, if a TSV line lacks one of its
+        sides, if the sides of a Moses pair have different numbers of lines, if a Parquet or
+        TFRecord file lacks a field, if a TMX file defines entities, if a record of a shard is not
+        of the shard's language, or if a WARC or WET file or a dump of Wikipedia has no pages.
+    """
+    for record in records_and_errors(file):
+        if isinstance(record, InputError):
+            raise record
+        yield record
+
+
+def records_and_errors(file: CorpusFile) -> Iterator[Record | InputError]:
+    """As `read_file`, but with an error in the place of what is at fault: a record or the rest."""
+    try:
+        yield from _open_and_read(file)
+    except InputError as error:
+        yield error
+
+
+def _open_and_read(file: CorpusFile) -> Iterator[Record | InputError]:
+    # Uncompressed: we decompress, so that errors name the file and the line.
+    with FileSystems.open(file.path, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
+        if file.english_path is None:
+            yield from _READERS[file.format](stream, file)
+            return
+        with FileSystems.open(
+            file.english_path, compression_type=CompressionTypes.UNCOMPRESSED
+        ) as english:
+            yield from read_moses(stream, english, file)
+
+
+def _read_text(stream: BinaryIO, file: CorpusFile) -> Iterator[Sentence | InputError]:
+    for _, line in clean_lines(stream, file.path):
+        yield line if isinstance(line, InputError) else Sentence(line.strip(), file.language)
+
+
+def _read_tsv(stream: BinaryIO, file: CorpusFile) -> Iterator[Pair | InputError]:
+    for number, line in clean_lines(stream, file.path):
+        if isinstance(line, InputError):
+            yield line
+            continue
+        try:
+            pair = Pair(*textio.split_pair(line, file.path, number), file.language)
+        except InputError as error:
+            pair = error
+        yield pair
+
+
+# A reader yields an InputError in the place of a record that is at fault alone, and raises one
+# where the rest of the file cannot be read.
+_READERS = {
+    TEXT: _read_text,
+    TSV: _read_tsv,
+    SHARD: read_shard,
+    PARQUET: read_parquet,
+    TFRECORD: read_tfrecord,
+    TMX: read_tmx,
+    WARC: read_warc,
+    WET: read_wet,
+    WIKIPEDIA: read_wikipedia,
+}

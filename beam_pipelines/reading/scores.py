@@ -1,0 +1,169 @@
+"""Reads files of scores, which a filter job with --scores writes (filtering/scores.py)."""
+
+from __future__ import annotations
+
+import collections
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import apache_beam as beam
+import pyarrow as pa
+import pyarrow.parquet as pq
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+
+from beam_pipelines.records.records import (
+    LANGUAGE_FIELD,
+    RECORDS_PER_BATCH,
+    Record,
+    ScoredBatch,
+    field_names,
+)
+from beam_pipelines.reporting.report import OTHER_LANGUAGE
+from beam_pipelines.runtime.errors import input_errors_marked
+from labse_tf.errors import InputError
+from labse_tf.files.corpus_files import PARQUET
+from labse_tf.files.local_paths import local_path
+from labse_tf.languages import LANGUAGES
+
+
+class ScoreFile(NamedTuple):
+    """A file of scores, and the folder that it lies in: a language's code or OTHER_LANGUAGE."""
+
+    path: str
+    folder: str
+
+    @property
+    def format(self) -> str:
+        return PARQUET
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return (self.path,)
+
+
+def find_score_files(inputs: Sequence[str]) -> list[ScoreFile]:
+    """Returns the files of scores in the folders `inputs`, sorted by path.
+
+    Raises:
+      InputError: if an input is no folder of scores.
+    """
+    found = []
+    for name in inputs:
+        files = [
+            ScoreFile(str(path), path.parent.name)
+            for path in Path(local_path(name)).glob("*/part-*.parquet")
+            if path.parent.name in LANGUAGES or path.parent.name == OTHER_LANGUAGE
+        ]
+        if not files:
+            raise InputError(
+                "holds no scores",
+                path=name,
+                remedy="name the folder `scores` that a filter job with --scores wrote",
+            )
+        found += files
+    return sorted(set(found))
+
+
+def have_score(files: Sequence[ScoreFile], name: str) -> bool:
+    """Returns whether the filter `name` scored these files, by the first of them.
+
+    Raises:
+      InputError: if that is damaged.
+    """
+    path = files[0].path
+    try:
+        return name in pq.read_schema(path).names
+    except (pa.ArrowException, OSError) as error:
+        raise _damaged(path, error) from error
+
+
+def plan_score_shards(files: Sequence[ScoreFile]) -> dict[str, int]:
+    """Returns language -> number of shards: as many as there are files of scores.
+
+    So the output is that of the run that scored, had it had these thresholds.
+    """
+    return dict(collections.Counter(file.folder for file in files))
+
+
+class ReadScores(beam.PTransform):
+    """Files of scores -> PCollection of `ScoredBatch`.
+
+    Args:
+      files: at least one.
+      names: of the filters whose scores are needed.
+      record_type: Sentence or Pair.
+
+    Raises:
+      InputError: when run, if a file is damaged, of another kind, or lacks scores.
+    """
+
+    def __init__(
+        self, files: Sequence[ScoreFile], names: Sequence[str], record_type: type[Record]
+    ) -> None:
+        super().__init__()
+        self._paths = [file.path for file in files]
+        self._names = list(names)
+        self._record_type = record_type
+
+    def expand(self, begin):
+        return (
+            begin
+            | "Files" >> beam.Create(self._paths, reshuffle=False)
+            | "Spread" >> beam.Reshuffle()
+            | "Read" >> beam.ParDo(_ReadFile(self._names, self._record_type))
+        )
+
+
+class _ReadFile(beam.DoFn):
+    def __init__(self, names: list[str], record_type: type[Record]) -> None:
+        self._names = names
+        self._record_type = record_type
+
+    def process(self, path: str) -> Iterator[ScoredBatch]:
+        with (
+            input_errors_marked(),
+            FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as stream,
+        ):
+            try:
+                parquet = pq.ParquetFile(stream)
+                self._check_columns(parquet.schema_arrow.names, path)
+                for table in parquet.iter_batches(RECORDS_PER_BATCH):
+                    yield from self._batches(table.to_pydict())
+            except (pa.ArrowException, ValueError, OSError) as error:
+                raise _damaged(path, error) from error
+
+    def _check_columns(self, names: list[str], path: str) -> None:
+        for name in (*field_names(self._record_type), LANGUAGE_FIELD, *self._names):
+            if name not in names:
+                raise InputError(
+                    f"has no column '{name}'",
+                    path=path,
+                    remedy="filter the corpus again, with this filter and --scores",
+                )
+
+    def _batches(self, columns: dict[str, list]) -> Iterator[ScoredBatch]:
+        texts = (columns[name] for name in field_names(self._record_type))
+        places = collections.defaultdict(list)
+        for place, language in enumerate(columns[LANGUAGE_FIELD]):
+            places[language].append(place)
+        records = list(map(self._record_type, *texts, columns[LANGUAGE_FIELD]))
+        for language, chosen in places.items():
+            scores = {
+                name: [_number(columns[name][place]) for place in chosen] for name in self._names
+            }
+            yield ScoredBatch(language, [records[place] for place in chosen], scores)
+
+
+def _damaged(path: str, error: Exception) -> InputError:
+    return InputError(
+        f"the scores cannot be read ({error})",
+        path=path,
+        remedy="filter the corpus again with --scores",
+    )
+
+
+def _number(score: float | None) -> float:
+    return math.nan if score is None else score

@@ -1,0 +1,1 @@
+"""Records, and their form in TFRecord files, without TensorFlow."""

@@ -1,0 +1,1 @@
+"""Counts and examples of what a job dropped: report.json and examples.md."""

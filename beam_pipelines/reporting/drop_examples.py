@@ -1,0 +1,108 @@
+"""`examples.md`: random examples of what was dropped, for each reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import apache_beam as beam
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+
+from beam_pipelines.records.records import Record, build_record, field_names, texts_of
+from beam_pipelines.records.tf_example import decode_example
+from beam_pipelines.runtime.hashes import random_number_of
+from beam_pipelines.runtime.smallest import KeepSmallest, Keyed, smallest
+
+# A text of megabytes shows in its first characters what it is.
+_MAX_CHARACTERS = 300
+_MAX_HELD = 1000
+_ESCAPES = str.maketrans({"\\": "\\\\", "|": "\\|", "\n": " ", "\r": " "})
+
+# A reason, and pairs of a random number and the fields of an example.
+Examples = tuple[str, list[Keyed]]
+
+
+def draw_examples(reason: str, records: Sequence[Record], size: int, seed: int) -> Examples:
+    """Returns a sample of at most `size` different records that were dropped for this reason."""
+    numbered = ((random_number_of("\0".join(record).encode(), seed), record) for record in records)
+    return reason, [(number, _describe(record)) for number, record in smallest(numbered, size)]
+
+
+class ExampleSample:
+    """Draws from serialized records that come one by one, in constant memory."""
+
+    def __init__(self, size: int, seed: int) -> None:
+        self._size = size
+        self._seed = seed
+        self._drawn: list[Keyed] = []
+
+    def add(self, example: bytes) -> None:
+        if not self._size:
+            return
+        self._drawn.append((random_number_of(example, self._seed), example))
+        if len(self._drawn) > _MAX_HELD + self._size:
+            self._drawn = smallest(self._drawn, self._size)
+
+    def describe(self, reason: str, record_type: type[Record]) -> Examples:
+        """Returns what `draw_examples` does."""
+        drawn = smallest(self._drawn, self._size)
+        return reason, [
+            (number, _describe(build_record(record_type, decode_example(example), None)))
+            for number, example in drawn
+        ]
+
+
+def _describe(record: Record) -> tuple[str, ...]:
+    return record.language, *map(_cut, texts_of(record))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MAX_CHARACTERS else text[:_MAX_CHARACTERS] + "…"
+
+
+class WriteExamples(beam.PTransform):
+    """PCollection of `Examples` -> a Markdown file at `path`: a uniform sample for each reason.
+
+    Records that are equal count once, so that a thousand empty lines are one example.
+
+    Args:
+      path: the file to write.
+      reasons: all that there may be, in the order that they are to be listed in.
+      record_type: Sentence or Pair.
+      size: so many examples of each reason.
+    """
+
+    def __init__(
+        self, path: str, reasons: Sequence[str], record_type: type[Record], size: int
+    ) -> None:
+        super().__init__()
+        self._path = path
+        self._reasons = list(reasons)
+        self._header = ("language_code", *field_names(record_type))
+        self._size = size
+
+    def expand(self, examples):
+        return (
+            examples
+            | "Sample" >> beam.CombinePerKey(KeepSmallest(self._size))
+            | "Gather" >> beam.combiners.ToList()
+            | "Write" >> beam.Map(_write, self._path, self._reasons, self._header)
+        )
+
+
+def _write(
+    examples: list[Examples], path: str, reasons: list[str], header: tuple[str, ...]
+) -> None:
+    found = dict(examples)
+    lines = ["# Random examples of what was dropped", ""]
+    for reason in reasons:
+        if found.get(reason):
+            rows = [fields for _, fields in found[reason]]
+            lines += [f"## {reason}", "", *map(_format_row, [header, ["---"] * len(header), *rows])]
+            lines.append("")
+    with FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
+        stream.write("\n".join(lines).encode("utf-8"))
+
+
+def _format_row(fields: Sequence[str]) -> str:
+    return f"| {' | '.join(field.translate(_ESCAPES) for field in fields)} |"

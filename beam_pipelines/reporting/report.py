@@ -1,0 +1,163 @@
+"""`report.json`: how many records were read, kept, and dropped for which reason."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
+
+import apache_beam as beam
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+
+from beam_pipelines.reporting.bad_records import MAX_LISTED, BadRecords, Fault, too_many
+from beam_pipelines.runtime.smallest import KeepSmallest
+
+READ, KEPT, DUPLICATE = "read", "kept", "duplicate"
+# The reasons for what cannot be read, and for what goes beyond the most records of a language.
+BAD_RECORD, OVER_CAP = "bad_record", "over_cap"
+# The reason for records of languages that are none of the paper's.
+OTHER_LANGUAGE = "other_language"
+
+_Count = tuple[tuple[str, str], int]
+
+
+class Limit(Protocol):
+    """What the report tells of a filter: its name, the reason for a drop, and its threshold."""
+
+    name: str
+    threshold: float
+
+
+def list_reasons(filters: Sequence[Limit], *steps: str) -> list[str]:
+    """Returns all reasons for which a record may be dropped, in the order that they are checked.
+
+    `steps` are the reasons of steps that not every job has, between the filters and the writing.
+    """
+    names = (filter_.name for filter_ in filters)
+    # One name may serve twice: for lines of pages, and again for sentences.
+    reasons = [BAD_RECORD, OTHER_LANGUAGE, *names, *steps, DUPLICATE, OVER_CAP]
+    return list(dict.fromkeys(reasons))
+
+
+class WriteReport(beam.PTransform):
+    """(Counts, faults) -> `report.json` at `path`; see `build_report`.
+
+    Counts are `((language, name), number)`, faults the first that the files had, in lists of
+    (place, fault).
+
+    The numbers are data of the pipeline, not metrics of the runner: these may count the work of a
+    worker that failed and was tried again twice.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        languages: Iterable[str],
+        filters: Sequence[Limit],
+        reasons: Sequence[str],
+        facts: Sequence[str] = (),
+    ) -> None:
+        super().__init__()
+        self._path = path
+        self._languages = sorted(set(languages))
+        self._filters = list(filters)
+        self._reasons = list(reasons)
+        self._facts = list(facts)
+
+    def expand(self, inputs):
+        counts, faults = inputs
+        first = faults | "First" >> beam.CombineGlobally(KeepSmallest(MAX_LISTED))
+        return (
+            counts
+            | "Sum" >> beam.CombinePerKey(sum)
+            | "Gather" >> beam.combiners.ToList()
+            | "Write"
+            >> beam.Map(
+                _write,
+                self._path,
+                self._languages,
+                self._filters,
+                self._reasons,
+                self._facts,
+                beam.pvalue.AsSingleton(first),
+            )
+        )
+
+
+def _write(
+    counts: list[_Count],
+    path: str,
+    languages: list[str],
+    filters: list[Limit],
+    reasons: list[str],
+    facts: list[str],
+    faults: list[tuple[Fault, None]],
+) -> None:
+    first = [fault for fault, _ in faults]
+    report = build_report(counts, languages, filters, first, reasons, facts)
+    text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
+    with FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
+        stream.write(text.encode("utf-8"))
+
+
+def build_report(
+    counts: Iterable[_Count],
+    languages: Sequence[str],
+    filters: Sequence[Limit],
+    faults: Iterable[Fault] = (),
+    reasons: Sequence[str] | None = None,
+    facts: Sequence[str] = (),
+) -> dict:
+    """Returns `{"total": T, "languages": {language: T}, "thresholds": {filter name: limit}}`.
+
+    T is `{"read": n, "kept": n, "dropped": {reason: n}}`, with each of `reasons`: those of
+    `list_reasons` where they are None. `facts` are the names of further counts that T holds. The
+    languages are those given and those counted, which may be others than the paper's. The fourth
+    key, "bad_records", lists the faults as `{"file": path, "line": n or None, "problem": text}`.
+
+    Raises:
+      RuntimeError: if read = kept + dropped does not hold: a record was lost on the way.
+    """
+    summed = dict(counts)
+    reasons = list_reasons(filters) if reasons is None else reasons
+    shown = (READ, KEPT, *facts)
+    rows = {
+        language: {
+            **{name: summed.get((language, name), 0) for name in shown},
+            "dropped": {reason: summed.get((language, reason), 0) for reason in reasons},
+        }
+        for language in sorted({*languages, *(language for language, _ in summed)})
+    }
+    for language, row in rows.items():
+        if row[READ] != row[KEPT] + sum(row["dropped"].values()):
+            raise RuntimeError(f"records of '{language}' do not add up: {row}")
+    total = {
+        **{name: sum(row[name] for row in rows.values()) for name in shown},
+        "dropped": {
+            reason: sum(row["dropped"][reason] for row in rows.values()) for reason in reasons
+        },
+    }
+    thresholds = {filter_.name: filter_.threshold for filter_ in filters}
+    bad = [
+        {"file": path, "line": line or None, "problem": problem} for path, line, problem in faults
+    ]
+    return {"total": total, "languages": rows, "thresholds": thresholds, "bad_records": bad}
+
+
+def count_bad(bad: BadRecords) -> Iterator[_Count]:
+    """Yields the counts of a file's bad records: read, and dropped."""
+    yield (bad.language, READ), bad.number
+    yield (bad.language, BAD_RECORD), bad.number
+
+
+def list_faults(bad: BadRecords) -> list[tuple[Fault, None]]:
+    """Returns a file's first faults in the form that `WriteReport` takes."""
+    return [(fault, None) for fault in bad.first]
+
+
+def check_bad_records(report: dict, maximum: int) -> None:
+    """Raises InputError if all files together have more bad records than the user allows."""
+    if report["total"]["dropped"][BAD_RECORD] > maximum:
+        faults = [(bad["file"], bad["line"] or 0, bad["problem"]) for bad in report["bad_records"]]
+        raise too_many(faults, maximum)

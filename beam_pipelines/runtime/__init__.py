@@ -1,0 +1,1 @@
+"""Runners, workers, and what every pipeline needs of them."""

@@ -1,0 +1,1 @@
+"""Properties of text: language, sentences, quality."""

@@ -1,0 +1,99 @@
+"""What a quality model learns from: sentences of pages, of the main content or from elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from beam_pipelines.reading.html_text import main_and_other_lines
+from beam_pipelines.reading.web import read_html
+from beam_pipelines.records.records import UNDETERMINED
+from beam_pipelines.text.language_id import identify
+from beam_pipelines.text.sentences import split_sentences
+from labse_tf.errors import InputError
+from labse_tf.files.corpus_files import CorpusFile
+
+# Of a few letters nobody can tell where on a page they stood.
+_MIN_CHARACTERS, _MAX_CHARACTERS = 10, 5000
+
+
+class Example(NamedTuple):
+    """A text of a page.
+
+    Attributes:
+      text: a sentence.
+      is_main: whether it is of the main content.
+      site: the host of the page's address.
+      page: the address.
+      language: of the page, the paper's code or UNDETERMINED.
+    """
+
+    text: str
+    is_main: bool
+    site: str
+    page: str
+    language: str
+
+
+def read_examples(file: CorpusFile) -> Iterator[Example]:
+    """Yields the sentences of the pages of a WARC file.
+
+    Raises:
+      InputError: if the file is damaged, has no HTML pages, or one that cannot be read.
+    """
+    with open(file.path, "rb") as stream:
+        for page, html in read_html(stream, file):
+            if isinstance(html, InputError):
+                raise html
+            yield from examples_of_page(page, html)
+
+
+def examples_of_page(page: str, html: bytes) -> Iterator[Example]:
+    """Yields the sentences of a page."""
+    main, other = main_and_other_lines(html)
+    language = identify([" ".join(main or other)])[0][0] or UNDETERMINED
+    site = urlsplit(page).netloc
+    for lines, is_main in ((main, True), (other, False)):
+        for line in lines:
+            for text in split_sentences(line, language):
+                if _MIN_CHARACTERS <= len(text) <= _MAX_CHARACTERS:
+                    yield Example(text, is_main, site, page, language)
+
+
+class Sample:
+    """Distinct texts of examples, each with the class that it is in most; a bounded number.
+
+    Where there are too many, the hash of a text decides whether it stays: so the sample is random,
+    and the same whatever the order of the pages.
+    """
+
+    def __init__(self, max_texts: int) -> None:
+        self._max_texts = max_texts
+        self._limit = 1 << 64
+        # Text -> its first example, how often it was main content, how often elsewhere.
+        self._texts: dict[str, tuple[Example, list[int]]] = {}
+
+    def add(self, example: Example) -> None:
+        if _hash(example.text) >= self._limit:
+            return
+        _, counts = self._texts.setdefault(example.text, (example, [0, 0]))
+        counts[example.is_main] += 1
+        while len(self._texts) > self._max_texts:
+            self._limit //= 2
+            self._texts = {
+                text: found for text, found in self._texts.items() if _hash(text) < self._limit
+            }
+
+    def examples(self) -> Sequence[Example]:
+        """Returns an example of each text; a text as often in both classes is main content."""
+        return [
+            example._replace(is_main=main >= other)
+            for example, (other, main) in self._texts.values()
+        ]
+
+
+def _hash(text: str) -> int:
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big")

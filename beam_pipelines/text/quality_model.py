@@ -1,0 +1,74 @@
+"""A linear model of text quality over hashed character n-grams: how it is kept, and how it scores.
+
+A model is a folder: `weights.npz` with the weights, `model.json` with how it was made. Neither is a
+pickle, so a model of unknown origin can do no harm.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from beam_pipelines.text.ngram_hashing import BITS, MAX_N, MIN_N, hash_ngrams
+from labse_tf.errors import InputError
+
+WEIGHTS_FILE, FACTS_FILE = "weights.npz", "model.json"
+# What weights mean; a model of other features is refused.
+FEATURES = {"min_n": MIN_N, "max_n": MAX_N, "bits": BITS}
+
+
+class QualityModel(NamedTuple):
+    """Scores a text by the logistic function of `bias + sum of weights of its n-grams / sqrt(n)`.
+
+    Attributes:
+      weights: `[2 ** BITS]` float32, by hash.
+      bias: for every text.
+    """
+
+    weights: np.ndarray
+    bias: float
+
+    def score(self, texts: Sequence[str]) -> np.ndarray:
+        """Returns `[len(texts)]` float64 from 0 (bad) to 1 (like the main content of pages)."""
+        hashes, places = hash_ngrams(texts)
+        sums = np.bincount(places, self.weights[hashes], len(texts))
+        sizes = np.bincount(places, minlength=len(texts))
+        return 1 / (1 + np.exp(-self.bias - sums / np.sqrt(np.maximum(sizes, 1))))
+
+
+def save(model: QualityModel, folder: str | os.PathLike[str], facts: dict) -> None:
+    """Writes a model into a folder that exists; `facts` go into its `model.json`."""
+    folder = Path(folder)
+    np.savez_compressed(folder / WEIGHTS_FILE, weights=model.weights, bias=np.float64(model.bias))
+    text = json.dumps({"features": FEATURES, **facts}, indent=2) + "\n"
+    (folder / FACTS_FILE).write_text(text, encoding="utf-8")
+
+
+def load(folder: str | os.PathLike[str]) -> QualityModel:
+    """Reads a model that `save` wrote.
+
+    Raises:
+      InputError: if it is not there, damaged, or of other features than this version has.
+    """
+    folder = Path(folder)
+    try:
+        facts = json.loads((folder / FACTS_FILE).read_text(encoding="utf-8"))
+        with np.load(folder / WEIGHTS_FILE, allow_pickle=False) as arrays:
+            model = QualityModel(arrays["weights"], float(arrays["bias"]))
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError(
+            f"is no quality model ({error})",
+            path=folder,
+            remedy="name a folder that `labse corpus train-quality` wrote",
+        ) from error
+    if facts.get("features") != FEATURES or model.weights.shape != (1 << BITS,):
+        raise InputError(
+            "is a quality model of another version", path=folder, remedy="train it again"
+        )
+    return model

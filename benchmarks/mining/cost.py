@@ -1,0 +1,276 @@
+"""What it costs to embed two corpora and to find each sentence's neighbours in the other.
+
+    python -m benchmarks.mining.cost [--sources 7.7e9] [--targets 6e8] [--tokens 30] ...
+
+Arithmetic, not a measurement: prints the tables of docs/scaling.md, in Markdown. The rates of a
+core are those that `python -m benchmarks.mining.rates` measures. Prices are what you put in:
+--core-price and --accelerator-price are of an hour, in any currency.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import NamedTuple
+
+_PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
+# faiss keeps 8 bytes a vector beside what it stores: its number.
+_ID_BYTES = 8
+_PQ_BYTES = 64
+# Of k-means, as `labse_tf.retrieval.approximate` runs it: passes, and training vectors a list.
+_PASSES, _TRAINING_VECTORS = 8, 64
+# A neighbour is a float32 and an int64; a list an int32, kept by source and by list.
+_NEIGHBOUR_BYTES, _LIST_BYTES = 12, 8
+
+
+class Encoder(NamedTuple):
+    """The sizes of a BERT."""
+
+    layers: int
+    width: int
+    intermediate: int
+
+
+def sentence_flop(encoder: Encoder, tokens: int) -> int:
+    """Returns the operations that embed a sentence: 2 a weight and token, attention, the pooler."""
+    layers, width, intermediate = encoder
+    weights = 4 * width**2 + 2 * width * intermediate
+    attention = 4 * width * tokens**2
+    return layers * (2 * weights * tokens + attention) + 2 * width**2
+
+
+def product_flop(sources: float, targets: float, dim: int) -> float:
+    """Returns the operations of all inner products; each serves both directions."""
+    return 2 * dim * sources * targets
+
+
+class JointSearch(NamedTuple):
+    """What `labse mine` does past a size: lists of both sides, compared list by list.
+
+    Attributes:
+      lists: as `labse_tf.retrieval.approximate.default_lists`.
+      train_flop: k-means.
+      assign_flop: finding the lists of all vectors.
+      compare_flop: products inside the lists, each once for both directions.
+    """
+
+    lists: int
+    train_flop: float
+    assign_flop: float
+    compare_flop: float
+
+    @property
+    def flop(self) -> float:
+        return self.train_flop + self.assign_flop + self.compare_flop
+
+
+def plan_joint_search(sources: float, targets: float, *, dim: int, probes: int) -> JointSearch:
+    """Returns the cost of comparing each source with the targets of `probes` lists."""
+    lists = 2 ** round(math.log2(4 * math.sqrt(min(sources, targets))))
+    return JointSearch(
+        lists,
+        _PASSES * product_flop(_TRAINING_VECTORS * lists, lists, dim),
+        product_flop(sources + targets, lists, dim),
+        product_flop(sources, targets, dim) * probes / lists,
+    )
+
+
+class Search(NamedTuple):
+    """What asking indexes of shards costs: inverted files, compressed, a query after the other.
+
+    Attributes:
+      shards: of the indexed side, each with an index of its own.
+      lists: of a shard.
+      train_flop: k-means of all shards.
+      assign_flop: finding the list of each indexed vector.
+      coarse_flop: finding the lists to look into, for each query in each shard.
+      compared: vectors in these lists, for all queries.
+    """
+
+    shards: int
+    lists: int
+    train_flop: float
+    assign_flop: float
+    coarse_flop: float
+    compared: float
+
+
+def plan_search(queries: float, indexed: float, *, dim: int, shard: float, probes: int) -> Search:
+    """Returns the cost of asking indexes of `shard` vectors with 4 sqrt(shard) lists each."""
+    shards = math.ceil(indexed / shard)
+    size = indexed / shards
+    lists = round(4 * math.sqrt(size))
+    trained = _TRAINING_VECTORS * lists
+    return Search(
+        shards,
+        lists,
+        shards * _PASSES * product_flop(trained, lists, dim),
+        product_flop(indexed, lists, dim),
+        shards * product_flop(queries, lists, dim),
+        queries * indexed * probes / lists,
+    )
+
+
+def print_tables(args: argparse.Namespace) -> None:
+    sides = (("sources", args.sources), ("targets", args.targets))
+    hours = {"embedding": _print_embedding(args)}
+    _print_storage(args, sides)
+    hours["exact search"] = _print_exact(args)
+    hours["`labse mine`, approximate"] = _print_joint(args)
+    hours["indexes of shards"] = _print_indexes(args)
+    _print_sum(args, hours)
+
+
+def _print_embedding(args: argparse.Namespace) -> tuple[float, float]:
+    encoder = Encoder(args.layers, args.width, args.intermediate)
+    one = sentence_flop(encoder, args.tokens)
+    both = one * (args.sources + args.targets)
+    _head("embedding", "")
+    _row(f"a sentence of {args.tokens} tokens", _si(one, "FLOP"))
+    _row("both sides", _si(both, "FLOP"))
+    hours = _hours(both, args)
+    _row("sentences/s of a core", f"{args.core_gflops * 1e9 / one:,.1f}")
+    _row("sentences/s of an accelerator", f"{args.accelerator_tflops * 1e12 / one:,.0f}")
+    return _print_hours(hours)
+
+
+def _print_storage(args: argparse.Namespace, sides) -> None:
+    _head("vectors", "bytes", *(name for name, _ in sides), f"shard of {_si(args.shard)}")
+    for name, size in (
+        ("float32", 4 * args.dim),
+        ("float16", 2 * args.dim),
+        ("int8", args.dim),
+        (f"PQ{_PQ_BYTES} and a number", _PQ_BYTES + _ID_BYTES),
+    ):
+        counts = [count for _, count in sides] + [args.shard]
+        _row(name, f"{size:,}", *(_si(size * count, "B") for count in counts))
+
+
+def _print_exact(args: argparse.Namespace) -> tuple[float, float]:
+    flop = product_flop(args.sources, args.targets, args.dim)
+    _head("exact search", "")
+    _row("products, once for both directions", _si(flop, "FLOP"))
+    return _print_hours((flop / args.core_product_gflops / 3.6e12, _hours(flop, args)[1]))
+
+
+def _print_joint(args: argparse.Namespace) -> tuple[float, float]:
+    search = plan_joint_search(args.sources, args.targets, dim=args.dim, probes=args.probes)
+    _head(f"`labse mine`, approximate, {args.probes} lists a source", "")
+    _row("lists", f"{search.lists:,}")
+    _row("k-means", _si(search.train_flop, "FLOP"))
+    _row("putting vectors into lists", _si(search.assign_flop, "FLOP"))
+    _row("products, once for both directions", _si(search.compare_flop, "FLOP"))
+    memory = _NEIGHBOUR_BYTES * args.neighbours * (args.sources + args.targets)
+    _row(f"{args.neighbours} neighbours a sentence, in memory", _si(memory, "B"))
+    lists = _LIST_BYTES * args.probes * args.sources
+    _row("the lists of each source, in memory, by source and by list", _si(lists, "B"))
+    _row("a byte a number, on disk", _si(args.dim * (args.sources + args.targets), "B"))
+    hours = search.flop / args.core_product_gflops / 3.6e12
+    _row("core-hours", _si(hours))
+    return hours, math.nan
+
+
+def _print_indexes(args: argparse.Namespace) -> tuple[float, float]:
+    sizes = {"dim": args.dim, "shard": args.shard, "probes": args.probes}
+    forward = plan_search(args.sources, args.targets, **sizes)
+    backward = plan_search(args.targets, args.sources, **sizes)
+    both = (forward, backward)
+    products = [search.train_flop + search.assign_flop + search.coarse_flop for search in both]
+    compared = [search.compared for search in both]
+    cores = [
+        flop / args.core_product_gflops / 3.6e12 + count / args.core_comparisons / 3.6e9
+        for flop, count in zip(products, compared, strict=True)
+    ]
+    _head(f"indexes of shards, {args.probes} lists a query", "targets indexed", "sources indexed")
+    _row("shards", *(f"{search.shards}" for search in both))
+    _row("lists of a shard", *(f"{search.lists:,}" for search in both))
+    _row("k-means of the lists", *(_si(search.train_flop, "FLOP") for search in both))
+    _row("putting vectors into lists", *(_si(search.assign_flop, "FLOP") for search in both))
+    _row("finding the lists of queries", *(_si(search.coarse_flop, "FLOP") for search in both))
+    _row("vectors compared", *(_si(count) for count in compared))
+    _row("... of all pairs", *(f"1 in {s.lists / args.probes:,.0f}" for s in both))
+    _row("core-hours", *(_si(hours) for hours in cores))
+    memory = [(_PQ_BYTES + _ID_BYTES) * args.shard + 4 * args.dim * s.lists for s in both]
+    _row("memory of a shard, PQ64", *(_si(size, "B") for size in memory))
+    machines = [
+        math.ceil(s.shards * size / (args.memory * 1e9))
+        for s, size in zip(both, memory, strict=True)
+    ]
+    _row(f"machines of {args.memory:g} GB that hold all shards at once", *map(str, machines))
+    return sum(cores), math.nan
+
+
+def _print_sum(args: argparse.Namespace, hours: dict[str, tuple[float, float]]) -> None:
+    prices = (args.core_price, args.accelerator_price)
+    _head("all in hours", "of a core", "of an accelerator", "price on cores", "on accelerators")
+    for name, pair in hours.items():
+        shown = ["-" if math.isnan(number) else _si(number) for number in pair]
+        costs = [
+            "-" if price is None or math.isnan(number) else _si(number * price)
+            for number, price in zip(pair, prices, strict=True)
+        ]
+        _row(name, *shown, *costs)
+
+
+def _hours(flop: float, args: argparse.Namespace) -> tuple[float, float]:
+    return flop / args.core_gflops / 3.6e12, flop / args.accelerator_tflops / 3.6e15
+
+
+def _print_hours(hours: tuple[float, float]) -> tuple[float, float]:
+    _row("core-hours", _si(hours[0]))
+    _row("accelerator-hours", _si(hours[1]))
+    return hours
+
+
+def _si(number: float, unit: str = "") -> str:
+    """Three digits and a prefix: 7_096_000 -> `7.10 M`."""
+    power = 0
+    while float(f"{number:.3g}") >= 1000 and power < len(_PREFIXES) - 1:
+        number /= 1000
+        power += 1
+    digits = max(0, 2 - math.floor(math.log10(float(f"{number:.3g}")))) if number else 0
+    return f"{number:.{min(digits, 2)}f} {_PREFIXES[power]}{unit}".rstrip()
+
+
+def _head(*cells: str) -> None:
+    print()
+    _row(*cells)
+    print("|" + "---|" * len(cells))
+
+
+def _row(*cells: str) -> None:
+    print("|" + "|".join(f" {cell} " if cell else " " for cell in cells) + "|")
+
+
+def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    for name, default, what in (
+        ("sources", 7.7e9, "sentences of one side"),
+        ("targets", 6e8, "sentences of the other"),
+        ("shard", 5e7, "vectors of an index"),
+        ("memory", 256, "GB of a machine that its indexes may take"),
+        ("core-gflops", 68, "GFLOP/s of a core that embeds"),
+        ("core-product-gflops", 90, "GFLOP/s of a core in matrix products"),
+        ("core-comparisons", 34, "million PQ64 vectors/s that a core compares with a query"),
+        ("accelerator-tflops", 24.6, "TFLOP/s: 40 % of the peak of a TPU v3 core"),
+    ):
+        parser.add_argument(f"--{name}", type=float, default=default, help=f"{what} ({default:g})")
+    for name, default, what in (
+        ("tokens", 30, "of a sentence, [CLS] and [SEP] included"),
+        ("dim", 768, "of a vector"),
+        ("layers", 12, "of the encoder"),
+        ("width", 768, "of a layer"),
+        ("intermediate", 3072, "width inside a layer"),
+        ("probes", 32, "lists that a sentence is compared with, of each shard"),
+        ("neighbours", 4, "of a sentence that are kept"),
+    ):
+        parser.add_argument(f"--{name}", type=int, default=default, help=f"{what} ({default})")
+    for name in ("core", "accelerator"):
+        parser.add_argument(f"--{name}-price", type=float, help=f"of an hour of a {name}")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    print_tables(parse_arguments())

@@ -1,0 +1,109 @@
+"""What the formats of `labse export` cost and keep: size, speed, cosine and retrieval accuracy.
+
+    python -m benchmarks.models.export MODEL_DIR PAIRS [--sentences 5000] [--turns 3]
+
+PAIRS is a folder of `<lang>.tsv` that the model was not trained on. Exports MODEL_DIR in each
+format, embeds the same sentences with each in turns, each by batches of like length, and scores
+retrieval. Prints Markdown; needs no other environment.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+from tqdm import tqdm
+
+from export.lite import LITE_FILE
+from export.model_dir import export
+from export.onnx import INT8_FILE, ONNX_FILE
+from export.source import open_source
+from labse_tf.embedding.embedder import Embedder
+from labse_tf.evaluation.retrieval import evaluate_systems
+from labse_tf.files.corpus_files import BITEXT, find_plain_files
+from labse_tf.files.textio import read_pairs
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("model_dir", metavar="MODEL_DIR")
+    parser.add_argument("pairs", metavar="PAIRS")
+    parser.add_argument("--sentences", type=int, default=5000, help="that are timed")
+    parser.add_argument("--turns", type=int, default=3)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        systems = _make(args.model_dir, Path(folder))
+        sizes = {name: _megabytes(path) for name, (path, _) in systems.items()}
+        embedders = {name: load() for name, (_, load) in systems.items()}
+        sentences = _sentences(args.pairs, args.sentences)
+        seconds = {name: [] for name in embedders}
+        vectors = {}
+        for _ in range(args.turns):
+            for name, embedder in embedders.items():
+                start = time.perf_counter()
+                vectors[name] = embedder.encode(sentences)
+                seconds[name].append(time.perf_counter() - start)
+        scores = evaluate_systems(
+            {
+                name: lambda one, other, embedder=embedder: (
+                    embedder.encode(one) @ embedder.encode(other).T
+                )
+                for name, embedder in embedders.items()
+            },
+            args.pairs,
+        )["average"]
+    print(f"{os.cpu_count()} cores, {len(sentences)} sentences, medians of {args.turns} turns\n")
+    print("| | MB | sentences/s | cosine: mean | least | accuracy, % |\n|---|---|---|---|---|---|")
+    for name, found in vectors.items():
+        cosines = (found * vectors["SavedModel"]).sum(axis=1)
+        accuracy = 50 * sum(scores[name].values())
+        print(
+            f"| {name} | {sizes[name]:,.1f} | {len(sentences) / median(seconds[name]):,.0f} | "
+            f"{cosines.mean():.5f} | {cosines.min():.4f} | {accuracy:.2f} |"
+        )
+
+
+def _make(model_dir: str, folder: Path) -> dict:
+    """Exports each format; returns by name what is measured and what loads it."""
+    source = open_source(model_dir)
+    whole = folder / "float32"
+    options = {"length": source.config.max_positions, "verified": False}
+    export(source, whole, formats=("hub", "lite", "onnx"), **options)
+    systems = {"SavedModel": (whole / "encoder", lambda: Embedder(whole))}
+    for table in tqdm(("float16", "int8"), "export"):
+        packed = folder / table
+        export(source, packed, table=table, **options)
+        systems[f"SavedModel, {table} table"] = (
+            packed / "encoder",
+            lambda packed=packed: Embedder(packed),
+        )
+    systems["LiteRT, int8"] = (whole / LITE_FILE, lambda: Embedder(whole / LITE_FILE))
+    systems["ONNX"] = (whole / ONNX_FILE, lambda: Embedder(whole / ONNX_FILE))
+    systems["ONNX, int8"] = (whole / INT8_FILE, lambda: Embedder(whole / INT8_FILE))
+    return systems
+
+
+def _megabytes(path: Path) -> float:
+    files = [path] if path.is_file() else path.rglob("*")
+    return sum(file.stat().st_size for file in files if file.is_file()) / 1e6
+
+
+def _sentences(pairs: str, count: int) -> list[str]:
+    texts = [
+        text
+        for file in find_plain_files([pairs], kind=BITEXT)
+        for _, *sides in read_pairs(file.path)
+        for text in sides
+    ]
+    return np.random.default_rng(42).permutation(texts)[:count].tolist()
+
+
+if __name__ == "__main__":
+    main()

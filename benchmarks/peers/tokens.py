@@ -1,0 +1,92 @@
+"""Our tokens of texts beside those of a peer that reads the same vocabulary.
+
+    python -m benchmarks.peers.tokens PAIRS VOCAB --out SAMPLE
+
+writes our tokens of a sample of PAIRS (a folder of `<lang>.tsv`), some of each file, which the
+peers that train check theirs against before they start.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from benchmarks.peers.same_work import check_vocabulary
+from labse_tf.config import TokenizerConfig
+from labse_tf.files.textio import read_pairs
+from labse_tf.model.huggingface_bert import MAX_BYTES_PER_WORD
+from labse_tf.tokenization.wordpiece import Tokenizer
+from vocab import wordpiece_file
+
+PEER = "benchmarks.peers.huggingface"
+UNKNOWN = wordpiece_file.RESERVED_TOKENS.index("[UNK]")
+_LINES_A_BATCH = 1000
+_PAIRS_A_FILE = 20
+
+Row = tuple[str, list[int], list[int]]
+
+
+def tokens_of_both(python: str, source: Path, texts: Path) -> list[Row]:
+    """Returns each line with our ids and theirs, whose vocabulary is checked to be ours.
+
+    Args:
+      python: the peer's.
+      source: a vocabulary, or a folder of Hugging Face's that has one, vocab.txt.
+      texts: a text a line.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        out = Path(scratch, "tokens.npz")
+        command = [python, "-m", PEER, "tokens", str(source), str(texts), str(out)]
+        subprocess.run(command, check=True)
+        with np.load(out) as saved:
+            theirs = np.split(saved["ids"], np.cumsum(saved["lengths"])[:-1])
+            their_vocabulary = json.loads(str(saved["vocabulary"]))
+    vocab = source / "vocab.txt" if source.is_dir() else source
+    check_vocabulary(wordpiece_file.read(vocab), their_vocabulary)
+    lines = texts.read_text("utf-8").split("\n")[:-1]
+    ours = _tokens(vocab, MAX_BYTES_PER_WORD, lines)
+    return list(zip(lines, ours, (ids.tolist() for ids in theirs), strict=True))
+
+
+def write_sample(pairs: Path, vocab: Path, out: Path) -> None:
+    """Writes texts of all files of pairs with their ids, [CLS] and [SEP] around, as in training."""
+    texts = []
+    for path in sorted(pairs.rglob("*.tsv*")):
+        rows = [row for _, *row in read_pairs(path)]
+        texts += [text for row in rows[:: max(1, len(rows) // _PAIRS_A_FILE)] for text in row]
+    if not texts:
+        raise SystemExit(f"no pairs in {pairs}")
+    first, last = map(wordpiece_file.RESERVED_TOKENS.index, ("[CLS]", "[SEP]"))
+    ids = _tokens(vocab, TokenizerConfig().max_bytes_per_word, texts)
+    sample = {"texts": texts, "ids": [[first, *row, last] for row in ids], "unknown": UNKNOWN}
+    out.write_text(json.dumps(sample), "utf-8")
+
+
+def _tokens(vocab: Path, max_bytes_per_word: int, texts: list[str]) -> list[list[int]]:
+    tokenizer = Tokenizer(vocab, max_bytes_per_word=max_bytes_per_word)
+    return [
+        ids
+        for start in range(0, len(texts), _LINES_A_BATCH)
+        for ids in tokenizer(tf.constant(texts[start : start + _LINES_A_BATCH])).to_list()
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("pairs", type=Path, metavar="PAIRS")
+    parser.add_argument("vocab", type=Path, metavar="VOCAB")
+    parser.add_argument("--out", type=Path, required=True, metavar="SAMPLE")
+    args = parser.parse_args()
+    write_sample(args.pairs, args.vocab, args.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,212 @@
+"""The paper's findings at small scale: dual encoders that differ in one thing each.
+
+    python -m benchmarks.training.ablations_data ... --out DATA
+    python -m benchmarks.training.ablations DATA --out DIR [--only margin,scale] [--seeds 42,43]
+
+Learns a vocabulary from DATA and trains the dual encoder of benchmarks/training/ablations.yaml,
+with one setting changed at a time and for each seed, two runs at a time, a core each. Scores each
+by retrieval on both tests. The same command goes on where it was stopped; tables and plots of what
+is there: `python -m benchmarks.training.ablations_report DIR`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import queue
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import yaml
+
+from labse_tf.config import flatten
+
+CONFIG = Path(__file__).with_name("ablations.yaml")
+RESULTS = "results"
+BASE = "base"
+
+# In the order of the report.
+TITLES = {
+    "margin": "Margin (section 6.1)",
+    "scale": "Scale",
+    "negatives": "Negatives of the global batch, or of the replica's part of 64 pairs",
+    "batch": "Batch size, by gradient cache, at equal steps",
+    "pretraining": "Pre-training, over steps (section 6.2)",
+    "start": "Start without pre-training: [CLS] at random or as the average of its sentence",
+    "duplicates": "Duplicates as negatives",
+    "hard_negatives": "Hard negatives (appendix B)",
+    "languages": "Sampling and mixing of languages",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Variant:
+    """A run: the base, and what it does otherwise."""
+
+    group: str
+    label: str
+    changes: tuple[str, ...] = ()
+    initialised: bool = False
+    mined: bool = False
+    replicas: int = 1
+
+    def name(self, seed: int) -> str:
+        """Returns the name of its run; runs that differ in nothing are one run."""
+        as_base = dataclasses.replace(self, group="", label="") == Variant("", "")
+        name = BASE if as_base else re.sub(r"[^\w.]+", "_", f"{self.group}_{self.label}")
+        return f"{name}-{seed}"
+
+
+def variants() -> list[Variant]:
+    """Returns all runs that are compared, those of a group one below the other."""
+    rows = []
+    for margin in (0.0, 0.1, 0.2, 0.3, 0.4):
+        changes = () if margin == 0.3 else (f"train.margin={margin}",)
+        rows.append(Variant("margin", str(margin), changes))
+    for scale in (10, 20, 100):
+        changes = () if scale == 10 else (f"train.scale={scale}",)
+        rows.append(Variant("scale", str(scale), changes))
+    rows.append(Variant("negatives", "global"))
+    local = ("train.global_negatives=false",)
+    rows.append(Variant("negatives", "local", local, replicas=4))
+    for size in (64, 128, 256, 512, 1024, 2048, 4096):
+        # So few steps that the largest batch is to be had.
+        changes = [f"train.batch_size={size}", "train.steps=60"]
+        if size > 256:
+            changes.append("train.chunk_size=256")
+        rows.append(Variant("batch", str(size), tuple(changes)))
+    curve = ("train.dev=[TEST]",)
+    rows.append(Variant("pretraining", "pre-trained", curve, initialised=True))
+    rows.append(Variant("pretraining", "from scratch", curve))
+    rows.append(Variant("start", "average, initializer range 0.01"))
+    for start, averages, spread in (
+        ("average", "true", 0.06),
+        ("at random", "false", 0.06),
+        ("at random", "false", 0.01),
+    ):
+        changes = (f"encoder.averaging_start={averages}", f"encoder.initializer_range={spread}")
+        rows.append(Variant("start", f"{start}, initializer range {spread}", changes))
+    rows.append(Variant("duplicates", "left out"))
+    rows.append(Variant("duplicates", "as negatives", ("train.mask_duplicates=false",)))
+    rows.append(Variant("hard_negatives", "none", mined=True))
+    rows.append(Variant("hard_negatives", "3", ("train.hard_negatives=3",), mined=True))
+    rows.append(Variant("languages", "mixed, exponent 0.5"))
+    rows.append(Variant("languages", "mixed, exponent 1", ("train.language_exponent=1.0",)))
+    one = ("train.one_language_batches=true",)
+    rows.append(Variant("languages", "a language a batch, exponent 0.5", one))
+    return rows
+
+
+class Laboratory:
+    """The folder that a series of runs is kept in, and what all of them share."""
+
+    def __init__(self, data: Path, out: Path) -> None:
+        self._data, self._out = data.resolve(), out.resolve()
+        self._cores: queue.Queue[int] = queue.Queue()
+        for core in sorted(os.sched_getaffinity(0))[:2]:
+            self._cores.put(core)
+        for folder in ("logs", RESULTS):
+            (self._out / folder).mkdir(parents=True, exist_ok=True)
+
+    def prepare(self, *, initialised: bool, mined: bool) -> None:
+        """Learns the vocabulary; pre-trains and mines hard negatives if that is wanted."""
+        vocab, bitext = self._out / "vocab.txt", self._data / "bitext"
+        if not vocab.exists():
+            options = ("--vocab-size", "16000", "--out", str(vocab))
+            self._labse("vocab", "vocab", "build", str(self._data / "text"), *options)
+        if initialised:
+            settings = [f"tokenizer.vocab_file={vocab}", f"pretrain.bitext=[{bitext}]"]
+            settings.append(f"pretrain.monolingual=[{self._data / 'text'}]")
+            run = ("pretrain", str(CONFIG), "--run-dir", str(self._out / "pretrained"))
+            self._labse("pretrained", *run, *_set(settings))
+        if mined:
+            options = ("--vocab", str(vocab), "--run-dir", str(self._out / "miner"))
+            settings = _settings_of("negatives")
+            out = ("--out", str(self._out / "mined"))
+            self._labse("mined", "mine-negatives", str(bitext), *options, *out, *_set(settings))
+
+    def run(self, variant: Variant, seed: int) -> None:
+        """Trains and scores a variant, unless that is done, on a core that is free."""
+        name = variant.name(seed)
+        result = self._out / RESULTS / f"{name}.json"
+        if result.exists():
+            return
+        run_dir = self._out / "runs" / name
+        settings = [f"seed={seed}", *variant.changes]
+        corpus = self._out / "mined" if variant.mined else self._data / "bitext"
+        settings.append(f"train.bitext=[{corpus}]")
+        test = self._data / "test" / "tatoeba"
+        settings = [setting.replace("[TEST]", f"[{test}]") for setting in settings]
+        options = ["--run-dir", str(run_dir)]
+        if variant.initialised:
+            options += ["--init", str(self._out / "pretrained")]
+        else:
+            settings.append(f"tokenizer.vocab_file={self._out / 'vocab.txt'}")
+        if variant.replicas > 1:
+            options += ["--strategy", "mirrored", "--logical-cpus", str(variant.replicas)]
+        core = self._cores.get()
+        try:
+            self._labse(name, "train", str(CONFIG), *options, *_set(settings), core=core)
+            script = "benchmarks.training.ablations_score"
+            command = ["-m", script, str(run_dir), str(self._data / "test")]
+            self._python(name, *command, str(result), core=core)
+        finally:
+            self._cores.put(core)
+        scores = {
+            corpus: score["accuracy"] for corpus, score in json.loads(result.read_text()).items()
+        }
+        print(name, scores, flush=True)
+
+    def _labse(self, log: str, *arguments: str, core: int | None = None) -> None:
+        self._python(log, "-m", "labse_tf.cli.main", *arguments, core=core)
+
+    def _python(self, log: str, *arguments: str, core: int | None = None) -> None:
+        pinned = ["taskset", "-c", str(core)] if core is not None else []
+        path = self._out / "logs" / f"{log}.log"
+        with path.open("a", encoding="utf-8") as output:
+            command = [*pinned, sys.executable, *arguments]
+            done = subprocess.run(command, stdout=output, stderr=output, check=False)
+        if done.returncode:
+            raise SystemExit(f"{' '.join(command)}: failed, see {path}")
+
+
+def _settings_of(part: str) -> list[str]:
+    """Returns what CONFIG says of a part, as `--set` takes it."""
+    tree = yaml.safe_load(CONFIG.read_text("utf-8"))[part]
+    return [f"{part}.{key}={json.dumps(value)}" for key, value in flatten(tree)]
+
+
+def _set(settings: list[str]) -> list[str]:
+    return [part for setting in settings for part in ("--set", setting)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("data", type=Path, metavar="DATA")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR")
+    parser.add_argument("--only", metavar="GROUPS", help=f"of {', '.join(TITLES)}")
+    parser.add_argument("--seeds", default="42,43")
+    args = parser.parse_args()
+    groups = args.only.split(",") if args.only else list(TITLES)
+    rows = [variant for variant in variants() if variant.group in groups]
+    laboratory = Laboratory(args.data, args.out)
+    laboratory.prepare(
+        initialised=any(variant.initialised for variant in rows),
+        mined=any(variant.mined for variant in rows),
+    )
+    for seed in map(int, args.seeds.split(",")):
+        # A run that several groups share is one.
+        runs = {variant.name(seed): variant for variant in rows}
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            list(pool.map(lambda variant, seed=seed: laboratory.run(variant, seed), runs.values()))
+
+
+if __name__ == "__main__":
+    main()

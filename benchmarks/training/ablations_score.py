@@ -1,0 +1,44 @@
+"""Scores a run of the ablations on each test: `RUN_DIR TESTS RESULT.json`, see ablations.py.
+
+The result holds for each folder of TESTS what `labse train` measures on its dev pairs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from pathlib import Path
+
+import tensorflow as tf
+
+from labse_tf.data.dev_pairs import read_dev_pairs
+from labse_tf.files.outputs import whole_file
+from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
+from labse_tf.training.runs.run_dir import open_existing
+from labse_tf.training.validation.dev import DevEvaluator
+
+
+def main(run_dir: str, tests: str, result: str) -> None:
+    run = open_existing(run_dir)
+    config = run.config
+    tokenizer = load_tokenizer(run)
+    # The newest: the best of the runs that measure while they train would have seen the test.
+    encoder = load_encoder(run, checkpoint=tf.train.latest_checkpoint(run.checkpoints))
+    scores = {}
+    for test in sorted(Path(tests).iterdir()):
+        train = dataclasses.replace(config.train, dev=[str(test)], dev_size=1000)
+        evaluator = DevEvaluator(
+            strategy=tf.distribute.get_strategy(),
+            encoder=encoder,
+            tokenizer=tokenizer,
+            pools=read_dev_pairs(dataclasses.replace(config, train=train)),
+            lengths=train.bucket_lengths,
+        )
+        [scores[test.name]] = evaluator.evaluate(tf.constant(-1)).values()
+    with whole_file(Path(result), overwrite=True) as partial:
+        partial.write_text(json.dumps(scores) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,104 @@
+"""Whether pre-training waits for its input: tf.data alone against the step alone.
+
+    python -m benchmarks.training.pretraining_input CONFIG [--set KEY=VALUE ...] [--batches 40]
+
+Takes the configuration of `labse pretrain`. Prints batches a second of the input pipeline by
+itself, steps a second on one batch that is held in memory, for the first stage's depth and for
+the last's, their ratios, and the share of MLM's tokens that is no padding.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import time
+
+import labse_tf  # noqa: F401  Before TensorFlow: it chooses Keras 2.
+
+# isort: split
+import numpy as np
+import tensorflow as tf
+
+from benchmarks import machine
+from labse_tf.config import Config
+from labse_tf.config.files import load_config
+from labse_tf.data.pretraining import pretraining_batches
+from labse_tf.model.encoder import build_encoder
+from labse_tf.model.mlm_head import build_mlm_head
+from labse_tf.model.stacking import stage_depths
+from labse_tf.tokenization.wordpiece import Tokenizer
+from labse_tf.training.mlm_trainer import MlmTrainer
+from labse_tf.training.optimizer.adamw import build_optimizer
+from labse_tf.training.runs.run_dir import resolve
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("config")
+    parser.add_argument("--set", action="append", default=[], dest="overrides")
+    parser.add_argument("--batches", type=int, default=40)
+    parser.add_argument("--steps", type=int, default=5)
+    args = parser.parse_args()
+    config = load_config(args.config, args.overrides)
+    config = resolve(config, [*config.pretrain.monolingual, *config.pretrain.bitext])
+    print(machine.describe())
+    batch, input_rate = _measure_input(config, args.batches)
+    for depth in sorted({*_ends(config)}):
+        step_rate = _measure_step(config, batch, depth, args.steps)
+        print(
+            f"step of {depth} layers: {step_rate:.2f} a second; "
+            f"the input gives {input_rate / step_rate:.1f} times that"
+        )
+
+
+def _ends(config: Config) -> tuple[int, int]:
+    depths = stage_depths(config.encoder.num_layers, len(config.pretrain.stage_steps))
+    return depths[0], depths[-1]
+
+
+def _measure_input(config: Config, count: int) -> tuple[dict[str, tf.Tensor], float]:
+    tokenizer = Tokenizer(
+        config.tokenizer.vocab_file, max_bytes_per_word=config.tokenizer.max_bytes_per_word
+    )
+    batches = iter(pretraining_batches(config, tokenizer, stage=0))
+    start = time.perf_counter()
+    first = next(batches)
+    print(f"first batch after {time.perf_counter() - start:.1f} s")
+    for _ in range(count // 2):  # What was prefetched meanwhile does not count.
+        next(batches)
+    start = time.perf_counter()
+    taken = list(itertools.islice(batches, count))
+    rate = count / (time.perf_counter() - start)
+    filled = [np.mean(one["input_mask"]) for one in taken if not np.any(one["input_type_ids"])]
+    tokens = np.mean([np.sum(one["input_mask"]) for one in taken])
+    print(f"input: {rate:.2f} batches a second, {rate * tokens:.0f} tokens a second")
+    if filled:
+        print(f"MLM sequences: {100 * np.mean(filled):.2f} % are no padding")
+    return first, rate
+
+
+def _measure_step(config: Config, batch: dict[str, tf.Tensor], depth: int, steps: int) -> float:
+    encoder = build_encoder(
+        config.encoder, num_layers=depth, compute=config.compute, replayable=True
+    )
+    head = build_mlm_head(config.encoder, encoder, compute=config.compute)
+    settings = config.pretrain
+    trainer = MlmTrainer(
+        encoder=encoder,
+        head=head,
+        sampled_softmax=settings.sampled_softmax,
+        strategy=tf.distribute.get_strategy(),
+        optimizer=build_optimizer(settings.optimizer, steps=1000),
+        clip_norm=settings.optimizer.clip_norm,
+        dataset=tf.data.Dataset.from_tensors(batch).repeat(),
+    )
+    trainer.train(tf.constant(1))
+    start = time.perf_counter()
+    trainer.train(tf.constant(steps))
+    return steps / (time.perf_counter() - start)
+
+
+if __name__ == "__main__":
+    main()

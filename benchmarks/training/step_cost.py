@@ -1,0 +1,142 @@
+"""What a training step costs with a small and with the paper's vocabulary.
+
+    python -m benchmarks.training.step_cost [--layers 12] [--batch-size 16] [--length 32] [--dense]
+    python -m benchmarks.training.step_cost --mlm [--sampled-softmax 8192] --batch-size 4 \\
+        --length 128
+
+The step is the dual encoder's, or with --mlm that of pre-training (20 % of the tokens masked).
+One process a vocabulary size, with the encoder of the paper's width (768); prints the mean
+seconds a step, the peak memory and the ratio. Token ids are drawn by Zipf's law, as text would.
+--dense updates the whole embedding table, as AdamW does by itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+from benchmarks import machine
+
+SIZES = (30_000, 501_153)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--layers", type=int, default=12)
+    parser.add_argument("--batch-size", type=int, default=16, help="pairs, or sequences")
+    parser.add_argument("--length", type=int, default=32, help="tokens of each side")
+    parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--chunk-size", type=int, default=0, help="pairs at a time")
+    parser.add_argument("--dense", action="store_true")
+    parser.add_argument("--mlm", action="store_true", help="a step of pre-training")
+    parser.add_argument("--sampled-softmax", type=int, default=0)
+    parser.add_argument("--bfloat16", action="store_true")
+    parser.add_argument("--size", type=int, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.size:
+        print(json.dumps(_measure(args)))
+        return
+    print(machine.describe())
+    seconds = []
+    for size in SIZES:
+        command = [sys.executable, "-m", "benchmarks.training.step_cost", *sys.argv[1:]]
+        command += ["--size", str(size)]
+        output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        found = json.loads(output.splitlines()[-1])
+        seconds.append(found["seconds"])
+        print(
+            f"{size} pieces: {found['seconds']:.2f} s a step, {found['gigabytes']:.1f} GB; "
+            f"{found['end']:.2f} s every `loop.log_interval` steps"
+        )
+    print(f"ratio: {seconds[1] / seconds[0]:.2f}")
+
+
+def _measure(args: argparse.Namespace) -> dict[str, float]:
+    import tensorflow as tf
+
+    from labse_tf.config import ComputeConfig, EncoderConfig, OptimizerConfig, TrainConfig
+    from labse_tf.model.encoder import build_encoder
+    from labse_tf.model.mlm_head import build_mlm_head
+    from labse_tf.training.dual_encoder import DualEncoderTrainer
+    from labse_tf.training.mlm_trainer import MlmTrainer
+    from labse_tf.training.optimizer.adamw import build_optimizer
+
+    strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
+    config = EncoderConfig(vocab_size=args.size, num_layers=args.layers)
+    compute = ComputeConfig(precision="bfloat16" if args.bfloat16 else "float32")
+    with strategy.scope():
+        encoder = build_encoder(config, compute=compute, replayable=True)
+        head = build_mlm_head(config, encoder, compute=compute) if args.mlm else None
+        optimizer = build_optimizer(OptimizerConfig(), steps=1000)
+    shared = {
+        "encoder": encoder,
+        "strategy": strategy,
+        "optimizer": optimizer,
+        "clip_norm": 1.0,
+        "dataset": strategy.experimental_distribute_dataset(_batches(args)),
+        "lazy_embeddings": not args.dense,
+    }
+    if args.mlm:
+        trainer = MlmTrainer(head=head, sampled_softmax=args.sampled_softmax, **shared)
+    else:
+        trainer = DualEncoderTrainer(settings=TrainConfig(chunk_size=args.chunk_size), **shared)
+    trainer.train(tf.constant(2))  # For tracing, and for the first touch of the memory.
+    # The end of a loop has work of its own, such as rows of the table that make up for steps; so
+    # short loops and one long loop tell both apart.
+    ends = [_seconds(trainer, 1) for _ in range(3)]
+    step = (_seconds(trainer, 1 + args.steps) - min(ends)) / args.steps
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    return {"seconds": step, "end": max(0.0, min(ends) - step), "gigabytes": peak}
+
+
+def _seconds(trainer, steps: int) -> float:
+    import tensorflow as tf
+
+    start = time.perf_counter()
+    trainer.train(tf.constant(steps))
+    return time.perf_counter() - start
+
+
+def _batches(args: argparse.Namespace):
+    import tensorflow as tf
+
+    generator = np.random.default_rng(0)
+
+    def draw(length):
+        ranks = generator.zipf(1.2, size=(args.batch_size, length)) % (args.size - 104)
+        return (104 + ranks).astype(np.int32)
+
+    def side():
+        ids = draw(args.length)
+        return {
+            "input_word_ids": ids,
+            "input_mask": np.ones_like(ids),
+            "input_type_ids": np.zeros_like(ids),
+        }
+
+    def masked():
+        count = args.length // 5
+        positions = np.tile(np.arange(count, dtype=np.int32), (args.batch_size, 1))
+        weights = np.ones(positions.shape, np.float32)
+        asked = {"masked_positions": positions, "masked_ids": draw(count)}
+        return {**side(), **asked, "masked_weights": weights}
+
+    def pairs():
+        keys = np.arange(2 * args.batch_size, dtype=np.int32).reshape(-1, 2)
+        return {"source": side(), "target": side(), "keys": keys}
+
+    batches = [masked() if args.mlm else pairs() for _ in range(4)]
+    stacked = tf.nest.map_structure(lambda *parts: np.stack(parts), *batches)
+    return tf.data.Dataset.from_tensor_slices(stacked).repeat()
+
+
+if __name__ == "__main__":
+    main()

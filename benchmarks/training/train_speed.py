@@ -1,0 +1,97 @@
+"""Steps a second of dual-encoder training, ours and sentence-transformers' on the same pairs.
+
+    python -m benchmarks.training.train_speed PAIRS VOCAB --peer PEER/bin/python [--rows 501153] \\
+        [--turns 3]
+
+PAIRS is a folder of `<lang>.tsv`, VOCAB a vocab.txt of at most --rows tokens, PEER the environment
+of benchmarks/peers/requirements-sentence-transformers.txt. Both train the same encoder (BERT base
+but for the rows of its embedding table) in float32 with AdamW and in-batch negatives, in turns, and
+tell the steps a second after the first ones. Prints the machine, each turn and the ratio of the
+medians. Ends with an error if the peer finds other tokens than ours, or its loss does not fall.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+
+from benchmarks import machine
+from benchmarks.peers.same_work import check_loss
+
+_PEER = "benchmarks.peers.time_sentence_transformers"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("pairs", metavar="PAIRS")
+    parser.add_argument("vocab", metavar="VOCAB")
+    parser.add_argument("--peer", required=True, metavar="PYTHON")
+    parser.add_argument("--rows", type=int, default=501_153, help="of the embedding table")
+    parser.add_argument("--layers", type=int, default=12)
+    parser.add_argument("--batch-size", type=int, default=32)
+    parser.add_argument("--steps", type=int, default=25, help="that are timed")
+    parser.add_argument("--turns", type=int, default=3)
+    args = parser.parse_args()
+    print(machine.describe(), flush=True)
+    ours, theirs = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        sample = str(Path(folder, "sample.json"))
+        tokens = ["benchmarks.peers.tokens", args.pairs, args.vocab, "--out", sample]
+        _run([sys.executable, "-m", *tokens])
+        for turn in range(args.turns):
+            # The peer first: where it does not do the same work, nothing else is worth its time.
+            theirs.append(_theirs(args, sample))
+            ours.append(_ours(args))
+            print(f"turn {turn + 1}: {ours[-1]:.3f} and {theirs[-1]:.3f} steps/s", flush=True)
+    print(f"{median(ours):.3f} / {median(theirs):.3f} = {median(ours) / median(theirs):.2f}")
+
+
+def _ours(args: argparse.Namespace) -> float:
+    settings = {
+        "tokenizer.vocab_file": args.vocab,
+        "encoder.vocab_size": args.rows,
+        "encoder.num_layers": args.layers,
+        "train.bitext": f"[{args.pairs}]",
+        "train.batch_size": args.batch_size,
+        "train.bucket_lengths": "[8,10,12,14,16,20,24,32,48,64]",
+        "train.steps": 2 * args.steps,
+        "train.optimizer.warmup_steps": 0.1,
+        "compute.precision": "float32",
+        # The end of such a loop, where all rows make up for missed steps, is timed, too.
+        "train.loop.log_interval": args.steps,
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "labse_tf.cli.main", "train", "configs/labse_base.yaml"]
+        for key, value in settings.items():
+            command += ["--set", f"{key}={value}"]
+        run_dir = Path(folder) / "run"
+        _run([*command, "--run-dir", str(run_dir)])
+        lines = (run_dir / "metrics.jsonl").read_text("utf-8").splitlines()
+        return json.loads(lines[-1])["steps_per_second"]
+
+
+def _theirs(args: argparse.Namespace, sample: str) -> float:
+    options = ("rows", "layers", "batch_size", "steps")
+    settings = [part for key in options for part in (f"--{key}", str(getattr(args, key)))]
+    command = [args.peer, "-m", _PEER, args.pairs, args.vocab, "--sample", sample, *settings]
+    result = json.loads(_run(command).splitlines()[-1])
+    check_loss(result["losses"], "sentence-transformers")
+    return result["steps_per_second"]
+
+
+def _run(command: list[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)}\n{done.stderr[-3000:]}")
+    return done.stdout
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""`labse corpus embed`: embeds monolingual text into shards of vectors."""
+
+from __future__ import annotations
+
+import argparse
+
+from labse_tf.cli.arguments import add_inputs, add_overwrite
+
+EXAMPLES = """examples:
+  labse corpus embed clean/monolingual --model model --out vectors
+  labse corpus embed de.txt.gz en.txt.gz --model model --out vectors --dtype float32
+  labse corpus embed 'web/*.txt.zst' --model model --out vectors --max-bad-records 100
+  labse corpus embed clean --model model --out vectors -- --runner=FlinkRunner \\
+      --flink_master=HOST:8081
+
+Input is <lang>.txt[.gz|.xz|.bz2|.zst] (a sentence a line), Parquet, TFRecord, or the clean shards
+of `labse corpus filter-monolingual`, which also drops duplicates; see docs/files.md.
+
+Writes DIR/<lang>/part-?????-of-?????.npy, beside each the same sentences as .txt.gz, line i for row
+i, and DIR/report.json. Sentences keep the order of their files, and of the lines in these."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_inputs(parser)
+    parser.add_argument(
+        "--model",
+        required=True,
+        metavar="MODEL_DIR",
+        help="of `labse export`, or an encoder in it: MODEL_DIR/onnx/model_int8.onnx",
+    )
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder to write")
+    parser.add_argument(
+        "--dtype",
+        default="float16",
+        metavar="TYPE",
+        help="of the vectors: float16, half the size, or float32 (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--shard-sentences",
+        type=int,
+        default=250_000,
+        metavar="N",
+        help="sentences in a shard; 250,000 of 768 dimensions take 384 MB in float16 (default: "
+        "%(default)s)",
+    )
+    parser.add_argument(
+        "--max-bad-records",
+        type=int,
+        default=0,
+        metavar="N",
+        help="leave out up to N lines or records that cannot be read (default: %(default)s, the "
+        "first ends the job)",
+    )
+    add_overwrite(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    from beam_pipelines import embed_texts
+    from beam_pipelines.reporting.table import format_report
+
+    report = embed_texts.run(
+        args.inputs,
+        args.out,
+        model=args.model,
+        dtype=args.dtype,
+        sentences_per_shard=args.shard_sentences,
+        max_bad_records=args.max_bad_records,
+        overwrite=args.overwrite,
+        beam_options=args.beam_options,
+    )
+    print(format_report(report))

@@ -1,0 +1,157 @@
+"""Reads and writes the configuration of a run."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import os
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import yaml
+from omegaconf import OmegaConf
+from omegaconf.errors import ConfigKeyError, OmegaConfBaseException
+
+from labse_tf.config import Config, flatten
+from labse_tf.config.check import check
+from labse_tf.errors import InputError
+from labse_tf.files.local_paths import local_path
+from labse_tf.languages import require_code
+
+
+def load_config(path: str | os.PathLike[str] | None, overrides: Sequence[str] = ()) -> Config:
+    """Reads a YAML file, if one is given, over the defaults, then applies `a.b=c` overrides.
+
+    Raises:
+      InputError: for a missing or malformed file, a key that does not exist (names the nearest one
+        that does), a value of the wrong type or out of range.
+    """
+    tree = OmegaConf.structured(Config)
+    if path is not None:
+        path = local_path(path)
+        _merge(tree, _read_yaml(path), path=path)
+    for override in overrides:
+        key, equals, value = override.partition("=")
+        if not equals:
+            raise InputError(f"--set {override} has no '='", remedy="write --set key=value")
+        try:
+            parsed = yaml.load(value, _Loader) if value else ""  # YAML would say null.
+        except yaml.YAMLError as error:
+            raise InputError(
+                f"--set {key}: '{value}' is no YAML value", remedy="quote it"
+            ) from error
+        nested: Any = parsed
+        for part in reversed(key.strip().split(".")):
+            nested = {part: nested}
+        _merge(tree, nested, path=f"--set {key}")
+    try:
+        config = OmegaConf.to_object(tree)
+    except OmegaConfBaseException as error:
+        raise InputError(
+            f"'{error.full_key}' cannot be resolved ({error.msg})",
+            path=path,
+            remedy="write values without ${...}",
+        ) from error
+    config.languages = [require_code(code, path=path) for code in config.languages]
+    check(config, path=path)
+    return config
+
+
+def save_config(config: Config, path: str | os.PathLike[str]) -> None:
+    """Writes the complete tree as YAML."""
+    OmegaConf.save(OmegaConf.structured(config), path)
+
+
+def differences(one: Config, other: Config) -> list[str]:
+    """Returns the full names of the keys in which two configurations differ."""
+    left, right = (dict(flatten(dataclasses.asdict(config))) for config in (one, other))
+    return sorted(key for key in left if left[key] != right[key])
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML in which `no` is Norwegian: only `true` and `false` are truth values."""
+
+
+_BOOL = "tag:yaml.org,2002:bool"
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != _BOOL]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(_BOOL, re.compile("^(?:true|false)$"), list("tf"))
+
+
+def _read_yaml(path: str | os.PathLike[str]) -> dict[str, Any]:
+    if not os.path.isfile(path):
+        raise InputError("no such configuration", path=path, remedy="see the presets in configs/")
+    with open(path, encoding="utf-8") as file:
+        try:
+            tree = yaml.load(file, _Loader)
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            mark = getattr(error, "problem_mark", None)
+            raise InputError(
+                f"is no YAML ({getattr(error, 'problem', None) or 'not UTF-8'})",
+                path=path,
+                line=mark.line + 1 if mark else None,
+                remedy="mend the syntax",
+            ) from error
+    if not isinstance(tree, dict):
+        raise InputError("holds no keys", path=path, remedy="see the presets in configs/")
+    return tree
+
+
+def _merge(tree, values: dict[str, Any], *, path: str | os.PathLike[str]) -> None:
+    # A key at a time, so that the error can name its full path.
+    for key, value in flatten(values):
+        nested: Any = _local(key, value, path=path)
+        for part in reversed(key.split(".")):
+            nested = {part: nested}
+        try:
+            # Not `OmegaConf.merge`, which copies the whole tree for each key: a second in all.
+            tree.merge_with(nested)
+        except ConfigKeyError as error:
+            raise InputError(
+                f"there is no key '{key}'", path=path, remedy=f"nearest: {_nearest_key(key)}"
+            ) from error
+        except OmegaConfBaseException as error:
+            raise InputError(
+                f"'{key}' cannot be {value!r}",
+                path=path,
+                remedy=f"it takes {_expected_type(key)}",
+            ) from error
+
+
+def _local(key: str, value: Any, *, path: str | os.PathLike[str]) -> Any:
+    """Returns the value, its paths as `local_path` has them: any text may be one."""
+    if isinstance(value, list):
+        return [_local(key, one, path=path) for one in value]
+    try:
+        return local_path(value) if isinstance(value, str) else value
+    except InputError as error:
+        raise InputError(
+            f"'{key}' is {error.path}: {error.problem}", path=path, remedy=error.remedy
+        ) from error
+
+
+def _defaults() -> dict[str, Any]:
+    return dict(flatten(dataclasses.asdict(Config())))
+
+
+def _nearest_key(key: str) -> str:
+    known = list(_defaults())
+    # A right last part in the wrong place says more than similar letters.
+    same_end = [other for other in known if other.split(".")[-1] == key.split(".")[-1]]
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.0)
+    return (difflib.get_close_matches(key, same_end, n=1, cutoff=0.0) or near)[0]
+
+
+def _expected_type(key: str) -> str:
+    default = _defaults().get(key)
+    names = {
+        bool: "true or false",
+        int: "a whole number",
+        float: "a number",
+        str: "a text",
+        list: "a list",
+    }
+    return names.get(type(default), "a group of keys")

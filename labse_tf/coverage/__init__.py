@@ -1,0 +1,1 @@
+"""How well a vocabulary covers each language: table and plot."""

@@ -1,0 +1,1 @@
+"""Text to vectors: encoders of any kind, behind one protocol."""

@@ -1,0 +1,41 @@
+"""Texts become vectors, each distinct text once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from labse_tf.embedding.protocol import Encoder
+from labse_tf.progress import Progress
+
+# What `labse_tf.load(...).encode` sorts by length at a time.
+TEXTS_AT_ONCE = 8192
+
+
+class TextVectors:
+    """The vectors of texts that were embedded together.
+
+    Attributes:
+      vectors: float32 `[distinct texts, dim]`, in the order in which they first came.
+    """
+
+    def __init__(self, encoder: Encoder, texts: Iterable[str]) -> None:
+        """Embeds the distinct ones among the texts, with progress on stderr."""
+        self._places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+        with Progress("embed", total=len(self._places), unit="sentence") as progress:
+            self.vectors = embed(encoder, list(self._places), progress)
+
+    def __getitem__(self, texts: Sequence[str]) -> np.ndarray:
+        """Returns float32 `[len(texts), dim]`; equal texts have equal rows, bit by bit."""
+        return self.vectors[[self._places[text] for text in texts]]
+
+
+def embed(encoder: Encoder, texts: Sequence[str], progress: Progress) -> np.ndarray:
+    """Returns float32 `[len(texts), dim]`, in order; `progress` counts sentences."""
+    parts = []
+    for start in range(0, len(texts), TEXTS_AT_ONCE):
+        part = texts[start : start + TEXTS_AT_ONCE]
+        parts.append(np.asarray(encoder.encode(part), np.float32))
+        progress.update(len(part))
+    return np.concatenate(parts)

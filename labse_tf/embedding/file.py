@@ -1,0 +1,114 @@
+"""`labse embed`: a file of sentences becomes a file of vectors."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from labse_tf.embedding.lines import Embedded, embed_lines
+from labse_tf.embedding.open import OpenedEncoder, open_encoder
+from labse_tf.errors import InputError
+from labse_tf.files.outputs import check_free_file, full_disk_said, whole_file
+from labse_tf.files.textio import lines_of_stream, read_lines
+from labse_tf.files.work_folder import describe, work_folder
+from labse_tf.progress import Progress
+
+STDIN = "-"
+_SUFFIXES = (".npy", ".parquet")
+_ROWS_A_GROUP = 16384
+
+_log = logging.getLogger("labse")
+
+
+def embed_file(
+    model: str,
+    source: str,
+    out: str | os.PathLike[str],
+    *,
+    dtype: str = "float32",
+    overwrite: bool = False,
+) -> Embedded:
+    """Writes the vector of each line of a file, in their order.
+
+    What is done lies in `OUT.work` meanwhile, so that a stopped job goes on.
+
+    Args:
+      model: as `open_encoder` takes it.
+      source: a file, or STDIN.
+      out: a .npy, `[lines, dim]`; or a .parquet with the columns `line` and `vector`.
+      dtype: float32 or float16.
+      overwrite: replace `out`, and the work of another job.
+
+    Raises:
+      InputError: if something is wrong with the model, a line, the output or the disk.
+    """
+    out = check_free_file(out, overwrite=overwrite)
+    if out.suffix not in _SUFFIXES:
+        raise InputError(
+            "has another suffix than those known", path=out, remedy=f"use {' or '.join(_SUFFIXES)}"
+        )
+    lines = _lines(source)
+    # What is wrong with the file is found before a model is loaded.
+    first = next(lines)
+    encoder = open_encoder(model)
+    settings = {
+        "model": [encoder.name, encoder.facts().get("model_sha256")],
+        "input": STDIN if source == STDIN else describe(Path(source)),
+        "dtype": dtype,
+    }
+    with (
+        full_disk_said(out, remedy="the same command goes on from here"),
+        work_folder(out, settings, overwrite=overwrite) as folder,
+    ):
+        vectors = folder / "vectors.npy"
+        done = embed_lines(itertools.chain([first], lines), encoder, vectors, dtype=dtype)
+        with whole_file(out, overwrite=overwrite) as partial:
+            if out.suffix == ".npy":
+                os.replace(vectors, partial)
+            else:
+                _write_parquet(vectors, partial)
+    _tell(done, encoder)
+    return done
+
+
+def _lines(source: str) -> Iterator[str]:
+    numbered = lines_of_stream(sys.stdin.buffer, "stdin") if source == STDIN else read_lines(source)
+    return (line for _, line in numbered)
+
+
+def _write_parquet(vectors: Path, out: Path) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    rows = np.load(vectors, mmap_mode="r", allow_pickle=False)
+    row_type = pa.list_(pa.from_numpy_dtype(rows.dtype), rows.shape[1])
+    schema = pa.schema([("line", pa.int64()), ("vector", row_type)])
+    with (
+        parquet.ParquetWriter(out, schema) as writer,
+        Progress("write", total=len(rows), unit="row") as progress,
+    ):
+        for start in range(0, len(rows), _ROWS_A_GROUP):
+            group = rows[start : start + _ROWS_A_GROUP]
+            lines = np.arange(start + 1, start + len(group) + 1)
+            arrays = [lines, pa.FixedSizeListArray.from_arrays(group.ravel(), type=row_type)]
+            writer.write_batch(pa.record_batch(arrays, schema=schema))
+            progress.update(len(group))
+
+
+def _tell(done: Embedded, encoder: OpenedEncoder) -> None:
+    _log.info("%d lines, vectors of %d dimensions", done.rows, encoder.dim)
+    if zeros := encoder.facts()["zero_vectors"]:
+        _log.info("%d lines have a vector of zeros: the encoder made nothing of them", zeros)
+    if done.lines_cut:
+        _log.info(
+            "%d lines were cut to %d tokens: split these lines, or export the model with a greater "
+            "--length, if it was trained for that",
+            done.lines_cut,
+            encoder.sequence_length,
+        )

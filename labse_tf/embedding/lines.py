@@ -1,0 +1,148 @@
+"""Embeds lines of text into a `.npy` chunk by chunk, and goes on where it was stopped."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import itertools
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from labse_tf.embedding.protocol import Encoder
+from labse_tf.errors import InputError
+from labse_tf.files.outputs import whole_file
+from labse_tf.progress import Progress
+
+DTYPES = ("float32", "float16")
+# What a job loses at most when it is killed.
+_LINES_A_CHUNK = 8192
+_UNFINISHED, _STATE = ".unfinished", ".json"
+
+
+@dataclasses.dataclass
+class Embedded:
+    """What is done of a job.
+
+    Attributes:
+      rows: embedded, as many as lines.
+      digest: of these lines, to know them again.
+      lines_cut: how many were longer than the encoder takes; None if it does not tell.
+    """
+
+    rows: int = 0
+    digest: str = ""
+    lines_cut: int | None = 0
+
+
+def embed_lines(
+    lines: Iterable[str],
+    encoder: Encoder,
+    path: Path,
+    *,
+    dtype: str = "float32",
+    total: int | None = None,
+    description: str = "embed",
+) -> Embedded:
+    """Writes `[lines, dim]` to `path`, a row a line, unless that is done.
+
+    Until it is whole it is called `path.unfinished`, and `path.json` tells what of it is done.
+    These lines are read again by the same job, but not embedded.
+
+    Args:
+      lines: the same as when it was stopped.
+      encoder: as then; `texts_cut` counts, if it has that, which were too long for it.
+      path: ends in .npy.
+      dtype: one of DTYPES.
+      total: the number of lines, if it is known, for the progress.
+      description: for the progress.
+
+    Raises:
+      InputError: if the lines that are done were others.
+    """
+    state_file = path.with_name(path.name + _STATE)
+    state = Embedded()
+    if state_file.is_file():
+        state = Embedded(**json.loads(state_file.read_text("utf-8")))
+    if path.exists():
+        return state
+    unfinished = path.with_name(path.name + _UNFINISHED)
+    unfinished.touch()
+    lines = iter(lines)
+    digest = _skip(lines, state, path)
+    with (
+        open(unfinished, "r+b") as file,
+        Progress(description, total=total, unit="sentence", initial=state.rows) as progress,
+    ):
+        file.seek(_size(file, state.rows))
+        file.truncate()
+        while chunk := list(itertools.islice(lines, _LINES_A_CHUNK)):
+            cut_before = getattr(encoder, "texts_cut", None)
+            vectors = np.asarray(encoder.encode(chunk)).astype(f"<{np.dtype(dtype).str[1:]}")
+            _append(file, vectors, state.rows)
+            state.rows += len(chunk)
+            state.digest = _digest(digest, chunk)
+            if cut_before is None:
+                state.lines_cut = None
+            elif state.lines_cut is not None:
+                state.lines_cut += encoder.texts_cut - cut_before
+            with whole_file(state_file, overwrite=True) as partial:
+                partial.write_text(json.dumps(dataclasses.asdict(state)), "utf-8")
+            progress.update(len(chunk))
+    os.replace(unfinished, path)
+    return state
+
+
+def _skip(lines: Iterable[str], state: Embedded, path: Path):
+    """Passes the lines that are done; returns their hash.
+
+    Raises:
+      InputError: if they are others.
+    """
+    digest = hashlib.sha256()
+    _digest(digest, itertools.islice(lines, state.rows))
+    if state.rows and digest.hexdigest() != state.digest:
+        raise InputError(
+            f"holds the vectors of {state.rows} other lines, of a stopped job",
+            path=path.parent,
+            remedy="give the lines of that one, remove the folder, or start afresh with "
+            "--overwrite",
+        )
+    return digest
+
+
+def _digest(digest, lines: Iterable[str]) -> str:
+    for line in lines:
+        digest.update(line.encode("utf-8", "surrogatepass") + b"\n")
+    return digest.hexdigest()
+
+
+def _append(file: BinaryIO, vectors: np.ndarray, rows: int) -> None:
+    """Writes vectors behind `rows` others, and their number into the header."""
+    # NumPy's header has room for the number to grow.
+    end = file.tell()
+    file.seek(0)
+    header = {
+        "descr": vectors.dtype.str,
+        "fortran_order": False,
+        "shape": (rows + len(vectors), vectors.shape[1]),
+    }
+    np.lib.format.write_array_header_1_0(file, header)
+    if rows:
+        file.seek(end)
+    file.write(np.ascontiguousarray(vectors).data)
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _size(file: BinaryIO, rows: int) -> int:
+    """Returns the bytes of the header and so many rows."""
+    if not rows:
+        return 0
+    np.lib.format.read_magic(file)
+    (_, dim), _, dtype = np.lib.format.read_array_header_1_0(file)
+    return file.tell() + rows * dim * dtype.itemsize

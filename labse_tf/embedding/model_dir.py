@@ -1,0 +1,71 @@
+"""A model dir as files: whether it is one, and which one it is; without TensorFlow."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from labse_tf.errors import InputError
+from labse_tf.files.hashing import sha256_of_files
+from labse_tf.files.local_paths import local_path
+
+SAVED_MODELS = ("preprocessor", "encoder")
+ENCODER_FILES = (".onnx", ".tflite")
+
+
+def check_saved_models(path: str | os.PathLike[str]) -> None:
+    """Raises InputError if this is no model dir with a preprocessor and an encoder."""
+    for name in SAVED_MODELS:
+        if not Path(path, name, "saved_model.pb").is_file():
+            raise InputError(
+                f"is no model dir: it has no {name}/saved_model.pb",
+                path=path,
+                remedy="name the --out of `labse export`, with hub among its formats",
+            )
+
+
+def find_model_dir(path: str | os.PathLike[str]) -> tuple[Path, Path]:
+    """Returns a model dir and the encoder in it that `path` names.
+
+    Args:
+      path: the model dir, for the SavedModel `encoder`; or a file in a folder of it, for that one.
+
+    Raises:
+      InputError: if there is no such thing.
+    """
+    path = Path(local_path(path))
+    if path.suffix not in ENCODER_FILES or path.is_dir():
+        check_saved_models(path)
+        return path, path / "encoder"
+    if not path.is_file():
+        raise InputError(
+            "no such file", path=path, remedy="export the model with --format hub,onnx,lite"
+        )
+    model_dir = path.absolute().parent.parent
+    if not (model_dir / "preprocessor" / "saved_model.pb").is_file():
+        raise InputError(
+            "is in no model dir: there is no ../preprocessor",
+            path=path,
+            remedy="export the model with hub among its formats",
+        )
+    return model_dir, path
+
+
+def hash_model(path: str | os.PathLike[str]) -> str:
+    """Returns a SHA-256, in hex, of all files of the preprocessor and of the encoder.
+
+    A copy of a model dir has the same one; models that embed otherwise have others.
+
+    Args:
+      path: as for `find_model_dir`.
+
+    Raises:
+      InputError: likewise.
+    """
+    model_dir, encoder = find_model_dir(path)
+    files = [*(model_dir / "preprocessor").rglob("*"), *encoder.rglob("*")]
+    if encoder.is_file():
+        # Large ONNX models have their weights beside them: model.onnx_data.
+        files += encoder.parent.glob(f"{encoder.name}*")
+    files = [file.absolute() for file in files if file.is_file()]
+    return sha256_of_files(files, root=model_dir.absolute())

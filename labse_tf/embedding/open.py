@@ -1,0 +1,330 @@
+"""Opens whatever can embed sentences by its name: for mining, evaluation and comparisons.
+
+A name is one of
+
+  MODEL_DIR             a model dir, what `labse export` writes; or the file of an encoder in it,
+                        such as MODEL_DIR/onnx/model_int8.onnx or .../lite/encoder_int8.tflite
+  FOLDER or OWNER/NAME  a sentence-transformers folder (it has modules.json), or a published name
+  module:attribute      a Python object with `encode(list[str])`, or a class or function that makes
+                        one when it is called without arguments; found from the current folder
+
+Importing this module imports none of their libraries.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from labse_tf.embedding.model_dir import ENCODER_FILES, SAVED_MODELS, find_model_dir, hash_model
+from labse_tf.errors import InputError
+from labse_tf.files.hashing import sha256_of_file, sha256_of_files
+from labse_tf.files.local_paths import local_path
+
+MODEL_DIR = "model dir"
+SENTENCE_TRANSFORMERS = "sentence-transformers"
+PYTHON_OBJECT = "Python object"
+
+UNIT_ALREADY, MADE_UNIT = "rows came with unit length", "rows were scaled to unit length"
+
+# float16 encoders miss unit length by about this much.
+_UNIT_TOLERANCE = 1e-3
+_MODULES_FILE = "modules.json"
+_VOCAB_FILES = (
+    "encoder/assets/vocab.txt",
+    "vocab.txt",
+    "tokenizer.json",
+    "sentencepiece.bpe.model",
+)
+_PUBLISHED_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
+_PYTHON_NAME = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+
+
+class OpenedEncoder:
+    """An encoder of any kind, whose vectors have unit length and whose facts are on record.
+
+    Attributes:
+      name: what it was opened by.
+      kind: MODEL_DIR, SENTENCE_TRANSFORMERS or PYTHON_OBJECT.
+      sequence_length: longer texts are cut to this many tokens; None if the encoder does not tell.
+      model: the object that encodes.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        model: Any,
+        *,
+        encode: Callable[[list[str]], Any],
+        sequence_length: int | None,
+        dim: int | None,
+        hashes: dict[str, str],
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.model = model
+        self.sequence_length = sequence_length
+        self._encode = encode
+        self._dim = dim
+        self._hashes = hashes
+        self._normalised = False
+        self._zero_vectors = 0
+
+    @property
+    def dim(self) -> int:
+        """The length of a vector; an encoder that does not tell embeds one text to find out."""
+        if self._dim is None:
+            self.encode(["a"])
+        return self._dim
+
+    @property
+    def texts_cut(self) -> int | None:
+        """How many texts were longer than `sequence_length`; None if the encoder does not tell."""
+        return getattr(self.model, "texts_cut", None)
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """Embeds texts.
+
+        Returns:
+          float32 `[len(texts), dim]`, in the order of the texts, rows of unit length. A row that is
+          all zeros, which has no direction, stays so and is counted in the facts.
+
+        Raises:
+          InputError: if the encoder returns something else than a finite row a text.
+        """
+        if isinstance(texts, str):
+            raise TypeError("encode() takes a list of strings, not one string")
+        if not len(texts) and self._dim is not None:
+            return np.zeros((0, self._dim), np.float32)
+        vectors = np.asarray(self._encode(list(texts)))
+        self._check(vectors, len(texts))
+        self._dim = vectors.shape[1]
+        return self._to_unit_length(vectors.astype(np.float32, copy=False))
+
+    def facts(self) -> dict[str, Any]:
+        """Returns what a record of an experiment tells of the encoder, for JSON.
+
+        Known after the first call of `encode`: `dim` and `normalisation`. `texts_cut` counts the
+        texts that were longer than `sequence_length`, None if the encoder does not tell.
+        """
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "dim": self._dim,
+            "normalisation": MADE_UNIT if self._normalised else UNIT_ALREADY,
+            "zero_vectors": self._zero_vectors,
+            "sequence_length": self.sequence_length,
+            "texts_cut": self.texts_cut,
+            **self._hashes,
+        }
+
+    def _check(self, vectors: np.ndarray, count: int) -> None:
+        remedy = "let encode(texts) return an array of floats, a row a text"
+        if vectors.ndim != 2 or len(vectors) != count or vectors.dtype.kind != "f":
+            raise InputError(
+                f"encode() of {count} texts returned {vectors.dtype} {list(vectors.shape)}",
+                path=self.name,
+                remedy=remedy,
+            )
+        if self._dim not in (None, vectors.shape[1]):
+            raise InputError(
+                f"encode() returned {vectors.shape[1]} columns, {self._dim} before",
+                path=self.name,
+                remedy=remedy,
+            )
+        finite = np.isfinite(vectors).all(axis=1)
+        if not finite.all():
+            raise InputError(
+                f"encode() returned NaN or infinity for text {int(np.argmin(finite))} of {count}",
+                path=self.name,
+                remedy="mend the encoder",
+            )
+
+    def _to_unit_length(self, vectors: np.ndarray) -> np.ndarray:
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+        self._zero_vectors += int(np.sum(norms == 0))
+        if np.all((np.abs(norms - 1) <= _UNIT_TOLERANCE) | (norms == 0)):
+            return vectors
+        self._normalised = True
+        return vectors / np.where(norms == 0, 1, norms)
+
+
+def open_encoder(name: str) -> OpenedEncoder:
+    """Opens a model dir, a sentence-transformers model or a Python object.
+
+    Raises:
+      InputError: if there is no such encoder, it cannot be loaded, or the library is missing.
+    """
+    name = local_path(name)
+    if os.path.isdir(name):
+        return _open_folder(name)
+    if name.endswith(ENCODER_FILES):
+        return _open_model_dir(name)
+    if os.path.exists(name):
+        raise InputError("is a file, not a model", path=name, remedy="name a folder")
+    if _PYTHON_NAME.fullmatch(name):
+        return _open_python(name)
+    if not _PUBLISHED_NAME.fullmatch(name):
+        raise InputError("no such folder", path=name, remedy="name a model dir")
+    return _open_sentence_transformers(name)
+
+
+def _open_folder(name: str) -> OpenedEncoder:
+    folder = Path(name)
+    if all((folder / part / "saved_model.pb").is_file() for part in SAVED_MODELS):
+        return _open_model_dir(name)
+    if (folder / _MODULES_FILE).is_file():
+        return _open_sentence_transformers(name)
+    raise InputError(
+        f"is no model: it has neither encoder/ and preprocessor/ nor {_MODULES_FILE}",
+        path=name,
+        remedy="name the --out of `labse export`, or a sentence-transformers folder",
+    )
+
+
+def _open_model_dir(name: str) -> OpenedEncoder:
+    import labse_tf
+
+    model = labse_tf.load(name)
+    model_dir, _ = find_model_dir(name)
+    return OpenedEncoder(
+        name,
+        MODEL_DIR,
+        model,
+        encode=model.encode,
+        sequence_length=model.sequence_length,
+        dim=model.dim,
+        hashes={"model_sha256": hash_model(name), **_hash_vocabulary(model_dir)},
+    )
+
+
+def _open_sentence_transformers(name: str) -> OpenedEncoder:
+    try:
+        from sentence_transformers import SentenceTransformer
+    except ImportError as error:
+        what = "is" if os.path.isdir(name) else "is no folder here; as a published name it is"
+        raise InputError(
+            f"{what} a sentence-transformers model, and that library cannot be imported ({error})",
+            path=name,
+            remedy="pip install sentence-transformers, or name a model dir",
+        ) from error
+    try:
+        model = SentenceTransformer(name)
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(
+            f"sentence-transformers cannot load it ({str(error).splitlines()[0]})",
+            path=name,
+            remedy="check the name, or fetch the folder again",
+        ) from error
+    return OpenedEncoder(
+        name,
+        SENTENCE_TRANSFORMERS,
+        counted := _CountingCuts(model),
+        encode=counted.encode,
+        sequence_length=model.max_seq_length,
+        dim=None,
+        hashes=_hash_folder(Path(name)) if os.path.isdir(name) else {},
+    )
+
+
+class _CountingCuts:
+    """A SentenceTransformer that counts in `texts_cut` what was too long for it."""
+
+    def __init__(self, model: Any) -> None:
+        from transformers import PreTrainedTokenizerBase
+
+        self._model = model
+        can_count = isinstance(model.tokenizer, PreTrainedTokenizerBase)
+        self.texts_cut = 0 if can_count and model.max_seq_length else None
+
+    def encode(self, texts: list[str]) -> np.ndarray:
+        if self.texts_cut is not None:
+            self.texts_cut += self._count_cut(texts)
+        return self._model.encode(texts, convert_to_numpy=True, show_progress_bar=False)
+
+    def _count_cut(self, texts: list[str]) -> int:
+        most = self._model.max_seq_length
+        # No text has more tokens than bytes, [CLS] and [SEP] aside: most need no second look.
+        long = [text for text in texts if len(text.encode("utf-8", "replace")) > most - 2]
+        if not long:
+            return 0
+        tokens = self._model.tokenizer(long, truncation=False, verbose=False)["input_ids"]
+        return sum(len(one) > most for one in tokens)
+
+
+def _open_python(name: str) -> OpenedEncoder:
+    model = _find_object(name)
+    if inspect.isclass(model) or not hasattr(model, "encode"):
+        if not callable(model):
+            raise InputError("has no encode()", path=name, remedy="name an object that has")
+        try:
+            inspect.signature(model).bind()
+        except TypeError as error:
+            raise InputError(
+                f"is called without arguments, and cannot be ({error})",
+                path=name,
+                remedy="name an object with encode(), or a function that makes one",
+            ) from error
+        model = model()
+    if not callable(getattr(model, "encode", None)):
+        raise InputError(
+            f"made a {type(model).__name__}, which has no encode()",
+            path=name,
+            remedy="let it return an object with encode(list of strings)",
+        )
+    return OpenedEncoder(
+        name,
+        PYTHON_OBJECT,
+        model,
+        encode=model.encode,
+        sequence_length=getattr(model, "sequence_length", None),
+        dim=getattr(model, "dim", None),
+        hashes={},
+    )
+
+
+def _find_object(name: str) -> Any:
+    module_name, _, attribute = name.partition(":")
+    # Console scripts do not look for modules in the current folder, as `python -m` does.
+    sys.path.insert(0, os.getcwd())
+    try:
+        found = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"cannot import {module_name} ({error})",
+            path=name,
+            remedy="run in the folder that holds it, or set PYTHONPATH",
+        ) from error
+    finally:
+        sys.path.remove(os.getcwd())
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            raise InputError(
+                f"there is no '{part}' in {getattr(found, '__name__', found)}",
+                path=name,
+                remedy="check its spelling",
+            )
+        found = getattr(found, part)
+    return found
+
+
+def _hash_folder(folder: Path) -> dict[str, str]:
+    """Returns `model_sha256`, of all files in the folder, and `vocabulary_sha256`."""
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    return {"model_sha256": sha256_of_files(files, root=folder), **_hash_vocabulary(folder)}
+
+
+def _hash_vocabulary(folder: Path) -> dict[str, str]:
+    for name in _VOCAB_FILES:
+        if (folder / name).is_file():
+            return {"vocabulary_sha256": sha256_of_file(folder / name)}
+    return {}

@@ -1,0 +1,1 @@
+"""Files in and out: corpora, outputs that appear whole, working folders."""

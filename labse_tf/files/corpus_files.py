@@ -1,0 +1,238 @@
+"""Finds the corpus files behind the paths that a user names, and what each of them holds."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from labse_tf.errors import InputError
+from labse_tf.files.local_paths import local_path
+from labse_tf.files.textio import COMPRESSIONS
+from labse_tf.languages import find_code, require_code
+
+MONOLINGUAL = "monolingual"
+BITEXT = "bitext"
+# The folder of what the filters found in such files; no corpus.
+SCORES = "scores"
+
+TEXT, TSV, SHARD, MOSES, PARQUET, TFRECORD = "text", "tsv", "shard", "moses", "parquet", "tfrecord"
+TMX = "tmx"
+WARC, WET, WIKIPEDIA = "warc", "wet", "wikipedia"
+# What training and evaluation read; the other formats become clean shards first.
+PLAIN_FORMATS = (TEXT, TSV, SHARD, MOSES, TFRECORD)
+ALL_FORMATS = (*PLAIN_FORMATS, PARQUET, TMX)
+# Pages of text, which only `labse corpus filter-monolingual` makes sentences of.
+PAGE_FORMATS = (WARC, WET, WIKIPEDIA)
+
+_ENGLISH = "en"
+_WIKIPEDIA = re.compile(r"([a-z_]+)wiki-.*\.xml")
+
+
+class CorpusFile(NamedTuple):
+    """A file of text, or of pairs of English and another language.
+
+    Attributes:
+      path: where it lies; of a Moses pair, the side that is not English.
+      language: the paper's code; of bitext, the side that is not English. In Parquet and loose
+        TFRecord files it is that of records that do not tell theirs, or None. None for TMX, WARC
+        and WET, whose content tells.
+      kind: MONOLINGUAL or BITEXT; None where only the content of the file can tell.
+      format: TEXT, TSV, SHARD, MOSES, PARQUET, TFRECORD, TMX, WARC, WET or WIKIPEDIA.
+      english_path: the English side of a Moses pair, else None.
+    """
+
+    path: str
+    language: str | None
+    kind: str | None
+    format: str
+    english_path: str | None = None
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Where it lies, all of it."""
+        return (self.path,) if self.english_path is None else (self.path, self.english_path)
+
+    @property
+    def tells_language(self) -> bool:
+        """Whether records may carry a language of their own, so that they may be of several."""
+        return self.format in (PARQUET, TFRECORD, TMX, WARC, WET)
+
+
+def find_corpus_files(
+    inputs: Iterable[str], *, kind: str | None = None, formats: tuple[str, ...] = ALL_FORMATS
+) -> list[CorpusFile]:
+    """Returns the corpus files in `inputs` (files, folders, globs), sorted by path.
+
+    Their names tell what they hold; text may be plain, .gz, .xz, .bz2 or .zst:
+
+      <lang>.txt                                        monolingual, a sentence or paragraph a line
+      <lang>.tsv                                        bitext, English<TAB>foreign
+      NAME.<a>-<b>.<a> and NAME.<a>-<b>.<b>             bitext, a Moses pair, one side English
+      NAME.tmx                                          bitext, one side English
+      {monolingual,bitext}/<lang>/*.tfrecord[.gz]       clean shards
+      NAME.parquet, <lang>.parquet                      either kind
+      NAME.tfrecord[.gz], <lang>.tfrecord[.gz]          either kind
+      NAME.warc[.gz], NAME[.warc].wet[.gz]              monolingual, web pages
+      <lang>wiki-NAME.xml[.bz2]                         monolingual, a dump of Wikipedia
+
+    In a folder other files are passed over; a file that is named itself must be one of these.
+
+    Args:
+      inputs: what the user named.
+      kind: keep only MONOLINGUAL or BITEXT files; files whose names do not tell are taken for this
+        kind. None keeps both.
+      formats: what the caller can read.
+
+    Raises:
+      InputError: if a path does not exist, holds no corpus file, names no known language, lacks the
+        other side of a Moses pair, or has a format that the caller cannot read.
+    """
+    found: dict[str, CorpusFile] = {}
+    for name in inputs:
+        files = [file for file in _describe_all(name) if kind is None or file.kind in (kind, None)]
+        if not files:
+            raise InputError(
+                f"holds no {kind or 'corpus'} files",
+                path=name,
+                remedy=f"expected {_expected(kind)}",
+            )
+        for file in files:
+            _check(file, formats)
+            found[file.path] = file._replace(kind=file.kind or kind)
+    return [found[path] for path in sorted(found)]
+
+
+def find_plain_files(inputs: Iterable[str], *, kind: str | None = None) -> list[CorpusFile]:
+    """As `find_corpus_files`, of PLAIN_FORMATS; the language of each file is known.
+
+    Raises:
+      InputError: as there, or the name of a loose TFRECORD file tells no language.
+    """
+    files = find_corpus_files(inputs, kind=kind, formats=PLAIN_FORMATS)
+    for file in files:
+        if file.language is None:
+            raise InputError(
+                "its name tells no language",
+                path=file.path,
+                remedy="name it <lang>.tfrecord, or make clean shards of it with "
+                "`labse corpus filter-...`",
+            )
+    return files
+
+
+def _check(file: CorpusFile, formats: tuple[str, ...]) -> None:
+    if file.format not in formats:
+        raise InputError(
+            f"is a file in the format '{file.format}', which only {_readers_of(file.format)}",
+            path=file.path,
+            remedy="make clean shards of it with `labse corpus filter-...` and use these",
+        )
+    for path in file.paths:
+        if not os.path.exists(path):
+            raise InputError(
+                "one side of a Moses pair without the other",
+                path=next(other for other in file.paths if other != path),
+                remedy=f"put {os.path.basename(path)} beside it",
+            )
+
+
+def _readers_of(format_: str) -> str:
+    if format_ in PAGE_FORMATS:
+        return "`labse corpus filter-monolingual` reads"
+    return "`labse vocab build` and `labse corpus filter-...` read"
+
+
+def _expected(kind: str | None) -> str:
+    text, tsv, shards = "<lang>.txt[.gz]", "<lang>.tsv[.gz]", "<lang>/*.tfrecord.gz"
+    moses, loose = "NAME.<lang>-en.<lang>", "*.parquet, *.tfrecord"
+    if kind == MONOLINGUAL:
+        pages = "*.warc.gz, *.warc.wet.gz, <lang>wiki-*.xml.bz2"
+        return f"{text}, {loose}, {pages} or monolingual/{shards}"
+    if kind == BITEXT:
+        return f"{tsv}, {moses}, NAME.tmx[.gz], {loose} or bitext/{shards}"
+    return f"{text}, {tsv}, {moses}, NAME.tmx[.gz], {loose} or {{monolingual,bitext}}/{shards}"
+
+
+def _describe_all(name: str) -> list[CorpusFile]:
+    name = local_path(name)
+    if os.path.isdir(name):
+        paths = sorted(str(path) for path in Path(name).rglob("*") if path.is_file())
+        return [file for path in paths if (file := describe(path)) is not None]
+    paths = sorted(glob.glob(name)) if glob.has_magic(name) else [name]
+    files = []
+    for path in paths:
+        if not os.path.exists(path):
+            raise InputError("no such file or folder", path=path, remedy="check the path")
+        file = describe(path)
+        if file is None:
+            raise InputError(
+                "unknown kind of file", path=path, remedy=f"expected {_expected(None)}"
+            )
+        files.append(file)
+    return files
+
+
+def describe(path: str) -> CorpusFile | None:
+    """Returns what `path` holds, told by its name alone; None for no corpus file.
+
+    Raises:
+      InputError: if the name has the form of a corpus file but no known language code.
+    """
+    base, compression = _split_compression(os.path.basename(path))
+    stem, extension = os.path.splitext(base)
+    if extension == ".txt":
+        return CorpusFile(path, require_code(stem, path=path), MONOLINGUAL, TEXT)
+    if extension == ".tsv":
+        return CorpusFile(path, require_code(stem, path=path), BITEXT, TSV)
+    if extension == ".tmx":
+        return CorpusFile(path, None, BITEXT, TMX)
+    if extension == ".parquet" and not compression:
+        if Path(path).parts[-3:-2] == (SCORES,):
+            return None
+        return CorpusFile(path, find_code(stem), None, PARQUET)
+    if extension == ".tfrecord" and compression in ("", ".gz"):
+        folders = Path(path).parts[:-1]
+        if len(folders) >= 2 and folders[-2] in (MONOLINGUAL, BITEXT):
+            return CorpusFile(path, require_code(folders[-1], path=path), folders[-2], SHARD)
+        return CorpusFile(path, find_code(stem), None, TFRECORD)
+    if extension in (".warc", ".wet") and compression in ("", ".gz"):
+        return CorpusFile(path, None, MONOLINGUAL, extension.removeprefix("."))
+    if dump := _WIKIPEDIA.fullmatch(base):
+        # `zh_yue` is Cantonese and `be_x_old` another orthography: neither is what precedes the _.
+        language = require_code(dump[1].replace("_", ""), path=path)
+        return CorpusFile(path, language, MONOLINGUAL, WIKIPEDIA)
+    return _describe_moses(path, stem, extension.removeprefix("."), compression)
+
+
+def _describe_moses(path: str, stem: str, side: str, compression: str) -> CorpusFile | None:
+    """Describes NAME.<a>-<b>.<side>, if it is one; codes may hold hyphens themselves."""
+    name, _, pair = stem.rpartition(".")
+    if not name or not side:
+        return None
+    if pair.startswith(f"{side}-"):
+        other = pair.removeprefix(f"{side}-")
+    elif pair.endswith(f"-{side}"):
+        other = pair.removesuffix(f"-{side}")
+    else:
+        return None
+    other_path = os.path.join(os.path.dirname(path), f"{name}.{pair}.{other}{compression}")
+    if find_code(side) == _ENGLISH:
+        return CorpusFile(other_path, require_code(other, path=path), BITEXT, MOSES, path)
+    if find_code(other) == _ENGLISH:
+        return CorpusFile(path, require_code(side, path=path), BITEXT, MOSES, other_path)
+    raise InputError(
+        f"neither '{side}' nor '{other}' is English",
+        path=path,
+        remedy="use pairs of English and another language",
+    )
+
+
+def _split_compression(base: str) -> tuple[str, str]:
+    for compression in COMPRESSIONS:
+        if base.endswith(compression):
+            return base.removesuffix(compression), compression
+    return base, ""

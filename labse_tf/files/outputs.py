@@ -1,0 +1,150 @@
+"""Outputs appear whole or not at all: written beside their place, then moved into it."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import math
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from labse_tf.errors import InputError
+from labse_tf.files.local_paths import local_path
+
+PARTIAL_SUFFIX = ".partial"
+# A full disk, a quota used up, a limit on the size of a file.
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def check_free(path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+    """Refuses an output path that is taken, before any work is spent on it.
+
+    An empty folder counts as free, a folder with anything in it does not.
+
+    Raises:
+      InputError: if something is there and `overwrite` is False, the parent is no folder, or the
+        path is a URL that is not served.
+    """
+    path = Path(local_path(path))
+    parent = path.parent
+    if parent.exists() and not parent.is_dir():
+        raise InputError("is a file, not a folder", path=parent, remedy="choose another output")
+    if overwrite or not path.exists():
+        return path
+    if path.is_dir():
+        if any(path.iterdir()):
+            raise InputError(
+                "the output folder is not empty",
+                path=path,
+                remedy="choose another one, or add --overwrite",
+            )
+        return path
+    raise InputError(
+        "the output exists already", path=path, remedy="choose another one, or add --overwrite"
+    )
+
+
+def check_free_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+    """As `check_free`, for a file: a folder is refused even if it is empty or to be overwritten."""
+    path = Path(local_path(path))
+    if path.is_dir():
+        raise InputError("is a folder", path=path, remedy="name a file to write to")
+    return check_free(path, overwrite=overwrite)
+
+
+@contextlib.contextmanager
+def whole_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[Path]:
+    """Yields a path beside `path` to write a file to; moves it to `path` if the block succeeds."""
+    path = check_free_file(path, overwrite=overwrite)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + PARTIAL_SUFFIX)
+    try:
+        yield partial
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def write_json(
+    path: str | os.PathLike[str], value: dict[str, Any], *, overwrite: bool = False
+) -> None:
+    """Writes a record as a whole file of JSON; a number that JSON has not becomes null."""
+    with whole_file(path, overwrite=overwrite) as partial:
+        text = json.dumps(_finite(value), indent=1, ensure_ascii=False, allow_nan=False)
+        partial.write_text(text + "\n", "utf-8")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+@contextlib.contextmanager
+def whole_dir(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[Path]:
+    """Yields a new folder beside `path`; moves it to `path` if the block succeeds.
+
+    What a killed process left behind under the temporary name is removed first.
+    """
+    path = check_free(path, overwrite=overwrite)
+    partial = path.with_name(path.name + PARTIAL_SUFFIX)
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    try:
+        yield partial
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.exists():
+            path.unlink()
+        os.replace(partial, path)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def locked(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Keeps a second process from working in the folder `path` at the same time.
+
+    Raises:
+      InputError: if another process does.
+    """
+    # The kernel drops the lock with the process, however that ends.
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(descriptor)
+        raise InputError(
+            "another process works in this folder", path=path, remedy="wait for it or stop it"
+        ) from error
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def full_disk_said(path: str | os.PathLike[str], *, remedy: str) -> Iterator[None]:
+    """Inside, a disk that takes no more raises InputError.
+
+    Args:
+      path: what is being written.
+      remedy: what to do beside making room.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in NO_SPACE:
+            raise
+        raise InputError(
+            f"cannot be written ({os.strerror(error.errno)})",
+            path=path,
+            remedy=f"make room; {remedy}",
+        ) from error

@@ -1,0 +1,294 @@
+"""Text files line by line, compressed or not; whatever is wrong is said with file and line."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+import zlib
+from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
+from typing import BinaryIO, TextIO
+
+import zstandard
+
+from labse_tf.errors import InputError
+from labse_tf.files.local_paths import local_path
+
+_DECOMPRESSORS = {
+    ".gz": lambda stream: gzip.GzipFile(fileobj=stream),
+    ".xz": lzma.LZMAFile,
+    ".bz2": bz2.BZ2File,
+}
+_OPENERS = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open, ".zst": zstandard.open}
+COMPRESSIONS = (*_DECOMPRESSORS, ".zst")
+
+# The first bytes of gzip, xz and zstd, none of which are UTF-8 (bzip2's are).
+_PACKED = (b"\x1f\x8b", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")
+_DAMAGED = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error, zstandard.ZstdError, OSError)
+_CHUNK_BYTES = 1 << 20
+# Some thousand bytes of zstd may unpack to a hundred megabytes.
+_ZSTD_CHUNK_BYTES = 1 << 10
+# Longer than any paragraph or page: what has no line feed for so long is no text.
+MAX_LINE_BYTES = 10_000_000
+
+
+def read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
+    """Yields `(line number from 1, line without its end)` of a UTF-8 file.
+
+    Raises:
+      InputError: if the file is missing, empty, damaged or not UTF-8, or if a line is longer than
+        MAX_LINE_BYTES.
+    """
+    path = check_file(path)
+    with open(path, "rb") as stream:
+        yield from lines_of_stream(stream, str(path))
+
+
+def count_lines(path: str | os.PathLike[str]) -> int:
+    """Returns how many lines `read_lines` would yield, without decoding them.
+
+    Raises:
+      InputError: if the file is missing, empty or damaged.
+    """
+    path = check_file(path)
+    number, last = 0, b""
+    with open(path, "rb") as stream:
+        for chunk in chunks_of_stream(stream, str(path)):
+            number += chunk.count(b"\n")
+            last = chunk or last
+    if not last:
+        raise empty_file(str(path))
+    return number + (not last.endswith(b"\n"))
+
+
+def check_file(path: str | os.PathLike[str]) -> Path:
+    """Returns the path; InputError if there is no such file."""
+    path = Path(local_path(path))
+    if not path.is_file():
+        raise InputError("no such file", path=path, remedy="check the path")
+    return path
+
+
+def open_to_write(path: str | os.PathLike[str], *, name: str | os.PathLike[str]) -> TextIO:
+    """Opens `path` for UTF-8 text, packed as the extension of `name` tells."""
+    opener = _OPENERS.get(os.path.splitext(name)[1], open)
+    return opener(path, "wt", encoding="utf-8", newline="\n")
+
+
+def read_pairs(path: str | os.PathLike[str]) -> Iterator[tuple[int, str, str]]:
+    """Yields `(line number from 1, source, target)` of a TSV file; further columns are ignored.
+
+    Raises:
+      InputError: as `read_lines`, or a line has fewer than two columns or an empty one.
+    """
+    for number, line in read_lines(path):
+        yield (number, *split_pair(line, str(path), number))
+
+
+def read_negatives(
+    path: str | os.PathLike[str], count: int
+) -> Iterator[tuple[int, str, str, list[str]]]:
+    """Yields `(line number from 1, source, target, negatives)` of a TSV file.
+
+    The `count` columns behind the target are the negatives: `count` strings, "" where a line has
+    no such column or an empty one.
+
+    Raises:
+      InputError: as `read_pairs`.
+    """
+    for number, line in read_lines(path):
+        source, target = split_pair(line, str(path), number)
+        negatives = [column.strip() for column in line.split("\t")[2 : 2 + count]]
+        yield number, source, target, negatives + [""] * (count - len(negatives))
+
+
+def read_moses(
+    english: str | os.PathLike[str], foreign: str | os.PathLike[str]
+) -> Iterator[tuple[int, str, str]]:
+    """Yields `(line number from 1, source, target)` of two files of as many lines.
+
+    Raises:
+      InputError: as `read_lines`, or a line is empty, or a file ends before the other.
+    """
+    for one, other in zip_longest(read_lines(english), read_lines(foreign)):
+        if one is None:
+            raise ends_early(english, foreign, other[0] - 1)
+        if other is None:
+            raise ends_early(foreign, english, one[0] - 1)
+        number, texts = one[0], {english: one[1].strip(), foreign: other[1].strip()}
+        for path, text in texts.items():
+            if not text:
+                raise InputError(
+                    "the line is empty",
+                    path=path,
+                    line=number,
+                    remedy="make clean shards with `labse corpus filter-bitext`, which leaves such "
+                    "pairs out",
+                )
+        yield (number, *texts.values())
+
+
+def ends_early(
+    short: str | os.PathLike[str], long: str | os.PathLike[str], lines: int
+) -> InputError:
+    """Returns the error for a side of a Moses pair that has only `lines` lines."""
+    return InputError(
+        f"the last line, but {long} has more",
+        path=short,
+        line=lines,
+        remedy="both sides of a Moses pair need the same number of lines: fetch them again",
+    )
+
+
+def lines_of_stream(stream: BinaryIO, name: str) -> Iterator[tuple[int, str]]:
+    """As `read_lines`, from an open stream of the file's raw bytes; `name` tells the compression.
+
+    Only a line feed ends a line (a carriage return before it is dropped): characters such as
+    U+2028 or U+0085 stay inside the text.
+    """
+    for number, line in lines_and_errors(stream, name):
+        if isinstance(line, InputError):
+            raise line
+        yield number, line
+
+
+def lines_and_errors(stream: BinaryIO, name: str) -> Iterator[tuple[int, str | InputError]]:
+    """As `lines_of_stream`, but with an error in the place of a line that is at fault itself.
+
+    Raises:
+      InputError: if the file is empty, or damaged so that the rest of it cannot be read.
+    """
+    number = 0
+    for number, raw in enumerate(_raw_lines(stream, name), start=1):
+        if len(raw) > MAX_LINE_BYTES:
+            yield number, _too_long(name, number)
+            continue
+        try:
+            line = raw.decode("utf-8").removesuffix("\r")
+        except UnicodeDecodeError as error:
+            line = _invalid_utf_8(name, number, raw, error)
+        yield number, line
+    if number == 0:
+        raise empty_file(name)
+
+
+def empty_file(name: str) -> InputError:
+    """Returns the error for a file of no bytes."""
+    return InputError("the file is empty", path=name, remedy="remove it or fill it")
+
+
+def _too_long(name: str, number: int) -> InputError:
+    return InputError(
+        f"the line has more than {MAX_LINE_BYTES:,} bytes",
+        path=name,
+        line=number,
+        remedy="split it or remove it",
+    )
+
+
+def _invalid_utf_8(name: str, number: int, raw: bytes, error: UnicodeDecodeError) -> InputError:
+    if number == 1 and raw.startswith(_PACKED):
+        return InputError(
+            "is compressed",
+            path=name,
+            remedy="unpack it, for example with zcat, or name it .gz, .xz, .bz2 or .zst",
+        )
+    return InputError(
+        f"invalid UTF-8 at byte {error.start} of the line",
+        path=name,
+        line=number,
+        remedy="convert the file to UTF-8, for example with iconv",
+    )
+
+
+def _raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
+    """Yields the lines; of one that is too long only the start, longer than MAX_LINE_BYTES."""
+    held, size = [], 0
+    for chunk in chunks_of_stream(stream, name):
+        end, feed, chunk = chunk.partition(b"\n")
+        if size <= MAX_LINE_BYTES:
+            held.append(end)
+            size += len(end)
+        if not feed:
+            continue
+        *lines, rest = chunk.split(b"\n")
+        yield b"".join(held)
+        yield from lines
+        held, size = [rest], len(rest)
+    if size:
+        yield b"".join(held)
+
+
+def chunks_of_stream(stream: BinaryIO, name: str) -> Iterator[bytes]:
+    """Yields the content of an open stream of a file's raw bytes, decompressed.
+
+    Raises:
+      InputError: if the file is damaged; the line is the one it breaks off in.
+    """
+    line = 1
+    try:
+        for chunk in _chunks(stream, os.path.splitext(name)[1]):
+            yield chunk
+            line += chunk.count(b"\n")
+    except _DAMAGED as error:
+        raise InputError(
+            f"the compressed file is damaged or truncated ({error})",
+            path=name,
+            line=line,
+            remedy="fetch or compress it again",
+        ) from error
+
+
+def _chunks(stream: BinaryIO, extension: str) -> Iterator[bytes]:
+    if extension == ".zst":
+        yield from _zstd_chunks(stream)
+        return
+    decompress = _DECOMPRESSORS.get(extension)
+    data = decompress(stream) if decompress else stream
+    # `read` would lose what it had unpacked before it met damage.
+    read = data.read1 if decompress else data.read
+    while chunk := read(_CHUNK_BYTES):
+        yield chunk
+
+
+def _zstd_chunks(stream: BinaryIO) -> Iterator[bytes]:
+    # The library's stream reader takes a frame that is cut off for the end of the file.
+    frame = None
+    while data := stream.read(_ZSTD_CHUNK_BYTES):
+        while data:
+            frame = frame or zstandard.ZstdDecompressor().decompressobj()
+            if chunk := frame.decompress(data):
+                yield chunk
+            data = frame.unused_data
+            if frame.eof:
+                frame = None
+    if frame is not None:
+        raise EOFError("the last frame is cut off")
+
+
+def split_pair(line: str, name: str, number: int) -> tuple[str, str]:
+    """Splits a TSV line into source and target, both without surrounding white space.
+
+    Raises:
+      InputError: if the line has fewer than two columns or one of the two is empty.
+    """
+    columns = line.split("\t")
+    if len(columns) < 2:
+        raise InputError(
+            "one column where source<TAB>target is expected",
+            path=name,
+            line=number,
+            remedy="separate the two sides by a tab",
+        )
+    source, target = columns[0].strip(), columns[1].strip()
+    if not source or not target:
+        raise InputError(
+            f"the {'target' if source else 'source'} column is empty",
+            path=name,
+            line=number,
+            remedy="fill it or remove the line",
+        )
+    return source, target

@@ -1,0 +1,86 @@
+"""The folder beside an output in which a long job keeps what it has done."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from labse_tf.errors import InputError
+from labse_tf.files.hashing import stamps_of_files
+from labse_tf.files.local_paths import local_path
+from labse_tf.files.outputs import locked, write_json
+
+SUFFIX = ".work"
+_SETTINGS = "settings.json"
+
+
+def describe(path: Path) -> list[list]:
+    """Returns name, size and time of change of a file, or of each file in a folder.
+
+    Raises:
+      InputError: if there is nothing.
+    """
+    path = Path(local_path(path))
+    if not path.exists():
+        raise InputError("no such file", path=path, remedy="check the path")
+    files = (file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    return stamps_of_files(files)
+
+
+def describe_model(name: str) -> list:
+    """Returns a model's name, and its files if it is a folder."""
+    name = local_path(name)
+    return [name, describe(Path(name)) if Path(name).exists() else None]
+
+
+@contextlib.contextmanager
+def work_folder(out: Path, settings: dict[str, Any], *, overwrite: bool) -> Iterator[Path]:
+    """Yields the folder `OUT.work`, new or of the same job.
+
+    It is removed if the block succeeds, or fails before anything was done.
+
+    Args:
+      out: the output.
+      settings: for JSON; what is kept serves jobs with the same ones.
+      overwrite: start afresh where they differ.
+
+    Raises:
+      InputError: if it is of a job with other settings, or another process works in it.
+    """
+    folder = out.with_name(out.name + SUFFIX)
+    settings = json.loads(json.dumps(settings))
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder):
+        _prepare(folder, settings, overwrite=overwrite)
+        try:
+            yield folder
+        except BaseException:
+            if not _has_work(folder):
+                shutil.rmtree(folder)
+            raise
+        shutil.rmtree(folder)
+
+
+def _has_work(folder: Path) -> bool:
+    return any(file.stat().st_size for file in folder.iterdir() if file.name != _SETTINGS)
+
+
+def _prepare(folder: Path, settings: dict[str, Any], *, overwrite: bool) -> None:
+    file = folder / _SETTINGS
+    before = json.loads(file.read_text("utf-8")) if file.is_file() else None
+    if before == settings:
+        return
+    if before is not None and not overwrite:
+        names = [name for name in settings if before.get(name) != settings[name]]
+        raise InputError(
+            f"holds the work of a stopped job with other settings ({', '.join(names)})",
+            path=folder,
+            remedy="run that one again, remove the folder, or start afresh with --overwrite",
+        )
+    for path in folder.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    write_json(file, settings, overwrite=True)

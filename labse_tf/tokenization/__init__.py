@@ -1,0 +1,1 @@
+"""Text to token ids, in training data and exported models alike."""

@@ -1,0 +1,174 @@
+"""Runs a trainer to its end: resumes, saves, validates, and says what is wrong with the disk."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import orbit
+import tensorflow as tf
+import tf_keras
+
+from labse_tf.config import LoopConfig
+from labse_tf.data.texts import input_errors
+from labse_tf.progress import Progress
+from labse_tf.training.distribution import worker_errors
+from labse_tf.training.loop.metrics_log import MetricsLog
+from labse_tf.training.loop.trainer import Trainer
+from labse_tf.training.runs.checkpoints import make_newest, newest_whole, remove_unfinished
+from labse_tf.training.runs.disk import disk_errors
+from labse_tf.training.runs.run_dir import RunDir
+from labse_tf.training.validation.course import Course, Validation
+
+_log = logging.getLogger("labse")
+
+
+def run(
+    *,
+    description: str,
+    strategy: tf.distribute.Strategy,
+    make_trainer: Callable[[int], Trainer],
+    optimizer: tf_keras.optimizers.Optimizer,
+    checkpoint: tf.train.Checkpoint,
+    checkpoint_dir: str,
+    run_dir: RunDir,
+    steps: int,
+    loop: LoopConfig,
+    stage: int | None = None,
+    validation: Validation | None = None,
+) -> None:
+    """Trains up to `steps`, from the newest whole checkpoint in `checkpoint_dir` if there is one.
+
+    Args:
+      description: shown with the progress.
+      strategy: that everything was made under.
+      make_trainer: called with the steps done before, to leave out the batches seen.
+      optimizer: whose `iterations` are the steps.
+      checkpoint: of all that is to be saved, the optimizer included.
+      checkpoint_dir: a folder of this run's checkpoints alone.
+      run_dir: for metrics and TensorBoard.
+      steps: the total.
+      loop: intervals.
+      stage: of pre-training, for the metrics.
+      validation: if any, what to measure beside, and whether that ends the run.
+
+    Raises:
+      InputError: if the input is at fault, all checkpoints are damaged, the disk is full, or
+        another worker is gone.
+    """
+    is_chief = strategy.extended.should_checkpoint
+    folder = Path(checkpoint_dir)
+    with (
+        input_errors(),
+        worker_errors(strategy),
+        _own_folder(is_chief, folder) as own,
+        disk_errors(own),
+    ):
+        _restore(checkpoint, strategy, folder)
+        done = int(optimizer.iterations.numpy())
+        if is_chief:
+            run_dir.forget_metrics_after(done, stage)
+        if done:
+            _log.info("%s: %d of %d steps were done before", description, done, steps)
+        course = None
+        if validation is not None:
+            measured = run_dir.measured_steps(done, stage)
+            course = Course(
+                validation,
+                strategy=strategy,
+                step=optimizer.iterations,
+                steps=steps,
+                measured=measured,
+                checkpoints=folder,
+                own_folder=own,
+            )
+        manager = tf.train.CheckpointManager(
+            checkpoint,
+            str(own),
+            max_to_keep=loop.checkpoints_kept,
+            step_counter=optimizer.iterations,
+            checkpoint_interval=loop.checkpoint_interval,
+        )
+        if _is_finished(course, done, steps):
+            if manager.latest_checkpoint is None:
+                manager.save(checkpoint_number=done)
+            _tell_end(description, course, done, steps)
+            return
+        with (
+            Progress(description, total=steps, unit="step", initial=done) as progress,
+            # Orbit prints each of its steps; ours are in the progress and the metrics.
+            contextlib.redirect_stdout(io.StringIO()),
+        ):
+            summary_dir = run_dir.tensorboard / ("" if stage is None else f"stage_{stage + 1}")
+            log = MetricsLog(run_dir, optimizer.iterations, progress, stage)
+            controller = orbit.Controller(
+                trainer=make_trainer(done) if done < steps else None,
+                global_step=optimizer.iterations,
+                strategy=strategy,
+                # A checkpoint is due on a loop's end only.
+                steps_per_loop=min(loop.log_interval, loop.checkpoint_interval),
+                checkpoint_manager=manager,
+                summary_dir=str(summary_dir) if is_chief else None,
+                eval_summary_dir=str(summary_dir / "held_out") if is_chief else None,
+                train_actions=[log] if is_chief else [],
+                evaluator=None if validation is None else validation.evaluator,
+                eval_actions=[log.held_out] if is_chief else [],
+            )
+            _train(controller, course, steps)
+        _tell_end(description, course, int(optimizer.iterations.numpy()), steps)
+
+
+def _train(controller: orbit.Controller, course: Course | None, steps: int) -> None:
+    if course is None:
+        controller.train(steps)
+        return
+    # What the metrics know of is kept by then: first the best checkpoint, then the line.
+    controller.eval_actions = (course.note, *controller.eval_actions)
+    while True:
+        step = int(controller.global_step.numpy())
+        if course.is_due(step):
+            controller.evaluate(steps=1)
+        if course.is_over or step >= steps:
+            break
+        controller.train(course.next_due(step), checkpoint_at_completion=False)
+    controller.save_checkpoint()
+
+
+@contextlib.contextmanager
+def _own_folder(is_chief: bool, folder: Path) -> Iterator[Path]:
+    """Yields where this worker saves: all take part, but only the chief's files count."""
+    if is_chief:
+        yield folder
+    else:
+        with tempfile.TemporaryDirectory() as own:
+            yield Path(own)
+
+
+def _restore(checkpoint: tf.train.Checkpoint, strategy, folder: Path) -> None:
+    newest = newest_whole(folder)
+    if strategy.extended.should_checkpoint:
+        remove_unfinished(folder)
+        if newest is not None:
+            make_newest(newest)
+    with strategy.scope():
+        checkpoint.restore(newest)
+
+
+def _is_finished(course: Course | None, done: int, steps: int) -> bool:
+    if course is None:
+        return done >= steps
+    return course.is_over or (done >= steps and not course.is_due(done))
+
+
+def _tell_end(description: str, course: Course | None, step: int, steps: int) -> None:
+    if course is None or course.best is None:
+        return
+    if course.is_over and step < steps:
+        text = "%s: stopped at step %d of %d: %d measurements without a better accuracy"
+        _log.info(text, description, step, steps, course.waited)
+    text = "%s: the best checkpoint is that of step %d, accuracy %.3f on the dev pairs"
+    _log.info(text, description, course.best.step, course.best.accuracy)

@@ -1,0 +1,256 @@
+"""The trainer: one step whose gradients are exact on replicas, and batches for them."""
+
+from __future__ import annotations
+
+import abc
+import time
+from collections.abc import Callable, Sequence
+
+import orbit
+import tensorflow as tf
+import tf_keras
+
+from labse_tf.errors import InputError
+from labse_tf.training.optimizer.lazy_adamw import LazyAdamW, sum_rows
+
+
+class Trainer(orbit.StandardTrainer, abc.ABC):
+    """Updates `variables` by the gradient of `replica_loss`.
+
+    `replica_loss` is a replica's share of the global loss: the sum over its rows divided by the
+    *global* batch. Gradients are summed over the replicas, then clipped, so that both loss and
+    update are those of one device with the whole batch.
+    """
+
+    def __init__(
+        self,
+        *,
+        strategy: tf.distribute.Strategy,
+        optimizer: tf_keras.optimizers.Optimizer,
+        variables: Sequence[tf.Variable],
+        clip_norm: float,
+        dataset,
+        lazy_embeddings: bool = True,
+        generators: Sequence[tf.random.Generator] = (),
+    ) -> None:
+        """Prepares to train.
+
+        Args:
+          strategy: that everything was made under.
+          optimizer: updates the variables.
+          variables: to train.
+          clip_norm: the most that the global norm of the gradients may be; 0 clips nothing.
+          dataset: of global batches, distributed.
+          lazy_embeddings: update the rows of an embedding table that a batch touches, not all of
+            it; see `LazyAdamW`. On TPUs the update is dense, as XLA wants static shapes.
+          generators: that dropout draws from. They are set anew for each step, so that a resumed
+            run draws as one that was not stopped.
+
+        Raises:
+          ValueError: if there is nothing to train, or a variable twice.
+        """
+        if not variables:
+            raise ValueError("there are no variables to train: call the model once before")
+        if len({id(variable) for variable in variables}) < len(variables):
+            raise ValueError("a variable is named twice: it would be updated twice")
+        on_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
+        # In a loop of TensorFlow's a gather has to have one shape in all steps, but batches are of
+        # several lengths, and sparse gradients have as many rows as the batch has tokens.
+        super().__init__(
+            dataset,
+            orbit.StandardTrainerOptions(
+                use_tf_while_loop=on_tpu or strategy.num_replicas_in_sync == 1
+            ),
+        )
+        self._strategy = strategy
+        self._optimizer = optimizer
+        self._variables = list(variables)
+        self._clip_norm = clip_norm
+        self._lazy_embeddings = lazy_embeddings and not on_tpu
+        self._generators = [(one, one.state.numpy()[-1]) for one in generators]
+        self._catches_up = self._lazy_embeddings and isinstance(optimizer, LazyAdamW)
+        with strategy.scope():
+            optimizer.build(self._variables)
+            self._metrics = {
+                name: tf_keras.metrics.Mean(name) for name in ("loss", "accuracy", "gradient_norm")
+            }
+            self.extra_metrics: dict[str, tf_keras.metrics.Mean] = {}
+            self._broken_step = tf.Variable(
+                -1,
+                dtype=tf.int64,
+                trainable=False,
+                aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
+            )
+
+    def describe_batch(self, step: int) -> str:
+        """Returns ` (...)`: where the batch of a step, counted from 1, came from; or nothing."""
+        return ""
+
+    @abc.abstractmethod
+    def replica_loss(self, batch) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns this replica's shares of the global loss and of the accuracy: two scalars."""
+
+    def replica_gradients(self, batch) -> tuple[tf.Tensor, tf.Tensor, list]:
+        """Returns `replica_loss` and its gradient with respect to each variable."""
+        with tf.GradientTape() as tape:
+            loss, accuracy = self.replica_loss(batch)
+        gradients = tape.gradient(
+            loss, self._variables, unconnected_gradients=tf.UnconnectedGradients.ZERO
+        )
+        return loss, accuracy, gradients
+
+    # What a step calls has no condition on a tensor: to look for some takes longer than to trace.
+    @tf.autograph.experimental.do_not_convert
+    def train_step(self, iterator) -> None:
+        self._strategy.run(self._replica_step, args=(next(iterator),))
+
+    def rows_read(self, batch) -> list[tuple[tf.Variable, tf.Tensor]]:
+        """Returns the tables that may be updated lazily, and the ids that the loss will read."""
+        return []
+
+    def _replica_step(self, batch) -> None:
+        for generator, key in self._generators:
+            # Philox: a counter of 128 bits, of which a step uses the lower half, and the key.
+            generator.state.assign(tf.stack([0, self._optimizer.iterations, key]))
+        if self._catches_up:
+            for table, ids in self.rows_read(batch):
+                self._optimizer.catch_up(table, _distinct_over_replicas(ids))
+        loss, accuracy, gradients = self.replica_gradients(batch)
+        gradients = self._sum_over_replicas(gradients)
+        loss, accuracy = sum_over_replicas([loss, accuracy])
+        norm = tf.linalg.global_norm(gradients)
+        if self._clip_norm:
+            gradients, _ = tf.clip_by_global_norm(gradients, self._clip_norm, use_norm=norm)
+        self._optimizer.apply_gradients(
+            zip(gradients, self._variables, strict=True), skip_gradients_aggregation=True
+        )
+        for name, value in (("loss", loss), ("accuracy", accuracy), ("gradient_norm", norm)):
+            self._metrics[name].update_state(value)
+        # No `if`: a variable that replicas share is not to be assigned inside a branch.
+        first_broken = (self._broken_step < 0) & ~(
+            tf.math.is_finite(loss) & tf.math.is_finite(norm)
+        )
+        self._broken_step.assign(
+            tf.where(first_broken, self._optimizer.iterations, self._broken_step)
+        )
+        self.observe(batch, loss, accuracy)
+
+    def observe(self, batch, loss: tf.Tensor, accuracy: tf.Tensor) -> None:
+        """Updates `extra_metrics`, those of a subclass's own, after a step.
+
+        Args:
+          batch: this replica's.
+          loss: of the global batch, a scalar, as is `accuracy`.
+          accuracy: see there.
+        """
+        return None  # AutoGraph warns of a function without a statement.
+
+    def _sum_over_replicas(self, gradients: list) -> list:
+        if not self._lazy_embeddings:
+            gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
+        dense = [one for one in gradients if not isinstance(one, tf.IndexedSlices)]
+        summed = iter(sum_over_replicas(dense))
+        return [
+            _sum_rows_over_replicas(one) if isinstance(one, tf.IndexedSlices) else next(summed)
+            for one in gradients
+        ]
+
+    def train_loop_begin(self) -> None:
+        """Starts the clock: what is between loops, saving and measuring, is not training."""
+        self._start = (int(self._optimizer.iterations.numpy()), time.perf_counter())
+
+    def train_loop_end(self) -> dict[str, tf.Tensor | float]:
+        """Returns the loop's means, its steps a second, and the learning rate.
+
+        Raises:
+          InputError: if the loss or the gradient was not finite; no checkpoint is made of that.
+          RuntimeError: if no gradient reaches the variables.
+        """
+        if self._broken_step >= 0:
+            step = int(self._broken_step)
+            raise InputError(
+                f"the loss or the gradient of step {step} is not finite{self.describe_batch(step)}",
+                remedy="start a run with a lower optimizer.learning_rate or optimizer.clip_norm; "
+                "the last good checkpoint, if there was one, is kept",
+            )
+        if self._catches_up:
+            # What is saved and measured now is what AdamW would have.
+            with self._strategy.scope():
+                self._optimizer.catch_up_all(self._variables)
+        first, start = self._start
+        speed = (int(self._optimizer.iterations.numpy()) - first) / (time.perf_counter() - start)
+        means = {name: metric.result() for name, metric in self._metrics.items()}
+        if means["gradient_norm"] == 0.0:
+            raise RuntimeError("the gradient is 0: the loss does not depend on the variables")
+        # What no step of the loop saw has no mean.
+        seen = {name: metric for name, metric in self.extra_metrics.items() if metric.count > 0}
+        means |= {name: metric.result() for name, metric in seen.items()}
+        for metric in (*self._metrics.values(), *self.extra_metrics.values()):
+            metric.reset_state()
+        learning_rate = self._optimizer.learning_rate.numpy()
+        return {**means, "learning_rate": learning_rate, "steps_per_second": speed}
+
+
+def sum_over_replicas(tensors: list) -> list:
+    """Returns the sums over all replicas, in a replica context."""
+    replicas = tf.distribute.get_replica_context()
+    if replicas.num_replicas_in_sync == 1 or not tensors:
+        return tensors
+    return replicas.all_reduce("SUM", tensors)
+
+
+def _distinct_over_replicas(ids: tf.Tensor) -> tf.Tensor:
+    ids = tf.reshape(ids, [-1])
+    replicas = tf.distribute.get_replica_context()
+    if replicas.num_replicas_in_sync > 1:
+        ids = replicas.all_gather(ids, axis=0)
+    return tf.unique(ids)[0]
+
+
+def _sum_rows_over_replicas(gradient: tf.IndexedSlices) -> tf.IndexedSlices:
+    # An embedding's gradient has a row an occurrence: its norm needs their sum.
+    gradient = sum_rows(gradient)
+    replicas = tf.distribute.get_replica_context()
+    if replicas.num_replicas_in_sync == 1:
+        return gradient
+    rows = replicas.all_gather(gradient.indices, axis=0)
+    values = replicas.all_gather(gradient.values, axis=0)
+    return sum_rows(tf.IndexedSlices(values, rows, gradient.dense_shape))
+
+
+def distribute(
+    strategy: tf.distribute.Strategy, make_dataset: Callable[[], tf.data.Dataset], batch_size: int
+):
+    """Returns the dataset distributed: each replica gets its slice of every global batch.
+
+    Every worker makes the same global batches and keeps its replicas' rows, so that row i is on
+    the same replica however many workers there are.
+
+    Raises:
+      InputError: if the replicas cannot share the batch evenly.
+    """
+    replicas = strategy.num_replicas_in_sync
+    if batch_size % replicas:
+        raise InputError(
+            f"a batch of {batch_size} does not divide over {replicas} replicas",
+            remedy=f"set 'batch_size' to a multiple of {replicas}",
+        )
+    if replicas == 1:
+        return strategy.experimental_distribute_dataset(make_dataset())
+
+    def make(context: tf.distribute.InputContext) -> tf.data.Dataset:
+        local = replicas // context.num_input_pipelines
+        first = local * context.input_pipeline_id
+
+        def slices(tensor):
+            shape = [replicas, batch_size // replicas, *tensor.shape[1:]]
+            split = tf.reshape(tensor, [-1 if size is None else size for size in shape])
+            return split[first : first + local]
+
+        def split(*batch):
+            batch = tf.nest.map_structure(slices, batch)
+            return batch if len(batch) > 1 else batch[0]
+
+        return make_dataset().map(split).unbatch()
+
+    return strategy.distribute_datasets_from_function(make)

@@ -1,0 +1,1 @@
+"""AdamW with lazy embedding updates, its schedule, and the gradient cache."""

@@ -1,0 +1,1 @@
+"""The run dir: configuration, checkpoints, and the weights a run starts from."""

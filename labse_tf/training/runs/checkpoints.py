@@ -1,0 +1,198 @@
+"""Finds whole checkpoints, and loads the encoder of a run from one."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import re
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+import tensorflow as tf
+from official.nlp.modeling import networks
+
+from labse_tf.config import Config
+from labse_tf.errors import InputError
+from labse_tf.model.encoder import build_encoder
+from labse_tf.tokenization.wordpiece import Tokenizer
+from labse_tf.training.runs.best import read_best
+from labse_tf.training.runs.run_dir import RunDir
+
+BEST, LATEST = "best", "latest"
+
+_log = logging.getLogger("labse")
+
+
+class Chosen(NamedTuple):
+    """A checkpoint: its path as TensorFlow names it, and its accuracy on dev pairs, if known."""
+
+    path: str
+    accuracy: float | None = None
+
+    @property
+    def step(self) -> int:
+        return _number(self.path)
+
+
+def newest_whole(folder: Path, *, weights_only: bool = False) -> str | None:
+    """Returns the newest checkpoint in `folder` that is whole, None if none was ever finished.
+
+    Each one passed over is named in a warning.
+
+    Args:
+      folder: of checkpoints `ckpt-<step>`.
+      weights_only: do not look at the optimiser's part, two thirds of the whole.
+
+    Raises:
+      InputError: if there are checkpoints, but none is whole.
+    """
+    found = sorted({_number(file.name) for file in folder.glob("ckpt-*.index")}, reverse=True)
+    damaged = []
+    for number in found:
+        path = str(folder / f"ckpt-{number}")
+        if (damage := find_damage(path, weights_only=weights_only)) is None:
+            return path
+        _log.warning("%s is damaged (%s): what is before it is looked for", path, damage)
+        damaged.append(f"ckpt-{number}")
+    # TensorFlow writes its list of checkpoints after the first one is complete: without it, a
+    # single one is a first save that was broken off.
+    if len(damaged) > 1 or (folder / "checkpoint").exists():
+        raise InputError(
+            f"no checkpoint is whole (damaged: {', '.join(damaged)})"
+            if damaged
+            else "the checkpoints are gone, only their list is left",
+            path=folder,
+            remedy="restore the folder from a copy, or start the run afresh with --overwrite",
+        )
+    return None
+
+
+def find_damage(path: str, *, weights_only: bool = False) -> str | None:
+    """Reads a checkpoint through, with its checksums; returns what is wrong, None if nothing is.
+
+    Args:
+      path: as TensorFlow names it.
+      weights_only: as for `newest_whole`.
+    """
+    try:
+        reader = tf.train.load_checkpoint(path)
+        for name in reader.get_variable_to_shape_map():
+            if not (weights_only and name.startswith("optimizer/")):
+                reader.get_tensor(name)
+    # Of a file that is cut off TensorFlow says IndexError.
+    except (tf.errors.OpError, IndexError, ValueError) as error:
+        return str(error).splitlines()[0][:200]
+    return None
+
+
+def make_newest(path: str) -> None:
+    """Makes a checkpoint the newest of its folder for TensorFlow; what is newer is left out.
+
+    The files of that are not removed: the run will come to these steps again and replace them.
+    """
+    folder = Path(path).parent
+    state = tf.train.get_checkpoint_state(folder)
+    if state is not None and state.model_checkpoint_path == path:
+        return
+    indices = sorted(folder.glob("ckpt-*.index"), key=lambda file: _number(file.name))
+    kept = [file for file in indices if _number(file.name) <= _number(path)]
+    tf.__internal__.train.update_checkpoint_state(
+        str(folder),
+        path,
+        [str(file.with_suffix("")) for file in kept],
+        save_relative_paths=True,
+        # Without these TensorFlow would never remove the old ones.
+        all_model_checkpoint_timestamps=[file.stat().st_mtime for file in kept],
+    )
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Removes what a save that was broken off has left in `folder`, that of the best one too."""
+    for entry in list(folder.rglob("ckpt-*_temp")):
+        shutil.rmtree(entry, ignore_errors=True)
+    for entry in (*folder.rglob("ckpt-*.tempstate*"), *folder.rglob("checkpoint.tmp*")):
+        entry.unlink(missing_ok=True)
+
+
+def choose_checkpoint(run_dir: RunDir, which: str | None = None) -> Chosen:
+    """Returns a checkpoint of the whole encoder, and says in the log which it is.
+
+    Args:
+      run_dir: of `labse train` or `labse pretrain`.
+      which: BEST, LATEST, or None for the best one if the run has measured any.
+
+    Raises:
+      InputError: if there is none, pre-training has not reached its last stage, or the best one is
+        damaged.
+    """
+    best = read_best(run_dir.checkpoints) if which != LATEST else None
+    if best is not None:
+        if damage := find_damage(best.path, weights_only=True):
+            raise InputError(
+                f"the best checkpoint is damaged ({damage})",
+                path=best.path,
+                remedy=f"ask for the newest one: --checkpoint {LATEST}",
+            )
+        text = "%s: the checkpoint of step %d, the best on the dev pairs (accuracy %.3f)"
+        _log.info(text, run_dir.path, best.step, best.accuracy)
+        return Chosen(best.path, best.accuracy)
+    if which == BEST:
+        raise InputError(
+            "the run has no best checkpoint",
+            path=run_dir.path,
+            remedy="train with 'train.dev', or take the newest: leave --checkpoint out",
+        )
+    chosen = Chosen(latest_checkpoint(run_dir))
+    _log.info("%s: the newest checkpoint, of step %d", run_dir.path, chosen.step)
+    return chosen
+
+
+def latest_checkpoint(run_dir: RunDir) -> str:
+    """Returns the newest checkpoint of a training run, or of a pre-training run's last stage.
+
+    Raises:
+      InputError: if there is none, or pre-training has not reached its last stage.
+    """
+    found = newest_whole(run_dir.checkpoints, weights_only=True)
+    if found is None:
+        last_stage = len(run_dir.config.pretrain.stage_steps)
+        found = newest_whole(run_dir.checkpoints / f"stage_{last_stage}", weights_only=True)
+    if found is None:
+        raise InputError(
+            "the run has no finished checkpoint of the whole encoder",
+            path=run_dir.path,
+            remedy="let it train on",
+        )
+    return found
+
+
+def load_tokenizer(run_dir: RunDir) -> Tokenizer:
+    """Returns the tokeniser of a run: its vocabulary, its limit of bytes a word."""
+    limit = run_dir.config.tokenizer.max_bytes_per_word
+    return Tokenizer(run_dir.vocab_file, max_bytes_per_word=limit)
+
+
+def load_encoder(
+    run_dir: RunDir, *, checkpoint: str | None = None, dropout: float | None = None
+) -> networks.BertEncoderV2:
+    """Returns the run's encoder with all its weights.
+
+    Args:
+      run_dir: of `labse train` or `labse pretrain`.
+      checkpoint: its path; None for that of `choose_checkpoint`.
+      dropout: another one than the run's.
+    """
+    config: Config = run_dir.config
+    settings = config.encoder
+    if dropout is not None:
+        settings = dataclasses.replace(settings, dropout=dropout)
+    encoder = build_encoder(settings)
+    path = checkpoint or choose_checkpoint(run_dir).path
+    read = tf.train.Checkpoint(encoder=encoder).read(path)
+    read.assert_existing_objects_matched()
+    return encoder
+
+
+def _number(name: str) -> int:
+    return int(re.search(r"ckpt-(\d+)(\.index)?$", name)[1])

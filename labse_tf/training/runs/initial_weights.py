@@ -1,0 +1,133 @@
+"""What a run starts from (`--init`): a run or a model of ours, or a Hugging Face BERT directory."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+from pathlib import Path
+
+import tensorflow as tf
+
+from labse_tf.errors import InputError
+from labse_tf.files.local_paths import local_path
+from labse_tf.files.outputs import whole_file
+from labse_tf.model import exported, huggingface_bert
+from labse_tf.training.runs.checkpoints import Chosen, choose_checkpoint
+from labse_tf.training.runs.run_dir import Origin, RunDir, open_existing
+
+_log = logging.getLogger("labse")
+
+REPORT = "init.tsv"
+
+
+@dataclasses.dataclass(frozen=True)
+class Fates:
+    """What became of weights: those `taken` (ours -> theirs), those `left`, of theirs.
+
+    `checkpoint` is that of a run, which they come from.
+    """
+
+    taken: dict[str, str]
+    left: list[str]
+    checkpoint: Chosen | None = None
+
+
+def open_origin(path: str | os.PathLike[str], checkpoint: str | None = None) -> Origin:
+    """Returns what is to be known of a run's origin before TensorFlow makes anything.
+
+    Args:
+      path: its folder.
+      checkpoint: which one of a run of ours, as for `choose_checkpoint`.
+
+    Raises:
+      InputError: if the folder is neither a run nor a model dir of ours nor a Hugging Face BERT.
+    """
+    path = Path(local_path(path))
+    format_ = _format_of(path)
+    if format_ is None:
+        run = open_existing(path)
+        return Origin(path, run.vocab_file, run.config.encoder, checkpoint)
+    if checkpoint is not None:
+        raise InputError(
+            "is no run: it has no checkpoints to choose from",
+            path=path,
+            remedy="leave --init-checkpoint out",
+        )
+    return Origin(path, path / format_.VOCAB_FILE, format_.read_encoder_config(path))
+
+
+def _format_of(path: Path):
+    """Returns the module that reads the folder's weights, None for a run."""
+    is_huggingface = (path / huggingface_bert.CONFIG_FILE).is_file()
+    is_hub = (path / "encoder").exists() or not is_huggingface
+    # A model dir in Hugging Face's format alone has facts too, but no encoder/.
+    if (path / exported.FACTS_FILE).is_file() and is_hub:
+        return exported
+    if is_huggingface:
+        return huggingface_bert
+    return None
+
+
+def restore(origin: Origin, encoder, head=None) -> Fates:
+    """Loads all weights that the origin has for `encoder` and `head`, an MLM head.
+
+    Raises:
+      InputError: if the encoder's are not all there, or do not fit.
+    """
+    variables = list(encoder.variables)
+    if head is not None:
+        known = {id(variable) for variable in variables}  # The head holds the embedding table too.
+        variables += [variable for variable in head.variables if id(variable) not in known]
+    format_ = _format_of(origin.path)
+    if format_ is None:
+        fates = _restore_run(origin, encoder, head, variables)
+    else:
+        fates = Fates(*format_.restore(origin.path, variables))
+    missing = [v.name for v in encoder.variables if v.name not in fates.taken]
+    # BertForMaskedLM has no pooler: it starts afresh then, as the head may.
+    missing = [name for name in missing if "pooler" not in name]
+    if missing:
+        raise InputError(
+            f"has no {', '.join(missing)}",
+            path=origin.path,
+            remedy="take a folder with all weights of the encoder",
+        )
+    return fates
+
+
+def write_report(fates: Fates, origin: Origin, variables, run_dir: RunDir) -> None:
+    """Writes what became of each weight to `init.tsv` of the run, and a line to the log.
+
+    A run that has one keeps it: it goes on, from its checkpoint if there is one.
+    """
+    if (run_dir.path / REPORT).exists():
+        _log.info("%s tells what the run began with; it goes on", run_dir.path / REPORT)
+        return
+    fresh = [variable.name for variable in variables if variable.name not in fates.taken]
+    rows = [f"taken\t{ours}\t{theirs}" for ours, theirs in fates.taken.items()]
+    rows += [f"left\t\t{theirs}" for theirs in fates.left]
+    rows += [f"fresh\t{ours}\t" for ours in fresh]
+    with whole_file(run_dir.path / REPORT) as partial:
+        partial.write_text("\n".join(["fate\there\tthere", *rows]) + "\n", encoding="utf-8")
+    _log.info(
+        "--init %s: %d weights taken, %d left, %d start afresh; each in %s",
+        origin.path,
+        len(fates.taken),
+        len(fates.left),
+        len(fresh),
+        run_dir.path / REPORT,
+    )
+
+
+def _restore_run(origin: Origin, encoder, head, variables: list[tf.Variable]) -> Fates:
+    chosen = choose_checkpoint(open_existing(origin.path), origin.checkpoint)
+    path = chosen.path
+    saved = {name for name, _ in tf.train.list_variables(path)}
+    has_head = head is not None and any(name.startswith("head/") for name in saved)
+    parts = {"encoder": encoder, "head": head} if has_head else {"encoder": encoder}
+    checkpoint = tf.train.Checkpoint(**parts)
+    checkpoint.read(path).assert_existing_objects_matched()
+    restored = [v for v in variables if has_head or v.name.startswith(f"{encoder.name}/")]
+    left = {name.split("/.ATTRIBUTES")[0] for name in saved if name.split("/")[0] not in parts}
+    return Fates({variable.name: variable.name for variable in restored}, sorted(left), chosen)

@@ -1,0 +1,276 @@
+"""The run dir: config.yaml, vocab.txt, checkpoints/, tensorboard/, metrics.jsonl, counts.json."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import filecmp
+import json
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from labse_tf.config import Config, EncoderConfig
+from labse_tf.config.check import check
+from labse_tf.config.files import differences, load_config, save_config
+from labse_tf.errors import InputError
+from labse_tf.files.corpus_files import find_plain_files
+from labse_tf.files.local_paths import local_path
+from labse_tf.files.outputs import locked, whole_file
+from labse_tf.tokenization.vocabulary_readers import warn_of_misread
+from vocab import wordpiece_file
+
+# What two encoders must share for one to take the other's weights, their depth aside.
+_ARCHITECTURE = (
+    "vocab_size",
+    "hidden_size",
+    "num_attention_heads",
+    "intermediate_size",
+    "max_positions",
+    "activation",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class RunDir:
+    """Where a run keeps what it makes."""
+
+    path: Path
+
+    @property
+    def config_file(self) -> Path:
+        return self.path / "config.yaml"
+
+    @property
+    def vocab_file(self) -> Path:
+        return self.path / "vocab.txt"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    @property
+    def tensorboard(self) -> Path:
+        return self.path / "tensorboard"
+
+    @property
+    def metrics_file(self) -> Path:
+        return self.path / "metrics.jsonl"
+
+    @property
+    def counts_file(self) -> Path:
+        return self.path / "counts.json"
+
+    @property
+    def config(self) -> Config:
+        return load_config(self.config_file)
+
+    def read_metrics(self) -> list[dict[str, Any]]:
+        """Returns the logged steps, oldest first."""
+        if not self.metrics_file.exists():
+            return []
+        with open(self.metrics_file, encoding="utf-8") as file:
+            return [json.loads(line) for line in file if line.endswith("\n")]
+
+    def measured_steps(self, last: int, stage: int | None = None) -> set[int]:
+        """Returns the steps up to `last` after which held-out data were measured."""
+        return {
+            line["step"]
+            for line in self.read_metrics()
+            if "held_out" in line and line.get("stage") == stage and line["step"] <= last
+        }
+
+    def forget_metrics_after(self, step: int, stage: int | None = None) -> None:
+        """Drops the lines of steps that a resumed run will make again.
+
+        Args:
+          step: the last checkpoint's.
+          stage: of pre-training, whose steps these are.
+        """
+        kept = [
+            line
+            for line in self.read_metrics()
+            if line.get("stage") != stage or line["step"] <= step
+        ]
+        if self.metrics_file.exists():
+            with whole_file(self.metrics_file, overwrite=True) as partial:
+                partial.write_text("".join(json.dumps(line) + "\n" for line in kept), "utf-8")
+
+
+@dataclasses.dataclass(frozen=True)
+class Origin:
+    """What a run starts from: a folder of weights, their vocabulary and sizes.
+
+    `checkpoint` says which of a run is meant, as for `choose_checkpoint`.
+    """
+
+    path: Path
+    vocab_file: Path
+    encoder: EncoderConfig
+    checkpoint: str | None = None
+
+
+def open_existing(path: str | os.PathLike[str]) -> RunDir:
+    """Returns the run dir at `path`.
+
+    Raises:
+      InputError: if it is none.
+    """
+    run_dir = RunDir(Path(local_path(path)))
+    for file in (run_dir.config_file, run_dir.vocab_file):
+        if not file.is_file():
+            raise InputError(
+                f"is no run dir: it has no {file.name}",
+                path=path,
+                remedy="name the --run-dir of `labse pretrain` or `labse train`",
+            )
+    return run_dir
+
+
+@contextlib.contextmanager
+def open_or_create(
+    path: str | os.PathLike[str], config: Config, *, overwrite: bool = False
+) -> Iterator[RunDir]:
+    """Yields the run dir of `config`, new or to be resumed, locked against a second process.
+
+    Raises:
+      InputError: if the folder holds something else or a run with another configuration, another
+        process works on it, or the vocabulary does not fit.
+    """
+    run_dir = RunDir(Path(local_path(path)))
+    is_run = run_dir.config_file.is_file()
+    if run_dir.path.exists() and not run_dir.path.is_dir():
+        raise InputError("is a file", path=path, remedy="choose another --run-dir")
+    if not is_run and not overwrite and run_dir.path.is_dir() and any(run_dir.path.iterdir()):
+        raise InputError(
+            "the folder is not empty and holds no run",
+            path=path,
+            remedy="choose another --run-dir, or add --overwrite",
+        )
+    _check_vocabulary(config)
+    if is_run and not overwrite:
+        _check_same(run_dir, config)
+    run_dir.path.mkdir(parents=True, exist_ok=True)
+    with locked(run_dir.path):
+        if overwrite:
+            for entry in run_dir.path.iterdir():
+                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+        if not run_dir.config_file.is_file():
+            shutil.copyfile(config.tokenizer.vocab_file, run_dir.vocab_file)
+            # Last, since it says that this is a run.
+            with whole_file(run_dir.config_file) as partial:
+                save_config(config, partial)
+        try:
+            yield run_dir
+        except InputError:
+            # A run that could not start must not stand in the way of the corrected command.
+            if not run_dir.checkpoints.exists():
+                shutil.rmtree(run_dir.path)
+            raise
+
+
+def resolve(
+    config: Config,
+    inputs: Sequence[str] = (),
+    *,
+    init: Origin | None = None,
+    first_depth: int | None = None,
+) -> Config:
+    """Returns `config` with its vocabulary, languages and sizes filled in.
+
+    Where `config` leaves all sizes of the encoder at their defaults, `init` tells them, and its
+    depth unless `config` has one of its own.
+
+    Args:
+      config: as loaded.
+      inputs: the corpora of the run; an empty `languages` becomes all that they hold.
+      init: where the weights come from; its vocabulary is used.
+      first_depth: the layers of the encoder that takes them, if these are not all; it may have a
+        multiple of theirs.
+
+    Raises:
+      InputError: if there is no vocabulary, or `init` has another one or another encoder.
+    """
+    vocab_file = config.tokenizer.vocab_file
+    if init is not None:
+        if vocab_file and not filecmp.cmp(vocab_file, init.vocab_file, shallow=False):
+            raise InputError(
+                f"differs from the vocabulary of --init {init.path}",
+                path=vocab_file,
+                remedy="leave 'tokenizer.vocab_file' empty to use that one",
+            )
+        vocab_file = str(init.vocab_file)
+    if not vocab_file:
+        raise InputError(
+            "'tokenizer.vocab_file' is empty", remedy="add --set tokenizer.vocab_file=vocab.txt"
+        )
+    size_of_file = init.encoder.vocab_size if init else len(wordpiece_file.read(vocab_file))
+    encoder = config.encoder
+    # In pre-training the stages depend on the depth, so it has to be told there.
+    if init is not None and first_depth is None and _sizes(encoder) == _sizes(EncoderConfig()):
+        sizes = _sizes(init.encoder)
+        if encoder.num_layers == EncoderConfig().num_layers:
+            sizes["num_layers"] = init.encoder.num_layers
+        encoder = dataclasses.replace(encoder, **sizes)
+    vocab_size = encoder.vocab_size or size_of_file
+    languages = config.languages
+    if inputs and not languages:
+        files = find_plain_files(inputs)
+        languages = sorted({file.language for file in files} | {"en"})
+    config = dataclasses.replace(
+        config,
+        languages=languages,
+        tokenizer=dataclasses.replace(config.tokenizer, vocab_file=vocab_file),
+        encoder=dataclasses.replace(encoder, vocab_size=vocab_size),
+    )
+    if init is not None:
+        _check_architecture(init, config.encoder, first_depth)
+        check(config)
+    return config
+
+
+def _sizes(encoder: EncoderConfig) -> dict[str, int | str]:
+    return {key: getattr(encoder, key) for key in _ARCHITECTURE}
+
+
+def _check_architecture(init: Origin, encoder: EncoderConfig, first_depth: int | None) -> None:
+    there, here = dataclasses.asdict(init.encoder), dataclasses.asdict(encoder)
+    for key in _ARCHITECTURE:
+        if there[key] != here[key]:
+            raise InputError(
+                f"'encoder.{key}' is {here[key]}, --init {init.path} has {there[key]}",
+                remedy=f"add --set encoder.{key}={there[key]}",
+            )
+    depth = first_depth or encoder.num_layers
+    if depth % init.encoder.num_layers:
+        raise InputError(
+            f"--init {init.path} has {init.encoder.num_layers} layers, the run starts with {depth}",
+            remedy="set 'encoder.num_layers' to theirs or to a multiple; to pre-train all from the "
+            "first step on, 'pretrain.stage_steps' with one entry",
+        )
+
+
+def _check_vocabulary(config: Config) -> None:
+    tokens = wordpiece_file.read(config.tokenizer.vocab_file)
+    warn_of_misread(tokens, config.tokenizer.vocab_file)
+    if len(tokens) > config.encoder.vocab_size:
+        raise InputError(
+            f"has {len(tokens)} tokens, 'encoder.vocab_size' is {config.encoder.vocab_size}",
+            path=config.tokenizer.vocab_file,
+            remedy="set it to 0 to take the size of the file",
+        )
+
+
+def _check_same(run_dir: RunDir, config: Config) -> None:
+    # A moved vocabulary is the same vocabulary.
+    changed = [key for key in differences(run_dir.config, config) if key != "tokenizer.vocab_file"]
+    if not filecmp.cmp(config.tokenizer.vocab_file, run_dir.vocab_file, shallow=False):
+        changed.append("the vocabulary")
+    if changed:
+        raise InputError(
+            f"holds a run with another configuration ({', '.join(changed)})",
+            path=run_dir.path,
+            remedy="choose another --run-dir, or add --overwrite",
+        )

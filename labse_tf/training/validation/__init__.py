@@ -1,0 +1,1 @@
+"""Validation during training: when, on what, and the best checkpoint."""

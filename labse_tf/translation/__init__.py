@@ -1,0 +1,1 @@
+"""The translation model that data selection scores pairs with."""

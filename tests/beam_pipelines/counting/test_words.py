@@ -1,0 +1,239 @@
+"""Word counts against a hand computation, and the vocabulary command."""
+
+import gzip
+import json
+
+import pytest
+
+from beam_pipelines import build_vocab
+from beam_pipelines.counting import count_words, word_counts
+from beam_pipelines.counting.word_counter import WordCounter
+from beam_pipelines.counting.word_counts import Settings
+from labse_tf.cli.main import main
+from labse_tf.errors import InputError
+from labse_tf.files.corpus_files import CorpusFile
+from vocab import wordpiece_file
+from vocab.basic_tokenizer import split_words
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "de.tsv").write_text("the cat\tdie Katze\nthe dog\tder Hund\n")
+    with gzip.open(folder / "de.txt.gz", "wt") as file:
+        file.write("die die die cat\n")
+    (folder / "sw.tsv").write_text(f"the cat\tpaka {'w' * 51}\n")
+    return folder
+
+
+def test_counts_without_smoothing(corpus):
+    counted = word_counts.count([str(corpus)], Settings(1.0))
+    assert counted.words == {
+        "die": 4,
+        "cat": 3,  # two English ones and a German one
+        "the": 3,
+        "Hund": 1,
+        "Katze": 1,
+        "der": 1,
+        "dog": 1,
+        "paka": 1,
+    }
+    assert list(counted.words)[:3] == ["die", "cat", "the"]
+    assert counted.tokens == {"en": 6, "de": 8, "sw": 1}
+    assert counted.too_long == {"sw": 1}
+
+
+def test_counts_with_smoothing(corpus):
+    """All languages alike: 15 tokens, so each language gets 5."""
+    counted = word_counts.count([str(corpus)], Settings(0.0))
+    # English words weigh 5/6, German ones 5/8, Swahili ones 5.
+    assert counted.words == {
+        "paka": 5,
+        "the": 2,  # 3 * 5/6 = 2.5, rounded to even
+        "die": 2,  # 4 * 5/8 = 2.5
+        "cat": 2,  # 2 * 5/6 + 1 * 5/8 = 2.29
+        "Hund": 1,
+        "Katze": 1,
+        "der": 1,
+        "dog": 1,
+    }
+
+
+def test_minimum_count_and_length(corpus):
+    counted = word_counts.count(
+        [str(corpus)], Settings(smoothing_exponent=1.0, min_word_count=3, max_word_length=3)
+    )
+    assert counted.words == {"die": 4, "cat": 3, "the": 3}
+    assert counted.too_long == {"de": 2, "sw": 2}
+
+
+def test_words_with_odd_characters(tmp_path):
+    """Letters to TF Text; but pieces with them would be read as others from the vocabulary."""
+    (tmp_path / "fr.txt").write_text("a\u00a0b c\u2028d e\u0085f\n", encoding="utf-8")
+    counted = word_counts.count([str(tmp_path)], Settings(1.0))
+    assert counted.words == dict.fromkeys("abcdef", 1)
+
+
+def test_vocab_build(corpus, tmp_path, caplog, capfd):
+    out = tmp_path / "vocab.txt"
+    args = ["vocab", "build", str(corpus), "--out", str(out), "--vocab-size", "200"]
+    assert main(args) == 0
+    tokens = wordpiece_file.read(out)
+    assert tokens[: len(wordpiece_file.RESERVED_TOKENS)] == list(wordpiece_file.RESERVED_TOKENS)
+    assert len(tokens) <= 200
+    assert set(tokens) >= {"die", "the", "K", "##K"}
+    assert "8 distinct words of 15 in 3 languages" in caplog.text
+    assert f"{out}: {len(tokens)} tokens" in caplog.text
+    assert main(args) == 2
+    assert "--overwrite" in capfd.readouterr().err
+
+
+def test_vocab_build_learns_from_clean_shards(corpus, tmp_path):
+    clean = tmp_path / "clean"
+    # 51 times the letter w is no Swahili.
+    options = ["--out", str(clean), "--max-language-doubt", "1"]
+    assert main(["corpus", "filter-bitext", str(corpus), *options]) == 0
+    out = tmp_path / "vocab.txt"
+    assert main(["vocab", "build", str(clean), "--out", str(out), "--vocab-size", "200"]) == 0
+    assert "paka" in wordpiece_file.read(out)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--vocab-size", "100"], "--vocab-size 100 is too small"),
+        (["--max-unique-chars", "300000"], "is too small"),
+        (["--smoothing-exponent", "1.5"], "--smoothing-exponent is 1.5"),
+        (["--min-word-count", "99999"], "no words are left"),
+        (["--count-shards", "0"], "--count-shards is 0"),
+    ],
+)
+def test_impossible_numbers(corpus, tmp_path, capfd, options, message):
+    out = tmp_path / "vocab.txt"
+    assert main(["vocab", "build", str(corpus), "--out", str(out), *options]) == 2
+    assert message in capfd.readouterr().err.splitlines()[-1]
+    assert not out.exists()
+
+
+def test_vocab_build_with_bad_input(corpus, tmp_path, capfd):
+    (corpus / "fr.txt").write_bytes(b"caf\xe9\n")
+    out = tmp_path / "vocab.txt"
+    assert main(["vocab", "build", str(corpus), "--out", str(out)]) == 2
+    assert f"labse: error: {corpus}/fr.txt:1: invalid UTF-8" in capfd.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+@pytest.mark.parametrize("vocab_size", [140, 145, 160, 400, 2000])
+def test_the_vocabulary_is_never_larger_than_asked_for(tmp_path, vocab_size):
+    """Words of equal counts leave the learner no threshold that gives just the size."""
+    syllables = ["ba", "ko", "mi", "tu", "re", "so"]
+    words = [a + b + c for a in syllables for b in syllables for c in syllables]
+    (tmp_path / "sw.txt").write_text("".join(f"{word} {word} {word}\n" for word in words))
+    tokens = build_vocab.run(
+        [str(tmp_path)], str(tmp_path / "vocab"), vocab_size=vocab_size, max_unique_chars=12
+    )
+    assert len(tokens) <= vocab_size
+    assert len(tokens) >= min(vocab_size, 104 + 2 * 12) * 0.95
+
+
+def test_default_alphabet():
+    assert build_vocab.default_max_unique_chars(8_000) == 1_000
+    assert build_vocab.default_max_unique_chars(501_153) == 20_000
+
+
+def test_words_read_back_are_the_most_frequent(corpus):
+    counted = word_counts.count([str(corpus)], Settings(1.0), max_words=3)
+    assert list(counted.words.items()) == [("die", 4), ("cat", 3), ("the", 3)]
+    assert counted.distinct == 8
+
+
+@pytest.mark.parametrize("shards", [1, 3, 500])
+def test_shards_are_sorted_and_divide_the_words(corpus, tmp_path, shards):
+    folder = tmp_path / "counts"
+    counted = word_counts.count([str(corpus)], Settings(1.0), folder=folder, shards=shards)
+    lines = []
+    for path in folder.glob(f"words-?????-of-{shards:05}.tsv"):
+        found = path.read_text("utf-8").splitlines()
+        assert found == sorted(found) != []
+        lines += found
+    assert sorted(lines) == sorted(f"{word}\t{n}" for word, n in counted.words.items())
+    assert {path.name for path in folder.iterdir() if not path.name.startswith("words-")} == {
+        "totals.json",
+        "settings.json",
+    }
+
+
+def test_many_small_bundles_count_the_same(corpus, monkeypatch):
+    expected = word_counts.count([str(corpus)], Settings(1.0))
+    monkeypatch.setattr(count_words, "_MAX_WORDS_HELD", 0)
+    assert word_counts.count([str(corpus)], Settings(1.0)) == expected
+
+
+@pytest.mark.parametrize("held", [0, 7, 10**9])
+def test_counter_splits_as_split_words(multilingual_sentences, monkeypatch, held):
+    monkeypatch.setattr("beam_pipelines.counting.word_counter._CHARACTERS_HELD", held)
+    texts = [*multilingual_sentences, "", " ", "a  b\tc\u00a0d", *multilingual_sentences[:3]]
+    counter = WordCounter()
+    counter.add("xx", texts)
+    counter.add("yy", texts[:1])
+    words = [word for text in texts for word in split_words(text.replace("\u00a0", " "))]
+    assert counter.take() == {
+        "xx": {word: words.count(word) for word in words},
+        "yy": dict.fromkeys(split_words(texts[0]), 1),
+    }
+    assert len(counter) == 0
+    assert counter.take() == {}
+
+
+@pytest.mark.parametrize(
+    ("text_bytes", "shards"), [(1, 32), (99 * 64_000_000 + 1, 100), (10**15, 4096)]
+)
+def test_plan_of_shards(monkeypatch, text_bytes, shards):
+    monkeypatch.setattr(count_words, "text_bytes", lambda file: text_bytes)
+    assert count_words.plan_word_shards([CorpusFile("de.txt", "de", "monolingual", "text")]) == (
+        shards
+    )
+
+
+def test_counts_are_kept_and_used_again(corpus, tmp_path, caplog):
+    folder = tmp_path / "counts"
+    args = ["vocab", "build", str(corpus), "--counts", str(folder)]
+    assert main([*args, "--out", str(tmp_path / "a"), "--vocab-size", "200"]) == 0
+    assert "counting words" in caplog.text
+    caplog.clear()
+    assert main([*args, "--out", str(tmp_path / "b"), "--vocab-size", "200"]) == 0
+    assert "counting words" not in caplog.text
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_kept_counts_of_anything_else_are_refused(corpus, tmp_path):
+    folder = tmp_path / "counts"
+    word_counts.count([str(corpus)], Settings(1.0), folder=folder)
+    before = sorted(folder.iterdir())
+    with pytest.raises(InputError, match="--smoothing-exponent 1.0, now 0.3"):
+        word_counts.count([str(corpus)], Settings(0.3), folder=folder)
+    with open(corpus / "sw.tsv", "a") as file:
+        file.write("a dog\tmbwa\n")
+    with pytest.raises(InputError, match="1 files differ, first .*sw.tsv"):
+        word_counts.count([str(corpus)], Settings(1.0), folder=folder)
+    assert sorted(folder.iterdir()) == before
+    settings = json.loads((folder / "settings.json").read_text("utf-8"))
+    del settings["words_version"]
+    (folder / "settings.json").write_text(json.dumps(settings))
+    with pytest.raises(InputError, match="another version of this program divided the text"):
+        word_counts.count([str(corpus)], Settings(1.0), folder=folder)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter").write_text("Dear")
+    with pytest.raises(InputError, match="not empty"):
+        word_counts.count([str(corpus)], Settings(1.0), folder=tmp_path / "mine")
+    (folder / "settings.json").write_text("{")
+    with pytest.raises(InputError, match="damaged"):
+        word_counts.count([str(corpus)], Settings(1.0), folder=folder)
+
+
+def test_a_failed_count_keeps_nothing(corpus, tmp_path):
+    (corpus / "fr.txt").write_bytes(b"caf\xe9\n")
+    with pytest.raises(InputError):
+        word_counts.count([str(corpus)], Settings(), folder=tmp_path / "counts")
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]

@@ -1,0 +1,231 @@
+"""`labse corpus embed`, end to end, with a real model; and how rows are laid out in shards."""
+
+import gzip
+import json
+import lzma
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tiny_text import SENTENCES, sentences_of
+
+import labse_tf
+from beam_pipelines import embed_texts
+from beam_pipelines.embedding.batches import EmbeddedBatch
+from beam_pipelines.embedding.vector_shards import WriteVectors
+from beam_pipelines.reading import readers
+from beam_pipelines.runtime.runners import has_worker_processes, run_pipeline
+from labse_tf.cli.main import main
+from labse_tf.embedding.model_dir import hash_model
+from labse_tf.errors import InputError
+from labse_tf.retrieval.vectors import open_vectors
+
+# Of one character a token, and the model reads 128 of them.
+LONG = "Katze " * 60
+
+
+def lines_of(path):
+    with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
+        return [line.removesuffix("\n") for line in file]
+
+
+def shards_of(folder):
+    """[(name, vectors, lines)] in the order of the names."""
+    arrays = sorted(folder.glob("*.npy"))
+    texts = sorted(path.name for path in folder.glob("*.txt.gz"))
+    assert texts == [f"{path.stem}.txt.gz" for path in arrays]
+    assert len(texts) * 2 == len(list(folder.iterdir()))
+    return [
+        (path.stem, np.load(path, allow_pickle=False), lines_of(path.with_suffix(".txt.gz")))
+        for path in arrays
+    ]
+
+
+@pytest.fixture(scope="module")
+def model(model_dir):
+    return labse_tf.load(model_dir)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """Text of many scripts, in all forms of files; -> (folder, language -> sentences in order)."""
+    folder = tmp_path_factory.mktemp("corpus")
+    (folder / "a").mkdir()
+    (folder / "a" / "de.txt").write_text(f"  Ein Haus. \r\n\n{LONG}\n", "utf-8")
+    rows = {"text": ["Katze\nund\r\n Hund", "ostal", "ปลา"], "language_code": ["de", "oc", "th"]}
+    pq.write_table(pa.table(rows), folder / "b.parquet")
+    with lzma.open(folder / "de.txt.xz", "wt", encoding="utf-8", newline="\n") as file:
+        file.writelines(f"{line}\n" for line in sentences_of("de")[:9])
+    with gzip.open(folder / "en.txt.gz", "wt", encoding="utf-8", newline="\n") as file:
+        file.writelines(f"{line}\n" for line in SENTENCES)
+    (folder / "ja.txt").write_text("\n".join(sentences_of("ja")[:10]), "utf-8")
+    expected = {
+        "de": ["Ein Haus.", "", LONG.strip(), "Katze und  Hund", *sentences_of("de")[:9]],
+        "en": list(SENTENCES),
+        "ja": sentences_of("ja")[:10],
+        "th": ["ปลา"],
+    }
+    return folder, expected
+
+
+def test_each_row_is_the_vector_of_its_line_in_the_order_of_the_input(
+    tmp_path, monkeypatch, caplog, capsys, corpus, model_dir, model
+):
+    folder, expected = corpus
+    # Smaller than a shard, and no divisor of it: batches lie across the ends of shards.
+    monkeypatch.setattr(readers, "RECORDS_PER_BATCH", 3)
+    out = tmp_path / "out"
+    arguments = [str(folder), "--model", str(model_dir), "--shard-sentences", "5"]
+    assert main(["corpus", "embed", *arguments, "--out", str(out)]) == 0
+    assert {path.name for path in out.iterdir()} == {*expected, "report.json"}
+    for language, texts in expected.items():
+        names, arrays, lines = zip(*shards_of(out / language), strict=True)
+        count = -(-len(texts) // 5)
+        assert names == tuple(f"part-{number:05}-of-{count:05}" for number in range(count))
+        assert [len(part) for part in lines[:-1]] == [5] * (count - 1)
+        assert [len(array) for array in arrays] == [len(part) for part in lines]
+        assert sum(lines, []) == texts
+        assert {array.dtype for array in arrays} == {np.dtype("float16")}
+        vectors = open_vectors(out / language, dim=model.dim)[:]
+        np.testing.assert_array_equal(vectors, np.concatenate(arrays))
+        np.testing.assert_allclose(vectors, model.encode(texts), rtol=0, atol=1e-3)
+    report = json.loads((out / "report.json").read_text("utf-8"))
+    nothing = {"bad_record": 0, "other_language": 0}
+    assert report["languages"] == {
+        "de": {"read": 13, "kept": 13, "cut": 1, "shards": 3, "dropped": nothing},
+        "en": {"read": 17, "kept": 17, "cut": 0, "shards": 4, "dropped": nothing},
+        "ja": {"read": 10, "kept": 10, "cut": 0, "shards": 2, "dropped": nothing},
+        "oc": {
+            **{"read": 1, "kept": 0, "cut": 0, "shards": 0},
+            "dropped": {**nothing, "other_language": 1},
+        },
+        "th": {"read": 1, "kept": 1, "cut": 0, "shards": 1, "dropped": nothing},
+    }
+    assert report["model"] == {"path": str(model_dir), "sha256": hash_model(model_dir)}
+    assert report["dimension"] == model.dim
+    assert report["dtype"] == "float16"
+    told = "embedded 41 of 42 sentences in 5 languages, 1 of them cut; 10 shards"
+    assert told in caplog.text and "embed: 41 sentence" in caplog.text
+    assert "other_language 1" in capsys.readouterr().out
+
+
+def test_bad_lines_end_the_job_or_are_counted(tmp_path, capfd, model_dir, model):
+    path = tmp_path / "de.txt"
+    path.write_bytes(b"Ein Haus.\nEin \xff Baum.\nEin Fluss.\n")
+    out = tmp_path / "out"
+    command = ["corpus", "embed", str(path), "--model", str(model_dir), "--out", str(out)]
+    assert main(command) == 2
+    assert f"labse: error: {path}:2: invalid UTF-8" in capfd.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["de.txt"]
+    assert main([*command, "--max-bad-records", "1", "--dtype", "float32"]) == 0
+    [(_, vectors, lines)] = shards_of(out / "de")
+    assert lines == ["Ein Haus.", "Ein Fluss."]
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(vectors, model.encode(lines), rtol=0, atol=1e-6)
+    report = json.loads((out / "report.json").read_text("utf-8"))
+    assert report["total"]["dropped"] == {"bad_record": 1, "other_language": 0}
+    [bad] = report["bad_records"]
+    assert (bad["file"], bad["line"]) == (str(path), 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dtype": "int8"}, "--dtype is int8; give one of float16, float32"),
+        ({"sentences_per_shard": 0}, "--shard-sentences is 0"),
+        ({"max_bad_records": -1}, "--max-bad-records is -1"),
+        ({"out": "taken"}, "not empty; choose another one, or add --overwrite"),
+        ({"model": "nothing"}, "is no model dir"),
+        ({"inputs": "de.tsv"}, "holds no monolingual files"),
+    ],
+)
+def test_what_is_refused_before_anything_is_read(
+    tmp_path, monkeypatch, model_dir, options, message
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "de.txt").write_text("Ein Haus.\n")
+    (tmp_path / "de.tsv").write_text("A house.\tEin Haus.\n")
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "notes").touch()
+    options = {"inputs": "de.txt", "out": "out", "model": str(model_dir), **options}
+    inputs = [options.pop("inputs")]
+    with pytest.raises(InputError, match=message):
+        embed_texts.run(inputs, options.pop("out"), **options)
+    assert not (tmp_path / "out").exists()
+
+
+class _WriteMade(beam.PTransform):
+    def __init__(self, batches, *arguments):
+        super().__init__()
+        self._batches = batches
+        self._write = WriteVectors(*arguments)
+
+    def expand(self, begin):
+        return begin | beam.Create(self._batches) | self._write
+
+
+@pytest.mark.parametrize(
+    ("size", "files"),
+    [
+        (4, [[4, 4], [4]]),  # shards end where batches and files do
+        (7, [[3, 3, 1], [2], [3, 3, 3]]),  # they do not
+        (1, [[2, 1]]),
+        (100, [[1], [1], [1]]),  # one shard of several files
+        (5, []),
+    ],
+)
+def test_batches_in_any_order_make_shards_in_the_order_of_the_files(tmp_path, size, files):
+    batches, number = [], 0
+    for file, lengths in enumerate(files):
+        first = 0
+        for length in lengths:
+            rows = np.arange(number, number + length)
+            vectors = np.stack([np.cos(rows), np.sin(rows)], axis=1).astype(np.float32)
+            batches.append(EmbeddedBatch("zu", file, first, list(map(str, rows)), vectors, 0))
+            first, number = first + length, number + length
+    out = tmp_path / "out"
+    arguments = (str(out), "float32", size, str(tmp_path / "temporary"))
+    run_pipeline(_WriteMade(list(reversed(batches)), *arguments), [], [])
+    if not files:
+        assert not out.exists()
+        return
+    names, arrays, lines = zip(*shards_of(out / "zu"), strict=True)
+    assert names[-1] == f"part-{len(names) - 1:05}-of-{len(names):05}"
+    assert [len(array) for array in arrays] == [
+        min(size, number - start) for start in range(0, number, size)
+    ]
+    assert sum(lines, []) == list(map(str, range(number)))
+    angles = np.arange(number)
+    expected = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    np.testing.assert_allclose(np.concatenate(arrays), expected, rtol=0, atol=1e-6)
+
+
+def test_the_model_is_shared_where_workers_are_processes():
+    cases = [
+        ([], False),
+        (["--direct_running_mode=multi_threading", "--direct_num_workers=2"], False),
+        (["--direct_running_mode=multi_processing", "--direct_num_workers=2"], True),
+        (["--runner=FlinkRunner", "--flink_master=localhost:8081"], True),
+    ]
+    for options, expected in cases:
+        assert has_worker_processes(options) is expected, options
+
+
+def test_a_hash_tells_models_apart_but_not_copies(tmp_path):
+    for name in ("one", "copy", "other"):
+        for part in ("preprocessor", "encoder"):
+            (tmp_path / name / part).mkdir(parents=True)
+            (tmp_path / name / part / "saved_model.pb").write_bytes(part.encode())
+    (tmp_path / "other" / "encoder" / "weights").write_bytes(b"1")
+    (tmp_path / "copy" / "README.md").write_text("not of the model")
+    (tmp_path / "one" / "onnx").mkdir()
+    (tmp_path / "one" / "onnx" / "model.onnx").write_bytes(b"int8")
+    one, copy, other = (hash_model(tmp_path / name) for name in ("one", "copy", "other"))
+    assert one == copy != other
+    assert len(one) == 64
+    # Another encoder of the same model dir, and its weights beside it.
+    onnx = hash_model(tmp_path / "one" / "onnx" / "model.onnx")
+    (tmp_path / "one" / "onnx" / "model.onnx_data").write_bytes(b"weights")
+    assert len({one, onnx, hash_model(tmp_path / "one" / "onnx" / "model.onnx")}) == 3

@@ -1,0 +1,247 @@
+"""Scores of every record, other limits applied to them, and the same bytes on any runner."""
+
+import json
+import random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from beam_pipelines import filter_bitext, filter_monolingual
+from beam_pipelines.reporting.table import format_report
+from labse_tf.cli.main import main
+from labse_tf.errors import InputError
+from labse_tf.files.corpus_files import find_corpus_files
+
+TWO_PROCESSES = ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
+
+
+def files_of(out):
+    return {
+        str(path.relative_to(out)): path.read_bytes() for path in out.rglob("*") if path.is_file()
+    }
+
+
+def write_corpus(folder):
+    """Pairs of three languages with everything in them that may be dropped."""
+    generator = random.Random(5)
+    folder.mkdir()
+    for language, word in (("de", "Straße"), ("ja", "日本語"), ("th", "ภาษา")):
+        lines = []
+        for _ in range(3000):
+            number = generator.randint(0, 999)
+            length = generator.choice([0, 1, 1, 1, 30])
+            lines.append(f"word number {number}\t{word} {number}{f' {word}' * length}")
+        lines += ["x\ty", "same same\tsame same", "10:30\t10.30", "no tab here"]
+        lines += [
+            f"page 12 of the book\t{word} 77 {word}",
+            f"one line\t<td><b>{word}</b></td>",
+            "good morning to you\tдоброе утро друзьям",
+            "the fox jumps over the lazy dog\tthe fox jumps over the lazy dog!",
+            "we all go to the town hall now\tnous allons tous à la mairie de la ville maintenant",
+        ]
+        generator.shuffle(lines)
+        (folder / f"{language}.tsv").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    row = {"src_raw": ["Good morning.", "Hello there."], "tgt_raw": ["Bonjorn.", "Hallo da."]}
+    pq.write_table(pa.table({**row, "language_code": ["../oc", "de"]}), folder / "mixed.parquet")
+
+
+OPTIONS = {"max_bad_records": 3, "max_per_language": 500, "scores": True, "seed": 4}
+
+
+def test_output_is_the_same_on_one_process_and_two_and_in_any_order(tmp_path):
+    write_corpus(tmp_path / "in")
+    report = filter_bitext.run([str(tmp_path / "in")], str(tmp_path / "one"), **OPTIONS)
+    reasons = set(report["total"]["dropped"]) - {"too_long"}
+    assert all(report["total"]["dropped"][reason] for reason in reasons)
+    filter_bitext.run(
+        [str(tmp_path / "in")], str(tmp_path / "two"), beam_options=TWO_PROCESSES, **OPTIONS
+    )
+    one = files_of(tmp_path / "one")
+    assert one == files_of(tmp_path / "two")
+    assert {name.split("/")[0] for name in one} == {
+        "bitext",
+        "examples.md",
+        "report.json",
+        "scores",
+    }
+    for path in (tmp_path / "in").glob("*.tsv"):
+        path.write_text("".join(reversed(path.read_text("utf-8").splitlines(keepends=True))))
+    filter_bitext.run([str(tmp_path / "in")], str(tmp_path / "three"), **OPTIONS)
+    three = files_of(tmp_path / "three")
+    # The report names the bad lines, and these lie elsewhere now.
+    assert {name: data for name, data in three.items() if name != "report.json"} == {
+        name: data for name, data in one.items() if name != "report.json"
+    }
+
+
+def test_scores(tmp_path):
+    rows = [
+        ("Good morning.", "Guten Morgen."),
+        ("Good morning.", "Guten Morgen."),
+        ("Yes", "Ja, das ist wirklich so."),
+        ("Tab\there", "1"),
+    ]
+    columns = dict(zip(("src_raw", "tgt_raw"), zip(*rows, strict=True), strict=True))
+    pq.write_table(
+        pa.table({**columns, "language_code": ["de", "de", "de", "oc"]}), tmp_path / "x.parquet"
+    )
+    out = tmp_path / "out"
+    filter_bitext.run([str(tmp_path)], str(out), scores=True, max_length_ratio=5)
+    found = pq.read_table(out / "scores" / "de").to_pylist()
+    # What the language model says of a few words is its own affair.
+    assert all(-1 <= row.pop("wrong_language") < 0.3 for row in found)
+    assert sorted(found, key=lambda row: row["src_raw"]) == [
+        {
+            "src_raw": source,
+            "tgt_raw": target,
+            "language_code": "de",
+            "too_short": len(source),
+            "too_long": len(target),
+            "length_ratio": pytest.approx(len(target) / len(source)),
+            "identical_sides": 0,
+            "few_letters": pytest.approx(letters),
+            "numbers_disagree": 1,
+            "markup": 0,
+            "wrong_script": 1,
+            "unusual_length": 0,  # two pairs make no median
+            "similar_sides": 0,
+            "reason": reason,
+        }
+        for (source, target), letters, reason in [
+            (rows[0], 11 / 12, None),
+            (rows[1], 11 / 12, None),
+            (rows[2], 18 / 20, "length_ratio"),
+        ]
+    ]
+    [other] = pq.read_table(out / "scores" / "other_language").to_pylist()
+    assert other == {
+        **dict.fromkeys([*found[0], "wrong_language"], None),
+        "src_raw": "Tab\there",
+        "tgt_raw": "1",
+        "language_code": "oc",
+        "reason": "other_language",
+    }
+    # What lies there is no corpus.
+    assert {file.format for file in find_corpus_files([str(out)])} == {"shard"}
+
+
+def test_limits_moved_on_scores_give_what_they_give_on_the_corpus(tmp_path, monkeypatch):
+    write_corpus(tmp_path / "in")
+    inputs, limits = [str(tmp_path / "in")], {"max_length_ratio": 1.5, "min_characters": 5}
+    options = {"max_bad_records": 3, "max_per_language": 300}
+    filter_bitext.run(inputs, str(tmp_path / "scored"), scores=True, **options)
+    expected = filter_bitext.run(inputs, str(tmp_path / "direct"), **limits, **options)
+
+    def never(self, records):
+        raise AssertionError("scored a second time")
+
+    monkeypatch.setattr("beam_pipelines.filters.length_ratio.LengthRatio.score", never)
+    found = filter_bitext.run(
+        [str(tmp_path / "scored" / "scores")],
+        str(tmp_path / "again"),
+        from_scores=True,
+        **limits,
+        **options,
+    )
+    assert files_of(tmp_path / "again" / "bitext") == files_of(tmp_path / "direct" / "bitext")
+    # Bad records have no scores, so they are not read again.
+    for row in (expected["total"], *expected["languages"].values()):
+        row["read"] -= row["dropped"]["bad_record"]
+        row["dropped"]["bad_record"] = 0
+    assert found == {**expected, "bad_records": []}
+
+
+def test_several_files_of_scores(tmp_path):
+    lines = [f"Satz Nummer {number} von vielen." for number in range(60_000)]
+    (tmp_path / "de.txt").write_text("".join(f"{line}\n" for line in lines))
+    out = tmp_path / "out"
+    filter_monolingual.run([f"{tmp_path}/de.txt"], str(out), megabytes_per_shard=1, scores=True)
+    scores = sorted(path.name for path in (out / "scores" / "de").iterdir())
+    assert scores == ["part-00000-of-00002.parquet", "part-00001-of-00002.parquet"]
+    assert sorted(pq.read_table(out / "scores" / "de")["text"].to_pylist()) == sorted(lines)
+    filter_monolingual.run([f"{out}/scores"], str(tmp_path / "again"), from_scores=True)
+    assert files_of(out / "monolingual") == files_of(tmp_path / "again" / "monolingual")
+
+
+def test_what_is_no_folder_of_scores_is_refused(tmp_path, capfd):
+    (tmp_path / "de.tsv").write_text("Good morning.\tGuten Morgen.\n")
+    out = tmp_path / "out"
+    again = ["--from-scores", "--out", str(tmp_path / "again")]
+    assert (
+        main(["corpus", "filter-bitext", f"{tmp_path}/de.tsv", "--scores", "--out", str(out)]) == 0
+    )
+    capfd.readouterr()
+    cases = [
+        (["filter-bitext", f"{tmp_path}/de.tsv"], "holds no scores"),
+        (["filter-bitext", str(out)], "holds no scores"),
+        (["filter-monolingual", f"{out}/scores"], "has no column 'text'"),
+        (["filter-bitext", "--scores", f"{out}/scores"], "would copy the scores"),
+    ]
+    for args, message in cases:
+        assert main(["corpus", *args, *again]) == 2
+        assert message in capfd.readouterr().err
+    path = next((out / "scores" / "de").iterdir())
+    path.write_bytes(path.read_bytes()[:-10])
+    assert main(["corpus", "filter-bitext", f"{out}/scores", *again]) == 2
+    assert f"labse: error: {path}: the scores cannot be read" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"megabytes_per_shard": 0}, "--shard-megabytes is 0"),
+        ({"max_per_language": 0}, "--max-per-language is 0"),
+        ({"max_bad_records": -1}, "--max-bad-records is -1"),
+        ({"examples": -1}, "--examples is -1"),
+        ({"seed": -1}, "--seed is -1"),
+    ],
+)
+def test_options_out_of_range(tmp_path, options, message):
+    with pytest.raises(InputError, match=message):
+        filter_bitext.run([str(tmp_path)], str(tmp_path / "out"), **options)
+
+
+def test_examples(tmp_path):
+    lines = ["Kurz.", "a|b", "", "", *(f"Zu {number}" for number in range(30)), "Ein guter Satz."]
+    (tmp_path / "de.txt").write_text("".join(f"{line}\n" for line in lines))
+    filter_monolingual.run([str(tmp_path)], str(tmp_path / "out"), examples=33)
+    text = (tmp_path / "out" / "examples.md").read_text("utf-8")
+    head, *rows = text.splitlines()[4:]
+    assert text.startswith(
+        "# Random examples of what was dropped\n\n## too_short\n\n| language_code | text |\n"
+    )
+    assert len(set(rows)) == 34
+    assert {r"| de | a\|b |", "| de |  |", "| de | Kurz. |", "| de | Zu 29 |"} <= set(rows)
+    filter_monolingual.run([str(tmp_path)], str(tmp_path / "none"), examples=0)
+    assert sorted(path.name for path in (tmp_path / "none").iterdir()) == [
+        "monolingual",
+        "report.json",
+    ]
+
+
+def test_table():
+    row = {"read": 8, "kept": 2, "dropped": {"a": 1, "b": 3, "c": 0, "d": 1, "e": 1}}
+    big = {"read": 1_234_567, "kept": 1_234_567, "dropped": {"a": 0}}
+    empty = {"read": 0, "kept": 0, "dropped": {"a": 0}}
+    report = {"languages": {"de": row, "oc": empty, "zh": big}, "total": big}
+    rule = "-" * 78
+    assert format_report(report).splitlines() == [
+        "code language                    read          kept  kept %  dropped, mostly as",
+        rule + "-",
+        "de   German                         8             2    25.0  b 3, a 1, d 1",
+        "oc                                  0             0       -",
+        "zh   Chinese                1,234,567     1,234,567   100.0",
+        rule + "-",
+        "     all 3                  1,234,567     1,234,567   100.0",
+    ]
+
+
+def test_the_command_prints_the_table_and_writes_the_report(tmp_path, capfd):
+    (tmp_path / "de.txt").write_text("Ein guter Satz.\nKurz.\n")
+    args = ["--out", f"{tmp_path}/out", "--max-per-language", "5", "--seed", "1", "--examples", "3"]
+    assert main(["corpus", "filter-monolingual", f"{tmp_path}/de.txt", *args]) == 0
+    captured = capfd.readouterr()
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert captured.out == format_report(report) + "\n"
+    assert "too_short 1" in captured.out

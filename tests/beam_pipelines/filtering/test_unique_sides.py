@@ -1,0 +1,120 @@
+"""Pairs that share a side: which stay, that the report adds up, and the same on any order."""
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from beam_pipelines import filter_bitext
+from beam_pipelines.filtering.unique_sides import SOURCE, TARGET, choose_by_side, plan_parts
+from beam_pipelines.reading.readers import read_file
+from beam_pipelines.records.records import Pair
+from labse_tf.cli.main import main
+from labse_tf.errors import InputError
+from labse_tf.files.corpus_files import SHARD, find_corpus_files
+
+ROWS = [
+    ("Good morning.", "Guten Morgen."),
+    ("Good  MORNING.", "Moin, moin."),
+    ("good morning.", "Schönen guten Tag."),
+    ("See you soon.", "Bis bald."),
+    ("See you later.", "Bis bald."),
+]
+
+
+def write(folder, rows):
+    folder.mkdir()
+    (folder / "de.tsv").write_text("".join(f"{one}\t{other}\n" for one, other in rows), "utf-8")
+    return str(folder)
+
+
+def kept(out):
+    files = [file for file in find_corpus_files([str(out)]) if file.format == SHARD]
+    return {pair[:2] for file in files for pair in read_file(file)}
+
+
+@pytest.mark.parametrize(
+    ("side", "most", "dropped"),
+    [
+        ("source", 1, 2),
+        ("source", 2, 1),
+        ("source", 3, 0),
+        ("target", 1, 1),
+        ("either", 1, 3),
+        ("either", 2, 1),
+    ],
+)
+def test_unique_sides(tmp_path, side, most, dropped):
+    inputs = [write(tmp_path / "in", ROWS)]
+    options = {"unique_side": side, "pairs_per_side": most}
+    report = filter_bitext.run(inputs, str(tmp_path / "out"), **options)
+    assert report["total"]["dropped"]["duplicate_side"] == dropped
+    assert report["total"]["kept"] == len(ROWS) - dropped == len(kept(tmp_path / "out"))
+    assert ("## duplicate_side" in (tmp_path / "out/examples.md").read_text()) is bool(dropped)
+    # The order decides nothing, and nor does it whether the scores are read again.
+    again = [write(tmp_path / "again", ROWS[::-1])]
+    filter_bitext.run(again, str(tmp_path / "scored"), scores=True, **options)
+    assert kept(tmp_path / "scored") == kept(tmp_path / "out")
+    scores = [str(tmp_path / "scored/scores")]
+    filter_bitext.run(scores, str(tmp_path / "rescored"), from_scores=True, **options)
+    assert kept(tmp_path / "rescored") == kept(tmp_path / "out")
+    assert pq.read_table(tmp_path / "scored/scores/de").num_rows == len(ROWS)
+
+
+def test_report_has_the_reason_only_if_asked(tmp_path):
+    report = filter_bitext.run([write(tmp_path / "in", ROWS)], str(tmp_path / "out"))
+    assert "duplicate_side" not in report["total"]["dropped"]
+    assert report["total"]["kept"] == len(ROWS)
+
+
+def test_copies_of_a_pair_are_duplicates_not_pairs_of_one_side(tmp_path):
+    inputs = [write(tmp_path / "in", ROWS[:1] * 3)]
+    report = filter_bitext.run(inputs, str(tmp_path / "out"), unique_side="either")
+    assert report["total"]["dropped"]["duplicate_side"] == 0
+    assert report["total"]["dropped"]["duplicate"] == 2
+
+
+def test_parts_are_planned_by_size(tmp_path, monkeypatch):
+    files = find_corpus_files([write(tmp_path / "in", ROWS * 100)])
+    assert plan_parts(files) == 1
+    monkeypatch.setattr("beam_pipelines.filtering.unique_sides._TEXT_BYTES_PER_PART", 1000)
+    assert plan_parts(files) == -(-(tmp_path / "in/de.tsv").stat().st_size // 1000)
+    report = filter_bitext.run([str(tmp_path / "in")], str(tmp_path / "out"), unique_side="either")
+    assert report["total"]["kept"] == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"unique_side": "left"}, "--unique-side"), ({"pairs_per_side": 0}, "--pairs-per-side is 0")],
+)
+def test_bad_options(tmp_path, options, message):
+    with pytest.raises(InputError, match=message):
+        filter_bitext.run([write(tmp_path / "in", ROWS)], str(tmp_path / "out"), **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_command_has_an_option_for_every_limit(tmp_path):
+    inputs = write(tmp_path / "in", [("Page 3 of 4", "Seite 7 von 9"), *ROWS])
+    args = ["corpus", "filter-bitext", inputs, "--out"]
+    assert main([*args, str(tmp_path / "one"), "--unique-side", "target"]) == 0
+    assert len(kept(tmp_path / "one")) == 4
+    assert main([*args, str(tmp_path / "two"), "--min-number-agreement", "0"]) == 0
+    assert len(kept(tmp_path / "two")) == 6
+
+
+WORDS = st.sampled_from(["a", "A", "b ", "c  d", "C d"])
+
+
+@given(st.lists(st.builds(Pair, WORDS, WORDS, st.just("de"))), st.integers(1, 3))
+def test_no_side_is_shared_by_more(pairs, most):
+    left = choose_by_side(choose_by_side(pairs, SOURCE, most), TARGET, most)
+    assert set(left) == set(choose_by_side(choose_by_side(pairs[::-1], SOURCE, most), TARGET, most))
+    for side in range(2):
+        sides = [" ".join(pair[side].lower().split()) for pair in set(left)]
+        assert all(sides.count(text) <= most for text in sides)
+    # Every group keeps as many as it may.
+    sources = [" ".join(pair.source.lower().split()) for pair in set(pairs)]
+    by_source = {
+        " ".join(pair.source.lower().split()) for pair in choose_by_side(pairs, SOURCE, most)
+    }
+    assert by_source == set(sources)

@@ -1,0 +1,118 @@
+"""Our Example and TFRecord code against TensorFlow's, and damaged shards."""
+
+import gzip
+import io
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from beam_pipelines.reading.readers import read_file
+from beam_pipelines.records import tfrecords
+from beam_pipelines.records.records import Pair, Sentence, build_record, encode_record
+from beam_pipelines.records.tf_example import decode_example, encode_example
+from labse_tf.errors import InputError
+from labse_tf.files.corpus_files import CorpusFile
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+
+
+def test_crc32c_known_value():
+    # The check value of CRC-32C, and one of RFC 3720 (32 bytes of zeros).
+    crcs = tfrecords.crc32c_of_each([b"123456789", b"", bytes(32)])
+    assert crcs.tolist() == [0xE3069283, 0, 0x8A9136AA]
+    assert tfrecords.crc32c_of_each([]).tolist() == []
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.binary(max_size=60), max_size=30))
+def test_tfrecords_round_trip(records):
+    stream = io.BytesIO()
+    tfrecords.write_records(stream, records)
+    stream.seek(0)
+    assert list(tfrecords.read_records(stream)) == records
+
+
+@settings(max_examples=50, deadline=None)
+@given(TEXTS, TEXTS)
+def test_records_round_trip(source, target):
+    pair = Pair(source.strip(), target.strip(), "de")
+    assert build_record(Pair, decode_example(encode_record(pair)), None) == pair
+    sentence = Sentence(source.strip(), "zh")
+    assert build_record(Sentence, decode_example(encode_record(sentence)), None) == sentence
+
+
+def test_tensorflow_reads_and_writes_the_same_bytes(tmp_path):
+    import tensorflow as tf
+
+    features = {"src_raw": "Hello, wörld", "tgt_raw": "你好", "language_code": "zh"}
+    data = encode_example(features)
+    theirs = tf.train.Example.FromString(data)
+    assert {k: v.bytes_list.value[0].decode() for k, v in theirs.features.feature.items()} == (
+        features
+    )
+    assert decode_example(theirs.SerializeToString()) == features
+    assert theirs.SerializeToString(deterministic=True) == data
+
+    records = [data, b"", b"x" * 300]
+    with gzip.open(tmp_path / "ours.gz", "wb") as stream:
+        tfrecords.write_records(stream, records)
+    read = tf.data.TFRecordDataset(str(tmp_path / "ours.gz"), compression_type="GZIP")
+    assert [record.numpy() for record in read] == records
+
+    with tf.io.TFRecordWriter(str(tmp_path / "theirs")) as writer:
+        for record in records:
+            writer.write(record)
+    with open(tmp_path / "theirs", "rb") as stream:
+        assert list(tfrecords.read_records(stream)) == records
+
+
+def make_shard(folder, examples, edit=lambda content: content):
+    path = folder / "bitext" / "de" / "part-00000-of-00001.tfrecord.gz"
+    path.parent.mkdir(parents=True)
+    stream = io.BytesIO()
+    tfrecords.write_records(stream, examples)
+    path.write_bytes(edit(gzip.compress(stream.getvalue())))
+    return CorpusFile(str(path), "de", "bitext", "shard")
+
+
+GOOD = encode_record(Pair("Hello", "Hallo", "de"))
+
+
+@pytest.mark.parametrize(
+    ("examples", "edit", "message"),
+    [
+        ([GOOD] * 3, lambda content: content[:-12], "cannot be read"),
+        ([GOOD], lambda content: b"no gzip at all", "cannot be read"),
+        ([GOOD, b"\xff\xff"], bytes, "record 2: no tf.train.Example"),
+        ([GOOD, encode_record(Sentence("Hallo", "de"))], bytes, "record 2: no feature 'src_raw'"),
+        ([GOOD, encode_record(Pair("Hi", "Salut", "fr"))], bytes, "record 2 is of language 'fr'"),
+    ],
+)
+def test_damaged_shards(tmp_path, examples, edit, message):
+    file = make_shard(tmp_path, examples, edit)
+    with pytest.raises(InputError, match=message) as caught:
+        list(read_file(file))
+    assert caught.value.path == file.path
+
+
+@pytest.mark.parametrize(
+    ("place", "message"), [(3, "record 1 is cut off"), (20, "record 1 has a wrong checksum")]
+)
+def test_flipped_byte_in_a_shard(place, message):
+    stream = io.BytesIO()
+    tfrecords.write_records(stream, [GOOD])
+    content = bytearray(stream.getvalue())
+    content[place] ^= 1
+    with pytest.raises(ValueError, match=message):
+        list(tfrecords.read_records(io.BytesIO(bytes(content))))
+
+
+def test_shard_of_another_writer(tmp_path):
+    """Other writers may leave out language_code, or name a variant of the language."""
+    examples = [
+        encode_example({"src_raw": "Yes", "tgt_raw": "Ja"}),
+        encode_example({"src_raw": "No", "tgt_raw": "Nein", "language_code": "de_AT", "x": "y"}),
+    ]
+    read = list(read_file(make_shard(tmp_path, examples)))
+    assert read == [Pair("Yes", "Ja", "de"), Pair("No", "Nein", "de")]

@@ -1,0 +1,301 @@
+"""Moses, Parquet and loose TFRecord files: what is read of them, and what is refused."""
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+
+from beam_pipelines import filter_bitext, filter_monolingual
+from beam_pipelines.counting import word_counts
+from beam_pipelines.counting.word_counts import Settings
+from beam_pipelines.reading import readers
+from beam_pipelines.reading.readers import read_file
+from beam_pipelines.records import tfrecords
+from beam_pipelines.records.records import Pair, Sentence
+from beam_pipelines.records.tf_example import encode_example
+from labse_tf.cli.main import main
+from labse_tf.errors import InputError
+from labse_tf.files.corpus_files import find_corpus_files
+
+ENGLISH = ["Good morning.", "Where is the station?", "The water is cold."]
+FOREIGN = {
+    "de": ["Guten Morgen.", "Wo ist der Bahnhof?", "Das Wasser ist kalt."],
+    "ja": ["おはようございます。", "駅はどこですか。", "水が冷たい。"],
+    "ar": ["صباح الخير.", "أين المحطة؟", "الماء بارد."],
+    "th": ["สวัสดีตอนเช้า", "สถานีอยู่ที่ไหน", "น้ำเย็น"],
+    "hi": ["सुप्रभात।", "स्टेशन कहाँ है?", "पानी ठंडा है।"],
+    "am": ["እንደምን አደርክ።", "ጣቢያው የት ነው?", "ውሃው ቀዝቃዛ ነው።"],
+}
+COMPRESS = {
+    "": bytes,
+    ".gz": gzip.compress,
+    ".xz": lzma.compress,
+    ".bz2": bz2.compress,
+    ".zst": zstandard.compress,
+}
+
+
+def pairs_of(language):
+    return [Pair(*sides, language) for sides in zip(ENGLISH, FOREIGN[language], strict=True)]
+
+
+def sentences_of(language):
+    return [Sentence(text, language) for text in FOREIGN[language]]
+
+
+def lines(texts):
+    return "".join(f"{text}\n" for text in texts).encode("utf-8")
+
+
+def write_parquet(path, **columns):
+    pq.write_table(pa.table(columns), path, row_group_size=2)
+
+
+def write_tfrecord(path, rows):
+    stream = io.BytesIO()
+    tfrecords.write_records(stream, [encode_example(row) for row in rows])
+    data = stream.getvalue()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+
+
+def read(path, kind=None):
+    return [
+        record for file in find_corpus_files([str(path)], kind=kind) for record in read_file(file)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("language", "names", "compression"),
+    [
+        ("de", ("News.de-en.de", "News.de-en.en"), ""),
+        ("ja", ("N.en-ja.ja", "N.en-ja.en"), ".gz"),
+        ("ar", ("tatoeba.ara-eng.ara", "tatoeba.ara-eng.eng"), ".xz"),
+        ("th", ("N.en-th.th", "N.en-th.en"), ".bz2"),
+        ("hi", ("N.en-hi_IN.hi_IN", "N.en-hi_IN.en"), ".zst"),
+    ],
+)
+def test_moses(tmp_path, language, names, compression):
+    for name, texts in zip(names, (FOREIGN[language], ENGLISH), strict=True):
+        (tmp_path / f"{name}{compression}").write_bytes(COMPRESS[compression](lines(texts)))
+    assert read(tmp_path) == pairs_of(language)
+    assert read(tmp_path / f"{names[1]}{compression}") == pairs_of(language)
+
+
+def test_an_empty_side_of_a_moses_pair_is_left_to_the_filters(tmp_path):
+    (tmp_path / "N.de-en.de").write_text("Guten Morgen.\n\n")
+    (tmp_path / "N.de-en.en").write_text("Good morning.\nNothing.\n")
+    report = filter_bitext.run([str(tmp_path)], str(tmp_path / "out"))
+    assert report["languages"]["de"]["dropped"]["too_short"] == 1
+    assert report["total"]["kept"] == 1
+
+
+@pytest.mark.parametrize(
+    ("foreign", "english", "fault", "message"),
+    [
+        (b"a\nb\n", b"a\nb\nc\n", "N.de-en.de", ":2: the last line, but .*N.de-en.en has more"),
+        (b"a\nb\nc\n", b"a\nb\n", "N.de-en.en", ":2: the last line, but .*N.de-en.de has more"),
+        (b"a\nb\n", b"a\n\xe9\n", "N.de-en.en", ":2: invalid UTF-8"),
+        (b"a\n", b"", "N.de-en.en", "the file is empty"),
+        (b"", b"a\n", "N.de-en.de", "the file is empty"),
+    ],
+)
+def test_bad_moses_pairs(tmp_path, foreign, english, fault, message):
+    (tmp_path / "N.de-en.de").write_bytes(foreign)
+    (tmp_path / "N.de-en.en").write_bytes(english)
+    with pytest.raises(InputError, match=message) as caught:
+        read(tmp_path)
+    assert caught.value.path == str(tmp_path / fault)
+    assert str(caught.value).startswith(caught.value.path)
+
+
+@pytest.mark.parametrize("language", FOREIGN)
+def test_parquet_of_one_language(tmp_path, language):
+    (tmp_path / "a").mkdir()
+    write_parquet(tmp_path / "a" / f"{language}.parquet", text=FOREIGN[language], other=[1, 2, 3])
+    write_parquet(tmp_path / f"{language}.parquet", src_raw=ENGLISH, tgt_raw=FOREIGN[language])
+    assert read(tmp_path / "a") == sentences_of(language)
+    assert read(tmp_path / f"{language}.parquet") == pairs_of(language)
+
+
+def test_parquet_of_several_languages(tmp_path):
+    """Codes of the column go before the file's name, which stands in where there is none."""
+    write_parquet(
+        tmp_path / "de.parquet",
+        text=[" Hallo ", "नमस्ते", "Olá", "Bonjorn"],
+        language_code=pa.array([None, "hin", "pt_BR", "oc"]).dictionary_encode(),
+    )
+    assert read(tmp_path) == [
+        Sentence("Hallo", "de"),
+        Sentence("नमस्ते", "hi"),
+        Sentence("Olá", "pt"),
+        Sentence("Bonjorn", "oc"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "columns", "message"),
+    [
+        ("de", None, {"words": ["a"]}, "has no column 'text'"),
+        ("de", "bitext", {"text": ["a"]}, "has no column 'src_raw'"),
+        ("de", None, {"src_raw": ["a"]}, "has no column 'tgt_raw'"),
+        ("data", None, {"text": ["a"]}, "has no column 'language_code'"),
+        ("de", None, {"text": [1]}, "the column 'text' holds int64, not text"),
+        ("de", None, {"text": ["a", "b", None]}, "row 3 has no value in the column 'text'"),
+        (
+            "data",
+            None,
+            {"text": ["a", "b"], "language_code": ["de", None]},
+            "row 2 has no value in the column 'language_code'",
+        ),
+        ("de", None, {"text": pa.array([], pa.string())}, "the file has no rows"),
+    ],
+)
+def test_bad_parquet(tmp_path, name, kind, columns, message):
+    path = tmp_path / f"{name}.parquet"
+    write_parquet(path, **columns)
+    with pytest.raises(InputError, match=message) as caught:
+        read(path, kind)
+    assert caught.value.path == str(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1 but no more than that PAR1"])
+def test_damaged_parquet(tmp_path, content):
+    (tmp_path / "de.parquet").write_bytes(content)
+    with pytest.raises(InputError, match="the Parquet file cannot be read"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["de.tfrecord", "de.tfrecord.gz", "data.tfrecord.gz"])
+def test_tfrecords(tmp_path, name):
+    code = {} if name.startswith("de") else {"language_code": "deu"}
+    write_tfrecord(tmp_path / name, [{"text": text, **code} for text in FOREIGN["de"]])
+    assert read(tmp_path) == sentences_of("de")
+    rows = [{"src_raw": pair.source, "tgt_raw": pair.target, **code} for pair in pairs_of("de")]
+    write_tfrecord(tmp_path / name, rows)
+    assert read(tmp_path) == pairs_of("de")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "rows", "message"),
+    [
+        (
+            "data",
+            None,
+            [{"text": "a", "language_code": "de"}, {"text": "b"}],
+            "record 2: no .*name",
+        ),
+        ("de", None, [{"text": "a"}, {"src_raw": "a"}], "record 2: no feature 'text'"),
+        ("de", None, [{"src_raw": "a"}], "record 1: no feature 'tgt_raw'"),
+        ("de", "bitext", [{"text": "a"}], "record 1: no feature 'src_raw'"),
+        ("de", None, [], "the file is empty"),
+    ],
+)
+def test_bad_tfrecords(tmp_path, name, kind, rows, message):
+    path = tmp_path / f"{name}.tfrecord"
+    write_tfrecord(path, rows)
+    with pytest.raises(InputError, match=message) as caught:
+        read(path, kind)
+    assert caught.value.path == str(path)
+
+
+def write_mixed_corpus(folder):
+    """Text of all the languages above, and two records of Occitan, which the paper lacks."""
+    rows = [row for language in FOREIGN for row in pairs_of(language)]
+    rows += [Pair("Good morning.", "Bonjorn.", "oc"), Pair("Thank you.", "Mercés.", "oc")]
+    columns = dict(
+        zip(("src_raw", "tgt_raw", "language_code"), zip(*rows, strict=True), strict=True)
+    )
+    write_parquet(folder / "data.parquet", **columns)
+    return rows
+
+
+def test_filters_count_what_is_of_other_languages(tmp_path, capfd):
+    rows = write_mixed_corpus(tmp_path)
+    (tmp_path / "de.tsv").write_text("Good evening.\tGuten Abend.\n")
+    out = tmp_path / "out"
+    assert main(["corpus", "filter-bitext", str(tmp_path), "--out", str(out)]) == 0
+    report = json.loads((out / "report.json").read_text())
+    assert sorted(report["languages"]) == sorted([*FOREIGN, "oc"])
+    assert report["languages"]["oc"]["read"] == 2
+    assert report["languages"]["oc"]["dropped"]["other_language"] == 2
+    assert report["languages"]["de"] == {
+        "read": 4,
+        "kept": 4,
+        "dropped": dict.fromkeys(report["total"]["dropped"], 0),
+    }
+    kept = [row for row in rows if row.language != "oc"]
+    assert sorted(read(out)) == sorted([*kept, Pair("Good evening.", "Guten Abend.", "de")])
+
+
+def test_shards_of_mixed_files_are_planned_from_their_text(tmp_path):
+    texts = [f"Satz Nummer {number} von vielen." for number in range(80_000)]
+    codes = ["de"] * len(texts)
+    write_parquet(
+        tmp_path / "x.parquet", text=[*texts, "Une phrase."], language_code=[*codes, "fr"]
+    )
+    out = tmp_path / "out"
+    filter_monolingual.run([str(tmp_path / "x.parquet")], str(out), megabytes_per_shard=1)
+    assert {path.name: len(list(path.iterdir())) for path in (out / "monolingual").iterdir()} == {
+        "de": 3,
+        "fr": 1,
+    }
+    assert len(read(out)) == 80_001
+
+
+def test_batches_are_of_one_language(tmp_path, monkeypatch):
+    monkeypatch.setattr(readers, "RECORDS_PER_BATCH", 2)
+    rows = write_mixed_corpus(tmp_path)
+    batches = list(readers.in_batches(rows))
+    assert sorted(len(batch.records) for batch in batches) == [1] * 6 + [2] * 7
+    assert all(record.language == batch.language for batch in batches for record in batch.records)
+
+
+def test_all_formats_count_the_same_words(tmp_path, caplog):
+    write_mixed_corpus(tmp_path)
+    expected = None
+    for name in ("tsv", "moses", "parquet", "tfrecord"):
+        folder = tmp_path / name
+        folder.mkdir()
+        for language in FOREIGN:
+            write_pairs(folder, name, language)
+        counted = word_counts.count([str(folder)], Settings(1.0))
+        expected = expected or counted
+        assert counted == expected
+    mixed = word_counts.count([str(tmp_path / "data.parquet")], Settings(1.0))
+    assert mixed == expected._replace(other_languages={"oc": 2})
+
+
+def write_pairs(folder, name, language):
+    rows = pairs_of(language)
+    if name == "tsv":
+        text = "".join(f"{row.source}\t{row.target}\n" for row in rows)
+        (folder / f"{language}.tsv").write_text(text, "utf-8")
+    elif name == "moses":
+        (folder / f"N.en-{language}.en").write_bytes(lines(ENGLISH))
+        (folder / f"N.en-{language}.{language}").write_bytes(lines(FOREIGN[language]))
+    elif name == "parquet":
+        write_parquet(folder / f"{language}.parquet", src_raw=ENGLISH, tgt_raw=FOREIGN[language])
+    else:
+        features = [{"src_raw": row.source, "tgt_raw": row.target} for row in rows]
+        write_tfrecord(folder / f"{language}.tfrecord.gz", features)
+
+
+def test_what_is_of_other_languages_is_told(tmp_path, caplog):
+    write_mixed_corpus(tmp_path)
+    args = [
+        "vocab",
+        "build",
+        str(tmp_path),
+        "--out",
+        str(tmp_path / "vocab"),
+        "--vocab-size",
+        "900",
+    ]
+    assert main(args) == 0
+    assert "left out: 2 records in languages that are none of the paper's 109" in caplog.text

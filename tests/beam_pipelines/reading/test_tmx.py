@@ -1,0 +1,105 @@
+"""TMX files: units of any languages, codes inside segments, damage, and entities."""
+
+import gzip
+
+import pytest
+
+from beam_pipelines import filter_bitext
+from beam_pipelines.reading.readers import read_file
+from beam_pipelines.records.records import Pair
+from labse_tf.errors import InputError
+from labse_tf.files.corpus_files import find_corpus_files
+
+HEADER = '<?xml version="1.0" encoding="UTF-8"?>\n<tmx version="1.4"><header/><body>\n'
+FOOTER = "</body></tmx>\n"
+
+
+def unit(**texts):
+    variants = (
+        f'<tuv xml:lang="{language.replace("_", "-")}"><seg>{text}</seg></tuv>'
+        for language, text in texts.items()
+    )
+    return f"<tu>{''.join(variants)}</tu>\n"
+
+
+def read(path):
+    [file] = find_corpus_files([str(path)])
+    return list(read_file(file))
+
+
+def write(path, *units, footer=FOOTER):
+    path.write_text(HEADER + "".join(units) + footer, encoding="utf-8")
+    return path
+
+
+def test_units(tmp_path):
+    path = write(
+        tmp_path / "memory.tmx",
+        unit(en="Good morning.", de="Guten Morgen."),
+        unit(ja="おはよう。", en_US="Good\n   morning.", ru="Доброе утро."),
+        unit(de="Hallo", fr="Salut"),
+        unit(en="Alone"),
+        unit(en="Hello", oc="Adiu"),
+        unit(en="A &lt; B &amp; C", de="A &lt; B &amp; C"),
+    )
+    assert read(path) == [
+        Pair("Good morning.", "Guten Morgen.", "de"),
+        Pair("Good morning.", "おはよう。", "ja"),
+        Pair("Good morning.", "Доброе утро.", "ru"),
+        Pair("Hallo", "Salut", "de-fr"),
+        Pair("Alone", "", "und"),
+        Pair("Hello", "Adiu", "oc"),
+        Pair("A < B & C", "A < B & C", "de"),
+    ]
+    report = filter_bitext.run([str(path)], str(tmp_path / "out"))
+    assert report["total"]["read"] == 7
+    assert report["total"]["dropped"]["other_language"] == 3
+
+
+def test_codes_in_a_segment_are_no_text(tmp_path):
+    path = write(
+        tmp_path / "memory.tmx",
+        unit(
+            en='Press <bpt i="1">&lt;b&gt;</bpt>OK<ept i="1">&lt;/b&gt;</ept> <hi>now</hi>.',
+            de="Drücken Sie <ph>{0}</ph><hi>jetzt</hi> OK.",
+        ),
+    )
+    assert read(path) == [Pair("Press OK now.", "Drücken Sie jetzt OK.", "de")]
+
+
+def test_compressed_and_long(tmp_path):
+    """More text than is read at once."""
+    units = [unit(en=f"Number {number}", de=f"Nummer {number}") for number in range(20_000)]
+    path = tmp_path / "memory.tmx.gz"
+    path.write_bytes(gzip.compress((HEADER + "".join(units) + FOOTER).encode()))
+    found = read(path)
+    assert len(found) == 20_000
+    assert found[-1] == Pair("Number 19999", "Nummer 19999", "de")
+
+
+ENTITY = '<?xml version="1.0"?>\n<!DOCTYPE tmx [<!ENTITY a "aaaa">]>\n<tmx><body/></tmx>'
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (HEADER + unit(en="a", de="b"), ":4: the TMX file cannot be read .no element found"),
+        (HEADER + "<tu></tuv>", ":3: .*mismatched tag"),
+        (HEADER + FOOTER, "no units"),
+        ("<html><body/></html>", ":1: .*not <tmx>"),
+        (ENTITY, ":2: defines the entity 'a'"),
+        ("", "cannot be read .no element"),
+    ],
+)
+def test_damaged(tmp_path, content, message):
+    path = tmp_path / "memory.tmx"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        read(path)
+
+
+def test_what_follows_damage_is_one_bad_record(tmp_path):
+    path = write(tmp_path / "memory.tmx", unit(en="Good morning.", de="Guten Morgen."), footer="")
+    report = filter_bitext.run([str(path)], str(tmp_path / "out"), max_bad_records=1)
+    assert report["total"]["kept"] == 1
+    assert report["total"]["dropped"]["bad_record"] == 1

@@ -1,0 +1,189 @@
+"""Web pages: WARC and WET archives, made by FastWARC itself, whole and damaged."""
+
+import gzip
+import io
+
+import pytest
+from fastwarc.warc import WarcRecord, WarcRecordType
+
+from beam_pipelines import filter_monolingual
+from beam_pipelines.reading import web
+from beam_pipelines.reading.html_text import main_and_other_lines, main_text
+from beam_pipelines.reading.readers import read_file, records_and_errors
+from beam_pipelines.records.records import Document
+from labse_tf.errors import InputError
+from labse_tf.files.corpus_files import find_corpus_files
+
+OK = b"HTTP/1.1 200 OK\r\n"
+HTML = OK + b"Content-Type: text/html; charset=UTF-8\r\n\r\n"
+
+PARAGRAPHS = {
+    "en": "The river rises in the mountains, and it flows through two lakes into the sea.",
+    "ru": "Река берёт начало в горах и течёт через два озера в море, где её устье.",
+    "ja": "この川は山から流れ出て、二つの湖を通って海に注いでいます。",
+    "ar": "ينبع النهر من الجبال ويجري عبر بحيرتين حتى يصل إلى البحر الكبير.",
+    "hi": "यह नदी पहाड़ों से निकलती है और दो झीलों से होकर समुद्र में गिरती है।",
+}
+
+
+def page(paragraphs, menu="Home | Imprint | Log in"):
+    body = "".join(f"<p>{paragraph}</p>" for paragraph in paragraphs)
+    return (
+        f"<html><head><title>River</title></head><body><nav><ul><li>{menu}</li></ul></nav>"
+        f"<main><article>{body}</article></main><footer>Copyright 2020</footer></body></html>"
+    )
+
+
+def record(content, *, address="http://a.example/1", kind=WarcRecordType.response):
+    made = WarcRecord()
+    made.init_headers(record_type=kind)
+    made.headers["WARC-Target-URI"] = address
+    if kind == WarcRecordType.response:
+        made.headers["Content-Type"] = "application/http; msgtype=response"
+    made.set_bytes_content(content)
+    stream = io.BytesIO()
+    made.write(stream)
+    return stream.getvalue()
+
+
+def wet(text, address="http://a.example/1"):
+    data = text if isinstance(text, bytes) else text.encode("utf-8")
+    return record(data, address=address, kind=WarcRecordType.conversion)
+
+
+def corpus_file(tmp_path, name, *records):
+    """Writes an archive; a compressed one as CommonCrawl does, each record a gzip member."""
+    path = tmp_path / name
+    compress = gzip.compress if name.endswith(".gz") else bytes
+    path.write_bytes(b"".join(map(compress, records)))
+    [file] = find_corpus_files([str(path)], formats=("warc", "wet"))
+    return file
+
+
+@pytest.mark.parametrize("name", ["x.warc.wet.gz", "x.wet", "x.wet.gz"])
+def test_wet(tmp_path, name):
+    info = record(b"isPartOf: CC-MAIN", kind=WarcRecordType.warcinfo)
+    file = corpus_file(tmp_path, name, info, *map(wet, PARAGRAPHS.values()))
+    assert list(read_file(file)) == [Document(text, "und") for text in PARAGRAPHS.values()]
+
+
+@pytest.mark.parametrize("name", ["x.warc", "x.warc.gz"])
+def test_warc(tmp_path, name):
+    paragraphs = [[f"{text} {number}." for number in range(9)] for text in PARAGRAPHS.values()]
+    pages = dict(zip(PARAGRAPHS, map(page, paragraphs), strict=True))
+    file = corpus_file(
+        tmp_path,
+        name,
+        record(b"GET / HTTP/1.1\r\n\r\n", kind=WarcRecordType.request),
+        record(OK + b"Content-Type: image/png\r\n\r\n\x89PNG"),
+        record(HTML + pages["en"].encode()),
+        # The page, not the server, tells its encoding here.
+        record(
+            OK
+            + b"Content-Type: text/html\r\n\r\n"
+            + pages["ru"].replace("<head>", '<head><meta charset="koi8-r">').encode("koi8-r")
+        ),
+        record(
+            OK
+            + b"Content-Type: text/html\r\nContent-Encoding: gzip\r\n\r\n"
+            + gzip.compress(pages["ja"].encode())
+        ),
+        record(HTML + pages["ar"].encode()),
+        record(HTML + pages["hi"].encode()),
+    )
+    read = list(read_file(file))
+    assert [document.text.split("\n") for document in read] == paragraphs
+
+
+def test_main_and_other_text():
+    paragraphs = [f"{PARAGRAPHS['en']} It happens in part {number}." for number in range(6)]
+    html = page(paragraphs).encode()
+    assert main_text(html).split("\n") == paragraphs
+    main, other = main_and_other_lines(html)
+    assert main == paragraphs
+    assert "Copyright 2020" in other
+    assert main_and_other_lines(b"") == ([], [])
+
+
+WHOLE = wet(PARAGRAPHS["en"]), wet(PARAGRAPHS["ru"])
+DAMAGED = {
+    "gzip cut off": ("x.wet.gz", gzip.compress(WHOLE[0]) + gzip.compress(WHOLE[1])[:-20]),
+    "gzip checksum": (
+        "x.wet.gz",
+        gzip.compress(WHOLE[0]) + gzip.compress(WHOLE[1])[:-8] + b"\0" * 8,
+    ),
+    "text cut off": ("x.wet", WHOLE[0] + WHOLE[1][:-20]),
+    "header cut off": ("x.wet", WHOLE[0] + WHOLE[1][:70]),
+    "not a header": ("x.wet", WHOLE[0] + b"trash\r\n" + WHOLE[1]),
+}
+
+
+@pytest.mark.parametrize(("name", "data"), DAMAGED.values(), ids=DAMAGED)
+def test_damage_is_an_error_after_the_whole_pages(tmp_path, name, data):
+    path = tmp_path / name
+    path.write_bytes(data)
+    [file] = find_corpus_files([str(path)], formats=("wet",))
+    *pages, error = records_and_errors(file)
+    assert isinstance(error, InputError)
+    assert error.problem.startswith("the WET file is damaged or truncated")
+    assert error.path == str(path)
+    # Python's gzip may notice the damage before it gives the first page out.
+    assert pages in ([], [Document(PARAGRAPHS["en"], "und")])
+
+
+def test_html_cut_off(tmp_path):
+    path = tmp_path / "x.warc"
+    path.write_bytes(record(HTML + page([PARAGRAPHS["en"]]).encode())[:-30])
+    [file] = find_corpus_files([str(path)], formats=("warc",))
+    with pytest.raises(InputError, match="damaged or truncated"):
+        list(read_file(file))
+
+
+@pytest.mark.parametrize("name", ["x.warc", "x.wet.gz"])
+def test_no_pages(tmp_path, name):
+    file = corpus_file(tmp_path, name, record(b"a: b", kind=WarcRecordType.warcinfo))
+    with pytest.raises(InputError, match="has no pages"):
+        list(read_file(file))
+
+
+def test_bad_pages_are_errors_in_their_place(tmp_path):
+    file = corpus_file(
+        tmp_path,
+        "x.wet.gz",
+        wet(b"Gr\xfc\xdfe", "http://a.example/latin1"),
+        wet("good"),
+        wet("a\0b", "http://a.example/nul"),
+    )
+    first, good, last = records_and_errors(file)
+    assert first.problem == "invalid UTF-8 at byte 2 of the page http://a.example/latin1"
+    assert good == Document("good", "und")
+    assert last.problem == "the page http://a.example/nul holds a NUL byte"
+
+
+def test_large_pages_are_bad_records(tmp_path, monkeypatch):
+    file = corpus_file(tmp_path, "x.wet.gz", wet("abcde", "http://a.example/5"), wet("abc"))
+    monkeypatch.setattr(web, "MAX_PAGE_BYTES", 4)
+    error, small = records_and_errors(file)
+    assert error.problem == "the page http://a.example/5 has more than 4 bytes"
+    assert small == Document("abc", "und")
+
+
+def test_what_unpacks_to_a_large_page_is_not_held(tmp_path):
+    bomb = gzip.compress(b"<p>" + b"a" * (web.MAX_PAGE_BYTES + 1))
+    headers = OK + b"Content-Type: text/html\r\nContent-Encoding: gzip\r\n\r\n"
+    file = corpus_file(tmp_path, "x.warc", record(headers + bomb))
+    [error] = records_and_errors(file)
+    assert "has more than 5,242,880 bytes" in error.problem
+
+
+def test_job_counts_bad_pages_and_identifies_languages(tmp_path):
+    texts = [wet(f"{text} {text}") for text in PARAGRAPHS.values()]
+    file = corpus_file(tmp_path, "x.wet.gz", *texts, wet(b"\xff"))
+    report = filter_monolingual.run([file.path], str(tmp_path / "out"), c4=False, max_bad_records=1)
+    assert report["languages"]["und"]["dropped"]["bad_record"] == 1
+    # Both sentences of a page are the same.
+    for language in PARAGRAPHS:
+        row = report["languages"][language]
+        assert (row["read"], row["kept"], row["dropped"]["duplicate"]) == (2, 1, 1), language
+    with pytest.raises(InputError, match="invalid UTF-8"):
+        filter_monolingual.run([file.path], str(tmp_path / "none"), c4=False)

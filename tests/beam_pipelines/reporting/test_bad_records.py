@@ -1,0 +1,235 @@
+"""Damaged input: counted, named and left out as far as the user allows."""
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import random
+import tracemalloc
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+
+from beam_pipelines import filter_bitext, filter_monolingual
+from beam_pipelines.reading.readers import read_file
+from beam_pipelines.records import tfrecords
+from beam_pipelines.records.tf_example import encode_example
+from labse_tf.cli.main import main
+from labse_tf.errors import InputError
+from labse_tf.files import textio
+from labse_tf.files.corpus_files import find_corpus_files
+
+COMPRESS = {
+    "": bytes,
+    ".gz": gzip.compress,
+    ".xz": lzma.compress,
+    ".bz2": bz2.compress,
+    ".zst": zstandard.compress,
+}
+
+
+def tfrecord_of(features):
+    stream = io.BytesIO()
+    tfrecords.write_records(stream, [encode_example(row) for row in features])
+    return stream.getvalue()
+
+
+GOOD = "Ein ganzer, guter Satz."
+RECORDS = tfrecord_of([{"text": f"{GOOD} {number}"} for number in range(3)])
+# The last record's data lie before its checksum of 4 bytes.
+WRONG_CHECKSUM = RECORDS[:-5] + b"?" + RECORDS[-4:]
+
+# Name, content, records kept, and the bad ones: line and problem.
+TEXTS = {
+    "invalid UTF-8": (
+        "de.txt",
+        f"{GOOD}\n".encode() + b"Gr\xfc\xdfe aus dem Norden\n" + f"{GOOD}!\n".encode(),
+        2,
+        [(2, "invalid UTF-8 at byte 2 of the line")],
+    ),
+    "NUL": ("de.txt", f"{GOOD}\n{GOOD}\0\n".encode(), 1, [(2, "the line holds a NUL byte")]),
+    "UTF-16": (
+        "de.txt",
+        GOOD.encode("utf-16-le") + b"\n" + GOOD.encode(),
+        1,
+        [(1, "the line holds a NUL byte")],
+    ),
+    "checksum": (
+        "de.tfrecord",
+        WRONG_CHECKSUM,
+        2,
+        [(None, "the TFRecord file cannot be read (record 3 has a wrong checksum)")],
+    ),
+    "cut off": (
+        "de.tfrecord",
+        RECORDS[:-7],
+        2,
+        [(None, "the TFRecord file cannot be read (record 3 is cut off)")],
+    ),
+    "a record that is none": (
+        "de.tfrecord",
+        tfrecord_of([{"text": GOOD}, {"words": GOOD}, {"text": GOOD + "!"}, {"text": GOOD + "\0"}]),
+        2,
+        [
+            (None, "record 4 holds a NUL byte"),
+            (None, "the TFRecord file cannot be read (record 2: no feature 'text')"),
+        ],
+    ),
+    "empty": ("de.txt", b"", 0, [(None, "the file is empty")]),
+}
+PAIRS = {
+    "columns": (
+        "de.tsv",
+        b"Hello there.\tHallo da.\nHello\nHello again.\t\nThe end.\tDas Ende.\n",
+        2,
+        [
+            (2, "one column where source<TAB>target is expected"),
+            (3, "the target column is empty"),
+        ],
+    )
+}
+
+
+@pytest.mark.parametrize(
+    ("run", "name", "content", "kept", "bad"),
+    [
+        *((filter_monolingual.run, *case) for case in TEXTS.values()),
+        *((filter_bitext.run, *case) for case in PAIRS.values()),
+    ],
+    ids=[*TEXTS, *PAIRS],
+)
+def test_bad_records_are_counted_and_named(tmp_path, run, name, content, kept, bad):
+    path = tmp_path / name
+    path.write_bytes(content)
+    report = run([str(path)], str(tmp_path / "out"), max_bad_records=len(bad))
+    row = report["languages"]["de"]
+    assert (row["read"], row["kept"]) == (kept + len(bad), kept)
+    assert row["dropped"]["bad_record"] == len(bad)
+    assert report["bad_records"] == [
+        {"file": str(path), "line": line, "problem": problem} for line, problem in bad
+    ]
+    with pytest.raises(InputError) as caught:
+        run([str(path)], str(tmp_path / "none"), max_bad_records=len(bad) - 1)
+    assert caught.value.problem in {problem for _, problem in bad} or (
+        all(problem in caught.value.problem for _, problem in bad)
+        and caught.value.problem.startswith(f"more than {len(bad) - 1} records cannot be read: ")
+    )
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("extension", [".gz", ".xz", ".bz2", ".zst"])
+def test_what_came_before_the_damage_is_kept(tmp_path, extension):
+    """The lines are such that a block of the compression (900 kB in bz2) ends before the damage."""
+    generator = random.Random(1)
+    lines = [f"{generator.random()} {generator.random()} größer" for _ in range(60_000)]
+    data = COMPRESS[extension]("".join(f"{line}\n" for line in lines).encode())
+    path = tmp_path / f"de.txt{extension}"
+    path.write_bytes(data[: len(data) * 3 // 4])
+    report = filter_monolingual.run([str(path)], str(tmp_path / "out"), max_bad_records=1)
+    [bad] = report["bad_records"]
+    kept = report["total"]["kept"]
+    # The line that was cut is not among those kept.
+    assert 20_000 < kept == bad["line"] - 1 < 60_000
+    assert "damaged or truncated" in bad["problem"]
+    [file] = find_corpus_files([str(tmp_path / "out")])
+    assert {record.text for record in read_file(file)} == set(lines[:kept])
+
+
+def test_moses_pairs_stay_aligned(tmp_path):
+    (tmp_path / "N.de-en.de").write_bytes(b"eins\nzw\xffei\ndrei\nvier\nf\xffnf\n")
+    (tmp_path / "N.de-en.en").write_bytes(b"one\ntwo\nth\0ree\nfour\nf\0ve\n")
+    report = filter_bitext.run([str(tmp_path)], str(tmp_path / "out"), max_bad_records=3)
+    [file] = find_corpus_files([str(tmp_path / "out")])
+    assert {record[:2] for record in read_file(file)} == {("one", "eins"), ("four", "vier")}
+    german, english = f"{tmp_path}/N.de-en.de", f"{tmp_path}/N.de-en.en"
+    assert [(bad["file"], bad["line"]) for bad in report["bad_records"]] == [
+        (german, 2),
+        (german, 5),
+        (english, 3),
+    ]
+
+
+def test_rows_of_parquet(tmp_path):
+    columns = {"text": [GOOD, None, GOOD + "\0", GOOD + "!"], "language_code": ["de", "de"] * 2}
+    pq.write_table(pa.table(columns), tmp_path / "x.parquet")
+    report = filter_monolingual.run([str(tmp_path)], str(tmp_path / "out"), max_bad_records=2)
+    assert report["languages"]["de"]["kept"] == 2
+    # The file's name tells no language, and the rows are not trusted to.
+    assert report["languages"]["und"] == {
+        "read": 2,
+        "kept": 0,
+        "dropped": {**dict.fromkeys(report["total"]["dropped"], 0), "bad_record": 2},
+    }
+    assert [bad["problem"] for bad in report["bad_records"]] == [
+        "row 2 has no value in the column 'text'",
+        "row 3 holds a NUL byte",
+    ]
+
+
+def test_bad_records_of_all_files_add_up(tmp_path, capfd):
+    for language in ("de", "fr", "nl"):
+        (tmp_path / f"{language}.txt").write_bytes(f"{GOOD}\n".encode() + b"\xff\n")
+    args = ["corpus", "filter-monolingual", f"{tmp_path}/??.txt", "--out", f"{tmp_path}/out"]
+    assert main([*args, "--max-bad-records", "2"]) == 2
+    error = capfd.readouterr().err.splitlines()[-1]
+    assert error.startswith("labse: error: more than 2 records cannot be read: ")
+    for language in ("de", "fr", "nl"):
+        assert f"{tmp_path}/{language}.txt:2 (invalid UTF-8 at byte 0 of the line)" in error
+    assert not (tmp_path / "out").exists()
+    assert main([*args, "--max-bad-records", "3"]) == 0
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert report["total"]["dropped"]["bad_record"] == 3
+    assert report["total"]["kept"] == 3
+
+
+def test_only_the_first_are_listed(tmp_path):
+    (tmp_path / "de.txt").write_bytes(b"\xff\n" * 500 + f"{GOOD}\n".encode())
+    report = filter_monolingual.run(
+        [f"{tmp_path}/de.txt"], str(tmp_path / "out"), max_bad_records=1000
+    )
+    assert report["total"]["dropped"]["bad_record"] == 500
+    assert [bad["line"] for bad in report["bad_records"]] == list(range(1, 101))
+
+
+class OneLine(io.RawIOBase):
+    """A line of `size` bytes, made as it is read, and a short one behind it."""
+
+    def __init__(self, size):
+        self._left = size
+        self._end = io.BytesIO(b"\nend\n")
+
+    def read(self, size=-1):
+        if not self._left:
+            return self._end.read(size)
+        size = min(size, self._left)
+        self._left -= size
+        return b"x" * size
+
+
+def test_a_line_of_a_gigabyte_is_not_held_in_memory():
+    tracemalloc.start()
+    try:
+        (_, error), (number, end) = textio.lines_and_errors(OneLine(1_000_000_000), "de.txt")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert isinstance(error, InputError)
+    assert str(error).startswith("de.txt:1: the line has more than 10,000,000 bytes")
+    assert (number, end) == (2, "end")
+    assert peak < 5 * textio.MAX_LINE_BYTES
+
+
+@pytest.mark.parametrize("extension", COMPRESS)
+@pytest.mark.parametrize(
+    ("length", "refused"), [(9_999_999, False), (10_000_000, False), (10_000_001, True)]
+)
+def test_longest_line(tmp_path, extension, length, refused):
+    data = COMPRESS[extension](b"start\n" + b"x" * length + b"\nend")
+    found = dict(textio.lines_and_errors(io.BytesIO(data), f"de.txt{extension}"))
+    assert found.keys() == {1, 2, 3}
+    assert (found[1], found[3]) == ("start", "end")
+    assert isinstance(found[2], InputError) is refused
+    assert refused or len(found[2]) == length

@@ -1,0 +1,89 @@
+"""Languages of real sentences, and what may be said to be which."""
+
+import pytest
+
+from beam_pipelines import filter_monolingual
+from beam_pipelines.filters.wrong_language import WrongLanguage
+from beam_pipelines.records.records import Sentence
+from beam_pipelines.text.language_id import identify
+
+SENTENCES = {
+    "en": "All human beings are born free and equal in dignity and rights.",
+    "de": "Alle Menschen sind frei und gleich an Würde und Rechten geboren.",
+    "fr": "Tous les êtres humains naissent libres et égaux en dignité et en droits.",
+    "ru": "Все люди рождаются свободными и равными в своем достоинстве и правах.",
+    "ar": "يولد جميع الناس أحرارا متساوين في الكرامة والحقوق.",
+    "he": "כל בני האדם נולדו בני חורין ושווים בערכם ובזכויותיהם.",
+    "hi": "सभी मनुष्यों को गौरव और अधिकारों के मामले में जन्मजात स्वतन्त्रता और समानता प्राप्त है।",
+    "zh": "北京是中华人民共和国的首都，也是全国的政治中心、文化中心。",
+    "ja": "すべての人間は、生まれながらにして自由であり、かつ、尊厳と権利とについて平等である。",
+    "ko": "모든 인간은 태어날 때부터 자유로우며 그 존엄과 권리에 있어 동등하다.",
+    "th": "มนุษย์ทั้งหลายเกิดมามีอิสระและเสมอภาคกันในเกียรติศักดิ์และสิทธิ",
+    "el": "Όλοι οι άνθρωποι γεννιούνται ελεύθεροι και ίσοι στην αξιοπρέπεια και τα δικαιώματα.",
+    "ka": "ყველა ადამიანი იბადება თავისუფალი და თანასწორი თავისი ღირსებითა და უფლებებით.",
+    "am": "የሰው ልጅ ሁሉ ሲወለድ ነጻና በክብርና በመብትም እኩልነት ያለው ነው።",
+    "no": "Alle mennesker er født frie og med samme menneskeverd og menneskerettigheter.",
+    "he-yi": "יעדער מענטש ווערט געבוירן פֿרײַ און גלײַך אין כּבֿוד און רעכט.",
+}
+
+
+def test_sentences_in_many_scripts():
+    for (name, _), (found, probability) in zip(
+        SENTENCES.items(), identify(list(SENTENCES.values())), strict=True
+    ):
+        assert (name, found) == (name, name.split("-")[-1])
+        assert 0.4 < probability <= 1
+
+
+def test_capitals_and_line_breaks_make_no_difference():
+    text = SENTENCES["de"]
+    [small, capitals, broken] = identify([text.lower(), text.upper(), text.replace(" ", "\n")])
+    assert small == capitals
+    assert broken == identify([text])[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("", None),
+        ("   ", None),
+        # Bashkir: a language that the model knows and the paper lacks.
+        ("Башҡортостан Республикаһы — Рәсәй Федерацияһы составындағы республика.", None),
+    ],
+)
+def test_no_language_of_the_paper(text, language):
+    assert identify([text])[0][0] == language
+    assert identify([]) == []
+
+
+@pytest.mark.parametrize(
+    ("declared", "text", "stays"),
+    [
+        *((name.split("-")[-1], text, True) for name, text in SENTENCES.items()),
+        ("de", SENTENCES["fr"], False),
+        ("ru", SENTENCES["ja"], False),
+        ("de", "", True),
+        ("hr", SENTENCES["ru"], False),
+    ],
+)
+def test_filter_of_a_declared_language(declared, text, stays):
+    filter_ = WrongLanguage()
+    [score] = filter_.score([Sentence(text, declared)])
+    assert -1 <= score <= 1
+    assert filter_.accept(score) is stays
+
+
+def test_the_limit_of_doubt_moves_on_scores(tmp_path):
+    path = tmp_path / "de.txt"
+    path.write_text(f"{SENTENCES['de']}\n{SENTENCES['fr']}\n", encoding="utf-8")
+    out = tmp_path / "out"
+    report = filter_monolingual.run([str(path)], str(out), identify=True, scores=True)
+    assert report["languages"]["de"]["dropped"]["wrong_language"] == 1
+    again = filter_monolingual.run(
+        [str(out / "scores")],
+        str(tmp_path / "again"),
+        identify=True,
+        max_language_doubt=1.0,
+        from_scores=True,
+    )
+    assert again["languages"]["de"]["kept"] == 2

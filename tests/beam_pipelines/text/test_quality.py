@@ -1,0 +1,200 @@
+"""The quality model: trained on a small WARC, saved, loaded, broken, used as a filter."""
+
+import io
+import json
+import pickle
+
+import numpy as np
+import pytest
+from fastwarc.warc import WarcRecord, WarcRecordType
+
+from beam_pipelines import filter_monolingual, train_quality
+from beam_pipelines.text import quality_model
+from beam_pipelines.text.ngram_hashing import BITS, hash_ngrams
+from beam_pipelines.text.quality_examples import Example, Sample
+from beam_pipelines.text.quality_model import QualityModel
+from labse_tf.cli.main import main
+from labse_tf.errors import InputError
+
+SUBJECTS = ("river", "mountain", "village", "forest", "museum", "harbour", "castle")
+VERBS = ("was described", "has been visited", "is remembered", "had been forgotten")
+
+
+def html(number):
+    subject, verb = SUBJECTS[number % 7], VERBS[number % 4]
+    paragraphs = "".join(
+        f"<p>The {subject} {verb} by {count} travellers who came here in the year "
+        f"{1700 + number * 3 + count}, and they wrote long letters about what they saw.</p>"
+        for count in range(5)
+    )
+    menu = "".join(
+        f"<li><a href='/{n}'>{word} | {subject} {number}-{n} » Log in</a></li>"
+        for n, word in enumerate(("Sign up now", "Cookie settings", "Share this", "Next page"))
+    )
+    return (
+        f"<html><head><title>{subject}</title></head><body><nav><ul>{menu}</ul></nav>"
+        f"<main><article>{paragraphs}</article></main></body></html>"
+    )
+
+
+@pytest.fixture(scope="module")
+def warc(tmp_path_factory):
+    path = tmp_path_factory.mktemp("quality") / "pages.warc"
+    stream = io.BytesIO()
+    for number in range(60):
+        record = WarcRecord()
+        record.init_headers(record_type=WarcRecordType.response)
+        record.headers["WARC-Target-URI"] = f"http://site{number % 6}.example/{number}"
+        record.headers["Content-Type"] = "application/http; msgtype=response"
+        head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
+        record.set_bytes_content((head + html(number)).encode())
+        record.write(stream)
+    path.write_bytes(stream.getvalue())
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(warc):
+    path = warc.parent / "model"
+    train_quality.run([str(warc)], str(path))
+    return path
+
+
+def test_training_tells_the_classes_on_sites_not_seen(model, warc, tmp_path, capsys):
+    facts = json.loads((model / "model.json").read_text(encoding="utf-8"))
+    assert (facts["held_out"], facts["sites"], facts["pages"]) == ("site", 6, 60)
+    assert facts["languages"]["all"]["auc"] > 0.99
+    main(["corpus", "train-quality", str(warc), "--out", str(tmp_path / "again")])
+    assert "60 pages of 6 sites; held out by site" in capsys.readouterr().out
+    # The same pages give the same model.
+    first, second = (np.load(path / "weights.npz") for path in (model, tmp_path / "again"))
+    assert np.array_equal(first["weights"], second["weights"])
+
+
+def test_the_filter_drops_what_is_bad(model, tmp_path):
+    good = "The old bridge was described by many travellers who wrote letters about it."
+    bad = "Sign up now | Cookie settings » Log in | Share this | Next page"
+    (tmp_path / "en.txt").write_text(f"{good}\n{bad}\n")
+    out = tmp_path / "out"
+    report = filter_monolingual.run(
+        [str(tmp_path / "en.txt")], str(out), quality=str(model), scores=True
+    )
+    assert report["languages"]["en"]["dropped"]["low_quality"] == 1
+    assert f"## low_quality\n\n| language_code | text |\n| --- | --- |\n| en | {bad[:11]}" in (
+        out / "examples.md"
+    ).read_text(encoding="utf-8")
+    # The limit moves without scoring again.
+    again = filter_monolingual.run(
+        [str(out / "scores")],
+        str(tmp_path / "again"),
+        quality=str(model),
+        min_quality=0.0,
+        from_scores=True,
+    )
+    assert again["languages"]["en"]["kept"] == 2
+
+
+def test_scores_worked_by_hand(tmp_path):
+    # n-grams of "<edge>a<edge>": 3 + 2 + 1 of lengths 1 to 3, none of 4.
+    hashes, places = hash_ngrams(["a"])
+    assert len(hashes) == 6
+    assert not places.any()
+    weights = np.zeros(1 << BITS, np.float32)
+    weights[hashes] = 1.0
+    made = QualityModel(weights, -1.0)
+    quality_model.save(made, tmp_path, {"note": "made"})
+    loaded = quality_model.load(tmp_path)
+    assert loaded.bias == -1.0
+    assert np.array_equal(loaded.weights, weights)
+    expected = 1 / (1 + np.exp(1.0 - 6 / np.sqrt(6)))
+    assert loaded.score(["a"]) == pytest.approx([expected])
+    assert loaded.score([]).shape == (0,)
+    texts = ["a", "Ünïcode", "", "日本語のテキスト", "a"]
+    apart = np.concatenate([loaded.score([text]) for text in texts])
+    assert loaded.score(texts) == pytest.approx(apart)
+
+
+def break_weights(folder):
+    (folder / "weights.npz").write_bytes(b"PK\x03\x04 no archive")
+
+
+def cut_weights(folder):
+    path = folder / "weights.npz"
+    path.write_bytes(path.read_bytes()[:100])
+
+
+def pickle_weights(folder):
+    np.savez(folder / "weights.npz", weights=np.array([{"a": 1}], object), bias=0.0)
+
+
+def bare_pickle(folder):
+    (folder / "weights.npz").write_bytes(pickle.dumps({"weights": 1}))
+
+
+def other_features(folder):
+    (folder / "model.json").write_text('{"features": {"min_n": 2}}')
+
+
+def no_json(folder):
+    (folder / "model.json").write_text("{")
+
+
+def no_file(folder):
+    (folder / "weights.npz").unlink()
+
+
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [
+        (break_weights, "is no quality model"),
+        (cut_weights, "is no quality model"),
+        (pickle_weights, "is no quality model"),
+        (bare_pickle, "is no quality model"),
+        (no_json, "is no quality model"),
+        (no_file, "is no quality model"),
+        (other_features, "is a quality model of another version"),
+    ],
+)
+def test_broken_models_are_the_users_error(tmp_path, damage, problem):
+    quality_model.save(QualityModel(np.zeros(1 << BITS, np.float32), 0.0), tmp_path, {})
+    damage(tmp_path)
+    (tmp_path / "en.txt").write_text("A sentence of English.\n")
+    with pytest.raises(InputError) as caught:
+        filter_monolingual.run(
+            [str(tmp_path / "en.txt")], str(tmp_path / "out"), quality=str(tmp_path)
+        )
+    assert caught.value.problem.startswith(problem)
+    assert caught.value.path == str(tmp_path)
+
+
+def test_too_few_pages(tmp_path, warc):
+    data = warc.read_bytes()
+    few = tmp_path / "few.warc"
+    few.write_bytes(data[: data.index(b"WARC/1", 2000)])
+    with pytest.raises(InputError, match="main content on"):
+        train_quality.run([str(few)], str(tmp_path / "model"))
+    assert not (tmp_path / "model").exists()
+
+
+def example(text, is_main):
+    return Example(text, is_main, "site", "page", "en")
+
+
+def test_samples_are_bounded_and_independent_of_the_order():
+    examples = [example(f"text {number}", bool(number % 2)) for number in range(500)]
+    samples = []
+    for order in (examples, examples[::-1]):
+        sample = Sample(100)
+        for one in order:
+            sample.add(one)
+        samples.append(set(sample.examples()))
+    assert samples[0] == samples[1]
+    assert 20 < len(samples[0]) <= 100
+
+
+def test_a_text_in_both_classes_is_what_it_is_most_often():
+    sample = Sample(10)
+    for text, is_main in (("menu", False), ("menu", True), ("menu", False), ("tie", False)):
+        sample.add(example(text, is_main))
+    sample.add(example("tie", True))
+    assert {one.text: one.is_main for one in sample.examples()} == {"menu": False, "tie": True}

@@ -1,0 +1,366 @@
+"""The command line: help without TensorFlow, and one line for every fault of the user's."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from repository import ROOT
+
+from labse_tf.cli.main import COMMANDS, main
+
+HEAVY = ("tensorflow", "tf_keras", "tensorflow_text", "official", "orbit", "apache_beam", "sklearn")
+
+
+def run(capsys, *arguments):
+    capsys.readouterr()
+    status = main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def refused(capsys, *arguments):
+    """Asserts exit 2, silence on stdout and one line on stderr; returns what that says."""
+    status, out, err = run(capsys, *arguments)
+    assert (status, out) == (2, ""), err
+    assert err.startswith("labse: error: ") and err.endswith("\n")
+    assert err.count("\n") == 1, err
+    assert "Traceback" not in err
+    return err.removeprefix("labse: error: ")
+
+
+def files(folder):
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
+# Help.
+
+
+def test_help_and_version_need_no_heavy_library():
+    """In a new process: every command's help, and nothing of TensorFlow or Beam imported."""
+    program = f"""
+import contextlib, io, sys
+from labse_tf.cli.main import COMMANDS, main
+with contextlib.redirect_stdout(io.StringIO()):
+    for arguments in [[], ["--help"], ["--version"], *([*words, "--help"] for words in COMMANDS)]:
+        assert main(arguments) == 0, arguments
+print([name for name in {HEAVY!r} if name in sys.modules])
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_command_has_help_with_examples(capsys, words):
+    status, out, err = run(capsys, *words, "--help")
+    assert (status, err) == (0, "")
+    assert out.startswith(f"usage: labse {' '.join(words)}")
+    assert "example" in out.lower()
+    # The examples are of this command, as one would type it.
+    assert f"\n  labse {' '.join(words)}" in out or f"| labse {' '.join(words)}" in out
+    assert "--debug" in out
+
+
+def options_of(text):
+    return [word for word in text.split() if word.startswith("--") and len(word) > 2]
+
+
+def command_lines(text):
+    """Each `labse ...` of the text, whole, without what follows ` -- `."""
+    lines = text.replace("\\\n", " ")
+    found = re.findall(r"(?:^  |\| )labse (.*)", lines, flags=re.MULTILINE)
+    return [line.partition(" -- ")[0] for line in found]
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_the_examples_name_options_that_exist(capsys, words):
+    _, out, _ = run(capsys, *words, "--help")
+    examples = command_lines(out.partition("examples:")[2])
+    assert examples
+    for line in examples:
+        # An example may show the command that comes before or after.
+        named = [words for words in COMMANDS if f"{line} ".startswith(" ".join(words) + " ")]
+        _, other, _ = run(capsys, *max(named, key=len), "--help")
+        usage = other.partition("\n\n")[0]
+        known = set(options_of(usage.replace("[", " ").replace("]", " ").replace("|", " ")))
+        assert {option.partition("=")[0] for option in options_of(line)} <= known, line
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"], ["help"]])
+def test_the_overview_names_every_command(capsys, arguments):
+    status, out, err = run(capsys, *arguments)
+    assert (status, err) == (0, "")
+    for words, (_, summary) in COMMANDS.items():
+        assert f"labse {' '.join(words)} " in out and summary in out
+
+
+@pytest.mark.parametrize("arguments", [["corpus"], ["corpus", "--help"]])
+def test_a_group_names_its_own_commands(capsys, arguments):
+    status, out, err = run(capsys, *arguments)
+    assert (status, err) == (0, "")
+    assert "labse corpus demo" in out and "labse corpus filter-bitext" in out
+    assert "labse train" not in out
+
+
+@pytest.mark.parametrize(
+    "arguments", [["fly"], ["corpus", "fly"], ["vocab", "bild"], ["trian", "x.yaml"], ["--fly"]]
+)
+def test_unknown_commands(capsys, arguments):
+    status, out, err = run(capsys, *arguments)
+    assert (status, out) == (2, "")
+    assert f"no command '{' '.join(arguments[:2])}'" in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["train"],
+        ["train", "config.yaml"],
+        ["train", "config.yaml", "--run-dir", "x", "--fly"],
+        ["embed", "model"],
+        ["eval", "juggling", "model", "--data", "x"],
+        ["export", "run", "--out", "x", "--length", "long"],
+    ],
+)
+def test_arguments_that_are_missing_or_unknown(capsys, arguments):
+    status, out, err = run(capsys, *arguments)
+    assert (status, out) == (2, "")
+    assert err.startswith(f"usage: labse {arguments[0]}")
+    assert "Traceback" not in err
+
+
+# Faults of the input: one line, nothing left behind.
+
+
+@pytest.mark.parametrize(
+    "name, data, problem",
+    [
+        ("none.txt", None, "no such file"),
+        ("empty.txt", b"", "the file is empty"),
+        ("latin.txt", "eins\nGröße\n".encode("latin-1"), "latin.txt:2: invalid UTF-8"),
+        ("cut.txt.gz", b"\x1f\x8b\x08\x00\x00", "cut.txt.gz:1: the compressed file is damaged"),
+    ],
+)
+def test_embed_a_file_that_cannot_be_read(capsys, tmp_path, model_dir, name, data, problem):
+    if data is not None:
+        (tmp_path / name).write_bytes(data)
+    before = files(tmp_path)
+    error = refused(capsys, "embed", model_dir, tmp_path / name, "--out", tmp_path / "out.npy")
+    assert error.startswith(str(tmp_path / name)) and problem in error
+    assert files(tmp_path) == before
+
+
+def test_embed_with_no_model_dir(capsys, tmp_path):
+    (tmp_path / "in.txt").write_text("Hallo\n")
+    error = refused(capsys, "embed", tmp_path, tmp_path / "in.txt", "--out", tmp_path / "out.npy")
+    assert "is no model: it has neither encoder/ and preprocessor/" in error
+    assert files(tmp_path) == {"in.txt"}
+
+
+def test_embed_onto_a_file_that_is_there(capsys, tmp_path, model_dir):
+    (tmp_path / "in.txt").write_text("Hallo\n")
+    (tmp_path / "out.npy").write_text("mine")
+    error = refused(capsys, "embed", model_dir, tmp_path / "in.txt", "--out", tmp_path / "out.npy")
+    assert "exists already" in error
+    assert (tmp_path / "out.npy").read_text() == "mine"
+
+
+VOCABULARY_FAULTS = {
+    "no [UNK]": (lambda lines: [*lines[:100], "[other]", *lines[101:]], "[UNK]"),
+    "twice": (lambda lines: [*lines, lines[-1]], "already on line"),
+    "blank line": (lambda lines: [*lines, "", "x"], "blank line"),
+    "empty": (lambda lines: [], "the file is empty"),
+}
+
+
+@pytest.mark.parametrize("fault", VOCABULARY_FAULTS)
+@pytest.mark.parametrize("command", ["train", "pretrain"])
+def test_a_broken_vocabulary(capsys, tmp_path, config_file, vocab_file, command, fault):
+    change, problem = VOCABULARY_FAULTS[fault]
+    vocabulary = tmp_path / "vocab.txt"
+    lines = change(vocab_file.read_text("utf-8").splitlines())
+    vocabulary.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    error = refused(
+        capsys, command, config_file, "--run-dir", tmp_path / "run",
+        "--set", f"tokenizer.vocab_file={vocabulary}",
+    )  # fmt: skip
+    assert error.startswith(str(vocabulary)) and problem in error
+    assert files(tmp_path) == {"vocab.txt"}
+
+
+@pytest.mark.parametrize("command", ["train", "pretrain"])
+@pytest.mark.parametrize(
+    "override, problem",
+    [
+        ("train.learning_rate=1", "no key 'train.learning_rate'"),
+        ("train.steps=soon", "'train.steps' cannot be 'soon'"),
+        ("encoder.num_attention_heads=3", "'encoder.num_attention_heads' is 3"),
+        ("train.steps", "has no '='"),
+    ],
+)
+def test_a_wrong_key_or_value(capsys, tmp_path, config_file, command, override, problem):
+    arguments = [command, config_file, "--run-dir", tmp_path / "run", "--set", override]
+    assert problem in refused(capsys, *arguments)
+    assert files(tmp_path) == set()
+
+
+def test_a_missing_configuration(capsys, tmp_path):
+    error = refused(capsys, "train", tmp_path / "none.yaml", "--run-dir", tmp_path / "run")
+    assert error.startswith(f"{tmp_path / 'none.yaml'}: no such configuration")
+    assert files(tmp_path) == set()
+
+
+@pytest.mark.parametrize(
+    "more, problem",
+    [
+        (["--strategy", "fast"], "no strategy 'fast'"),
+        (["--logical-cpus", "2"], "--logical-cpus does nothing"),
+        (["--strategy", "multi_worker"], "TF_CONFIG"),
+        (["--init", "/nowhere"], "is no run dir"),
+    ],
+)
+def test_a_strategy_or_start_that_is_not_to_be_had(
+    capsys, monkeypatch, tmp_path, config_file, more, problem
+):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    assert problem in refused(capsys, "train", config_file, "--run-dir", tmp_path / "run", *more)
+    assert not (tmp_path / "run" / "config.yaml").exists()
+
+
+@pytest.mark.parametrize("command", ["train", "export"])
+def test_a_folder_that_is_not_empty(capsys, tmp_path, config_file, trained_run, command):
+    (tmp_path / "mine.txt").write_text("mine")
+    arguments = {
+        "train": ["train", config_file, "--run-dir", tmp_path],
+        "export": ["export", trained_run, "--out", tmp_path],
+    }
+    assert "not empty" in refused(capsys, *arguments[command])
+    assert files(tmp_path) == {"mine.txt"}
+
+
+@pytest.mark.parametrize(
+    "more, problem",
+    [
+        (["--length", "2"], "--length 2 is out of range"),
+        (["--length", "129"], "'encoder.max_positions'"),
+    ],
+)
+def test_export_lengths(capsys, tmp_path, trained_run, more, problem):
+    assert problem in refused(capsys, "export", trained_run, "--out", tmp_path / "model", *more)
+    assert files(tmp_path) == set()
+
+
+def test_export_of_no_run_and_of_a_run_without_checkpoint(capsys, tmp_path, trained_run):
+    assert "is no run dir" in refused(capsys, "export", tmp_path, "--out", tmp_path / "model")
+    young = tmp_path / "young"
+    young.mkdir()
+    for name in ("config.yaml", "vocab.txt"):
+        (young / name).write_bytes((trained_run / name).read_bytes())
+    error = refused(capsys, "export", young, "--out", tmp_path / "model")
+    assert "no finished checkpoint" in error
+    assert files(tmp_path) == {"young", "young/config.yaml", "young/vocab.txt"}
+
+
+@pytest.mark.parametrize(
+    "change, problem",
+    [
+        ({"data": "none"}, "no such file or folder"),
+        ({"model": "none"}, "none: no such folder; name a model dir"),
+        ({"more": ["--max-candidates", "0"]}, "max-candidates"),
+    ],
+)
+def test_eval_refusals(capsys, tmp_path, model_dir, bitext_dir, change, problem):
+    model = tmp_path / change["model"] if "model" in change else model_dir
+    data = tmp_path / change["data"] if "data" in change else bitext_dir
+    arguments = ["eval", "retrieval", model, "--data", data, "--out", tmp_path / "out.json"]
+    assert problem in refused(capsys, *arguments, *change.get("more", []))
+    assert files(tmp_path) == set()
+
+
+def test_debug_shows_the_traceback(tmp_path, labse):
+    result = labse("train", tmp_path / "none.yaml", "--run-dir", tmp_path / "run", "--debug")
+    assert result.returncode != 0
+    assert "Traceback (most recent call last):" in result.stderr
+    assert "InputError" in result.stderr and "no such configuration" in result.stderr
+
+
+def test_the_real_command_exits_with_two_and_one_line(tmp_path, labse):
+    result = labse("train", tmp_path / "none.yaml", "--run-dir", tmp_path / "run")
+    assert (result.returncode, result.stdout) == (2, "")
+    expected = f"labse: error: {tmp_path / 'none.yaml'}: no such configuration"
+    assert result.stderr.startswith(expected) and result.stderr.count("\n") == 1
+
+
+def test_an_unexpected_error_is_two_lines_and_exit_one(capsys, monkeypatch, tmp_path):
+    def fail(*arguments, **options):
+        raise RuntimeError("the moon is down")
+
+    monkeypatch.setattr("labse_tf.config.files.load_config", fail)
+    status, out, err = run(capsys, "train", tmp_path / "x.yaml", "--run-dir", tmp_path / "run")
+    assert (status, out) == (1, "")
+    assert "RuntimeError: the moon is down" in err and "--debug" in err
+    assert "Traceback" not in err
+
+
+def test_an_interrupt_is_one_line(capsys, monkeypatch, tmp_path):
+    def interrupt(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("labse_tf.config.files.load_config", interrupt)
+    status, out, err = run(capsys, "train", tmp_path / "x.yaml", "--run-dir", tmp_path / "run")
+    assert (status, out) == (130, "")
+    assert err.count("\n") == 1 and "interrupted" in err
+
+
+# What works.
+
+
+def test_embed_writes_a_row_a_line(capsys, tmp_path, model_dir, multilingual_sentences):
+    import labse_tf
+
+    (tmp_path / "in.txt").write_text("\n".join(multilingual_sentences) + "\n", "utf-8")
+    out = tmp_path / "out.npy"
+    assert run(capsys, "embed", model_dir, tmp_path / "in.txt", "--out", out)[0] == 0
+    found = np.load(out)
+    assert found.dtype == np.float32 and files(tmp_path) == {"in.txt", "out.npy"}
+    expected = labse_tf.load(model_dir).encode(multilingual_sentences)
+    np.testing.assert_array_equal(found, expected)
+    assert run(capsys, "embed", model_dir, tmp_path / "in.txt", "--out", out, "--overwrite")[0] == 0
+
+
+def test_embed_reads_standard_input(tmp_path, model_dir, labse):
+    out = tmp_path / "out.npy"
+    result = labse("embed", model_dir, "-", "--out", out, input="Katze\n\nแมว\n")
+    assert (result.returncode, result.stdout) == (0, ""), result.stderr
+    assert np.load(out).shape == (3, 16)
+
+
+def test_eval_prints_a_table_and_writes_json(capsys, tmp_path, model_dir, bitext_dir):
+    import json
+
+    out = tmp_path / "out.json"
+    status, table, _ = run(
+        capsys, "eval", "retrieval", model_dir, "--data", bitext_dir, "--baseline", "tfidf",
+        "--max-candidates", 20, "--out", out,
+    )  # fmt: skip
+    assert status == 0
+    result = json.loads(out.read_text("utf-8"))
+    assert set(result["languages"]) == {"ar", "de", "fr", "ja", "ru", "th"}
+    assert all(scores["pairs"] == 20 for scores in result["languages"].values())
+    rows = {line.split()[0]: line.split()[1:] for line in table.splitlines()[1:]}
+    assert set(rows) == {*result["languages"], "average"}
+    for name, cells in rows.items():
+        scores = result["average"] if name == "average" else result["languages"][name]
+        numbers = [
+            f"{100 * scores[system][direction]:.1f}"
+            for system in ("model", "tfidf")
+            for direction in ("to_english", "from_english")
+        ]
+        assert cells[-4:] == numbers

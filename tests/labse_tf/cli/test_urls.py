@@ -1,0 +1,209 @@
+"""URLs on the command line: no command serves one today, and none makes a folder of its name."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from labse_tf.cli.main import COMMANDS, main, make_parser
+from labse_tf.config import Config, flatten
+from labse_tf.config.files import load_config
+from labse_tf.errors import InputError
+
+URL = "gs://bucket/x"
+# Options that hold no path: any text, the address of a TPU, codes, and what the configuration
+# checks itself. Whatever else a command takes, a new one too, must refuse URLs.
+NOT_PATHS = {"--licence", "--tpu", "--set", "--languages", "--components"}
+
+
+def refused(capsys, *arguments):
+    """Asserts exit 2, silence on stdout and one line on stderr; returns what that says."""
+    capsys.readouterr()
+    status = main([str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    assert (status, out) == (2, ""), err
+    assert err.startswith("labse: error: ") and err.count("\n") == 1, err
+    return err.removeprefix("labse: error: ")
+
+
+def actions_of(words):
+    module, _ = COMMANDS[words]
+    return make_parser(words, importlib.import_module(f"labse_tf.cli.{module}"))._actions
+
+
+def placed(action):
+    """Yields the values of an argument with the URL at each of its places."""
+    count = action.nargs if isinstance(action.nargs, int) else 2 if action.nargs == "+" else 1
+    for place in range(count):
+        yield ["x"] * place + [URL] + ["x"] * (count - 1 - place)
+
+
+def cases(words):
+    """Yields `(name in the message, command line)` for each argument that may be a path."""
+    before = []
+    for action in actions_of(words):
+        if action.nargs == 0 or action.type in (int, float):
+            continue
+        if action.option_strings and NOT_PATHS.isdisjoint(action.option_strings):
+            name = "/".join(action.option_strings)
+            for values in placed(action):
+                yield name, [action.option_strings[-1], *values]
+        elif not action.option_strings:
+            for values in placed(action):
+                yield action.metavar, [*before, *values]
+            before.append(next(iter(action.choices or ["x"])))
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_argument_that_may_be_a_path_refuses_urls(words, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = set()
+    for name, arguments in cases(words):
+        said = refused(capsys, *words, *arguments)
+        assert said.startswith(f"argument {name}: {URL}: the scheme gs:// is not served; "), said
+        assert "give a local path" in said
+        names.add(name)
+    assert names  # No command is without paths.
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_options_without_paths_exist():
+    """So that the list of exceptions does not outlive them."""
+    named = {name for words in COMMANDS for one in actions_of(words) for name in one.option_strings}
+    assert named >= NOT_PATHS
+
+
+def test_the_tests_see_every_kind_of_path():
+    names = {name for words in COMMANDS for name, _ in cases(words)}
+    assert names >= {
+        *("INPUT", "CONFIG", "MODEL", "RUN_DIR", "HF_DIR", "PAIRS.tsv", "SCORED.tsv", "VOCAB"),
+        *("--out", "--run-dir", "--init", "--data", "--model", "--work", "--plot", "--report"),
+        *("--counts", "--embeddings", "--gold", "--config", "--vocab", "--noisy", "--trusted"),
+        *("--cds", "--quality", "--teacher", "--language-text", "--fit", "--tatoeba"),
+    }
+
+
+def test_real_inputs_and_an_output_elsewhere(bitext_dir, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    said = refused(capsys, "corpus", "filter-bitext", bitext_dir, "--out", "gs://bucket/clean")
+    assert said.startswith("argument --out: gs://bucket/clean: the scheme gs:// is not served")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("url", ["s3://b/x", "hdfs:///x", "http://h/x", "https://h/x", "abfs://x"])
+def test_every_scheme_is_refused(url, capsys):
+    scheme = url.partition(":")[0]
+    for arguments in (["embed", url, "-"], ["vocab", "build", "de.txt", f"--out={url}"]):
+        assert f"{url}: the scheme {scheme}:// is not served" in refused(capsys, *arguments)
+
+
+def test_a_file_of_another_host_is_refused(capsys):
+    said = refused(capsys, "verify", "file://host/model")
+    assert said.startswith("argument MODEL_DIR: file://host/model: is no file of this machine")
+
+
+def test_file_urls_are_local_paths(vocab_file, monolingual_dir, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    out = tmp_path / "a folder" / "coverage.tsv"
+    arguments = [vocab_file.as_uri(), f"file://localhost{monolingual_dir}", "--out", out.as_uri()]
+    assert "%20" in arguments[-1]
+    assert main(["vocab", "coverage", *arguments]) == 0, capsys.readouterr().err
+    by_url = out.read_bytes()
+    assert [path.name for path in tmp_path.iterdir()] == ["a folder"]
+    out.unlink()
+    arguments = [vocab_file, monolingual_dir, "--out", out]
+    assert main(["vocab", "coverage", *map(str, arguments)]) == 0
+    assert out.read_bytes() == by_url
+
+
+def test_text_that_is_no_path_may_be_a_url(capsys):
+    """A licence is often named by its URL, a TPU by its address: the next fault is found."""
+    arguments = ["--out", "model", "--licence", "https://creativecommons.org/licenses/by/4.0/"]
+    assert refused(capsys, "export", "no-run", *arguments).startswith("no-run: is no run dir")
+    arguments = ["--run-dir", "run", "--tpu", "grpc://10.0.0.2:8470"]
+    assert refused(capsys, "train", "no.yaml", *arguments).startswith("no.yaml: no such config")
+
+
+# The configuration.
+
+# Texts and lists of texts: all but the numbers and what lists of them.
+TEXTS = {
+    key: value
+    for key, value in flatten(dataclasses.asdict(Config()))
+    if isinstance(value, str | list) and not (isinstance(value, list) and any(value))
+}
+
+
+def nested(key, value):
+    for part in reversed(key.split(".")):
+        value = {part: value}
+    return value
+
+
+@pytest.mark.parametrize("key", TEXTS)
+def test_every_text_of_the_configuration_refuses_urls(key, tmp_path):
+    value = ["clean", URL] if isinstance(TEXTS[key], list) else URL
+    file = tmp_path / "preset.yaml"
+    file.write_text(yaml.safe_dump(nested(key, value)), "utf-8")
+    said = f"'{key}' is {URL}: the scheme gs:// is not served; give a local path"
+    with pytest.raises(InputError) as caught:
+        load_config(file)
+    assert str(caught.value).startswith(f"{file}: {said}")
+    with pytest.raises(InputError) as caught:
+        load_config(None, [f"{key}={yaml.safe_dump(value, default_flow_style=True)}"])
+    assert str(caught.value).startswith(f"--set {key}: {said}")
+
+
+def test_the_keys_with_paths_are_among_them():
+    assert set(TEXTS) >= {
+        *("tokenizer.vocab_file", "pretrain.monolingual", "pretrain.bitext", "pretrain.held_out"),
+        *("train.bitext", "train.dev", "distill.teacher", "distill.monolingual"),
+        *("negatives.train.bitext", "contrastive.noisy", "contrastive.trusted"),
+    }
+
+
+def test_file_urls_in_the_configuration(tmp_path):
+    file = tmp_path / "preset.yaml"
+    file.write_text("train:\n  bitext: [file:///a%20b, c]\n", "utf-8")
+    config = load_config(file.as_uri(), ["tokenizer.vocab_file=file:///v%C3%A9.txt"])
+    assert config.train.bitext == ["/a b", "c"]
+    assert config.tokenizer.vocab_file == "/vé.txt"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["pretrain", "CONFIG", "--run-dir", "run", "--set", f"pretrain.monolingual=[{URL}]"],
+        ["train", "CONFIG", "--run-dir", "run", "--set", f"train.bitext=[{URL}]"],
+        ["distill", "CONFIG", "--teacher", "x", "--run-dir", "run", "--set", f"train.dev=[{URL}]"],
+        ["mine-negatives", "x", "--out", "x", "--run-dir", "run"]
+        + ["--set", f"tokenizer.vocab_file={URL}"],
+        ["corpus", "train-cds", "--noisy", "x", "--trusted", "x", "--run-dir", "run"]
+        + ["--set", f"tokenizer.vocab_file={URL}"],
+        ["demo", "--config", "URLS"],
+        ["demo", "--out", URL],
+    ],
+    ids=lambda arguments: " ".join(arguments[:2]),
+)
+def test_refused_before_anything_heavy(arguments, config_file, tmp_path):
+    """In a new process: neither TensorFlow nor Beam is imported for it, and nothing is written."""
+    (tmp_path / "urls.yaml").write_text(f"tokenizer: {{vocab_file: '{URL}'}}\n", "utf-8")
+    places = {"CONFIG": str(config_file), "URLS": str(tmp_path / "urls.yaml")}
+    arguments = [places.get(argument, argument) for argument in arguments]
+    program = f"""
+import sys
+from labse_tf.cli.main import main
+assert main({arguments!r}) == 2
+print([name for name in ("tensorflow", "apache_beam") if name in sys.modules])
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert (result.returncode, result.stdout) == (0, "[]\n"), result.stderr
+    assert "the scheme gs:// is not served" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["urls.yaml"]

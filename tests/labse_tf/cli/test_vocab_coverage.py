@@ -1,0 +1,131 @@
+"""`labse vocab coverage`: every kind of input, its outputs, and one line for every fault."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+
+import pytest
+
+from beam_pipelines.records.records import Pair, Sentence, encode_record
+from beam_pipelines.records.tfrecords import write_records
+from labse_tf.cli.main import main
+from vocab import wordpiece_file
+
+# 9 and 12 bytes of Thai; the vocabulary spells both.
+THAI, LONG_THAI = "ไทย", "ไทยท"
+
+
+@pytest.fixture(scope="module")
+def vocab(tmp_path_factory):
+    path = tmp_path_factory.mktemp("vocab") / "vocab.txt"
+    pieces = ["a", "b", "##b", "ไ", "##ท", "##ย"]
+    wordpiece_file.write(path, [*wordpiece_file.RESERVED_TOKENS, *pieces])
+    return path
+
+
+def run(capsys, *arguments):
+    capsys.readouterr()
+    status = main(["vocab", "coverage", *map(str, arguments)])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def write_shard(folder, records):
+    folder.mkdir(parents=True)
+    with gzip.open(folder / "part-00000-of-00001.tfrecord.gz", "wb") as stream:
+        write_records(stream, [encode_record(record) for record in records])
+
+
+def read_tsv(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        return {row["language"]: row for row in csv.DictReader(file, delimiter="\t")}
+
+
+def test_text_pairs_and_shards(capsys, tmp_path, vocab):
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    (corpus / "th.txt").write_text(f"{THAI}\n\n{THAI} {THAI}\n", "utf-8")
+    (corpus / "de.tsv").write_text("a b\tab\textra\n", "utf-8")
+    write_shard(corpus / "monolingual" / "th", [Sentence(LONG_THAI, "th")])
+    write_shard(corpus / "bitext" / "fr", [Pair("a", "x", "fr")])
+    out, plot = tmp_path / "coverage.tsv", tmp_path / "coverage.png"
+    status, table, _ = run(
+        capsys, vocab, corpus, "--out", out, "--plot", plot, "--max-bytes-per-word", 9,
+        "--max-length", 7,
+    )  # fmt: skip
+    assert status == 0
+    names = ("sentences", "words", "tokens", "unknown_words", "truncated_sentences")
+    found = {code: [int(row[name]) for name in names] for code, row in read_tsv(out).items()}
+    assert found == {
+        "en": [2, 3, 3, 0, 0],
+        "de": [1, 1, 2, 0, 0],
+        "fr": [1, 1, 1, 1, 0],
+        # 3, then 6 (5 are allowed), then one [UNK].
+        "th": [3, 4, 10, 1, 1],
+    }
+    rows = [line.split() for line in table.splitlines()]
+    assert [row[0] for row in rows[2:6]] == ["fr", "th", "de", "en"]
+    assert rows[3][2:] == ["3", "30.77", "10.00", "1.00", "3.33", "33.33", "25.00"]
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    assert {path.name for path in tmp_path.iterdir()} == {"corpus", "coverage.tsv", "coverage.png"}
+
+
+def test_the_byte_limit_is_that_of_training(capsys, tmp_path, vocab):
+    (tmp_path / "th.txt").write_text(f"{'ไ' + 'ท' * 199}\n{'ไ' + 'ท' * 200}\n", "utf-8")
+    status, table, _ = run(capsys, vocab, tmp_path / "th.txt")
+    assert (status, table.splitlines()[2].split()[-1]) == (0, "50.00")
+
+
+@pytest.mark.parametrize(
+    "arguments, problem",
+    [
+        (["none.txt", "th.txt"], "none.txt: no such file"),
+        (["broken.txt", "th.txt"], "broken.txt:1: blank line"),
+        (["VOCAB", "none"], "none: no such file or folder"),
+        (["VOCAB", "th.json"], "th.json: unknown kind of file"),
+        (["VOCAB", "blank/de.txt"], "no line of the input has a word"),
+        (["VOCAB", "bad/de.tsv"], "bad/de.tsv:2: one column"),
+        (["VOCAB", "th.txt", "--max-length", "2"], "--max-length is 2; give 3 or more"),
+        (["VOCAB", "th.txt", "--max-bytes-per-word", "0"], "--max-bytes-per-word is 0"),
+        (["VOCAB", "th.txt", "--out", "th.json"], "th.json: the output exists already"),
+        (["VOCAB", "th.txt", "--plot", "th.json"], "th.json: the output exists already"),
+        (["VOCAB", "th.txt", "--plot", "x.gif"], "x.gif: unknown kind of picture"),
+    ],
+)
+def test_refusals(capsys, monkeypatch, tmp_path, vocab, arguments, problem):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "th.txt").write_text(f"{THAI}\n", "utf-8")
+    (tmp_path / "th.json").write_text("{}", "utf-8")
+    (tmp_path / "broken.txt").write_text("\n", "utf-8")
+    for folder, name, text in (("blank", "de.txt", "\n \n"), ("bad", "de.tsv", "a\tb\nc\n")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / name).write_text(text, "utf-8")
+    before = set(tmp_path.rglob("*"))
+    new = [] if {"--out", "--plot"} & set(arguments) else ["--out", "new.tsv"]
+    status, out, err = run(capsys, *(vocab if a == "VOCAB" else a for a in arguments), *new)
+    assert (status, out) == (2, "")
+    *_, last = err.splitlines()
+    assert last.startswith(f"labse: error: {problem}") and "Traceback" not in err
+    assert set(tmp_path.rglob("*")) == before
+
+
+def test_overwrite(capsys, tmp_path, vocab):
+    (tmp_path / "th.txt").write_text(f"{THAI}\n", "utf-8")
+    out = tmp_path / "old.tsv"
+    out.write_text("old", "utf-8")
+    assert run(capsys, vocab, tmp_path / "th.txt", "--out", out, "--overwrite")[0] == 0
+    assert list(read_tsv(out)) == ["th"]
+
+
+def test_it_is_no_beam_job(capsys, tmp_path, vocab):
+    status, out, err = run(capsys, vocab, tmp_path, "--", "--runner=DirectRunner")
+    assert (status, out) == (2, "") and "only Beam jobs take options after --" in err
+
+
+def test_a_vocabulary_that_others_read_otherwise(tmp_path, caplog):
+    path, text = tmp_path / "vocab.txt", tmp_path / "fr.txt"
+    wordpiece_file.write(path, [*wordpiece_file.RESERVED_TOKENS, "a", "##\u00a0"])
+    text.write_text("a\u00a0a\u00a0\n", "utf-8")
+    assert main(["vocab", "coverage", str(path), str(text)]) == 0
+    assert f"{path}:106: the token '##\\xa0' and 0 more are others to programs" in caplog.text

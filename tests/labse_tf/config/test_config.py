@@ -1,0 +1,319 @@
+"""Configuration: the presets hold the paper's numbers, and every fault names its key."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from repository import CONFIGS
+
+from labse_tf.config import Config
+from labse_tf.config.files import differences, load_config, save_config
+from labse_tf.errors import InputError
+
+PRESETS = sorted(path.name for path in CONFIGS.glob("*.yaml"))
+
+
+@pytest.fixture
+def put(tmp_path):
+    def write(text):
+        path = tmp_path / "config.yaml"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8"))
+        return path
+
+    return write
+
+
+def refused(*arguments):
+    with pytest.raises(InputError) as caught:
+        load_config(*arguments)
+    return caught.value
+
+
+def value_of(config, key):
+    for part in key.split("."):
+        config = getattr(config, part)
+    return config
+
+
+# The paper's numbers, and where it gives them: arXiv 2007.01852, version 2.
+SECTION_3_2 = {
+    "train.batch_size": 4096,
+    "train.bucket_lengths": [128],
+    "train.steps": 50_000,
+    "train.optimizer.learning_rate": 1e-3,
+    "pretrain.sequence_length": 512,
+    "pretrain.batch_size": 8192,
+    "pretrain.mask_fraction": 0.2,
+    "pretrain.max_predictions": 80,
+    "pretrain.stage_steps": [400_000, 800_000, 1_800_000],
+    "encoder.vocab_size": 501_153,
+    "encoder.hidden_size": 768,
+    "encoder.num_layers": 12,
+    "encoder.num_attention_heads": 12,
+    "encoder.intermediate_size": 3072,
+    "encoder.max_positions": 512,
+}
+SECTION_6_1 = {"train.margin": 0.3}
+APPENDIX_A = {
+    "encoder.hidden_size": 1024,
+    "encoder.num_layers": 24,
+    "encoder.num_attention_heads": 16,
+    "encoder.intermediate_size": 4096,
+    "pretrain.stage_steps": [1_000_000],
+}
+# Of these we know no place in it.
+ELSEWHERE = {"train.scale": 10.0}
+MBERT = {"encoder.vocab_size": 119_547}
+BASE = {"section 3.2": SECTION_3_2, "section 6.1": SECTION_6_1, "": ELSEWHERE}
+# Of a number that comes twice the later one holds.
+NUMBERS = {
+    "labse_base.yaml": BASE,
+    "labse_large.yaml": BASE | {"appendix A": APPENDIX_A},
+    "labse_mbert_vocab.yaml": BASE | {"": ELSEWHERE | MBERT},
+}
+
+
+@pytest.mark.parametrize("preset", NUMBERS)
+def test_presets_hold_the_numbers_of_the_paper(preset):
+    config = load_config(CONFIGS / preset)
+    numbers = {key: number for place in NUMBERS[preset].values() for key, number in place.items()}
+    assert {key: value_of(config, key) for key in numbers} == numbers
+
+
+@pytest.mark.parametrize("preset", NUMBERS)
+def test_presets_cite_the_paper_where_it_has_the_number(preset):
+    places = {key: place for place, numbers in NUMBERS[preset].items() for key in numbers}
+    cited, block = {}, ""
+    for line in (CONFIGS / preset).read_text("utf-8").splitlines():
+        if match := re.match(r"(\w+):", line):
+            block = match[1]
+        elif match := re.match(r" +(\w+): .*#.*?\b((?:section|appendix|footnote) [\w.]*\w)", line):
+            cited[f"{block}.{match[1]}"] = match[2]
+    assert cited == {key: places[key] for key in cited}
+    assert {"section 3.2", "section 6.1"} <= set(cited.values())
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_preset_loads_and_survives_being_saved(preset, tmp_path):
+    config = load_config(CONFIGS / preset)
+    save_config(config, tmp_path / "copy.yaml")
+    assert load_config(tmp_path / "copy.yaml") == config
+
+
+@pytest.mark.parametrize(
+    "override, expected",
+    [
+        ("train.steps=7", 7),
+        ("train.margin=0", 0.0),
+        ("train.optimizer.learning_rate=1e-4", 1e-4),
+        ("train.optimizer.learning_rate=2.5e-4", 2.5e-4),
+        ("pretrain.stage_steps=[5, 5,5]", [5, 5, 5]),
+        ("tokenizer.vocab_file=/data/a=b.txt", "/data/a=b.txt"),
+        ("train.bitext=[corpora/de.tsv, 'web/*.tsv']", ["corpora/de.tsv", "web/*.tsv"]),
+        ("languages=[de, th, zh]", ["de", "th", "zh"]),
+        # YAML 1.1 takes a bare `no` for false: here it is Norwegian.
+        ("languages=[de, no]", ["de", "no"]),
+    ],
+)
+def test_overrides(override, expected):
+    config = load_config(CONFIGS / "tiny.yaml", [override])
+    found = value_of(config, override.partition("=")[0])
+    assert found == expected
+    assert type(found) is type(expected)
+
+
+def test_norwegian_in_a_file_is_a_language(put):
+    assert load_config(put("languages: [de, no, fr]\n")).languages == ["de", "no", "fr"]
+
+
+def test_the_last_override_of_a_key_holds():
+    assert load_config(CONFIGS / "tiny.yaml", ["seed=1", "seed=2"]).seed == 2
+
+
+def test_a_file_changes_only_what_it_names(put):
+    config = load_config(put("train: {steps: 5}\n"))
+    expected = Config()
+    expected.train.steps = 5
+    assert config == expected
+
+
+@pytest.mark.parametrize(
+    "text, key, nearest",
+    [
+        ("train: {stesp: 3}\n", "train.stesp", "train.steps"),
+        ("train: {learning_rate: 1.0}\n", "train.learning_rate", "train.optimizer.learning_rate"),
+        ("marign: 0.3\n", "marign", "train.margin"),
+        ("encoder: {layers: 3}\n", "encoder.layers", "encoder.num_layers"),
+        ("pretrain: {optimizer: {warmup: 3}}\n", "pretrain.optimizer.warmup", "warmup_steps"),
+    ],
+)
+def test_unknown_key_in_a_file(put, text, key, nearest):
+    path = put(text)
+    error = refused(path)
+    assert error.path == str(path)
+    assert f"'{key}'" in error.problem
+    assert nearest in error.remedy
+
+
+def test_unknown_key_in_an_override():
+    error = refused(CONFIGS / "tiny.yaml", ["train.stesp=3"])
+    assert "train.stesp" in str(error)
+    assert "nearest: train.steps" in error.remedy
+
+
+@pytest.mark.parametrize(
+    "override, key, wanted",
+    [
+        ("train.steps=many", "train.steps", "a whole number"),
+        ("train.steps=1.5", "train.steps", "a whole number"),
+        ("train.steps=[1]", "train.steps", "a whole number"),
+        ("train.steps=", "train.steps", "a whole number"),
+        ("train.steps.more=1", "train.steps", ""),
+        ("train.margin=wide", "train.margin", "a number"),
+        ("train.bitext=clean", "train.bitext", "a list"),
+        ("pretrain.stage_steps=[a]", "pretrain.stage_steps", "a list"),
+        ("tokenizer.vocab_file=[a]", "tokenizer.vocab_file", "a text"),
+        ("train=5", "train", "a group of keys"),
+        ("encoder=", "encoder", "a group of keys"),
+        ("tokenizer.vocab_file=${HOME}/vocab.txt", "tokenizer.vocab_file", ""),
+    ],
+)
+def test_wrong_types(override, key, wanted):
+    error = refused(CONFIGS / "tiny.yaml", [override])
+    assert key in str(error)
+    assert wanted in error.remedy
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "encoder.activation=relu",
+        "encoder.num_attention_heads=5",
+        "encoder.num_attention_heads=0",
+        "encoder.num_layers=0",
+        "encoder.dropout=1",
+        "encoder.dropout=-0.1",
+        "encoder.hidden_size=0",
+        "encoder.intermediate_size=0",
+        "encoder.vocab_size=-1",
+        "tokenizer.max_bytes_per_word=0",
+        "pretrain.stage_steps=[]",
+        "pretrain.stage_steps=[1,1,1]",
+        "pretrain.stage_steps=[1,-1]",
+        "pretrain.batch_size=0",
+        "pretrain.tlm_fraction=1.5",
+        "pretrain.mask_fraction=0",
+        "pretrain.sequence_length=7",
+        "pretrain.sequence_length=129",
+        "pretrain.max_predictions=0",
+        "pretrain.loop.log_interval=0",
+        "train.batch_size=1",
+        "train.bucket_lengths=[]",
+        "train.bucket_lengths=[32,16]",
+        "train.bucket_lengths=[16,16]",
+        "train.bucket_lengths=[2,16]",
+        "train.bucket_lengths=[16,129]",
+        "train.steps=-1",
+        "train.scale=0",
+        "train.loop.checkpoint_interval=0",
+        "train.loop.checkpoints_kept=0",
+        "train.optimizer.learning_rate=-1",
+        "train.optimizer.clip_norm=-1",
+        "train.optimizer.warmup_steps=-1",
+        "train.optimizer.warmup_steps=2.5",
+        "languages=[de,xx]",
+    ],
+)
+def test_out_of_range(override):
+    """tiny.yaml has 2 layers, 4 heads, 128 wide, 128 positions."""
+    corpora = ["pretrain.monolingual=[texts]", "train.bitext=[pairs]"]
+    error = refused(CONFIGS / "tiny.yaml", [override, *corpora])
+    assert override.partition("=")[0] in str(error)
+
+
+def test_what_nobody_uses_does_not_have_to_fit_the_encoder():
+    overrides = ["encoder.max_positions=48"]
+    load_config(CONFIGS / "tiny.yaml", [*overrides, "train.bucket_lengths=[16,48]"])
+    load_config(CONFIGS / "tiny.yaml", [*overrides, "pretrain.sequence_length=48"])
+    load_config(CONFIGS / "tiny.yaml", ["encoder.num_layers=5", "train.bitext=[pairs]"])
+
+
+@pytest.mark.parametrize(
+    "text, line",
+    [
+        ("train:\n  steps: 5\n bad: 1\n", 3),
+        ("seed: 1\ntrain: [1, 2\n", 3),
+        ("seed: 'open\n", 2),
+        ("a: b: c\n", 1),
+    ],
+)
+def test_malformed_yaml_names_the_line(put, text, line):
+    path = put(text)
+    error = refused(path)
+    assert (error.path, error.line) == (str(path), line)
+    assert str(error).startswith(f"{path}:{line}: ")
+
+
+@pytest.mark.parametrize("text", [b"", b"# nothing\n", b"- 1\n- 2\n", b"just text\n"])
+def test_a_file_without_keys(put, text):
+    assert "holds no keys" in str(refused(put(text)))
+
+
+def test_a_file_that_is_not_utf_8(put):
+    assert "not UTF-8" in str(refused(put("vocab: Größe\n".encode("latin-1"))))
+
+
+def test_a_missing_file_and_a_folder(tmp_path):
+    for path in (tmp_path / "none.yaml", tmp_path):
+        error = refused(path)
+        assert error.path == str(path)
+        assert "no such configuration" in error.problem
+
+
+@pytest.mark.parametrize("override", ["train.steps", "steps", ""])
+def test_an_override_without_equals_sign(override):
+    assert "has no '='" in str(refused(CONFIGS / "tiny.yaml", [override]))
+
+
+def test_an_override_that_is_no_yaml():
+    assert "train.bitext" in str(refused(CONFIGS / "tiny.yaml", ["train.bitext=[a"]))
+
+
+def test_differences_are_full_keys_in_order():
+    one = Config()
+    other = dataclasses.replace(
+        one,
+        seed=1,
+        train=dataclasses.replace(
+            one.train, bitext=["x"], optimizer=dataclasses.replace(one.train.optimizer, beta_2=0.98)
+        ),
+    )
+    assert differences(one, other) == ["seed", "train.bitext", "train.optimizer.beta_2"]
+    assert differences(other, one) == differences(one, other)
+    assert differences(one, Config()) == []
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="$\\"))
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 2**31 - 1),
+    margin=st.floats(0, 2),
+    learning_rate=st.floats(1e-8, 1.0),
+    names=st.lists(TEXTS, max_size=3),
+)
+def test_any_configuration_survives_being_saved(
+    tmp_path_factory, seed, margin, learning_rate, names
+):
+    config = Config(seed=seed)
+    config.train.margin = margin
+    config.train.optimizer.learning_rate = learning_rate
+    config.train.bitext = names
+    path = tmp_path_factory.mktemp("config") / "config.yaml"
+    save_config(config, path)
+    assert load_config(path) == config

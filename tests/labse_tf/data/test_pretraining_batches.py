@@ -1,0 +1,166 @@
+"""Batches for pre-training: full MLM sequences, TLM in either order, a function of the seed."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from labse_tf.data.pretraining import pretraining_batches
+from labse_tf.errors import InputError
+from labse_tf.files.textio import read_lines, read_pairs
+
+PADDING, START, END, MASK = 0, 101, 102, 103
+
+
+@pytest.fixture(autouse=True)
+def little_shuffling(monkeypatch):
+    """Thousands of sequences are shuffled: here, where there are hundreds, fewer."""
+    monkeypatch.setattr("labse_tf.data.pretraining._SHUFFLED_SEQUENCES", 200)
+
+
+def configured(config, **changes):
+    seed = changes.pop("seed", config.seed)
+    languages = changes.pop("languages", config.languages)
+    pretrain = dataclasses.replace(config.pretrain, **changes)
+    return dataclasses.replace(config, seed=seed, languages=languages, pretrain=pretrain)
+
+
+def take(dataset, count):
+    return [{name: value.numpy() for name, value in batch.items()} for batch in dataset.take(count)]
+
+
+def assert_equal(one, other):
+    assert len(one) == len(other)
+    for left, right in zip(one, other, strict=True):
+        assert set(left) == set(right)
+        for name in left:
+            np.testing.assert_array_equal(left[name], right[name])
+
+
+def unmasked(batch):
+    """The ids before anything was hidden."""
+    ids = batch["input_word_ids"].copy()
+    rows, columns = np.nonzero(batch["masked_weights"])
+    ids[rows, batch["masked_positions"][rows, columns]] = batch["masked_ids"][rows, columns]
+    return ids
+
+
+def test_seed_and_stage_give_the_order(tiny_config, tokenizer):
+    config = configured(tiny_config, languages=["th"], tlm_fraction=0.0)
+    first_ids = [
+        take(pretraining_batches(changed, tokenizer, stage=stage), 1)[0]["input_word_ids"]
+        for changed, stage in ((config, 0), (config, 1), (configured(config, seed=8), 0))
+    ]
+    assert len({ids.tobytes() for ids in first_ids}) == 3
+
+
+def test_skipping_is_leaving_out(tiny_config, tokenizer):
+    """30 batches are more than an epoch of the two languages."""
+    config = configured(tiny_config, languages=["de", "th"])
+    whole = take(pretraining_batches(config, tokenizer, stage=0), 32)
+    for skip in (0, 30):
+        found = take(pretraining_batches(config, tokenizer, stage=0, skip=skip), 2)
+        assert_equal(found, whole[skip : skip + 2])
+
+
+def test_mlm_has_no_padding_and_one_language_a_sequence(tiny_config, tokenizer):
+    config = configured(tiny_config, tlm_fraction=0.0, languages=["th", "ru"])
+    scripts_seen = set()
+    for batch in take(pretraining_batches(config, tokenizer, stage=0), 60):
+        assert (batch["input_mask"] == 1).all()
+        assert (batch["input_type_ids"] == 0).all()
+        ids = unmasked(batch)
+        assert (ids[:, 0] == START).all() and (ids[:, -1] == END).all()
+        assert not np.isin(ids[:, 1:-1], [PADDING, START, END, MASK]).any()
+        for row in ids:
+            letters = "".join(tokenizer.tokens[token].removeprefix("##") for token in row[1:-1])
+            scripts = {ord(letter) >> 8 for letter in letters if letter.isalpha()}
+            assert len(scripts) == 1
+            scripts_seen |= scripts
+    assert scripts_seen == {0x0E, 0x04}
+
+
+def test_mlm_sequences_are_running_text(tiny_config, tokenizer, monolingual_dir):
+    """Sentences end to end: every window of a sequence between two full stops is a sentence."""
+    config = configured(tiny_config, tlm_fraction=0.0, languages=["ru"], sequence_length=64)
+    stop = tokenizer.tokens.index(".")
+    sentences = [line for _, line in read_lines(monolingual_dir / "ru.txt")]
+    known = {tuple(ids) for ids in tokenizer(tf.constant(sentences)).to_list()}
+    found = set()
+    for batch in take(pretraining_batches(config, tokenizer, stage=0), 6):
+        for row in unmasked(batch)[:, 1:-1]:
+            stops = np.flatnonzero(row == stop)
+            for first, last in zip(stops, stops[1:], strict=False):
+                sentence = tuple(row[first + 1 : last + 1])
+                assert sentence in known
+                found.add(sentence)
+    assert len(found) > 20
+
+
+def test_tlm_packs_both_sides_in_either_order(tiny_config, tokenizer, bitext_dir):
+    config = configured(tiny_config, tlm_fraction=1.0, languages=["ru"], sequence_length=64)
+    pairs = [pair for _, *pair in read_pairs(bitext_dir / "ru.tsv")]
+    sides = [
+        [tuple(ids) for ids in tokenizer(tf.constant(side)).to_list()]
+        for side in zip(*pairs, strict=True)
+    ]
+    straight = set(zip(*sides, strict=True))
+    swapped = {(target, source) for source, target in straight}
+    counts = [0, 0]
+    for batch in take(pretraining_batches(config, tokenizer, stage=0), 24):
+        for ids, mask, types in zip(
+            unmasked(batch), batch["input_mask"], batch["input_type_ids"], strict=True
+        ):
+            ids, types = ids[mask == 1], types[mask == 1]
+            first, second = np.flatnonzero(ids == END)
+            assert ids[0] == START and second == len(ids) - 1
+            np.testing.assert_array_equal(types, np.arange(len(ids)) > first)
+            pair = tuple(ids[1:first]), tuple(ids[first + 1 : second])
+            assert pair in straight or pair in swapped
+            counts[pair in swapped] += 1
+    total = sum(counts)
+    assert abs(counts[0] - total / 2) < 5 * np.sqrt(total / 4)
+
+
+def test_both_tasks_come_in_their_shares(tiny_config, tokenizer):
+    config = configured(tiny_config, tlm_fraction=0.25, languages=["de", "th"])
+    batches = take(pretraining_batches(config, tokenizer, stage=0), 200)
+    tlm = sum(int(batch["input_type_ids"].any()) for batch in batches)
+    assert abs(tlm - 50) < 5 * np.sqrt(200 * 0.25 * 0.75)
+
+
+def test_shapes_and_that_only_ordinary_tokens_are_predicted(tiny_config, tokenizer):
+    config = configured(tiny_config, languages=["de", "th"])
+    for batch in take(pretraining_batches(config, tokenizer, stage=0), 12):
+        for name in ("input_word_ids", "input_mask", "input_type_ids"):
+            assert batch[name].shape == (8, 24) and batch[name].dtype == np.int32
+        for name in ("masked_positions", "masked_ids", "masked_weights"):
+            assert batch[name].shape == (8, 5)
+        chosen = batch["masked_weights"] == 1.0
+        assert chosen.any(axis=1).all()
+        assert (batch["masked_ids"][chosen] > MASK).all()
+        # 20 % of 22 ordinary tokens at most.
+        assert chosen.sum(axis=1).max() <= 4
+
+
+def test_every_batch_is_masked_afresh(tiny_config, tokenizer):
+    config = configured(tiny_config, tlm_fraction=0.0, languages=["de"])
+    batches = take(pretraining_batches(config, tokenizer, stage=0), 10)
+    assert len({batch["masked_positions"].tobytes() for batch in batches}) == 10
+
+
+@pytest.mark.parametrize("kind", ["monolingual", "bitext"])
+def test_missing_data_name_the_key(tiny_config, tokenizer, kind):
+    with pytest.raises(InputError) as caught:
+        pretraining_batches(configured(tiny_config, **{kind: []}), tokenizer, stage=0)
+    assert f"'pretrain.{kind}' is empty" in str(caught.value)
+
+
+def test_a_task_without_share_needs_no_data(tiny_config, tokenizer):
+    no_bitext = configured(tiny_config, bitext=[], tlm_fraction=0.0)
+    no_text = configured(tiny_config, monolingual=[], tlm_fraction=1.0)
+    for config in (no_bitext, no_text):
+        assert len(take(pretraining_batches(config, tokenizer, stage=0), 1)) == 1

@@ -1,0 +1,327 @@
+"""Languages weigh by their texts: not by script, packing, or where the count comes from."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from text_files import write_lines
+from tiny_text import sentences_of
+
+from labse_tf.data import record_counts, texts
+from labse_tf.data.pairs import pair_batches
+from labse_tf.data.pretraining import pretraining_batches, source_files
+from labse_tf.data.record_counts import count_records, language_weights
+from labse_tf.data.single_texts import text_stream
+from labse_tf.errors import InputError
+from labse_tf.files.corpus_files import BITEXT, MONOLINGUAL, find_plain_files
+from labse_tf.files.textio import count_lines, open_to_write, read_lines
+
+
+@pytest.fixture(autouse=True)
+def nothing_counted():
+    record_counts._counted.clear()
+
+
+def pairs_of(language, times=1):
+    pairs = zip(sentences_of("en"), sentences_of(language), strict=True)
+    return [f"{english}\t{foreign}" for english, foreign in pairs] * times
+
+
+def write_tfrecord(path, records, features):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tf.io.TFRecordWriter(str(path), "GZIP" if path.suffix == ".gz" else "") as writer:
+        for record in records:
+            example = tf.train.Example()
+            for name, text in zip(features, record, strict=True):
+                example.features.feature[name].bytes_list.value.append(text.encode())
+            writer.write(example.SerializeToString())
+
+
+def write_shards(root, language, sizes, kind=BITEXT):
+    """Clean shards of so many pairs each."""
+    for number, size in enumerate(sizes):
+        path = root / kind / language / f"part-{number:05}-of-{len(sizes):05}.tfrecord.gz"
+        write_tfrecord(path, [("Yes.", "Ja.")] * size, ("src_raw", "tgt_raw"))
+
+
+def write_report(root, kept):
+    languages = {language: {"kept": number} for language, number in kept.items()}
+    (root / "report.json").write_text(json.dumps({"languages": languages}))
+
+
+def counts_of(path, kind=BITEXT):
+    return count_records(find_plain_files([str(path)], kind=kind))
+
+
+# 3 bytes a character in Thai and Georgian, 1 in Latin.
+LETTERS = {"de": "a", "fr": "bcdefghij", "th": "กขฃคฅ", "ka": "აბგდე", "ja": "猫犬鳥馬"}
+FORMS = {"de": ".txt", "fr": ".txt.gz", "th": ".txt.xz", "ka": ".txt.zst", "ja": ".txt.bz2"}
+
+
+def test_scripts_and_packing_do_not_matter(tmp_path):
+    for language, form in FORMS.items():
+        name = f"{language}{form}"
+        with open_to_write(tmp_path / name, name=name) as stream:
+            for number in range(700):
+                stream.write(f"{LETTERS[language] * 10} {number}\n")
+    assert counts_of(tmp_path, MONOLINGUAL) == dict.fromkeys(FORMS, 700)
+    weights = language_weights(find_plain_files([str(tmp_path)]), 0.7)
+    assert weights == pytest.approx(dict.fromkeys(FORMS, 0.2))
+
+
+def test_forms_of_pairs(tmp_path):
+    write_lines(tmp_path / "de.tsv", pairs_of("de"))
+    for side in ("en", "th"):
+        write_lines(tmp_path / f"OPUS.en-th.{side}.xz", sentences_of(side))
+    rows = [line.split("\t") for line in pairs_of("ja")]
+    write_tfrecord(tmp_path / "ja.tfrecord", rows, ("src_raw", "tgt_raw"))
+    write_tfrecord(tmp_path / "ar.tfrecord.gz", rows, ("src_raw", "tgt_raw"))
+    assert counts_of(tmp_path) == {"ar": 48, "de": 48, "ja": 48, "th": 48}
+
+
+@pytest.mark.parametrize("exponent", [0.0, 0.5, 1.0])
+def test_weights_by_hand(tmp_path, exponent):
+    """German in two files of two corpora: 900 pairs and 100."""
+    for name, count in (("one/de.tsv", 600), ("two/de.tsv.gz", 300), ("two/fr.tsv", 100)):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        write_lines(tmp_path / name, ["Yes.\tx"] * count)
+    inputs = [str(tmp_path / "one"), str(tmp_path / "two")]
+    weights = language_weights(find_plain_files(inputs), exponent)
+    expected = {0.0: (0.5, 0.5), 0.5: (0.75, 0.25), 1.0: (0.9, 0.1)}[exponent]
+    assert weights == pytest.approx(dict(zip(("de", "fr"), expected, strict=True)))
+
+
+@pytest.mark.parametrize("data", [b"a\nb\nc", b"a\nb\nc\n", b"\n\n\n", b"a\r\n\nb\n", b"a\n\n\xff"])
+def test_lines_are_those_that_are_read(tmp_path, data):
+    (tmp_path / "x.txt").write_bytes(data)
+    assert count_lines(tmp_path / "x.txt") == 3
+    if b"\xff" not in data:
+        assert len(list(read_lines(tmp_path / "x.txt"))) == 3
+
+
+def test_the_report_of_a_filter_job_tells_what_its_shards_hold(tmp_path):
+    from beam_pipelines import filter_bitext
+
+    for language, count in (("de", 40), ("fr", 30)):
+        lines = [f"We saw {n} houses.\tNous voyons {n} maisons." for n in range(count)]
+        (tmp_path / "in").mkdir(exist_ok=True)
+        write_lines(tmp_path / "in" / f"{language}.tsv", [*lines, lines[0]])
+    filter_bitext.run([str(tmp_path / "in")], str(tmp_path / "out"), max_language_doubt=1.0)
+    found = counts_of(tmp_path / "out")
+    assert found == {"de": 40, "fr": 30}
+    (tmp_path / "out" / "report.json").unlink()
+    assert counts_of(tmp_path / "out") == found
+
+
+def test_a_whole_set_of_shards_is_not_read(tmp_path):
+    """The report says other numbers than the shards have, to see which ones come."""
+    write_shards(tmp_path, "de", [3, 4])
+    write_shards(tmp_path, "fr", [2])
+    write_report(tmp_path, {"de": 700, "fr": 200, "th": 9})
+    assert counts_of(tmp_path) == {"de": 700, "fr": 200}
+    assert counts_of(tmp_path / "bitext" / "fr") == {"fr": 200}
+
+
+def part_missing(root):
+    (root / "bitext" / "de" / "part-00001-of-00002.tfrecord.gz").unlink()
+    return 3
+
+
+def part_of_another_set(root):
+    path = root / "bitext" / "de" / "part-00002-of-00003.tfrecord.gz"
+    write_tfrecord(path, [("No.", "Nein.")] * 5, ("src_raw", "tgt_raw"))
+    return 12
+
+
+def other_name(root):
+    folder = root / "bitext" / "de"
+    (folder / "part-00001-of-00002.tfrecord.gz").rename(folder / "more.tfrecord.gz")
+    return 7
+
+
+def language_missing(root):
+    write_report(root, {"fr": 700})
+    return 7
+
+
+def nothing_kept(root):
+    write_report(root, {"de": 0})
+    return 7
+
+
+def damaged_report(root):
+    (root / "report.json").write_text('{"languages": {"de": {"kept"')
+    return 7
+
+
+def another_report(root):
+    (root / "report.json").write_text('{"languages": ["de"]}')
+    return 7
+
+
+def report_of_the_other_kind(root):
+    (root / "monolingual").mkdir()
+    return 7
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        part_missing,
+        part_of_another_set,
+        other_name,
+        language_missing,
+        nothing_kept,
+        damaged_report,
+        another_report,
+        report_of_the_other_kind,
+    ],
+)
+def test_a_report_that_is_not_of_these_shards_tells_nothing(tmp_path, change):
+    write_shards(tmp_path, "de", [3, 4])
+    write_report(tmp_path, {"de": 700})
+    expected = change(tmp_path)
+    assert counts_of(tmp_path) == {"de": expected}
+
+
+@pytest.mark.parametrize(
+    "name", ["de.tsv", "de.tfrecord", "bitext/de/part-00000-of-00001.tfrecord.gz"]
+)
+def test_an_empty_file_is_named(tmp_path, name):
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    write_report(tmp_path, {"de": 700})
+    with pytest.raises(InputError) as caught:
+        counts_of(tmp_path)
+    assert (caught.value.path, caught.value.problem) == (str(path), "the file is empty")
+
+
+@pytest.mark.parametrize("exponent", [0.0, 0.5])
+def test_a_language_without_records_is_never_drawn(tmp_path, exponent):
+    write_tfrecord(tmp_path / "de.tfrecord.gz", [], ())
+    files = find_plain_files([str(tmp_path)], kind=BITEXT)
+    with pytest.raises(InputError, match="the corpora hold no records"):
+        language_weights(files, exponent)
+    write_lines(tmp_path / "th.tsv", pairs_of("th"))
+    files = find_plain_files([str(tmp_path)], kind=BITEXT)
+    weights = language_weights(files, exponent)
+    assert weights == {"de": 0.0, "th": 1.0}
+    mixed = texts.mix(texts.language_streams(files, seed=1), weights, seed=1)
+    assert len(list(mixed.take(100))) == 100
+
+
+def test_a_run_that_goes_on_does_not_count_again(tmp_path, monkeypatch):
+    for language, count in (("de", 5), ("th", 6)):
+        write_lines(tmp_path / f"{language}.tsv", ["Yes.\tx"] * count)
+    kept, counted = tmp_path / "counts.json", []
+    count = record_counts._count
+    monkeypatch.setattr(record_counts, "_count", lambda file: counted.append(file) or count(file))
+
+    def found(*, write):
+        record_counts._counted.clear()
+        counted.clear()
+        with record_counts.kept_in(kept, write=write):
+            result = counts_of(tmp_path), counts_of(tmp_path)
+        assert result[0] == result[1]
+        return result[0], sorted(file.language for file in counted)
+
+    assert found(write=False) == ({"de": 5, "th": 6}, ["de", "th"])
+    assert not kept.exists()
+    assert found(write=True) == ({"de": 5, "th": 6}, ["de", "th"])
+    assert found(write=True) == ({"de": 5, "th": 6}, [])
+    write_lines(tmp_path / "th.tsv", ["Yes.\tx"] * 7)
+    assert found(write=False) == ({"de": 5, "th": 7}, ["th"])
+    assert found(write=True) == ({"de": 5, "th": 7}, ["th"])
+    assert found(write=False) == ({"de": 5, "th": 7}, [])
+    kept.write_text("{")
+    assert found(write=True)[1] == ["de", "th"]
+
+
+def test_runs_keep_their_counts(trained_run, bitext_dir):
+    kept = json.loads((trained_run / "counts.json").read_text())
+    assert {path: records for path, (_, _, records) in kept.items()} == {
+        str(path): 48 for path in bitext_dir.iterdir()
+    }
+
+
+@pytest.fixture(params=[("", ".gz"), (".gz", "")], ids=["thai packed", "german packed"])
+def corpora(request, tmp_path):
+    """As many German as Thai texts and pairs, many times over so that they pack well."""
+    for kind, lines_of, suffix in (
+        ("pairs", pairs_of, "tsv"),
+        ("texts", lambda language, times: sentences_of(language) * times, "txt"),
+    ):
+        (tmp_path / kind).mkdir()
+        for language, packed in zip(("de", "th"), request.param, strict=True):
+            path = tmp_path / kind / f"{language}.{suffix}{packed}"
+            write_lines(path, lines_of(language, 20))
+    return tmp_path
+
+
+def with_corpora(config, corpora, **train):
+    pairs, mono = [str(corpora / "pairs")], [str(corpora / "texts")]
+    return dataclasses.replace(
+        config,
+        languages=["de", "th"],
+        pretrain=dataclasses.replace(
+            config.pretrain, bitext=pairs, monolingual=mono, language_exponent=1.0
+        ),
+        train=dataclasses.replace(config.train, bitext=pairs, language_exponent=1.0, **train),
+        distill=dataclasses.replace(config.distill, monolingual=mono),
+    )
+
+
+def assert_share(found, share, draws, total):
+    """Within five standard deviations of so many independent draws."""
+    assert abs(found / total - share) < 5 * np.sqrt(share * (1 - share) / draws)
+
+
+@pytest.mark.parametrize("one_language", [False, True])
+def test_drawn_pairs(corpora, tiny_config, tokenizer, one_language):
+    config = with_corpora(
+        tiny_config, corpora, bucket_lengths=[32], one_language_batches=one_language
+    )
+    thai = np.array(
+        ["\u0e00" <= token.removeprefix("##")[0] < "\u0e80" for token in tokenizer.tokens]
+    )
+    batches = list(pair_batches(config, tokenizer).take(200))
+    rows = np.concatenate([batch["target"]["input_word_ids"] for batch in batches])
+    drawn = thai[rows].any(axis=1)
+    assert_share(drawn.sum(), 0.5, len(batches) if one_language else len(drawn), len(drawn))
+
+
+@pytest.mark.parametrize("task", ["mlm", "tlm"])
+def test_drawn_sequences(corpora, tiny_config, tokenizer, task):
+    """A sequence of MLM is cut from a block of 64 sentences, and shorter ones make fewer of it."""
+    config = with_corpora(tiny_config, corpora)
+    settings = dataclasses.replace(config.pretrain, tlm_fraction=float(task == "tlm"))
+    config = dataclasses.replace(config, pretrain=settings)
+    languages = [path.rsplit("/", 1)[1][:2] for path in source_files(config)]
+    batches = pretraining_batches(config, tokenizer, stage=0).take(1000 if task == "mlm" else 200)
+    numbers = np.concatenate([batch["file"] for batch in batches])
+    drawn = Counter(languages[number] for number in numbers)
+    draws, sizes = len(numbers), {"de": 1, "th": 1}
+    if task == "mlm":
+        sizes = {
+            language: float(tf.reduce_mean(tokenizer(sentences_of(language)).row_lengths() * 1000))
+            for language in sizes
+        }
+        draws = int(len(numbers) * 22_000 / (64 * np.mean(list(sizes.values()))))
+    share = sizes["th"] / sum(sizes.values())
+    assert_share(drawn["th"], share, draws, len(numbers))
+
+
+def test_drawn_texts(corpora, tiny_config):
+    """960 sentences and 960 pairs of a language: a third of the texts is English."""
+    stream = text_stream(with_corpora(tiny_config, corpora)).take(24_000)
+    found = Counter()
+    for text in map(bytes.decode, stream.as_numpy_iterator()):
+        found["th" if text > "\u0e00" else "de" if " und " in text else "en"] += 1
+    for language in ("de", "en", "th"):
+        assert_share(found[language], 1 / 3, 24_000 // 8, 24_000)

@@ -1,0 +1,98 @@
+"""Training and held-out pairs share no sentence, whatever goes in."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labse_tf.demo.corpus import split
+from labse_tf.demo.corpus.split import Pair, hash_key, is_held_out, sentence_key, split_pairs
+
+WORDS = st.sampled_from(["a", "be", "cat", "dog", "Egg!", "fox", "7", "X"])
+SENTENCES = st.lists(WORDS, min_size=1, max_size=6).map(" ".join)
+PAIRS = st.builds(
+    Pair,
+    SENTENCES,
+    SENTENCES,
+    st.sampled_from(["de", "sw"]),
+    st.sampled_from(["Django", "pycountry"]),
+)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Delete 5 pages?", "delete 7 pages"),
+        ("Delete X", "Delete"),
+        ("Xを削除", "を削除"),
+        ("“Straße”", "STRASSE"),
+        ("E-mail  address:", "e mail address"),
+        ("ＡＢ", "ab"),
+    ],
+)
+def test_keys_that_are_one(one, other):
+    assert sentence_key(one) == sentence_key(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("कि", "की"), ("XML", "ML"), ("cote", "côté"), ("ก่", "ก")]
+)
+def test_keys_that_differ(one, other):
+    assert sentence_key(one) != sentence_key(other)
+
+
+def test_the_hash_is_the_same_everywhere():
+    assert hash_key("save the page now") == pytest.approx(0.2847978233510817, abs=1e-12)
+
+
+def test_about_the_share_is_held_out():
+    held = sum(is_held_out(f"save page number {n} {'z' * n}") for n in range(1, 500))
+    assert 0.10 < held / 499 < 0.20
+
+
+def test_short_messages_are_not_held_out():
+    assert not any(is_held_out(f"go to {'x' * n}") for n in range(300))
+    assert not any(is_held_out(f"{'x' * n} a a a a") for n in range(300))
+
+
+@given(st.lists(PAIRS, max_size=60))
+def test_invariants(pairs):
+    train, dev = split_pairs(pairs, {"Django"})
+    assert set(train) | set(dev) <= set(pairs)
+    dev_keys = {sentence_key(text) for pair in dev for text in pair[:2]}
+    train_keys = {sentence_key(text) for pair in train for text in pair[:2]}
+    assert not dev_keys & train_keys
+    assert all(pair.source == "Django" and is_held_out(sentence_key(pair.english)) for pair in dev)
+    for side in ("english", "foreign"):
+        seen = Counter((pair.language, sentence_key(getattr(pair, side))) for pair in dev)
+        assert not seen or max(seen.values()) == 1
+
+
+@given(st.lists(PAIRS, max_size=40), st.randoms())
+def test_the_order_of_the_pairs_does_not_matter(pairs, random):
+    expected = split_pairs(pairs, {"Django"})
+    random.shuffle(pairs)
+    assert split_pairs(pairs, {"Django"}) == expected
+
+
+def test_names_are_only_held_back_where_a_message_is(monkeypatch):
+    monkeypatch.setattr(split, "HELD_OUT_SHARE", 1.0)
+    name = Pair("the kingdom of the north", "Nordreich", "de", "pycountry")
+    assert split_pairs([name], {"Django"}) == ([name], [])
+    message = Pair("The Kingdom of the North!", "Das Reich", "sw", "Django")
+    assert split_pairs([name, message], {"Django"}) == ([], [message])
+
+
+def test_at_most_so_many_dev_pairs_and_the_same_in_every_language(monkeypatch):
+    monkeypatch.setattr(split, "HELD_OUT_SHARE", 1.0)
+    monkeypatch.setattr(split, "MAX_DEV_PAIRS", 3)
+    pairs = [
+        Pair(f"press the key {letter * 2}", f"{language} {letter * 3}", language, "Django")
+        for letter in "abcdefgh"
+        for language in ("de", "sw")
+    ]
+    train, dev = split_pairs(pairs, {"Django"})
+    assert train == []
+    assert Counter(pair.language for pair in dev) == {"de": 3, "sw": 3}
+    assert len({pair.english for pair in dev}) == 3

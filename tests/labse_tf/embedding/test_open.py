@@ -1,0 +1,130 @@
+"""Encoders opened by name: what they return, what is told of them, and what is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+
+import numpy as np
+import pytest
+from hashed_encoders import Broken, HashedCharacters, Table
+
+import labse_tf.embedding.open
+from labse_tf.embedding.open import MADE_UNIT, UNIT_ALREADY, OpenedEncoder, open_encoder
+from labse_tf.errors import InputError
+
+
+def opened(model):
+    return OpenedEncoder(
+        "m", "Python object", model, encode=model.encode, sequence_length=None, dim=None, hashes={}
+    )
+
+
+@pytest.mark.parametrize(
+    "name, dim", [("hashed", 64), ("HashedCharacters", 64), ("make_hashed", 32)]
+)
+def test_an_object_a_class_or_a_function_that_makes_one(name, dim):
+    encoder = open_encoder(f"hashed_encoders:{name}")
+    texts = ["Katze", "แมว", "кошка"]
+    vectors = encoder.encode(texts)
+    assert (vectors.dtype, vectors.shape) == (np.float32, (3, dim))
+    np.testing.assert_array_equal(vectors, HashedCharacters(dim).encode(texts))
+    facts = encoder.facts()
+    assert (facts["kind"], facts["dim"]) == ("Python object", dim)
+    assert facts["normalisation"] == UNIT_ALREADY
+    assert facts["texts_cut"] is None
+
+
+def test_modules_of_the_current_folder(tmp_path, monkeypatch):
+    (tmp_path / "my_own_encoder.py").write_text(
+        "from hashed_encoders import hashed\nclass box:\n    inner = hashed\n", "utf-8"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
+    before = list(sys.path)
+    assert open_encoder("my_own_encoder:box.inner").dim == 64
+    assert sys.path == before
+
+
+def test_rows_of_another_length_are_scaled_and_zeros_stay():
+    encoder = opened(Table({"a": [3.0, 4.0], "b": [0.0, 0.0], "c": [0.0, 0.5]}))
+    np.testing.assert_allclose(encoder.encode(["c", "b", "a"]), [[0, 1], [0, 0], [0.6, 0.8]])
+    facts = encoder.facts()
+    assert (facts["normalisation"], facts["zero_vectors"], facts["dim"]) == (MADE_UNIT, 1, 2)
+    assert encoder.encode([]).shape == (0, 2)
+
+
+@pytest.mark.parametrize(
+    "value, problem",
+    [
+        (np.zeros((2, 3), np.float32), "float32 [2, 3]"),
+        (np.zeros(1, np.float32), "float32 [1]"),
+        (np.zeros((1, 3), np.int64), "int64 [1, 3]"),
+        (None, "object []"),
+        (np.array([[1.0, np.nan]]), "NaN or infinity for text 0"),
+    ],
+)
+def test_what_is_no_finite_row_a_text_is_refused(value, problem):
+    with pytest.raises(InputError) as caught:
+        opened(Broken(value)).encode(["one"])
+    assert problem in str(caught.value)
+
+
+def test_one_string_is_no_list():
+    with pytest.raises(TypeError):
+        opened(HashedCharacters()).encode("one")
+
+
+@pytest.mark.parametrize(
+    "name, problem",
+    [
+        ("hashed_encoders:missing", "no 'missing'"),
+        ("no_such_module_here:x", "cannot import no_such_module_here"),
+        ("hashed_encoders:number", "has no encode()"),
+        ("hashed_encoders:needs_an_argument", "without arguments"),
+        ("hashed_encoders:makes_nothing", "made a NoneType"),
+        ("tests", "is no model"),
+        ("README.md", "is a file"),
+    ],
+)
+def test_names_of_nothing(name, problem, pytestconfig, monkeypatch):
+    monkeypatch.chdir(pytestconfig.rootpath)
+    with pytest.raises(InputError) as caught:
+        open_encoder(name)
+    assert problem in str(caught.value)
+
+
+@pytest.mark.parametrize("folder", [True, False])
+def test_without_the_library_the_remedy_is_told(folder, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    name = "owner/name"
+    if folder:
+        name = str(tmp_path)
+        (tmp_path / "modules.json").write_text("[]")
+    with pytest.raises(InputError) as caught:
+        open_encoder(name)
+    assert "pip install sentence-transformers" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_hashes_follow_contents_and_names(tmp_path):
+    (tmp_path / "vocab.txt").write_text("[PAD]\n", "utf-8")
+    first = labse_tf.embedding.open._hash_folder(tmp_path)
+    assert first["vocabulary_sha256"] == hashlib.sha256(b"[PAD]\n").hexdigest()
+    (tmp_path / "vocab.txt").rename(tmp_path / "words.txt")
+    second = labse_tf.embedding.open._hash_folder(tmp_path)
+    assert "vocabulary_sha256" not in second
+    assert first["model_sha256"] != second["model_sha256"]
+
+
+def test_a_model_dir(model_dir):
+    """Its own vectors; and it tells how many texts it cut."""
+    encoder = open_encoder(str(model_dir))
+    texts = ["Hello", "a " * 300, "แมว"]
+    vectors = encoder.encode(texts)
+    np.testing.assert_array_equal(vectors, encoder.model.encode(texts[:2] + texts[2:]))
+    facts = encoder.facts()
+    assert (facts["kind"], facts["sequence_length"], facts["dim"]) == ("model dir", 128, 16)
+    assert facts["texts_cut"] == 2
+    vocab = (model_dir / "encoder/assets/vocab.txt").read_bytes()
+    assert facts["vocabulary_sha256"] == hashlib.sha256(vocab).hexdigest()

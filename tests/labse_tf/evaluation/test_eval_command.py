@@ -1,0 +1,134 @@
+"""`labse eval`: every task's record, table and plot; what is refused before the model is loaded."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import matplotlib.image
+import numpy as np
+import pytest
+from hashed_encoders import HashedCharacters
+
+from labse_tf.cli.eval import OPTION_NAMES, TASK_NAMES
+from labse_tf.cli.main import main
+from labse_tf.evaluation.tasks import TASKS
+from labse_tf.files.outputs import write_json
+
+ENCODER = "hashed_encoders:hashed"
+DATA = {
+    "tatoeba": {
+        "tatoeba.deu-eng.deu": "Wien 1815\nBerlin 1989\n",
+        "tatoeba.deu-eng.eng": "Vienna 1815\nBerlin 1989\n",
+    },
+    "un": {"x.de-en.de": "Wien 1815\nBerlin 1989\n", "x.de-en.en": "Vienna 1815\nBerlin 1989\n"},
+    "bucc": {
+        "de-en.dev.de": "d1\tWien 1815\nd2\tBerlin 1989\n",
+        "de-en.dev.en": "e1\tBerlin 1989\ne2\tVienna 1815\ne3\tother\n",
+        "de-en.dev.gold": "d1\te2\nd2\te1\n",
+    },
+    "sts": {"x/a.tsv": "5\tone\tone\n0\tone\ttwo\n2\tone two\tone\n"},
+    "language-bias": {"de.txt": "Wien 1815\nBerlin\n", "en.txt": "Vienna 1815\nBerlin\n"},
+    "retrieval": {"de.tsv": "Vienna 1815\tWien 1815\nBerlin 1989\tBerlin 1989\n"},
+}
+
+
+def write(folder, task):
+    for name, text in DATA[task].items():
+        path = folder / "data" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+    return folder / "data"
+
+
+def test_every_task_is_offered_and_has_what_the_command_asks_of_it():
+    assert set(TASKS) == set(TASK_NAMES) == set(DATA)
+    for task in TASKS.values():
+        assert callable(task.evaluate) and callable(task.format_table)
+        assert set(task.OPTIONS) <= set(OPTION_NAMES)
+
+
+@pytest.mark.parametrize("task", DATA)
+def test_record_table_and_plot(task, tmp_path, capsys):
+    data, out, plot = write(tmp_path, task), tmp_path / "out.json", tmp_path / "plot.png"
+    command = ["eval", task, ENCODER, "--data", str(data), "--out", str(out)]
+    if hasattr(TASKS[task], "draw"):
+        command += ["--plot", str(plot)]
+    assert main(command) == 0
+    record = json.loads(out.read_text("utf-8"))
+    assert record["task"] == task
+    assert record["primary_metric"] == TASKS[task].PRIMARY_METRIC
+    assert record["primary_metric"] in record
+    assert record["encoder"]["name"] == ENCODER
+    assert record["encoder"]["normalisation"] == "rows came with unit length"
+    assert {"sequence_length", "texts_cut", "dim"} <= set(record["encoder"])
+    assert record["data"]["files"] == len(DATA[task])
+    assert record["versions"]["numpy"] == np.__version__
+    assert record["date"].endswith("+00:00")
+    assert record["directions"] and isinstance(record["settings"], dict)
+    assert capsys.readouterr().out.strip() == TASKS[task].format_table(record).strip()
+    if plot.exists():
+        assert len(np.unique(matplotlib.image.imread(plot).reshape(-1, 4), axis=0)) > 3
+
+
+def test_the_hash_is_of_names_and_contents_wherever_they_lie(tmp_path):
+    files = DATA["sts"]
+    digests = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()}
+    lines = "".join(f"{name}\0{digest}\n" for name, digest in sorted(digests.items()))
+    expected = hashlib.sha256(lines.encode()).hexdigest()
+    for place in ("here", "there"):
+        result = TASKS["sts"].evaluate(HashedCharacters(), write(tmp_path / place, "sts"))
+        assert result["data"]["sha256"] == expected
+
+
+@pytest.mark.parametrize(
+    "arguments, problem",
+    [
+        (["--fit", "x"], "--fit is no option of sts"),
+        (["--baseline", "tfidf"], "--baseline is no option of sts"),
+        (["--plot", "x.bmp"], "unknown kind of picture"),
+        (["--out", "{taken}"], "exists already"),
+        (["--data", "nowhere"], "no such file"),
+    ],
+)
+def test_refused_before_the_model_is_loaded(tmp_path, capsys, arguments, problem):
+    taken = tmp_path / "taken.json"
+    taken.write_text("kept")
+    arguments = [argument.format(taken=taken) for argument in arguments]
+    command = ["eval", "sts", "no:such", "--data", str(write(tmp_path, "sts")), *arguments]
+    assert main(command) == 2
+    message = capsys.readouterr().err
+    assert problem in message and message.count("\n") == 1
+    assert taken.read_text() == "kept"
+
+
+def test_an_error_keeps_what_was_written_before(tmp_path, capsys):
+    data, out = write(tmp_path, "sts"), tmp_path / "out.json"
+    command = ["eval", "sts", ENCODER, "--data", str(data), "--out", str(out), "--overwrite"]
+    assert main(command) == 0
+    before = out.read_bytes()
+    (data / "x/a.tsv").write_text("5\tone\tone\nhigh\tone\ttwo\n")
+    assert main(command) == 2
+    assert "a.tsv:2: the score 'high' is no number" in capsys.readouterr().err
+    assert out.read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "out.json"]
+
+
+def test_what_is_not_finite_is_null(tmp_path):
+    write_json(tmp_path / "x.json", {"a": [float("nan"), 1.5], "b": {"c": float("inf")}})
+    text = (tmp_path / "x.json").read_text()
+    assert json.loads(text) == {"a": [None, 1.5], "b": {"c": None}}
+    assert "NaN" not in text
+
+
+def test_retrieval_beside_a_baseline(tmp_path, capsys):
+    data = write(tmp_path, "retrieval")
+    command = ["eval", "retrieval", ENCODER, "--data", str(data), "--baseline", "tfidf"]
+    out = tmp_path / "out.json"
+    assert main([*command, "--max-candidates", "1", "--out", str(out)]) == 0
+    # What the demo's report reads.
+    record = json.loads(out.read_text("utf-8"))
+    assert record["max_candidates"] == 1 and set(record["average"]) == {"model", "tfidf"}
+    header, german, average = capsys.readouterr().out.strip("\n").splitlines()
+    assert header.split() == ["pairs", "model", "xx-en", "en-xx", "tfidf", "xx-en", "en-xx"]
+    assert german.split() == ["de", "1", "100.0", "100.0", "100.0", "100.0"]

@@ -1,0 +1,166 @@
+"""The task `tatoeba`: groups, figures worked out by hand, and what broken data meets."""
+
+from __future__ import annotations
+
+import gzip
+import re
+
+import pytest
+from hashed_encoders import HashedCharacters, Table
+from repository import DOCS
+
+from labse_tf.errors import InputError
+from labse_tf.evaluation import tatoeba, tatoeba_groups
+from labse_tf.evaluation.tatoeba_groups import ALL, GROUPS, members
+
+EAST, NORTH, WEST, SOUTH = [1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]
+
+
+def write(folder, code, foreign, english):
+    """Lines of both sides; bytes are written as they are."""
+    for side, lines in ((code, foreign), ("eng", english)):
+        content = lines if isinstance(lines, bytes) else ("\n".join(lines) + "\n").encode("utf-8")
+        (folder / f"tatoeba.{code}-eng.{side}").write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    "name, size",
+    [("14", 14), ("36", 36), ("82", 83), ("112", 112), ("trained", 77), ("untrained", 35)],
+)
+def test_groups_have_their_sizes_and_no_language_twice(name, size):
+    group = GROUPS[name]
+    assert len(group) == len(set(group)) == size
+    assert set(group) <= set(ALL)
+
+
+def test_the_docs_have_the_sizes_and_the_figures_of_the_groups():
+    docs = (DOCS / "evaluation.md").read_text("utf-8")
+    assert f"Its list has {len(GROUPS['82'])} that Tatoeba has" in docs
+    assert f"| among LaBSE's 109 | {len(GROUPS['trained'])} |" in docs
+    assert f"| not among them | {len(GROUPS['untrained'])}: " in docs
+    checked = docs[docs.index("How the last three were checked") :].split("\n\n")[0]
+    figures = set(re.findall(r"\d\d\.\d", checked))
+    assert figures == set(re.findall(r"\b\d\d\.\d\b", tatoeba_groups.__doc__))
+
+
+def test_groups_are_the_sources_languages():
+    """m-USE's are among XTREME's but Polish, which XTREME has not; Chinese is there once."""
+    assert set(GROUPS["14"]) - set(GROUPS["36"]) == {"pol"}
+    assert set(GROUPS["36"]) - set(GROUPS["82"]) == {"jav"}
+    assert {"cmn", "yue", "wuu"} & set(GROUPS["14"]) == {"cmn"}
+    assert "zsm" not in GROUPS["36"] and "zsm" in GROUPS["trained"]
+    assert set(GROUPS["trained"]) | set(GROUPS["untrained"]) == set(ALL)
+    assert {"kab", "ber", "yue"} <= set(GROUPS["untrained"])
+    assert members(["deu", "kab"])["82"] == ("deu", "kab")
+    assert "36" not in members(["kab"])
+
+
+@pytest.fixture
+def data(tmp_path):
+    """German: Hund comes twice, and Baum means nothing; Thai is right both ways."""
+    write(
+        tmp_path,
+        "deu",
+        ["Katze", "Hund", "Hund", "Baum"],
+        ["a cat", "a dog", "a hound", "a tree"],
+    )
+    write(tmp_path, "tha", ["แมว", "หมา"], ["a cat", "a dog"])
+    return tmp_path
+
+
+MEANINGS = {
+    "a cat": EAST,
+    "Katze": EAST,
+    "แมว": EAST,
+    "a dog": NORTH,
+    "Hund": NORTH,
+    "หมา": NORTH,
+    "a hound": [0.6, 0.8],
+    "a tree": WEST,
+    "Baum": SOUTH,
+}
+
+
+def test_figures_by_hand(data):
+    result = tatoeba.evaluate(Table(MEANINGS), data)
+    german = result["languages"]["deu"]
+    # To English: Katze -> 0; both Hund -> 1, right for the first; Baum has cosine 0 with cat and
+    # tree, of which cat comes first. So 2 of 4, and cat and dog are found twice: F1 2/3 each.
+    assert german["to_english"]["accuracy"] == 0.5
+    assert german["to_english"]["error"] == pytest.approx(50.0)
+    assert german["to_english"]["f1"] == pytest.approx((2 / 3 + 2 / 3) / 4)
+    # From English: cat and dog right; hound -> the first Hund; tree has cosine 0 with Hund and
+    # Baum, of which Hund comes first. Hund is found three times: F1 2/4.
+    assert german["from_english"]["accuracy"] == 0.5
+    assert german["from_english"]["f1"] == pytest.approx((1 + 1 / 2) / 4)
+    assert german["pairs"] == 4
+    assert result["languages"]["tha"]["mean_accuracy"] == 1.0
+    # Macro average over languages, though German has twice the pairs.
+    assert result["accuracy"] == result["groups"]["14"]["mean_accuracy"] == 0.75
+    assert result["groups"]["14"]["languages"] == 2
+    assert "untrained" not in result["groups"]
+
+
+def test_each_distinct_text_is_embedded_once(data):
+    seen = []
+
+    class Spy(Table):
+        def encode(self, texts):
+            seen.extend(texts)
+            return super().encode(texts)
+
+    tatoeba.evaluate(Spy(MEANINGS), data)
+    assert sorted(seen) == sorted(MEANINGS)
+
+
+def test_real_scripts_packed_and_a_line_of_a_megabyte(tmp_path):
+    long = "слово " * 160_000
+    texts = ["Ich heiße Jürgen.", "ฉันชื่อสมชาย", "私の名前は太郎です。", "اسمي أحمد", long.strip()]
+    write(tmp_path, "rus", texts, texts)
+    for path in list(tmp_path.iterdir()):
+        path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+
+    class Start(HashedCharacters):
+        def encode(self, texts):
+            return super().encode([text[:100] for text in texts])
+
+    result = tatoeba.evaluate(Start(), tmp_path)
+    assert result["accuracy"] == 1.0
+    assert result["data"]["files"] == 2
+
+
+@pytest.mark.parametrize(
+    "foreign, english, place, problem",
+    [
+        (["eins", "zwei"], ["one"], "tatoeba.deu-eng.eng:1", "has more"),
+        (["eins"], ["one", "two"], "tatoeba.deu-eng.deu:1", "has more"),
+        (["eins", "", "drei"], ["one", "two", "three"], "tatoeba.deu-eng.deu:2", "empty"),
+        (["eins", "zwei"], ["one", " \t"], "tatoeba.deu-eng.eng:2", "empty"),
+        (["eins", "zw\0ei"], ["one", "two"], "tatoeba.deu-eng.deu:2", "NUL"),
+        (b"eins\nzw\xffei\n", ["one", "two"], "tatoeba.deu-eng.deu:2", "UTF-8"),
+        (b"", ["one"], "tatoeba.deu-eng.deu", "empty"),
+    ],
+)
+def test_broken_files_are_named_with_their_line(tmp_path, foreign, english, place, problem):
+    write(tmp_path, "deu", foreign, english)
+    with pytest.raises(InputError) as caught:
+        tatoeba.evaluate(HashedCharacters(), tmp_path)
+    assert place in str(caught.value) and problem in str(caught.value)
+
+
+def test_half_a_language_and_no_language(tmp_path):
+    with pytest.raises(InputError, match="holds no files tatoeba"):
+        tatoeba.evaluate(HashedCharacters(), tmp_path)
+    (tmp_path / "tatoeba.deu-eng.deu").write_text("eins\n")
+    with pytest.raises(InputError, match="holds no tatoeba.deu-eng.eng"):
+        tatoeba.evaluate(HashedCharacters(), tmp_path)
+
+
+def test_the_table_has_a_line_a_language_and_a_group(data):
+    lines = tatoeba.format_table(tatoeba.evaluate(Table(MEANINGS), data)).splitlines()
+    numbers = lines[2].split()
+    assert numbers[:5] == ["deu", "4", "50.0", "50.0", "50.0"]
+    assert numbers[5:] == ["50.00", "50.00", "33.3", "37.5"]
+    assert "2/14" in lines[5]
+    assert [line[:4].strip() for line in lines[5:]] == ["14", "36", "82", "112", ""]

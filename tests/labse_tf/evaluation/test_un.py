@@ -1,0 +1,222 @@
+"""The task `un`: whole pools in both directions, duplicates, vectors kept on disk."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hashed_encoders import HashedCharacters, Table
+
+from labse_tf.errors import InputError
+from labse_tf.evaluation import un
+
+VECTORS = {
+    "Katze": [1, 0, 0],
+    "Hund": [0, 1, 0],
+    "Hase": [0, 0, 1],
+    "cat": [1, 0, 0],
+    "dog": [0, 0.8, 0.6],
+    "hare": [0.6, 0.8, 0],
+}
+
+
+@pytest.fixture
+def data(tmp_path):
+    (tmp_path / "UN.v1.de-en.de").write_text("Katze\nHund\nHund\nHase\n", "utf-8")
+    (tmp_path / "UN.v1.de-en.en").write_text("cat\ndog\ndog\nhare\n", "utf-8")
+    return tmp_path
+
+
+def test_by_hand_with_duplicates(data):
+    one = un.evaluate(Table(VECTORS), data)["corpora"]["UN.v1.de-en"]
+    # Forward: Katze-cat; Hund has 0.8 with both dogs and hare, the first dog counts; Hase has 0.6
+    # with the dogs. The second Hund finds the right text at the wrong place.
+    assert one["forward"] == {"p_at_1": 0.5, "same_text": 0.75}
+    # Backward: cat-Katze; dogs find the first Hund; hare has 0.8 with Hund, 0.6 with Katze.
+    assert one["backward"] == {"p_at_1": 0.5, "same_text": 0.75}
+    assert (one["pairs"], one["distinct_sources"], one["distinct_targets"]) == (4, 3, 3)
+
+
+def test_tsv_in_any_script_beside_moses(data):
+    (data / "more.tsv").write_text("แมว\tcat\tthird column\nหมา\tdog\n", "utf-8")
+    result = un.evaluate(Table(VECTORS | {"แมว": [1, 0, 0], "หมา": [0, 0, 1]}), data)
+    assert result["corpora"]["more"]["forward"] == {"p_at_1": 1.0, "same_text": 1.0}
+    assert result["p_at_1"] == pytest.approx((0.5 + 0.5 + 1 + 1) / 4)
+    assert (result["data"]["files"], set(result["corpora"])) == (3, {"more", "UN.v1.de-en"})
+    assert "UN.v1.de-en" in un.format_table(result)
+
+
+def test_the_papers_direction_is_printed_first_and_both_are_named(tmp_path):
+    """English is the second side of one corpus and no side of the other.
+
+    From German: Katze finds cat; each Hund has 0.8 with hare and both dogs, hare comes first; Hase
+    has 0.6 with the dogs, 0 with hare. So 1/4, and 1/4 by text. From English: cat finds Katze, hare
+    Hund (0.8), the dogs the first Hund. So 2/4, and 3/4 by text.
+    """
+    (tmp_path / "x.de-en.de").write_text("Katze\nHase\nHund\nHund\n", "utf-8")
+    (tmp_path / "x.de-en.en").write_text("cat\nhare\ndog\ndog\n", "utf-8")
+    (tmp_path / "y.de-fr.de").write_text("Katze\n", "utf-8")
+    (tmp_path / "y.de-fr.fr").write_text("cat\n", "utf-8")
+    result = un.evaluate(Table(VECTORS), tmp_path)
+    assert result["from_english"] == {"p_at_1": 0.5, "same_text": 0.75, "corpora": 1}
+    one, other = (result["corpora"][name] for name in ("x.de-en", "y.de-fr"))
+    assert (one["from_english"], other["from_english"]) == ("backward", None)
+    assert un.format_table(result).splitlines()[-2:] == [
+        "mean P@1, en -> xx, equal texts as one, as LaBSE's paper: 75.00 (1 of 2 corpora)",
+        "mean P@1, both directions: 68.75, same text: 75.00",
+    ]
+    for side in ("de", "en"):
+        (tmp_path / f"x.de-en.{side}").unlink()
+    result = un.evaluate(Table(VECTORS), tmp_path)
+    assert result["from_english"] is None
+    assert "no corpus has English in its name" in un.format_table(result)
+
+
+@pytest.mark.parametrize(
+    "name, packed_in_one, expected",
+    [
+        ("UNv1.0.en-fr", False, "forward"),
+        ("tatoeba.deu-eng", False, "backward"),
+        ("x.de-fr", False, None),
+        ("de", True, "forward"),
+        ("news.sr-Latn", True, "forward"),
+        ("de-en", True, "backward"),
+        ("de-fr", True, None),
+        ("more", True, None),
+    ],
+)
+def test_the_direction_from_english_by_the_name(name, packed_in_one, expected):
+    files = un.AlignedFiles("one", "one" if packed_in_one else "other")
+    assert un.direction_from_english(name, files) == expected
+
+
+def test_same_text_is_p_at_1_in_a_pool_without_duplicates(tmp_path):
+    """Pairs of few different texts, so that most of them come several times, on either side."""
+    generator = np.random.default_rng(0)
+    english = [f"{number} words" for number in generator.integers(40, size=200)]
+    foreign = [f"{number} mots" for number in generator.integers(40, size=200)]
+    (tmp_path / "fr.tsv").write_text(
+        "".join(f"{one}\t{other}\n" for one, other in zip(english, foreign, strict=True))
+    )
+    encoder = HashedCharacters(longest=2)
+    pool = list(dict.fromkeys(foreign))
+    nearest = (encoder.encode(english) @ encoder.encode(pool).T).argmax(axis=1)
+    expected = np.mean([pool[place] == text for place, text in zip(nearest, foreign, strict=True)])
+    found = un.evaluate(encoder, tmp_path)["from_english"]
+    assert found["same_text"] == pytest.approx(expected) and found["p_at_1"] < expected
+
+
+class Counted(HashedCharacters):
+    """Tells a hash, as a model dir does, and counts what it embeds."""
+
+    def __init__(self, sha256):
+        super().__init__(longest=1)
+        self.sha256, self.seen = sha256, 0
+
+    def encode(self, texts):
+        self.seen += len(texts)
+        return super().encode(texts)
+
+    def facts(self):
+        return {"name": "model", "model_sha256": self.sha256}
+
+
+def test_vectors_of_the_same_texts_and_model_are_used_again(data, tmp_path):
+    work = tmp_path / "work"
+    first = Counted("abc")
+    expected = un.evaluate(first, data, work=work)["corpora"]
+    assert first.seen == 8
+    again = Counted("abc")
+    assert un.evaluate(again, data, work=work)["corpora"] == expected
+    assert again.seen == 0
+    other_model, nobody_knows = Counted("def"), Counted(None)
+    for encoder in (other_model, nobody_knows, nobody_knows):
+        un.evaluate(encoder, data, work=work)
+    assert (other_model.seen, nobody_knows.seen) == (8, 16)
+    un.evaluate(Counted("abc"), data, work=work)
+    (data / "UN.v1.de-en.en").write_text("cat\ndog\nhound\nhare\n", "utf-8")
+    changed = Counted("abc")
+    un.evaluate(changed, data, work=work)
+    assert changed.seen == 8
+
+
+def test_what_was_stopped_goes_on(tmp_path, monkeypatch):
+    """The second half of the targets is missing; numbers tell which sentences are asked for."""
+    monkeypatch.setattr("labse_tf.embedding.lines._LINES_A_CHUNK", 40)
+    lines = [f"{index} Katzen\t{index} cats\n" for index in range(50)]
+    (tmp_path / "n.tsv").write_text("".join(lines))
+
+    class Stopped(Counted):
+        def encode(self, texts):
+            if "40 cats" in texts:
+                raise KeyboardInterrupt
+            return super().encode(texts)
+
+    work, went_on = tmp_path / "work", Counted("abc")
+    with pytest.raises(KeyboardInterrupt):
+        un.evaluate(Stopped("abc"), tmp_path, work=work)
+    result = un.evaluate(went_on, tmp_path, work=work)["corpora"]
+    assert went_on.seen == 50 - 40
+    assert result == un.evaluate(Counted("abc"), tmp_path)["corpora"]
+    vectors = np.load(work / "n/targets.npy")
+    expected = HashedCharacters(longest=1).encode([f"{index} cats" for index in range(50)])
+    np.testing.assert_array_equal(vectors, expected)
+
+
+def test_an_approximate_search_is_told(tmp_path):
+    numbers = [index * 7919 % 100003 for index in range(300)]
+    lines = [f"{number} Katzen\t{number} cats\n" for number in numbers]
+    (tmp_path / "n.tsv").write_text("".join(lines))
+    exact = un.evaluate(HashedCharacters(), tmp_path)
+    found = un.evaluate(HashedCharacters(), tmp_path, index="approximate", recall=0.9)
+    assert exact["corpora"]["n"]["search"] == {"index": "exact"}
+    assert found["corpora"]["n"]["search"]["recall_wanted"] == 0.9
+    assert found["p_at_1"] == pytest.approx(exact["p_at_1"], abs=0.2)
+    assert "approximate search, recall" in un.format_table(found)
+    with pytest.raises(InputError, match="--index is fast"):
+        un.evaluate(HashedCharacters(), tmp_path, index="fast")
+
+
+def test_many_blocks_equal_one_product(tmp_path):
+    """More sentences than the search takes at a time, in either direction."""
+    count, texts = 4200, HashedCharacters(dim=48, longest=3)
+    lines = [f"{index * 7919 % 10007} in words {index}" for index in range(count)]
+    others = [f"{index * 7919 % 10007} mit Worten {index}" for index in range(count)]
+    (tmp_path / "n.tsv").write_text(
+        "".join(f"{one}\t{other}\n" for one, other in zip(lines, others, strict=True))
+    )
+    result = un.evaluate(texts, tmp_path)["corpora"]["n"]
+    products = texts.encode(lines).astype(float) @ texts.encode(others).T.astype(float)
+    own = np.diag(products).copy()
+    np.fill_diagonal(products, -np.inf)
+    for direction, others_best in (
+        ("forward", products.max(axis=1)),
+        ("backward", products.max(axis=0)),
+    ):
+        # Of those that are equally near by all but rounding, either may be found.
+        least, most = np.mean(own > others_best + 1e-6), np.mean(own >= others_best - 1e-6)
+        assert most - least < 0.01
+        assert least <= result[direction]["p_at_1"] <= most
+
+
+@pytest.mark.parametrize(
+    "name, text, place, problem",
+    [
+        ("x.de-en.en", "cat\n", "x.de-en.en:1", "has more"),
+        ("x.de-en.en", "cat\n\n", "x.de-en.en:2", "empty"),
+        ("x.de-en.en", "cat\ndo\0g\n", "x.de-en.en:2", "NUL"),
+        ("y.tsv", "one\n", "y.tsv:1", "one column"),
+        ("z.de-en.en", "cat\n", "", "holds no z.de-en.de"),
+    ],
+)
+def test_broken_data(tmp_path, name, text, place, problem):
+    (tmp_path / "x.de-en.de").write_text("Katze\nHund\n")
+    (tmp_path / "x.de-en.en").write_text("cat\ndog\n")
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError) as caught:
+        un.evaluate(HashedCharacters(), tmp_path)
+    assert place in str(caught.value) and problem in str(caught.value)
+
+
+def test_an_empty_folder(tmp_path):
+    with pytest.raises(InputError, match="no aligned corpus"):
+        un.evaluate(HashedCharacters(), tmp_path)

@@ -1,0 +1,130 @@
+"""file:// URLs are paths (RFC 8089); any other URL is refused, by whatever takes a path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from text_files import write_lines
+
+import labse_tf
+from beam_pipelines import build_vocab, embed_texts, filter_bitext
+from beam_pipelines.reading.scores import find_score_files
+from labse_tf.config.files import load_config
+from labse_tf.embedding.file import embed_file
+from labse_tf.embedding.open import open_encoder
+from labse_tf.errors import InputError
+from labse_tf.files import outputs, textio
+from labse_tf.files.corpus_files import find_corpus_files
+from labse_tf.files.local_paths import local_path
+from labse_tf.retrieval.vectors import open_vectors
+from labse_tf.training.runs import run_dir as run_dirs
+
+
+@pytest.mark.parametrize(
+    "name, path",
+    [
+        # The forms of RFC 8089, appendix B, that name a file of this machine.
+        ("file:///path/to/file", "/path/to/file"),
+        ("file:/path/to/file", "/path/to/file"),
+        ("file://localhost/path/to/file", "/path/to/file"),
+        ("FILE://LocalHost/path", "/path"),
+        ("file:///", "/"),
+        ("file:///a%20b/%C3%A9%25.tsv", "/a b/é%.tsv"),
+        ("file:///%FF", "/\udcff"),  # Names of files are bytes, not all of them UTF-8.
+        ("file:///a+b/part-?.tsv#1", "/a+b/part-?.tsv#1"),
+        # What is no URL stays as it is.
+        ("clean/de.tsv", "clean/de.tsv"),
+        ("/clean/de%20.tsv", "/clean/de%20.tsv"),
+        ("./gs://bucket", "./gs://bucket"),
+        ("-", "-"),
+        ("", ""),
+        ("module.part:attribute", "module.part:attribute"),
+        ("OWNER/NAME", "OWNER/NAME"),
+        ("12:/noon", "12:/noon"),
+        ("file:relative", "file:relative"),
+    ],
+)
+def test_local_paths(name, path):
+    assert local_path(name) == path
+
+
+@pytest.mark.parametrize(
+    "url, scheme",
+    [
+        ("gs://bucket/x", "gs"),
+        ("s3a://bucket/x", "s3a"),
+        ("hdfs:///x", "hdfs"),
+        ("https://example.org/x.tsv", "https"),
+        ("HTTP://example.org", "http"),
+        ("x-y+z.1://x", "x-y+z.1"),
+        ("gs:/bucket/x", "gs"),
+    ],
+)
+def test_schemes_are_refused(url, scheme):
+    with pytest.raises(InputError, match="give a local path") as caught:
+        local_path(url)
+    assert caught.value.path == url
+    assert caught.value.problem == f"the scheme {scheme}:// is not served"
+
+
+@pytest.mark.parametrize("url", ["file://host/path", "file://", "file://localhost", "file:///%00"])
+def test_file_urls_of_no_file_here(url):
+    with pytest.raises(InputError, match="is no file of this machine"):
+        local_path(url)
+
+
+PYTHON_API = {
+    "load": labse_tf.load,
+    "open_encoder": lambda url: open_encoder(str(url)),
+    "find_corpus_files": lambda url: find_corpus_files([str(url)]),
+    "find_score_files": lambda url: find_score_files([str(url)]),
+    "read_lines": lambda url: list(textio.read_lines(url)),
+    "open_vectors": open_vectors,
+    "load_config": load_config,
+    "open_existing": run_dirs.open_existing,
+    "open_or_create": lambda url: run_dirs.open_or_create(url, None).__enter__(),
+    "check_free": outputs.check_free,
+    "whole_file": lambda url: outputs.whole_file(url).__enter__(),
+    "whole_dir": lambda url: outputs.whole_dir(url).__enter__(),
+    "write_json": lambda url: outputs.write_json(url, {}),
+    "embed_file": lambda url: embed_file("model", "text.txt", url),
+    "filter_bitext": lambda url: filter_bitext.run(["de.tsv"], url),
+    "build_vocab": lambda url: build_vocab.run(["de.tsv"], url, vocab_size=300),
+    "embed_texts": lambda url: embed_texts.run(["de.txt"], "out", model=str(url)),
+}
+
+
+@pytest.mark.parametrize("as_given", [str, Path])
+@pytest.mark.parametrize("function", PYTHON_API.values(), ids=PYTHON_API)
+def test_python_functions_refuse_urls(function, as_given, tmp_path, monkeypatch):
+    """Also those that pathlib has made gs:/bucket/x of."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="the scheme gs:// is not served"):
+        function(as_given("gs://bucket/x"))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("option", ["paths", "counts"])
+def test_python_functions_take_file_urls(option, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "a b"
+    folder.mkdir()
+    write_lines(folder / "de.txt", ["Guten Tag", "Gute Nacht"])
+    url = folder.as_uri()
+    assert url.endswith("a%20b")
+    counts = f"{url}/counts" if option == "counts" else None
+    for _ in range(2):  # The second takes the counts that are there.
+        build_vocab.run(
+            [f"{url}/de.txt"], f"{url}/vocab.txt", vocab_size=300, counts=counts, overwrite=True
+        )
+    names = {"de.txt", "vocab.txt"} | ({"counts"} if counts else set())
+    assert {path.name for path in folder.iterdir()} == names
+    assert [path.name for path in tmp_path.iterdir()] == ["a b"]
+
+
+def test_a_run_dir_by_its_url(tiny_config, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with run_dirs.open_or_create((tmp_path / "a run").as_uri(), tiny_config) as run_dir:
+        assert run_dir.path == tmp_path / "a run"
+    assert run_dirs.open_existing(run_dir.path.as_uri()).path == run_dir.path

@@ -1,0 +1,113 @@
+"""The loss with hard negatives against NumPy, and through the gradient cache."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tf_keras
+
+from labse_tf.config import EncoderConfig, TrainConfig
+from labse_tf.data.pairs import NO_KEY
+from labse_tf.model.dual_encoder import embed
+from labse_tf.model.encoder import build_encoder
+from labse_tf.training.dual_encoder import DualEncoderTrainer, all_inputs
+
+PAIRS, COUNT, LENGTH = 4, 2, 6
+SETTINGS = TrainConfig(margin=0.3, scale=10.0, hard_negatives=COUNT)
+
+
+def token_inputs(generator, *shape):
+    ids = generator.integers(5, 40, (*shape, LENGTH), dtype=np.int32)
+    return {
+        "input_word_ids": tf.constant(ids),
+        "input_mask": tf.ones_like(ids),
+        "input_type_ids": tf.zeros_like(ids),
+    }
+
+
+@pytest.fixture(scope="module")
+def batch():
+    generator = np.random.default_rng(4)
+    return {
+        "source": token_inputs(generator, PAIRS),
+        "target": token_inputs(generator, PAIRS),
+        # Pairs 0 and 3 have the same target.
+        "keys": tf.constant([[10, 20], [11, 21], [12, 22], [13, 20]]),
+        "negatives": token_inputs(generator, PAIRS, COUNT),
+        # The first of pair 1 is the target of pairs 0 and 3, the second of pair 2 is none.
+        "negative_keys": tf.constant([[30, 31], [20, 33], [34, NO_KEY], [36, 37]]),
+    }
+
+
+def make_trainer(settings):
+    tf_keras.utils.set_random_seed(1)
+    config = EncoderConfig(
+        vocab_size=40,
+        hidden_size=8,
+        num_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        dropout=0.0,
+        initializer_range=0.5,
+    )
+    encoder = build_encoder(config, replayable=settings.chunk_size > 0)
+    trainer = DualEncoderTrainer(
+        encoder=encoder,
+        settings=settings,
+        strategy=tf.distribute.get_strategy(),
+        optimizer=tf_keras.optimizers.SGD(0.1),
+        clip_norm=0.0,
+        dataset=tf.data.Dataset.range(1),
+    )
+    return encoder, trainer
+
+
+def softmax_loss(logits, positive):
+    return np.log(np.exp(logits).sum()) - logits[positive]
+
+
+def test_the_loss_by_numpy(batch):
+    encoder, trainer = make_trainer(SETTINGS)
+    vectors = embed(encoder, all_inputs(batch), training=False).numpy().astype(np.float64)
+    source, target, negatives = np.split(vectors, [PAIRS, 2 * PAIRS])
+    assert negatives.shape == (PAIRS * COUNT, 8)
+    forward = 10 * source @ np.concatenate([target, negatives]).T
+    backward = 10 * target @ source.T
+    for index in range(PAIRS):
+        forward[index, index] -= 3
+        backward[index, index] -= 3
+    out = -np.inf
+    forward[0, 3] = forward[3, 0] = backward[0, 3] = backward[3, 0] = out
+    # Negatives stand behind the four targets: pair 1's first is number 6, pair 2's second 9.
+    forward[0, 6] = forward[3, 6] = out
+    forward[:, 9] = out
+    expected = np.mean(
+        [softmax_loss(forward[i], i) + softmax_loss(backward[i], i) for i in range(PAIRS)]
+    )
+    loss, accuracy = trainer.replica_loss(batch)
+    np.testing.assert_allclose(loss, expected, rtol=1e-5)
+    plain = np.where(np.eye(PAIRS, forward.shape[1]) == 1, forward + 3, forward)
+    np.testing.assert_allclose(accuracy, np.mean(plain.argmax(axis=1) == np.arange(PAIRS)))
+
+
+def test_without_the_mask_of_duplicates_only_what_is_none_is_left_out(batch):
+    settings = dataclasses.replace(SETTINGS, mask_duplicates=False)
+    masked, unmasked = (make_trainer(one)[1].replica_loss(batch)[0] for one in (SETTINGS, settings))
+    assert unmasked > masked
+
+
+@pytest.mark.parametrize("chunk_size", [1, 2])
+def test_the_gradient_cache_gives_the_same_gradients(batch, chunk_size):
+    encoder, whole = make_trainer(SETTINGS)
+    other, chunked = make_trainer(dataclasses.replace(SETTINGS, chunk_size=chunk_size))
+    other.set_weights(encoder.get_weights())
+    loss, accuracy, gradients = whole.replica_gradients(batch)
+    found_loss, found_accuracy, found = chunked.replica_gradients(batch)
+    np.testing.assert_allclose(found_loss, loss, rtol=1e-5)
+    np.testing.assert_allclose(found_accuracy, accuracy)
+    for one, other in zip(found, gradients, strict=True):
+        one, other = tf.convert_to_tensor(one), tf.convert_to_tensor(other)
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)

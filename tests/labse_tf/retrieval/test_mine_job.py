@@ -1,0 +1,344 @@
+"""`labse mine` and `labse score` from text to pairs: results, stops in the middle, bad input."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import resource
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from text_files import read_rows, write_lines
+from tiny_text import sentences_of
+
+from labse_tf.retrieval import job as jobs
+from labse_tf.retrieval import search
+
+MODEL = "dictionary_encoder:Dictionary"
+
+
+@pytest.fixture
+def thai_and_arabic(encoder, tmp_path):
+    """Thai sentences, and Arabic ones the other way round, with duplicates and empty lines."""
+    thai = sentences_of("th")
+    arabic = sentences_of("ar")[::-1]
+    source = write_lines(tmp_path / "th.txt.gz", [thai[0], "", *thai, f"  {thai[3]} ", " "])
+    target = write_lines(tmp_path / "ar.txt.xz", [*arabic, arabic[5], ""])
+    # Line 3 of the Thai file is its first sentence again; its translation is Arabic line 48.
+    gold = write_lines(tmp_path / "gold.tsv", [f"{i + 3}\t{48 - i}" for i in range(48)])
+    return source, target, gold
+
+
+def test_mining_finds_all_translations(thai_and_arabic, tmp_path, labse):
+    source, target, gold = thai_and_arabic
+    out, report = tmp_path / "pairs.tsv", tmp_path / "report.json"
+    status, shown, error = labse(
+        "mine", MODEL, source, target, "--out", out, "--gold", gold, "--report", report
+    )
+    assert status == 0, error
+    rows = read_rows(out)
+    assert {(s, t) for _, s, t in rows} == set(
+        zip(sentences_of("th"), sentences_of("ar"), strict=True)
+    )
+    # 1 to itself, 0.64 to the five of the same animal: means of (1 + 3 * 0.64) / 4.
+    assert {score for score, _, _ in rows} == {f"{1 / 0.73:.6f}"}
+    assert "source: 48 sentences in 52 lines (2 duplicates, 2 empty)\n" in shown
+    assert "target: 48 sentences in 50 lines (1 duplicates, 1 empty)\n" in shown
+    assert "precision 100.0, recall 100.0, F1 100.0" in shown
+    facts = json.loads(report.read_text("utf-8"))
+    assert facts["source"]["lines"] == 52 and facts["pairs"] == facts["gold"]["pairs"] == 48
+    assert facts["search"] == {"index": "exact"} and facts["options"]["one_to_one"] is True
+    assert not (tmp_path / "pairs.tsv.work").exists()
+
+
+def test_vectors_made_before_give_the_same_and_load_no_model(
+    thai_and_arabic, encoder, tmp_path, labse
+):
+    source, target, gold = thai_and_arabic
+    labse("mine", MODEL, source, target, "--out", tmp_path / "one.tsv")
+    for path, language_lines in ((source, 52), (target, 50)):
+        opener = gzip.open if path.suffix == ".gz" else lzma.open
+        with opener(path, "rt", encoding="utf-8", newline="\n") as file:
+            lines = file.read().split("\n")[:-1]
+        assert len(lines) == language_lines
+        np.save(tmp_path / f"{path.name}.npy", encoder().encode([line.strip() for line in lines]))
+    encoder.seen.clear()
+    vectors = [tmp_path / f"{path.name}.npy" for path in (source, target)]
+    for index in ("exact", "approximate"):
+        out = tmp_path / f"{index}.tsv"
+        status, _, error = labse(
+            "mine",
+            source,
+            target,
+            "--embeddings",
+            *vectors,
+            "--out",
+            out,
+            "--index",
+            index,
+            "--recall",
+            1,
+        )
+        assert status == 0, error
+        assert out.read_text("utf-8") == (tmp_path / "one.tsv").read_text("utf-8")
+    assert not encoder.seen
+    np.save(vectors[1], np.load(vectors[1])[:-1])
+    status, _, error = labse(
+        "mine", source, target, "--embeddings", *vectors, "--out", tmp_path / "no.tsv"
+    )
+    assert status == 2
+    assert error.startswith(f"labse: error: {vectors[1]}: has 49 rows, but {target} has 50 lines")
+    assert not (tmp_path / "no.tsv").exists()
+
+
+def test_a_line_without_text_may_have_any_vector_and_pairs_are_packed(tmp_path, labse):
+    path = write_lines(tmp_path / "a.txt", ["one", " ", "two"])
+    np.save(tmp_path / "a.npy", np.array([[1, 0], [0, 0], [0, 1]], np.float32))
+    command = (
+        "mine",
+        path,
+        path,
+        "--embeddings",
+        *[tmp_path / "a.npy"] * 2,
+        "--margin",
+        "absolute",
+    )
+    status, _, error = labse(*command, "--out", tmp_path / "out.tsv.gz")
+    assert status == 0, error
+    with gzip.open(tmp_path / "out.tsv.gz", "rt") as file:
+        assert file.read() == "1.000000\tone\tone\n1.000000\ttwo\ttwo\n"
+    np.save(tmp_path / "a.npy", np.array([[1, 0], [0, 1], [0, 0]], np.float32))
+    status, _, error = labse(*command, "--out", tmp_path / "other.tsv")
+    assert status == 2 and "a.npy:3: the vector in row 3 is all zeros" in error
+
+
+def test_thresholds_keep_what_reaches_them(thai_and_arabic, tmp_path, labse):
+    source, target, gold = thai_and_arabic
+    out = tmp_path / "pairs.tsv"
+    status, shown, _ = labse(
+        "mine",
+        MODEL,
+        source,
+        target,
+        "--out",
+        out,
+        "--gold",
+        gold,
+        "--threshold",
+        2,
+        "--margin",
+        "absolute",
+        "--no-one-to-one",
+    )
+    assert (status, out.read_text()) == (0, "")
+    assert (
+        "precision 0.0, recall 0.0, F1 0.0 at threshold 2.0000\n0 pairs kept of 48 found" in shown
+    )
+
+
+def test_a_tab_in_a_sentence_is_a_space_in_the_table(encoder, tmp_path, labse):
+    source = write_lines(tmp_path / "a.txt", ["one\ttwo"])
+    status, _, error = labse("mine", MODEL, source, source, "--out", tmp_path / "out.tsv")
+    assert status == 0, error
+    assert read_rows(tmp_path / "out.tsv") == [("1.000000", "one two", "one two")]
+
+
+# Stops in the middle.
+
+
+@pytest.mark.parametrize("stop_after", [0, 10, 50, 90])
+def test_a_stop_while_embedding_loses_one_chunk_at_most(
+    thai_and_arabic, encoder, tmp_path, labse, monkeypatch, stop_after
+):
+    source, target, _ = thai_and_arabic
+    monkeypatch.setattr("labse_tf.embedding.lines._LINES_A_CHUNK", 5)
+    out = tmp_path / "pairs.tsv"
+    command = ("mine", MODEL, source, target, "--out", out)
+    monkeypatch.setattr(encoder, "stop_after", stop_after)
+    status, _, error = labse(*command)
+    assert (status, error) == (130, error) and "goes on from here" in error
+    assert not out.exists()
+    # A row of which a part was written before the power went.
+    for unfinished in (tmp_path / "pairs.tsv.work").glob("*.unfinished"):
+        if unfinished.stat().st_size:
+            with open(unfinished, "ab") as file:
+                file.write(b"abc")
+    monkeypatch.setattr(encoder, "stop_after", None)
+    assert labse(*command)[0] == 0
+    assert sorted(encoder.seen) == sorted([*sentences_of("th"), *sentences_of("ar")])
+    assert len(read_rows(out)) == 48
+
+
+@pytest.mark.parametrize("index", ["exact", "approximate"])
+def test_a_stop_while_searching_goes_on(
+    thai_and_arabic, encoder, tmp_path, labse, monkeypatch, index
+):
+    source, target, _ = thai_and_arabic
+    options = ("--index", index, "--recall", 1)
+    labse("mine", MODEL, source, target, "--out", tmp_path / "whole.tsv", *options)
+    from labse_tf.retrieval import approximate
+
+    monkeypatch.setattr(search, "_SECONDS_BETWEEN_SAVES", -1)
+    monkeypatch.setattr(approximate, "_LISTS_AT_ONCE", 8)
+    steps, starts = search._run, []
+
+    def stop_after_two(blocks, folder, *rest, **kwargs):
+        def two():
+            for count, end in enumerate(blocks):
+                if count == 2:
+                    raise KeyboardInterrupt
+                yield end
+
+        starts.append(rest[2])
+        steps(two() if len(starts) == 1 else blocks, folder, *rest, **kwargs)
+
+    real = search.search_blocks
+    monkeypatch.setattr(search, "search_blocks", lambda *a, **k: real(*a, **k, rows=10))
+    monkeypatch.setattr(search, "_run", stop_after_two)
+    command = ("mine", MODEL, source, target, "--out", tmp_path / "pairs.tsv", *options)
+    assert labse(*command)[0] == 130
+    seen = len(encoder.seen)
+    assert labse(*command)[0] == 0
+    assert starts == [0, 20 if index == "exact" else 16]
+    assert len(encoder.seen) == seen
+    assert (tmp_path / "pairs.tsv").read_bytes() == (tmp_path / "whole.tsv").read_bytes()
+
+
+def test_work_of_other_settings_is_refused_or_replaced(
+    thai_and_arabic, encoder, tmp_path, labse, monkeypatch
+):
+    source, target, _ = thai_and_arabic
+    command = ("mine", MODEL, source, target, "--out", tmp_path / "pairs.tsv")
+    monkeypatch.setattr(encoder, "stop_after", 48)
+    assert labse(*command)[0] == 130
+    monkeypatch.setattr(encoder, "stop_after", None)
+    status, _, error = labse(*command, "-k", 2)
+    assert status == 2
+    assert (
+        "pairs.tsv.work: holds the work of a stopped job with other settings (neighbours)" in error
+    )
+    write_lines(source, sentences_of("th")[:40])
+    status, _, error = labse(*command)
+    assert status == 2 and "(source)" in error
+    assert labse(*command, "--overwrite")[0] == 0
+    assert len(read_rows(tmp_path / "pairs.tsv")) == 40
+    status, _, error = labse(*command)
+    assert status == 2 and "pairs.tsv: the output exists already" in error
+
+
+@contextmanager
+def files_of_at_most(size):
+    """Writing beyond fails as on a full disk, with another number of error."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("size", [2000, 3300])
+def test_a_full_disk_is_said_and_what_was_written_serves(
+    thai_and_arabic, encoder, tmp_path, labse, monkeypatch, size
+):
+    """In the vectors (3,200 bytes a side), or in the search's state."""
+    source, target, _ = thai_and_arabic
+    monkeypatch.setattr("labse_tf.embedding.lines._LINES_A_CHUNK", 5)
+    out = tmp_path / "pairs.tsv"
+    with files_of_at_most(size):
+        status, _, error = labse("mine", MODEL, source, target, "--out", out)
+    message = (
+        f"labse: error: {out}: cannot be written (File too large); make room; the same command"
+    )
+    assert status == 2 and message in error, error
+    assert labse("mine", MODEL, source, target, "--out", out)[0] == 0
+    assert len(read_rows(out)) == 48
+    # The chunk that met the full disk is embedded twice.
+    assert len(encoder.seen) <= 96 + 5
+
+
+# Bad input.
+
+
+@pytest.mark.parametrize(
+    ("gold", "message"),
+    [
+        (["1\t1", "53\t1"], ":2: there is no line 53 in "),
+        (["1\t51"], ":1: there is no line 51 in "),
+        (["0\t1"], ":1: there is no line 0 in "),
+        (["2\t1"], ":1: line 2 of "),
+        (["-1\t1"], ":1: the source column is '-1', not the number of a line"),
+        (["1\tแมว"], ":1: the target column is 'แมว', not the number of a line"),
+        (["1"], ":1: one column where source<TAB>target is expected"),
+        ([], ": the file is empty"),
+    ],
+)
+def test_gold_that_points_nowhere_is_refused_before_any_work(
+    thai_and_arabic, encoder, tmp_path, labse, gold, message
+):
+    source, target, path = thai_and_arabic
+    write_lines(path, gold)
+    status, out, error = labse(
+        "mine", MODEL, source, target, "--out", tmp_path / "out.tsv", "--gold", path
+    )
+    assert (status, out) == (2, "")
+    assert error.startswith(f"labse: error: {path}{message}") and error.count("\n") == 1
+    assert not encoder.seen
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([], "a.txt: the file is empty"),
+        (["", "  "], "a.txt: has no line with text"),
+        (["one", "t\0wo"], "a.txt:2: the line has a NUL byte"),
+        (["one", "", "nothing"], "a.txt:3: the model gives 'nothing' no vector of unit length"),
+    ],
+)
+def test_text_that_cannot_be_mined_is_refused(encoder, tmp_path, labse, lines, message):
+    path, other = write_lines(tmp_path / "a.txt", lines), write_lines(tmp_path / "b.txt", ["x"])
+    status, _, error = labse("mine", MODEL, path, other, "--out", tmp_path / "out.tsv")
+    assert status == 2
+    assert message in error and error.splitlines()[-1].startswith("labse: error: ")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--neighbours", 0], "--neighbours is 0; give 1 or more"),
+        (["--recall", 0], "--recall is 0.0; give more than 0"),
+        (["--margin", "cosine"], "--margin is 'cosine'; give one of absolute, distance, ratio"),
+        (["--retrieval", "both"], "--retrieval is 'both'; give one of forward, "),
+        (["--index", "hnsw"], "--index is 'hnsw'; give one of auto, exact, approximate"),
+        (["--threshold", "nan"], "--threshold is no number"),
+        (["extra"], "4 names where MODEL SOURCE TARGET are expected"),
+        (["--embeddings", "a.npy", "b.npy"], "3 names where SOURCE TARGET (with --embeddings)"),
+        (["--report", "{folder}/out.tsv"], "out.tsv: is --out as well"),
+        (["--report", "{folder}"], ": is a folder; name a file to write to"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(encoder, tmp_path, labse, options, message):
+    path = write_lines(tmp_path / "a.txt", ["x"])
+    options = [str(option).format(folder=tmp_path) for option in options]
+    command = ("mine", MODEL, path, path, *options, "--out", tmp_path / "out.tsv")
+    status, _, error = labse(*command)
+    assert status == 2 and message in error
+    assert not encoder.seen and sorted(tmp_path.iterdir()) == [path]
+
+
+def test_vectors_that_are_not_there_are_refused(tmp_path, labse):
+    path = write_lines(tmp_path / "a.txt", ["x"])
+    vectors = ("--embeddings", tmp_path / "no.npy", tmp_path / "no.npy")
+    status, _, error = labse("mine", path, path, *vectors, "--out", tmp_path / "out.tsv")
+    assert (status, error) == (
+        2,
+        f"labse: error: {tmp_path}/no.npy: no such file; check the path\n",
+    )
+
+
+def test_options_of_the_job_are_those_of_the_pairs():
+    assert jobs.Options().is_one_to_one is True
+    assert jobs.Options(retrieval="forward").is_one_to_one is False
+    assert jobs.Options(retrieval="forward", one_to_one=True).is_one_to_one is True

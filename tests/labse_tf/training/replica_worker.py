@@ -1,0 +1,204 @@
+"""Trains two steps on fixed global batches and saves what came of it; run by test_replicas.py.
+
+`replica_worker.py N CASE,... OUT.npz` does it on N logical CPUs, `replica_worker.py workers ...` as
+one worker of the cluster in TF_CONFIG. A process has one strategy: collectives do not share groups.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+import labse_tf  # noqa: F401  Before TensorFlow: it chooses Keras 2.
+
+# isort: split
+import tensorflow as tf
+import tf_keras
+
+from labse_tf.config import EncoderConfig, TrainConfig
+from labse_tf.errors import InputError
+from labse_tf.model.dual_encoder import embed
+from labse_tf.model.encoder import build_encoder
+from labse_tf.model.mlm_head import build_mlm_head, trained_variables
+from labse_tf.training.distill import DistillationTrainer
+from labse_tf.training.distribution import create_strategy
+from labse_tf.training.dual_encoder import DualEncoderTrainer
+from labse_tf.training.loop.trainer import distribute
+from labse_tf.training.mlm_trainer import MlmTrainer
+
+BATCH, STEPS, VOCAB, PREDICTIONS, NEGATIVES = 12, 2, 60, 4, 2
+LENGTHS = (10, 16)  # Of the first and of the second batch: as buckets, unknown to the graph.
+ENCODER = EncoderConfig(
+    vocab_size=VOCAB,
+    hidden_size=16,
+    num_layers=1,
+    num_attention_heads=2,
+    intermediate_size=32,
+    max_positions=16,
+    dropout=0.0,
+)
+
+# name -> (trainer, clip norm, settings of the dual encoder)
+CASES = {
+    "dual": ("dual", 0.0, {}),
+    "dual_local": ("dual", 0.0, {"global_negatives": False}),
+    # With hard negatives, and a pair at a time, through the gradient cache.
+    "dual_clipped": ("dual", 0.05, {"hard_negatives": NEGATIVES, "chunk_size": 1}),
+    "mlm": ("mlm", 0.0, {}),
+    "distill": ("distill", 0.0, {}),
+}
+
+
+def token_inputs(generator, length):
+    lengths = generator.integers(3, length + 1, size=(BATCH, 1))
+    mask = (np.arange(length)[None] < lengths).astype(np.int32)
+    ids = generator.integers(5, VOCAB, size=(BATCH, length)).astype(np.int32) * mask
+    return {"input_word_ids": ids, "input_mask": mask, "input_type_ids": np.zeros_like(ids)}
+
+
+def dual_batches(negatives=0):
+    generator = np.random.default_rng(1)
+    # Rows 1 and 9, on different replicas, have the same source text; rows 2 and 3 the same target.
+    keys = np.stack([np.arange(BATCH)] * 2, axis=1).astype(np.int32)
+    keys[9, 0], keys[3, 1] = 1, 2
+    batches = [
+        {
+            "source": token_inputs(generator, length),
+            "target": token_inputs(generator, length),
+            "keys": keys,
+        }
+        for length in LENGTHS
+    ]
+    if negatives:
+        # Of row 0 one is none, of row 1 one is the target of row 4.
+        negative_keys = np.arange(100, 100 + BATCH * negatives, dtype=np.int32)
+        negative_keys[[0, negatives]] = -1, 4
+        for batch, length in zip(batches, LENGTHS, strict=True):
+            rows = [token_inputs(generator, length) for _ in range(negatives)]
+            batch["negatives"] = {
+                name: np.stack([row[name] for row in rows], axis=1) for name in rows[0]
+            }
+            batch["negative_keys"] = negative_keys.reshape(BATCH, negatives)
+    return batches
+
+
+def mlm_batches():
+    generator = np.random.default_rng(2)
+    batches = []
+    for length in LENGTHS:
+        # Rows, and so replicas, have from one to all four predictions.
+        counts = np.arange(BATCH)[:, None] % PREDICTIONS + 1
+        counts[: BATCH // 2] = 1
+        batches.append(
+            {
+                **token_inputs(generator, length),
+                "masked_positions": generator.integers(0, 3, (BATCH, PREDICTIONS), np.int32),
+                "masked_ids": generator.integers(5, VOCAB, (BATCH, PREDICTIONS), np.int32),
+                "masked_weights": (np.arange(PREDICTIONS)[None] < counts).astype(np.float32),
+            }
+        )
+    return batches
+
+
+def dataset_of(batches):
+    def spec(array):
+        shape = [None if size in LENGTHS else size for size in array.shape]
+        return tf.TensorSpec(shape, tf.as_dtype(array.dtype))
+
+    signature = tf.nest.map_structure(spec, batches[0])
+    return tf.data.Dataset.from_generator(lambda: iter(batches), output_signature=signature)
+
+
+def fixed_weights(layer, seed):
+    """Matrices large enough that sentences lie apart; biases and layer norms as they are."""
+    generator = np.random.default_rng(seed)
+    layer.set_weights(
+        [w if w.ndim == 1 else generator.normal(0, 0.5, w.shape) for w in layer.get_weights()]
+    )
+
+
+def teacher(inputs):
+    """Gives what the ids of a text add up to: any function of the text will do."""
+    ids = tf.cast(inputs["input_word_ids"], tf.float32)
+    total = tf.reduce_sum(ids, axis=1, keepdims=True)
+    return {"default": tf.sin(total * tf.range(1, 25, dtype=tf.float32))}
+
+
+def train(strategy, kind, clip_norm, changes):
+    settings = TrainConfig(**changes)
+    with strategy.scope():
+        replayable = settings.chunk_size > 0 or kind == "distill"
+        encoder = build_encoder(ENCODER, replayable=replayable)
+        fixed_weights(encoder, seed=3)
+        # By SGD the updates are the gradients themselves; Adam would hide their scale.
+        optimizer = tf_keras.optimizers.SGD(0.1)
+        if kind == "mlm":
+            head = build_mlm_head(ENCODER, encoder)
+            fixed_weights(head, seed=4)
+            trained = trained_variables(encoder, head)
+        else:
+            trained = encoder.trainable_variables
+    batches = mlm_batches() if kind == "mlm" else dual_batches(settings.hard_negatives)
+    if kind == "distill":
+        batches = [batch["source"] for batch in batches]
+    facts = {}
+    if kind == "dual" and strategy.num_replicas_in_sync == 1:
+        for name in ("source", "target"):
+            tensors = {key: tf.constant(value) for key, value in batches[0][name].items()}
+            facts[name] = embed(encoder, tensors, training=False).numpy()
+    dataset = distribute(strategy, lambda: dataset_of(batches), BATCH)
+    shared = {
+        "strategy": strategy,
+        "optimizer": optimizer,
+        "clip_norm": clip_norm,
+        "dataset": dataset,
+    }
+    if kind == "mlm":
+        trainer = MlmTrainer(encoder=encoder, head=head, **shared)
+    elif kind == "distill":
+        projection = np.random.default_rng(5).normal(size=(24, ENCODER.hidden_size))
+        trainer = DistillationTrainer(
+            encoder=encoder,
+            teacher=teacher,
+            projection=projection.astype(np.float32),
+            **shared,
+        )
+    else:
+        trainer = DualEncoderTrainer(encoder=encoder, settings=settings, **shared)
+    for step in range(STEPS):
+        for name, value in trainer.train(tf.constant(1)).items():
+            if name not in ("learning_rate", "steps_per_second"):
+                facts[f"{name}_{step}"] = np.array(value)
+    for index, variable in enumerate(trained):
+        facts[f"weight_{index:03d}_{variable.name}"] = variable.numpy()
+    return facts
+
+
+def refusal(strategy, batch_size):
+    try:
+        distribute(strategy, lambda: dataset_of(dual_batches()), batch_size)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+def main(mode, cases, out):
+    if mode == "workers":
+        strategy = create_strategy("multi_worker")
+    elif mode == "1":
+        strategy = create_strategy("one_device")
+    else:
+        strategy = create_strategy("mirrored", logical_cpus=int(mode))
+    results = {
+        "replicas": np.array(strategy.num_replicas_in_sync),
+        "refusal": np.array(refusal(strategy, 7)),
+    }
+    for case in cases.split(","):
+        for name, value in train(strategy, *CASES[case]).items():
+            results[f"{case}/{name}"] = value
+    np.savez(out, **{name.replace(":", "_"): value for name, value in results.items()})
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

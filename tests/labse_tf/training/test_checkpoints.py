@@ -1,0 +1,197 @@
+"""Checkpoints that are damaged, and the best one beside the rolling ones."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import tensorflow as tf
+
+from labse_tf.errors import InputError
+from labse_tf.training.runs.best import read_best, save_best
+from labse_tf.training.runs.checkpoints import (
+    find_damage,
+    make_newest,
+    newest_whole,
+    remove_unfinished,
+)
+
+DATA = ".data-00000-of-00001"
+
+
+def flip(content):
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+
+
+DAMAGES = {
+    "data_cut_off": (DATA, lambda content: content[:-1]),
+    "data_empty": (DATA, lambda content: b""),
+    "data_bit_flipped": (DATA, flip),
+    "data_gone": (DATA, None),
+    "index_cut_off": (".index", lambda content: content[:-1]),
+    "index_empty": (".index", lambda content: b""),
+    "index_zeros": (".index", lambda content: bytes(len(content))),
+}
+
+
+def damage(folder, name, kind):
+    ending, change = DAMAGES[kind]
+    file = folder / f"{name}{ending}"
+    file.write_bytes(change(file.read_bytes())) if change else file.unlink()
+
+
+@pytest.fixture
+def model():
+    numbers = tf.range(1000, dtype=tf.float32)
+    return tf.train.Checkpoint(encoder=tf.Variable(numbers), optimizer=tf.Variable(numbers))
+
+
+@pytest.fixture
+def folder(tmp_path, model):
+    """Checkpoints of steps 5, 10 and 100."""
+    manager = tf.train.CheckpointManager(model, str(tmp_path), max_to_keep=3)
+    for step in (5, 10, 100):
+        model.encoder.assign(tf.fill([1000], float(step)))
+        manager.save(checkpoint_number=step)
+    return tmp_path
+
+
+def test_the_newest_is_that_of_the_last_step(folder):
+    # By number: ckpt-5 is the last one by name.
+    assert newest_whole(folder) == str(folder / "ckpt-100")
+
+
+def test_a_new_run_has_none(tmp_path):
+    assert newest_whole(tmp_path) is None
+    assert newest_whole(tmp_path / "not there") is None
+    # What a first save leaves that was killed.
+    (tmp_path / "ckpt-1_temp").mkdir()
+    (tmp_path / f"ckpt-1{DATA}").write_bytes(b"...")
+    assert newest_whole(tmp_path) is None
+
+
+@pytest.mark.parametrize("kind", DAMAGES)
+def test_a_damaged_one_is_named_and_the_one_before_it_found(folder, caplog, kind):
+    damage(folder, "ckpt-100", kind)
+    assert newest_whole(folder) == str(folder / "ckpt-10")
+    assert f"{folder / 'ckpt-100'} is damaged (" in caplog.text
+    damage(folder, "ckpt-10", "data_cut_off")
+    assert newest_whole(folder) == str(folder / "ckpt-5")
+
+
+def test_an_index_that_is_gone(folder):
+    (folder / "ckpt-100.index").unlink()
+    assert newest_whole(folder) == str(folder / "ckpt-10")
+
+
+def test_none_is_whole(folder):
+    for name in ("ckpt-5", "ckpt-10", "ckpt-100"):
+        damage(folder, name, "data_bit_flipped")
+    message = r"no checkpoint is whole \(damaged: ckpt-100, ckpt-10, ckpt-5\).*--overwrite"
+    with pytest.raises(InputError, match=message):
+        newest_whole(folder)
+
+
+@pytest.mark.parametrize("kind", ["index_cut_off", "index_empty", "data_gone"])
+def test_a_first_save_that_was_killed_is_none(tmp_path, model, kind):
+    """The index is there, not all of it, and the list of checkpoints is not."""
+    model.write(str(tmp_path / "ckpt-10"))
+    assert newest_whole(tmp_path) == str(tmp_path / "ckpt-10")
+    damage(tmp_path, "ckpt-10", kind)
+    assert newest_whole(tmp_path) is None
+
+
+def test_several_damaged_ones_without_their_list(folder):
+    (folder / "checkpoint").unlink()
+    for name in ("ckpt-5", "ckpt-10", "ckpt-100"):
+        damage(folder, name, "data_cut_off")
+    with pytest.raises(InputError, match="no checkpoint is whole"):
+        newest_whole(folder)
+
+
+def test_only_the_list_is_left(folder):
+    for file in folder.glob("ckpt-*"):
+        file.unlink()
+    with pytest.raises(InputError, match="only their list is left"):
+        newest_whole(folder)
+
+
+def test_damage_in_the_optimiser_leaves_the_weights_readable(tmp_path, model):
+    path = model.write(str(tmp_path / "ckpt-1"))
+    # A thousand numbers of the encoder, then those of the optimiser: 4 bytes each.
+    content = (tmp_path / f"ckpt-1{DATA}").read_bytes()
+    (tmp_path / f"ckpt-1{DATA}").write_bytes(content[:6000] + b"!!!!" + content[6004:])
+    assert "Checksum" in find_damage(path)
+    assert find_damage(path, weights_only=True) is None
+
+
+def test_tensorflow_goes_on_from_the_one_that_is_made_the_newest(folder, model):
+    damage(folder, "ckpt-100", "index_empty")
+    make_newest(newest_whole(folder))
+    assert str(folder) not in (folder / "checkpoint").read_text()  # A run can be moved.
+    manager = tf.train.CheckpointManager(model, str(folder), max_to_keep=2)
+    assert manager.latest_checkpoint == str(folder / "ckpt-10")
+    manager.restore_or_initialize()
+    assert model.encoder[0] == 10.0
+    # The damaged one is written again when its step comes.
+    manager.save(checkpoint_number=100)
+    assert newest_whole(folder) == str(folder / "ckpt-100")
+    assert not (folder / "ckpt-5.index").exists()
+
+
+def test_the_newest_stays_what_it_is(folder):
+    before = (folder / "checkpoint").read_bytes()
+    make_newest(newest_whole(folder))
+    assert (folder / "checkpoint").read_bytes() == before
+
+
+def test_a_list_that_is_damaged_is_made_again(folder):
+    (folder / "checkpoint").write_text("model_checkpoint_pa")
+    make_newest(newest_whole(folder))
+    assert tf.train.latest_checkpoint(folder) == str(folder / "ckpt-100")
+
+
+def test_what_a_broken_off_save_leaves_is_removed(folder):
+    before = {path.name for path in folder.iterdir()}
+    (folder / "ckpt-101_temp").mkdir()
+    (folder / "ckpt-101_temp" / "part-00000-of-00001.data").write_bytes(b"...")
+    (folder / "ckpt-101.index.tempstate123").write_bytes(b"...")
+    (folder / "checkpoint.tmp123").write_bytes(b"...")
+    remove_unfinished(folder)
+    assert {path.name for path in folder.iterdir()} == before
+
+
+# The best one.
+
+
+def test_the_best_one_takes_the_place_of_the_one_before(tmp_path, model):
+    assert read_best(tmp_path) is None
+    for step, accuracy in ((10, 0.25), (100, 0.5)):
+        model.encoder.assign(tf.fill([1000], float(step)))
+        saved = save_best(model, tmp_path, step=step, accuracy=accuracy)
+        assert read_best(tmp_path) == saved == (str(tmp_path / f"best/ckpt-{step}"), step, accuracy)
+    names = {path.name for path in (tmp_path / "best").iterdir()}
+    assert names == {"best.json", "ckpt-100.index", f"ckpt-100{DATA}"}
+    assert tf.train.load_variable(saved.path, "encoder/.ATTRIBUTES/VARIABLE_VALUE")[0] == 100.0
+
+
+def test_a_save_that_is_killed_leaves_the_best_one_before(tmp_path, model):
+    saved = save_best(model, tmp_path, step=10, accuracy=0.25)
+    model.write(str(tmp_path / "best" / "ckpt-20"))  # Killed before the record is written.
+    assert read_best(tmp_path) == saved and find_damage(saved.path) is None
+    save_best(model, tmp_path, step=30, accuracy=0.3)
+    assert not list((tmp_path / "best").glob("ckpt-20*"))
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"step": 10}', '{"step": "x", "accuracy": 1}'])
+def test_a_damaged_record_is_an_error(tmp_path, model, content):
+    save_best(model, tmp_path, step=10, accuracy=0.25)
+    (tmp_path / "best" / "best.json").write_text(content)
+    with pytest.raises(InputError, match=r"best\.json: the record of the best .* damaged; remove"):
+        read_best(tmp_path)
+
+
+def test_the_record_is_plain_json(tmp_path, model):
+    save_best(model, tmp_path, step=10, accuracy=0.25)
+    assert json.loads((tmp_path / "best/best.json").read_text()) == {"step": 10, "accuracy": 0.25}

@@ -1,0 +1,280 @@
+"""`--init`: weights of a Hugging Face BERT and of runs of ours."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from numpy_bert import HEADS, HIDDEN, INNER, LAYERS, POSITIONS, bert, make_tensors, write_bert
+from repository import ROOT
+from safetensors.numpy import save_file
+
+from labse_tf.cli.main import main
+from labse_tf.config import EncoderConfig
+from labse_tf.config.files import load_config
+from labse_tf.errors import InputError
+from labse_tf.model.encoder import build_encoder
+from labse_tf.model.mlm_head import build_mlm_head
+from labse_tf.training.runs.checkpoints import latest_checkpoint, load_encoder
+from labse_tf.training.runs.initial_weights import open_origin, restore
+from labse_tf.training.runs.run_dir import open_existing, resolve
+
+
+@pytest.fixture(scope="module")
+def tensors(vocab_file):
+    return make_tensors(len(vocab_file.read_text("utf-8").splitlines()))
+
+
+@pytest.fixture
+def bert_dir(tmp_path, tensors, vocab_file):
+    return write_bert(tmp_path / "bert", tensors, vocab_file)
+
+
+ENCODER_SETTINGS = [
+    f"encoder.hidden_size={HIDDEN}",
+    f"encoder.num_attention_heads={HEADS}",
+    f"encoder.intermediate_size={INNER}",
+    f"encoder.max_positions={POSITIONS}",
+    "encoder.activation=gelu",
+    "tokenizer.vocab_file=",
+]
+
+
+def run(command, config_file, *settings, init, run_dir):
+    arguments = [f"--set={setting}" for setting in settings]
+    return main(
+        [command, str(config_file), "--init", str(init), "--run-dir", str(run_dir), *arguments]
+    )
+
+
+def report_of(run_dir):
+    lines = (run_dir / "init.tsv").read_text("utf-8").splitlines()
+    assert lines[0] == "fate\there\tthere"
+    return [tuple(line.split("\t")) for line in lines[1:]]
+
+
+def restored(folder):
+    origin = open_origin(folder)
+    encoder = build_encoder(origin.encoder)
+    head = build_mlm_head(origin.encoder, encoder)
+    return encoder, head, restore(origin, encoder, head)
+
+
+def test_a_hugging_face_bert_computes_here_what_it_computed_there(bert_dir, tensors):
+    encoder, head, fates = restored(bert_dir)
+    ids, types = np.array([2, 17, 30, 3, 8, 40, 3]), np.array([0, 0, 0, 0, 1, 1, 1])
+    inputs = {
+        "input_word_ids": tf.constant([[*ids, 0, 0]], tf.int32),
+        "input_mask": tf.constant([[1] * len(ids) + [0, 0]], tf.int32),
+        "input_type_ids": tf.constant([[*types, 0, 0]], tf.int32),
+    }
+    found = encoder(inputs)
+    sequence, pooled, logits = bert(tensors, ids, types)
+    positions = tf.range(len(ids))[tf.newaxis]
+    np.testing.assert_allclose(found["sequence_output"][0, : len(ids)], sequence, atol=2e-5)
+    np.testing.assert_allclose(found["pooled_output"][0], pooled, atol=2e-5)
+    np.testing.assert_allclose(head(found["sequence_output"], positions)[0], logits, atol=1e-4)
+    assert fates.left == ["cls.seq_relationship.bias", "cls.seq_relationship.weight"]
+    assert set(fates.taken.values()) | set(fates.left) == set(tensors)
+
+
+@pytest.mark.parametrize("variant", ["no_prefix", "old_norms", "float16", "bfloat16"])
+def test_other_writings_of_the_same_weights(bert_dir, tmp_path, tensors, vocab_file, variant):
+    other = {
+        "no_prefix": {name.removeprefix("bert."): value for name, value in tensors.items()},
+        "old_norms": {
+            name.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
+                "LayerNorm.bias", "LayerNorm.beta"
+            ): value
+            for name, value in tensors.items()
+        },
+        "float16": {name: value.astype(np.float16) for name, value in tensors.items()},
+        "bfloat16": {
+            name: value.astype(tf.bfloat16.as_numpy_dtype) for name, value in tensors.items()
+        },
+    }[variant]
+    encoder, head, _ = restored(write_bert(tmp_path / "other", other, vocab_file))
+    expected_encoder, expected_head, _ = restored(bert_dir)
+    found = encoder.get_weights() + head.get_weights()
+    expected = expected_encoder.get_weights() + expected_head.get_weights()
+    for one, two in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-2 if variant.endswith("16") else 0, atol=1e-4)
+
+
+def test_pretraining_starts_from_hugging_face_and_stacks_it(
+    bert_dir, tmp_path, config_file, tensors, caplog
+):
+    run_dir = tmp_path / "run"
+    settings = [*ENCODER_SETTINGS, "encoder.num_layers=4", "pretrain.stage_steps=[0]"]
+    assert run("pretrain", config_file, *settings, init=bert_dir, run_dir=run_dir) == 0
+    weights = {v.name: v.numpy() for v in load_encoder(open_existing(run_dir)).variables}
+    for layer in range(4):
+        theirs = tensors[f"bert.encoder.layer.{layer % 2}.intermediate.dense.weight"]
+        name = f"encoder/transformer/layer_{layer}/intermediate/kernel:0"
+        np.testing.assert_array_equal(weights[name], theirs.T)
+    rows = report_of(run_dir)
+    assert ("left", "", "cls.seq_relationship.bias") in rows
+    taken = {there for fate, _, there in rows if fate == "taken"}
+    assert "cls.predictions.transform.dense.bias" in taken
+    assert {fate for fate, _, _ in rows} == {"taken", "left"}
+    assert "weights taken, 2 left, 0 start afresh" in caplog.text
+
+
+@pytest.mark.parametrize("layers", [LAYERS, 2 * LAYERS])
+def test_training_starts_from_hugging_face_and_stacks_it(
+    bert_dir, tmp_path, config_file, tensors, layers
+):
+    run_dir = tmp_path / "run"
+    settings = [*ENCODER_SETTINGS, f"encoder.num_layers={layers}", "pretrain.stage_steps=[0]"]
+    settings += ["train.steps=0"]
+    assert run("train", config_file, *settings, init=bert_dir, run_dir=run_dir) == 0
+    encoder = load_encoder(open_existing(run_dir))
+    np.testing.assert_array_equal(
+        encoder.get_embedding_table(), tensors["bert.embeddings.word_embeddings.weight"]
+    )
+    weights = {v.name: v.numpy() for v in encoder.variables}
+    for layer in range(layers):
+        theirs = tensors[f"bert.encoder.layer.{layer % LAYERS}.intermediate.dense.weight"]
+        name = f"encoder/transformer/layer_{layer}/intermediate/kernel:0"
+        np.testing.assert_array_equal(weights[name], theirs.T)
+    assert {fate for fate, *_ in report_of(run_dir)} == {"taken", "left"}
+
+
+def test_fine_tuning_deepens_a_model_that_tells_all_other_sizes(pretrained_run, tmp_path):
+    config = load_config(
+        ROOT / "configs" / "finetune.yaml", ["encoder.num_layers=8", "train.bitext=[x]"]
+    )
+    resolved = resolve(config, init=open_origin(pretrained_run))
+    assert (resolved.encoder.num_layers, resolved.encoder.hidden_size) == (8, 16)
+    unchanged = load_config(ROOT / "configs" / "finetune.yaml", ["train.bitext=[x]"])
+    assert resolve(unchanged, init=open_origin(pretrained_run)).encoder.num_layers == 2
+
+
+def test_a_run_that_goes_on_keeps_the_report_of_its_start(pretrained_run, tmp_path, config_file):
+    run_dir = tmp_path / "run"
+    for steps in (0, 0):
+        settings = [f"train.steps={steps}"]
+        assert run("train", config_file, *settings, init=pretrained_run, run_dir=run_dir) == 0
+        (run_dir / "init.tsv").write_text("of the start\n", "utf-8")
+    assert (run_dir / "init.tsv").read_text("utf-8") == "of the start\n"
+
+
+def test_pretraining_goes_on_from_a_run_of_ours(pretrained_run, tmp_path, config_file):
+    run_dir = tmp_path / "run"
+    settings = ["pretrain.stage_steps=[0]"]
+    assert run("pretrain", config_file, *settings, init=pretrained_run, run_dir=run_dir) == 0
+    checkpoints = [latest_checkpoint(open_existing(path)) for path in (pretrained_run, run_dir)]
+    for name, _ in tf.train.list_variables(checkpoints[0]):
+        if name.split("/")[0] in ("encoder", "head") and "VARIABLE_VALUE" in name:
+            before, after = (tf.train.load_variable(one, name) for one in checkpoints)
+            np.testing.assert_array_equal(before, after, err_msg=name)
+    fates = {fate for fate, _, _ in report_of(run_dir)}
+    assert fates == {"taken", "left"}  # Left: the optimiser.
+
+
+def test_a_dual_encoder_gives_its_encoder_alone(trained_run, tmp_path, config_file):
+    run_dir = tmp_path / "run"
+    settings = ["pretrain.stage_steps=[0]"]
+    assert run("pretrain", config_file, *settings, init=trained_run, run_dir=run_dir) == 0
+    fresh = {here for fate, here, _ in report_of(run_dir) if fate == "fresh"}
+    assert fresh and all(name.startswith("mlm_head/") for name in fresh)
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        (["encoder.hidden_size=32"], "'encoder.hidden_size' is 32"),
+        (["encoder.activation=gelu_tanh"], "--set encoder.activation=gelu"),
+        (["encoder.num_layers=3"], "2 layers, the run starts with 3"),
+        (["pretrain.stage_steps=[1,1]"], "2 layers, the run starts with 1"),
+        (["encoder.vocab_size=7"], "'encoder.vocab_size' is 7"),
+    ],
+)
+def test_another_architecture(bert_dir, tmp_path, config_file, capfd, settings, problem):
+    fixed = [*ENCODER_SETTINGS, f"encoder.num_layers={LAYERS}", "pretrain.stage_steps=[1]"]
+    arguments = [*fixed, "pretrain.optimizer.warmup_steps=0", *settings]
+    assert run("pretrain", config_file, *arguments, init=bert_dir, run_dir=tmp_path / "run") == 2
+    error = capfd.readouterr().err
+    assert problem in error and len(error.strip().splitlines()) == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_another_vocabulary(bert_dir, tmp_path, config_file, capfd):
+    other = tmp_path / "vocab.txt"
+    other.write_text((bert_dir / "vocab.txt").read_text("utf-8") + "more\n", "utf-8")
+    settings = [*ENCODER_SETTINGS[:-1], f"tokenizer.vocab_file={other}"]
+    assert run("pretrain", config_file, *settings, init=bert_dir, run_dir=tmp_path / "run") == 2
+    assert "differs from the vocabulary of --init" in capfd.readouterr().err
+
+
+def spoil_weights(folder):
+    (folder / "model.safetensors").write_bytes(b"\x80\x04 this is no safetensors file")
+
+
+def lose_weight(folder):
+    encoder_name = "bert.encoder.layer.1.output.dense.bias"
+    from safetensors.numpy import load_file
+
+    tensors = load_file(folder / "model.safetensors")
+    del tensors[encoder_name]
+    save_file(tensors, folder / "model.safetensors")
+
+
+def claim(**changes):
+    def change(folder):
+        config = json.loads((folder / "config.json").read_text("utf-8"))
+        (folder / "config.json").write_text(json.dumps({**config, **changes}), "utf-8")
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (spoil_weights, "is damaged"),
+        (lose_weight, "has no encoder/transformer/layer_1/output/bias:0"),
+        (lambda folder: (folder / "model.safetensors").unlink(), "has no model.safetensors"),
+        (lambda folder: (folder / "vocab.txt").unlink(), "has no vocab.txt"),
+        (lambda folder: (folder / "config.json").write_text("{"), "is no BERT configuration"),
+        (claim(model_type="roberta"), "is of a roberta"),
+        (claim(hidden_act="relu"), "with relu"),
+        (claim(position_embedding_type="relative_key"), "relative_key positions"),
+        (claim(intermediate_size=25), "has weights of other shapes"),
+    ],
+)
+def test_what_is_no_bert(bert_dir, change, problem):
+    change(bert_dir)
+    with pytest.raises(InputError) as caught:
+        restored(bert_dir)
+    assert problem in str(caught.value) and str(bert_dir) in str(caught.value)
+
+
+def test_a_folder_of_something_else(tmp_path):
+    with pytest.raises(InputError, match="is no run dir"):
+        open_origin(tmp_path)
+
+
+def test_a_bert_without_pooler_and_head_starts_them_afresh(tmp_path, tensors, vocab_file):
+    few = {
+        name: value
+        for name, value in tensors.items()
+        if "pooler" not in name and not name.startswith("cls.")
+    }
+    encoder, head, fates = restored(write_bert(tmp_path / "bert", few, vocab_file))
+    names = {variable.name for variable in [*encoder.variables, *head.variables]}
+    fresh = names - set(fates.taken)
+    assert len(fresh) == 2 + 5 and all("pooler" in n or n.startswith("mlm_head") for n in fresh)
+
+
+def test_the_sizes_are_read(bert_dir, tensors):
+    assert open_origin(bert_dir).encoder == EncoderConfig(
+        vocab_size=len(tensors["cls.predictions.bias"]),
+        hidden_size=HIDDEN,
+        num_layers=LAYERS,
+        num_attention_heads=HEADS,
+        intermediate_size=INNER,
+        max_positions=POSITIONS,
+        activation="gelu",
+    )

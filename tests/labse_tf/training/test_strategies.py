@@ -1,0 +1,175 @@
+"""`labse train` gives the same weights under every strategy that this machine can run.
+
+And the same accuracies on dev pairs, which the replicas embed a part each.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from repository import ROOT
+
+from labse_tf.cli.main import main
+
+SHALLOW = (
+    "--set=encoder.num_layers=1",
+    # So that sentences lie apart: else Adam divides rounding by rounding.
+    "--set=encoder.initializer_range=0.25",
+    "--set=pretrain.stage_steps=[1]",
+    "--set=train.bucket_lengths=[16,32]",
+)
+
+
+def start(config_file, run_dir, *arguments, **environment):
+    command = [sys.executable, "-m", "labse_tf.cli.main", "train", str(config_file)]
+    return subprocess.Popen(
+        [*command, "--run-dir", str(run_dir), *arguments],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def finish(*processes):
+    try:
+        for process in processes:
+            output, _ = process.communicate(timeout=600)
+            assert process.returncode == 0, output[-3000:]
+    finally:
+        for process in processes:
+            process.kill()
+
+
+def weights(run_dir):
+    """The encoder's weights in the last checkpoint, by their names there."""
+    checkpoint = tf.train.latest_checkpoint(run_dir / "checkpoints")
+    names = [name for name, _ in tf.train.list_variables(checkpoint) if name.startswith("encoder/")]
+    wanted = [name for name in names if "OPTIMIZER" not in name and "ATTRIBUTES" in name]
+    assert len(wanted) > 20
+    reader = tf.train.load_checkpoint(checkpoint)
+    return {name: reader.get_tensor(name) for name in wanted}
+
+
+def lines(run_dir, kind):
+    """The lines of the metrics that have `kind`, by step."""
+    rows = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
+    found = [row for row in rows if kind in row]
+    assert len({row["step"] for row in found}) == len(found)
+    return {row["step"]: row[kind] for row in found}
+
+
+@pytest.fixture(scope="module")
+def dev(bitext_dir):
+    """35 pairs of a language: the rows of a batch do not divide over the replicas.
+
+    And several steps between two lines of the log, with batches of different lengths.
+    """
+    settings = {"dev": f"[{bitext_dir}]", "dev_size": 35, "dev_interval": 3}
+    settings |= {"loop.log_interval": 3, "loop.checkpoint_interval": 3, "steps": 12}
+    return [*SHALLOW, *(f"--set=train.{key}={value}" for key, value in settings.items())]
+
+
+def train_on_one_device(config_file, run_dir, *arguments):
+    command = ["train", str(config_file), "--run-dir", str(run_dir)]
+    assert main([*command, "--strategy", "one_device", *arguments]) == 0
+
+
+@pytest.fixture(scope="module")
+def run_on_one_device(tmp_path_factory, config_file, dev):
+    run_dir = tmp_path_factory.mktemp("one") / "run"
+    train_on_one_device(config_file, run_dir, *dev)
+    return run_dir
+
+
+@pytest.fixture(scope="module")
+def on_one_device(run_on_one_device):
+    return weights(run_on_one_device)
+
+
+@pytest.fixture(scope="module")
+def untrained(tmp_path_factory, config_file):
+    run_dir = tmp_path_factory.mktemp("untrained") / "run"
+    train_on_one_device(config_file, run_dir, *SHALLOW, "--set=train.steps=0")
+    return weights(run_dir)
+
+
+def assert_same(found, expected, untrained):
+    """The runs differ by less than 1 % of the way that training went.
+
+    Not element by element: Adam divides by the gradient's size, so where that is nearly 0, rounding
+    decides where an element goes. `test_replicas.py` compares the gradients themselves.
+    """
+
+    def distance(one, other):
+        return np.sqrt(sum(np.sum((one[name] - other[name]) ** 2) for name in expected))
+
+    assert set(found) == set(expected)
+    assert distance(found, expected) < 0.01 * distance(expected, untrained)
+
+
+def assert_same_accuracies(run_dir, expected_run_dir):
+    """But for a few sentences that have two nearest neighbours almost as near."""
+    found, expected = (lines(path, "held_out") for path in (run_dir, expected_run_dir))
+    assert list(found) == list(expected) == [3, 6, 9, 12]
+    for step, measured in expected.items():
+        assert found[step]["retrieval"]["pairs"] == measured["retrieval"]["pairs"] == 35 * 6
+        for language, accuracies in measured["retrieval"]["by_language"].items():
+            other = found[step]["retrieval"]["by_language"][language]["accuracy"]
+            assert other == pytest.approx(accuracies["accuracy"], abs=0.1)
+    best = json.loads((run_dir / "checkpoints" / "best" / "best.json").read_text())
+    accuracy = found[best["step"]]["retrieval"]["accuracy"]
+    assert best["accuracy"] == pytest.approx(accuracy, abs=0.05)
+    assert (run_dir / "checkpoints" / "best" / f"ckpt-{best['step']}.index").exists()
+
+
+def test_two_logical_cpus(tmp_path, config_file, dev, run_on_one_device, on_one_device, untrained):
+    arguments = ("--strategy", "mirrored", "--logical-cpus", "2")
+    finish(start(config_file, tmp_path / "run", *arguments, *dev))
+    assert_same(weights(tmp_path / "run"), on_one_device, untrained)
+    assert_same_accuracies(tmp_path / "run", run_on_one_device)
+
+
+def start_workers(config_file, run_dir, *arguments):
+    with (
+        socket.create_server(("127.0.0.1", 0)) as one,
+        socket.create_server(("127.0.0.1", 0)) as two,
+    ):
+        addresses = [f"127.0.0.1:{server.getsockname()[1]}" for server in (one, two)]
+    clusters = [
+        {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}}
+        for index in range(2)
+    ]
+    options = (*arguments, "--strategy", "multi_worker")
+    return [
+        start(config_file, run_dir, *options, TF_CONFIG=json.dumps(cluster)) for cluster in clusters
+    ]
+
+
+def test_a_worker_is_killed_and_both_go_on(
+    tmp_path, config_file, dev, run_on_one_device, on_one_device, untrained
+):
+    run_dir = tmp_path / "run"
+    workers = start_workers(config_file, run_dir, *dev)
+    end = time.monotonic() + 400
+    while not (run_dir / "checkpoints" / "ckpt-3.index").exists():
+        assert time.monotonic() < end and all(worker.poll() is None for worker in workers)
+        time.sleep(0.02)
+    workers[1].kill()
+    output, _ = workers[0].communicate(timeout=400)
+    assert workers[0].returncode == 2, output[-3000:]
+    assert "another worker has ended or cannot be reached" in output
+    assert not (run_dir / "checkpoints" / "ckpt-12.index").exists()
+    finish(*start_workers(config_file, run_dir, *dev))
+    assert_same(weights(run_dir), on_one_device, untrained)
+    assert list(lines(run_dir, "loss")) == [3, 6, 9, 12]
+    assert_same_accuracies(run_dir, run_on_one_device)

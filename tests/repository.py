@@ -1,0 +1,9 @@
+"""Where the repository lies, for tests of any depth."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CONFIGS = ROOT / "configs"
+DOCS = ROOT / "docs"
+# Corpora that a clone may lack.
+SHARED = ROOT.parent / "shared" / "data"

@@ -1,0 +1,125 @@
+"""The programs in examples/, run as a user runs them, on the tiny model."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+import tensorflow_text  # noqa: F401
+from repository import ROOT
+from tiny_text import sentences_of
+
+from labse_tf.cli.main import main
+
+EXAMPLES = ROOT / "examples"
+
+
+@pytest.fixture(scope="module")
+def distinct_model(tmp_path_factory, config_file):
+    """Vectors that are the average of their sentence lie far apart, as the tiny run's do not."""
+    folder = tmp_path_factory.mktemp("distinct")
+    settings = ("train.steps=0", "encoder.averaging_start=true", "encoder.initializer_range=0.05")
+    overrides = [f"--set={setting}" for setting in settings]
+    assert main(["train", str(config_file), "--run-dir", str(folder / "run"), *overrides]) == 0
+    options = ("--length", "32", "--no-verify")
+    assert main(["export", str(folder / "run"), "--out", str(folder / "model"), *options]) == 0
+    return folder / "model"
+
+
+def run(name, *arguments):
+    command = [sys.executable, str(EXAMPLES / name), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.glob("*.py")))
+def test_each_tells_how_it_is_called(name, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", [name])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+    # What argparse tells, it tells on stderr.
+    assert f"{name} " in f"{ended.value} {capsys.readouterr().err}"
+
+
+def test_search(distinct_model, tmp_path):
+    sentences = tmp_path / "sentences.txt"
+    sentences.write_text("\n".join(sentences_of("de")) + "\n", "utf-8")
+    lines = run("cross_lingual_search.py", distinct_model, sentences, sentences_of("de")[7])
+    assert len(lines) == 5
+    assert lines[0] == f"1.000  {sentences_of('de')[7]}"
+
+
+def test_a_classifier_on_frozen_vectors(distinct_model, tmp_path):
+    """Two scripts are told apart, whatever the encoder has learned."""
+    rows = [("de", text) for text in sentences_of("de")]
+    rows += [("ja", text) for text in sentences_of("ja")]
+    for name, part in (("train", rows[::2]), ("test", rows[1::2])):
+        lines = "".join(f"{label}\t{text}\n" for label, text in part)
+        (tmp_path / f"{name}.tsv").write_text(lines, "utf-8")
+    lines = run("classify.py", distinct_model, tmp_path / "train.tsv", tmp_path / "test.tsv")
+    accuracy = float(lines[-1].removeprefix("accuracy on 48 texts: ").removesuffix(" %"))
+    assert accuracy > 75
+
+
+def test_fine_tuning(distinct_model, bitext_dir, tmp_path):
+    lines = run("fine_tune.py", distinct_model, bitext_dir / "ja.tsv", tmp_path / "tuned", 1e-3)
+    losses = [float(line.rpartition(" ")[2]) for line in lines if line.startswith("epoch ")]
+    assert len(losses) == 10 and losses[-1] < 0.8 * losses[0]
+    tuned = tf.saved_model.load(str(tmp_path / "tuned"))
+    inputs = tf.saved_model.load(str(distinct_model / "preprocessor"))(tf.constant(["猫と家。"]))
+    assert tuned(inputs)["default"].shape == (1, 16)
+    assert Path(tuned.vocab_file.asset_path.numpy().decode()).is_file()
+
+
+@pytest.mark.parametrize(
+    "name, arguments, problem",
+    [
+        # TensorFlow opens the files, which tells its own schemes from others.
+        ("classify.py", ["m", "s3://b/train.tsv", "t"], "File system scheme 's3' not implemented"),
+        ("fine_tune.py", ["m", "pairs", "s3://b/out"], "File system scheme 's3' not implemented"),
+        ("html_to_warc.py", ["s3://b/pages", "--out", "x.warc.gz"], "is no folder of this machine"),
+    ],
+)
+def test_no_folder_is_named_after_a_scheme(name, arguments, problem, tmp_path):
+    command = [sys.executable, str(EXAMPLES / name), *arguments]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode != 0 and problem in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_client_of_tensorflow_serving(distinct_model):
+    """Its REST interface, over the signature that it would serve."""
+    text_encoder = tf.saved_model.load(str(distinct_model / "text_encoder"))
+    signature = text_encoder.signatures["serving_default"]
+
+    class Served(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            # The name of the only output is left out there.
+            [vectors] = signature(tf.constant(body["instances"])).values()
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps({"predictions": vectors.numpy().tolist()}).encode())
+
+        def log_message(self, *arguments):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Served) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            url = f"http://127.0.0.1:{server.server_port}/v1/models/labse:predict"
+            lines = run("serving_client.py", url, "猫と家。", "猫と家。", "Hund und Mond.")
+        finally:
+            server.shutdown()
+            thread.join()
+    assert lines[:2] == ["1.000  猫と家。"] * 2
+    assert float(lines[2].split()[0]) < 0.9999
