@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import logging
 import os
@@ -29,7 +30,7 @@ from export.verification import SENTENCES, Check, verify, write_expected
 from labse_tf.errors import InputError
 from labse_tf.files.outputs import whole_dir
 from labse_tf.model.dual_encoder import embed
-from labse_tf.tokenization.wordpiece import Tokenizer
+from labse_tf.tokenization.wordpiece import WordPieceTokenizer
 from vocab import wordpiece_file
 
 DEFAULT_LENGTH = 128
@@ -150,7 +151,7 @@ def _save_saved_models(
         vocab_file = Path(Path(temporary).name, VOCAB_FILE)
         with contextlib.chdir(Path(temporary).parent):
             wordpiece_file.write(vocab_file, source.tokens)
-            tokenizer = Tokenizer(vocab_file, max_bytes_per_word=source.max_bytes_per_word)
+            tokenizer = WordPieceTokenizer(vocab_file, max_bytes_per_word=source.max_bytes_per_word)
             if "text" in formats:
                 path = folder / "text_encoder"
                 save_text_encoder(packed.encoder, tokenizer, path, length=length)
@@ -169,7 +170,9 @@ def describe(source: Source, *, length: int) -> dict[str, Any]:
     return {
         "format": "labse_tf model dir",
         "encoder": {
-            name: getattr(source.config, name) for name in source.config.__dataclass_fields__
+            name: value
+            for name, value in dataclasses.asdict(source.config).items()
+            if name != "network"  # Only BERT is exported.
         },
         "sequence_length": length,
         "max_bytes_per_word": source.max_bytes_per_word,

@@ -9,7 +9,7 @@ import tf_keras
 from official.nlp.modeling import layers
 from official.nlp.tools import export_tfhub_lib
 
-from labse_tf.tokenization.wordpiece import Tokenizer
+from labse_tf.tokenization.protocol import Tokenizer
 
 
 def save_preprocessor(tokenizer: Tokenizer, path: str | os.PathLike[str], *, length: int) -> None:

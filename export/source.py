@@ -12,7 +12,7 @@ from typing import Any
 
 from official.nlp.modeling import layers, networks
 
-from labse_tf.config import EncoderConfig
+from labse_tf.config import BERT, EncoderConfig
 from labse_tf.errors import InputError
 from labse_tf.model import exported, huggingface_bert
 from labse_tf.model.encoder import build_encoder
@@ -63,6 +63,12 @@ def open_source(path: str | os.PathLike[str], *, checkpoint: str | None = None) 
     """
     path = Path(path)
     origin = open_origin(path, checkpoint)
+    if origin.encoder.network != BERT:
+        raise InputError(
+            f"has the network {origin.encoder.network}, and only BERT is exported",
+            path=path,
+            remedy="evaluate it while it is trained ('train.dev'), or write an export for it",
+        )
     encoder = build_encoder(origin.encoder)
     head = build_mlm_head(origin.encoder, encoder)
     fates = restore(origin, encoder, head)

@@ -8,7 +8,7 @@ import tensorflow as tf
 from official.nlp.modeling import networks
 
 from labse_tf.model.dual_encoder import embed
-from labse_tf.tokenization.wordpiece import Tokenizer
+from labse_tf.tokenization.protocol import Tokenizer
 
 
 def save_text_encoder(

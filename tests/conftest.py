@@ -62,9 +62,9 @@ def vocab_file(made_once) -> Path:
 
 @pytest.fixture(scope="session")
 def tokenizer(vocab_file):
-    from labse_tf.tokenization.wordpiece import Tokenizer
+    from labse_tf.tokenization.wordpiece import WordPieceTokenizer
 
-    return Tokenizer(vocab_file, max_bytes_per_word=600)
+    return WordPieceTokenizer(vocab_file, max_bytes_per_word=600)
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ from benchmarks.peers.same_work import check_vocabulary
 from labse_tf.config import TokenizerConfig
 from labse_tf.files.textio import read_pairs
 from labse_tf.model.huggingface_bert import MAX_BYTES_PER_WORD
-from labse_tf.tokenization.wordpiece import Tokenizer
+from labse_tf.tokenization.wordpiece import WordPieceTokenizer
 from vocab import wordpiece_file
 
 PEER = "benchmarks.peers.huggingface"
@@ -69,7 +69,7 @@ def write_sample(pairs: Path, vocab: Path, out: Path) -> None:
 
 
 def _tokens(vocab: Path, max_bytes_per_word: int, texts: list[str]) -> list[list[int]]:
-    tokenizer = Tokenizer(vocab, max_bytes_per_word=max_bytes_per_word)
+    tokenizer = WordPieceTokenizer(vocab, max_bytes_per_word=max_bytes_per_word)
     return [
         ids
         for start in range(0, len(texts), _LINES_A_BATCH)

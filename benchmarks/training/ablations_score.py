@@ -32,7 +32,7 @@ def main(run_dir: str, tests: str, result: str) -> None:
             strategy=tf.distribute.get_strategy(),
             encoder=encoder,
             tokenizer=tokenizer,
-            pools=read_dev_pairs(dataclasses.replace(config, train=train)),
+            pools=read_dev_pairs(train, config.languages),
             lengths=train.bucket_lengths,
         )
         [scores[test.name]] = evaluator.evaluate(tf.constant(-1)).values()

@@ -26,7 +26,7 @@ from labse_tf.data.pretraining import pretraining_batches
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.mlm_head import build_mlm_head
 from labse_tf.model.stacking import stage_depths
-from labse_tf.tokenization.wordpiece import Tokenizer
+from labse_tf.tokenization.wordpiece import WordPieceTokenizer
 from labse_tf.training.mlm_trainer import MlmTrainer
 from labse_tf.training.optimizer.adamw import build_optimizer
 from labse_tf.training.runs.run_dir import resolve
@@ -59,10 +59,11 @@ def _ends(config: Config) -> tuple[int, int]:
 
 
 def _measure_input(config: Config, count: int) -> tuple[dict[str, tf.Tensor], float]:
-    tokenizer = Tokenizer(
+    tokenizer = WordPieceTokenizer(
         config.tokenizer.vocab_file, max_bytes_per_word=config.tokenizer.max_bytes_per_word
     )
-    batches = iter(pretraining_batches(config, tokenizer, stage=0))
+    order = {"languages": config.languages, "seed": config.seed, "stage": 0}
+    batches = iter(pretraining_batches(config.pretrain, tokenizer, **order))
     start = time.perf_counter()
     first = next(batches)
     print(f"first batch after {time.perf_counter() - start:.1f} s")

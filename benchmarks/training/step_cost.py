@@ -65,7 +65,7 @@ def _measure(args: argparse.Namespace) -> dict[str, float]:
     from labse_tf.config import ComputeConfig, EncoderConfig, OptimizerConfig, TrainConfig
     from labse_tf.model.encoder import build_encoder
     from labse_tf.model.mlm_head import build_mlm_head
-    from labse_tf.training.dual_encoder import DualEncoderTrainer
+    from labse_tf.training.dual_encoder_trainer import DualEncoderTrainer
     from labse_tf.training.mlm_trainer import MlmTrainer
     from labse_tf.training.optimizer.adamw import build_optimizer
 

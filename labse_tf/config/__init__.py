@@ -1,26 +1,23 @@
-"""The configuration of a run: one typed tree of sections."""
+"""The configuration of a run: one typed tree; each section is a file, and checks itself."""
 
-from labse_tf.config.tree import (
+from labse_tf.config.cds import ContrastiveConfig, TranslatorConfig
+from labse_tf.config.encoder import (
     ACTIVATIONS,
+    BERT,
     PRECISIONS,
-    AveragingEncoderConfig,
     ComputeConfig,
-    Config,
-    ContrastiveConfig,
-    DistillConfig,
     EncoderConfig,
-    LoopConfig,
-    NegativesConfig,
-    OptimizerConfig,
-    PretrainConfig,
     TokenizerConfig,
-    TrainConfig,
-    TranslatorConfig,
-    flatten,
 )
+from labse_tf.config.negatives import AveragingEncoderConfig, NegativesConfig
+from labse_tf.config.optimizer import LoopConfig, OptimizerConfig
+from labse_tf.config.pretrain import PretrainConfig
+from labse_tf.config.train import DistillConfig, TrainConfig
+from labse_tf.config.tree import Config, flatten
 
 __all__ = [
     "ACTIVATIONS",
+    "BERT",
     "PRECISIONS",
     "AveragingEncoderConfig",
     "ComputeConfig",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import attrgetter
 
 import tensorflow as tf
 
-from labse_tf.config import Config
+from labse_tf.config import TrainConfig
 from labse_tf.data import texts
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import BITEXT
@@ -21,7 +21,7 @@ Pair = tuple[bytes, bytes]
 _log = logging.getLogger("labse")
 
 
-def read_dev_pairs(config: Config) -> dict[str, list[Pair]]:
+def read_dev_pairs(settings: TrainConfig, languages: Sequence[str]) -> dict[str, list[Pair]]:
     """Returns the pool of each language of `train.dev`: UTF-8 pairs, English first.
 
     A pool are the first `train.dev_size` pairs, in the order of the files' names, without those of
@@ -31,8 +31,7 @@ def read_dev_pairs(config: Config) -> dict[str, list[Pair]]:
     Raises:
       InputError: if there are none, or a file is broken.
     """
-    settings = config.train
-    files = texts.find_files(settings.dev, BITEXT, config.languages, key="train.dev")
+    files = texts.find_files(settings.dev, BITEXT, languages, key="train.dev")
     language_of = attrgetter("language")
     pools = {}
     for language, group in groupby(sorted(files, key=language_of), key=language_of):

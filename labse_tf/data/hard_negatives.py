@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from labse_tf.tokenization.wordpiece import Tokenizer
+from labse_tf.tokenization.protocol import Tokenizer
 
 
 def pack_negatives(

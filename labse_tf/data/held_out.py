@@ -7,19 +7,19 @@ translation are asked of MLM alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from labse_tf.config import Config
+from labse_tf.config import PretrainConfig
 from labse_tf.data import texts
 from labse_tf.data.masking import mask_tokens
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import MOSES, SHARD, TEXT, TSV, CorpusFile, find_corpus_files
-from labse_tf.tokenization.wordpiece import Tokenizer
+from labse_tf.tokenization.protocol import Tokenizer
 from vocab.wordpiece_file import RESERVED_TOKENS
 
 _SEED = 29  # The same tokens are hidden in every run, so that runs can be compared.
@@ -49,7 +49,9 @@ class HeldOut(NamedTuple):
             yield {name: np.pad(rows, ((0, missing), (0, 0))) for name, rows in batch.items()}
 
 
-def read_held_out(config: Config, tokenizer: Tokenizer) -> dict[str, HeldOut]:
+def read_held_out(
+    settings: PretrainConfig, tokenizer: Tokenizer, languages: Sequence[str]
+) -> dict[str, HeldOut]:
     """Returns the examples of each task, `mlm` and `tlm`, of `pretrain.held_out`.
 
     Of each language and kind the first `pretrain.held_out_size` that fit the sequence length.
@@ -58,15 +60,15 @@ def read_held_out(config: Config, tokenizer: Tokenizer) -> dict[str, HeldOut]:
       InputError: if there are none.
     """
     found: dict[str, list[tuple[str, Batch]]] = {"mlm": [], "tlm": []}
-    for language, kind, records in _read(config):
+    for language, kind, records in _read(settings, languages):
         sides = [tokenizer(side) for side in texts.parse(kind, records)]
         with_special_tokens = 1 + sum(side.row_lengths() + 1 for side in sides)
-        fits = with_special_tokens <= config.pretrain.sequence_length
+        fits = with_special_tokens <= settings.sequence_length
         fits &= sides[-1].row_lengths() > 0
         sides = [tf.ragged.boolean_mask(side, fits) for side in sides]
-        sides = [side[: config.pretrain.held_out_size] for side in sides]
+        sides = [side[: settings.held_out_size] for side in sides]
         if sides[-1].nrows():
-            for task, rows in _make(config, tokenizer, *sides).items():
+            for task, rows in _make(settings, tokenizer, *sides).items():
                 found[task].append((language, rows))
     if not found["mlm"]:
         raise InputError(
@@ -76,13 +78,14 @@ def read_held_out(config: Config, tokenizer: Tokenizer) -> dict[str, HeldOut]:
     return {task: _gather(parts) for task, parts in found.items() if parts}
 
 
-def _read(config: Config) -> Iterator[tuple[str, str, tf.Tensor]]:
+def _read(
+    settings: PretrainConfig, languages: Sequence[str]
+) -> Iterator[tuple[str, str, tf.Tensor]]:
     """Yields language, kind and records: more than are wanted, as some will be too long."""
-    settings = config.pretrain
     # Not loose TFRECORD files, of either kind.
     files = find_corpus_files(settings.held_out, formats=(TEXT, TSV, SHARD, MOSES))
     for (language, kind), group in groupby(sorted(files, key=_group), key=_group):
-        if not config.languages or language in config.languages:
+        if not languages or language in languages:
             records = texts.concatenate([texts.records(file) for file in sorted(group)])
             with texts.input_errors():
                 for some in records.batch(4 * settings.held_out_size).take(1):
@@ -93,9 +96,10 @@ def _group(file: CorpusFile) -> tuple[str, str]:
     return file.language, file.kind
 
 
-def _make(config: Config, tokenizer: Tokenizer, *sides: tf.RaggedTensor) -> dict[str, Batch]:
+def _make(
+    settings: PretrainConfig, tokenizer: Tokenizer, *sides: tf.RaggedTensor
+) -> dict[str, Batch]:
     *context, sentences = sides
-    settings = config.pretrain
     alone = mask_tokens(
         tokenizer.pack([sentences], settings.sequence_length),
         special_tokens=tokenizer.special_tokens,

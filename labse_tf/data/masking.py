@@ -4,6 +4,15 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from labse_tf.data.features import ENCODER_INPUTS, Features
+
+MASKED_FEATURES: Features = {
+    **ENCODER_INPUTS,
+    "masked_positions": tf.TensorSpec([None, None], tf.int32),
+    "masked_ids": tf.TensorSpec([None, None], tf.int32),
+    "masked_weights": tf.TensorSpec([None, None], tf.float32),
+}
+
 _MASK_SHARE, _RANDOM_SHARE = 0.8, 0.1  # The rest keeps its token.
 
 

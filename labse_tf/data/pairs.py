@@ -6,18 +6,43 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
-from labse_tf.config import Config, TrainConfig
+from labse_tf.config import TrainConfig
 from labse_tf.data import texts
+from labse_tf.data.features import ENCODER_INPUTS, Features
 from labse_tf.data.hard_negatives import pack_negatives
 from labse_tf.data.record_counts import count_records, language_weights
 from labse_tf.files.corpus_files import BITEXT, CorpusFile
-from labse_tf.tokenization.wordpiece import Tokenizer
+from labse_tf.tokenization.protocol import Tokenizer
 
 BATCHES_A_WINDOW = 16
 NO_KEY = -1
 
 
-def pair_batches(config: Config, tokenizer: Tokenizer, *, skip: int = 0) -> tf.data.Dataset:
+def pair_features(hard_negatives: int) -> Features:
+    """Returns the features of `pair_batches` with so many hard negatives per pair."""
+    features = {
+        "source": ENCODER_INPUTS,
+        "target": ENCODER_INPUTS,
+        "keys": tf.TensorSpec([None, 2], tf.int32),
+    }
+    if hard_negatives:
+        shape = [None, hard_negatives]
+        features["negatives"] = {
+            name: tf.TensorSpec([*shape, None], spec.dtype) for name, spec in ENCODER_INPUTS.items()
+        }
+        features["negative_keys"] = tf.TensorSpec(shape, tf.int32)
+    return features
+
+
+def pair_batches(
+    settings: TrainConfig,
+    tokenizer: Tokenizer,
+    *,
+    languages: Sequence[str],
+    seed: int,
+    section: str = "train",
+    skip: int = 0,
+) -> tf.data.Dataset:
     """Returns an endless dataset of global batches, in one fixed order.
 
     A window of pairs, languages mixed or of one, is sorted by length and cut into batches, which
@@ -26,22 +51,24 @@ def pair_batches(config: Config, tokenizer: Tokenizer, *, skip: int = 0) -> tf.d
     copies of a pair into one batch.
 
     Args:
-      config: the run's configuration.
-      tokenizer: of its vocabulary.
+      settings: `bitext` and how it is sampled and cut.
+      tokenizer: of the run's vocabulary.
+      languages: codes; those of other languages are left out. None names all.
+      seed: of the order.
+      section: the name of `settings` in the configuration, for errors.
       skip: the first batches to leave out, which a resumed run has seen.
 
     Returns:
-      A dataset of dicts: `source` and `target` as `Tokenizer.pack` gives them, int32
+      A dataset of `pair_features`: `source` and `target` as `Tokenizer.pack` gives them, int32
       `[batch_size, bucket length]`, and `keys`, int32 `[batch_size, 2]`: hashes of both texts. With
       k hard negatives also `negatives`, int32 `[batch_size, k, bucket length]`, and
       `negative_keys`, int32 `[batch_size, k]`, NO_KEY where a pair has fewer.
     """
-    settings = config.train
-    files = texts.find_files(settings.bitext, BITEXT, config.languages, key="train.bitext")
+    files = texts.find_files(settings.bitext, BITEXT, languages, key=f"{section}.bitext")
     negatives = settings.hard_negatives
     if negatives:
         texts.require_negatives(files)
-    streams = texts.language_streams(files, seed=config.seed, negatives=negatives)
+    streams = texts.language_streams(files, seed=seed, negatives=negatives)
     weights = language_weights(files, settings.language_exponent)
     if settings.one_language_batches:
         # A tokenizer's graph for each language would take long to build.
@@ -50,9 +77,9 @@ def pair_batches(config: Config, tokenizer: Tokenizer, *, skip: int = 0) -> tf.d
             language: _cut(stream, files_of[language], settings, byte_lengths)
             for language, stream in streams.items()
         }
-        batches = texts.mix(cut, weights, seed=config.seed).skip(skip)
+        batches = texts.mix(cut, weights, seed=seed).skip(skip)
     else:
-        pairs = texts.mix(streams, weights, seed=config.seed)
+        pairs = texts.mix(streams, weights, seed=seed)
         batches = _cut(
             pairs, files, settings, lambda text: tokenizer(text).row_lengths(), skip=skip
         )

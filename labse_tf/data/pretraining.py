@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import tensorflow as tf
 
-from labse_tf.config import Config
+from labse_tf.config import PretrainConfig
 from labse_tf.data import texts
 from labse_tf.data.masking import mask_tokens
 from labse_tf.data.record_counts import language_weights
 from labse_tf.files.corpus_files import BITEXT, MONOLINGUAL, CorpusFile
-from labse_tf.tokenization.wordpiece import Tokenizer
+from labse_tf.tokenization.protocol import Tokenizer
 from vocab.wordpiece_file import RESERVED_TOKENS
 
 _SENTENCES_PACKED_TOGETHER = 64
@@ -17,30 +19,39 @@ _SHUFFLED_SEQUENCES = 4096
 
 
 def pretraining_batches(
-    config: Config, tokenizer: Tokenizer, *, stage: int, skip: int = 0
+    settings: PretrainConfig,
+    tokenizer: Tokenizer,
+    *,
+    languages: Sequence[str],
+    seed: int,
+    stage: int,
+    skip: int = 0,
 ) -> tf.data.Dataset:
     """Returns an endless dataset of masked global batches, in one fixed order.
 
     `pretrain.tlm_fraction` of the batches are TLM, the others MLM.
 
     Args:
-      config: the run's configuration.
-      tokenizer: of its vocabulary.
+      settings: the corpora, and how they are sampled, cut and masked.
+      tokenizer: of the run's vocabulary.
+      languages: codes; those of other languages are left out. None names all.
+      seed: of the run.
       stage: from 0; each stage has an order of its own.
       skip: the first batches to leave out, which a resumed run has seen.
 
     Returns:
-      A dataset of the dicts that `mask_tokens` gives, `[batch_size, sequence_length]`, and in them
-      `file` (int32 `[batch_size]`): where each sequence begins, see `source_files`.
+      A dataset of MASKED_FEATURES, `[batch_size, sequence_length]`, and `file` (int32
+      `[batch_size]`): where each sequence begins, see `source_files`.
     """
-    settings = config.pretrain
-    seed = config.seed + 1_000_003 * stage
+    seed += 1_000_003 * stage
+    mlm_files, tlm_files = (_find(settings, task, languages) for task in ("mlm", "tlm"))
     tasks, shares = [], []
     if settings.tlm_fraction < 1.0:
-        tasks.append(_mlm_sequences(config, tokenizer, seed=seed))
+        tasks.append(_mlm_sequences(settings, tokenizer, mlm_files, seed=seed))
         shares.append(1.0 - settings.tlm_fraction)
     if settings.tlm_fraction > 0.0:
-        tasks.append(_tlm_sequences(config, tokenizer, seed=seed))
+        before = len(mlm_files)
+        tasks.append(_tlm_sequences(settings, tokenizer, tlm_files, seed=seed, files_before=before))
         shares.append(settings.tlm_fraction)
     batches = tasks[0]
     if len(tasks) == 2:
@@ -59,26 +70,25 @@ def pretraining_batches(
     return batches.enumerate().skip(skip).map(mask, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
 
 
-def source_files(config: Config) -> list[str]:
+def source_files(settings: PretrainConfig, languages: Sequence[str]) -> list[str]:
     """Returns the paths that `file` of a batch counts: first of MLM, then of TLM."""
-    return [file.path for task in ("mlm", "tlm") for file in _find(config, task)]
+    return [file.path for task in ("mlm", "tlm") for file in _find(settings, task, languages)]
 
 
-def _find(config: Config, task: str) -> list[CorpusFile]:
-    settings = config.pretrain
+def _find(settings: PretrainConfig, task: str, languages: Sequence[str]) -> list[CorpusFile]:
     if task == "mlm":
         share, inputs, kind = 1.0 - settings.tlm_fraction, settings.monolingual, MONOLINGUAL
     else:
         share, inputs, kind = settings.tlm_fraction, settings.bitext, BITEXT
     if not share:
         return []
-    return sorted(texts.find_files(inputs, kind, config.languages, key=f"pretrain.{kind}"))
+    return sorted(texts.find_files(inputs, kind, languages, key=f"pretrain.{kind}"))
 
 
-def _mlm_sequences(config: Config, tokenizer: Tokenizer, *, seed: int) -> tf.data.Dataset:
+def _mlm_sequences(
+    settings: PretrainConfig, tokenizer: Tokenizer, files: list[CorpusFile], *, seed: int
+) -> tf.data.Dataset:
     """Sentences of one language, end to end, cut to full sequences `[CLS] ... [SEP]`."""
-    settings = config.pretrain
-    files = _find(config, "mlm")
     body = settings.sequence_length - 2
 
     def pack(serialized, file):
@@ -102,11 +112,15 @@ def _mlm_sequences(config: Config, tokenizer: Tokenizer, *, seed: int) -> tf.dat
     return sequences.batch(settings.batch_size, drop_remainder=True)
 
 
-def _tlm_sequences(config: Config, tokenizer: Tokenizer, *, seed: int) -> tf.data.Dataset:
+def _tlm_sequences(
+    settings: PretrainConfig,
+    tokenizer: Tokenizer,
+    files: list[CorpusFile],
+    *,
+    seed: int,
+    files_before: int,
+) -> tf.data.Dataset:
     """Pairs as `[CLS] a [SEP] b [SEP]`; either side comes first, without a language hint."""
-    settings = config.pretrain
-    files = _find(config, "tlm")
-    files_before = len(_find(config, "mlm"))
 
     def pack(index, records):
         serialized, file = records

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import tensorflow as tf
 
-from labse_tf.config import Config
+from labse_tf.config import DistillConfig, TrainConfig
 from labse_tf.data import texts
 from labse_tf.data.pairs import smallest_bucket, sorted_by_length
 from labse_tf.data.record_counts import count_records, language_weights
 from labse_tf.files.corpus_files import BITEXT, MONOLINGUAL
-from labse_tf.tokenization.wordpiece import Tokenizer
+from labse_tf.tokenization.protocol import Tokenizer
 
 _RECORDS_AT_ONCE = 1024
 # The corpora of each kind, and the key that names them.
@@ -17,48 +19,57 @@ _KEYS = {MONOLINGUAL: "distill.monolingual", BITEXT: "train.bitext"}
 _TEXTS_A_RECORD = {MONOLINGUAL: 1, BITEXT: 2}
 
 
-def text_stream(config: Config) -> tf.data.Dataset:
+def text_stream(
+    distill: DistillConfig, train: TrainConfig, *, languages: Sequence[str], seed: int
+) -> tf.data.Dataset:
     """Returns an endless, shuffled dataset of texts (scalar strings), in one fixed order.
 
     A corpus's share is its number of texts to the power of `train.language_exponent`, as that of a
     language in it. A pair is two.
 
+    Args:
+      distill: `monolingual`.
+      train: `bitext`, and how both are sampled.
+      languages: codes; those of other languages are left out. None names all.
+      seed: of the order.
+
     Raises:
       InputError: if there is no corpus, or it has no text in `languages`.
     """
     streams, weights = {}, {}
-    inputs = {MONOLINGUAL: config.distill.monolingual, BITEXT: config.train.bitext}
-    exponent = config.train.language_exponent
+    inputs = {MONOLINGUAL: distill.monolingual, BITEXT: train.bitext}
+    exponent = train.language_exponent
     for kind, key in _KEYS.items():
         if not inputs[kind] and any(inputs.values()):
             continue
-        files = texts.find_files(inputs[kind], kind, config.languages, key=key)
+        files = texts.find_files(inputs[kind], kind, languages, key=key)
         records = texts.mix(
-            texts.language_streams(files, seed=config.seed),
+            texts.language_streams(files, seed=seed),
             language_weights(files, exponent),
-            seed=config.seed,
+            seed=seed,
         )
         streams[kind] = _texts_of(records, kind)
         weights[kind] = (_TEXTS_A_RECORD[kind] * sum(count_records(files).values())) ** exponent
-    return texts.mix(streams, weights, seed=config.seed)
+    return texts.mix(streams, weights, seed=seed)
 
 
-def text_batches(config: Config, tokenizer: Tokenizer, *, skip: int = 0) -> tf.data.Dataset:
+def text_batches(
+    stream: tf.data.Dataset, settings: TrainConfig, tokenizer: Tokenizer, *, skip: int = 0
+) -> tf.data.Dataset:
     """Returns an endless dataset of global batches, in one fixed order.
 
     As in `pair_batches`, a window of 16 batches is sorted by length; each batch is padded to the
     smallest bucket that holds its longest text.
 
     Args:
-      config: the run's configuration.
-      tokenizer: of its vocabulary.
+      stream: from `text_stream`.
+      settings: how it is cut.
+      tokenizer: of the run's vocabulary.
       skip: the first batches to leave out, which a resumed run has seen.
 
     Returns:
-      A dataset of encoder inputs as `Tokenizer.pack` gives them, int32
-      `[train.batch_size, bucket length]`.
+      A dataset of ENCODER_INPUTS, `[train.batch_size, bucket length]`.
     """
-    settings = config.train
 
     def measure(window):
         return (window,), tokenizer(window).row_lengths()
@@ -70,7 +81,7 @@ def text_batches(config: Config, tokenizer: Tokenizer, *, skip: int = 0) -> tf.d
         length = smallest_bucket(longest, settings.bucket_lengths)
         return tokenizer.pack([tokens], length)
 
-    batches = sorted_by_length(text_stream(config), measure, settings.batch_size, skip=skip)
+    batches = sorted_by_length(stream, measure, settings.batch_size, skip=skip)
     return batches.map(pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
 
 

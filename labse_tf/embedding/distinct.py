@@ -17,14 +17,16 @@ class TextVectors:
     """The vectors of texts that were embedded together.
 
     Attributes:
-      vectors: float32 `[distinct texts, dim]`, in the order in which they first came.
+      texts: the distinct ones, in the order in which they first came.
+      vectors: float32 `[len(texts), dim]`.
     """
 
     def __init__(self, encoder: Encoder, texts: Iterable[str]) -> None:
         """Embeds the distinct ones among the texts, with progress on stderr."""
-        self._places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
-        with Progress("embed", total=len(self._places), unit="sentence") as progress:
-            self.vectors = embed(encoder, list(self._places), progress)
+        self.texts = list(dict.fromkeys(texts))
+        self._places = {text: place for place, text in enumerate(self.texts)}
+        with Progress("embed", total=len(self.texts), unit="sentence") as progress:
+            self.vectors = embed(encoder, self.texts, progress)
 
     def __getitem__(self, texts: Sequence[str]) -> np.ndarray:
         """Returns float32 `[len(texts), dim]`; equal texts have equal rows, bit by bit."""

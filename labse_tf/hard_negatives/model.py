@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import tensorflow as tf
+
 from labse_tf.embedding.embedder import Embedder, SortingEncoder
 from labse_tf.errors import InputError
-from labse_tf.hard_negatives.train import CHECKPOINTS, AveragingEmbedder
-from labse_tf.training.runs.checkpoints import newest_whole
+from labse_tf.hard_negatives.train import CHECKPOINTS
+from labse_tf.model.averaging_encoder import AveragingEncoder
+from labse_tf.training.run_embedder import RunEmbedder
+from labse_tf.training.runs.checkpoints import load_tokenizer, newest_whole
 from labse_tf.training.runs.run_dir import RunDir
 
 
@@ -29,4 +33,13 @@ def open_model(path: str | os.PathLike[str]) -> tuple[SortingEncoder, list[Path]
             remedy="name the --run-dir of `labse mine-negatives`, or a model dir",
         )
     files = sorted(Path(checkpoint).parent.glob(f"{Path(checkpoint).name}.*"))
-    return AveragingEmbedder(run_dir, checkpoint), files
+    return _open_run(run_dir, checkpoint), files
+
+
+def _open_run(run_dir: RunDir, checkpoint: str) -> RunEmbedder:
+    config = run_dir.config
+    network = AveragingEncoder(config.negatives.encoder, vocab_size=config.encoder.vocab_size)
+    restored = tf.train.Checkpoint(encoder=network).restore(checkpoint)
+    restored.assert_existing_objects_matched().expect_partial()
+    length = config.negatives.train.bucket_lengths[-1]
+    return RunEmbedder(network, load_tokenizer(run_dir), sequence_length=length)

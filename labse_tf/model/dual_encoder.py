@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import tensorflow as tf
-from official.nlp.modeling import networks
+
+from labse_tf.model.protocol import EncoderNetwork
 
 
-def embed(
-    encoder: networks.BertEncoderV2, inputs: dict[str, tf.Tensor], *, training: bool
-) -> tf.Tensor:
+def embed(encoder: EncoderNetwork, inputs: dict[str, tf.Tensor], *, training: bool) -> tf.Tensor:
     """Returns the sentence embeddings: the pooler's output over [CLS], scaled to unit length.
 
     Args:
-      encoder: from `build_encoder`.
+      encoder: any.
       inputs: int32 `[batch, length]` tensors as `Tokenizer.pack` gives them.
       training: whether dropout is on.
 
     Returns:
-      `[batch, hidden_size]` float32 tensor of unit rows.
+      `[batch, dim]` float32 tensor of unit rows.
     """
     pooled = encoder(inputs, training=training)["pooled_output"]
     return tf.math.l2_normalize(tf.cast(pooled, tf.float32), axis=-1)

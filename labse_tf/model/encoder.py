@@ -1,19 +1,31 @@
-"""The BERT encoder: the Model Garden's, built from our configuration."""
+"""Encoders of the configuration: the Model Garden's BERT, or a network of the user's own."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 
 import tensorflow as tf
 import tf_keras
 from official.nlp.modeling import networks
 
-from labse_tf.config import ComputeConfig, EncoderConfig
+from labse_tf.config import BERT, ComputeConfig, EncoderConfig
+from labse_tf.errors import InputError
 from labse_tf.model.averaging_start import start_averaging
 from labse_tf.model.dropout import replayable_dropout
 from labse_tf.model.precision import precision
+from labse_tf.model.protocol import EncoderNetwork
+from labse_tf.plugins import find_object
 
 TYPE_VOCAB_SIZE = 2
+
+
+class BertEncoder(networks.BertEncoderV2):
+    """The Model Garden's, as an `EncoderNetwork`."""
+
+    def rows(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
+        """Returns int32 `[batch, length]`: the rows of the embedding table that `inputs` read."""
+        return inputs["input_word_ids"]
 
 
 def _gelu_tanh(x: tf.Tensor) -> tf.Tensor:
@@ -35,23 +47,28 @@ def build_encoder(
     compute: ComputeConfig | None = None,
     replayable: bool = False,
     embedding_layer: tf_keras.layers.Layer | None = None,
-) -> networks.BertEncoderV2:
-    """Returns an encoder with its variables made.
+) -> BertEncoder | EncoderNetwork:
+    """Returns an encoder with its variables made: `config.network`, BERT by default.
 
-    Called with int32 `[batch, length]` tensors `input_word_ids`, `input_mask` and `input_type_ids`,
-    it gives `pooled_output` (`tanh(dense([CLS]))`, `[batch, hidden_size]`), `sequence_output`
-    (`[batch, length, hidden_size]`) and `encoder_outputs` (a list of such, one a layer).
+    BERT takes ENCODER_INPUTS (`[batch, length]`) and gives `pooled_output` (`tanh(dense([CLS]))`,
+    `[batch, hidden_size]`), `sequence_output` (`[batch, length, hidden_size]`) and
+    `encoder_outputs` (a list of such, one per layer).
 
     Args:
       config: its sizes; `vocab_size` must be set.
       num_layers: of a stage that has fewer layers than `config` says.
       compute: its precision and compilation; float32 and none, if left out.
       replayable: make it with `replayable_dropout`.
-      embedding_layer: to look tokens up, instead of a table of float32.
+      embedding_layer: of BERT, to look tokens up, instead of a table of float32.
+
+    Raises:
+      InputError: if `config.network` is none.
     """
     compute = compute or ComputeConfig(precision="float32")
+    layers = config.num_layers if num_layers is None else num_layers
     with precision(compute), replayable_dropout() if replayable else contextlib.nullcontext():
-        layers = config.num_layers if num_layers is None else num_layers
+        if config.network != BERT:
+            return _build_own(dataclasses.replace(config, num_layers=layers))
         encoder = _build(config, layers, embedding_layer)
         # It has no variables before its first call: an optimiser built on it would train nothing.
         encoder({name: tf.zeros((1, 4), tf.int32) for name in encoder.inputs})
@@ -65,8 +82,8 @@ def build_encoder(
     return encoder
 
 
-def _build(config: EncoderConfig, num_layers: int, embedding_layer) -> networks.BertEncoderV2:
-    return networks.BertEncoderV2(
+def _build(config: EncoderConfig, num_layers: int, embedding_layer) -> BertEncoder:
+    return BertEncoder(
         vocab_size=config.vocab_size,
         hidden_size=config.hidden_size,
         num_layers=num_layers,
@@ -81,3 +98,15 @@ def _build(config: EncoderConfig, num_layers: int, embedding_layer) -> networks.
         embedding_layer=embedding_layer,
         name="encoder",
     )
+
+
+def _build_own(config: EncoderConfig) -> EncoderNetwork:
+    network = find_object(config.network)(config)
+    for name in ("get_embedding_table", "rows"):
+        if not callable(getattr(network, name, None)):
+            raise InputError(
+                f"made a {type(network).__name__}, which has no {name}()",
+                path=config.network,
+                remedy="see EncoderNetwork in labse_tf/model/protocol.py",
+            )
+    return network

@@ -1,4 +1,4 @@
-"""THE tokeniser contract, for training data and exported models alike.
+"""The WordPiece tokeniser, for training data and exported models alike.
 
 Cased BERT tokenisation by TF Text: no lower-casing, no accent stripping, no Unicode normalisation;
 control and format characters become spaces; words are split at ASCII white space, at punctuation
@@ -27,15 +27,8 @@ class SpaceDividingTokenizer(layers.BertTokenizer):
         return super().call(tf.strings.regex_replace(inputs, UNICODE_SPACE, " "))
 
 
-class Tokenizer:
-    """Text to WordPiece ids to packed encoder inputs.
-
-    Attributes:
-      tokens: the vocabulary, a string an id.
-      layer: the Model Garden's BertTokenizer layer, which an export saves.
-      special_tokens: ints `vocab_size`, `padding_id`, `start_of_sequence_id`, `end_of_segment_id`,
-        `mask_id`.
-    """
+class WordPieceTokenizer:
+    """A `Tokenizer` by the Model Garden's BertTokenizer layer."""
 
     def __init__(self, vocab_file: str | os.PathLike[str], *, max_bytes_per_word: int) -> None:
         """Reads the vocabulary.

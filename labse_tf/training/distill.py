@@ -14,9 +14,10 @@ import numpy as np
 import tensorflow as tf
 import tf_keras
 
-from labse_tf.config import Config, EncoderConfig, TokenizerConfig
+from labse_tf.config import BERT, Config, EncoderConfig, TokenizerConfig
 from labse_tf.config.check import check
 from labse_tf.data.dev_pairs import read_dev_pairs
+from labse_tf.data.features import ENCODER_INPUTS, Features
 from labse_tf.data.single_texts import text_batches, text_stream
 from labse_tf.data.texts import input_errors
 from labse_tf.embedding.embedder import Embedder
@@ -27,9 +28,9 @@ from labse_tf.model.dropout import dropout_generators
 from labse_tf.model.dual_encoder import embed
 from labse_tf.model.encoder import build_encoder
 from labse_tf.training.distribution import from_first_replica
-from labse_tf.training.dual_encoder import fit
+from labse_tf.training.dual_encoder import on_strategy, stage_of
+from labse_tf.training.loop.fit import fit
 from labse_tf.training.loop.trainer import Trainer
-from labse_tf.training.optimizer.adamw import build_optimizer
 from labse_tf.training.runs.checkpoints import load_tokenizer
 from labse_tf.training.runs.run_dir import RunDir, resolve
 from labse_tf.training.validation.dev import validate_on
@@ -65,8 +66,12 @@ class DistillationTrainer(Trainer):
         self._encoder, self._teacher = encoder, teacher
         self._projection = None if projection is None else tf.constant(projection)
 
+    @property
+    def features(self) -> Features:
+        return ENCODER_INPUTS
+
     def rows_read(self, batch) -> list[tuple[tf.Variable, tf.Tensor]]:
-        return [(self._encoder.get_embedding_table(), batch["input_word_ids"])]
+        return [(self._encoder.get_embedding_table(), self._encoder.rows(batch))]
 
     def replica_loss(self, batch) -> tuple[tf.Tensor, tf.Tensor]:
         wanted = tf.stop_gradient(self._teacher(batch)["default"])
@@ -97,7 +102,7 @@ def distill(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -
       InputError: what `fit` raises.
     """
     settings = config.train
-    dev_pairs = read_dev_pairs(config) if settings.dev else {}
+    dev_pairs = read_dev_pairs(settings, config.languages) if settings.dev else {}
     tokenizer = load_tokenizer(run_dir)
     with strategy.scope():
         tf_keras.utils.set_random_seed(config.seed)
@@ -105,10 +110,8 @@ def distill(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -
         encoder = build_encoder(config.encoder, compute=config.compute, replayable=True)
         width = teacher_width(teacher)
         as_wide = width == config.encoder.hidden_size
-        if as_wide:
+        if as_wide and config.encoder.network == BERT:
             start_as(encoder, teacher.variables, config.encoder.num_layers)
-        optimizer = build_optimizer(settings.optimizer, steps=settings.steps)
-        optimizer.build(encoder.trainable_variables)
     projection = None
     if not as_wide:
         projection = np.zeros((width, config.encoder.hidden_size), np.float32)
@@ -117,19 +120,28 @@ def distill(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -
         # Of one machine: directions are unique up to their signs only.
         projection = from_first_replica(strategy, projection)
 
+    settings = on_strategy(settings, strategy)
+
+    def batches(skip: int) -> tf.data.Dataset:
+        return text_batches(_texts(config), settings, tokenizer, skip=skip)
+
     fit(
-        functools.partial(DistillationTrainer, teacher=teacher, projection=projection),
-        "distill",
-        batches=text_batches,
-        encoder=encoder,
-        tokenizer=tokenizer,
-        optimizer=optimizer,
-        config=config,
+        stage_of(settings, "distill", run_dir.checkpoints),
+        trainer=functools.partial(
+            DistillationTrainer, encoder=encoder, teacher=teacher, projection=projection
+        ),
+        batches=batches,
+        model={"encoder": encoder},
+        variables=encoder.trainable_variables,
         run_dir=run_dir,
         strategy=strategy,
-        checkpoint_dir=run_dir.checkpoints,
         validation=validate_on(dev_pairs, settings, strategy, encoder, tokenizer),
     )
+
+
+def _texts(config: Config) -> tf.data.Dataset:
+    order = {"languages": config.languages, "seed": config.seed}
+    return text_stream(config.distill, config.train, **order)
 
 
 def resolve_student(config: Config, teacher: str) -> Config:
@@ -244,7 +256,7 @@ def _read_or_make_projection(config: Config, run_dir: RunDir) -> np.ndarray:
         return np.load(file, allow_pickle=False)
     _log.info("embed %d texts to find the teacher's principal directions", _SAMPLE)
     with input_errors():
-        texts = list(text_stream(config).take(_SAMPLE).as_numpy_iterator())
+        texts = list(_texts(config).take(_SAMPLE).as_numpy_iterator())
     sample = [text.decode("utf-8") for text in texts]
     vectors = Embedder(config.distill.teacher).encode(sample, show_progress=True)
     projection = principal_directions(vectors, config.encoder.hidden_size)

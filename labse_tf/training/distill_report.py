@@ -6,35 +6,16 @@ import time
 from collections.abc import Sequence
 
 import numpy as np
-import tensorflow as tf
 
 from labse_tf.data.dev_pairs import read_dev_pairs
+from labse_tf.embedding.distinct import TextVectors
 from labse_tf.embedding.embedder import Embedder, SortingEncoder
 from labse_tf.evaluation.retrieval import accuracies
+from labse_tf.training.run_embedder import RunEmbedder
 from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
 from labse_tf.training.runs.run_dir import RunDir
 
 _TIMED = 1000  # Sentences.
-
-
-class RunEmbedder(SortingEncoder):
-    """Embeds text with a run's encoder."""
-
-    def __init__(self, run_dir: RunDir) -> None:
-        """Loads the run's best checkpoint, or its newest."""
-        config = run_dir.config
-        self._tokenizer = load_tokenizer(run_dir)
-        encoder = load_encoder(run_dir)
-        self._encode = tf.function(lambda inputs: encoder(inputs)["pooled_output"])
-        self.weights = encoder.count_params()
-        self.dim = config.encoder.hidden_size
-        self.sequence_length = config.train.bucket_lengths[-1]
-
-    def _tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        return self._tokenizer(texts)
-
-    def _embed(self, tokens: tf.RaggedTensor, length: int) -> np.ndarray:
-        return self._encode(self._tokenizer.pack([tokens], tf.constant(length))).numpy()
 
 
 def compare(run_dir: RunDir) -> dict[str, dict[str, float]]:
@@ -50,11 +31,13 @@ def compare(run_dir: RunDir) -> dict[str, dict[str, float]]:
     config = run_dir.config
     pools = [
         [[side.decode("utf-8") for side in pair] for pair in pool]
-        for pool in read_dev_pairs(config).values()
+        for pool in read_dev_pairs(config.train, config.languages).values()
     ]
     teacher = Embedder(config.distill.teacher)
-    student = RunEmbedder(run_dir)
-    weights = {"teacher": teacher.count_weights(), "student": student.weights}
+    network = load_encoder(run_dir)
+    length = config.train.bucket_lengths[-1]
+    student = RunEmbedder(network, load_tokenizer(run_dir), sequence_length=length)
+    weights = {"teacher": teacher.count_weights(), "student": network.count_params()}
     return {
         name: {"dim": model.dim, "weights": weights[name], **_measure(model, pools)}
         for name, model in (("teacher", teacher), ("student", student))
@@ -63,14 +46,13 @@ def compare(run_dir: RunDir) -> dict[str, dict[str, float]]:
 
 def _measure(model: SortingEncoder, pools: Sequence[Sequence[Sequence[str]]]) -> dict[str, float]:
     # English sentences come in many languages; each is embedded once.
-    texts = list({text: None for pool in pools for pair in pool for text in pair})
-    rows = dict(zip(texts, model.encode(texts), strict=True))
+    vectors = TextVectors(model, (text for pool in pools for pair in pool for text in pair))
     found = []
     for pool in pools:
-        english, foreign = (np.stack([rows[pair[side]] for pair in pool]) for side in (0, 1))
+        english, foreign = (vectors[[pair[side] for pair in pool]] for side in (0, 1))
         found += accuracies(foreign @ english.T).values()
     # Every shape has been seen by now.
-    timed = texts[:_TIMED]
+    timed = vectors.texts[:_TIMED]
     start = time.perf_counter()
     model.encode(timed)
     seconds = time.perf_counter() - start

@@ -7,6 +7,8 @@ from collections.abc import Callable
 import tensorflow as tf
 import tf_keras
 
+from labse_tf.data.features import Features
+from labse_tf.data.masking import MASKED_FEATURES
 from labse_tf.model.dropout import dropout_generators
 from labse_tf.model.mlm_head import trained_variables, transform_masked
 from labse_tf.model.sampled_softmax import draw_uniform, sampled_softmax
@@ -46,6 +48,10 @@ class MlmTrainer(Trainer):
         with self._strategy.scope():
             self.extra_metrics = {name: tf_keras.metrics.Mean(name) for name in names}
 
+    @property
+    def features(self) -> Features:
+        return MASKED_FEATURES
+
     def describe_batch(self, step: int) -> str:
         sources = self._sources_of(step) if self._sources_of else []
         shown = ", ".join(sources[:_SOURCES_SHOWN])
@@ -55,7 +61,7 @@ class MlmTrainer(Trainer):
     def rows_read(self, batch) -> list[tuple[tf.Variable, tf.Tensor]]:
         if not self._sampled_softmax:
             return []  # All of the table is read, and updated, at each step.
-        read = (batch["input_word_ids"], batch["masked_ids"], self._draw())
+        read = (self._encoder.rows(batch), batch["masked_ids"], self._draw())
         ids = tf.concat([tf.reshape(one, [-1]) for one in read], axis=0)
         return [(self._encoder.get_embedding_table(), ids)]
 

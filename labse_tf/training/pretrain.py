@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 import tf_keras
-from official.nlp.modeling import layers, networks
+from official.nlp.modeling import layers
 
-from labse_tf.config import Config
-from labse_tf.data.held_out import read_held_out
+from labse_tf.config import BERT, Config
+from labse_tf.data.held_out import HeldOut, read_held_out
 from labse_tf.data.pretraining import pretraining_batches, source_files
-from labse_tf.model.encoder import build_encoder
+from labse_tf.errors import InputError
+from labse_tf.model.encoder import BertEncoder, build_encoder
 from labse_tf.model.mlm_head import build_mlm_head, trained_variables
 from labse_tf.model.stacking import stack, stage_depths
-from labse_tf.training.loop import resumable
-from labse_tf.training.loop.trainer import distribute
+from labse_tf.tokenization.protocol import Tokenizer
+from labse_tf.training.loop.fit import Stage, fit
 from labse_tf.training.mlm_trainer import MlmTrainer
-from labse_tf.training.optimizer.adamw import build_optimizer
 from labse_tf.training.runs.checkpoints import load_tokenizer
 from labse_tf.training.runs.initial_weights import restore, write_report
 from labse_tf.training.runs.run_dir import Origin, RunDir
@@ -44,8 +45,17 @@ def pretrain(
     stage to stage, the optimiser starts afresh. The first stage starts from copies of the layers
     of `init`, if there is one.
     """
+    if config.encoder.network != BERT:
+        raise InputError(
+            f"'encoder.network' is {config.encoder.network!r}, and only BERT is pre-trained",
+            remedy="leave it out, or train the dual encoder at once: `labse train`",
+        )
     tokenizer = load_tokenizer(run_dir)
-    held_out = read_held_out(config, tokenizer) if config.pretrain.held_out else {}
+    held_out = (
+        read_held_out(config.pretrain, tokenizer, config.languages)
+        if config.pretrain.held_out
+        else {}
+    )
     source = None if init is None else _restore_origin(config, run_dir, strategy, init)
     for stage, depth in enumerate(_depths(config)):
         model = _build(config, strategy, depth, seed=config.seed + stage)
@@ -59,7 +69,7 @@ def pretrain(
 
 
 class _Model(NamedTuple):
-    encoder: networks.BertEncoderV2
+    encoder: BertEncoder
     head: layers.MaskedLM
 
     @property
@@ -89,28 +99,25 @@ def _restore_origin(config: Config, run_dir: RunDir, strategy, init: Origin) -> 
     return model
 
 
-def _run_stage(config, run_dir, strategy, tokenizer, model: _Model, stage: int, held_out) -> None:
+def _run_stage(
+    config: Config,
+    run_dir: RunDir,
+    strategy: tf.distribute.Strategy,
+    tokenizer: Tokenizer,
+    model: _Model,
+    number: int,
+    held_out: dict[str, HeldOut],
+) -> None:
     settings = config.pretrain
-    steps = settings.stage_steps[stage]
-    with strategy.scope():
-        optimizer = build_optimizer(settings.optimizer, steps=steps)
-        optimizer.build(model.variables)
 
     def batches(skip: int) -> tf.data.Dataset:
-        return pretraining_batches(config, tokenizer, stage=stage, skip=skip)
+        order = {"languages": config.languages, "seed": config.seed}
+        return pretraining_batches(settings, tokenizer, **order, stage=number, skip=skip)
 
-    def make_trainer(steps_done: int) -> MlmTrainer:
-        return MlmTrainer(
-            encoder=model.encoder,
-            head=model.head,
-            sampled_softmax=settings.sampled_softmax,
-            sources_of=lambda step: _sources(config, batches(step - 1)),
-            strategy=strategy,
-            optimizer=optimizer,
-            clip_norm=settings.optimizer.clip_norm,
-            lazy_embeddings=settings.optimizer.lazy_embeddings,
-            dataset=distribute(strategy, lambda: batches(steps_done), settings.batch_size),
-        )
+    def sources_of(step: int) -> list[str]:
+        """Returns the files that a step's batch came from."""
+        paths = source_files(settings, config.languages)
+        return [paths[file] for file in np.unique(next(iter(batches(step - 1)))["file"])]
 
     validation = None
     if held_out:
@@ -118,23 +125,28 @@ def _run_stage(config, run_dir, strategy, tokenizer, model: _Model, stage: int, 
             strategy=strategy, encoder=model.encoder, head=model.head, examples=held_out
         )
         validation = Validation(evaluator, settings.held_out_interval)
-    resumable.run(
-        description=f"pretrain, stage {stage + 1} of {len(settings.stage_steps)}"
-        f" ({len(model.encoder.transformer_layers)} layers)",
-        strategy=strategy,
-        make_trainer=make_trainer,
-        optimizer=optimizer,
-        checkpoint=tf.train.Checkpoint(encoder=model.encoder, head=model.head, optimizer=optimizer),
-        checkpoint_dir=str(run_dir.checkpoints / f"stage_{stage + 1}"),
+    fit(
+        Stage(
+            description=f"pretrain, stage {number + 1} of {len(settings.stage_steps)}"
+            f" ({len(model.encoder.transformer_layers)} layers)",
+            steps=settings.stage_steps[number],
+            batch_size=settings.batch_size,
+            optimizer=settings.optimizer,
+            loop=settings.loop,
+            checkpoints=run_dir.checkpoints / f"stage_{number + 1}",
+            number=number,
+        ),
+        trainer=functools.partial(
+            MlmTrainer,
+            encoder=model.encoder,
+            head=model.head,
+            sampled_softmax=settings.sampled_softmax,
+            sources_of=sources_of,
+        ),
+        batches=batches,
+        model={"encoder": model.encoder, "head": model.head},
+        variables=model.variables,
         run_dir=run_dir,
-        steps=steps,
-        loop=settings.loop,
-        stage=stage,
+        strategy=strategy,
         validation=validation,
     )
-
-
-def _sources(config: Config, batches: tf.data.Dataset) -> list[str]:
-    """Returns the files that the first batch came from."""
-    paths = source_files(config)
-    return [paths[number] for number in np.unique(next(iter(batches))["file"])]

@@ -6,41 +6,54 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from labse_tf.config import Config
+from labse_tf.config import ContrastiveConfig
 from labse_tf.data import texts
+from labse_tf.data.features import Features
 from labse_tf.data.pairs import BATCHES_A_WINDOW, byte_lengths, smallest_bucket, sorted_batches
 from labse_tf.data.record_counts import language_weights
 from labse_tf.files.corpus_files import BITEXT
-from labse_tf.tokenization.wordpiece import Tokenizer
+from labse_tf.tokenization.protocol import Tokenizer
 
 # What surrounds the text: [CLS] tag [SEP] source [SEP], and target [SEP].
 _SOURCE_SPECIALS = 3
 _TARGET_SPECIALS = 1
 
+TRANSLATION_FEATURES: Features = {
+    name: tf.TensorSpec([None, None], tf.int32) for name in ("inputs", "targets")
+}
+
 
 def translation_batches(
-    config: Config, tokenizer: Tokenizer, inputs: Sequence[str], *, key: str, skip: int = 0
+    settings: ContrastiveConfig,
+    tokenizer: Tokenizer,
+    inputs: Sequence[str],
+    *,
+    key: str,
+    languages: Sequence[str],
+    seed: int,
+    skip: int = 0,
 ) -> tf.data.Dataset:
     """Returns an endless dataset of global batches, in one fixed order; see `pair_batches`.
 
     Args:
-      config: the run's configuration.
-      tokenizer: of its vocabulary.
+      settings: how the pairs are sampled and cut.
+      tokenizer: of the run's vocabulary.
       inputs: the bitext.
       key: its name in the configuration, for errors.
+      languages: codes; those of other languages are left out. None names all.
+      seed: of the order.
       skip: the first batches to leave out, which a resumed run has seen.
 
     Returns:
-      A dataset of what `encode_pairs` gives, padded to a bucket.
+      A dataset of TRANSLATION_FEATURES, as `encode_pairs` gives them.
     """
-    settings = config.contrastive
-    files = texts.find_files(inputs, BITEXT, config.languages, key=key)
+    files = texts.find_files(inputs, BITEXT, languages, key=key)
     streams = {
         language: tf.data.Dataset.zip((tf.data.Dataset.from_tensors(language).repeat(), stream))
-        for language, stream in texts.language_streams(files, seed=config.seed).items()
+        for language, stream in texts.language_streams(files, seed=seed).items()
     }
     weights = language_weights(files, settings.language_exponent)
-    records = texts.mix(streams, weights, seed=config.seed)
+    records = texts.mix(streams, weights, seed=seed)
     windows = records.batch(settings.batch_size * BATCHES_A_WINDOW, drop_remainder=True)
 
     def cut(index, window):

@@ -70,12 +70,12 @@ def preprocessor(texts, tmp_path_factory):
     import tensorflow as tf
 
     from export.preprocessor import save_preprocessor
-    from labse_tf.tokenization.wordpiece import Tokenizer
+    from labse_tf.tokenization.wordpiece import WordPieceTokenizer
 
     folder = tmp_path_factory.mktemp("splitting")
     words = {word for some in texts.values() for text in some for word in split(text)}
     wordpiece_file.write(folder / "vocab.txt", [*wordpiece_file.RESERVED_TOKENS, *sorted(words)])
-    tokenizer = Tokenizer(folder / "vocab.txt", max_bytes_per_word=600)
+    tokenizer = WordPieceTokenizer(folder / "vocab.txt", max_bytes_per_word=600)
     save_preprocessor(tokenizer, folder / "preprocessor", length=16)
     return tf.saved_model.load(str(folder / "preprocessor")), tokenizer.tokens
 

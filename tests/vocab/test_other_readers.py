@@ -16,7 +16,7 @@ from beam_pipelines.counting.word_counter import WordCounter
 from labse_tf.cli.main import main
 from labse_tf.demo.corpus.names import list_locales, read_names
 from labse_tf.demo.corpus.packages import SOURCES
-from labse_tf.tokenization.wordpiece import Tokenizer
+from labse_tf.tokenization.wordpiece import WordPieceTokenizer
 from vocab import wordpiece_file
 from vocab.basic_tokenizer import has_other_space
 from vocab.learner import learn
@@ -88,7 +88,7 @@ def test_text_with_such_spaces_has_the_tokens_of_hugging_face(names, built):
         # A joiner, a format character, divides words in TF Text and vanishes in Hugging Face.
         if not set("\u200b\u200c\u200d\u200e\u200f\u061c") & set(line)
     ]
-    ours = Tokenizer(built, max_bytes_per_word=10_000)(tf.constant(texts)).to_list()
+    ours = WordPieceTokenizer(built, max_bytes_per_word=10_000)(tf.constant(texts)).to_list()
     theirs = BertWordPieceTokenizer(str(built), lowercase=False, strip_accents=False)
     expected = [theirs.encode(text, add_special_tokens=False).ids for text in texts]
     assert sum(map(len, ours)) > 10_000

@@ -15,7 +15,7 @@ from repository import SHARED
 
 from labse_tf.demo.corpus.names import list_locales, read_names
 from labse_tf.demo.corpus.packages import SOURCES
-from labse_tf.tokenization.wordpiece import Tokenizer
+from labse_tf.tokenization.wordpiece import WordPieceTokenizer
 from vocab import wordpiece_file
 from vocab.basic_tokenizer import split_words
 from vocab.learner import learn
@@ -99,7 +99,7 @@ def learn_vocabulary(texts, path):
 
 
 def assert_same_tokens(vocab_file, texts, limit):
-    original = Tokenizer(vocab_file, max_bytes_per_word=limit)
+    original = WordPieceTokenizer(vocab_file, max_bytes_per_word=limit)
     ours = WordPiece(original.tokens, max_bytes_per_word=limit)
     expected = [
         [original.tokens[token] for token in row] for row in original(tf.constant(texts)).to_list()
@@ -140,9 +140,9 @@ def test_the_tokens_of_tf_text_on_any_text_with_spaces_in_pieces(older_vocab_fil
     tokens = wordpiece_file.read(older_vocab_file)
     original = tf_text.BertTokenizer(str(older_vocab_file), lower_case=False)
     expected = original.tokenize(tf.constant(texts)).merge_dims(1, 2).to_list()
-    assert Tokenizer(older_vocab_file, max_bytes_per_word=100)(tf.constant(texts)).to_list() == (
-        expected
-    )
+    assert WordPieceTokenizer(older_vocab_file, max_bytes_per_word=100)(
+        tf.constant(texts)
+    ).to_list() == (expected)
     ours = WordPiece(tokens, max_bytes_per_word=100)
     assert [[tokens.index(t) for t in ours.tokenize(text)] for text in texts] == expected
 

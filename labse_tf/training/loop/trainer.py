@@ -10,12 +10,15 @@ import orbit
 import tensorflow as tf
 import tf_keras
 
+from labse_tf.data.features import Features
 from labse_tf.errors import InputError
 from labse_tf.training.optimizer.lazy_adamw import LazyAdamW, sum_rows
 
 
 class Trainer(orbit.StandardTrainer, abc.ABC):
     """Updates `variables` by the gradient of `replica_loss`.
+
+    A subclass is an objective: it says which `features` of a batch it reads, and what its loss is.
 
     `replica_loss` is a replica's share of the global loss: the sum over its rows divided by the
     *global* batch. Gradients are summed over the replicas, then clipped, so that both loss and
@@ -81,6 +84,11 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
                 trainable=False,
                 aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
             )
+
+    @property
+    @abc.abstractmethod
+    def features(self) -> Features:
+        """The features of a batch that `replica_loss` reads."""
 
     def describe_batch(self, step: int) -> str:
         """Returns ` (...)`: where the batch of a step, counted from 1, came from; or nothing."""

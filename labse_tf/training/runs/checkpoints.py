@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import tensorflow as tf
-from official.nlp.modeling import networks
 
 from labse_tf.config import Config
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder
-from labse_tf.tokenization.wordpiece import Tokenizer
+from labse_tf.model.protocol import EncoderNetwork
+from labse_tf.tokenization.protocol import Tokenizer
+from labse_tf.tokenization.wordpiece import WordPieceTokenizer
 from labse_tf.training.runs.best import read_best
 from labse_tf.training.runs.run_dir import RunDir
 
@@ -170,12 +171,12 @@ def latest_checkpoint(run_dir: RunDir) -> str:
 def load_tokenizer(run_dir: RunDir) -> Tokenizer:
     """Returns the tokeniser of a run: its vocabulary, its limit of bytes a word."""
     limit = run_dir.config.tokenizer.max_bytes_per_word
-    return Tokenizer(run_dir.vocab_file, max_bytes_per_word=limit)
+    return WordPieceTokenizer(run_dir.vocab_file, max_bytes_per_word=limit)
 
 
 def load_encoder(
     run_dir: RunDir, *, checkpoint: str | None = None, dropout: float | None = None
-) -> networks.BertEncoderV2:
+) -> EncoderNetwork:
     """Returns the run's encoder with all its weights.
 
     Args:

@@ -24,6 +24,7 @@ from vocab import wordpiece_file
 
 # What two encoders must share for one to take the other's weights, their depth aside.
 _ARCHITECTURE = (
+    "network",
     "vocab_size",
     "hidden_size",
     "num_attention_heads",

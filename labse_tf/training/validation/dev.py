@@ -12,7 +12,7 @@ from labse_tf.config import TrainConfig
 from labse_tf.data.dev_pairs import Pair
 from labse_tf.evaluation.retrieval import accuracies
 from labse_tf.model.dual_encoder import embed
-from labse_tf.tokenization.wordpiece import Tokenizer
+from labse_tf.tokenization.protocol import Tokenizer
 from labse_tf.training.distribution import cross_replica_concat
 from labse_tf.training.validation.course import Validation
 

@@ -14,6 +14,10 @@ from labse_tf.data.dev_pairs import distinct, read_dev_pairs
 from labse_tf.errors import InputError
 
 
+def pools_of(config):
+    return read_dev_pairs(config.train, config.languages)
+
+
 def configured(config, *folders, languages=(), size=500):
     train = dataclasses.replace(config.train, dev=[str(path) for path in folders], dev_size=size)
     return dataclasses.replace(config, languages=list(languages), train=train)
@@ -26,7 +30,7 @@ def write(folder, language, pairs):
 
 
 def test_the_first_pairs_of_each_language(tiny_config, bitext_dir):
-    pools = read_dev_pairs(configured(tiny_config, bitext_dir, size=9))
+    pools = pools_of(configured(tiny_config, bitext_dir, size=9))
     assert list(pools) == sorted(FOREIGN)
     for language, pool in pools.items():
         expected = zip(sentences_of("en")[:9], sentences_of(language)[:9], strict=True)
@@ -66,7 +70,7 @@ def test_duplicates_count_over_the_files_of_a_language(tiny_config, tmp_path):
     write(tmp_path / "two", "de", [("cat", "Kater"), ("bird", "Vogel")])
     config = configured(tiny_config, tmp_path / "one", tmp_path / "two")
     expected = [(b"cat", b"Katze"), (b"dog", b"Hund"), (b"bird", b"Vogel")]
-    assert read_dev_pairs(config) == {"de": expected}
+    assert pools_of(config) == {"de": expected}
 
 
 def test_clean_shards(tiny_config, tmp_path):
@@ -80,28 +84,28 @@ def test_clean_shards(tiny_config, tmp_path):
                 example.features.feature[name].bytes_list.value.append(text.encode())
             writer.write(example.SerializeToString())
     expected = [(source.encode(), target.encode()) for source, target in pairs]
-    assert read_dev_pairs(configured(tiny_config, tmp_path)) == {"th": expected}
+    assert pools_of(configured(tiny_config, tmp_path)) == {"th": expected}
 
 
 def test_a_language_with_one_pair_says_nothing(tiny_config, tmp_path, caplog):
     write(tmp_path / "dev", "de", [("cat", "Katze"), ("cat", "Kater")])
     config = configured(tiny_config, tmp_path / "dev")
     with pytest.raises(InputError, match="no language with two different pairs"):
-        read_dev_pairs(config)
+        pools_of(config)
     write(tmp_path / "dev", "fr", [("cat", "chat"), ("dog", "chien")])
     with caplog.at_level("INFO", "labse"):
-        assert list(read_dev_pairs(config)) == ["fr"]
+        assert list(pools_of(config)) == ["fr"]
     assert "fewer than two pairs in de" in caplog.text
 
 
 def test_only_the_languages_asked_for(tiny_config, bitext_dir):
     config = configured(tiny_config, bitext_dir, languages=["th", "ja", "en"])
-    assert list(read_dev_pairs(config)) == ["ja", "th"]
+    assert list(pools_of(config)) == ["ja", "th"]
     with pytest.raises(InputError, match="'train.dev' has no text in sw"):
-        read_dev_pairs(configured(tiny_config, bitext_dir, languages=["sw"]))
+        pools_of(configured(tiny_config, bitext_dir, languages=["sw"]))
 
 
 def test_a_broken_file_is_named(tiny_config, tmp_path):
     write(tmp_path / "dev", "de", [("cat", "Katze"), ("dog", "")])
     with pytest.raises(InputError, match=r"de\.tsv:2: the target column is empty"):
-        read_dev_pairs(configured(tiny_config, tmp_path / "dev"))
+        pools_of(configured(tiny_config, tmp_path / "dev"))

@@ -28,7 +28,7 @@ def configured(config, languages=(), **changes):
 @pytest.fixture
 def examples(tiny_config, tokenizer, bitext_dir):
     config = configured(tiny_config, held_out=[str(bitext_dir)], held_out_size=9)
-    return read_held_out(config, tokenizer)
+    return read_held_out(config.pretrain, tokenizer, config.languages)
 
 
 def test_both_tasks_ask_for_the_same_tokens_of_the_foreign_side(examples, tokenizer):
@@ -61,7 +61,7 @@ def restored_row(examples, index):
 
 def test_sentences_alone_are_asked_of_mlm(tiny_config, tokenizer, monolingual_dir):
     config = configured(tiny_config, held_out=[str(monolingual_dir)], languages=["th", "en"])
-    examples = read_held_out(config, tokenizer)
+    examples = read_held_out(config.pretrain, tokenizer, config.languages)
     assert set(examples) == {"mlm"} and set(examples["mlm"].languages) == {"th", "en"}
 
 
@@ -73,16 +73,19 @@ def test_shards_of_a_language_count_together(tiny_config, tokenizer, tmp_path):
         (folder / "de.txt").write_text("".join(f"{line}\n" for line in lines), "utf-8")
     folders = [str(tmp_path / f"part{part}") for part in range(2)]
     config = configured(tiny_config, held_out=folders, held_out_size=6)
-    assert list(read_held_out(config, tokenizer)["mlm"].languages) == ["de"] * 6
+    assert (
+        list(read_held_out(config.pretrain, tokenizer, config.languages)["mlm"].languages)
+        == ["de"] * 6
+    )
 
 
 def test_what_is_too_long_is_left_out(tiny_config, tokenizer, tmp_path):
     (tmp_path / "de.txt").write_text("Hund und Katze. " * 40 + "\nHund.\n", "utf-8")
     config = configured(tiny_config, held_out=[str(tmp_path)])
-    assert len(read_held_out(config, tokenizer)["mlm"].languages) == 1
+    assert len(read_held_out(config.pretrain, tokenizer, config.languages)["mlm"].languages) == 1
     (tmp_path / "de.txt").write_text("Hund und Katze. " * 40 + "\n", "utf-8")
     with pytest.raises(InputError, match="no sentence that fits"):
-        read_held_out(config, tokenizer)
+        read_held_out(config.pretrain, tokenizer, config.languages)
 
 
 def test_means_by_language_equal_numpy(tiny_config, examples):

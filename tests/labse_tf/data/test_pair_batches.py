@@ -18,6 +18,11 @@ from labse_tf.files.textio import read_pairs
 PADDING, START, END = 0, 101, 102
 
 
+def batches_of(config, tokenizer, **kwargs):
+    settings = {"languages": config.languages, "seed": config.seed}
+    return pair_batches(config.train, tokenizer, **settings, **kwargs)
+
+
 def configured(config, **changes):
     seed = changes.pop("seed", config.seed)
     languages = changes.pop("languages", config.languages)
@@ -67,9 +72,7 @@ def test_moses_pairs_and_loose_tfrecords_are_read_as_tsv_is(
             writer.write(example.SerializeToString())
     made = [
         take(
-            pair_batches(
-                configured(tiny_config, bitext=[str(folder)], languages=["th"]), tokenizer
-            ),
+            batches_of(configured(tiny_config, bitext=[str(folder)], languages=["th"]), tokenizer),
             6,
         )
         for folder in sorted(tmp_path.iterdir())
@@ -83,12 +86,12 @@ def test_a_tfrecord_without_the_feature(tmp_path, tiny_config, tokenizer):
         writer.write(tf.train.Example().SerializeToString())
     config = configured(tiny_config, bitext=[str(tmp_path)], languages=["th"])
     with pytest.raises(InputError, match="no feature 'src_raw'"), texts.input_errors():
-        take(pair_batches(config, tokenizer), 1)
+        take(batches_of(config, tokenizer), 1)
 
 
 def test_hard_negatives_of_a_corpus_without_any(tiny_config, tokenizer):
     with pytest.raises(InputError, match="no file has a third column"):
-        pair_batches(configured(tiny_config, hard_negatives=3), tokenizer)
+        batches_of(configured(tiny_config, hard_negatives=3), tokenizer)
 
 
 def test_a_small_corpus_has_no_pair_twice_in_a_batch(tmp_path, tiny_config, tokenizer):
@@ -96,13 +99,13 @@ def test_a_small_corpus_has_no_pair_twice_in_a_batch(tmp_path, tiny_config, toke
     lines = "".join(f"{'a' * 5}{n:02d}\t{'b' * 5}{n:02d}\n" for n in range(40))
     (tmp_path / "th.tsv").write_text(lines, "utf-8")
     config = configured(tiny_config, bitext=[str(tmp_path)], languages=["th"])
-    for batch in pair_batches(config, tokenizer).take(15):
+    for batch in batches_of(config, tokenizer).take(15):
         assert len(np.unique(batch["keys"][:, 0])) == 8
 
 
 def test_another_seed_gives_another_order(tiny_config, tokenizer):
     one, other = (
-        take(pair_batches(configured(tiny_config, seed=seed), tokenizer), 10) for seed in (7, 8)
+        take(batches_of(configured(tiny_config, seed=seed), tokenizer), 10) for seed in (7, 8)
     )
     assert differ(one, other)
 
@@ -111,9 +114,9 @@ def test_another_seed_gives_another_order(tiny_config, tokenizer):
 def test_skipping_is_leaving_out(tiny_config, tokenizer, buckets, skips):
     """Beyond 12 batches the two languages (96 pairs, 8 a batch) come round again."""
     config = configured(tiny_config, bucket_lengths=buckets, languages=["de", "th"])
-    whole = take(pair_batches(config, tokenizer), 44)
+    whole = take(batches_of(config, tokenizer), 44)
     for skip in skips:
-        found = take(pair_batches(config, tokenizer, skip=skip), 4)
+        found = take(batches_of(config, tokenizer, skip=skip), 4)
         assert_equal(found, whole[skip : skip + 4])
 
 
@@ -121,7 +124,7 @@ def test_batches_are_packed_and_padded_to_their_bucket(tiny_config, tokenizer):
     buckets = [12, 14, 15, 16, 17, 18, 20, 24, 32]
     config = configured(tiny_config, bucket_lengths=buckets)
     seen = set()
-    for pair in take(pair_batches(config, tokenizer), 40):
+    for pair in take(batches_of(config, tokenizer), 40):
         longest = 0
         for side in pair:
             ids, mask = side["input_word_ids"], side["input_mask"]
@@ -154,7 +157,7 @@ def test_keys_are_equal_where_texts_are(tiny_config, tokenizer):
     """Of all texts that differ in their tokens none has another's key."""
     for side, place in (("source", 0), ("target", 1)):
         texts_by_key, keys_by_text = {}, {}
-        for batch in pair_batches(tiny_config, tokenizer).take(40):
+        for batch in batches_of(tiny_config, tokenizer).take(40):
             tokens = tokens_of({name: value.numpy() for name, value in batch[side].items()})
             assert batch["keys"].dtype == tf.int32
             for key, text in zip(batch["keys"].numpy()[:, place], tokens, strict=True):
@@ -169,7 +172,7 @@ def test_no_pair_is_torn_and_no_token_lost(tiny_config, tokenizer, bitext_dir):
     """The corpus of one language has 48 pairs: one window of 16 batches of 3."""
     config = configured(tiny_config, bucket_lengths=[16, 32, 64], batch_size=3, languages=["th"])
     found = Counter()
-    for source, target in take(pair_batches(config, tokenizer), 16):
+    for source, target in take(batches_of(config, tokenizer), 16):
         found.update(zip(tokens_of(source), tokens_of(target), strict=True))
     rows = [pair for _, *pair in read_pairs(bitext_dir / "th.tsv")]
     sides = [
@@ -182,7 +185,7 @@ def test_no_pair_is_torn_and_no_token_lost(tiny_config, tokenizer, bitext_dir):
 def test_what_is_too_long_for_the_last_bucket_is_cut_to_it(tiny_config, tokenizer):
     config = configured(tiny_config, bucket_lengths=[6, 8])
     lengths = set()
-    for pair in take(pair_batches(config, tokenizer), 10):
+    for pair in take(batches_of(config, tokenizer), 10):
         for side in pair:
             lengths.add(side["input_word_ids"].shape[1])
             for tokens in tokens_of(side):
@@ -197,9 +200,7 @@ def test_like_lengths_come_together(tiny_config, tokenizer):
     def padding(buckets):
         config = configured(tiny_config, bucket_lengths=buckets)
         masks = [
-            side["input_mask"]
-            for pair in take(pair_batches(config, tokenizer), 48)
-            for side in pair
+            side["input_mask"] for pair in take(batches_of(config, tokenizer), 48) for side in pair
         ]
         return sum((mask == 0).sum() for mask in masks) / sum(mask.size for mask in masks)
 
@@ -209,7 +210,7 @@ def test_like_lengths_come_together(tiny_config, tokenizer):
 def test_languages_can_be_chosen(tiny_config, tokenizer):
     config = configured(tiny_config, languages=["th", "ja"])
     thai_and_japanese = set()
-    for _, target in take(pair_batches(config, tokenizer), 16):
+    for _, target in take(batches_of(config, tokenizer), 16):
         thai_and_japanese.update(target["input_word_ids"].ravel().tolist())
     texts_ = [tokenizer.tokens[token] for token in thai_and_japanese if token > 103]
     blocks = {ord(text.removeprefix("##")[0]) >> 8 for text in texts_}
@@ -224,7 +225,7 @@ def test_batches_of_one_language(tiny_config, tokenizer, buckets):
         tiny_config, languages=["th", "ja"], bucket_lengths=buckets, one_language_batches=True
     )
     seen = set()
-    for _, target in take(pair_batches(config, tokenizer), 24):
+    for _, target in take(batches_of(config, tokenizer), 24):
         found = {
             "th" if 0x0E00 <= ord(tokenizer.tokens[token].removeprefix("##")[0]) < 0x0E80 else "ja"
             for token in set(target["input_word_ids"].ravel().tolist())
@@ -286,7 +287,7 @@ def test_clean_shards_are_read_as_text_is(
 )
 def test_missing_data(tiny_config, tokenizer, changes, problem):
     with pytest.raises(InputError) as caught:
-        pair_batches(configured(tiny_config, **changes), tokenizer)
+        batches_of(configured(tiny_config, **changes), tokenizer)
     assert problem in str(caught.value)
 
 
@@ -302,7 +303,7 @@ def test_broken_data_are_named_while_reading(tmp_path, tiny_config, tokenizer, d
     (tmp_path / "de.tsv").write_bytes(data)
     config = configured(tiny_config, bitext=[str(tmp_path)])
     with pytest.raises(InputError) as caught, texts.input_errors():
-        next(iter(pair_batches(config, tokenizer)))
+        next(iter(batches_of(config, tokenizer)))
     assert (caught.value.path, caught.value.line) == (str(tmp_path / "de.tsv"), line)
     assert problem in caught.value.problem
 
@@ -318,5 +319,5 @@ def test_a_damaged_shard_is_named_and_no_failure_of_before(tmp_path, tiny_config
         list(texts.records(*find_corpus_files([str(text)])))
     config = configured(tiny_config, bitext=[str(tmp_path / "bitext")])
     with pytest.raises(InputError) as caught, texts.input_errors():
-        next(iter(pair_batches(config, tokenizer)))
+        next(iter(batches_of(config, tokenizer)))
     assert "a TFRecord shard is damaged" in caught.value.problem

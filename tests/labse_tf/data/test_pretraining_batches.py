@@ -21,6 +21,11 @@ def little_shuffling(monkeypatch):
     monkeypatch.setattr("labse_tf.data.pretraining._SHUFFLED_SEQUENCES", 200)
 
 
+def batches_of(config, tokenizer, **kwargs):
+    settings = {"languages": config.languages, "seed": config.seed}
+    return pretraining_batches(config.pretrain, tokenizer, **settings, **kwargs)
+
+
 def configured(config, **changes):
     seed = changes.pop("seed", config.seed)
     languages = changes.pop("languages", config.languages)
@@ -51,7 +56,7 @@ def unmasked(batch):
 def test_seed_and_stage_give_the_order(tiny_config, tokenizer):
     config = configured(tiny_config, languages=["th"], tlm_fraction=0.0)
     first_ids = [
-        take(pretraining_batches(changed, tokenizer, stage=stage), 1)[0]["input_word_ids"]
+        take(batches_of(changed, tokenizer, stage=stage), 1)[0]["input_word_ids"]
         for changed, stage in ((config, 0), (config, 1), (configured(config, seed=8), 0))
     ]
     assert len({ids.tobytes() for ids in first_ids}) == 3
@@ -60,16 +65,16 @@ def test_seed_and_stage_give_the_order(tiny_config, tokenizer):
 def test_skipping_is_leaving_out(tiny_config, tokenizer):
     """30 batches are more than an epoch of the two languages."""
     config = configured(tiny_config, languages=["de", "th"])
-    whole = take(pretraining_batches(config, tokenizer, stage=0), 32)
+    whole = take(batches_of(config, tokenizer, stage=0), 32)
     for skip in (0, 30):
-        found = take(pretraining_batches(config, tokenizer, stage=0, skip=skip), 2)
+        found = take(batches_of(config, tokenizer, stage=0, skip=skip), 2)
         assert_equal(found, whole[skip : skip + 2])
 
 
 def test_mlm_has_no_padding_and_one_language_a_sequence(tiny_config, tokenizer):
     config = configured(tiny_config, tlm_fraction=0.0, languages=["th", "ru"])
     scripts_seen = set()
-    for batch in take(pretraining_batches(config, tokenizer, stage=0), 60):
+    for batch in take(batches_of(config, tokenizer, stage=0), 60):
         assert (batch["input_mask"] == 1).all()
         assert (batch["input_type_ids"] == 0).all()
         ids = unmasked(batch)
@@ -90,7 +95,7 @@ def test_mlm_sequences_are_running_text(tiny_config, tokenizer, monolingual_dir)
     sentences = [line for _, line in read_lines(monolingual_dir / "ru.txt")]
     known = {tuple(ids) for ids in tokenizer(tf.constant(sentences)).to_list()}
     found = set()
-    for batch in take(pretraining_batches(config, tokenizer, stage=0), 6):
+    for batch in take(batches_of(config, tokenizer, stage=0), 6):
         for row in unmasked(batch)[:, 1:-1]:
             stops = np.flatnonzero(row == stop)
             for first, last in zip(stops, stops[1:], strict=False):
@@ -110,7 +115,7 @@ def test_tlm_packs_both_sides_in_either_order(tiny_config, tokenizer, bitext_dir
     straight = set(zip(*sides, strict=True))
     swapped = {(target, source) for source, target in straight}
     counts = [0, 0]
-    for batch in take(pretraining_batches(config, tokenizer, stage=0), 24):
+    for batch in take(batches_of(config, tokenizer, stage=0), 24):
         for ids, mask, types in zip(
             unmasked(batch), batch["input_mask"], batch["input_type_ids"], strict=True
         ):
@@ -127,14 +132,14 @@ def test_tlm_packs_both_sides_in_either_order(tiny_config, tokenizer, bitext_dir
 
 def test_both_tasks_come_in_their_shares(tiny_config, tokenizer):
     config = configured(tiny_config, tlm_fraction=0.25, languages=["de", "th"])
-    batches = take(pretraining_batches(config, tokenizer, stage=0), 200)
+    batches = take(batches_of(config, tokenizer, stage=0), 200)
     tlm = sum(int(batch["input_type_ids"].any()) for batch in batches)
     assert abs(tlm - 50) < 5 * np.sqrt(200 * 0.25 * 0.75)
 
 
 def test_shapes_and_that_only_ordinary_tokens_are_predicted(tiny_config, tokenizer):
     config = configured(tiny_config, languages=["de", "th"])
-    for batch in take(pretraining_batches(config, tokenizer, stage=0), 12):
+    for batch in take(batches_of(config, tokenizer, stage=0), 12):
         for name in ("input_word_ids", "input_mask", "input_type_ids"):
             assert batch[name].shape == (8, 24) and batch[name].dtype == np.int32
         for name in ("masked_positions", "masked_ids", "masked_weights"):
@@ -148,14 +153,14 @@ def test_shapes_and_that_only_ordinary_tokens_are_predicted(tiny_config, tokeniz
 
 def test_every_batch_is_masked_afresh(tiny_config, tokenizer):
     config = configured(tiny_config, tlm_fraction=0.0, languages=["de"])
-    batches = take(pretraining_batches(config, tokenizer, stage=0), 10)
+    batches = take(batches_of(config, tokenizer, stage=0), 10)
     assert len({batch["masked_positions"].tobytes() for batch in batches}) == 10
 
 
 @pytest.mark.parametrize("kind", ["monolingual", "bitext"])
 def test_missing_data_name_the_key(tiny_config, tokenizer, kind):
     with pytest.raises(InputError) as caught:
-        pretraining_batches(configured(tiny_config, **{kind: []}), tokenizer, stage=0)
+        batches_of(configured(tiny_config, **{kind: []}), tokenizer, stage=0)
     assert f"'pretrain.{kind}' is empty" in str(caught.value)
 
 
@@ -163,4 +168,4 @@ def test_a_task_without_share_needs_no_data(tiny_config, tokenizer):
     no_bitext = configured(tiny_config, bitext=[], tlm_fraction=0.0)
     no_text = configured(tiny_config, monolingual=[], tlm_fraction=1.0)
     for config in (no_bitext, no_text):
-        assert len(take(pretraining_batches(config, tokenizer, stage=0), 1)) == 1
+        assert len(take(batches_of(config, tokenizer, stage=0), 1)) == 1

@@ -290,7 +290,11 @@ def test_drawn_pairs(corpora, tiny_config, tokenizer, one_language):
     thai = np.array(
         ["\u0e00" <= token.removeprefix("##")[0] < "\u0e80" for token in tokenizer.tokens]
     )
-    batches = list(pair_batches(config, tokenizer).take(200))
+    batches = list(
+        pair_batches(config.train, tokenizer, languages=config.languages, seed=config.seed).take(
+            200
+        )
+    )
     rows = np.concatenate([batch["target"]["input_word_ids"] for batch in batches])
     drawn = thai[rows].any(axis=1)
     assert_share(drawn.sum(), 0.5, len(batches) if one_language else len(drawn), len(drawn))
@@ -302,8 +306,12 @@ def test_drawn_sequences(corpora, tiny_config, tokenizer, task):
     config = with_corpora(tiny_config, corpora)
     settings = dataclasses.replace(config.pretrain, tlm_fraction=float(task == "tlm"))
     config = dataclasses.replace(config, pretrain=settings)
-    languages = [path.rsplit("/", 1)[1][:2] for path in source_files(config)]
-    batches = pretraining_batches(config, tokenizer, stage=0).take(1000 if task == "mlm" else 200)
+    languages = [
+        path.rsplit("/", 1)[1][:2] for path in source_files(config.pretrain, config.languages)
+    ]
+    batches = pretraining_batches(
+        config.pretrain, tokenizer, languages=config.languages, seed=config.seed, stage=0
+    ).take(1000 if task == "mlm" else 200)
     numbers = np.concatenate([batch["file"] for batch in batches])
     drawn = Counter(languages[number] for number in numbers)
     draws, sizes = len(numbers), {"de": 1, "th": 1}
@@ -319,7 +327,9 @@ def test_drawn_sequences(corpora, tiny_config, tokenizer, task):
 
 def test_drawn_texts(corpora, tiny_config):
     """960 sentences and 960 pairs of a language: a third of the texts is English."""
-    stream = text_stream(with_corpora(tiny_config, corpora)).take(24_000)
+    config = with_corpora(tiny_config, corpora)
+    order = {"languages": config.languages, "seed": config.seed}
+    stream = text_stream(config.distill, config.train, **order).take(24_000)
     found = Counter()
     for text in map(bytes.decode, stream.as_numpy_iterator()):
         found["th" if text > "\u0e00" else "de" if " und " in text else "en"] += 1

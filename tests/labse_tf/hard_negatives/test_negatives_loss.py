@@ -13,7 +13,7 @@ from labse_tf.config import EncoderConfig, TrainConfig
 from labse_tf.data.pairs import NO_KEY
 from labse_tf.model.dual_encoder import embed
 from labse_tf.model.encoder import build_encoder
-from labse_tf.training.dual_encoder import DualEncoderTrainer, all_inputs
+from labse_tf.training.dual_encoder_trainer import DualEncoderTrainer, all_inputs
 
 PAIRS, COUNT, LENGTH = 4, 2, 6
 SETTINGS = TrainConfig(margin=0.3, scale=10.0, hard_negatives=COUNT)

@@ -25,6 +25,11 @@ ROWS = [
 
 
 @pytest.fixture
+def batches_of(config, tokenizer, **kwargs):
+    settings = {"languages": config.languages, "seed": config.seed}
+    return pair_batches(config.train, tokenizer, **settings, **kwargs)
+
+
 def corpus(tmp_path):
     lines = ["\t".join([source, target, *wrong]) + "\n" for source, target, wrong in ROWS]
     with gzip.open(tmp_path / "ja.tsv.gz", "wt", encoding="utf-8") as file:
@@ -87,7 +92,7 @@ def test_a_run_without_negatives_ignores_the_columns(corpus, tiny_config, tokeni
     settings = dataclasses.replace(tiny_config.train, bitext=[str(corpus)], batch_size=4)
     config = dataclasses.replace(tiny_config, train=settings, languages=["ja"])
     assert config.train.hard_negatives == 0
-    (batch,) = pair_batches(config, tokenizer).take(1)
+    (batch,) = batches_of(config, tokenizer).take(1)
     assert len(tf.nest.flatten(batch)) >= 6
 
 
@@ -113,7 +118,7 @@ def test_batches_hold_the_negatives_of_their_pairs(corpus, tiny_config, tokenize
     )
     config = dataclasses.replace(tiny_config, train=settings, languages=["ja"])
     missing, known = 0, 0
-    for batch in pair_batches(config, tokenizer).take(8):
+    for batch in batches_of(config, tokenizer).take(8):
         ids, mask = (batch["negatives"][f"input_{name}"].numpy() for name in ("word_ids", "mask"))
         assert ids.shape == (4, 2, batch["source"]["input_word_ids"].shape[1])
         negative_keys = batch["negative_keys"].numpy()
@@ -136,6 +141,6 @@ def test_one_bucket_has_a_static_length(corpus, tiny_config, tokenizer):
         tiny_config.train, bitext=[str(corpus)], bucket_lengths=[12], hard_negatives=3
     )
     config = dataclasses.replace(tiny_config, train=settings, languages=["ja"])
-    spec = pair_batches(config, tokenizer).element_spec
+    spec = batches_of(config, tokenizer).element_spec
     assert spec["negatives"]["input_word_ids"].shape[1:] == (3, 12)
     assert spec["negative_keys"].shape[1:] == (3,)

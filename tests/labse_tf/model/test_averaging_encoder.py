@@ -11,9 +11,9 @@ import tensorflow as tf
 import tf_keras
 
 from labse_tf.config import AveragingEncoderConfig, TrainConfig
-from labse_tf.hard_negatives.train import AveragingTrainer
 from labse_tf.model.averaging_encoder import AveragingEncoder
 from labse_tf.model.dual_encoder import embed
+from labse_tf.training.dual_encoder_trainer import DualEncoderTrainer
 from labse_tf.training.optimizer.lazy_adamw import LazyAdamW
 
 VOCAB_SIZE = 110
@@ -146,7 +146,7 @@ def test_lazy_training_is_dense_training(buckets):
     for lazy in (True, False):
         encoder = randomised(config)
         optimizer = LazyAdamW(0.05, steps=6, weight_decay=0.1)
-        trainer = AveragingTrainer(
+        trainer = DualEncoderTrainer(
             encoder=encoder,
             settings=TrainConfig(margin=0.3, scale=10.0),
             strategy=tf.distribute.get_strategy(),

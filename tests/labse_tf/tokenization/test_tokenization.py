@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_hub as hub
 
-from labse_tf.tokenization.wordpiece import Tokenizer
+from labse_tf.tokenization.wordpiece import WordPieceTokenizer
 from vocab import wordpiece_file
 from vocab.basic_tokenizer import split_words
 from vocab.wordpiece_file import RESERVED_TOKENS, VocabularyFileError
@@ -30,7 +30,7 @@ def words_tokenizer(tmp_path_factory):
             *"##a ##b ##c ##\u0301 ##ß ##ไ ##ท ##ย ab ##ing sing s ไทย ##ไทย".split(),  # noqa: SIM905
         ],
     )
-    return Tokenizer(path, max_bytes_per_word=600)
+    return WordPieceTokenizer(path, max_bytes_per_word=600)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_word_of_600_bytes_is_spelt_and_a_longer_one_is_unknown(tokenizer):
 
 
 def test_the_limit_is_configuration(vocab_file):
-    short = Tokenizer(vocab_file, max_bytes_per_word=9)
+    short = WordPieceTokenizer(vocab_file, max_bytes_per_word=9)
     assert "[UNK]" not in pieces(short, "แมว")
     assert pieces(short, "แมวแ แมว")[0] == "[UNK]"
 
@@ -164,5 +164,5 @@ def test_a_broken_vocabulary_is_refused(tmp_path, vocab_file):
     broken = tmp_path / "vocab.txt"
     broken.write_text("\n".join(lines) + "\n", "utf-8")
     with pytest.raises(VocabularyFileError) as caught:
-        Tokenizer(broken, max_bytes_per_word=600)
+        WordPieceTokenizer(broken, max_bytes_per_word=600)
     assert "[UNK]" in str(caught.value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from labse_tf.tokenization.wordpiece import Tokenizer
+from labse_tf.tokenization.wordpiece import WordPieceTokenizer
 from labse_tf.training.runs.run_dir import open_or_create
 from vocab import wordpiece_file
 
@@ -20,7 +20,7 @@ def test_a_run_with_an_older_vocabulary(tiny_config, tmp_path, caplog):
         with open_or_create(tmp_path / "run", config) as run_dir:
             assert wordpiece_file.read(run_dir.vocab_file) == tokens
             # TF Text's words, as when its models were trained: the spaces are letters.
-            ids = Tokenizer(run_dir.vocab_file, max_bytes_per_word=100)(["a\u00a0.\u3000"])
+            ids = WordPieceTokenizer(run_dir.vocab_file, max_bytes_per_word=100)(["a\u00a0.\u3000"])
             assert ids.to_list() == [
                 [tokens.index(piece) for piece in ("a", "##\u00a0", ".", "\u3000")]
             ]

@@ -23,7 +23,7 @@ from labse_tf.model.encoder import build_encoder
 from labse_tf.model.mlm_head import build_mlm_head, trained_variables
 from labse_tf.training.distill import DistillationTrainer
 from labse_tf.training.distribution import create_strategy
-from labse_tf.training.dual_encoder import DualEncoderTrainer
+from labse_tf.training.dual_encoder_trainer import DualEncoderTrainer
 from labse_tf.training.loop.trainer import distribute
 from labse_tf.training.mlm_trainer import MlmTrainer
 

@@ -127,13 +127,20 @@ def text_config(config_file, monolingual_dir, bitext_dir):
     return resolve(load_config(config_file, [*changes, "train.bucket_lengths=[16,24,40]"]))
 
 
+def stream_of(config):
+    order = {"languages": config.languages, "seed": config.seed}
+    return text_stream(config.distill, config.train, **order)
+
+
+def batches_of(config, tokenizer, skip=0):
+    return text_batches(stream_of(config), config.train, tokenizer, skip=skip)
+
+
 def test_texts_of_sentences_and_of_both_sides(text_config, tokenizer):
-    seen = {
-        text.decode("utf-8") for text in text_stream(text_config).take(4000).as_numpy_iterator()
-    }
+    seen = {text.decode("utf-8") for text in stream_of(text_config).take(4000).as_numpy_iterator()}
     assert {"Katze und Haus.", "cat and house.", "แมวกับบ้าน"} <= seen
     assert "猫と家。" not in seen
-    batches = [batch["input_word_ids"] for batch in text_batches(text_config, tokenizer).take(40)]
+    batches = [batch["input_word_ids"] for batch in batches_of(text_config, tokenizer).take(40)]
     assert {batch.shape[0] for batch in batches} == {8}
     assert {batch.shape[1] for batch in batches} <= {16, 24, 40}
     # Like lengths come together: little is padding.
@@ -142,8 +149,8 @@ def test_texts_of_sentences_and_of_both_sides(text_config, tokenizer):
 
 @pytest.mark.parametrize("skip", [1, 20])
 def test_skipping_is_leaving_out(text_config, tokenizer, skip):
-    whole = text_batches(text_config, tokenizer).take(skip + 3).as_numpy_iterator()
-    rest = text_batches(text_config, tokenizer, skip=skip).take(3).as_numpy_iterator()
+    whole = batches_of(text_config, tokenizer).take(skip + 3).as_numpy_iterator()
+    rest = batches_of(text_config, tokenizer, skip=skip).take(3).as_numpy_iterator()
     for expected, found in zip(list(whole)[skip:], rest, strict=True):
         np.testing.assert_array_equal(found["input_word_ids"], expected["input_word_ids"])
 

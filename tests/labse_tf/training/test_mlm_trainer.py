@@ -85,6 +85,8 @@ def test_a_step_moves_each_variable_by_its_gradient_once(batch):
 
 
 class _Trainer(Trainer):
+    features = {}
+
     def replica_loss(self, batch):
         return tf.constant(0.0), tf.constant(0.0)
 

@@ -19,7 +19,7 @@ from repository import ROOT
 from labse_tf.cli.main import main
 from labse_tf.config.files import load_config
 from labse_tf.model.dual_encoder import embed
-from labse_tf.tokenization.wordpiece import Tokenizer
+from labse_tf.tokenization.wordpiece import WordPieceTokenizer
 from labse_tf.training.runs.checkpoints import latest_checkpoint, load_encoder
 from labse_tf.training.runs.run_dir import open_existing
 
@@ -295,13 +295,13 @@ def test_a_tpu_gets_batches_of_one_length(tmp_path, config_file, monkeypatch):
     """No TPU here: one device is taken for one, with its rules."""
     monkeypatch.setattr(tf.distribute, "TPUStrategy", tf.distribute.OneDeviceStrategy)
     lengths = set()
-    pack = Tokenizer.pack
+    pack = WordPieceTokenizer.pack
 
     def noting(self, segments, length):
         lengths.add(length)
         return pack(self, segments, length)
 
-    monkeypatch.setattr(Tokenizer, "pack", noting)
+    monkeypatch.setattr(WordPieceTokenizer, "pack", noting)
     changes = [f"--set={one}" for one in ("pretrain.stage_steps=[1]", "train.steps=2")]
     assert train(config_file, tmp_path / "run", *changes) == 0
     assert lengths == {32}

@@ -1,0 +1,80 @@
+"""The encoder, its vocabulary, and how it computes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from labse_tf.config.requirements import (
+    Requirement,
+    at_least,
+    dropout,
+    heads,
+    more_than_0,
+)
+
+ACTIVATIONS = ("gelu_tanh", "gelu")
+BERT = "bert"
+PRECISIONS = ("auto", "float32", "bfloat16")
+
+
+@dataclass
+class TokenizerConfig:
+    """The vocabulary, and the longest word (bytes) that is split rather than made [UNK]."""
+
+    vocab_file: str = ""
+    max_bytes_per_word: int = 600
+
+    def requirements(self, section: str) -> Iterator[Requirement]:
+        yield from at_least(1, section, self, "max_bytes_per_word")
+
+
+@dataclass
+class EncoderConfig:
+    """The encoder. A `vocab_size` of 0 stands for the number of tokens in the vocabulary.
+
+    `network` is "bert", the Transformer that the sizes describe, or `module:attribute`: a function
+    from this section to an `EncoderNetwork` of your own (labse_tf/model/protocol.py).
+
+    With `averaging_start` [CLS] is the average of its sentence at first: a dual encoder that is not
+    pre-trained learns faster from there.
+    """
+
+    network: str = BERT
+    vocab_size: int = 0
+    hidden_size: int = 768
+    num_layers: int = 12
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    max_positions: int = 512
+    dropout: float = 0.1
+    activation: str = "gelu_tanh"
+    initializer_range: float = 0.02
+    averaging_start: bool = False
+
+    def requirements(self, section: str) -> Iterator[Requirement]:
+        known = self.activation in ACTIVATIONS
+        yield Requirement(f"{section}.activation", known, f"one of {ACTIVATIONS}")
+        yield heads(section, self)
+        yield from at_least(0, section, self, "vocab_size")
+        yield from at_least(1, section, self, "hidden_size", "intermediate_size", "num_layers")
+        yield from more_than_0(section, self, "initializer_range")
+        yield dropout(section, self)
+
+
+@dataclass
+class ComputeConfig:
+    """How the encoder computes while it is trained.
+
+    `precision` is of activations and matrix products; weights, losses and updates are float32.
+    "auto" is bfloat16 where the device computes it natively (TPU, GPU from compute capability 8.0,
+    CPU with AVX512-BF16 or AMX), else float32: emulated, bfloat16 can be many times slower.
+    `xla` compiles each layer (on TPUs all is compiled, whatever it says).
+    """
+
+    precision: str = "auto"
+    xla: bool = False
+
+    def requirements(self, section: str) -> Iterator[Requirement]:
+        known = self.precision in PRECISIONS
+        yield Requirement(f"{section}.precision", known, f"one of {PRECISIONS}")

@@ -1,0 +1,54 @@
+"""The model that finds hard negatives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from labse_tf.config.optimizer import OptimizerConfig, Run
+from labse_tf.config.requirements import Requirement, at_least, dropout, more_than_0
+from labse_tf.config.train import TrainConfig
+
+
+@dataclass
+class AveragingEncoderConfig:
+    """A deep averaging network: the weaker encoder that finds hard negatives.
+
+    `bigram_buckets` are the rows that pairs of neighbouring tokens are hashed to; 0 has no bigrams.
+    """
+
+    hidden_size: int = 256
+    num_layers: int = 2
+    bigram_buckets: int = 1 << 18
+    dropout: float = 0.0
+    initializer_range: float = 0.05
+
+    def requirements(self, section: str) -> Iterator[Requirement]:
+        yield from at_least(1, section, self, "hidden_size")
+        yield from at_least(0, section, self, "num_layers", "bigram_buckets")
+        yield dropout(section, self)
+        yield from more_than_0(section, self, "initializer_range")
+
+
+@dataclass
+class NegativesConfig:
+    """The model that finds hard negatives (appendix B), `labse mine-negatives`, and its training.
+
+    Its tokens are those of `tokenizer`; `encoder.max_positions` does not bind it.
+    """
+
+    encoder: AveragingEncoderConfig = field(default_factory=AveragingEncoderConfig)
+    train: TrainConfig = field(
+        default_factory=lambda: TrainConfig(
+            batch_size=1024,
+            steps=20_000,
+            optimizer=OptimizerConfig(learning_rate=2e-3, warmup_steps=0.025),
+        )
+    )
+
+    def requirements(self, section: str) -> Iterator[Requirement]:
+        nothing = not self.train.dev
+        yield Requirement(f"{section}.train.dev", nothing, "empty: nothing is measured there")
+
+    def runs(self, section: str) -> Iterator[Run]:
+        yield from self.train.runs(f"{section}.train")

@@ -1,0 +1,61 @@
+"""The optimiser and the training loop, of every section that trains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from labse_tf.config.requirements import Requirement, at_least
+
+
+@dataclass
+class OptimizerConfig:
+    """AdamW with linear warm-up and linear decay to 0; a `clip_norm` of 0 clips nothing.
+
+    `warmup_steps` are the steps until the rate is `learning_rate`; below 1 they are a share of the
+    run's steps (of a stage's, where there are stages).
+
+    With `lazy_embeddings` a step updates the rows of the embedding table that its batch holds, and
+    the others make up for it when they are next read: what large vocabularies need on CPU and GPU.
+    """
+
+    learning_rate: float = 1e-3
+    warmup_steps: float = 0.1
+    weight_decay: float = 0.01
+    beta_1: float = 0.9
+    beta_2: float = 0.999
+    clip_norm: float = 1.0
+    lazy_embeddings: bool = True
+
+    def warmup_of(self, steps: int) -> int:
+        """Returns the steps of warm-up in a run of `steps` steps."""
+        share = self.warmup_steps < 1
+        return int(self.warmup_steps * steps) if share else int(self.warmup_steps)
+
+    def requirements(self, section: str) -> Iterator[Requirement]:
+        names = ("learning_rate", "warmup_steps", "weight_decay", "clip_norm")
+        yield from at_least(0, section, self, *names)
+        whole = self.warmup_steps < 1 or self.warmup_steps == int(self.warmup_steps)
+        yield Requirement(f"{section}.warmup_steps", whole, "whole, or a share below 1")
+
+
+@dataclass
+class LoopConfig:
+    """Steps between two log lines, steps between two checkpoints, checkpoints kept."""
+
+    log_interval: int = 100
+    checkpoint_interval: int = 1000
+    checkpoints_kept: int = 2
+
+    def requirements(self, section: str) -> Iterator[Requirement]:
+        names = ("log_interval", "checkpoint_interval", "checkpoints_kept")
+        yield from at_least(1, section, self, *names)
+
+
+class Run(NamedTuple):
+    """A run of an optimiser that a section describes: its key, its settings, its steps."""
+
+    key: str
+    optimizer: OptimizerConfig
+    steps: int

@@ -1,0 +1,53 @@
+"""Pre-training: MLM + TLM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from labse_tf.config.optimizer import LoopConfig, OptimizerConfig, Run
+from labse_tf.config.requirements import Requirement, at_least
+
+
+@dataclass
+class PretrainConfig:
+    """MLM + TLM with progressive stacking (section 3.2). Lengths are tokens.
+
+    `stage_steps` has an entry a stage; the last stage has all layers of the encoder, each one
+    before it half as many. `language_exponent` s samples language l in proportion to n_l ** s, with
+    n_l its number of texts or pairs.
+    `sampled_softmax` is the number of tokens drawn for the softmax; 0 takes the whole vocabulary.
+    `held_out` are corpora to measure loss and accuracy on, by language, every `held_out_interval`
+    steps and at the end of a stage: `held_out_size` sentences or pairs of each language.
+    """
+
+    monolingual: list[str] = field(default_factory=list)
+    bitext: list[str] = field(default_factory=list)
+    sequence_length: int = 512
+    batch_size: int = 8192
+    tlm_fraction: float = 0.5
+    mask_fraction: float = 0.2
+    max_predictions: int = 80
+    sampled_softmax: int = 0
+    held_out: list[str] = field(default_factory=list)
+    held_out_size: int = 200
+    held_out_interval: int = 10_000
+    language_exponent: float = 1.0
+    stage_steps: list[int] = field(default_factory=lambda: [400_000, 800_000, 1_800_000])
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    loop: LoopConfig = field(default_factory=LoopConfig)
+
+    def requirements(self, section: str) -> Iterator[Requirement]:
+        steps = self.stage_steps
+        some = bool(steps) and min(steps) >= 0
+        wanted = "a list with an entry of 0 or more per stage"
+        yield Requirement(f"{section}.stage_steps", some, wanted)
+        names = ("batch_size", "held_out_size", "held_out_interval", "max_predictions")
+        yield from at_least(1, section, self, *names)
+        yield from at_least(0, section, self, "sampled_softmax")
+        yield Requirement(f"{section}.tlm_fraction", 0.0 <= self.tlm_fraction <= 1.0, "in [0, 1]")
+        yield Requirement(f"{section}.mask_fraction", 0.0 < self.mask_fraction < 1.0, "in (0, 1)")
+
+    def runs(self, section: str) -> Iterator[Run]:
+        for steps in self.stage_steps:
+            yield Run(f"{section}.optimizer", self.optimizer, steps)

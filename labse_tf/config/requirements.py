@@ -1,0 +1,52 @@
+"""What a section of the configuration requires of its values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+
+class Requirement(NamedTuple):
+    """A condition on one value.
+
+    Attributes:
+      key: its full name.
+      fulfilled: whether the value meets it.
+      wanted: what the value must be, for the message.
+    """
+
+    key: str
+    fulfilled: bool
+    wanted: str
+
+
+def at_least(least: int, section: str, settings, *names: str) -> Iterator[Requirement]:
+    """Yields a requirement for each of the named values of a section: `least` or more."""
+    for name in names:
+        yield Requirement(f"{section}.{name}", getattr(settings, name) >= least, f"{least} or more")
+
+
+def more_than_0(section: str, settings, *names: str) -> Iterator[Requirement]:
+    """Yields a requirement for each of the named values of a section."""
+    for name in names:
+        yield Requirement(f"{section}.{name}", getattr(settings, name) > 0, "more than 0")
+
+
+def dropout(section: str, settings) -> Requirement:
+    """Returns the requirement of a section's dropout."""
+    return Requirement(f"{section}.dropout", 0.0 <= settings.dropout < 1.0, "in [0, 1)")
+
+
+def heads(section: str, settings) -> Requirement:
+    """Returns the requirement of a section's attention heads."""
+    number, width = settings.num_attention_heads, settings.hidden_size
+    divides = number > 0 and width % number == 0
+    wanted = f"a divisor of {section}.hidden_size"
+    return Requirement(f"{section}.num_attention_heads", divides, wanted)
+
+
+def buckets(section: str, settings, *, least: int) -> Requirement:
+    """Returns the requirement of a section's `bucket_lengths`."""
+    lengths: Sequence[int] = settings.bucket_lengths
+    ascending = bool(lengths) and sorted(set(lengths)) == list(lengths) and lengths[0] >= least
+    return Requirement(f"{section}.bucket_lengths", ascending, f"ascending, from {least}")

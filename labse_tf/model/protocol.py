@@ -1,0 +1,38 @@
+"""What training asks of an encoder network, whatever is inside it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import tensorflow as tf
+
+
+class EncoderNetwork(Protocol):
+    """A network from the inputs that `Tokenizer.pack` makes to sentence vectors.
+
+    Users: `model.encoder` (BERT) and `model.averaging_encoder`. Its variables exist once it is
+    built. Attributes are those of `tf_keras.Model`.
+    """
+
+    name: str
+    variables: list[tf.Variable]
+    trainable_variables: list[tf.Variable]
+
+    def __call__(
+        self, inputs: dict[str, tf.Tensor], training: bool | None = None
+    ) -> dict[str, tf.Tensor]:
+        """Returns at least `pooled_output`, `[batch, dim]`, not normalised.
+
+        Args:
+          inputs: ENCODER_INPUTS, int32 `[batch, length]`.
+          training: whether dropout is on.
+        """
+
+    def get_embedding_table(self) -> tf.Variable:
+        """Returns the table that tokens are looked up in: `[rows, dim of a row]`."""
+
+    def rows(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
+        """Returns int32 `[batch, n]`: the rows of the table that these inputs read.
+
+        The optimiser updates these rows alone.
+        """

@@ -1,0 +1,41 @@
+"""What data pipelines, training and export ask of a tokeniser, whatever its pieces are."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import tensorflow as tf
+import tf_keras
+
+
+class Tokenizer(Protocol):
+    """Text to token ids to packed encoder inputs, in a graph of TensorFlow.
+
+    `tokenization.wordpiece` has the one that LaBSE uses.
+
+    Attributes:
+      tokens: the vocabulary; a token's place is its id.
+      special_tokens: ints `vocab_size`, `padding_id`, `start_of_sequence_id`, `end_of_segment_id`,
+        `mask_id`.
+      layer: `[batch]` strings -> int32 ragged `[batch, (words), (tokens)]`; an export saves it.
+    """
+
+    tokens: list[str]
+    special_tokens: dict[str, int]
+    layer: tf_keras.layers.Layer
+
+    def __call__(self, strings: tf.Tensor) -> tf.RaggedTensor:
+        """`[batch]` strings -> int32 ragged `[batch, (tokens)]`, without special tokens."""
+
+    def pack(
+        self, segments: list[tf.RaggedTensor], length: int | tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        """Packs one or two segments as `[CLS] a [SEP] b [SEP]`, truncated round-robin and padded.
+
+        Args:
+          segments: int32 ragged `[batch, (tokens)]` each.
+          length: of the result, tokens.
+
+        Returns:
+          `input_word_ids`, `input_mask`, `input_type_ids`: int32 `[batch, length]` each.
+        """

@@ -1,0 +1,110 @@
+"""The trainer of the dual encoder: additive margin softmax (LaBSE, equations 1 to 4)."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from labse_tf.config import TrainConfig
+from labse_tf.data.features import Features
+from labse_tf.data.pairs import NO_KEY, pair_features
+from labse_tf.losses import additive_margin_softmax, duplicates
+from labse_tf.model.dropout import dropout_generators
+from labse_tf.model.dual_encoder import embed
+from labse_tf.model.protocol import EncoderNetwork
+from labse_tf.training.distribution import cross_replica_concat
+from labse_tf.training.loop.trainer import Trainer
+from labse_tf.training.optimizer.gradient_cache import cached_gradients
+
+
+class DualEncoderTrainer(Trainer):
+    """Additive margin softmax of both directions over the gathered global batch."""
+
+    def __init__(self, *, encoder: EncoderNetwork, settings: TrainConfig, **kwargs) -> None:
+        """Prepares to train.
+
+        Args:
+          encoder: to train; its dropout, if it has any, replayable.
+          settings: of the loss, and `chunk_size`.
+          **kwargs: as for `Trainer`.
+        """
+        self._dropout = dropout_generators(encoder)
+        super().__init__(variables=encoder.trainable_variables, generators=self._dropout, **kwargs)
+        self._encoder = encoder
+        self._settings = settings
+
+    @property
+    def features(self) -> Features:
+        return pair_features(self._settings.hard_negatives)
+
+    def rows_read(self, batch) -> list[tuple[tf.Variable, tf.Tensor]]:
+        return [(self._encoder.get_embedding_table(), self._encoder.rows(all_inputs(batch)))]
+
+    def replica_loss(self, batch) -> tuple[tf.Tensor, tf.Tensor]:
+        return self._loss_of(self._embed(all_inputs(batch)), batch)
+
+    def replica_gradients(self, batch) -> tuple[tf.Tensor, tf.Tensor, list]:
+        if not self._settings.chunk_size:
+            return super().replica_gradients(batch)
+        return cached_gradients(
+            self._embed,
+            all_inputs(batch),
+            lambda embeddings: self._loss_of(embeddings, batch),
+            self._variables,
+            chunk_rows=(2 + self._settings.hard_negatives) * self._settings.chunk_size,
+            generators=self._dropout,
+            tables=self.rows_read(batch) if self._lazy_embeddings else (),
+        )
+
+    def _embed(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
+        return embed(self._encoder, inputs, training=True)
+
+    def _loss_of(self, embeddings: tf.Tensor, batch) -> tuple[tf.Tensor, tf.Tensor]:
+        local_batch = tf.shape(batch["keys"])[0]
+        source, target, negatives = tf.split(
+            embeddings, [local_batch, local_batch, self._settings.hard_negatives * local_batch]
+        )
+        sources, targets = self._candidates(source), self._candidates(target)
+        context = tf.distribute.get_replica_context()
+        offset = 0
+        if self._settings.global_negatives:
+            offset = tf.cast(context.replica_id_in_sync_group, tf.int32) * local_batch
+        ignored = tf.zeros([local_batch, tf.shape(sources)[0]], tf.bool)
+        if self._settings.mask_duplicates:
+            all_keys = tf.transpose(self._candidates(batch["keys"]))
+            ignored = duplicates(tf.transpose(batch["keys"]), all_keys, positive_offset=offset)
+        settings = {
+            "positive_offset": offset,
+            "margin": self._settings.margin,
+            "scale": self._settings.scale,
+        }
+        losses = additive_margin_softmax(target, sources, ignored=ignored, **settings)
+        if self._settings.hard_negatives:
+            # All of the global batch, for every source; appendix B.
+            targets = tf.concat([targets, self._candidates(negatives)], axis=0)
+            ignored = tf.concat([ignored, self._ignored_negatives(batch)], axis=1)
+        losses += additive_margin_softmax(source, targets, ignored=ignored, **settings)
+        similarities = tf.where(ignored, -1.0, tf.matmul(source, targets, transpose_b=True))
+        nearest = tf.argmax(similarities, 1, output_type=tf.int32)
+        hits = tf.cast(nearest == offset + tf.range(local_batch), tf.float32)
+        divisor = tf.cast(context.num_replicas_in_sync * local_batch, tf.float32)
+        return tf.reduce_sum(losses) / divisor, tf.reduce_sum(hits) / divisor
+
+    def _candidates(self, rows: tf.Tensor) -> tf.Tensor:
+        return cross_replica_concat(rows) if self._settings.global_negatives else rows
+
+    def _ignored_negatives(self, batch) -> tf.Tensor:
+        """Returns `[batch, n]`: which of all hard negatives are none, or the query's own target."""
+        keys = tf.reshape(self._candidates(batch["negative_keys"]), [1, -1])
+        return (keys == NO_KEY) | (keys == batch["keys"][:, 1:])
+
+
+def all_inputs(batch) -> dict[str, tf.Tensor]:
+    """Returns sources, targets and hard negatives one below the other, for one encoder call."""
+    parts = [batch["source"], batch["target"]]
+    if "negatives" in batch:
+        flat = {
+            name: tf.reshape(ids, [-1, tf.shape(ids)[-1]])
+            for name, ids in batch["negatives"].items()
+        }
+        parts.append(flat)
+    return tf.nest.map_structure(lambda *rows: tf.concat(rows, axis=0), *parts)

@@ -1,0 +1,105 @@
+"""Trains anything: the one assembly of optimiser, batches, trainer and checkpoints."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import tensorflow as tf
+
+from labse_tf.config import LoopConfig, OptimizerConfig
+from labse_tf.data.features import check_features
+from labse_tf.training.loop import resumable
+from labse_tf.training.loop.trainer import Trainer, distribute
+from labse_tf.training.optimizer.adamw import build_optimizer
+from labse_tf.training.runs.run_dir import RunDir
+from labse_tf.training.validation.course import Validation
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Stage:
+    """A stretch of training with an optimiser and checkpoints of its own.
+
+    Attributes:
+      description: shown with the progress.
+      steps: to train.
+      batch_size: rows of the global batch.
+      optimizer: settings.
+      loop: intervals of log lines and checkpoints.
+      checkpoints: a folder of this stage's checkpoints alone.
+      number: from 0, of a run with several stages; None if it has one.
+    """
+
+    description: str
+    steps: int
+    batch_size: int
+    optimizer: OptimizerConfig
+    loop: LoopConfig
+    checkpoints: Path
+    number: int | None = None
+
+
+def fit(
+    stage: Stage,
+    *,
+    trainer: Callable[..., Trainer],
+    batches: Callable[[int], tf.data.Dataset],
+    model: Mapping[str, tf.Module],
+    variables: Sequence[tf.Variable],
+    run_dir: RunDir,
+    strategy: tf.distribute.Strategy,
+    validation: Validation | None = None,
+) -> None:
+    """Trains `variables` for a stage, or goes on where it was stopped.
+
+    Args:
+      stage: how long, and with which settings.
+      trainer: the objective: called with what `Trainer` takes, `variables` and `generators` left
+        out.
+      batches: called with the number of batches to leave out; gives global batches, endlessly.
+      model: what checkpoints hold beside the optimiser, by name; made under the strategy.
+      variables: of the model, to be trained.
+      run_dir: for metrics and TensorBoard.
+      strategy: of the run.
+      validation: what is measured on the way, if anything.
+
+    Raises:
+      InputError: if the replicas cannot share a batch evenly; what `resumable.run` raises.
+      TypeError: if the batches lack a feature that the trainer reads.
+    """
+    with strategy.scope():
+        optimizer = build_optimizer(stage.optimizer, steps=stage.steps)
+        optimizer.build(variables)
+
+    def make_trainer(steps_done: int) -> Trainer:
+        built = []
+
+        def build() -> tf.data.Dataset:
+            # Where `distribute` wants it: each input pipeline has its own.
+            built.append(batches(steps_done))
+            return built[-1]
+
+        made = trainer(
+            strategy=strategy,
+            optimizer=optimizer,
+            clip_norm=stage.optimizer.clip_norm,
+            lazy_embeddings=stage.optimizer.lazy_embeddings,
+            dataset=distribute(strategy, build, stage.batch_size),
+        )
+        check_features(built[-1], made.features)
+        return made
+
+    resumable.run(
+        description=stage.description,
+        strategy=strategy,
+        make_trainer=make_trainer,
+        optimizer=optimizer,
+        checkpoint=tf.train.Checkpoint(**model, optimizer=optimizer),
+        checkpoint_dir=stage.checkpoints,
+        run_dir=run_dir,
+        steps=stage.steps,
+        loop=stage.loop,
+        stage=stage.number,
+        validation=validation,
+    )

@@ -1,0 +1,39 @@
+"""Embeds text with the network of a run, before anything is exported."""
+
+from __future__ import annotations
+
+import numpy as np
+import tensorflow as tf
+
+from labse_tf.data.features import ENCODER_INPUTS
+from labse_tf.embedding.embedder import SortingEncoder
+from labse_tf.model.protocol import EncoderNetwork
+from labse_tf.tokenization.protocol import Tokenizer
+
+
+class RunEmbedder(SortingEncoder):
+    """An encoder (`encode(list of str)`) of a network and its tokeniser."""
+
+    def __init__(
+        self, network: EncoderNetwork, tokenizer: Tokenizer, *, sequence_length: int
+    ) -> None:
+        """Traces the network once, for batches of any shape.
+
+        Args:
+          network: with its weights.
+          tokenizer: of its vocabulary.
+          sequence_length: longer texts are cut to so many tokens.
+        """
+        self._tokenizer = tokenizer
+        self._run = tf.function(
+            lambda inputs: network(inputs, training=False)["pooled_output"],
+            input_signature=[ENCODER_INPUTS],
+        )
+        self.dim = self._run.get_concrete_function().structured_outputs.shape[1]
+        self.sequence_length = sequence_length
+
+    def _tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        return self._tokenizer(texts)
+
+    def _embed(self, tokens: tf.RaggedTensor, length: int) -> np.ndarray:
+        return self._run(self._tokenizer.pack([tokens], tf.constant(length))).numpy()
