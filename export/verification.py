@@ -16,7 +16,7 @@ import numpy as np
 from labse_tf.embedding.model_dir import check_saved_models
 from labse_tf.errors import InputError
 
-CLIENT = Path(__file__).with_name("verification_client.py")
+CLIENT = Path(__file__).with_name("verification_client")
 FOLDER, SENTENCES_FILE, VECTORS_FILE = "verification", "sentences.txt", "vectors.npy"
 
 # Embedded by the training graph at export, and by the model dir whenever it is verified.

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from labse_tf.demo.report import choose_sentences, format_table, write_report
+from labse_tf.demo.report import choose_sentences, write_report
+from labse_tf.demo.report_scores import format_table
 from labse_tf.files.outputs import whole_file
 
 _log = logging.getLogger("labse")

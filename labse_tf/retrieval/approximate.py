@@ -22,17 +22,10 @@ import numpy as np
 import scipy.sparse
 
 from labse_tf.retrieval.array_like import ArrayLike
+from labse_tf.retrieval.best import Neighbours, insert
 from labse_tf.retrieval.codes import Coder, Codes, code_all, likely_bounds
-from labse_tf.retrieval.neighbours import (
-    FEWEST_CODED,
-    Neighbours,
-    Part,
-    compare,
-    insert,
-    nearest,
-    products,
-    threads,
-)
+from labse_tf.retrieval.comparing import Part, compare, products
+from labse_tf.retrieval.neighbours import FEWEST_CODED, nearest, threads
 from labse_tf.retrieval.vectors import Selection
 
 RECALL = 0.95

@@ -6,8 +6,8 @@ import dataclasses
 
 import numpy as np
 
+from labse_tf.retrieval.best import Neighbours
 from labse_tf.retrieval.margin import margin_scores
-from labse_tf.retrieval.neighbours import Neighbours
 
 RETRIEVALS = ("forward", "backward", "intersection", "max")
 

@@ -6,55 +6,24 @@ compared in float32. So the result is that of comparing all in float32.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Lock
-from typing import NamedTuple
 
-import numpy as np
 from threadpoolctl import threadpool_limits
 
 from labse_tf.retrieval import codes
 from labse_tf.retrieval.array_like import ArrayLike
+from labse_tf.retrieval.best import Neighbours, insert
+from labse_tf.retrieval.comparing import Part, compare
 
-ROWS_A_BLOCK = 4096
-COLUMNS_A_BLOCK = 2048
-# Above any place: what is not found yet loses every tie.
-_NONE = np.iinfo(np.int64).max
-_MOST_IN_A_GROUP = 32
-_GROUPS_A_NEIGHBOUR = 8
-_FEWEST_VECTORS = 64
+ROWS_PER_BLOCK = 4096
+COLUMNS_PER_BLOCK = 2048
 # Fewer are not worth the coding.
 FEWEST_CODED = 16384
-# Their vectors stay in the processor's caches.
-_PAIRS_AT_ONCE = 1024
-# Products of float32 in another order differ by less.
-_ROUNDING = 1e-5
-
-
-@dataclasses.dataclass(frozen=True)
-class Neighbours:
-    """The nearest of each query, nearest first; of equally near ones the lower place.
-
-    Attributes:
-      similarities: float32 `[n, k]`, inner products.
-      indices: int64 `[n, k]`, places among the candidates.
-    """
-
-    similarities: np.ndarray
-    indices: np.ndarray
-
-    @classmethod
-    def none_yet(cls, count: int, k: int) -> Neighbours:
-        """Returns neighbours of `count` queries before the search."""
-        return cls(np.full((count, k), -np.inf, np.float32), np.full((count, k), _NONE))
-
-    def __getitem__(self, which: slice | np.ndarray) -> Neighbours:
-        return Neighbours(self.similarities[which], self.indices[which])
 
 
 def nearest(queries: ArrayLike, candidates: ArrayLike, k: int) -> Neighbours:
@@ -122,8 +91,8 @@ def search_blocks(
     backward: Neighbours | None,
     *,
     start: int = 0,
-    rows: int = ROWS_A_BLOCK,
-    columns: int = COLUMNS_A_BLOCK,
+    rows: int = ROWS_PER_BLOCK,
+    columns: int = COLUMNS_PER_BLOCK,
 ) -> Iterator[int]:
     """Searches with a block of sources after the other; yields up to which it is done.
 
@@ -179,173 +148,3 @@ def threads() -> Iterator[ThreadPoolExecutor]:
     count = len(os.sched_getaffinity(0))
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(count) as pool:
         yield pool
-
-
-def products(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Returns `rows @ columns.T`, float32; equal vectors have equal products wherever they are.
-
-    BLAS has other kernels for few vectors, which round otherwise. So there are never few.
-    """
-    padded = _at_least(rows) @ _at_least(columns).T
-    return padded[: len(rows), : len(columns)]
-
-
-def _at_least(vectors: np.ndarray) -> np.ndarray:
-    if len(vectors) >= _FEWEST_VECTORS:
-        return np.asarray(vectors, np.float32)
-    padded = np.zeros((_FEWEST_VECTORS, vectors.shape[1]), np.float32)
-    padded[: len(vectors)] = vectors
-    return padded
-
-
-@dataclasses.dataclass(frozen=True)
-class Part:
-    """Some vectors of a side, to be compared with some of the other side.
-
-    Attributes:
-      vectors: float `[n, dim]`.
-      best: what they have found so far; None if nothing is looked for.
-      codes: of the vectors; None to compare in float32 alone.
-    """
-
-    vectors: ArrayLike
-    best: Neighbours | None
-    codes: codes.Codes | None
-
-
-class Pairs(NamedTuple):
-    """Places `[pairs]` in one part and in the other, and float32 inner products."""
-
-    own: np.ndarray
-    others: np.ndarray
-    similarities: np.ndarray
-
-
-def compare(
-    sources: Part, targets: Part, *, bounds: Callable = codes.bounds
-) -> tuple[Pairs, Pairs | None]:
-    """Returns what may be near: to the sources, and to the targets if that is looked for.
-
-    Each source with its targets, and each target with its sources. Another thread may raise what
-    was found so far meanwhile, which does no harm: limits only rise.
-
-    Args:
-      sources: some of a side.
-      targets: some of the other.
-      bounds: how far products of codes may be off, `codes.bounds` or `codes.likely_bounds`.
-    """
-    parts = [part for part in (sources, targets) if part.best is not None]
-    if sources.codes and targets.codes and all(_is_limited(part.best) for part in parts):
-        places = _near_by_codes(sources, targets, bounds)
-    else:
-        found = products(sources.vectors[:], targets.vectors[:])
-        places = [
-            part.best and near(one, part.best, tolerance=_ROUNDING)[:2]
-            for part, one in ((sources, found), (targets, found.T))
-        ]
-    ahead = _exactly(sources, targets, *places[0])
-    return ahead, _exactly(targets, sources, *places[1]) if targets.best else None
-
-
-def _near_by_codes(sources: Part, targets: Part, bounds: Callable) -> list:
-    """As rows and columns of `near`, of the products and of their transpose."""
-    found = codes.products(sources.codes.numbers, targets.codes.numbers)
-    unit = sources.codes.step * targets.codes.step
-    lost = bounds(sources.codes, targets.codes)
-    return [
-        part.best and reaching(one, (part.best.similarities[:, -1] - off - _ROUNDING) / unit)
-        for part, one, off in zip((sources, targets), (found, found.T), lost, strict=True)
-    ]
-
-
-def _is_limited(best: Neighbours) -> bool:
-    """Whether all have k neighbours, so that there is something to be nearer than."""
-    return bool(np.isfinite(best.similarities[:, -1]).all())
-
-
-def _exactly(own: Part, others: Part, rows: np.ndarray, columns: np.ndarray) -> Pairs:
-    """Returns of the pairs those that reach the k best, with their products."""
-    values = np.empty(len(rows), np.float32)
-    for first in range(0, len(rows), _PAIRS_AT_ONCE):
-        part = slice(first, first + _PAIRS_AT_ONCE)
-        vectors = own.vectors[rows[part]], others.vectors[columns[part]]
-        np.einsum("nd,nd->n", *vectors, out=values[part])
-    kept = values >= own.best.similarities[rows, -1]
-    return Pairs(rows[kept], columns[kept], values[kept])
-
-
-def near(
-    found: np.ndarray, best: Neighbours, *, tolerance: float = 0.0
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns row, column and value of the products that may be among the k best of their row.
-
-    One pass takes the highest of each group of columns. The k-th of these is a limit, as is the
-    k-th best of the blocks before, and only groups that reach both are looked into.
-
-    Args:
-      found: `[n, m]`, products.
-      best: `[n, k]`, what was found before.
-      tolerance: by how much products may be off.
-    """
-    k = best.similarities.shape[1]
-    size = min(_MOST_IN_A_GROUP, found.shape[1] // (_GROUPS_A_NEIGHBOUR * k))
-    highest, size = _highest_of_groups(found, size)
-    limits = best.similarities[:, -1]
-    last = highest.shape[1] - k
-    if last >= 0:
-        limits = np.maximum(limits, np.partition(highest, last, axis=1)[:, last] - tolerance)
-    rows, columns = reaching(found, limits - tolerance, (highest, size))
-    return rows, columns, found[rows, columns]
-
-
-def reaching(
-    found: np.ndarray, limits: np.ndarray, groups: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Returns row and column of the products that reach the limit of their row.
-
-    Args:
-      found: `[n, m]`, products.
-      limits: `[n]`.
-      groups: what `_highest_of_groups` gives, if it is known.
-    """
-    highest, size = _highest_of_groups(found, _MOST_IN_A_GROUP) if groups is None else groups
-    count = highest.shape[1]
-    limits = limits[:, np.newaxis]
-    rows, group = np.nonzero(highest >= limits)
-    columns = group[:, np.newaxis] + count * np.arange(size)
-    reached, place = np.nonzero(found[rows[:, np.newaxis], columns] >= limits[rows])
-    rest_rows, rest = np.nonzero(found[:, count * size :] >= limits)
-    return (
-        np.concatenate([rows[reached], rest_rows]),
-        np.concatenate([columns[reached, place], rest + count * size]),
-    )
-
-
-def _highest_of_groups(found: np.ndarray, size: int) -> tuple[np.ndarray, int]:
-    """Returns `[n, groups]`, the highest of each group of columns, and the size of the groups."""
-    # Group g has the columns g, g + groups, g + 2 groups, ...: the fastest to read. What is left
-    # behind the last multiple of the size is in none.
-    size = max(1, min(size, found.shape[1]))
-    groups = found.shape[1] // size
-    return found[:, : groups * size].reshape(-1, size, groups).max(axis=1), size
-
-
-def insert(best: Neighbours, rows: np.ndarray, places: np.ndarray, values: np.ndarray) -> None:
-    """Keeps in `best` the k best of what it has and of the new, none of which it has yet.
-
-    Args:
-      best: `[n, k]`.
-      rows: `[found]`, whose neighbour it is.
-      places: `[found]`, its place among all candidates.
-      values: `[found]`, the products.
-    """
-    k = best.similarities.shape[1]
-    changed, new = np.unique(rows, return_inverse=True)
-    all_rows = np.concatenate([np.repeat(np.arange(len(changed)), k), new])
-    all_places = np.concatenate([best.indices[changed].ravel(), places])
-    all_values = np.concatenate([best.similarities[changed].ravel(), values])
-    order = np.lexsort((all_places, -all_values, all_rows))
-    firsts = np.searchsorted(all_rows[order], np.arange(len(changed)))
-    kept = order[firsts[:, np.newaxis] + np.arange(k)]
-    best.similarities[changed] = all_values[kept]
-    best.indices[changed] = all_places[kept]

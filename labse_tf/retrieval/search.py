@@ -12,11 +12,8 @@ import numpy as np
 from labse_tf.files.outputs import whole_file
 from labse_tf.progress import Progress
 from labse_tf.retrieval.array_like import ArrayLike
-from labse_tf.retrieval.neighbours import (
-    Neighbours,
-    check_search,
-    search_blocks,
-)
+from labse_tf.retrieval.best import Neighbours
+from labse_tf.retrieval.neighbours import check_search, search_blocks
 
 INDEXES = ("auto", "exact", "approximate")
 # Products of a source and a target: about ten minutes at dimension 768 on 2 cores.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from labse_tf.retrieval.neighbours import Neighbours
+from labse_tf.retrieval.best import Neighbours
 
 
 def merge_neighbours(

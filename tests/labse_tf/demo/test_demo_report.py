@@ -7,8 +7,9 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from labse_tf.demo.projection import find_neighbours, language_colours, project
-from labse_tf.demo.report import Sentence, choose_sentences, format_table, write_report
+from labse_tf.demo.projection import Sentence, find_neighbours, language_colours, project
+from labse_tf.demo.report import choose_sentences, write_report
+from labse_tf.demo.report_scores import format_table
 from labse_tf.languages import LANGUAGES
 
 VOID = {"meta", "link", "br"}

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labse_tf.retrieval import codes, neighbours
+from labse_tf.retrieval import codes, comparing, neighbours
+from labse_tf.retrieval.best import Neighbours
 from labse_tf.retrieval.neighbours import nearest, nearest_both
 
 
@@ -89,12 +90,12 @@ def test_vectors_are_coded_alike_in_blocks_and_in_a_file(tmp_path, monkeypatch):
 @pytest.fixture
 def always_coded(monkeypatch):
     monkeypatch.setattr(neighbours, "FEWEST_CODED", 1)
-    monkeypatch.setattr(neighbours, "ROWS_A_BLOCK", 64)
+    monkeypatch.setattr(neighbours, "ROWS_PER_BLOCK", 64)
 
 
 def search(sources, targets, k, rows=40, columns=50):
-    forward = neighbours.Neighbours.none_yet(len(sources), min(k, len(targets)))
-    backward = neighbours.Neighbours.none_yet(len(targets), min(k, len(sources)))
+    forward = Neighbours.none_yet(len(sources), min(k, len(targets)))
+    backward = Neighbours.none_yet(len(targets), min(k, len(sources)))
     for _ in neighbours.search_blocks(
         sources, targets, forward, backward, rows=rows, columns=columns
     ):
@@ -149,9 +150,9 @@ def test_codes_and_float32_give_the_same(always_coded, monkeypatch):
 def test_most_pairs_are_left_out_by_their_codes(always_coded, monkeypatch):
     """Else the search would only be slower for them."""
     compared = []
-    exactly = neighbours._exactly
+    exactly = comparing._exactly
     monkeypatch.setattr(
-        neighbours, "_exactly", lambda *args: (compared.append(len(args[2])), exactly(*args))[1]
+        comparing, "_exactly", lambda *args: (compared.append(len(args[2])), exactly(*args))[1]
     )
     rng = np.random.default_rng(6)
     sides = [unit(rng.normal(size=(4000, 128))) for _ in range(2)]

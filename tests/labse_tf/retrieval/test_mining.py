@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from labse_tf.retrieval.best import Neighbours
 from labse_tf.retrieval.margin import MARGINS, margin_scores
 from labse_tf.retrieval.mining import RETRIEVALS, mine_pairs
-from labse_tf.retrieval.neighbours import Neighbours
 from labse_tf.retrieval.threshold import Threshold, at_threshold, best_threshold
 
 

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labse_tf.retrieval.neighbours import Neighbours, nearest
+from labse_tf.retrieval.best import Neighbours
+from labse_tf.retrieval.neighbours import nearest
 from labse_tf.retrieval.sharded import merge_neighbours
 
 

@@ -1,0 +1,72 @@
+"""A model dir as its users load it, and what the checks share."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_hub as hub
+import tensorflow_text  # noqa: F401  The preprocessor's ops live in it.
+
+INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
+SPECIAL = {
+    "padding_id": 0,
+    "start_of_sequence_id": 101,
+    "end_of_segment_id": 102,
+    "mask_id": 103,
+}
+ROOTS = ("tmp", "home", "root", "usr", "var", "opt", "mnt", "srv", "Users", "private", "content")
+TEXTS = ["The cat sees the house.", "", "猫は家を見ます。", "القطة ترى البيت.", "แมวเห็นบ้าน " * 200]
+# Of float32 sums in another order, as other batches and other lengths have them.
+CLOSE = 1e-5
+# Cosines of vectors from a table of float16 or int8 to those from float32.
+PACKED = 0.999
+
+
+class Failed(Exception):
+    """What a check found wrong."""
+
+
+def expect(condition: bool, message: str) -> None:
+    if not condition:
+        raise Failed(message)
+
+
+def described(value):
+    if isinstance(value, dict):
+        return {name: described(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [described(part) for part in value]
+    return f"{value.dtype.name}{value.shape.as_list()}"
+
+
+def expect_described(value, expected) -> str:
+    found = described(value)
+    expect(found == expected, f"{found}, not {expected}")
+    return ""
+
+
+def distance(one, other) -> float:
+    return float(np.abs(np.asarray(one) - np.asarray(other)).max())
+
+
+class Model:
+    """A model dir, loaded as its users load it, and what model.json says."""
+
+    def __init__(self, path: str, scratch: str) -> None:
+        self.path, self.scratch = path, scratch
+        with open(f"{path}/model.json", encoding="utf-8") as file:
+            self.facts = json.load(file)
+        sizes = self.facts["encoder"]
+        self.dim, self.layers = sizes["hidden_size"], sizes["num_layers"]
+        self.longest, self.length = sizes["max_positions"], self.facts["sequence_length"]
+        self.table = self.facts["table"]
+        self.preprocessor = hub.load(f"{path}/preprocessor")
+        self.encoder = hub.load(f"{path}/encoder")
+        self.strings = tf.constant(TEXTS)
+        self.packed = self.preprocessor(self.strings)
+        self.default = self.encoder(self.packed)["default"].numpy()
+
+    def packed_shapes(self, rows: int, length: int) -> dict[str, str]:
+        return dict.fromkeys(INPUTS, f"int32[{rows}, {length}]")

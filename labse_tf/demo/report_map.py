@@ -1,0 +1,133 @@
+"""The sentences in the demo's report: the map of the projection, and queries with neighbours."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from labse_tf.coverage.scripts import FAMILIES, family_of
+from labse_tf.demo.projection import (
+    Sentence,
+    find_neighbours,
+    language_colours,
+    project,
+    writing_direction,
+)
+from labse_tf.languages import LANGUAGES
+
+QUERIES = 6
+LABELS = 8
+MAP_SIZE = (900, 620)  # of the projection, in SVG units
+LABEL_SIZE = (210, 18)
+
+
+def draw_map(sentences: Sequence[Sentence], vectors: np.ndarray) -> dict[str, Any]:
+    """Returns the points of the projection in SVG units, its labels and its legend."""
+    margin = np.array([16, 24])
+    places = margin + project(vectors) * (np.array(MAP_SIZE) - 2 * margin)
+    codes = sorted({sentence.language for sentence in sentences})
+    colours = language_colours(codes)
+    groups = defaultdict(list)
+    for place, sentence in zip(places, sentences, strict=True):
+        groups[sentence.group].append(place)
+    centres = {group: np.median(members, axis=0) for group, members in groups.items()}
+    english = {s.group: s.text for s in sentences if s.language == "en"}
+    return {
+        "size": MAP_SIZE,
+        "points": [
+            {
+                "x": x,
+                "y": y,
+                "sentence": sentence,
+                "name": LANGUAGES[sentence.language].name,
+                "colour": colours[sentence.language],
+            }
+            for (x, y), sentence in zip(places, sentences, strict=True)
+        ],
+        "labels": [
+            {"x": x, "y": y, "text": english[group], "centre": centres[group], "rays": rays}
+            for group, (x, y) in _place_labels(centres, LABELS).items()
+            for rays in [groups[group]]
+        ],
+        "messages": len(groups),
+        "legend": [
+            (family, [(code, LANGUAGES[code].name, colours[code]) for code in members])
+            for family in FAMILIES
+            if (members := [code for code in codes if family_of(code) == family])
+        ],
+    }
+
+
+def _place_labels(centres: dict[int, np.ndarray], count: int) -> dict[int, tuple[float, float]]:
+    """Returns the middles of the first labels that have room above their group's centre."""
+    width, height = LABEL_SIZE
+    placed: dict[int, tuple[float, float]] = {}
+    for group, (x, y) in centres.items():
+        x = min(max(x, width / 2), MAP_SIZE[0] - width / 2)
+        y = max(y - 22, height)
+        if all(abs(x - a) >= width or abs(y - b) >= 2 * height for a, b in placed.values()):
+            placed[group] = (x, y)
+        if len(placed) == count:
+            break
+    return placed
+
+
+def neighbourhood(sentences: Sequence[Sentence], vectors: np.ndarray) -> dict[str, Any]:
+    """Returns the queries with their neighbours, and how many of all neighbours are right."""
+    neighbours = find_neighbours(sentences, vectors)
+    english = {s.group: s.text for s in sentences if s.language == "en"}
+
+    def describe(index: int, query: int, cosine: float = 1.0) -> dict[str, Any]:
+        sentence = sentences[index]
+        return {
+            "sentence": sentence,
+            "name": LANGUAGES[sentence.language].name,
+            "dir": writing_direction(sentence.language),
+            "english": english[sentence.group],
+            "cosine": cosine,
+            "right": sentence.group == sentences[query].group,
+        }
+
+    right = [
+        sentences[i].group == sentence.group
+        for sentence, found in zip(sentences, neighbours, strict=True)
+        for i, _ in found
+    ]
+    sizes = Counter(sentence.group for sentence in sentences)
+    return {
+        "queries": [
+            {
+                **describe(query, query),
+                "neighbours": [describe(i, query, cosine) for i, cosine in neighbours[query]],
+            }
+            for query in _choose_queries(sentences)
+        ],
+        "right": float(np.mean(right)),
+        "chance": sum(size * (size - 1) for size in sizes.values())
+        / (len(sentences) * (len(sentences) - 1)),
+    }
+
+
+def _choose_queries(sentences: Sequence[Sentence], *, seed: int = 0) -> list[int]:
+    """Returns sentences drawn at random: of the commonest scripts one each, all of other groups."""
+    scripts = [LANGUAGES[sentence.language].script for sentence in sentences]
+    order = list(range(len(sentences)))
+    random.Random(seed).shuffle(order)
+    queries: list[int] = []
+    for script, _ in Counter(scripts).most_common():
+        taken = {sentences[i].group for i in queries}
+        free = (
+            i
+            for i in order
+            if scripts[i] == script
+            and sentences[i].language != "en"
+            and sentences[i].group not in taken
+        )
+        queries.extend([i for i in [next(free, None)] if i is not None])
+        if len(queries) == QUERIES:
+            break
+    return queries

@@ -1,0 +1,126 @@
+"""The figures of the demo's report: scores per system, language and script, and loss curves."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.ticker import MaxNLocator
+
+from labse_tf.coverage.scripts import SCRIPT_NAMES
+from labse_tf.languages import LANGUAGES
+
+SYSTEMS = {
+    "trained": "Trained",
+    "untrained": "Untrained",
+    "tfidf": "Character n-gram TF-IDF",
+}
+DIRECTIONS = {"to_english": "xx → en", "from_english": "en → xx"}
+SMALL_POOL = 20
+LARGE_POOL = 100  # pairs; chance finds at most 1 % in such a pool
+
+
+def format_table(evaluation: dict, untrained: dict) -> str:
+    """Returns the accuracies as plain text, the best language first, within 100 columns.
+
+    Args:
+      evaluation: of `labse eval retrieval`, with the systems "model" and "tfidf".
+      untrained: the same of the untrained "model" alone.
+    """
+    rule = "-" * 80
+    lines = [
+        f"{'accuracy in %':32}{'trained':>16}{'untrained':>16}{'n-gram TF-IDF':>16}",
+        f"{'code':6}{'language':19}{'pairs':>7}" + f"{'xx→en':>9}{'en→xx':>7}" * 3,
+        rule,
+    ]
+    for row in language_rows(evaluation, untrained):
+        lines.append(_format_row(row["code"], row["name"], row["pairs"], row["scores"]))
+    average = systems_of(evaluation["average"], untrained["average"])
+    return "\n".join([*lines, rule, _format_row("", "average", "", average)])
+
+
+def _format_row(code: str, name: str, pairs: Any, scores: dict) -> str:
+    figures = "".join(
+        f"{100 * scores[system]['to_english']:9.1f}{100 * scores[system]['from_english']:7.1f}"
+        for system in SYSTEMS
+    )
+    return f"{code:6}{name:19}{pairs:>7}{figures}"
+
+
+def systems_of(scores: dict, untrained: dict) -> dict[str, dict[str, float]]:
+    return {
+        "trained": scores["model"],
+        "untrained": untrained["model"],
+        "tfidf": scores["tfidf"],
+    }
+
+
+def language_rows(evaluation: dict, untrained: dict) -> list[dict[str, Any]]:
+    rows = [
+        {
+            "code": code,
+            "name": LANGUAGES[code].name,
+            "script": SCRIPT_NAMES[LANGUAGES[code].script],
+            "pairs": entry["pairs"],
+            "scores": systems_of(entry, untrained["languages"][code]),
+        }
+        for code, entry in evaluation["languages"].items()
+    ]
+    return sorted(rows, key=lambda row: (-sum(row["scores"]["trained"].values()), row["name"]))
+
+
+def script_rows(languages: Sequence[dict]) -> list[dict[str, Any]]:
+    members = defaultdict(list)
+    for row in languages:
+        members[row["script"]].append(row)
+    rows = [
+        {
+            "name": name,
+            "languages": len(group),
+            "pairs": sum(row["pairs"] for row in group),
+            "scores": mean_scores(group),
+        }
+        for name, group in members.items()
+    ]
+    return sorted(rows, key=lambda row: (-row["languages"], row["name"]))
+
+
+def mean_scores(rows: Sequence[dict]) -> dict[str, dict[str, float]]:
+    return {
+        system: {
+            direction: float(np.mean([row["scores"][system][direction] for row in rows]))
+            for direction in DIRECTIONS
+        }
+        for system in SYSTEMS
+    }
+
+
+def curve(rows: Sequence[dict]) -> dict[str, Any] | None:
+    """Returns the losses over all steps, a line a stage, and the axes' ticks."""
+    rows = [row for row in rows if "loss" in row]  # The others tell of held-out text.
+    if not rows:
+        return None
+    stages: dict[int, list[dict]] = defaultdict(list)
+    for row in rows:
+        stages[row.get("stage", 0)].append(row)
+    lines, start = [], 0
+    for _, stage in sorted(stages.items()):
+        lines.append(
+            {
+                "start": start,
+                "end": start + stage[-1]["step"],
+                "points": [(start + row["step"], row["loss"]) for row in stage],
+            }
+        )
+        start = lines[-1]["end"]
+    losses = [row["loss"] for row in rows]
+    ticks = MaxNLocator(nbins=5, min_n_ticks=2)
+    return {
+        "lines": lines,
+        "x_ticks": [int(x) for x in ticks.tick_values(0, start) if x <= start],
+        "x_max": start,
+        "y_ticks": [float(y) for y in ticks.tick_values(0, max(losses))],
+        "last": rows[-1],
+    }

@@ -1,0 +1,52 @@
+"""The nearest neighbours found so far, and how new ones are taken in."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+# Above any place: what is not found yet loses every tie.
+_NONE = np.iinfo(np.int64).max
+
+
+@dataclasses.dataclass(frozen=True)
+class Neighbours:
+    """The nearest of each query, nearest first; of equally near ones the lower place.
+
+    Attributes:
+      similarities: float32 `[n, k]`, inner products.
+      indices: int64 `[n, k]`, places among the candidates.
+    """
+
+    similarities: np.ndarray
+    indices: np.ndarray
+
+    @classmethod
+    def none_yet(cls, count: int, k: int) -> Neighbours:
+        """Returns neighbours of `count` queries before the search."""
+        return cls(np.full((count, k), -np.inf, np.float32), np.full((count, k), _NONE))
+
+    def __getitem__(self, which: slice | np.ndarray) -> Neighbours:
+        return Neighbours(self.similarities[which], self.indices[which])
+
+
+def insert(best: Neighbours, rows: np.ndarray, places: np.ndarray, values: np.ndarray) -> None:
+    """Keeps in `best` the k best of what it has and of the new, none of which it has yet.
+
+    Args:
+      best: `[n, k]`.
+      rows: `[found]`, whose neighbour it is.
+      places: `[found]`, its place among all candidates.
+      values: `[found]`, the products.
+    """
+    k = best.similarities.shape[1]
+    changed, new = np.unique(rows, return_inverse=True)
+    all_rows = np.concatenate([np.repeat(np.arange(len(changed)), k), new])
+    all_places = np.concatenate([best.indices[changed].ravel(), places])
+    all_values = np.concatenate([best.similarities[changed].ravel(), values])
+    order = np.lexsort((all_places, -all_values, all_rows))
+    firsts = np.searchsorted(all_rows[order], np.arange(len(changed)))
+    kept = order[firsts[:, np.newaxis] + np.arange(k)]
+    best.similarities[changed] = all_values[kept]
+    best.indices[changed] = all_places[kept]
