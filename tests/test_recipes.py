@@ -58,7 +58,7 @@ SMALLER = {
     | {"batch_size": 8, "sequence_length": 24, "max_predictions": 5}
     | {"held_out_interval": 2, "held_out_size": 2},
     "train": LOOP | BATCH | {"scale": 10, "dev_interval": 2, "patience": 0},
-    "contrastive": LOOP
+    "cds": LOOP
     | BATCH
     | {"vocab_size": 300, "translator.encoder_layers": 1, "translator.decoder_layers": 1}
     | {f"translator.{key}": value for key, value in SIZES.items()},
@@ -70,15 +70,15 @@ STEPS = {
     "pretrain.stage_steps": "pretrain.optimizer",
     "train.steps": "train.optimizer",
     "negatives.train.steps": "negatives.train.optimizer",
-    "contrastive.noisy_steps": "contrastive.noisy_optimizer",
-    "contrastive.trusted_steps": "contrastive.trusted_optimizer",
+    "cds.noisy_steps": "cds.noisy_optimizer",
+    "cds.trusted_steps": "cds.trusted_optimizer",
 }
 TRAINED = {
     "pretrain": ["pretrain.stage_steps"],
     "train": ["train.steps"],
     "distill": ["train.steps"],
     "mine-negatives": ["negatives.train.steps"],
-    "train-cds": ["contrastive.noisy_steps", "contrastive.trusted_steps"],
+    "train-cds": ["cds.noisy_steps", "cds.trusted_steps"],
 }
 
 

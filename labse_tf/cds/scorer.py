@@ -21,7 +21,7 @@ from labse_tf.translation.model import build_translator, mean_log_likelihoods
 _TOKENS_A_BATCH = 4096
 
 
-def contrastive_scores(noisy: np.ndarray, trusted: np.ndarray) -> np.ndarray:
+def cds_scores(noisy: np.ndarray, trusted: np.ndarray) -> np.ndarray:
     """Returns how much better the tuned translator likes each pair: `[n]`, nats a token.
 
     `(log P(y | x; trusted) - log P(y | x; noisy)) / |y|`: the noise of Wang et al. 2018 with the
@@ -48,7 +48,7 @@ class TranslatorScorer:
         """
         run_dir = open_existing(path)
         config = run_dir.config
-        self._lengths = config.contrastive.bucket_lengths
+        self._lengths = config.cds.bucket_lengths
         self._tokenizer = load_tokenizer(run_dir)
         vocab_size = len(self._tokenizer.tokens)
         self._translators = [_load(run_dir, config, vocab_size, name) for name in (NOISY, TRUSTED)]
@@ -108,7 +108,7 @@ def _load(run_dir: RunDir, config: Config, vocab_size: int, name: str):
             path=run_dir.path,
             remedy="let `labse corpus train-cds` train on",
         )
-    translator = build_translator(config.contrastive.translator, vocab_size)
+    translator = build_translator(config.cds.translator, vocab_size)
     restored = tf.train.Checkpoint(translator=translator).restore(checkpoint)
     restored.assert_existing_objects_matched().expect_partial()
     return translator

@@ -25,7 +25,7 @@ def train(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -> 
     Their checkpoints lie in `checkpoints/noisy` and `checkpoints/trusted`. The second begins with
     the weights of the first and an optimiser of its own.
     """
-    settings = config.contrastive
+    settings = config.cds
     tokenizer = load_tokenizer(run_dir)
     with strategy.scope(), replayable_dropout():
         tf_keras.utils.set_random_seed(config.seed)
@@ -58,10 +58,10 @@ def train(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -> 
 
 def _batches(config: Config, tokenizer, name: str, inputs: list[str], skip: int) -> tf.data.Dataset:
     return translation_batches(
-        config.contrastive,
+        config.cds,
         tokenizer,
         inputs,
-        key=f"contrastive.{name}",
+        key=f"cds.{name}",
         languages=config.languages,
         seed=config.seed,
         skip=skip,

@@ -1,6 +1,6 @@
 """The configuration of a run: one typed tree; each section is a file, and checks itself."""
 
-from labse_tf.config.cds import ContrastiveConfig, TranslatorConfig
+from labse_tf.config.cds import CdsConfig, TranslatorConfig
 from labse_tf.config.encoder import (
     ACTIVATIONS,
     BERT,
@@ -22,7 +22,7 @@ __all__ = [
     "AveragingEncoderConfig",
     "ComputeConfig",
     "Config",
-    "ContrastiveConfig",
+    "CdsConfig",
     "DistillConfig",
     "EncoderConfig",
     "LoopConfig",

@@ -30,7 +30,7 @@ class TranslatorConfig:
 
 
 @dataclass
-class ContrastiveConfig:
+class CdsConfig:
     """Contrastive data selection: `labse corpus train-cds`.
 
     A translator is trained for `noisy_steps` on the bitext in `noisy`, then tuned for

@@ -19,6 +19,9 @@ from labse_tf.errors import InputError
 from labse_tf.files.local_paths import local_path
 from labse_tf.languages import require_code
 
+# Sections that runs and presets of before have under another name.
+_RENAMED = {"contrastive": "cds"}
+
 
 def load_config(path: str | os.PathLike[str] | None, overrides: Sequence[str] = ()) -> Config:
     """Reads a YAML file, if one is given, over the defaults, then applies `a.b=c` overrides.
@@ -103,6 +106,8 @@ def _read_yaml(path: str | os.PathLike[str]) -> dict[str, Any]:
 def _merge(tree, values: dict[str, Any], *, path: str | os.PathLike[str]) -> None:
     # A key at a time, so that the error can name its full path.
     for key, value in flatten(values):
+        section, dot, rest = key.partition(".")
+        key = f"{_RENAMED.get(section, section)}{dot}{rest}"
         nested: Any = _local(key, value, path=path)
         for part in reversed(key.split(".")):
             nested = {part: nested}

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from labse_tf.config.cds import ContrastiveConfig
+from labse_tf.config.cds import CdsConfig
 from labse_tf.config.encoder import ComputeConfig, EncoderConfig, TokenizerConfig
 from labse_tf.config.negatives import NegativesConfig
 from labse_tf.config.pretrain import PretrainConfig
@@ -30,7 +30,7 @@ class Config:
     train: TrainConfig = field(default_factory=TrainConfig)
     distill: DistillConfig = field(default_factory=DistillConfig)
     negatives: NegativesConfig = field(default_factory=NegativesConfig)
-    contrastive: ContrastiveConfig = field(default_factory=ContrastiveConfig)
+    cds: CdsConfig = field(default_factory=CdsConfig)
 
     def requirements(self) -> Iterator[Requirement]:
         """Yields what sections require of each other, where they are going to be used."""

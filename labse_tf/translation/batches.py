@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from labse_tf.config import ContrastiveConfig
+from labse_tf.config import CdsConfig
 from labse_tf.data import texts
 from labse_tf.data.features import Features
 from labse_tf.data.pairs import BATCHES_A_WINDOW, byte_lengths, smallest_bucket, sorted_batches
@@ -24,7 +24,7 @@ TRANSLATION_FEATURES: Features = {
 
 
 def translation_batches(
-    settings: ContrastiveConfig,
+    settings: CdsConfig,
     tokenizer: Tokenizer,
     inputs: Sequence[str],
     *,

@@ -11,7 +11,7 @@ EXAMPLES = """examples:
   labse corpus train-cds --config configs/cds_tiny.yaml --noisy web/bitext --trusted news/de.tsv \\
       --run-dir runs/cds
   labse corpus train-cds --noisy web/bitext --trusted news --run-dir runs/cds --vocab vocab.txt \\
-      --set contrastive.noisy_steps=500000
+      --set cds.noisy_steps=500000
 
 --noisy and --trusted are files, folders or globs of <lang>.tsv[.gz|.xz|.bz2|.zst] or of clean
 shards; several languages make one multilingual model. Trusted pairs are ones that somebody has
@@ -39,10 +39,10 @@ def run(args: argparse.Namespace) -> None:
     from labse_tf.training.runs import run_dir as run_dirs
 
     config = load_config(args.config, args.overrides)
-    check_warmup(config, "contrastive", path=args.config)
+    check_warmup(config, "cds", path=args.config)
     config = dataclasses.replace(
         config,
-        contrastive=dataclasses.replace(config.contrastive, noisy=args.noisy, trusted=args.trusted),
+        cds=dataclasses.replace(config.cds, noisy=args.noisy, trusted=args.trusted),
         tokenizer=dataclasses.replace(config.tokenizer, vocab_file=_vocabulary(args, config)),
     )
     config = run_dirs.resolve(config, [*args.noisy, *args.trusted])
@@ -70,7 +70,7 @@ def _vocabulary(args: argparse.Namespace, config) -> str:
     build_vocab.run(
         [*args.noisy, *args.trusted],
         path,
-        vocab_size=config.contrastive.vocab_size,
+        vocab_size=config.cds.vocab_size,
         overwrite=True,
     )
     return path

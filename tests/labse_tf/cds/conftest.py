@@ -9,10 +9,10 @@ import yaml
 
 
 @pytest.fixture(scope="session")
-def contrastive_config(tmp_path_factory) -> Path:
+def cds_config(tmp_path_factory) -> Path:
     tree = {
         "seed": 7,
-        "contrastive": {
+        "cds": {
             "translator": {
                 "hidden_size": 16,
                 "encoder_layers": 1,
@@ -31,18 +31,18 @@ def contrastive_config(tmp_path_factory) -> Path:
             "loop": {"log_interval": 2, "checkpoint_interval": 2, "checkpoints_kept": 5},
         },
     }
-    path = tmp_path_factory.mktemp("config") / "contrastive.yaml"
+    path = tmp_path_factory.mktemp("config") / "cds.yaml"
     path.write_text(yaml.safe_dump(tree), "utf-8")
     return path
 
 
 @pytest.fixture(scope="session")
-def train_contrastive(contrastive_config, bitext_dir, vocab_file):
+def train_cds(cds_config, bitext_dir, vocab_file):
     """Runs `labse corpus train-cds` on the tiny corpora; the trusted pairs are German."""
     from labse_tf.cli.main import main
 
     def train(run_dir: Path, *more: str) -> int:
-        arguments = ["--config", contrastive_config, "--run-dir", run_dir, "--noisy", bitext_dir]
+        arguments = ["--config", cds_config, "--run-dir", run_dir, "--noisy", bitext_dir]
         arguments += ["--trusted", bitext_dir / "de.tsv", "--vocab", vocab_file, *more]
         return main(["corpus", "train-cds", *map(str, arguments)])
 
@@ -50,14 +50,14 @@ def train_contrastive(contrastive_config, bitext_dir, vocab_file):
 
 
 @pytest.fixture(scope="session")
-def contrastive_run(tmp_path_factory, train_contrastive) -> Path:
-    path = tmp_path_factory.mktemp("contrastive") / "run"
-    assert train_contrastive(path) == 0
+def cds_run(tmp_path_factory, train_cds) -> Path:
+    path = tmp_path_factory.mktemp("cds") / "run"
+    assert train_cds(path) == 0
     return path
 
 
 @pytest.fixture(scope="session")
-def scorer(contrastive_run):
+def scorer(cds_run):
     from labse_tf.cds.scorer import TranslatorScorer
 
-    return TranslatorScorer(contrastive_run)
+    return TranslatorScorer(cds_run)

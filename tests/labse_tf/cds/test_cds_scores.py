@@ -13,7 +13,7 @@ from beam_pipelines import filter_bitext
 from beam_pipelines.filters import ModelFilter
 from beam_pipelines.filters.cds import Contrastive
 from beam_pipelines.filters.length_ratio import LengthRatio
-from labse_tf.cds.scorer import contrastive_scores
+from labse_tf.cds.scorer import cds_scores
 from labse_tf.cli.main import main
 
 ROWS = [
@@ -42,13 +42,13 @@ def bytes_of(folder):
 
 def expected_scores(scorer):
     noisy, trusted = scorer.log_likelihoods(ROWS).T
-    return contrastive_scores(noisy, trusted)
+    return cds_scores(noisy, trusted)
 
 
-def test_all_are_scored_and_the_limit_can_be_moved(tmp_path, corpus, contrastive_run, scorer):
+def test_all_are_scored_and_the_limit_can_be_moved(tmp_path, corpus, cds_run, scorer):
     scores = expected_scores(scorer)
     limit = float(np.mean(sorted(scores[:3])[:2]))
-    cds = str(contrastive_run)
+    cds = str(cds_run)
     scored = tmp_path / "scored"
     first = filter_bitext.run(
         [str(corpus)], str(scored), cds=cds, min_cds_score=-1e6, scores=True, **LIMITS
@@ -77,20 +77,18 @@ def _schema(scored):
     return pq.read_schema(next((scored / "scores" / "de").iterdir()))
 
 
-def test_what_it_drops_is_among_the_examples(tmp_path, corpus, contrastive_run):
+def test_what_it_drops_is_among_the_examples(tmp_path, corpus, cds_run):
     out = tmp_path / "out"
-    filter_bitext.run(
-        [str(corpus)], str(out), cds=str(contrastive_run), min_cds_score=1e6, **LIMITS
-    )
+    filter_bitext.run([str(corpus)], str(out), cds=str(cds_run), min_cds_score=1e6, **LIMITS)
     text = (out / "examples.md").read_text("utf-8")
     _, section = text.split("## contrastive\n")
     assert "| ru | wolf and book. | волк и книга. |" in section and "same same" not in section
     assert list(json.loads((out / "report.json").read_text())["thresholds"])[-1] == "contrastive"
 
 
-def test_other_languages_are_not_given_to_people_to_mark(tmp_path, corpus, contrastive_run):
+def test_other_languages_are_not_given_to_people_to_mark(tmp_path, corpus, cds_run):
     out = tmp_path / "scored.tsv"
-    arguments = ["corpus", "score-cds", str(contrastive_run), str(corpus), "--out", str(out)]
+    arguments = ["corpus", "score-cds", str(cds_run), str(corpus), "--out", str(out)]
     assert main(arguments) == 0
     rows = [line.split("\t") for line in out.read_text("utf-8").splitlines()[1:]]
     assert sorted(row[2] for row in rows) == ["de", "de", "de", "ru"]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from labse_tf.cds.scorer import TranslatorScorer, contrastive_scores
+from labse_tf.cds.scorer import TranslatorScorer, cds_scores
 from labse_tf.errors import InputError
 from labse_tf.training.runs.run_dir import open_existing
 from labse_tf.translation.batches import encode_pairs
@@ -45,7 +45,7 @@ def test_log_likelihoods_by_hand():
 
 def test_the_score_by_hand():
     noisy, trusted = np.array([-2.0, -1.0, -3.0]), np.array([-1.5, -4.0, -3.0])
-    np.testing.assert_allclose(contrastive_scores(noisy, trusted), [0.5, -3.0, 0.0])
+    np.testing.assert_allclose(cds_scores(noisy, trusted), [0.5, -3.0, 0.0])
 
 
 # What the translators see.
@@ -89,18 +89,18 @@ def metrics(run):
     return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
 
 
-def test_the_run(contrastive_run, bitext_dir):
-    assert {path.name for path in contrastive_run.iterdir()} == {
+def test_the_run(cds_run, bitext_dir):
+    assert {path.name for path in cds_run.iterdir()} == {
         "config.yaml", "vocab.txt", "checkpoints", "tensorboard", "metrics.jsonl", "counts.json",
     }  # fmt: skip
-    checkpoints = contrastive_run / "checkpoints"
+    checkpoints = cds_run / "checkpoints"
     assert tf.train.latest_checkpoint(checkpoints / "noisy").endswith("ckpt-6")
     assert tf.train.latest_checkpoint(checkpoints / "trusted").endswith("ckpt-4")
-    steps = [(line["stage"], line["step"]) for line in metrics(contrastive_run)]
+    steps = [(line["stage"], line["step"]) for line in metrics(cds_run)]
     assert steps == [(0, 2), (0, 4), (0, 6), (1, 2), (1, 4)]
-    config = open_existing(contrastive_run).config
+    config = open_existing(cds_run).config
     assert config.languages == ["ar", "de", "en", "fr", "ja", "ru", "th"]
-    assert config.contrastive.noisy == [str(bitext_dir)]
+    assert config.cds.noisy == [str(bitext_dir)]
 
 
 def trained_weights(run, name):
@@ -113,56 +113,54 @@ def trained_weights(run, name):
     }
 
 
-def test_both_translators_are_trained(contrastive_run):
-    noisy, trusted = (trained_weights(contrastive_run, name) for name in ("noisy", "trusted"))
+def test_both_translators_are_trained(cds_run):
+    noisy, trusted = (trained_weights(cds_run, name) for name in ("noisy", "trusted"))
     assert set(noisy) == set(trusted) and len(noisy) > 30
     assert all((noisy[key] != trusted[key]).any() for key in noisy if "kernel" in key)
 
 
-def test_the_second_begins_as_the_first(tmp_path, train_contrastive):
+def test_the_second_begins_as_the_first(tmp_path, train_cds):
     """Without a step of tuning the two are equal, so that every pair scores 0."""
     run = tmp_path / "run"
-    more = ["contrastive.trusted_steps=0", "contrastive.noisy_steps=2"]
-    assert train_contrastive(run, *(part for key in more for part in ("--set", key))) == 0
+    more = ["cds.trusted_steps=0", "cds.noisy_steps=2"]
+    assert train_cds(run, *(part for key in more for part in ("--set", key))) == 0
     noisy, trusted = TranslatorScorer(run).log_likelihoods(PAIRS).T
-    assert (contrastive_scores(noisy, trusted) == 0).all() and (noisy < 0).all()
+    assert (cds_scores(noisy, trusted) == 0).all() and (noisy < 0).all()
 
 
 @pytest.mark.parametrize("stopped_in", ["noisy", "trusted"])
-def test_a_stopped_run_goes_on_to_the_same_weights(
-    tmp_path, contrastive_run, train_contrastive, stopped_in
-):
+def test_a_stopped_run_goes_on_to_the_same_weights(tmp_path, cds_run, train_cds, stopped_in):
     """As a kill leaves it: the last checkpoint that is there is not the last of the run."""
     run = tmp_path / "run"
-    shutil.copytree(contrastive_run, run)
+    shutil.copytree(cds_run, run)
     folder = run / "checkpoints" / stopped_in
     tf.compat.v1.train.update_checkpoint_state(str(folder), str(folder / "ckpt-2"))
     if stopped_in == "noisy":
         shutil.rmtree(run / "checkpoints" / "trusted")
-    assert train_contrastive(run) == 0
+    assert train_cds(run) == 0
     for name in ("noisy", "trusted"):
-        found, expected = (trained_weights(path, name) for path in (run, contrastive_run))
+        found, expected = (trained_weights(path, name) for path in (run, cds_run))
         for key, value in expected.items():
             np.testing.assert_allclose(found[key], value, rtol=0, atol=1e-6, err_msg=key)
 
 
-def test_another_configuration_is_refused(capsys, contrastive_run, train_contrastive):
-    assert train_contrastive(contrastive_run, "--set", "contrastive.noisy_steps=9") == 2
-    assert "(contrastive.noisy_steps)" in capsys.readouterr().err
+def test_another_configuration_is_refused(capsys, cds_run, train_cds):
+    assert train_cds(cds_run, "--set", "cds.noisy_steps=9") == 2
+    assert "(cds.noisy_steps)" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("contrastive.translator.num_attention_heads=3", "a divisor of"),
-        ("contrastive.bucket_lengths=[16,12]", "ascending"),
-        ("contrastive.batch_size=0", "1 or more"),
-        ("contrastive.trusted_optimizer.clip_norm=-1", "0 or more"),
-        ("contrastive.steps=9", "there is no key 'contrastive.steps'"),
+        ("cds.translator.num_attention_heads=3", "a divisor of"),
+        ("cds.bucket_lengths=[16,12]", "ascending"),
+        ("cds.batch_size=0", "1 or more"),
+        ("cds.trusted_optimizer.clip_norm=-1", "0 or more"),
+        ("cds.steps=9", "there is no key 'cds.steps'"),
     ],
 )
-def test_values_that_no_run_can_work_with(capsys, tmp_path, train_contrastive, override, message):
-    assert train_contrastive(tmp_path / "run", "--set", override) == 2
+def test_values_that_no_run_can_work_with(capsys, tmp_path, train_cds, override, message):
+    assert train_cds(tmp_path / "run", "--set", override) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
 
@@ -205,9 +203,9 @@ def test_the_order_of_the_target_and_the_tag_count(scorer):
     assert len(np.unique(np.round(scores[:, 0], 5))) == 3
 
 
-def test_a_run_without_its_second_translator(tmp_path, contrastive_run):
+def test_a_run_without_its_second_translator(tmp_path, cds_run):
     run = tmp_path / "run"
-    shutil.copytree(contrastive_run, run)
+    shutil.copytree(cds_run, run)
     shutil.rmtree(run / "checkpoints" / "trusted")
     with pytest.raises(InputError, match="no checkpoint of the translator tuned on trusted pairs"):
         TranslatorScorer(run)

@@ -163,7 +163,7 @@ def test_the_keys_with_paths_are_among_them():
     assert set(TEXTS) >= {
         *("tokenizer.vocab_file", "pretrain.monolingual", "pretrain.bitext", "pretrain.held_out"),
         *("train.bitext", "train.dev", "distill.teacher", "distill.monolingual"),
-        *("negatives.train.bitext", "contrastive.noisy", "contrastive.trusted"),
+        *("negatives.train.bitext", "cds.noisy", "cds.trusted"),
     }
 
 

@@ -317,3 +317,13 @@ def test_any_configuration_survives_being_saved(
     path = tmp_path_factory.mktemp("config") / "config.yaml"
     save_config(config, path)
     assert load_config(path) == config
+
+
+def test_a_section_has_its_former_name_too(tmp_path):
+    former = tmp_path / "former.yaml"
+    former.write_text("contrastive: {noisy_steps: 7, translator: {hidden_size: 64}}\n", "utf-8")
+    config = load_config(former, ["contrastive.trusted_steps=3"])
+    changes = ["cds.noisy_steps=7", "cds.translator.hidden_size=64", "cds.trusted_steps=3"]
+    assert config == load_config(None, changes)
+    with pytest.raises(InputError, match="there is no key 'cds.noise'"):
+        load_config(None, ["contrastive.noise=3"])

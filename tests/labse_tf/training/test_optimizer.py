@@ -70,9 +70,9 @@ def test_the_presets_reach_the_rate_of_the_paper(preset):
             9,
         ),
         (
-            "contrastive",
-            ["contrastive.trusted_steps=5", "contrastive.trusted_optimizer.warmup_steps=5"],
-            "contrastive.trusted_optimizer",
+            "cds",
+            ["cds.trusted_steps=5", "cds.trusted_optimizer.warmup_steps=5"],
+            "cds.trusted_optimizer",
             5,
         ),
         (
@@ -90,7 +90,7 @@ def test_warmup_that_leaves_nothing_to_train_is_refused(section, overrides, key,
     assert f"'{key}.warmup_steps'" in str(caught.value)
     assert f"fewer than the {steps} steps" in str(caught.value)
     # What a command does not train by may be anything.
-    for other in {"pretrain", "train", "contrastive", "negatives"} - {section}:
+    for other in {"pretrain", "train", "cds", "negatives"} - {section}:
         check_warmup(config, other)
 
 
