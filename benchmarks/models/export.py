@@ -24,7 +24,7 @@ from export.model_dir import export
 from export.onnx import INT8_FILE, ONNX_FILE
 from export.source import open_source
 from labse_tf.embedding.embedder import Embedder
-from labse_tf.evaluation.retrieval import evaluate_systems
+from labse_tf.evaluation.tasks.retrieval import evaluate_systems
 from labse_tf.files.corpus_files import BITEXT, find_plain_files
 from labse_tf.files.textio import read_pairs
 

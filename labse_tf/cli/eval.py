@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 
 from labse_tf.cli.arguments import add_overwrite
+from labse_tf.evaluation.task import find_task, task_names
 
-EXAMPLES = """tasks (what --data holds):
-  tatoeba        LASER's tatoeba.<xxx>-eng.<xxx> and .eng: accuracy by language and over the groups
-                 of 14, 36, 82 and 112 languages, both directions
-  un             NAME.<a>-<b>.<a> and .<b>, or NAME.tsv: P@1 over the whole corpus, of any size,
-                 en -> xx as LaBSE's paper, and both directions
-  bucc           <a>-<b>.<split>.<a>, .<b> and .gold: F1 of mined pairs at the best threshold,
-                 by cosine as LaBSE's paper, and by margin
-  sts            <set>/<name>.tsv of score, sentence 1, sentence 2: Pearson and Spearman
-  language-bias  <code>.txt, the same sentences in each: are neighbours of the same language?
-  retrieval      <lang>.tsv: each sentence's translation among the file's, both directions
+_TASKS = {name: find_task(name) for name in task_names()}
+_WIDTH = max(map(len, _TASKS)) + 2
+
+
+def _describe(name: str, data: str) -> str:
+    lines = textwrap.indent(data, " " * (_WIDTH + 2)).lstrip()
+    return f"  {name:{_WIDTH}}{lines}"
+
+
+EXAMPLES = f"""tasks (what --data holds):
+{chr(10).join(_describe(name, task.DATA) for name, task in _TASKS.items())}
+
+TASK may also be module:attribute, your own in Python: see Task in labse_tf/evaluation/task.py.
 
 MODEL is a model dir, an encoder in it (onnx/model.onnx, onnx/model_int8.onnx,
 lite/encoder_int8.tflite), a sentence-transformers folder or name, or module:attribute, a Python
@@ -27,32 +32,25 @@ examples:
   labse eval un model --data un/testset --work vectors
   labse eval bucc my_encoders:ngrams --data bucc2018
   labse eval language-bias model --data ntrex --fit more/text --tatoeba LASER/data/tatoeba/v1
-  labse eval retrieval model --data demo/corpus/dev --baseline tfidf --out retrieval.json"""
-
-TASK_NAMES = ("tatoeba", "un", "bucc", "sts", "language-bias", "retrieval")
-OPTION_NAMES = (
-    "baseline",
-    "max_candidates",
-    "split",
-    "neighbours",
-    "work",
-    "index",
-    "recall",
-    "fit",
-    "tatoeba",
-    "components",
-    "sentences",
-    "languages",
-)
+  labse eval retrieval model --data demo/corpus/dev --baseline tfidf --out retrieval.json
+  labse eval my_tasks:Headlines model --data headlines --option pairs=500"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("task", metavar="TASK", choices=TASK_NAMES, help=", ".join(TASK_NAMES))
+    names = ", ".join([*_TASKS, "or module:attribute"])
+    parser.add_argument("task", metavar="TASK", help=names)
     parser.add_argument("model", metavar="MODEL", help="what embeds: see below")
     parser.add_argument("--data", required=True, metavar="DIR", help="the test set")
     parser.add_argument("--out", metavar="FILE.json", help="write all figures here")
     parser.add_argument(
         "--plot", metavar="FILE.png", help="draw them (png, svg or pdf); not of retrieval"
+    )
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option of your own task; repeat it for several",
     )
     _add_task_options(parser)
     add_overwrite(parser)
@@ -60,89 +58,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_task_options(parser: argparse.ArgumentParser) -> None:
     """Without defaults, which are the tasks' own: what is None was not given."""
-    un = parser.add_argument_group("options of un")
-    un.add_argument(
-        "--work",
-        metavar="DIR",
-        help="keep the vectors here: what was stopped goes on, and those of the same texts and "
-        "model are used again (default: a temporary folder)",
-    )
-    un.add_argument(
-        "--index",
-        choices=["exact", "approximate", "auto"],
-        help="how neighbours are searched (default exact; auto is exact for small pools)",
-    )
-    un.add_argument(
-        "--recall",
-        type=float,
-        metavar="X",
-        help="the share of true neighbours that an approximate search is to find (default 0.99)",
-    )
-    bucc = parser.add_argument_group("options of bucc")
-    bucc.add_argument(
-        "--neighbours",
-        type=int,
-        metavar="K",
-        help="that the means of the margin scores are taken over (default 4)",
-    )
-    sts = parser.add_argument_group("options of sts")
-    sts.add_argument(
-        "--split",
-        choices=["train", "dev", "test"],
-        help="of files whose names tell a split (default test)",
-    )
-    _add_bias_options(parser.add_argument_group("options of language-bias"))
-    retrieval = parser.add_argument_group("options of retrieval")
-    retrieval.add_argument(
-        "--baseline", choices=["tfidf"], help="score this on the same data too (character n-grams)"
-    )
-    retrieval.add_argument(
-        "--max-candidates",
-        type=int,
-        metavar="N",
-        help="pairs of a language used, from the first (default 500)",
-    )
-
-
-def _add_bias_options(group) -> None:
-    group.add_argument(
-        "--fit",
-        metavar="DIR",
-        help="other text, <code>.txt, to find the principal components of (default: the pool)",
-    )
-    group.add_argument(
-        "--tatoeba", metavar="DIR", help="also measure what their removal does to Tatoeba"
-    )
-    group.add_argument(
-        "--components",
-        type=numbers,
-        metavar="N,...",
-        help="how many are taken out (default 0,1,2,4,8)",
-    )
-    group.add_argument(
-        "--sentences", type=int, metavar="N", help="of each language, from the first (default 200)"
-    )
-    group.add_argument(
-        "--languages", type=_names, metavar="CODES", help="such as deu,eng,tha (default: all)"
-    )
-
-
-def numbers(text: str) -> list[int]:
-    """Its name is in argparse's message."""
-    return [int(number) for number in text.split(",")]
-
-
-def _names(text: str) -> list[str]:
-    return [name for name in text.split(",") if name]
+    seen = set()
+    for name, task in _TASKS.items():
+        new = [option for option in task.OPTIONS if option.name not in seen]
+        if new:
+            group = parser.add_argument_group(f"options of {name}")
+        for option in new:
+            settings = {"help": option.help, "metavar": option.metavar, "choices": option.choices}
+            if option.type:
+                settings["type"] = option.type
+            group.add_argument(option.flag, dest=option.name, **settings)
+            seen.add(option.name)
 
 
 def run(args: argparse.Namespace) -> None:
-    from labse_tf.evaluation.tasks import TASKS
-
-    task = TASKS[args.task]
-    given = {name: getattr(args, name) for name in OPTION_NAMES}
-    given = {name: value for name, value in given.items() if value is not None}
-    _check(args, task, given)
+    task = find_task(args.task)
+    given = _given(args, task)
+    _check(args, task)
     from labse_tf.embedding.open import open_encoder
 
     result = task.evaluate(open_encoder(args.model), args.data, **given)
@@ -156,7 +88,37 @@ def run(args: argparse.Namespace) -> None:
         write_plot(task.draw, result, args.plot, overwrite=args.overwrite)
 
 
-def _check(args: argparse.Namespace, task, given: dict) -> None:
+def _given(args: argparse.Namespace, task) -> dict:
+    """Returns the options of the task that were given; refuses those of other tasks."""
+    from labse_tf.errors import InputError
+
+    options = {option.name: option for option in task.OPTIONS}
+    given = {}
+    for known in (option for one in _TASKS.values() for option in one.OPTIONS):
+        value = getattr(args, known.name)
+        if value is not None and known.name not in options:
+            raise InputError(
+                f"{known.flag} is no option of {args.task}",
+                remedy="leave it out, see `labse eval --help`",
+            )
+        if value is not None:
+            given[known.name] = value
+    for text in args.option:
+        name, _, value = text.partition("=")
+        option = options.get(name.replace("-", "_"))
+        if option is None:
+            raise InputError(
+                f"--option {text}: {args.task} has no such option",
+                remedy=f"it has {', '.join(options) or 'none'}",
+            )
+        try:
+            given[option.name] = option.type(value) if option.type else value
+        except ValueError as error:
+            raise InputError(f"--option {text}: {error}", remedy="give another value") from error
+    return given
+
+
+def _check(args: argparse.Namespace, task) -> None:
     """Before the model is loaded, which takes longest."""
     import os
 
@@ -164,12 +126,6 @@ def _check(args: argparse.Namespace, task, given: dict) -> None:
     from labse_tf.evaluation.report import plot_format
     from labse_tf.files.outputs import check_free_file
 
-    for name in given:
-        if name not in task.OPTIONS:
-            raise InputError(
-                f"--{name.replace('_', '-')} is no option of {args.task}",
-                remedy="leave it out, see `labse eval --help`",
-            )
     if args.plot:
         plot_format(args.plot)
         if not hasattr(task, "draw"):

@@ -47,8 +47,11 @@ class NegativesConfig:
     )
 
     def requirements(self, section: str) -> Iterator[Requirement]:
-        nothing = not self.train.dev
-        yield Requirement(f"{section}.train.dev", nothing, "empty: nothing is measured there")
+        for name in ("dev", "evaluate"):
+            nothing = not getattr(self.train, name)
+            yield Requirement(
+                f"{section}.train.{name}", nothing, "empty: nothing is measured there"
+            )
 
     def runs(self, section: str) -> Iterator[Run]:
         yield from self.train.runs(f"{section}.train")

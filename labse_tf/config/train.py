@@ -20,6 +20,9 @@ class TrainConfig:
     `mask_duplicates` pairs that share a text are not each other's negatives.
     `language_exponent` is as in PretrainConfig: 1 samples by size, 0 evenly. With
     `one_language_batches` a batch holds one language only, so that its negatives are harder.
+    `evaluate` are tasks of `labse eval` to run at the same steps, as TASK=DIR. `best` names the one
+    whose primary figure chooses the best checkpoint; empty: the dev pairs, or without these the
+    first of `evaluate`.
     `dev` are corpora of pairs on which retrieval is measured, by language, every `dev_interval`
     steps and at the end: `dev_size` pairs of each language at most. The best checkpoint is kept.
     After `patience` measurements without a better one training stops; 0 never stops it.
@@ -30,6 +33,8 @@ class TrainConfig:
     bitext: list[str] = field(default_factory=list)
     dev: list[str] = field(default_factory=list)
     dev_size: int = 500
+    evaluate: list[str] = field(default_factory=list)
+    best: str = ""
     dev_interval: int = 1000
     patience: int = 0
     batch_size: int = 4096
@@ -55,8 +60,11 @@ class TrainConfig:
         yield from more_than_0(section, self, "scale")
         wanted = "2 or more: the others are the wrong answers"
         yield Requirement(f"{section}.dev_size", self.dev_size > 1, wanted)
-        measured = not self.patience or bool(self.dev)
-        yield Requirement(f"{section}.patience", measured, f"0 without '{section}.dev'")
+        measured = not self.patience or bool(self.dev or self.evaluate)
+        wanted = f"0 without '{section}.dev' and '{section}.evaluate'"
+        yield Requirement(f"{section}.patience", measured, wanted)
+        named = all(0 < entry.find("=") < len(entry) - 1 for entry in self.evaluate)
+        yield Requirement(f"{section}.evaluate", named, "a list of TASK=DIR")
 
     def runs(self, section: str) -> Iterator[Run]:
         yield Run(f"{section}.optimizer", self.optimizer, self.steps)

@@ -62,3 +62,19 @@ def weighted_scores(predicted: np.ndarray, gold: np.ndarray) -> dict[str, float]
         "f1": 2 * found / (queries + times_predicted),
     }
     return {name: float(np.average(score, weights=queries)) for name, score in scores.items()}
+
+
+def accuracies(similarities: np.ndarray) -> dict[str, float]:
+    """Returns the share of rows (columns) whose largest entry is on the diagonal.
+
+    A tie with another candidate does not count as found.
+
+    Args:
+      similarities: `[n, n]`, row i a foreign sentence, column i its English translation.
+    """
+    found = np.diag(similarities)
+    others = np.where(np.eye(len(similarities), dtype=bool), -np.inf, similarities)
+    return {
+        "to_english": float(np.mean(found > others.max(axis=1))),
+        "from_english": float(np.mean(found > others.max(axis=0))),
+    }

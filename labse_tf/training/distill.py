@@ -16,7 +16,6 @@ import tf_keras
 
 from labse_tf.config import BERT, Config, EncoderConfig, TokenizerConfig
 from labse_tf.config.check import check
-from labse_tf.data.dev_pairs import read_dev_pairs
 from labse_tf.data.features import ENCODER_INPUTS, Features
 from labse_tf.data.single_texts import text_batches, text_stream
 from labse_tf.data.texts import input_errors
@@ -33,7 +32,7 @@ from labse_tf.training.loop.fit import fit
 from labse_tf.training.loop.trainer import Trainer
 from labse_tf.training.runs.checkpoints import load_tokenizer
 from labse_tf.training.runs.run_dir import RunDir, resolve
-from labse_tf.training.validation.dev import validate_on
+from labse_tf.training.validation.validate import validation_of
 
 PROJECTION_FILE = "projection.npy"
 # Texts whose vectors tell the teacher's principal directions.
@@ -102,7 +101,6 @@ def distill(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -
       InputError: what `fit` raises.
     """
     settings = config.train
-    dev_pairs = read_dev_pairs(settings, config.languages) if settings.dev else {}
     tokenizer = load_tokenizer(run_dir)
     with strategy.scope():
         tf_keras.utils.set_random_seed(config.seed)
@@ -135,7 +133,13 @@ def distill(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -
         variables=encoder.trainable_variables,
         run_dir=run_dir,
         strategy=strategy,
-        validation=validate_on(dev_pairs, settings, strategy, encoder, tokenizer),
+        validation=validation_of(
+            settings,
+            languages=config.languages,
+            strategy=strategy,
+            encoder=encoder,
+            tokenizer=tokenizer,
+        ),
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from labse_tf.data.dev_pairs import read_dev_pairs
 from labse_tf.embedding.distinct import TextVectors
 from labse_tf.embedding.embedder import Embedder, SortingEncoder
-from labse_tf.evaluation.retrieval import accuracies
+from labse_tf.evaluation.bitext import accuracies
 from labse_tf.training.run_embedder import RunEmbedder
 from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
 from labse_tf.training.runs.run_dir import RunDir

@@ -10,7 +10,6 @@ import tensorflow as tf
 import tf_keras
 
 from labse_tf.config import Config, TrainConfig
-from labse_tf.data.dev_pairs import read_dev_pairs
 from labse_tf.data.pairs import pair_batches
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder
@@ -20,7 +19,7 @@ from labse_tf.training.loop.fit import Stage, fit
 from labse_tf.training.runs.checkpoints import load_tokenizer
 from labse_tf.training.runs.initial_weights import restore, write_report
 from labse_tf.training.runs.run_dir import Origin, RunDir
-from labse_tf.training.validation.dev import validate_on
+from labse_tf.training.validation.validate import validation_of
 
 
 def train(
@@ -39,7 +38,6 @@ def train(
       InputError: if a replica's batch cannot be cut into chunks of `train.chunk_size`.
     """
     settings = config.train
-    dev_pairs = read_dev_pairs(settings, config.languages) if settings.dev else {}
     tokenizer = load_tokenizer(run_dir)
     with strategy.scope():
         tf_keras.utils.set_random_seed(config.seed)
@@ -61,7 +59,13 @@ def train(
         variables=encoder.trainable_variables,
         run_dir=run_dir,
         strategy=strategy,
-        validation=validate_on(dev_pairs, settings, strategy, encoder, tokenizer),
+        validation=validation_of(
+            settings,
+            languages=config.languages,
+            strategy=strategy,
+            encoder=encoder,
+            tokenizer=tokenizer,
+        ),
     )
 
 

@@ -26,7 +26,7 @@ class RunEmbedder(SortingEncoder):
         """
         self._tokenizer = tokenizer
         self._run = tf.function(
-            lambda inputs: network(inputs, training=False)["pooled_output"],
+            lambda inputs: tf.cast(network(inputs, training=False)["pooled_output"], tf.float32),
             input_signature=[ENCODER_INPUTS],
         )
         self.dim = self._run.get_concrete_function().structured_outputs.shape[1]

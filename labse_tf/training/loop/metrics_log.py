@@ -38,10 +38,15 @@ class MetricsLog:
     def held_out(self, output: dict) -> None:
         """Writes what an evaluator returned."""
         self._write({"held_out": output})
-        shown = [f"{task} {values['accuracy']:.3f}" for task, values in output.items()]
+        shown = [f"{task} {_summary(values):.3f}" for task, values in output.items()]
         _log.info("step %d: accuracy on held-out text: %s", self._last, ", ".join(shown))
 
     def _write(self, values: dict) -> None:
         with open(self._run_dir.metrics_file, "a", encoding="utf-8") as file:
             line = {**self._position, "step": int(self._step.numpy()), **values}
             file.write(json.dumps(line) + "\n")
+
+
+def _summary(values: dict) -> float:
+    """Returns the accuracy, or the primary figure of a task, which is all that it has."""
+    return values["accuracy"] if "accuracy" in values else next(iter(values.values()))

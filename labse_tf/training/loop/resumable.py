@@ -19,6 +19,7 @@ from labse_tf.progress import Progress
 from labse_tf.training.distribution import worker_errors
 from labse_tf.training.loop.metrics_log import MetricsLog
 from labse_tf.training.loop.trainer import Trainer
+from labse_tf.training.runs.best import DEV_PAIRS
 from labse_tf.training.runs.checkpoints import make_newest, newest_whole, remove_unfinished
 from labse_tf.training.runs.disk import disk_errors
 from labse_tf.training.runs.run_dir import RunDir
@@ -170,5 +171,8 @@ def _tell_end(description: str, course: Course | None, step: int, steps: int) ->
     if course.is_over and step < steps:
         text = "%s: stopped at step %d of %d: %d measurements without a better accuracy"
         _log.info(text, description, step, steps, course.waited)
-    text = "%s: the best checkpoint is that of step %d, accuracy %.3f on the dev pairs"
+    where = "accuracy %.3f on the dev pairs"
+    if course.best.task != DEV_PAIRS:
+        where = f"%.3f in the task {course.best.task}"
+    text = f"%s: the best checkpoint is that of step %d, {where}"
     _log.info(text, description, course.best.step, course.best.accuracy)

@@ -1,4 +1,4 @@
-"""The best checkpoint of a run: the encoder at the step with the best accuracy on dev pairs.
+"""The best checkpoint of a run: the encoder at the step with the best measure of a task.
 
 It lies beside the rolling checkpoints, in `checkpoints/best`. `best.json` names its step and
 accuracy, and is written last: whatever else is in the folder counts for nothing.
@@ -15,15 +15,20 @@ import tensorflow as tf
 from labse_tf.errors import InputError
 from labse_tf.files.outputs import whole_file
 
+DEV_PAIRS = "retrieval"
 _FOLDER, _RECORD = "best", "best.json"
 
 
 class Best(NamedTuple):
-    """A checkpoint: its path as TensorFlow names it, the step, the accuracy there."""
+    """A checkpoint: its path as TensorFlow names it, the step, and what was measured there.
+
+    `accuracy` is the primary figure of `task`: DEV_PAIRS, or another of `train.evaluate`.
+    """
 
     path: str
     step: int
     accuracy: float
+    task: str = DEV_PAIRS
 
 
 def read_best(checkpoints: Path) -> Best | None:
@@ -38,24 +43,33 @@ def read_best(checkpoints: Path) -> Best | None:
     try:
         facts = json.loads(record.read_text("utf-8"))
         step, accuracy = int(facts["step"]), float(facts["accuracy"])
+        task = str(facts.get("task", DEV_PAIRS))
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(
             "the record of the best checkpoint is damaged",
             path=record,
             remedy="remove it; the newest checkpoint is used then",
         ) from error
-    return Best(_path(checkpoints, step), step, accuracy)
+    return Best(_path(checkpoints, step), step, accuracy, task)
 
 
 def save_best(
-    checkpoint: tf.train.Checkpoint, checkpoints: Path, *, step: int, accuracy: float
+    checkpoint: tf.train.Checkpoint,
+    checkpoints: Path,
+    *,
+    step: int,
+    accuracy: float,
+    task: str = DEV_PAIRS,
 ) -> Best:
     """Saves `checkpoint` as the best one; the one before stays valid until all is written."""
-    best = Best(_path(checkpoints, step), step, accuracy)
+    best = Best(_path(checkpoints, step), step, accuracy, task)
     checkpoint.write(best.path)
     record = checkpoints / _FOLDER / _RECORD
+    facts = {"step": step, "accuracy": accuracy}
+    if task != DEV_PAIRS:
+        facts["task"] = task
     with whole_file(record, overwrite=True) as partial:
-        partial.write_text(json.dumps({"step": step, "accuracy": accuracy}) + "\n", "utf-8")
+        partial.write_text(json.dumps(facts) + "\n", "utf-8")
     for file in record.parent.glob("ckpt-*"):
         if file.is_file() and not file.name.startswith(f"ckpt-{step}."):
             file.unlink()

@@ -17,7 +17,7 @@ from labse_tf.model.encoder import build_encoder
 from labse_tf.model.protocol import EncoderNetwork
 from labse_tf.tokenization.protocol import Tokenizer
 from labse_tf.tokenization.wordpiece import WordPieceTokenizer
-from labse_tf.training.runs.best import read_best
+from labse_tf.training.runs.best import DEV_PAIRS, read_best
 from labse_tf.training.runs.run_dir import RunDir
 
 BEST, LATEST = "best", "latest"
@@ -135,9 +135,13 @@ def choose_checkpoint(run_dir: RunDir, which: str | None = None) -> Chosen:
                 path=best.path,
                 remedy=f"ask for the newest one: --checkpoint {LATEST}",
             )
-        text = "%s: the checkpoint of step %d, the best on the dev pairs (accuracy %.3f)"
-        _log.info(text, run_dir.path, best.step, best.accuracy)
-        return Chosen(best.path, best.accuracy)
+        if best.task == DEV_PAIRS:
+            text = "%s: the checkpoint of step %d, the best on the dev pairs (accuracy %.3f)"
+            _log.info(text, run_dir.path, best.step, best.accuracy)
+            return Chosen(best.path, best.accuracy)
+        text = "%s: the checkpoint of step %d, the best in the task %s (%.3f)"
+        _log.info(text, run_dir.path, best.step, best.task, best.accuracy)
+        return Chosen(best.path)
     if which == BEST:
         raise InputError(
             "the run has no best checkpoint",

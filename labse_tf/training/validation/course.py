@@ -22,17 +22,17 @@ class Validation:
     """What a run is to measure beside its training.
 
     Attributes:
-      evaluator: whose `evaluate` returns `{task: {"accuracy": ..., ...}}`.
+      evaluator: whose `evaluate` returns `{task: {metric: number, ...}}`.
       interval: steps between two measurements; there is one at the end, too.
-      best: what is kept of the step with the best accuracy; None keeps nothing.
-      task: whose accuracy that is.
+      best: what is kept of the step with the highest measure; None keeps nothing.
+      measure: the task and the metric that this is.
       patience: after so many measurements without a better one the run stops; 0 never stops.
     """
 
     evaluator: orbit.AbstractEvaluator
     interval: int
     best: tf.train.Checkpoint | None = None
-    task: str = ""
+    measure: tuple[str, str] = ("", "")
     patience: int = 0
 
 
@@ -100,10 +100,10 @@ class Course:
         self._measured.add(step)
         if self._validation.best is None:
             return
-        measured = output[self._validation.task]["accuracy"]
-        accuracy = float(from_first_replica(self._strategy, measured))
+        task, metric = self._validation.measure
+        accuracy = float(from_first_replica(self._strategy, output[task][metric]))
         if self.best is None or accuracy > self.best.accuracy:
-            facts = {"step": step, "accuracy": accuracy}
+            facts = {"step": step, "accuracy": accuracy, "task": task}
             self.best = save_best(self._validation.best, self._own_folder, **facts)
 
 

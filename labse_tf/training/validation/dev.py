@@ -8,15 +8,14 @@ import numpy as np
 import orbit
 import tensorflow as tf
 
-from labse_tf.config import TrainConfig
 from labse_tf.data.dev_pairs import Pair
-from labse_tf.evaluation.retrieval import accuracies
+from labse_tf.evaluation.bitext import accuracies
 from labse_tf.model.dual_encoder import embed
 from labse_tf.tokenization.protocol import Tokenizer
 from labse_tf.training.distribution import cross_replica_concat
-from labse_tf.training.validation.course import Validation
+from labse_tf.training.runs.best import DEV_PAIRS
 
-_TASK = "retrieval"
+LABEL = DEV_PAIRS
 _TOKENS_A_BATCH = 8192
 
 
@@ -72,7 +71,7 @@ class DevEvaluator(orbit.AbstractEvaluator):
             for name in ("accuracy", "to_english", "from_english")
         }
         pairs = sum(measured["pairs"] for measured in by_language.values())
-        return {_TASK: {**means, "pairs": pairs, "by_language": by_language}}
+        return {LABEL: {**means, "pairs": pairs, "by_language": by_language}}
 
     def embed_all(self) -> np.ndarray:
         """Returns float32 `[sentences, dim]`, unit rows, each sentence of the pools once."""
@@ -120,33 +119,3 @@ def _measure(english: np.ndarray, foreign: np.ndarray) -> dict[str, float]:
 
 def _mean(values: list[float]) -> float:
     return round(float(np.mean(values)), 6)
-
-
-def validate_on(
-    pools: dict[str, list[Pair]], settings: TrainConfig, strategy, encoder, tokenizer: Tokenizer
-) -> Validation | None:
-    """Returns the validation that `settings` asks for, None if there are no dev pairs.
-
-    Args:
-      pools: as `read_dev_pairs` gives them.
-      settings: of the training.
-      strategy: of the run.
-      encoder: from `build_encoder`; the best checkpoint holds it.
-      tokenizer: of its vocabulary.
-    """
-    if not pools:
-        return None
-    evaluator = DevEvaluator(
-        strategy=strategy,
-        encoder=encoder,
-        tokenizer=tokenizer,
-        pools=pools,
-        lengths=settings.bucket_lengths,
-    )
-    return Validation(
-        evaluator,
-        settings.dev_interval,
-        best=tf.train.Checkpoint(encoder=encoder),
-        task=_TASK,
-        patience=settings.patience,
-    )

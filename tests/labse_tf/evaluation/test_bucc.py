@@ -7,7 +7,7 @@ import pytest
 from hashed_encoders import HashedCharacters, Table
 
 from labse_tf.errors import InputError
-from labse_tf.evaluation import bucc
+from labse_tf.evaluation.tasks import bucc
 
 
 def best_f1_by_trying(scored, gold):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 
 import matplotlib.image
@@ -10,12 +11,12 @@ import numpy as np
 import pytest
 from hashed_encoders import HashedCharacters
 
-from labse_tf.cli.eval import OPTION_NAMES, TASK_NAMES
 from labse_tf.cli.main import main
-from labse_tf.evaluation.tasks import TASKS
+from labse_tf.evaluation.task import find_task, task_names
 from labse_tf.files.outputs import write_json
 
 ENCODER = "hashed_encoders:hashed"
+TASKS = {name: find_task(name) for name in task_names()}
 DATA = {
     "tatoeba": {
         "tatoeba.deu-eng.deu": "Wien 1815\nBerlin 1989\n",
@@ -42,10 +43,12 @@ def write(folder, task):
 
 
 def test_every_task_is_offered_and_has_what_the_command_asks_of_it():
-    assert set(TASKS) == set(TASK_NAMES) == set(DATA)
+    assert set(task_names()) == set(DATA)
     for task in TASKS.values():
         assert callable(task.evaluate) and callable(task.format_table)
-        assert set(task.OPTIONS) <= set(OPTION_NAMES)
+        wanted = inspect.signature(task.evaluate).parameters.values()
+        options = {one.name for one in wanted if one.kind is inspect.Parameter.KEYWORD_ONLY}
+        assert {option.name for option in task.OPTIONS} == options
 
 
 @pytest.mark.parametrize("task", DATA)

@@ -7,8 +7,8 @@ import pytest
 from hashed_encoders import HashedCharacters, Table
 
 from labse_tf.errors import InputError
-from labse_tf.evaluation import language_bias
 from labse_tf.evaluation.principal_components import principal_components, remove_components
+from labse_tf.evaluation.tasks import language_bias
 
 
 def unit(rows):

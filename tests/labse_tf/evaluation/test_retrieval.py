@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labse_tf.errors import InputError
-from labse_tf.evaluation import retrieval
+from labse_tf.evaluation.tasks import retrieval
 from labse_tf.evaluation.tfidf import tfidf_similarities
 
 

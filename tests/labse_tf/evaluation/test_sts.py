@@ -10,7 +10,7 @@ import pytest
 from hashed_encoders import HashedCharacters, Table
 
 from labse_tf.errors import InputError
-from labse_tf.evaluation import sts
+from labse_tf.evaluation.tasks import sts
 
 
 def pearson(x, y):

@@ -10,7 +10,8 @@ from hashed_encoders import HashedCharacters, Table
 from repository import DOCS
 
 from labse_tf.errors import InputError
-from labse_tf.evaluation import tatoeba, tatoeba_groups
+from labse_tf.evaluation import tatoeba_groups
+from labse_tf.evaluation.tasks import tatoeba
 from labse_tf.evaluation.tatoeba_groups import ALL, GROUPS, members
 
 EAST, NORTH, WEST, SOUTH = [1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]

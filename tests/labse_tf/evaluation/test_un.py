@@ -7,7 +7,7 @@ import pytest
 from hashed_encoders import HashedCharacters, Table
 
 from labse_tf.errors import InputError
-from labse_tf.evaluation import un
+from labse_tf.evaluation.tasks import un
 
 VECTORS = {
     "Katze": [1, 0, 0],

@@ -170,7 +170,8 @@ def test_the_best_one_takes_the_place_of_the_one_before(tmp_path, model):
     for step, accuracy in ((10, 0.25), (100, 0.5)):
         model.encoder.assign(tf.fill([1000], float(step)))
         saved = save_best(model, tmp_path, step=step, accuracy=accuracy)
-        assert read_best(tmp_path) == saved == (str(tmp_path / f"best/ckpt-{step}"), step, accuracy)
+        path = str(tmp_path / f"best/ckpt-{step}")
+        assert read_best(tmp_path) == saved == (path, step, accuracy, "retrieval")
     names = {path.name for path in (tmp_path / "best").iterdir()}
     assert names == {"best.json", "ckpt-100.index", f"ckpt-100{DATA}"}
     assert tf.train.load_variable(saved.path, "encoder/.ATTRIBUTES/VARIABLE_VALUE")[0] == 100.0

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from tiny_text import FOREIGN, sentences_of
 
-from labse_tf.evaluation import retrieval
+from labse_tf.evaluation.tasks import retrieval
 from labse_tf.model.dual_encoder import embed
 from labse_tf.model.encoder import build_encoder
 from labse_tf.training.validation import dev

@@ -23,6 +23,7 @@ from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
 from labse_tf.evaluation.bitext import nearest_indices, weighted_scores
 from labse_tf.evaluation.record import make_record
+from labse_tf.evaluation.task import Option
 from labse_tf.evaluation.texts import check_text
 from labse_tf.files.textio import COMPRESSIONS, read_lines
 from labse_tf.progress import Progress
@@ -35,7 +36,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PRIMARY_METRIC = "f1"
-OPTIONS = ("neighbours",)
+DATA = """\
+<a>-<b>.<split>.<a>, .<b> and .gold: F1 of mined pairs at the best threshold,
+by cosine as LaBSE's paper, and by margin"""
+OPTIONS = (
+    Option(
+        "neighbours",
+        "that the means of the margin scores are taken over (default 4)",
+        type=int,
+        metavar="K",
+    ),
+)
 
 # LASER's, of the margin scores.
 NEIGHBOURS = 4

@@ -22,6 +22,7 @@ from labse_tf.embedding.distinct import TextVectors
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
 from labse_tf.evaluation.record import make_record
+from labse_tf.evaluation.task import Option
 from labse_tf.evaluation.texts import check_text
 from labse_tf.files.textio import COMPRESSIONS, read_lines
 
@@ -29,11 +30,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PRIMARY_METRIC = "spearman"
-OPTIONS = ("split",)
+DATA = "<set>/<name>.tsv of score, sentence 1, sentence 2: Pearson and Spearman"
 
 METRICS = ("pearson_cosine", "pearson_angular", "spearman")
 
 _SPLITS = ("train", "dev", "test")
+OPTIONS = (Option("split", "of files whose names tell a split (default test)", choices=_SPLITS),)
 _EXTENSIONS = (".tsv", ".txt")
 
 

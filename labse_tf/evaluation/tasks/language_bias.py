@@ -20,9 +20,10 @@ import numpy as np
 from labse_tf.embedding.distinct import TextVectors
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
-from labse_tf.evaluation import tatoeba as tatoeba_task
 from labse_tf.evaluation.principal_components import principal_components, remove_components
 from labse_tf.evaluation.record import make_record
+from labse_tf.evaluation.task import Option
+from labse_tf.evaluation.tasks import tatoeba as tatoeba_task
 from labse_tf.evaluation.texts import read_aligned, read_texts
 from labse_tf.files.hashing import sha256_of_files
 from labse_tf.files.textio import COMPRESSIONS, ends_early
@@ -34,7 +35,40 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PRIMARY_METRIC = "same_language"
-OPTIONS = ("fit", "tatoeba", "components", "sentences", "languages")
+LOWER_IS_BETTER = True
+DATA = "<code>.txt, the same sentences in each: are neighbours of the same language?"
+
+
+def numbers(text: str) -> list[int]:
+    """Its name is in argparse's message."""
+    return [int(number) for number in text.split(",")]
+
+
+def _names(text: str) -> list[str]:
+    return [name for name in text.split(",") if name]
+
+
+OPTIONS = (
+    Option(
+        "fit",
+        "other text, <code>.txt, to find the principal components of (default: the pool)",
+        metavar="DIR",
+    ),
+    Option("tatoeba", "also measure what their removal does to Tatoeba", metavar="DIR"),
+    Option(
+        "components",
+        "how many are taken out (default 0,1,2,4,8)",
+        type=numbers,
+        metavar="N,...",
+    ),
+    Option(
+        "sentences",
+        "of each language, from the first (default 200)",
+        type=int,
+        metavar="N",
+    ),
+    Option("languages", "such as deu,eng,tha (default: all)", type=_names, metavar="CODES"),
+)
 
 COMPONENTS = (0, 1, 2, 4, 8)
 SENTENCES = 200

@@ -27,6 +27,7 @@ from labse_tf.embedding.lines import embed_lines
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
 from labse_tf.evaluation.record import encoder_facts, make_record
+from labse_tf.evaluation.task import Option
 from labse_tf.evaluation.texts import check_text
 from labse_tf.files.hashing import sha256_of_files
 from labse_tf.files.local_paths import local_path
@@ -40,7 +41,28 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PRIMARY_METRIC = "p_at_1"
-OPTIONS = ("work", "index", "recall")
+DATA = """\
+NAME.<a>-<b>.<a> and .<b>, or NAME.tsv: P@1 over the whole corpus, of any size,
+en -> xx as LaBSE's paper, and both directions"""
+OPTIONS = (
+    Option(
+        "work",
+        "keep the vectors here: what was stopped goes on, and those of the same texts and "
+        "model are used again (default: a temporary folder)",
+        metavar="DIR",
+    ),
+    Option(
+        "index",
+        "how neighbours are searched (default exact; auto is exact for small pools)",
+        choices=("exact", "approximate", "auto"),
+    ),
+    Option(
+        "recall",
+        "the share of true neighbours that an approximate search is to find (default 0.99)",
+        type=float,
+        metavar="X",
+    ),
+)
 
 DIRECTIONS = ("forward", "backward")
 SIDES = ("sources", "targets")
