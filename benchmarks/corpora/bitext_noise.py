@@ -181,7 +181,7 @@ def judge(filters: Sequence[Filter], mixture: Sequence[tuple[str, Pair]]) -> dic
         )
     every = np.any(list(dropped.values()), axis=0)
     dropped["duplicate"] = _later_copies(pairs, np.zeros(len(pairs), bool))
-    sides = f"duplicate_side, {_PAIRS_PER_SIDE} a side"
+    sides = f"duplicate_side, {_PAIRS_PER_SIDE} per side"
     dropped[sides] = _shared_sides(pairs, np.zeros(len(pairs), bool))
     dropped[_TOGETHER] = every | _later_copies(pairs, every)
     every = every | _shared_sides(pairs, every)

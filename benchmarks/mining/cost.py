@@ -155,13 +155,13 @@ def _print_exact(args: argparse.Namespace) -> tuple[float, float]:
 
 def _print_joint(args: argparse.Namespace) -> tuple[float, float]:
     search = plan_joint_search(args.sources, args.targets, dim=args.dim, probes=args.probes)
-    _head(f"`labse mine`, approximate, {args.probes} lists a source", "")
+    _head(f"`labse mine`, approximate, {args.probes} lists per source", "")
     _row("lists", f"{search.lists:,}")
     _row("k-means", _si(search.train_flop, "FLOP"))
     _row("putting vectors into lists", _si(search.assign_flop, "FLOP"))
     _row("products, once for both directions", _si(search.compare_flop, "FLOP"))
     memory = _NEIGHBOUR_BYTES * args.neighbours * (args.sources + args.targets)
-    _row(f"{args.neighbours} neighbours a sentence, in memory", _si(memory, "B"))
+    _row(f"{args.neighbours} neighbours per sentence, in memory", _si(memory, "B"))
     lists = _LIST_BYTES * args.probes * args.sources
     _row("the lists of each source, in memory, by source and by list", _si(lists, "B"))
     _row("a byte a number, on disk", _si(args.dim * (args.sources + args.targets), "B"))
@@ -181,7 +181,7 @@ def _print_indexes(args: argparse.Namespace) -> tuple[float, float]:
         flop / args.core_product_gflops / 3.6e12 + count / args.core_comparisons / 3.6e9
         for flop, count in zip(products, compared, strict=True)
     ]
-    _head(f"indexes of shards, {args.probes} lists a query", "targets indexed", "sources indexed")
+    _head(f"indexes of shards, {args.probes} lists per query", "targets indexed", "sources indexed")
     _row("shards", *(f"{search.shards}" for search in both))
     _row("lists of a shard", *(f"{search.lists:,}" for search in both))
     _row("k-means of the lists", *(_si(search.train_flop, "FLOP") for search in both))

@@ -34,10 +34,10 @@ BASE = "base"
 TITLES = {
     "margin": "Margin (section 6.1)",
     "scale": "Scale",
-    "negatives": "Negatives of the global batch, or of the replica's part of 64 pairs",
+    "negatives": "Global or local negatives",
     "batch": "Batch size, by gradient cache, at equal steps",
-    "pretraining": "Pre-training, over steps (section 6.2)",
-    "start": "Start without pre-training: [CLS] at random or as the average of its sentence",
+    "pretraining": "Pre-training (section 6.2)",
+    "start": "Starting without pre-training: [CLS] random or an average",
     "duplicates": "Duplicates as negatives",
     "hard_negatives": "Hard negatives (appendix B)",
     "languages": "Sampling and mixing of languages",

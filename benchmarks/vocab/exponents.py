@@ -35,7 +35,7 @@ EXPONENTS = (1.0, 0.7, 0.3, 0.0)
 
 # Where text is lost to [UNK], fewer tokens are no gain: the two panels go together.
 _MEASURES = {
-    "tokens a sentence, relative to exponent 1.0": lambda one, base: (
+    "tokens per sentence, relative to exponent 1.0": lambda one, base: (
         one.tokens_per_sentence / base.tokens_per_sentence
     ),
     "characters lost to [UNK], %": lambda one, base: 100 * one.lost_rate,
@@ -117,7 +117,7 @@ def _plot(path: Path, languages: list[str], words: dict[str, int], measured: dic
 
 def _print_thirds(languages: list[str], words: dict[str, int], measured: dict) -> None:
     third = -(-len(languages) // 3)
-    print("| languages | words each | exponent | [UNK] % | lost % | tokens a sentence |")
+    print("| languages | words per language | exponent | [UNK] % | lost % | tokens per sentence |")
     print("|---|---|---|---|---|---|")
     for start in range(0, len(languages), third):
         group = languages[start : start + third]

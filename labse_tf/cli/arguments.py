@@ -26,7 +26,7 @@ def add_overwrite(parser: argparse.ArgumentParser) -> None:
 
 
 def add_inputs(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("inputs", nargs="+", metavar="INPUT", help="file, folder or glob")
+    parser.add_argument("inputs", nargs="+", metavar="INPUT", help="files, folders or globs")
 
 
 def add_filter_job(parser: argparse.ArgumentParser, *, max_per_language: int = 0) -> None:
@@ -38,24 +38,24 @@ def add_filter_job(parser: argparse.ArgumentParser, *, max_per_language: int = 0
         type=int,
         default=50,
         metavar="MB",
-        help="about how much uncompressed input goes into a shard, which a worker must hold in up"
-        " to 25 times as much memory (default: %(default)s)",
+        help="approximate uncompressed input per shard; a worker needs up to 25 times as much "
+        "memory (default: %(default)s)",
     )
     parser.add_argument(
         "--max-per-language",
         type=int,
         default=max_per_language,
         metavar="N",
-        help="keep at most N records of a language, a random sample of those that would stay; 0 "
-        "keeps all (default: %(default)s)",
+        help="keep at most N records per language, a random sample of those that pass; 0 keeps all "
+        "(default: %(default)s)",
     )
     parser.add_argument(
         "--max-bad-records",
         type=int,
         default=0,
         metavar="N",
-        help="leave out up to N records that cannot be read, such as lines of invalid UTF-8; a "
-        "file that breaks off is one (default: %(default)s, the first ends the job)",
+        help="drop up to N records that cannot be read, such as lines of invalid UTF-8; a "
+        "truncated file counts as one (default: %(default)s, the first ends the job)",
     )
     parser.add_argument(
         "--scores",
@@ -65,21 +65,21 @@ def add_filter_job(parser: argparse.ArgumentParser, *, max_per_language: int = 0
     parser.add_argument(
         "--from-scores",
         action="store_true",
-        help="INPUTs are such folders `scores`: apply other limits to them, without scoring again",
+        help="INPUTs are `scores` folders: apply other limits to them, without scoring again",
     )
     parser.add_argument(
         "--examples",
         type=int,
         default=10,
         metavar="N",
-        help="write N random examples of each reason to DIR/examples.md (default: %(default)s)",
+        help="write N random examples per reason to DIR/examples.md (default: %(default)s)",
     )
     parser.add_argument(
         "--seed",
         type=int,
         default=0,
         metavar="N",
-        help="draws other random samples (default: %(default)s)",
+        help="seed of the random samples (default: %(default)s)",
     )
     add_overwrite(parser)
 
@@ -106,9 +106,9 @@ def add_init(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--init",
         metavar="DIR",
-        help="start from the weights of this run, of this model dir (the --out of `labse export`), "
-        "or of this Hugging Face BERT (a folder with config.json, vocab.txt and "
-        "model.safetensors); init.tsv tells what was taken",
+        help="start from the weights of this run, this model dir (the --out of `labse export`), or "
+        "this Hugging Face BERT (a folder with config.json, vocab.txt and model.safetensors); "
+        "init.tsv lists the weights that were copied",
     )
     add_checkpoint(parser, "--init-checkpoint")
 
@@ -121,29 +121,29 @@ def add_model_dir_output(parser: argparse.ArgumentParser) -> None:
         default="hub,text",
         dest="formats",
         metavar="FORMATS",
-        help="hub: SavedModels with the TF-Hub interface; text: one from strings to unit vectors, "
-        "with the weights once more; hf: for transformers.BertModel and "
-        "SentenceTransformer(MODEL_DIR); lite: LiteRT, int8; onnx: float32 and int8; several with "
-        "commas (default: %(default)s)",
+        help="comma-separated: hub: SavedModels with the TF-Hub interface; text: a SavedModel from "
+        "strings to unit vectors, with a second copy of the weights; hf: for "
+        "transformers.BertModel and SentenceTransformer(MODEL_DIR); lite: LiteRT, int8; onnx: "
+        "float32 and int8 (default: %(default)s)",
     )
     parser.add_argument(
         "--table",
         default="float32",
         metavar="TYPE",
-        help="of the embedding table in the SavedModels: float32 (default), float16 or int8; the "
-        "last two do not train",
+        help="type of the embedding table in the SavedModels: float32 (default), float16 or int8; "
+        "the last two cannot be trained",
     )
     parser.add_argument(
         "--length",
         type=int,
         metavar="TOKENS",
-        help="static length of the preprocessor's result (default 128, or encoder.max_positions "
-        "where these are fewer)",
+        help="static length of the preprocessor's output (default 128, or encoder.max_positions if "
+        "that is smaller)",
     )
-    parser.add_argument("--licence", type=str, metavar="TEXT", help="of the model, for its card")
     parser.add_argument(
-        "--no-verify", action="store_true", help="move it into place without `labse verify`"
+        "--licence", type=str, metavar="TEXT", help="licence of the model, for the model card"
     )
+    parser.add_argument("--no-verify", action="store_true", help="skip `labse verify`")
     add_overwrite(parser)
 
 
@@ -152,14 +152,15 @@ def add_languages(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--languages",
         metavar="CODES",
-        help="keep the pieces that these languages need, such as en,de: those of --language-text, "
-        "or without it all that are written in their scripts",
+        help="keep only the pieces that these languages need, such as en,de: those that occur in "
+        "--language-text, or without it all in the languages' scripts",
     )
     parser.add_argument(
         "--language-text",
         action="append",
         metavar="INPUT",
-        help="corpus of them, <lang>.txt or <lang>.tsv, packed or not; may be repeated",
+        help="corpus in these languages, <lang>.txt or <lang>.tsv, optionally compressed; may be "
+        "repeated",
     )
 
 
@@ -168,8 +169,8 @@ def add_checkpoint(parser: argparse.ArgumentParser, option: str) -> None:
     parser.add_argument(
         option,
         choices=["best", "latest"],
-        help="of that run: the best on its dev pairs, or the newest (default: the best, if the run"
-        " has one)",
+        help="checkpoint of that run: the best on its dev pairs, or the newest (default: the best, "
+        "if the run has one)",
     )
 
 
@@ -185,7 +186,7 @@ def add_run(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
         "--run-dir",
         required=required,
         metavar="DIR",
-        help="where the run is kept; resumes if there",
+        help="folder of the run; an existing run is resumed",
     )
     parser.add_argument(
         "--set",
@@ -194,7 +195,7 @@ def add_run(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
         default=[],
         dest="overrides",
         metavar="KEY=VALUE",
-        help="change a key of the configuration; may be repeated",
+        help="override a configuration key; may be repeated",
     )
     parser.add_argument(
         "--strategy",
@@ -203,7 +204,7 @@ def add_run(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
         help="auto (default), one_device, mirrored, multi_worker (reads TF_CONFIG) or tpu",
     )
     parser.add_argument(
-        "--tpu", type=str, default="", metavar="NAME", help="the TPU's name or address"
+        "--tpu", type=str, default="", metavar="NAME", help="name or address of the TPU"
     )
     parser.add_argument(
         "--logical-cpus",
@@ -228,20 +229,20 @@ def add_search(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=4,
         metavar="N",
-        help="of a sentence on the other side, for the margin (default: %(default)s)",
+        help="neighbours of a sentence on the other side, for the margin (default: %(default)s)",
     )
     parser.add_argument(
         "--index",
         default="auto",
         metavar="NAME",
-        help="exact: compare all with all; approximate: only what is roughly near; auto (default): "
-        "exact up to 10^11 comparisons, such as 300,000 x 300,000",
+        help="exact: compare all pairs; approximate: only likely neighbours; auto (default): exact "
+        "up to 10^11 comparisons, such as 300,000 x 300,000",
     )
     parser.add_argument(
         "--recall",
         type=float,
         default=0.95,
         metavar="X",
-        help="the share of true neighbours that an approximate search is to find (default: "
+        help="share of true neighbours that an approximate search should find (default: "
         "%(default)s)",
     )

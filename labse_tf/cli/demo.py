@@ -9,8 +9,8 @@ EXAMPLES = """examples:
   labse demo
   labse demo --out /tmp/demo
 
-Stopped anywhere, the same command goes on from the last stage that ended, or from the last
-checkpoint inside one. The result: DIR/report.html, and a model in DIR/model."""
+If interrupted, run the same command again: it resumes after the last completed stage, or from the
+last checkpoint within a stage. Writes DIR/report.html, and a model to DIR/model."""
 
 _PRESET = Path(__file__).parents[2] / "configs" / "tiny.yaml"
 

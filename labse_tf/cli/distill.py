@@ -13,11 +13,11 @@ EXAMPLES = """examples:
   labse export runs/student --out student
 
 The student has the teacher's vocabulary; for a smaller one, export the teacher with --languages
-first. As wide as the teacher it starts with some of its layers; narrower, it learns the teacher's
-principal directions. Any text will do, of sentences or of pairs. With dev pairs the command ends
-with a table of both: retrieval accuracy, size and speed.
+first. A student as wide as the teacher starts with some of its layers; a narrower one learns the
+teacher's principal directions. Training takes any text, sentences or pairs. With dev pairs, the
+command ends with a table for teacher and student: retrieval accuracy, size and speed.
 
-The same command goes on from the last checkpoint if the run was stopped."""
+To resume an interrupted run, run the same command again."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--teacher",
         required=True,
         metavar="MODEL_DIR",
-        help="what `labse export` or `labse import-hf` wrote",
+        help="a model dir from `labse export` or `labse import-hf`",
     )
 
 

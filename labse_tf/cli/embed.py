@@ -12,27 +12,27 @@ EXAMPLES = """examples:
   labse embed model/onnx/model_int8.onnx sentences.txt.zst --out vectors.parquet
   zcat news.txt.gz | labse embed model - --out vectors.npy
 
-Row i of the file is the unit vector of line i (an empty line has one, too). Map it into memory with
-numpy.load(FILE, mmap_mode="r"); `labse mine --embeddings` does. A Parquet file has the columns
+Row i of the file is the unit vector of line i (an empty line has one too). Map it into memory with
+numpy.load(FILE, mmap_mode="r"); `labse mine --embeddings` does so. A Parquet file has the columns
 `line` (from 1) and `vector`.
 
 MODEL is a model dir, an encoder in it (onnx/model.onnx, onnx/model_int8.onnx,
 lite/encoder_int8.tflite), a sentence-transformers folder or module:attribute of a Python object
-with encode(). Longer lines are cut to the model's length; how many is told at the end.
+with encode(). Lines longer than the model's length are truncated; the command prints how many.
 
-What is done lies in FILE.work meanwhile: the same command goes on from there if it was stopped."""
+Finished work is kept in FILE.work: to resume an interrupted job, run the same command again."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model_dir", metavar="MODEL")
-    parser.add_argument("input", metavar="INPUT", help="a sentence a line; - reads stdin")
+    parser.add_argument("input", metavar="INPUT", help="one sentence per line; - reads stdin")
     parser.add_argument("--out", required=True, metavar="FILE", help=".npy or .parquet")
     parser.add_argument(
         "--dtype",
         choices=["float32", "float16"],
         default="float32",
-        help="of the vectors; float16 takes half the space, and a cosine is off by less than 0.001 "
-        "(default: %(default)s)",
+        help="type of the vectors; float16 takes half the space and changes a cosine by less than "
+        "0.001 (default: %(default)s)",
     )
     add_overwrite(parser)
 

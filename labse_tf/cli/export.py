@@ -14,15 +14,15 @@ EXAMPLES = """examples:
   labse export runs/dual --out model --format hub,hf
   labse export model --out en_de --languages en,de --language-text my/text
 
-It ends with `labse verify`, before the model dir is moved into place: half a minute for a small
-model, minutes for one of 2 GB, which needs as much room again meanwhile."""
+The export runs `labse verify` before the model dir is moved into place. That takes half a minute
+for a small model, and minutes for one of 2 GB, which temporarily needs the same space again."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "source",
         metavar="RUN_DIR",
-        help="of `labse train` or `labse pretrain`; or a model dir, to write it in another way",
+        help="of `labse train` or `labse pretrain`; or a model dir, to convert it",
     )
     add_model_dir_output(parser)
     add_languages(parser)

@@ -13,9 +13,9 @@ EXAMPLES = """examples:
   labse import-hf LaBSE --out model
   labse import-hf LaBSE --out model --length 64 --format hub,hf
 
-HF_DIR has config.json, vocab.txt and model.safetensors, as sentence-transformers/LaBSE and
-setu4993/LaBSE have them: a snapshot that was fetched before. If modules.json makes it one of
-sentence-transformers, its Dense module is the pooler. Pickles are never loaded."""
+HF_DIR is a downloaded snapshot with config.json, vocab.txt and model.safetensors, such as
+sentence-transformers/LaBSE or setu4993/LaBSE. If it has a modules.json (sentence-transformers), its
+Dense module becomes the pooler. Pickles are never loaded."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

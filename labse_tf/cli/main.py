@@ -25,7 +25,7 @@ from vocab.wordpiece_file import VocabularyFileError
 
 # The words of a command -> (module in this folder, what it does).
 COMMANDS = {
-    ("demo",): ("demo", "run every stage on the demo corpus; a table and an HTML report"),
+    ("demo",): ("demo", "run every stage on the demo corpus; print a table, write an HTML report"),
     ("corpus", "demo"): ("corpus.demo", "write the demo corpus from installed packages"),
     ("corpus", "filter-monolingual"): (
         "corpus.filter_monolingual",
@@ -37,31 +37,34 @@ COMMANDS = {
     ),
     ("corpus", "train-cds"): (
         "corpus.train_cds",
-        "train the translators of contrastive data selection",
+        "train the translation models of contrastive data selection",
     ),
-    ("corpus", "score-cds"): ("corpus.score_cds", "score pairs by contrastive data selection"),
+    ("corpus", "score-cds"): ("corpus.score_cds", "score pairs for contrastive data selection"),
     ("corpus", "calibrate"): (
         "corpus.calibrate",
-        "choose a score's threshold from pairs marked GOOD or BAD",
+        "choose a score threshold from pairs labelled GOOD or BAD",
     ),
     ("corpus", "train-quality"): (
         "corpus.train_quality",
-        "train a model of text quality on web pages",
+        "train a text quality model on web pages",
     ),
     ("corpus", "embed"): ("corpus.embed", "embed monolingual text into shards of vectors"),
-    ("vocab", "build"): ("vocab.build", "count words per language, smooth, learn a vocabulary"),
-    ("vocab", "coverage"): ("vocab.coverage", "measure a vocabulary on text of each language"),
-    ("pretrain",): ("pretrain", "MLM + TLM pre-training with progressive stacking"),
-    ("mine-negatives",): ("mine_negatives", "find hard negatives with a weaker dual encoder"),
-    ("train",): ("train", "dual-encoder training"),
-    ("distill",): ("distill", "train a smaller student of a model"),
-    ("export",): ("export", "write the model dir of a run: preprocessor and encoder SavedModels"),
-    ("import-hf",): ("import_hf", "write the model dir of a Hugging Face LaBSE"),
-    ("verify",): ("verify", "check a model dir against the TF-Hub interface, without our code"),
-    ("embed",): ("embed", "one vector a line of text"),
+    ("vocab", "build"): (
+        "vocab.build",
+        "learn a vocabulary from smoothed word counts per language",
+    ),
+    ("vocab", "coverage"): ("vocab.coverage", "measure how well a vocabulary covers each language"),
+    ("pretrain",): ("pretrain", "pre-train with MLM + TLM and progressive stacking"),
+    ("mine-negatives",): ("mine_negatives", "mine hard negatives with a weaker dual encoder"),
+    ("train",): ("train", "train the dual encoder"),
+    ("distill",): ("distill", "train a smaller student model"),
+    ("export",): ("export", "export a run as a model dir: preprocessor and encoder SavedModels"),
+    ("import-hf",): ("import_hf", "import a Hugging Face LaBSE as a model dir"),
+    ("verify",): ("verify", "check a model dir against the TF-Hub interface, without this package"),
+    ("embed",): ("embed", "compute one vector per line of text"),
     ("mine",): ("mine", "find translations in two files of sentences"),
-    ("score",): ("score", "similarity, or margin score, of given pairs"),
-    ("eval",): ("eval", "score a model on an evaluation task"),
+    ("score",): ("score", "compute the similarity, or margin score, of given pairs"),
+    ("eval",): ("eval", "evaluate a model on a task"),
 }
 _BEAM_JOBS = (
     ("corpus", "filter-monolingual"),
@@ -72,8 +75,8 @@ _BEAM_JOBS = (
 )
 _BEAM_HELP = """
 
-Options of Beam follow `--`. Without them its direct runner does the job on this machine; no other
-runner (Flink, Spark, Dataflow) was ever tried."""
+Beam options follow `--`. The default is the direct runner, on this machine. No other runner (Flink,
+Spark, Dataflow) has been tested."""
 
 EXIT_DONE, EXIT_UNEXPECTED, EXIT_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 

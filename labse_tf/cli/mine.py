@@ -15,10 +15,10 @@ EXAMPLES = """examples:
   labse embed model news.en.txt --out en.npy
   labse mine news.de.txt news.en.txt --embeddings de.npy en.npy --out pairs.tsv
 
-SOURCE and TARGET have a sentence a line, plain, .gz, .xz, .bz2 or .zst. pairs.tsv has the columns
-score, source and target, the best first. Equal sentences of a side count once, empty lines not at
-all. A job that was stopped goes on when the same command is called again: what it has done lies in
-pairs.tsv.work meanwhile."""
+SOURCE and TARGET have one sentence per line, plain, .gz, .xz, .bz2 or .zst. pairs.tsv has the
+columns score, source and target, the best first. Equal sentences of a side count once; empty lines
+are skipped. Finished work is kept in pairs.tsv.work: to resume an interrupted job, run the same
+command again."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,38 +33,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--embeddings",
         nargs=2,
         metavar=("SOURCE.npy", "TARGET.npy"),
-        help="a vector a line of the files, made before by `labse embed`; the model is not loaded",
+        help="one vector per line of the files, from `labse embed`; no model is loaded",
     )
     add_search(parser)
     parser.add_argument(
         "--margin",
         default="ratio",
         metavar="NAME",
-        help="ratio (default) or distance: the similarity of a pair against the mean of its "
-        "neighbours'; absolute: the similarity",
+        help="ratio (default) or distance: the similarity of a pair relative to the mean over its "
+        "neighbours; absolute: the similarity itself",
     )
     parser.add_argument(
         "--retrieval",
         default="max",
         metavar="NAME",
         help="forward: the best target of each source; backward: the best source of each target; "
-        "intersection: what both say; max (default): what either says, the higher score first",
+        "intersection: pairs found in both directions; max (default): pairs found in either, the "
+        "higher score first",
     )
     parser.add_argument(
         "--one-to-one",
         action=argparse.BooleanOptionalAction,
-        help="a sentence is in one pair at most, the best that is left (default with max)",
+        help="use each sentence in at most one pair, the best one left (default with max)",
     )
     parser.add_argument(
-        "--threshold", type=float, metavar="X", help="keep pairs of this score and above"
+        "--threshold", type=float, metavar="X", help="keep pairs with this score or above"
     )
     parser.add_argument(
         "--gold",
         metavar="FILE.tsv",
-        help="known pairs, the lines of source and target counted from 1: prints precision, recall "
-        "and F1, at the threshold of the best F1 unless --threshold is given",
+        help="known pairs as line numbers of source and target, from 1: prints precision, recall "
+        "and F1, at the threshold with the best F1 unless --threshold is given",
     )
-    parser.add_argument("--report", metavar="FILE.json", help="write what was done and found here")
+    parser.add_argument("--report", metavar="FILE.json", help="write settings and results here")
     add_overwrite(parser)
 
 

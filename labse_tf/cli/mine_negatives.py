@@ -18,11 +18,12 @@ EXAMPLES = """examples:
   labse train configs/tiny.yaml --run-dir runs/dual --set train.bitext=[negatives] \\
       --set train.hard_negatives=3 --set tokenizer.vocab_file=vocab.txt
 
-DIR/<lang>.tsv.gz has the columns source, target, negative 1 to N; DIR/report.json tells how many
-there are and how near they are. INPUT is a corpus that `labse train` reads: clean shards,
+DIR/<lang>.tsv.gz has the columns source, target, negative 1 to N; DIR/report.json has their numbers
+and similarities. INPUT is a corpus that `labse train` reads: clean shards,
 <lang>.tsv[.gz|.xz|.bz2|.zst], Moses pairs or <lang>.tfrecord[.gz].
 
-The same command goes on from the last checkpoint, or after the last language, if it was stopped."""
+To resume an interrupted job from the last checkpoint, or after the last language, run the same
+command again."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,32 +32,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model",
         metavar="DIR",
-        help="mine with this model dir, or the run dir of such a job, and train nothing",
+        help="mine with this model dir, or the run dir of an earlier job, without training",
     )
-    parser.add_argument("--config", metavar="FILE", help="a YAML preset (default: the defaults)")
-    parser.add_argument("--vocab", metavar="FILE", help="vocabulary of the model to train")
+    parser.add_argument("--config", metavar="FILE", help="a YAML preset (default: built-in values)")
+    parser.add_argument("--vocab", metavar="FILE", help="vocabulary for the model to train")
     parser.add_argument(
         "--count",
         type=int,
         default=3,
         metavar="N",
-        help="negatives a pair, if there are so many (default: %(default)s)",
+        help="negatives per pair, if that many are found (default: %(default)s)",
     )
     parser.add_argument(
         "--pool-size",
         type=int,
         default=200_000,
         metavar="N",
-        help="search at most about N pairs of a language together; time grows with its square, "
-        "memory is 2 KB times N and more (default: %(default)s)",
+        help="search at most about N pairs of a language together; time grows with the square of "
+        "N, memory is at least 2 KB times N (default: %(default)s)",
     )
     parser.add_argument(
         "--max-similarity",
         type=float,
         default=0.9,
         metavar="X",
-        help="leave out targets more similar than this to the source's translation, or paired with "
-        "a source more similar than this; 1 leaves out known translations only "
+        help="leave out targets that are more similar than this to the source's translation, or "
+        "paired with a source that is; 1 leaves out known translations only "
         "(default: %(default)s)",
     )
     add_run(parser, required=False)

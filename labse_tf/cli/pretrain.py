@@ -15,7 +15,7 @@ EXAMPLES = """examples:
       --set pretrain.stage_steps=[100000] \\
       --set pretrain.monolingual=[clean/monolingual] --set pretrain.bitext=[clean/bitext]
 
-The same command goes on from the last checkpoint if the run was stopped."""
+To resume an interrupted run, run the same command again."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

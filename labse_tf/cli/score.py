@@ -11,26 +11,26 @@ EXAMPLES = """examples:
   zcat crawl.tsv.gz | labse score model - --threshold 0.7 | cut -f 2- > clean.tsv
   labse score model pairs.tsv --out scored.tsv --margin ratio --threshold 1.05
 
-PAIRS.tsv has the columns source and target; further ones are kept. The score is put in front of the
-line: the cosine, or with --margin the margin score, for which the neighbours of a sentence are
-looked for in the whole other column. The order stays."""
+PAIRS.tsv has the columns source and target; further columns are kept. The score is added in front
+of the line: the cosine, or with --margin the margin score, for which the neighbours of a sentence
+are searched in the whole other column. The order does not change."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_name(parser)
     parser.add_argument("pairs", metavar="PAIRS.tsv", help="source, target, ...; - reads stdin")
     parser.add_argument(
-        "--out", default="-", metavar="FILE.tsv", help="where to write (default: stdout)"
+        "--out", default="-", metavar="FILE.tsv", help="output file (default: stdout)"
     )
     parser.add_argument(
         "--margin",
         metavar="NAME",
-        help="ratio or distance: against the mean similarity of both sentences' neighbours; "
-        "absolute (default): the cosine itself, for which nothing is kept in memory or on disk",
+        help="ratio or distance: relative to the mean similarity of both sentences' neighbours; "
+        "absolute (default): the cosine itself, which keeps nothing in memory or on disk",
     )
     add_search(parser)
     parser.add_argument(
-        "--threshold", type=float, metavar="X", help="write only pairs of this score and above"
+        "--threshold", type=float, metavar="X", help="write only pairs with this score or above"
     )
     add_overwrite(parser)
 

@@ -17,7 +17,7 @@ EXAMPLES = """examples:
   labse train configs/tiny.yaml --run-dir runs/two --strategy mirrored --logical-cpus 2 \\
       --set tokenizer.vocab_file=vocab.txt --set train.bitext=[clean/bitext]
 
-The same command goes on from the last checkpoint if the run was stopped."""
+To resume an interrupted run, run the same command again."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

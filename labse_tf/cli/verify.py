@@ -7,13 +7,13 @@ import argparse
 EXAMPLES = """examples:
   labse verify model
 
-It loads the model dir in a new process that can import TensorFlow, TF Text and TF Hub, but nothing
-of ours, and does there what users of TF-Hub's LaBSE do. Prints a line a check; exit status 0 if all
-passed, 2 if one failed. `labse export` ends with it."""
+Loads the model dir in a new process that can import TensorFlow, TF Text and TF Hub, but not this
+package, and does what users of TF-Hub's LaBSE do. Prints one line per check; exit status 0 if all
+passed, 2 if one failed. `labse export` runs this too."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model_dir", metavar="MODEL_DIR", help="what `labse export` wrote")
+    parser.add_argument("model_dir", metavar="MODEL_DIR", help="a model dir from `labse export`")
 
 
 def run(args: argparse.Namespace) -> None:

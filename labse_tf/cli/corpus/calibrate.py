@@ -1,4 +1,4 @@
-"""`labse corpus calibrate`: the threshold of a score from pairs that people marked."""
+"""`labse corpus calibrate`: chooses a score threshold from pairs that people labelled."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import argparse
 
 EXAMPLES = """examples:
   labse corpus score-cds runs/cds clean --sample 500 --out scored.tsv
-  (write GOOD or BAD into the column `label` of scored.tsv, as many lines as you can)
+  (write GOOD or BAD into the column `label` of scored.tsv, in as many lines as you can)
   labse corpus calibrate scored.tsv --target-precision 0.8
   labse corpus filter-bitext web --out clean --cds runs/cds --min-cds-score THRESHOLD
 
-SCORED.tsv has a header that names the columns `score` and `label`, in any order, among others.
-Lines without a label are passed over. Chosen is the lowest threshold at which the share of GOOD
-pairs among those kept meets the target, as in the LaBSE paper (80 %)."""
+SCORED.tsv has a header with the columns `score` and `label`, in any order, and may have others.
+Lines without a label are ignored. The command chooses the lowest threshold at which the share of
+GOOD pairs among those kept meets the target; the LaBSE paper uses 80 %."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,12 +22,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=0.8,
         metavar="P",
-        help="the share of the kept pairs that shall be GOOD, 0 to 1 (default: %(default)s)",
+        help="required share of GOOD pairs among those kept, 0 to 1 (default: %(default)s)",
     )
     parser.add_argument(
         "--by-lower-bound",
         action="store_true",
-        help="ask that the lower end of the precision's 95 %% interval meets it too",
+        help="require that the lower end of the precision's 95 %% interval meets the target",
     )
 
 

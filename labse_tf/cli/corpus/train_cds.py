@@ -1,4 +1,4 @@
-"""`labse corpus train-cds`: the two translators of contrastive data selection."""
+"""`labse corpus train-cds`: trains the two translation models of contrastive data selection."""
 
 from __future__ import annotations
 
@@ -14,21 +14,26 @@ EXAMPLES = """examples:
       --set cds.noisy_steps=500000
 
 --noisy and --trusted are files, folders or globs of <lang>.tsv[.gz|.xz|.bz2|.zst] or of clean
-shards; several languages make one multilingual model. Trusted pairs are ones that somebody has
-looked at: some thousands will do. Without --vocab a vocabulary is learned from both corpora and
+shards; several languages give one multilingual model. Trusted pairs are ones that somebody has
+checked; a few thousand are enough. Without --vocab, a vocabulary is learned from both corpora and
 kept as RUN_DIR.vocab.txt.
 
-The same command goes on from the last checkpoint if the run was stopped."""
+To resume an interrupted run, run the same command again."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    for name, what in (("noisy", "the corpus to be filtered"), ("trusted", "pairs to be trusted")):
+    for name, what in (
+        ("noisy", "the corpus to filter"),
+        ("trusted", "the trusted corpus"),
+    ):
         parser.add_argument(
             f"--{name}", nargs="+", required=True, metavar="BITEXT", help=f"{what}, or a part of it"
         )
     parser.add_argument("--config", metavar="FILE", help="a YAML preset (default: large models)")
     parser.add_argument(
-        "--vocab", metavar="FILE", help="vocabulary of both sides (default: learned from both)"
+        "--vocab",
+        metavar="FILE",
+        help="vocabulary for both sides (default: learned from both)",
     )
     add_run(parser)
 

@@ -10,9 +10,9 @@ EXAMPLES = """examples:
   labse corpus train-quality CC-MAIN-*.warc.gz --out quality-model
   labse corpus filter-monolingual CC-MAIN-*.warc.wet.gz --out clean --quality quality-model
 
-Input is HTML pages in WARC files. The model tells sentences of a page's main content from text that
-stands elsewhere on it. The table on stdout shows how well: the area under the ROC curve (0.5 is
-chance, 1 is perfect) on sites, or pages of few sites, that the model was not trained on."""
+Input is HTML pages in WARC files. The model distinguishes sentences of a page's main content from
+other text on the page. The table on stdout shows its accuracy: the area under the ROC curve (0.5 is
+chance, 1 is perfect) on sites, or pages if there are few sites, that it was not trained on."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=200_000,
         metavar="N",
-        help="train on at most so many sentences, drawn at random (default: %(default)s)",
+        help="train on at most this many sentences, drawn at random (default: %(default)s)",
     )
     add_overwrite(parser)
 

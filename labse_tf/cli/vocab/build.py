@@ -25,47 +25,49 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=501_153,
         metavar="N",
-        help="the most tokens (default: %(default)s)",
+        help="maximum number of tokens (default: %(default)s)",
     )
     parser.add_argument(
         "--smoothing-exponent",
         type=float,
         default=0.3,
         metavar="X",
-        help="0: all languages count alike; 1: as much as their text (default: %(default)s)",
+        help="0: all languages count the same; 1: in proportion to their text (default: "
+        "%(default)s)",
     )
     parser.add_argument(
         "--min-word-count",
         type=int,
         default=1,
         metavar="N",
-        help="leave out words whose count comes below this after smoothing, which lowers the "
-        "counts of large languages and raises those of small ones (default: %(default)s)",
+        help="leave out words whose count is below this after smoothing, which lowers the counts "
+        "of large languages and raises those of small ones (default: %(default)s)",
     )
     parser.add_argument(
         "--max-word-length",
         type=int,
         default=50,
         metavar="N",
-        help="leave out words of more characters (default: %(default)s)",
+        help="leave out words with more characters than this (default: %(default)s)",
     )
     parser.add_argument(
         "--max-unique-chars",
         type=int,
         metavar="N",
-        help="the most distinct characters (default: an eighth of the vocabulary, at most 20000)",
+        help="maximum number of distinct characters (default: an eighth of the vocabulary, at most "
+        "20000)",
     )
     parser.add_argument(
         "--counts",
         metavar="DIR",
-        help="keep the word counts there, and do not count again where it holds those of the same "
-        "text and settings; needed with workers on several machines, which must all see it",
+        help="keep the word counts in this folder and reuse them for the same text and settings; "
+        "required with workers on several machines, which must all see the folder",
     )
     parser.add_argument(
         "--count-shards",
         type=int,
         metavar="N",
-        help="files to count words into; a worker holds one in memory (default: by input size)",
+        help="number of count files; a worker holds one in memory (default: by input size)",
     )
     add_overwrite(parser)
 

@@ -1,4 +1,4 @@
-"""`labse vocab coverage`: what a vocabulary makes of the text of each language."""
+"""`labse vocab coverage`: measures how well a vocabulary covers each language."""
 
 from __future__ import annotations
 
@@ -14,31 +14,32 @@ EXAMPLES = """examples:
 Input is monolingual text, bitext (both sides are measured, English as en) or clean shards. The
 table goes to stdout, the language that loses most of its text first:
 
-  lost %           characters inside words that became [UNK], of all characters
+  lost %           characters in words that became [UNK], of all characters in words
   [UNK] %          [UNK] among the tokens
-  chars/token      characters a token, [UNK] left out
+  chars/token      characters per token, without [UNK]
   tokens/sentence  without [CLS] and [SEP]
   cut %            sentences over the maximum length, of all sentences
   too long %       words over the byte limit, of all words"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("vocab", metavar="VOCAB", help="vocabulary file, a token a line")
+    parser.add_argument("vocab", metavar="VOCAB", help="vocabulary file, one token per line")
     add_inputs(parser)
-    parser.add_argument("--out", metavar="FILE.tsv", help="write all counts and rates here")
-    parser.add_argument("--plot", metavar="FILE.png", help="draw them here (.png, .svg or .pdf)")
+    parser.add_argument("--out", metavar="FILE.tsv", help="write all counts and rates to this file")
+    parser.add_argument("--plot", metavar="FILE.png", help="plot them (.png, .svg or .pdf)")
     parser.add_argument(
         "--max-length",
         type=int,
         default=128,
         metavar="N",
-        help="tokens of a sentence that are kept, with [CLS] and [SEP] (default: %(default)s)",
+        help="maximum number of tokens per sentence, including [CLS] and [SEP] (default: "
+        "%(default)s)",
     )
     parser.add_argument(
         "--max-bytes-per-word",
         type=int,
         metavar="N",
-        help="longer words are [UNK] (default: that of training, tokenizer.max_bytes_per_word)",
+        help="longer words become [UNK] (default: as in training, tokenizer.max_bytes_per_word)",
     )
     add_overwrite(parser)
 
