@@ -86,7 +86,7 @@ class WriteScores(beam.PTransform):
       folder: where the language folders go.
       shards: language or OTHER_LANGUAGE -> number of files, or a side input of this.
       filters: whose scores the batches hold.
-      record_type: Sentence or Pair.
+      record_type: that of a row of `record_kinds.KINDS`.
       temporary: a folder for files, see `disk_shuffle`.
     """
 

@@ -96,7 +96,7 @@ class WriteShards(beam.PTransform):
       folder: where the language folders go.
       shards: language -> its number of shards, see `plan_shards`; or a side input of this,
         see `MeasureShards`.
-      record_type: Sentence or Pair.
+      record_type: that of a row of `record_kinds.KINDS`.
       options: those of the job.
       temporary: a folder for files, see `disk_shuffle`.
     """
