@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import apache_beam as beam
 
+from beam_pipelines.filtering.learning import learn, teach
 from beam_pipelines.filtering.scores import reasons_by_scores
 from beam_pipelines.filters import AnyFilter, ModelFilter, find_reasons
-from beam_pipelines.filters.learning import learn, teach
 from beam_pipelines.records.records import Batch, ScoredBatch
 from beam_pipelines.reporting.drop_examples import draw_examples
 from beam_pipelines.reporting.report import OTHER_LANGUAGE, READ

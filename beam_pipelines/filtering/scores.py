@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
+from beam_pipelines.filtering.learning import learn, teach
 from beam_pipelines.filters import AnyFilter, Filter, ModelFilter
-from beam_pipelines.filters.learning import learn, teach
 from beam_pipelines.records.records import (
     LANGUAGE_FIELD,
     Batch,

@@ -20,7 +20,7 @@ from sklearn.metrics import roc_auc_score
 from beam_pipelines.filters.length_ratio import LengthRatio
 from beam_pipelines.records.records import Pair
 from labse_tf.cds.calibration import choose_threshold
-from labse_tf.cds.scorer import TranslatorScorer, contrastive_scores
+from labse_tf.cds.scorer import TranslatorScorer, cds_scores
 from labse_tf.errors import InputError
 from labse_tf.files.textio import read_pairs
 
@@ -44,7 +44,7 @@ def main() -> None:
     start = time.perf_counter()
     noisy, trusted = scorer.log_likelihoods(pairs).T
     seconds = time.perf_counter() - start
-    scores = contrastive_scores(noisy, trusted)
+    scores = cds_scores(noisy, trusted)
     print(f"{len(good)} good and {len(bad)} bad pairs, {len(pairs) / seconds:.0f} pairs/s")
     for name, values in (
         ("contrastive score", scores),

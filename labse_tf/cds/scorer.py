@@ -21,7 +21,7 @@ from labse_tf.translation.model import build_translator, mean_log_likelihoods
 _TOKENS_A_BATCH = 4096
 
 
-def contrastive_scores(noisy: np.ndarray, trusted: np.ndarray) -> np.ndarray:
+def cds_scores(noisy: np.ndarray, trusted: np.ndarray) -> np.ndarray:
     """Returns how much better the tuned translator likes each pair: `[n]`, nats a token.
 
     `(log P(y | x; trusted) - log P(y | x; noisy)) / |y|`: the noise of Wang et al. 2018 with the

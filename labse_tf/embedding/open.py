@@ -13,11 +13,9 @@ Importing this module imports none of their libraries.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import os
 import re
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +26,7 @@ from labse_tf.embedding.model_dir import ENCODER_FILES, SAVED_MODELS, find_model
 from labse_tf.errors import InputError
 from labse_tf.files.hashing import sha256_of_file, sha256_of_files
 from labse_tf.files.local_paths import local_path
+from labse_tf.files.python_objects import find_object, is_object_name
 
 MODEL_DIR = "model dir"
 SENTENCE_TRANSFORMERS = "sentence-transformers"
@@ -45,7 +44,6 @@ _VOCAB_FILES = (
     "sentencepiece.bpe.model",
 )
 _PUBLISHED_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
-_PYTHON_NAME = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 
 class OpenedEncoder:
@@ -171,7 +169,7 @@ def open_encoder(name: str) -> OpenedEncoder:
         return _open_model_dir(name)
     if os.path.exists(name):
         raise InputError("is a file, not a model", path=name, remedy="name a folder")
-    if _PYTHON_NAME.fullmatch(name):
+    if is_object_name(name):
         return _open_python(name)
     if not _PUBLISHED_NAME.fullmatch(name):
         raise InputError("no such folder", path=name, remedy="name a model dir")
@@ -262,7 +260,7 @@ class _CountingCuts:
 
 
 def _open_python(name: str) -> OpenedEncoder:
-    model = _find_object(name)
+    model = find_object(name)
     if inspect.isclass(model) or not hasattr(model, "encode"):
         if not callable(model):
             raise InputError("has no encode()", path=name, remedy="name an object that has")
@@ -290,31 +288,6 @@ def _open_python(name: str) -> OpenedEncoder:
         dim=getattr(model, "dim", None),
         hashes={},
     )
-
-
-def _find_object(name: str) -> Any:
-    module_name, _, attribute = name.partition(":")
-    # Console scripts do not look for modules in the current folder, as `python -m` does.
-    sys.path.insert(0, os.getcwd())
-    try:
-        found = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        raise InputError(
-            f"cannot import {module_name} ({error})",
-            path=name,
-            remedy="run in the folder that holds it, or set PYTHONPATH",
-        ) from error
-    finally:
-        sys.path.remove(os.getcwd())
-    for part in attribute.split("."):
-        if not hasattr(found, part):
-            raise InputError(
-                f"there is no '{part}' in {getattr(found, '__name__', found)}",
-                path=name,
-                remedy="check its spelling",
-            )
-        found = getattr(found, part)
-    return found
 
 
 def _hash_folder(folder: Path) -> dict[str, str]:

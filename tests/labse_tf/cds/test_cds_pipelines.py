@@ -8,9 +8,9 @@ import shutil
 import numpy as np
 import pytest
 
-from beam_pipelines.filters.cds import Contrastive
+from beam_pipelines.filters.cds import Cds
 from beam_pipelines.reading.readers import read_file
-from labse_tf.cds.scorer import contrastive_scores
+from labse_tf.cds.scorer import cds_scores
 from labse_tf.cli.main import main
 from labse_tf.files.corpus_files import find_corpus_files
 from labse_tf.files.textio import read_pairs
@@ -45,7 +45,7 @@ def test_every_pair_has_the_score_of_the_model(scored, pairs, scorer):
     found = {(source, target, code): float(score) for score, _, code, source, target in rows}
     assert len(rows) == len(pairs) and set(found) == set(pairs)
     noisy, trusted = scorer.log_likelihoods(pairs).T
-    expected = contrastive_scores(noisy, trusted)
+    expected = cds_scores(noisy, trusted)
     np.testing.assert_allclose([found[pair] for pair in pairs], expected, rtol=0, atol=1e-5)
     assert all(label == "" for _, label, *_ in rows)
 
@@ -185,4 +185,4 @@ def test_an_error_inside_the_pipeline_is_told(tmp_path, capsys, contrastive_run,
 
 
 def test_the_limit_itself_is_kept():
-    assert Contrastive("run", 0.25).accept(0.25) and not Contrastive("run", 0.25).accept(0.2499)
+    assert Cds("run", 0.25).accept(0.25) and not Cds("run", 0.25).accept(0.2499)

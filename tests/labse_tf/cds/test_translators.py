@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from labse_tf.cds.scorer import TranslatorScorer, contrastive_scores
+from labse_tf.cds.scorer import TranslatorScorer, cds_scores
 from labse_tf.errors import InputError
 from labse_tf.training.runs.run_dir import open_existing
 from labse_tf.translation.batches import encode_pairs
@@ -45,7 +45,7 @@ def test_log_likelihoods_by_hand():
 
 def test_the_score_by_hand():
     noisy, trusted = np.array([-2.0, -1.0, -3.0]), np.array([-1.5, -4.0, -3.0])
-    np.testing.assert_allclose(contrastive_scores(noisy, trusted), [0.5, -3.0, 0.0])
+    np.testing.assert_allclose(cds_scores(noisy, trusted), [0.5, -3.0, 0.0])
 
 
 # What the translators see.
@@ -125,7 +125,7 @@ def test_the_second_begins_as_the_first(tmp_path, train_contrastive):
     more = ["contrastive.trusted_steps=0", "contrastive.noisy_steps=2"]
     assert train_contrastive(run, *(part for key in more for part in ("--set", key))) == 0
     noisy, trusted = TranslatorScorer(run).log_likelihoods(PAIRS).T
-    assert (contrastive_scores(noisy, trusted) == 0).all() and (noisy < 0).all()
+    assert (cds_scores(noisy, trusted) == 0).all() and (noisy < 0).all()
 
 
 @pytest.mark.parametrize("stopped_in", ["noisy", "trusted"])
