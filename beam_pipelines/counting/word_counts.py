@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from beam_pipelines.counting.count_words import (
-    OTHER_LANGUAGE,
+    OTHER_LANGUAGE_RECORDS,
     TOO_LONG,
     TOTALS_FILE,
     WORDS,
@@ -122,7 +122,7 @@ def read_counts(folder: str | os.PathLike[str], *, max_words: int | None = None)
     totals = json.loads((Path(folder) / TOTALS_FILE).read_text(encoding="utf-8"))
     tokens, too_long, other = (
         {language: row[name] for language, row in totals.items() if name in row}
-        for name in (WORDS, TOO_LONG, OTHER_LANGUAGE)
+        for name in (WORDS, TOO_LONG, OTHER_LANGUAGE_RECORDS)
     )
     return WordCounts(dict(ordered), pairs.number, tokens, too_long, other)
 

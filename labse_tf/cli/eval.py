@@ -161,8 +161,8 @@ def _check(args: argparse.Namespace, task, given: dict) -> None:
     import os
 
     from labse_tf.errors import InputError
-    from labse_tf.evaluation.report import plot_format
     from labse_tf.files.outputs import check_free_file
+    from labse_tf.files.plot_formats import plot_format
 
     for name in given:
         if name not in task.OPTIONS:

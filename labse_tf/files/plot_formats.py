@@ -19,7 +19,7 @@ def plot_format(path: str | os.PathLike[str]) -> str:
     extension = Path(path).suffix.removeprefix(".").lower()
     if extension not in PLOT_FORMATS:
         raise InputError(
-            "unsupported picture format",
+            "unknown kind of picture",
             path=path,
             remedy=f"end the name in .{', .'.join(PLOT_FORMATS)}",
         )

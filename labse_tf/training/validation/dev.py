@@ -9,7 +9,7 @@ import orbit
 import tensorflow as tf
 
 from labse_tf.config import TrainConfig
-from labse_tf.data.dev_pairs import Pair
+from labse_tf.data.dev_pairs import BytesPair
 from labse_tf.evaluation.retrieval import accuracies
 from labse_tf.model.dual_encoder import embed
 from labse_tf.tokenization.wordpiece import Tokenizer
@@ -29,7 +29,7 @@ class DevEvaluator(orbit.AbstractEvaluator):
         strategy: tf.distribute.Strategy,
         encoder,
         tokenizer: Tokenizer,
-        pools: dict[str, list[Pair]],
+        pools: dict[str, list[BytesPair]],
         lengths: Sequence[int],
     ) -> None:
         """Tokenises the pairs.
@@ -123,7 +123,11 @@ def _mean(values: list[float]) -> float:
 
 
 def validate_on(
-    pools: dict[str, list[Pair]], settings: TrainConfig, strategy, encoder, tokenizer: Tokenizer
+    pools: dict[str, list[BytesPair]],
+    settings: TrainConfig,
+    strategy,
+    encoder,
+    tokenizer: Tokenizer,
 ) -> Validation | None:
     """Returns the validation that `settings` asks for, None if there are no dev pairs.
 
