@@ -1,6 +1,7 @@
 """A filter is one file: in the folder of filters, or the user's own, named on the command line."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -14,21 +15,10 @@ from beam_pipelines.filtering.choose_filters import find_filters, options_of
 from labse_tf.cli.main import main
 from labse_tf.files.record_kinds import BITEXT, MONOLINGUAL
 
-SHOUTING = '''
-class NoShouting:
-    """Score: the capitals among the letters of the last text."""
-
-    name = "shouting"
-
-    def __init__(self, threshold=0.6):
-        self.threshold = threshold
-
-    def score(self, records):
-        return [sum(map(str.isupper, record[-2])) / len(record[-2]) for record in records]
-
-    def accept(self, score):
-        return score <= self.threshold
-'''
+# The example of the documentation.
+SHOUTING = re.search(
+    r"```python\n(.*?)```", (ROOT / "docs" / "corpora.md").read_text("utf-8"), re.DOTALL
+)[1]
 # The same as a file of the folder: what the command needs to know stands in it.
 IN_THE_FOLDER = (
     """
@@ -72,7 +62,7 @@ def test_a_file_in_the_folder_is_found_without_another_edit(folder):
     assert "--max-shouting X      drop pairs that shout (default: 0.6)" in shown
     run(labse, "de.tsv", "--out", "out", "--max-shouting", "0.5", cwd=folder)
     report = json.loads((folder / "out" / "report.json").read_text("utf-8"))
-    # Two of the texts have 6 and 9 capitals of 10 characters; 35 is behind the ratio of lengths.
+    # Two of the targets have 6 and 8 capitals in 10 characters. 35 is after the ratio of lengths.
     assert report["total"]["dropped"]["shouting"] == 2
     names = list(report["thresholds"])
     assert names[names.index("length_ratio") + 1] == "shouting"
