@@ -56,7 +56,7 @@ class WordCounts(NamedTuple):
       distinct: number of words in the counts, of which `words` holds the most frequent.
       tokens: language -> words of running text, without those that were too long.
       too_long: language -> words of running text that were longer than the limit.
-      other_languages: code -> records left out, since their language is none of the paper's.
+      other_languages: unsupported code -> records left out.
     """
 
     words: dict[str, int]

@@ -19,18 +19,18 @@ from labse_tf.languages import LANGUAGES
 class ApplyFilters(beam.PTransform):
     """PCollection of `Batch` -> (the batches without what the filters drop, counts, examples).
 
-    Records of languages that are none of the paper's are dropped as OTHER_LANGUAGE. Of the others,
-    the first filter that does not accept a record is the reason that counts. Filters that learn
+    Records in unsupported languages are dropped as OTHER_LANGUAGE. Of the others, the first filter
+    that does not accept a record is the reason that counts. Filters that learn
     from the corpus (see `filters`) see all of it before any record is judged. Counts are
     `((language, name), number)`, where name is READ, OTHER_LANGUAGE or the name of a filter.
 
     Args:
-      filters: in the order that they are asked.
-      examples: so many examples of each reason are drawn from a batch.
+      filters: in the order in which they judge.
+      examples: how many examples of each reason to draw from a batch.
       seed: of this draw.
       scored: the batches are `ScoredBatch`: nothing is learnt or scored.
-      keep_score: the filter whose scores come out with the records, as `ScoredBatch`: one by a
-        model, the last, or any if `scored`.
+      keep_score: name of the filter whose scores the output keeps, as `ScoredBatch`: the last of
+        those by a model, or any if `scored`.
     """
 
     def __init__(

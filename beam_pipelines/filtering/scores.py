@@ -1,8 +1,8 @@
 """The scores of all filters for every record, so that thresholds can be moved without scoring.
 
 `DIR/<lang>/part-?????-of-?????.parquet` holds the texts, a column a filter, and the filter that
-drops the record by the thresholds of the run. Records of languages that are none of the paper's lie
-in the folder `other_language`; nothing scores them.
+drops the record by the thresholds of the run. Records in unsupported languages are in the folder
+`other_language`, without scores.
 """
 
 from __future__ import annotations

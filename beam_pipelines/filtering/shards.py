@@ -52,7 +52,7 @@ def plan_shards(files: Iterable[CorpusFile], megabytes_per_shard: int) -> dict[s
 class MeasureShards(beam.PTransform):
     """PCollection of `Batch` -> PCollection of (language, number of shards), from the text.
 
-    Languages that are none of the paper's are counted as one, OTHER_LANGUAGE.
+    Unsupported languages are counted as one, OTHER_LANGUAGE.
 
     Another pass over the records, which only files need whose records tell their language.
     """

@@ -23,8 +23,8 @@ def read_parquet(stream: BinaryIO, file: CorpusFile) -> Iterator[Record | InputE
 
     In the place of a row without a value, or with a NUL byte, comes an InputError.
 
-    Their language is that of the column `language_code`, else the file's. Codes that are none of
-    the paper's come as they are.
+    Their language is that of the column `language_code`, else the file's. Unsupported codes are
+    kept as they are.
 
     Raises:
       InputError: if the file is damaged or empty, or lacks a column.

@@ -5,6 +5,7 @@ The kinds of records are the rows of `labse_tf.files.record_kinds.KINDS`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
@@ -18,14 +19,12 @@ from labse_tf.files.record_kinds import (
     kind_of_record,
 )
 
-__all__ = ["ENGLISH", "Pair", "Sentence"]  # For the pipelines' files, beside what is below.
-
 # ISO 639-2's code for text of unknown language.
 UNDETERMINED = "und"
 # The field of a record's language, in TFRecord and Parquet files.
 LANGUAGE_FIELD = "language_code"
 # Small enough that a batch of long paragraphs fits in memory many times over, large enough that
-# Beam's cost a step does not count.
+# Beam's cost per step does not matter.
 RECORDS_PER_BATCH = 1000
 
 
@@ -57,8 +56,7 @@ class ScoredBatch(NamedTuple):
     Attributes:
       language: of all records.
       records: of one kind.
-      scores: name of a filter -> a score for each record; empty for a language that is none of the
-        paper's.
+      scores: name of a filter -> a score for each record; empty for an unsupported language.
     """
 
     language: str
@@ -89,11 +87,9 @@ def texts_of(record: Record) -> tuple[str, ...]:
 
 def texts_by_language(record: Record) -> tuple[tuple[str, str], ...]:
     """Returns `(language, text)` of each text of a record; of a pair English first."""
-    kind = kind_of_record(type(record))
-    return tuple(
-        (ENGLISH if field in kind.english else record.language, text)
-        for field, text in zip(kind.fields, texts_of(record), strict=True)
-    )
+    kind, language = kind_of_record(type(record)), record.language
+    texts = zip(kind.fields, texts_of(record), strict=True)
+    return tuple([(ENGLISH if name in kind.english else language, text) for name, text in texts])
 
 
 def encode_record(record: Record) -> bytes:
@@ -101,8 +97,12 @@ def encode_record(record: Record) -> bytes:
 
     A sentence is `{text, language_code}`, a pair `{src_raw, tgt_raw, language_code}`.
     """
-    names = (*field_names(type(record)), LANGUAGE_FIELD)
-    return encode_example(dict(zip(names, record, strict=True)))
+    return encode_example(dict(zip(_feature_names(type(record)), record, strict=True)))
+
+
+@functools.cache
+def _feature_names(record_type: type[Record]) -> tuple[str, ...]:
+    return (*field_names(record_type), LANGUAGE_FIELD)
 
 
 def field_names(record_type: type[Record]) -> tuple[str, ...]:

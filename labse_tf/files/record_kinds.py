@@ -7,6 +7,7 @@ known by the row's key.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection
 from typing import NamedTuple
 
@@ -78,6 +79,7 @@ def describe_fields() -> str:
     return ", ".join(f"{name} records need {fields}" for name, fields in needs.items())
 
 
+@functools.cache  # It is asked for every record.
 def kind_of_record(record_type: type) -> RecordKind:
     """Returns the row of a type of records."""
     for kind in KINDS.values():
