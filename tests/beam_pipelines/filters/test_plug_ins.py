@@ -139,3 +139,12 @@ def test_every_option_belongs_to_one_filter():
         options = [option.name for one in found for option in options_of(one, kind)]
         assert len(set(options)) == len(options)
         assert len({one.name for one in found}) == len(found)
+
+
+def test_the_help_imports_no_large_library():
+    code = (
+        "import sys; from beam_pipelines.filtering.choose_filters import find_filters;"
+        "assert find_filters('bitext') and find_filters('monolingual');"
+        "print({'apache_beam', 'numpy', 'tensorflow'} & set(sys.modules))"
+    )
+    assert run([sys.executable, "-c", code], cwd=ROOT) == "set()\n"
