@@ -1,7 +1,8 @@
 """Filters: one a file, found by its presence in this folder. A filter is a class with
 
   name       the reason that `report.json` counts dropped records under
-  uses       the kinds of records that it is for -> how the command uses it, see `Use`
+  uses       the kinds of records that it is for -> how the command uses it, see `Use`; a user's
+             own filter, which the command names, needs none
   threshold  its limit, with a declared default
   score      a batch of records of one language -> a number for each
   accept     score -> whether the record stays
