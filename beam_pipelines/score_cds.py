@@ -8,17 +8,17 @@ from collections.abc import Iterator, Sequence
 import apache_beam as beam
 from apache_beam.io.textio import WriteToText
 
-from beam_pipelines.filters.cds import ScoreContrast
 from beam_pipelines.reading.readers import ReadCorpus, in_batches
 from beam_pipelines.records.records import Pair, ScoredBatch, encode_record
 from beam_pipelines.runtime.runners import run_pipeline
+from beam_pipelines.text.cds_scores import ScoreCds
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import BITEXT, CorpusFile, find_corpus_files
 from labse_tf.files.outputs import check_free, whole_file
 from labse_tf.languages import LANGUAGES
 from labse_tf.training.runs.run_dir import open_existing
 
-_SCORE = "contrastive"
+_SCORE = "cds"
 COLUMNS = ("score", "label", "language", "source", "target")
 
 
@@ -38,14 +38,14 @@ class ScoreCorpus(beam.PTransform):
         batches = (
             begin
             | "Read" >> ReadCorpus(self._files)
-            # What the filter job drops as a language that is none of the paper's needs no mark.
+            # The filter job drops unsupported languages in any case: people need not mark these.
             | "Known" >> beam.Filter(lambda batch: batch.language in LANGUAGES)
         )
         if self._sample is not None:
             batches = batches | "Sample" >> SamplePairs(self._sample)
         return (
             batches
-            | "Score" >> ScoreContrast(self._run_dir, _SCORE)
+            | "Score" >> ScoreCds(self._run_dir, _SCORE)
             | "Format" >> beam.FlatMap(_lines)
             | "Write"
             >> WriteToText(

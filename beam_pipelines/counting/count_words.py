@@ -20,8 +20,9 @@ from apache_beam.transforms.window import GlobalWindows
 from beam_pipelines.counting.word_counter import WordCounter
 from beam_pipelines.reading.readers import ReadCorpus
 from beam_pipelines.reading.sizes import text_bytes
-from beam_pipelines.records.records import ENGLISH, Batch, Sentence
+from beam_pipelines.records.records import ENGLISH, Batch
 from labse_tf.files.corpus_files import CorpusFile
+from labse_tf.files.record_kinds import kind_of_record
 from labse_tf.languages import LANGUAGES
 from vocab.smoothing import smoothing_coefficients
 
@@ -34,7 +35,7 @@ _TEXT_BYTES_PER_SHARD = 64_000_000
 _MIN_SHARDS, _MAX_SHARDS = 32, 4096
 
 # What `totals.json` counts for each language.
-WORDS, TOO_LONG, OTHER_LANGUAGE = "words", "too_long", "records_of_other_languages"
+WORDS, TOO_LONG, OTHER_LANGUAGE_RECORDS = "words", "too_long", "records_of_other_languages"
 TOTALS_FILE = "totals.json"
 
 
@@ -123,14 +124,13 @@ class _CountInBundle(beam.DoFn):
 
     def process(self, batch: Batch) -> Iterator:
         if batch.language not in LANGUAGES:
-            total = ((batch.language, OTHER_LANGUAGE), len(batch.records))
+            total = ((batch.language, OTHER_LANGUAGE_RECORDS), len(batch.records))
             yield beam.pvalue.TaggedOutput("totals", total)
             return
-        if isinstance(batch.records[0], Sentence):
-            self._counter.add(batch.language, [record.text for record in batch.records])
-        else:
-            self._counter.add(ENGLISH, [record.source for record in batch.records])
-            self._counter.add(batch.language, [record.target for record in batch.records])
+        kind = kind_of_record(type(batch.records[0]))
+        for place, field in enumerate(kind.fields):
+            language = ENGLISH if field in kind.english else batch.language
+            self._counter.add(language, [record[place] for record in batch.records])
         if len(self._counter) > _MAX_WORDS_HELD:
             yield from self._take_counts()
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from beam_pipelines.counting.count_words import (
-    OTHER_LANGUAGE,
+    OTHER_LANGUAGE_RECORDS,
     TOO_LONG,
     TOTALS_FILE,
     WORDS,
@@ -56,7 +56,7 @@ class WordCounts(NamedTuple):
       distinct: number of words in the counts, of which `words` holds the most frequent.
       tokens: language -> words of running text, without those that were too long.
       too_long: language -> words of running text that were longer than the limit.
-      other_languages: code -> records left out, since their language is none of the paper's.
+      other_languages: unsupported code -> records left out.
     """
 
     words: dict[str, int]
@@ -122,7 +122,7 @@ def read_counts(folder: str | os.PathLike[str], *, max_words: int | None = None)
     totals = json.loads((Path(folder) / TOTALS_FILE).read_text(encoding="utf-8"))
     tokens, too_long, other = (
         {language: row[name] for language, row in totals.items() if name in row}
-        for name in (WORDS, TOO_LONG, OTHER_LANGUAGE)
+        for name in (WORDS, TOO_LONG, OTHER_LANGUAGE_RECORDS)
     )
     return WordCounts(dict(ordered), pairs.number, tokens, too_long, other)
 

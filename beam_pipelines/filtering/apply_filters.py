@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import apache_beam as beam
 
+from beam_pipelines.filtering.learning import learn, teach
 from beam_pipelines.filtering.scores import reasons_by_scores
 from beam_pipelines.filters import AnyFilter, ModelFilter, find_reasons
-from beam_pipelines.filters.learning import learn, teach
 from beam_pipelines.records.records import Batch, ScoredBatch
 from beam_pipelines.reporting.drop_examples import draw_examples
 from beam_pipelines.reporting.report import OTHER_LANGUAGE, READ
@@ -19,18 +19,18 @@ from labse_tf.languages import LANGUAGES
 class ApplyFilters(beam.PTransform):
     """PCollection of `Batch` -> (the batches without what the filters drop, counts, examples).
 
-    Records of languages that are none of the paper's are dropped as OTHER_LANGUAGE. Of the others,
-    the first filter that does not accept a record is the reason that counts. Filters that learn
+    Records in unsupported languages are dropped as OTHER_LANGUAGE. Of the others, the first filter
+    that does not accept a record is the reason that counts. Filters that learn
     from the corpus (see `filters`) see all of it before any record is judged. Counts are
     `((language, name), number)`, where name is READ, OTHER_LANGUAGE or the name of a filter.
 
     Args:
-      filters: in the order that they are asked.
-      examples: so many examples of each reason are drawn from a batch.
+      filters: in the order in which they judge.
+      examples: how many examples of each reason to draw from a batch.
       seed: of this draw.
       scored: the batches are `ScoredBatch`: nothing is learnt or scored.
-      keep_score: the filter whose scores come out with the records, as `ScoredBatch`: one by a
-        model, the last, or any if `scored`.
+      keep_score: name of the filter whose scores the output keeps, as `ScoredBatch`: the last of
+        those by a model, or any if `scored`.
     """
 
     def __init__(

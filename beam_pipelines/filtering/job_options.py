@@ -13,15 +13,15 @@ class JobOptions:
     """What both filter jobs take, whatever they filter by.
 
     Attributes:
-      megabytes_per_shard: about how much uncompressed input a shard takes. Scores that are read
-        again have planned their shards already.
-      max_per_language: at most so many records of a language stay, a uniform sample of those that
-        would; None keeps all.
-      best_by: the filter by whose score these are chosen instead, the greatest first.
-      max_bad_records: so many records, of all files together, may be unreadable.
+      megabytes_per_shard: about how much uncompressed input goes into a shard. With `from_scores`
+        there are as many shards as files of scores.
+      max_per_language: the largest number of records to keep of a language, a uniform sample of
+        those that the filters accept; None keeps all.
+      best_by: name of a filter; then the records with its highest scores are kept instead.
+      max_bad_records: the largest number of unreadable records, of all files together.
       scores: write the scores of all filters for every record.
       from_scores: the inputs are folders of such scores.
-      examples: so many random examples of each reason are written; 0 writes none.
+      examples: the number of random examples to write for each reason; 0 writes none.
       seed: of the samples.
       overwrite: replace what is at the output.
       beam_options: options for Beam, as strings; none choose the direct runner.

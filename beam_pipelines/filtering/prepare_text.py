@@ -4,8 +4,8 @@ The heuristics are those of Raffel et al. 2019, section 2.2, in this order: what
 page for its language, then whole pages, then lines, then pages of which little is left. C4's list
 of bad words is left out (there is none of good quality for 109 languages), and citation marks are
 not searched for (they go with Wikipedia's markup). Then come the lengths of lines (LaBSE, section
-3.1), before they are split: all pieces of a line stay or go. The filters themselves are chosen in
-`filter_monolingual.py`.
+3.1), before they are split: all pieces of a line stay or go. The filters themselves declare
+their stage, see `beam_pipelines.filters`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The scores of all filters for every record, so that thresholds can be moved without scoring.
 
 `DIR/<lang>/part-?????-of-?????.parquet` holds the texts, a column a filter, and the filter that
-drops the record by the thresholds of the run. Records of languages that are none of the paper's lie
-in the folder `other_language`; nothing scores them.
+drops the record by the thresholds of the run. Records in unsupported languages are in the folder
+`other_language`, without scores.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
+from beam_pipelines.filtering.learning import learn, teach
 from beam_pipelines.filters import AnyFilter, Filter, ModelFilter
-from beam_pipelines.filters.learning import learn, teach
 from beam_pipelines.records.records import (
     LANGUAGE_FIELD,
     Batch,
@@ -86,7 +86,7 @@ class WriteScores(beam.PTransform):
       folder: where the language folders go.
       shards: language or OTHER_LANGUAGE -> number of files, or a side input of this.
       filters: whose scores the batches hold.
-      record_type: Sentence or Pair.
+      record_type: that of a row of `record_kinds.KINDS`.
       temporary: a folder for files, see `disk_shuffle`.
     """
 

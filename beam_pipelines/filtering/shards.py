@@ -52,7 +52,7 @@ def plan_shards(files: Iterable[CorpusFile], megabytes_per_shard: int) -> dict[s
 class MeasureShards(beam.PTransform):
     """PCollection of `Batch` -> PCollection of (language, number of shards), from the text.
 
-    Languages that are none of the paper's are counted as one, OTHER_LANGUAGE.
+    Unsupported languages are counted as one, OTHER_LANGUAGE.
 
     Another pass over the records, which only files need whose records tell their language.
     """
@@ -96,7 +96,7 @@ class WriteShards(beam.PTransform):
       folder: where the language folders go.
       shards: language -> its number of shards, see `plan_shards`; or a side input of this,
         see `MeasureShards`.
-      record_type: Sentence or Pair.
+      record_type: that of a row of `record_kinds.KINDS`.
       options: those of the job.
       temporary: a folder for files, see `disk_shuffle`.
     """

@@ -36,14 +36,14 @@ class UniqueSides(beam.PTransform):
     Counts are `((language, DUPLICATE_SIDE), number)`.
 
     Sides are the same if they differ in case and white space only. Of the different pairs with the
-    same side the `most` with the smallest hashes stay, whatever the order of the input. Copies of
-    a pair that stays stay too: to drop these is the writer's work.
+    same side the `most` with the smallest hashes are kept, whatever the order of the input. Copies
+    of a kept pair are kept too: `WriteShards` drops duplicates.
 
     Args:
       sides: SOURCE, TARGET, or EITHER: sources first, then targets of what is left.
       parts: see `plan_parts`.
       most: how many pairs may share a side, 1 or more.
-      examples: so many are drawn of each part; 0 for none.
+      examples: how many to draw of each part; 0 for none.
       seed: of this draw.
     """
 

@@ -1,89 +1,79 @@
-"""Contrastive data selection: drops pairs that a tuned translator does not like better."""
+"""Drops pairs by contrastive data selection: those that a tuned translator does not like better."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
-import apache_beam as beam
-from apache_beam.ml.inference.base import ModelHandler, RunInference
+from beam_pipelines.filters import Option, Use
+from labse_tf.errors import InputError
+from labse_tf.files.record_kinds import BITEXT
 
-from beam_pipelines.records.records import Batch, ScoredBatch
-from beam_pipelines.runtime.errors import input_errors_marked
-from labse_tf.languages import LANGUAGES
+if TYPE_CHECKING:
+    from beam_pipelines.text.cds_scores import ScoreCds
 
 
 @dataclasses.dataclass(frozen=True)
-class Contrastive:
-    """Contrastive data selection; the score is that of `labse_tf.cds.scorer`.
+class Cds:
+    """The score is that of `labse_tf.cds.scorer.cds_scores`.
 
     Attributes:
-      run_dir: of `labse corpus train-cds`; all workers must see it.
+      run_dir: of `labse corpus train-cds`; all workers must see it. Scores that are read again need
+        none.
       threshold: the lowest score that is kept, nats a token. Only pairs that people marked tell
         where it should be: `labse corpus calibrate`.
+
+    >>> [Cds("runs/cds", threshold=0.12).accept(score) for score in (0.11, 0.12)]
+    [False, True]
     """
 
     run_dir: str
     threshold: float
 
+    # As reports and files of scores have always had it.
     name = "contrastive"
+    uses = {
+        BITEXT: Use(
+            order=200,
+            asked_by=Option(
+                "--cds",
+                "drop pairs by contrastive data selection, with this run of "
+                "`labse corpus train-cds`",
+                "RUN_DIR",
+                type=None,
+            ),
+            threshold=Option(
+                "--min-cds-score",
+                "with --cds, or --from-scores of a job that had it: drop pairs with a lower score; "
+                "`labse corpus calibrate` tells which",
+            ),
+        )
+    }
 
-    def scoring_step(self) -> ScoreContrast:
-        return ScoreContrast(self.run_dir, self.name)
+    @classmethod
+    def from_options(
+        cls, run_dir: str | None, threshold: float | None, *, from_scores: bool
+    ) -> Cds | None:
+        """Returns the filter that these options ask for, or None.
+
+        Raises:
+          InputError: for one of both without the other, or no run dir.
+        """
+        if run_dir is None and (threshold is None or from_scores):
+            return None if threshold is None else cls("", threshold)
+        if run_dir is None or threshold is None:
+            raise InputError(
+                "--cds and --min-cds-score go together",
+                remedy="give both; `labse corpus calibrate` tells the score",
+            )
+        from labse_tf.training.runs.run_dir import open_existing
+
+        return cls(str(open_existing(run_dir).path.absolute()), threshold)
+
+    def scoring_step(self) -> ScoreCds:
+        from beam_pipelines.text.cds_scores import ScoreCds
+
+        return ScoreCds(self.run_dir, self.name)
 
     def accept(self, score: float) -> bool:
         return score >= self.threshold
-
-
-class ScoreContrast(beam.PTransform):
-    """PCollection of `Batch` or `ScoredBatch` of pairs -> `ScoredBatch` with one score more.
-
-    Scores are those of `labse_tf.cds.scorer.contrastive_scores`. Languages that are none of
-    the paper's get none.
-
-    Args:
-      run_dir: of `labse corpus train-cds`.
-      name: of the score.
-    """
-
-    def __init__(self, run_dir: str, name: str = "contrastive") -> None:
-        super().__init__()
-        self._handler = _TranslatorHandler(run_dir, name)
-
-    def expand(self, batches):
-        return batches | "Infer" >> RunInference(self._handler)
-
-
-class _TranslatorHandler(ModelHandler):
-    """Our `Batch` is RunInference's example: batching again would only take them apart.
-
-    The scorer cuts a batch by length itself.
-    """
-
-    def __init__(self, run_dir: str, name: str) -> None:
-        super().__init__(min_batch_size=1, max_batch_size=1)
-        self._run_dir = run_dir
-        self._name = name
-
-    def load_model(self):
-        # RunInference calls this in its DoFn's setup(), once a process.
-        from labse_tf.cds.scorer import TranslatorScorer
-
-        with input_errors_marked():
-            return TranslatorScorer(self._run_dir)
-
-    def run_inference(
-        self,
-        batch: Sequence[Batch | ScoredBatch],
-        model,
-        inference_args: dict[str, Any] | None = None,
-    ) -> Iterator[ScoredBatch]:
-        from labse_tf.cds.scorer import contrastive_scores
-
-        for one in batch:
-            scores = dict(one.scores) if isinstance(one, ScoredBatch) else {}
-            if one.language in LANGUAGES:
-                noisy, trusted = model.log_likelihoods(one.records).T
-                scores[self._name] = contrastive_scores(noisy, trusted).tolist()
-            yield ScoredBatch(one.language, one.records, scores)

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from beam_pipelines.filters import Use
 from beam_pipelines.records.records import Pair
+from labse_tf.files.record_kinds import BITEXT
 
 
 class IdenticalSides:
-    """Score: 1.0 if the sides are equal but for letter case and white space, else 0.0."""
+    """Score: 1.0 if the sides are equal but for letter case and white space, else 0.0.
+
+    >>> IdenticalSides().score([Pair("PARIS", "Paris", "fr"), Pair("Paris", "Париж", "ru")])
+    [1.0, 0.0]
+    """
 
     name = "identical_sides"
+    uses = {BITEXT: Use(order=40)}
     threshold = 1.0
 
     def score(self, records: Sequence[Pair]) -> list[float]:

@@ -4,25 +4,51 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from beam_pipelines.filters import Option, Use
 from beam_pipelines.records.records import Sentence
-from beam_pipelines.text import quality_model
+from labse_tf.errors import InputError
+from labse_tf.files.record_kinds import MONOLINGUAL
+
+if TYPE_CHECKING:
+    from beam_pipelines.text.quality_model import QualityModel
 
 
 class LowQuality:
     """Score: 0 to 1, of a model that `labse corpus train-quality` wrote.
 
     Raises:
-      InputError: when built, if there is no such model.
+      InputError: when built, if there is no such model, or the threshold is out of its range.
+
+    >>> import numpy, tempfile
+    >>> from beam_pipelines.text import quality_model
+    >>> from beam_pipelines.text.ngram_hashing import BITS
+    >>> folder = tempfile.mkdtemp()
+    >>> knows_nothing = quality_model.QualityModel(numpy.zeros(1 << BITS, numpy.float32), bias=0.0)
+    >>> quality_model.save(knows_nothing, folder, {})
+    >>> LowQuality(folder).score([Sentence("Sign up now | Log in", "en")])
+    [0.5]
     """
 
     name = "low_quality"
+    uses = {
+        MONOLINGUAL: Use(
+            order=200,
+            asked_by=Option(
+                "--quality", "drop what this model of `train-quality` finds bad", "MODEL", type=None
+            ),
+            threshold=Option("--min-quality", "with --quality: the least that stays, 0 to 1", "P"),
+        )
+    }
 
     def __init__(self, model: str | os.PathLike[str], threshold: float = 0.5) -> None:
+        if not 0 <= threshold <= 1:
+            raise InputError(f"--min-quality is {threshold}", remedy="give a number from 0 to 1")
         self.threshold = threshold
         # For the workers, who may have another working directory.
         self._path = os.path.abspath(model)
-        self._model = quality_model.load(self._path)
+        self._model = _load(self._path)
 
     def __getstate__(self) -> dict:
         # Workers read the model themselves: it is too large to travel with every step.
@@ -30,8 +56,14 @@ class LowQuality:
 
     def score(self, records: Sequence[Sentence]) -> list[float]:
         if self._model is None:
-            self._model = quality_model.load(self._path)
+            self._model = _load(self._path)
         return self._model.score([record.text for record in records]).tolist()
 
     def accept(self, score: float) -> bool:
         return score >= self.threshold
+
+
+def _load(path: str) -> QualityModel:
+    from beam_pipelines.text import quality_model
+
+    return quality_model.load(path)

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import regex
 
+from beam_pipelines.filters import Option, Use
 from beam_pipelines.records.records import Pair
+from labse_tf.files.record_kinds import BITEXT
 
 # A tag begins with a letter, a slash or an exclamation mark, so that "a < b" is none.
 _MARKUP = regex.compile(
@@ -27,9 +29,21 @@ class Markup:
 
     Mark-up is HTML or XML tags, entities (`&nbsp;`), web and mail addresses, and placeholders of
     software (`{name}`, `%s`, `${x}`). White space does not count.
+
+    >>> Markup().score([Pair("Yes", "<b> Ja </b>", "de")])  # 7 of 9 characters
+    [0.7777777777777778]
     """
 
     name = "markup"
+    uses = {
+        BITEXT: Use(
+            order=70,
+            threshold=Option(
+                "--max-markup-share",
+                "drop pairs with a side of which more than X (0 to 1) is mark-up",
+            ),
+        )
+    }
 
     def __init__(self, threshold: float = 0.4) -> None:
         self.threshold = threshold

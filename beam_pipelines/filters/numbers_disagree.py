@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 import regex
 
+from beam_pipelines.filters import Option, Use
 from beam_pipelines.records.records import Pair
+from labse_tf.files.record_kinds import BITEXT
 
 # 1,000 and 1.000 and 1 000 and 1'000 are one number, and so are 1,00,000 and ١٬٠٠٠.
 _GROUPING = regex.compile(
@@ -24,9 +26,24 @@ class NumbersDisagree:
     score 1 as well: "3000" and "3 thousand", "2:30" and "230". Where only one side has digits the
     other may spell the number out, so such pairs score 1, as do pairs without digits. Other units
     are the most frequent reason for a low score of a good pair: 80 °F is 27 °C, 5:30 pm 17:30.
+
+    >>> NumbersDisagree().score([Pair("1,000 people", "1.000 Leute", "de")])
+    [1.0]
+    >>> NumbersDisagree().score([Pair("80 degrees", "27 Grad", "de")])
+    [0.0]
     """
 
     name = "numbers_disagree"
+    uses = {
+        BITEXT: Use(
+            order=60,
+            threshold=Option(
+                "--min-number-agreement",
+                "drop pairs with sides that both have numbers and "
+                "share less than X (0 to 1) of them",
+            ),
+        )
+    }
 
     def __init__(self, threshold: float = 0.3) -> None:
         self.threshold = threshold

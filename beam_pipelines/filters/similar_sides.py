@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import regex
 
+from beam_pipelines.filters import Option, Use
 from beam_pipelines.records.records import Pair
+from labse_tf.files.record_kinds import BITEXT
 
 _NO_LETTERS = regex.compile(r"[^\p{L}\p{M}]+")
 _LEAST_TRIGRAMS = 12
@@ -21,9 +23,21 @@ class SimilarSides:
     another quotation mark is a copy. Names are the same in many languages, so short sides (fewer
     than 12 different trigrams) score 0: "Tom Hanks" is nobody's mistake. So do sides that share
     less than a quarter of the words of the side with fewer.
+
+    >>> SimilarSides().score([Pair("The file is not here", "The file is not here!", "de")])
+    [1.0]
     """
 
     name = "similar_sides"
+    uses = {
+        BITEXT: Use(
+            order=100,
+            threshold=Option(
+                "--max-similarity",
+                "drop pairs with sides that share X (0 to 1) of their letters' trigrams",
+            ),
+        )
+    }
 
     def __init__(self, threshold: float = 0.6) -> None:
         self.threshold = threshold

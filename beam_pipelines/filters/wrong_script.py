@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 import regex
 
+from beam_pipelines.filters import Option, Use
 from beam_pipelines.records.records import ENGLISH, Pair
+from labse_tf.files.record_kinds import BITEXT
 from labse_tf.languages import LANGUAGES
 
 # Values of the Unicode property Script for the codes of `LANGUAGES` that stand for several.
@@ -44,9 +46,23 @@ class WrongScript:
 
     A side without letters scores 1. The default leaves room for names, brands and terms in Latin
     letters, of which software has many.
+
+    >>> pair = Pair("Good day", "Добар дан", "sr")
+    >>> WrongScript().score([pair, pair._replace(language="de")])
+    [1.0, 0.0]
     """
 
     name = "wrong_script"
+    uses = {
+        BITEXT: Use(
+            order=80,
+            threshold=Option(
+                "--min-script-share",
+                "drop pairs with a side with less than X (0 to 1) of its letters "
+                "in its language's scripts",
+            ),
+        )
+    }
 
     def __init__(self, threshold: float = 0.3) -> None:
         self.threshold = threshold

@@ -9,22 +9,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from beam_pipelines.reading.clean_lines import nul_byte
-from beam_pipelines.records.records import Record, field_names, record_type_of
+from beam_pipelines.records.records import LANGUAGE_FIELD, Record, field_names, record_type_of
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import CorpusFile
+from labse_tf.files.record_kinds import describe_fields
 from labse_tf.languages import find_code
 
-_LANGUAGE = "language_code"
 _ROWS_AT_ONCE = 10_000
 
 
 def read_parquet(stream: BinaryIO, file: CorpusFile) -> Iterator[Record | InputError]:
-    """Yields the rows of a file with the columns `text`, or `src_raw` and `tgt_raw`.
+    """Yields the rows of a file with the columns of a kind: `text`, or `src_raw` and `tgt_raw`.
 
     In the place of a row without a value, or with a NUL byte, comes an InputError.
 
-    Their language is that of the column `language_code`, else the file's. Codes that are none of
-    the paper's come as they are.
+    Their language is that of the column `language_code`, else the file's. Unsupported codes are
+    kept as they are.
 
     Raises:
       InputError: if the file is damaged or empty, or lacks a column.
@@ -32,7 +32,7 @@ def read_parquet(stream: BinaryIO, file: CorpusFile) -> Iterator[Record | InputE
     try:
         parquet = pq.ParquetFile(stream)
         record_type = record_type_of(file.kind, parquet.schema_arrow.names)
-        names = (*field_names(record_type), _LANGUAGE)
+        names = (*field_names(record_type), LANGUAGE_FIELD)
         _check_columns(parquet.schema_arrow, names, file)
         present = [name for name in names if name in parquet.schema_arrow.names]
         number = 0
@@ -68,7 +68,7 @@ def _rows(
 
 def _check_columns(schema: pa.Schema, names: tuple[str, ...], file: CorpusFile) -> None:
     for name in names:
-        if name == _LANGUAGE and name not in schema.names:
+        if name == LANGUAGE_FIELD and name not in schema.names:
             if file.language is not None:
                 continue
             raise InputError(
@@ -80,7 +80,7 @@ def _check_columns(schema: pa.Schema, names: tuple[str, ...], file: CorpusFile) 
             raise InputError(
                 f"has no column '{name}'",
                 path=file.path,
-                remedy="monolingual text needs 'text', bitext needs 'src_raw' and 'tgt_raw'",
+                remedy=describe_fields(),
             )
         type_ = schema.field(name).type
         if pa.types.is_dictionary(type_):

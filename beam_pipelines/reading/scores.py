@@ -94,7 +94,7 @@ class ReadScores(beam.PTransform):
     Args:
       files: at least one.
       names: of the filters whose scores are needed.
-      record_type: Sentence or Pair.
+      record_type: that of a row of `record_kinds.KINDS`.
 
     Raises:
       InputError: when run, if a file is damaged, of another kind, or lacks scores.

@@ -25,9 +25,9 @@ _CODES = frozenset(("bpt", "ept", "it", "ph", "ut"))
 def read_tmx(stream: BinaryIO, file: CorpusFile) -> Iterator[Pair]:
     """Yields for each unit a pair of English and each other language, in the order of the file.
 
-    White space in a text is one space each. Of several English variants the first counts. Codes
-    that are none of the paper's come as they are, a unit without English as a pair of its languages
-    (`de-fr`), and one of a single language as `und`: so that they can be counted.
+    White space in a text becomes single spaces. Of several English variants the first one is used.
+    To be counted, unsupported codes are kept as they are, a unit without English is a pair with the
+    code of both languages (`de-fr`), and a unit in one language has the code `und`.
 
     Raises:
       InputError: if the file is damaged, no TMX, has no units, or defines entities, which could

@@ -1,47 +1,31 @@
-"""What the pipelines pass on: sentences, pairs, and batches of them; their form in a shard."""
+"""What the pipelines pass on: records and batches of them; their form in a shard.
+
+The kinds of records are the rows of `labse_tf.files.record_kinds.KINDS`.
+"""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from beam_pipelines.records.tf_example import encode_example
-from labse_tf.files.corpus_files import BITEXT, MONOLINGUAL
+from labse_tf.files.record_kinds import (
+    ENGLISH,
+    KINDS,
+    Pair,
+    Sentence,
+    kind_of_fields,
+    kind_of_record,
+)
 
-ENGLISH = "en"
 # ISO 639-2's code for text of unknown language.
 UNDETERMINED = "und"
 # The field of a record's language, in TFRecord and Parquet files.
 LANGUAGE_FIELD = "language_code"
 # Small enough that a batch of long paragraphs fits in memory many times over, large enough that
-# Beam's cost a step does not count.
+# Beam's cost per step does not matter.
 RECORDS_PER_BATCH = 1000
-
-
-class Sentence(NamedTuple):
-    """A line of monolingual text.
-
-    Attributes:
-      text: the line without surrounding white space; may be empty.
-      language: the paper's code of its language, or the file's for a language that it lacks.
-    """
-
-    text: str
-    language: str
-
-
-class Pair(NamedTuple):
-    """A pair of translations.
-
-    Attributes:
-      source: the English side, without surrounding white space.
-      target: the other side, likewise.
-      language: that of the target, as for `Sentence`.
-    """
-
-    source: str
-    target: str
-    language: str
 
 
 class Document(NamedTuple):
@@ -72,8 +56,7 @@ class ScoredBatch(NamedTuple):
     Attributes:
       language: of all records.
       records: of one kind.
-      scores: name of a filter -> a score for each record; empty for a language that is none of the
-        paper's.
+      scores: name of a filter -> a score for each record; empty for an unsupported language.
     """
 
     language: str
@@ -98,15 +81,15 @@ class NumberedBatch(NamedTuple):
 
 
 def texts_of(record: Record) -> tuple[str, ...]:
-    """Returns the text of a sentence or document, or the two sides of a pair."""
+    """Returns the texts of a record: one of a sentence or document, two of a pair."""
     return record[:-1]
 
 
 def texts_by_language(record: Record) -> tuple[tuple[str, str], ...]:
-    """Returns `(language, text)` of a sentence, or of each side of a pair, English first."""
-    if isinstance(record, Sentence):
-        return ((record.language, record.text),)
-    return ((ENGLISH, record.source), (record.language, record.target))
+    """Returns `(language, text)` of each text of a record; of a pair English first."""
+    kind, language = kind_of_record(type(record)), record.language
+    texts = zip(kind.fields, texts_of(record), strict=True)
+    return tuple([(ENGLISH if name in kind.english else language, text) for name, text in texts])
 
 
 def encode_record(record: Record) -> bytes:
@@ -114,23 +97,22 @@ def encode_record(record: Record) -> bytes:
 
     A sentence is `{text, language_code}`, a pair `{src_raw, tgt_raw, language_code}`.
     """
-    if isinstance(record, Sentence):
-        return encode_example({"text": record.text, LANGUAGE_FIELD: record.language})
-    return encode_example(
-        {"src_raw": record.source, "tgt_raw": record.target, LANGUAGE_FIELD: record.language}
-    )
+    return encode_example(dict(zip(_feature_names(type(record)), record, strict=True)))
+
+
+@functools.cache
+def _feature_names(record_type: type[Record]) -> tuple[str, ...]:
+    return (*field_names(record_type), LANGUAGE_FIELD)
 
 
 def field_names(record_type: type[Record]) -> tuple[str, ...]:
     """Returns the names of the texts of a record: those of features and columns."""
-    return ("text",) if record_type is Sentence else ("src_raw", "tgt_raw")
+    return kind_of_record(record_type).fields
 
 
 def record_type_of(kind: str | None, names: Collection[str]) -> type[Record]:
-    """Returns the type of a file's records, where its kind is not known by its fields' names."""
-    if kind is None:
-        kind = BITEXT if "src_raw" in names else MONOLINGUAL
-    return Pair if kind == BITEXT else Sentence
+    """Returns the type of a file's records; the names of its fields tell a kind that is None."""
+    return KINDS[kind or kind_of_fields(names)].record
 
 
 def build_record(

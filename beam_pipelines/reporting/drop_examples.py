@@ -8,7 +8,13 @@ import apache_beam as beam
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
-from beam_pipelines.records.records import Record, build_record, field_names, texts_of
+from beam_pipelines.records.records import (
+    LANGUAGE_FIELD,
+    Record,
+    build_record,
+    field_names,
+    texts_of,
+)
 from beam_pipelines.records.tf_example import decode_example
 from beam_pipelines.runtime.hashes import random_number_of
 from beam_pipelines.runtime.smallest import KeepSmallest, Keyed, smallest
@@ -68,7 +74,7 @@ class WriteExamples(beam.PTransform):
     Args:
       path: the file to write.
       reasons: all that there may be, in the order that they are to be listed in.
-      record_type: Sentence or Pair.
+      record_type: that of a row of `record_kinds.KINDS`.
       size: so many examples of each reason.
     """
 
@@ -78,7 +84,7 @@ class WriteExamples(beam.PTransform):
         super().__init__()
         self._path = path
         self._reasons = list(reasons)
-        self._header = ("language_code", *field_names(record_type))
+        self._header = (LANGUAGE_FIELD, *field_names(record_type))
         self._size = size
 
     def expand(self, examples):

@@ -16,7 +16,7 @@ from beam_pipelines.runtime.smallest import KeepSmallest
 READ, KEPT, DUPLICATE = "read", "kept", "duplicate"
 # The reasons for what cannot be read, and for what goes beyond the most records of a language.
 BAD_RECORD, OVER_CAP = "bad_record", "over_cap"
-# The reason for records of languages that are none of the paper's.
+# The reason for records in unsupported languages: all but the paper's 109.
 OTHER_LANGUAGE = "other_language"
 
 _Count = tuple[tuple[str, str], int]

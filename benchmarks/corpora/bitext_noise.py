@@ -22,12 +22,12 @@ from pathlib import Path
 
 import numpy as np
 
-from beam_pipelines.filter_bitext import Limits, build_filters
+from beam_pipelines.filtering.choose_filters import build_filters
 from beam_pipelines.filtering.unique_sides import SOURCE, TARGET, choose_by_side
 from beam_pipelines.filters import Filter
-from beam_pipelines.filters.length_statistics import describe_lengths
 from beam_pipelines.reading.readers import read_file
 from beam_pipelines.records.records import Batch, Pair
+from beam_pipelines.text.learn_lengths import describe_lengths
 from labse_tf.files.corpus_files import BITEXT, find_corpus_files
 
 GOOD = "good pairs lost"
@@ -280,7 +280,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     every, texts = Table(), []
-    filters = build_filters(Limits())
+    filters = build_filters(BITEXT)
     for folder in args.folders:
         corpus = Corpus(folder, args.languages, args.pairs)
         table = Table()

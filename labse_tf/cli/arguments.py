@@ -29,8 +29,10 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("inputs", nargs="+", metavar="INPUT", help="files, folders or globs")
 
 
-def add_filter_job(parser: argparse.ArgumentParser, *, max_per_language: int = 0) -> None:
-    """INPUT, --out, --overwrite, and what else both filter jobs take."""
+def add_filter_job(
+    parser: argparse.ArgumentParser, kind: str, *, max_per_language: int = 0
+) -> None:
+    """INPUT, --out, --overwrite, the filters for a kind of records, and what both jobs take."""
     add_inputs(parser)
     parser.add_argument("--out", required=True, metavar="DIR", help="folder to write")
     parser.add_argument(
@@ -82,11 +84,40 @@ def add_filter_job(parser: argparse.ArgumentParser, *, max_per_language: int = 0
         help="seed of the random samples (default: %(default)s)",
     )
     add_overwrite(parser)
+    _add_filters(parser, kind)
+
+
+def _add_filters(parser: argparse.ArgumentParser, kind: str) -> None:
+    """The options that the filters declare, in the order in which they judge; then --filter."""
+    from beam_pipelines.filtering.choose_filters import find_filters, options_of
+
+    keywords = []
+    for option in (option for found in find_filters(kind) for option in options_of(found, kind)):
+        keywords.append(option.keyword)
+        if option.metavar is None:
+            parser.add_argument(option.name, action="store_true", help=option.help)
+        else:
+            default = "" if option.default is None else f" (default: {option.default})"
+            parser.add_argument(
+                option.name, type=option.type, metavar=option.metavar, help=option.help + default
+            )
+    parser.set_defaults(filter_keywords=keywords)
+    parser.add_argument(
+        "--filter",
+        action="append",
+        default=[],
+        dest="filters",
+        type=str,
+        metavar="MODULE:NAME[=X]",
+        help="drop also what this filter of yours does not accept, at the threshold X; found from "
+        "the current folder, see docs/corpora.md; may be repeated",
+    )
 
 
 def filter_job_options(args: argparse.Namespace) -> dict:
     """Returns what `add_filter_job` read beside the paths, as the filter jobs take it."""
     names = ("max_bad_records", "scores", "from_scores", "examples", "seed", "overwrite")
+    names = (*names, "filters", *args.filter_keywords)
     return {
         "megabytes_per_shard": args.shard_megabytes,
         "max_per_language": args.max_per_language or None,

@@ -123,8 +123,8 @@ def _check(args: argparse.Namespace, task) -> None:
     import os
 
     from labse_tf.errors import InputError
-    from labse_tf.evaluation.report import plot_format
     from labse_tf.files.outputs import check_free_file
+    from labse_tf.files.plot_formats import plot_format
 
     if args.plot:
         plot_format(args.plot)

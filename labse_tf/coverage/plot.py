@@ -5,7 +5,6 @@ from __future__ import annotations
 import colorsys
 import os
 from collections.abc import Mapping
-from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -13,11 +12,8 @@ from matplotlib.figure import Figure
 
 from labse_tf.coverage.scripts import FAMILIES, Family, family_of
 from labse_tf.coverage.table import worst_first
-from labse_tf.errors import InputError
 from labse_tf.languages import LANGUAGES
 from vocab.coverage import Coverage
-
-FORMATS = ("png", "svg", "pdf")
 
 _ROW_INCHES = 0.165
 _HEAD_INCHES, _FOOT_INCHES = 0.55, 0.1
@@ -32,20 +28,6 @@ _TITLES = (
 )
 
 
-def plot_format(path: str | os.PathLike[str]) -> str:
-    """Returns the format that the name of a picture asks for.
-
-    Raises:
-      InputError: if it is none of `FORMATS`.
-    """
-    extension = Path(path).suffix.removeprefix(".").lower()
-    if extension not in FORMATS:
-        raise InputError(
-            "unknown kind of picture", path=path, remedy=f"end the name in .{', .'.join(FORMATS)}"
-        )
-    return extension
-
-
 def write_plot(
     coverage: Mapping[str, Coverage], path: str | os.PathLike[str], *, file_format: str
 ) -> None:
@@ -54,7 +36,7 @@ def write_plot(
     Args:
       coverage: of each language, by the paper's code; at least one.
       path: the file to write.
-      file_format: one of `FORMATS`.
+      file_format: one of `plot_formats.PLOT_FORMATS`.
     """
     groups = _group(coverage)
     rows = len(coverage) + len(groups)

@@ -16,12 +16,12 @@ from labse_tf.files.corpus_files import BITEXT
 
 _RECORDS_AT_ONCE = 1024
 
-Pair = tuple[bytes, bytes]
+BytesPair = tuple[bytes, bytes]
 
 _log = logging.getLogger("labse")
 
 
-def read_dev_pairs(settings: TrainConfig, languages: Sequence[str]) -> dict[str, list[Pair]]:
+def read_dev_pairs(settings: TrainConfig, languages: Sequence[str]) -> dict[str, list[BytesPair]]:
     """Returns the pool of each language of `train.dev`: UTF-8 pairs, English first.
 
     A pool are the first `train.dev_size` pairs, in the order of the files' names, without those of
@@ -49,10 +49,10 @@ def read_dev_pairs(settings: TrainConfig, languages: Sequence[str]) -> dict[str,
     return {language: pool for language, pool in pools.items() if language not in too_small}
 
 
-def distinct(pairs: Iterable[Pair], size: int) -> list[Pair]:
+def distinct(pairs: Iterable[BytesPair], size: int) -> list[BytesPair]:
     """Returns the first `size` pairs of which neither side was in one before."""
     sources, targets = set(), set()
-    kept: list[Pair] = []
+    kept: list[BytesPair] = []
     for source, target in pairs:
         if source in sources or target in targets:
             continue
@@ -64,7 +64,7 @@ def distinct(pairs: Iterable[Pair], size: int) -> list[Pair]:
     return kept
 
 
-def _pairs(records: tf.data.Dataset) -> Iterable[Pair]:
+def _pairs(records: tf.data.Dataset) -> Iterable[BytesPair]:
     for some in records.batch(_RECORDS_AT_ONCE):
         sources, targets = (side.numpy() for side in texts.parse(BITEXT, some))
         yield from zip(sources, targets, strict=True)

@@ -17,9 +17,10 @@ from pathlib import Path
 
 from labse_tf.data import texts
 from labse_tf.files import textio
-from labse_tf.files.corpus_files import BITEXT, MONOLINGUAL, SHARD, TFRECORD, CorpusFile
+from labse_tf.files.corpus_files import SHARD, TFRECORD, CorpusFile
 from labse_tf.files.hashing import stamps_of_files
 from labse_tf.files.outputs import full_disk_said, write_json
+from labse_tf.files.record_kinds import KINDS
 from labse_tf.progress import Progress
 
 _log = logging.getLogger("labse")
@@ -101,7 +102,7 @@ def _told_by_report(folder: Path, files: Sequence[CorpusFile]) -> int | None:
     root = folder.absolute().parent.parent
     numbers = sorted((int(shard[2]), int(shard[1])) for shard in shards)
     are_all = numbers == [(len(files), number) for number in range(len(files))]
-    if not are_all or all((root / kind).exists() for kind in (MONOLINGUAL, BITEXT)):
+    if not are_all or sum((root / kind).exists() for kind in KINDS) > 1:
         return None
     try:
         kept = json.loads((root / "report.json").read_text("utf-8"))["languages"][folder.name][

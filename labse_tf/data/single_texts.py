@@ -10,13 +10,12 @@ from labse_tf.config import DistillConfig, TrainConfig
 from labse_tf.data import texts
 from labse_tf.data.pairs import smallest_bucket, sorted_by_length
 from labse_tf.data.record_counts import count_records, language_weights
-from labse_tf.files.corpus_files import BITEXT, MONOLINGUAL
+from labse_tf.files.record_kinds import BITEXT, KINDS, MONOLINGUAL
 from labse_tf.tokenization.protocol import Tokenizer
 
 _RECORDS_AT_ONCE = 1024
 # The corpora of each kind, and the key that names them.
 _KEYS = {MONOLINGUAL: "distill.monolingual", BITEXT: "train.bitext"}
-_TEXTS_A_RECORD = {MONOLINGUAL: 1, BITEXT: 2}
 
 
 def text_stream(
@@ -49,7 +48,7 @@ def text_stream(
             seed=seed,
         )
         streams[kind] = _texts_of(records, kind)
-        weights[kind] = (_TEXTS_A_RECORD[kind] * sum(count_records(files).values())) ** exponent
+        weights[kind] = (len(KINDS[kind].fields) * sum(count_records(files).values())) ** exponent
     return texts.mix(streams, weights, seed=seed)
 
 

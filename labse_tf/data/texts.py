@@ -17,22 +17,24 @@ import tensorflow as tf
 from labse_tf.errors import InputError
 from labse_tf.files import textio
 from labse_tf.files.corpus_files import (
-    BITEXT,
     MOSES,
     SHARD,
+    TEXT,
     TFRECORD,
     TSV,
     CorpusFile,
     find_plain_files,
 )
+from labse_tf.files.record_kinds import KINDS, describe_fields
 
 _RECORDS_A_CALL = 1000  # A call from tf.data into Python takes longer than to read a record.
 _READ_BUFFER = 1 << 18  # Bytes a file; there may be many.
 _SHUFFLE_BUFFER = 20_000  # Records a language: its whole data where it is small.
 
 _MISSING_FEATURE = re.compile(r"Feature: (\w+) \(data type: string\) is required but could not be")
-_FEATURES = {"monolingual": ("text",), "bitext": ("src_raw", "tgt_raw")}
 _NEGATIVES = "negatives"
+
+_LINE_READERS = {TEXT: textio.read_lines, TSV: textio.read_pairs}
 
 # TensorFlow turns an exception in a generator into its own; here the original is found again.
 _failures: list[InputError] = []
@@ -56,7 +58,7 @@ def input_errors() -> Iterator[None]:
         if missing := _MISSING_FEATURE.search(str(error)):
             raise InputError(
                 f"a record of a TFRecord file has no feature '{missing[1]}'",
-                remedy="records of bitext have 'src_raw' (English) and 'tgt_raw', others 'text'",
+                remedy=describe_fields(),
             ) from error
         raise
 
@@ -149,10 +151,11 @@ def parse(kind: str, serialized: tf.Tensor, *, negatives: int = 0) -> list[tf.Te
       negatives: the hard negatives to read of each pair.
 
     Returns:
-      [text] or [source, target], `[batch]` strings each; with `negatives` a third column of
-      `[batch, negatives]` strings, "" where a pair has fewer (clean shards have none).
+      The texts of the kind's fields, so [text] or [source, target], `[batch]` strings each; with
+      `negatives` a further column of `[batch, negatives]` strings, "" where a pair has fewer (clean
+      shards have none).
     """
-    spec = {name: tf.io.FixedLenFeature([], tf.string) for name in _FEATURES[kind]}
+    spec = {name: tf.io.FixedLenFeature([], tf.string) for name in KINDS[kind].fields}
     if negatives:
         spec[_NEGATIVES] = tf.io.FixedLenFeature([negatives], tf.string, [""] * negatives)
     records = tf.io.parse_example(serialized, spec)
@@ -233,13 +236,12 @@ def records(file: CorpusFile, *, negatives: int = 0) -> tf.data.Dataset:
 def _read(file: CorpusFile) -> Iterator[tuple]:
     if file.format == MOSES:
         return textio.read_moses(file.english_path, file.path)
-    read = textio.read_pairs if file.kind == BITEXT else textio.read_lines
-    return read(file.path)
+    return _LINE_READERS[file.format](file.path)
 
 
 def _serialize(kind: str, fields: Sequence[str], negatives: Sequence[str] = ()) -> bytes:
     example = tf.train.Example()
-    for name, text in zip(_FEATURES[kind], fields, strict=True):
+    for name, text in zip(KINDS[kind].fields, fields, strict=True):
         example.features.feature[name].bytes_list.value.append(text.encode())
     for text in negatives:
         example.features.feature[_NEGATIVES].bytes_list.value.append(text.encode())

@@ -26,7 +26,7 @@ from labse_tf.embedding.model_dir import ENCODER_FILES, SAVED_MODELS, find_model
 from labse_tf.errors import InputError
 from labse_tf.files.hashing import sha256_of_file, sha256_of_files
 from labse_tf.files.local_paths import local_path
-from labse_tf.plugins import find_object
+from labse_tf.files.python_objects import find_object, is_object_name
 
 MODEL_DIR = "model dir"
 SENTENCE_TRANSFORMERS = "sentence-transformers"
@@ -44,7 +44,6 @@ _VOCAB_FILES = (
     "sentencepiece.bpe.model",
 )
 _PUBLISHED_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
-_PYTHON_NAME = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 
 class OpenedEncoder:
@@ -170,7 +169,7 @@ def open_encoder(name: str) -> OpenedEncoder:
         return _open_model_dir(name)
     if os.path.exists(name):
         raise InputError("is a file, not a model", path=name, remedy="name a folder")
-    if _PYTHON_NAME.fullmatch(name):
+    if is_object_name(name):
         return _open_python(name)
     if not _PUBLISHED_NAME.fullmatch(name):
         raise InputError("no such folder", path=name, remedy="name a model dir")

@@ -4,32 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from labse_tf.errors import InputError
 from labse_tf.files.outputs import whole_file
+from labse_tf.files.plot_formats import plot_format
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-PLOT_FORMATS = ("png", "svg", "pdf")
-
-
-def plot_format(path: str | os.PathLike[str]) -> str:
-    """Returns the format that the name of a picture asks for.
-
-    Raises:
-      InputError: if it is none of PLOT_FORMATS.
-    """
-    extension = Path(path).suffix.removeprefix(".").lower()
-    if extension not in PLOT_FORMATS:
-        raise InputError(
-            "unknown kind of picture",
-            path=path,
-            remedy=f"end the name in .{', .'.join(PLOT_FORMATS)}",
-        )
-    return extension
 
 
 def write_plot(

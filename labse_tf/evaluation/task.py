@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
 from labse_tf.evaluation import tasks
-from labse_tf.plugins import find_object
+from labse_tf.files.python_objects import find_object, is_object_name
 
 
 class Option(NamedTuple):
@@ -77,7 +77,7 @@ def find_task(name: str) -> Task:
     """
     if name in task_names():
         return importlib.import_module(f"{tasks.__name__}.{name.replace('-', '_')}")
-    if ":" not in name:
+    if not is_object_name(name):
         raise InputError(
             f"there is no task '{name}'",
             remedy=f"choose from {', '.join(task_names())}, or name your own: module:attribute",

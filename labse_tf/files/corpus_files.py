@@ -11,11 +11,10 @@ from typing import NamedTuple
 
 from labse_tf.errors import InputError
 from labse_tf.files.local_paths import local_path
+from labse_tf.files.record_kinds import BITEXT, ENGLISH, KINDS, MONOLINGUAL
 from labse_tf.files.textio import COMPRESSIONS
 from labse_tf.languages import find_code, require_code
 
-MONOLINGUAL = "monolingual"
-BITEXT = "bitext"
 # The folder of what the filters found in such files; no corpus.
 SCORES = "scores"
 
@@ -28,7 +27,6 @@ ALL_FORMATS = (*PLAIN_FORMATS, PARQUET, TMX)
 # Pages of text, which only `labse corpus filter-monolingual` makes sentences of.
 PAGE_FORMATS = (WARC, WET, WIKIPEDIA)
 
-_ENGLISH = "en"
 _WIKIPEDIA = re.compile(r"([a-z_]+)wiki-.*\.xml")
 
 
@@ -40,7 +38,8 @@ class CorpusFile(NamedTuple):
       language: the paper's code; of bitext, the side that is not English. In Parquet and loose
         TFRecord files it is that of records that do not tell theirs, or None. None for TMX, WARC
         and WET, whose content tells.
-      kind: MONOLINGUAL or BITEXT; None where only the content of the file can tell.
+      kind: MONOLINGUAL, BITEXT or another key of `record_kinds.KINDS`; None where only the content
+        of the file can tell.
       format: TEXT, TSV, SHARD, MOSES, PARQUET, TFRECORD, TMX, WARC, WET or WIKIPEDIA.
       english_path: the English side of a Moses pair, else None.
     """
@@ -73,9 +72,9 @@ def find_corpus_files(
       <lang>.tsv                                        bitext, English<TAB>foreign
       NAME.<a>-<b>.<a> and NAME.<a>-<b>.<b>             bitext, a Moses pair, one side English
       NAME.tmx                                          bitext, one side English
-      {monolingual,bitext}/<lang>/*.tfrecord[.gz]       clean shards
-      NAME.parquet, <lang>.parquet                      either kind
-      NAME.tfrecord[.gz], <lang>.tfrecord[.gz]          either kind
+      KIND/<lang>/*.tfrecord[.gz]                       clean shards of that kind
+      NAME.parquet, <lang>.parquet                      any kind
+      NAME.tfrecord[.gz], <lang>.tfrecord[.gz]          any kind
       NAME.warc[.gz], NAME[.warc].wet[.gz]              monolingual, web pages
       <lang>wiki-NAME.xml[.bz2]                         monolingual, a dump of Wikipedia
 
@@ -83,8 +82,8 @@ def find_corpus_files(
 
     Args:
       inputs: what the user named.
-      kind: keep only MONOLINGUAL or BITEXT files; files whose names do not tell are taken for this
-        kind. None keeps both.
+      kind: keep only files of this kind; files whose names do not tell are taken for it. None
+        keeps all.
       formats: what the caller can read.
 
     Raises:
@@ -154,7 +153,10 @@ def _expected(kind: str | None) -> str:
         return f"{text}, {loose}, {pages} or monolingual/{shards}"
     if kind == BITEXT:
         return f"{tsv}, {moses}, NAME.tmx[.gz], {loose} or bitext/{shards}"
-    return f"{text}, {tsv}, {moses}, NAME.tmx[.gz], {loose} or {{monolingual,bitext}}/{shards}"
+    if kind is not None:
+        return f"{loose} or {kind}/{shards}"
+    kinds = ",".join(KINDS)
+    return f"{text}, {tsv}, {moses}, NAME.tmx[.gz], {loose} or {{{kinds}}}/{shards}"
 
 
 def _describe_all(name: str) -> list[CorpusFile]:
@@ -196,7 +198,7 @@ def describe(path: str) -> CorpusFile | None:
         return CorpusFile(path, find_code(stem), None, PARQUET)
     if extension == ".tfrecord" and compression in ("", ".gz"):
         folders = Path(path).parts[:-1]
-        if len(folders) >= 2 and folders[-2] in (MONOLINGUAL, BITEXT):
+        if len(folders) >= 2 and folders[-2] in KINDS:
             return CorpusFile(path, require_code(folders[-1], path=path), folders[-2], SHARD)
         return CorpusFile(path, find_code(stem), None, TFRECORD)
     if extension in (".warc", ".wet") and compression in ("", ".gz"):
@@ -220,9 +222,9 @@ def _describe_moses(path: str, stem: str, side: str, compression: str) -> Corpus
     else:
         return None
     other_path = os.path.join(os.path.dirname(path), f"{name}.{pair}.{other}{compression}")
-    if find_code(side) == _ENGLISH:
+    if find_code(side) == ENGLISH:
         return CorpusFile(other_path, require_code(other, path=path), BITEXT, MOSES, path)
-    if find_code(other) == _ENGLISH:
+    if find_code(other) == ENGLISH:
         return CorpusFile(path, require_code(side, path=path), BITEXT, MOSES, other_path)
     raise InputError(
         f"neither '{side}' nor '{other}' is English",

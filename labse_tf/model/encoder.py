@@ -11,11 +11,11 @@ from official.nlp.modeling import networks
 
 from labse_tf.config import BERT, ComputeConfig, EncoderConfig
 from labse_tf.errors import InputError
+from labse_tf.files.python_objects import find_object
 from labse_tf.model.averaging_start import start_averaging
 from labse_tf.model.dropout import replayable_dropout
 from labse_tf.model.precision import precision
 from labse_tf.model.protocol import EncoderNetwork
-from labse_tf.plugins import find_object
 
 TYPE_VOCAB_SIZE = 2
 

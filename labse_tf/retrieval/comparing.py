@@ -53,7 +53,7 @@ class Part:
     codes: codes.Codes | None
 
 
-class Pairs(NamedTuple):
+class Candidates(NamedTuple):
     """Places `[pairs]` in one part and in the other, and float32 inner products."""
 
     own: np.ndarray
@@ -63,7 +63,7 @@ class Pairs(NamedTuple):
 
 def compare(
     sources: Part, targets: Part, *, bounds: Callable = codes.bounds
-) -> tuple[Pairs, Pairs | None]:
+) -> tuple[Candidates, Candidates | None]:
     """Returns what may be near: to the sources, and to the targets if that is looked for.
 
     Each source with its targets, and each target with its sources. Another thread may raise what
@@ -103,7 +103,7 @@ def _is_limited(best: Neighbours) -> bool:
     return bool(np.isfinite(best.similarities[:, -1]).all())
 
 
-def _exactly(own: Part, others: Part, rows: np.ndarray, columns: np.ndarray) -> Pairs:
+def _exactly(own: Part, others: Part, rows: np.ndarray, columns: np.ndarray) -> Candidates:
     """Returns of the pairs those that reach the k best, with their products."""
     values = np.empty(len(rows), np.float32)
     for first in range(0, len(rows), _PAIRS_AT_ONCE):
@@ -111,7 +111,7 @@ def _exactly(own: Part, others: Part, rows: np.ndarray, columns: np.ndarray) -> 
         vectors = own.vectors[rows[part]], others.vectors[columns[part]]
         np.einsum("nd,nd->n", *vectors, out=values[part])
     kept = values >= own.best.similarities[rows, -1]
-    return Pairs(rows[kept], columns[kept], values[kept])
+    return Candidates(rows[kept], columns[kept], values[kept])
 
 
 def near(

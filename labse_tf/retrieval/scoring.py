@@ -28,7 +28,7 @@ STANDARD = "-"
 _PAIRS_A_CHUNK = 8192
 
 # A line as it is, and its two sides.
-Pair = tuple[str, str, str]
+PairLine = tuple[str, str, str]
 
 
 def score_pairs(
@@ -131,7 +131,7 @@ def score_margins(
     return writer.read, writer.written
 
 
-def _read(pairs: str | os.PathLike[str]) -> Iterator[Pair]:
+def _read(pairs: str | os.PathLike[str]) -> Iterator[PairLine]:
     name = "stdin" if str(pairs) == STANDARD else str(pairs)
     lines: Iterable[tuple[int, str]] = (
         lines_of_stream(sys.stdin.buffer, name) if name == "stdin" else read_lines(pairs)
@@ -141,7 +141,7 @@ def _read(pairs: str | os.PathLike[str]) -> Iterator[Pair]:
         yield (line, *split_pair(line, name, number))
 
 
-def _cosines(chunk: list[Pair], encoder: Encoder) -> np.ndarray:
+def _cosines(chunk: list[PairLine], encoder: Encoder) -> np.ndarray:
     """Returns `[pairs]`; a sentence that comes several times is embedded once."""
     places = {
         text: place
@@ -162,7 +162,7 @@ class _Writer:
         self._file = file
         self._threshold = -np.inf if threshold is None else threshold
 
-    def write(self, chunk: list[Pair], scores: np.ndarray) -> None:
+    def write(self, chunk: list[PairLine], scores: np.ndarray) -> None:
         self.read += len(chunk)
         for (line, _, _), score in zip(chunk, scores.tolist(), strict=True):
             if score >= self._threshold:

@@ -4,14 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from beam_pipelines.filters import RESTS, Option, Use
 from beam_pipelines.records.records import Document
 from beam_pipelines.text.sentences import split_sentences
+from labse_tf.files.record_kinds import MONOLINGUAL
 
 
 class FewSentences:
-    """Score: sentences of the page."""
+    """Score: sentences of the page.
+
+    >>> FewSentences().score([Document("One. Two.\\nThree.", "en")])
+    [3]
+    """
 
     name = "few_sentences"
+    uses = {
+        MONOLINGUAL: Use(
+            order=10,
+            stage=RESTS,
+            threshold=Option(
+                "--min-sentences",
+                "of C4: drop pages of which fewer sentences are left",
+                "N",
+                type=int,
+            ),
+        )
+    }
 
     def __init__(self, threshold: int = 3) -> None:
         self.threshold = threshold

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import regex
 
+from beam_pipelines.filters import LINES, Option, Use
 from beam_pipelines.records.records import Sentence
+from labse_tf.files.record_kinds import MONOLINGUAL
 
 # Scripts that do not separate words -> characters a word, about the mean of running text.
 _CHARACTERS_PER_WORD = (
@@ -28,9 +30,24 @@ class FewWords:
     A word is what stands between spaces and has a letter or digit. Where a script has no spaces,
     2 Chinese or Japanese characters, 5 of Thai, Lao, Khmer or Burmese (their marks counted) or 2
     Tibetan syllables are taken for one.
+
+    >>> FewWords().score([Sentence("See you - tomorrow", "en"), Sentence("今天天气很好", "zh")])
+    [3, 3]
     """
 
     name = "few_words"
+    uses = {
+        MONOLINGUAL: Use(
+            order=20,
+            stage=LINES,
+            threshold=Option(
+                "--min-words",
+                "of C4: drop lines with fewer words",
+                "N",
+                type=int,
+            ),
+        )
+    }
 
     def __init__(self, threshold: int = 5) -> None:
         self.threshold = threshold

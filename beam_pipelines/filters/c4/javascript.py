@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from beam_pipelines.filters import LINES, Use
 from beam_pipelines.records.records import Sentence
+from labse_tf.files.record_kinds import MONOLINGUAL
 
 
 class Javascript:
-    """Score: how often the line says "javascript", in any case of letters."""
+    """Score: how often the line says "javascript", in any case of letters.
+
+    >>> Javascript().score([Sentence("Please enable JavaScript.", "en")])
+    [1]
+    """
 
     name = "javascript"
+    uses = {MONOLINGUAL: Use(order=30, stage=LINES)}
     threshold = 0
 
     def score(self, records: Sequence[Sentence]) -> list[int]:

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from beam_pipelines.filters import PAGES, Use
 from beam_pipelines.records.records import Document, Sentence
+from labse_tf.files.record_kinds import MONOLINGUAL
 
 
 class LoremIpsum:
-    """Score: how often the page, or line, says "lorem ipsum", in any case of letters."""
+    """Score: how often the page, or line, says "lorem ipsum", in any case of letters.
+
+    >>> LoremIpsum().score([Document("Lorem ipsum dolor\\nsit amet", "en")])
+    [1]
+    """
 
     name = "lorem_ipsum"
+    uses = {MONOLINGUAL: Use(order=10, stage=PAGES)}
     threshold = 0
 
     def score(self, records: Sequence[Document | Sentence]) -> list[int]:

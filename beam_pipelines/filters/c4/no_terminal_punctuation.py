@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import regex
 
+from beam_pipelines.filters import LINES, Use
 from beam_pipelines.records.records import Sentence
+from labse_tf.files.record_kinds import MONOLINGUAL
 
 # Languages whose sentences end with nothing but a space.
 _WITHOUT_PUNCTUATION = frozenset(("th", "lo"))
@@ -36,9 +38,13 @@ class NoTerminalPunctuation:
 
     Closing quotation marks and brackets may follow it. Thai and Lao have none, so every line of
     theirs scores 1.0.
+
+    >>> NoTerminalPunctuation().score([Sentence("Er kam (spät).", "de"), Sentence("Menü", "de")])
+    [1.0, 0.0]
     """
 
     name = "no_terminal_punctuation"
+    uses = {MONOLINGUAL: Use(order=10, stage=LINES)}
     threshold = 1.0
 
     def score(self, records: Sequence[Sentence]) -> list[float]:

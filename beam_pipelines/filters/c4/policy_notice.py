@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from beam_pipelines.filters import LINES, Use
 from beam_pipelines.records.records import Sentence
+from labse_tf.files.record_kinds import MONOLINGUAL
 
 # C4's own list; English alone, as such notices are on pages of all languages.
 _NOTICES = (
@@ -18,9 +20,14 @@ _NOTICES = (
 
 
 class PolicyNotice:
-    """Score: how many of C4's phrases the line has, in any case of letters."""
+    """Score: how many of C4's phrases the line has, in any case of letters.
+
+    >>> PolicyNotice().score([Sentence("Terms of Use and Privacy Policy", "en")])
+    [2]
+    """
 
     name = "policy_notice"
+    uses = {MONOLINGUAL: Use(order=40, stage=LINES)}
     threshold = 0
 
     def score(self, records: Sequence[Sentence]) -> list[int]:

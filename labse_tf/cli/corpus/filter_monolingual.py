@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 
 from labse_tf.cli.arguments import add_filter_job, filter_job_options
+from labse_tf.files.record_kinds import MONOLINGUAL
 
 EXAMPLES = """examples:
   labse corpus filter-monolingual demo/monolingual --out clean
   labse corpus filter-monolingual de.txt.gz 'web/*.txt.zst' --out clean --min-characters 20
   labse corpus filter-monolingual web --out clean --scores --max-bad-records 100
   labse corpus filter-monolingual clean/scores --from-scores --out cleaner --min-characters 30
+  labse corpus filter-monolingual web --out clean --filter my_filters:NoShouting=0.5
   labse corpus filter-monolingual web --out clean -- --runner=FlinkRunner --flink_master=HOST:8081
   labse corpus filter-monolingual CC-MAIN-*.warc.wet.gz --out clean --quality quality-model
   labse corpus filter-monolingual dewiki-latest-pages-articles.xml.bz2 --out clean
@@ -25,37 +27,12 @@ each reason in DIR/examples.md."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_filter_job(parser)
-    parser.add_argument(
-        "--min-characters",
-        type=int,
-        metavar="N",
-        help="drop lines with fewer characters, before they are split (default: 10)",
-    )
-    parser.add_argument(
-        "--max-characters",
-        type=int,
-        metavar="N",
-        help="drop lines with more characters, before they are split (default: 5000)",
-    )
+    add_filter_job(parser, MONOLINGUAL)
     parser.add_argument(
         "--min-sentence-characters",
         type=int,
         metavar="N",
         help="drop sentences of pages and split lines with fewer characters (default: 0)",
-    )
-    parser.add_argument(
-        "--identify",
-        action="store_true",
-        help="drop what is not in the language that its file or field gives",
-    )
-    parser.add_argument(
-        "--max-language-doubt",
-        type=float,
-        default=0.3,
-        metavar="X",
-        help="with --identify: how surely it may be in another language, -1 to 1"
-        " (default: %(default)s)",
     )
     parser.add_argument(
         "--min-language-confidence",
@@ -74,30 +51,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action=argparse.BooleanOptionalAction,
         help="apply the heuristics of C4 (default: to pages, not to lines)",
     )
-    parser.add_argument(
-        "--min-words",
-        type=int,
-        default=5,
-        metavar="N",
-        help="of C4: drop lines with fewer words (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--min-sentences",
-        type=int,
-        default=3,
-        metavar="N",
-        help="of C4: drop pages of which fewer sentences are left (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--quality", metavar="MODEL", help="drop what this model of `train-quality` finds bad"
-    )
-    parser.add_argument(
-        "--min-quality",
-        type=float,
-        default=0.5,
-        metavar="P",
-        help="with --quality: the least that stays, 0 to 1 (default: %(default)s)",
-    )
 
 
 def run(args: argparse.Namespace) -> None:
@@ -107,18 +60,10 @@ def run(args: argparse.Namespace) -> None:
     report = filter_monolingual.run(
         args.inputs,
         args.out,
-        min_characters=args.min_characters,
-        max_characters=args.max_characters,
         min_sentence_characters=args.min_sentence_characters,
         min_language_confidence=args.min_language_confidence,
-        identify=args.identify,
-        max_language_doubt=args.max_language_doubt,
         split_sentences=args.split_sentences,
         c4=args.c4,
-        min_words=args.min_words,
-        min_sentences=args.min_sentences,
-        quality=args.quality,
-        min_quality=args.min_quality,
         **filter_job_options(args),
     )
     print(format_report(report))

@@ -45,9 +45,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from labse_tf.coverage.plot import plot_format, write_plot
+    from labse_tf.coverage.plot import write_plot
     from labse_tf.coverage.table import format_table, format_tsv
     from labse_tf.files.outputs import check_free, whole_file
+    from labse_tf.files.plot_formats import plot_format
 
     for path in filter(None, (args.out, args.plot)):
         check_free(path, overwrite=args.overwrite)

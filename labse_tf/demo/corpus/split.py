@@ -25,7 +25,7 @@ _NO_LETTERS = regex.compile(r"[^\p{L}\p{M}]+")
 _HASH_RANGE = 1 << 64
 
 
-class Pair(NamedTuple):
+class SourcedPair(NamedTuple):
     """A clean translation.
 
     Attributes:
@@ -60,8 +60,8 @@ def is_held_out(key: str) -> bool:
 
 
 def split_pairs(
-    pairs: Iterable[Pair], message_sources: Collection[str]
-) -> tuple[list[Pair], list[Pair]]:
+    pairs: Iterable[SourcedPair], message_sources: Collection[str]
+) -> tuple[list[SourcedPair], list[SourcedPair]]:
     """Returns `(training pairs, held-out pairs)`, each sorted.
 
     The held-out pairs are messages of at least `MIN_WORDS` different English words, at most
@@ -92,7 +92,7 @@ def split_pairs(
     return train, sorted(pair for group in held.values() for pair in _choose(group))
 
 
-def _choose(held: list[Pair]) -> list[Pair]:
+def _choose(held: list[SourcedPair]) -> list[SourcedPair]:
     """Returns the dev pairs of one language; where there are too many, those of lowest hash.
 
     The choice by hash takes the same messages in every language.

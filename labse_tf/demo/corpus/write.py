@@ -28,7 +28,7 @@ from labse_tf.demo.corpus.packages import (
     find_licence,
     find_version,
 )
-from labse_tf.demo.corpus.split import Pair, split_pairs
+from labse_tf.demo.corpus.split import SourcedPair, split_pairs
 from labse_tf.files.outputs import check_free, whole_dir
 from labse_tf.progress import Progress
 
@@ -64,7 +64,7 @@ def write_demo_corpus(
     return facts
 
 
-def collect_pairs(sources: Sequence[Source]) -> tuple[list[Pair], int]:
+def collect_pairs(sources: Sequence[Source]) -> tuple[list[SourcedPair], int]:
     """Returns the distinct clean pairs of `sources`, and how many files name no known language.
 
     Raises:
@@ -80,7 +80,7 @@ def collect_pairs(sources: Sequence[Source]) -> tuple[list[Pair], int]:
                 if clean is not None:
                     source_of.setdefault((*clean, language), source.distribution)
             progress.update()
-    return [Pair(*key, source) for key, source in source_of.items()], len(files) - len(known)
+    return [SourcedPair(*key, source) for key, source in source_of.items()], len(files) - len(known)
 
 
 def _list_files(source: Source) -> list[tuple[Path | str, str | None]]:
@@ -92,7 +92,9 @@ def _read_file(source: Source, place: Path | str, language: str) -> Iterator[Raw
     return read(place, language, source)
 
 
-def _describe(sources: Sequence[Source], train: list[Pair], dev: list[Pair], unknown: int) -> dict:
+def _describe(
+    sources: Sequence[Source], train: list[SourcedPair], dev: list[SourcedPair], unknown: int
+) -> dict:
     train_pairs, dev_pairs = (Counter(pair.source for pair in part) for part in (train, dev))
     languages = defaultdict(set)
     for pair in (*train, *dev):
@@ -124,7 +126,7 @@ def _describe(sources: Sequence[Source], train: list[Pair], dev: list[Pair], unk
     }
 
 
-def _write_bitext(folder: Path, pairs: list[Pair]) -> None:
+def _write_bitext(folder: Path, pairs: list[SourcedPair]) -> None:
     lines = defaultdict(list)
     for pair in pairs:
         lines[pair.language].append(f"{pair.english}\t{pair.foreign}")
@@ -132,7 +134,7 @@ def _write_bitext(folder: Path, pairs: list[Pair]) -> None:
         _write_lines(folder / f"{language}.tsv.gz", found)
 
 
-def _write_monolingual(folder: Path, pairs: list[Pair]) -> None:
+def _write_monolingual(folder: Path, pairs: list[SourcedPair]) -> None:
     sentences = defaultdict(set)
     for pair in pairs:
         sentences["en"].add(pair.english)

@@ -8,7 +8,7 @@ import numpy as np
 import orbit
 import tensorflow as tf
 
-from labse_tf.data.dev_pairs import Pair
+from labse_tf.data.dev_pairs import BytesPair
 from labse_tf.evaluation.bitext import accuracies
 from labse_tf.model.dual_encoder import embed
 from labse_tf.tokenization.protocol import Tokenizer
@@ -28,7 +28,7 @@ class DevEvaluator(orbit.AbstractEvaluator):
         strategy: tf.distribute.Strategy,
         encoder,
         tokenizer: Tokenizer,
-        pools: dict[str, list[Pair]],
+        pools: dict[str, list[BytesPair]],
         lengths: Sequence[int],
     ) -> None:
         """Tokenises the pairs.

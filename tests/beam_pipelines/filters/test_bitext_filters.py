@@ -7,13 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beam_pipelines.filter_bitext import Limits, build_filters
-from beam_pipelines.filters.length_statistics import (
-    LengthStatistics,
-    describe_lengths,
-    expected_deviation,
-    is_finished,
-)
+from beam_pipelines.filtering.choose_filters import build_filters
 from beam_pipelines.filters.markup import Markup
 from beam_pipelines.filters.numbers_disagree import NumbersDisagree
 from beam_pipelines.filters.similar_sides import SimilarSides
@@ -21,6 +15,9 @@ from beam_pipelines.filters.unusual_length import UnusualLength
 from beam_pipelines.filters.wrong_language import WrongLanguage
 from beam_pipelines.filters.wrong_script import WrongScript, scripts_of
 from beam_pipelines.records.records import Batch, Pair
+from beam_pipelines.text.learn_lengths import describe_lengths
+from beam_pipelines.text.length_statistics import LengthStatistics, expected_deviation, is_finished
+from labse_tf.files.record_kinds import BITEXT
 from labse_tf.languages import LANGUAGES
 
 
@@ -209,7 +206,7 @@ LANGUAGE_CODES = st.sampled_from(sorted(LANGUAGES))
 @given(st.lists(st.builds(Pair, TEXTS, TEXTS, LANGUAGE_CODES), min_size=1, max_size=5))
 def test_any_text_has_finite_scores_alone_as_in_a_batch(pairs):
     learned = {code: LengthStatistics(0.1, 1.0, 0.0) for code in LANGUAGES}
-    for filter_ in build_filters(Limits()):
+    for filter_ in build_filters(BITEXT):
         if hasattr(filter_, "with_learned"):
             filter_ = filter_.with_learned(learned)
         together = filter_.score(pairs)
@@ -218,7 +215,7 @@ def test_any_text_has_finite_scores_alone_as_in_a_batch(pairs):
 
 
 def test_filters_travel_pickled():
-    for filter_ in build_filters(Limits()):
+    for filter_ in build_filters(BITEXT):
         filter_.score([Pair("Good morning", "Guten Morgen", "de")])
         again = pickle.loads(pickle.dumps(filter_))
         assert again.name == filter_.name

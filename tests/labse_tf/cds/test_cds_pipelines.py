@@ -8,7 +8,7 @@ import shutil
 import numpy as np
 import pytest
 
-from beam_pipelines.filters.cds import Contrastive
+from beam_pipelines.filters.cds import Cds
 from beam_pipelines.reading.readers import read_file
 from labse_tf.cds.scorer import cds_scores
 from labse_tf.cli.main import main
@@ -183,4 +183,4 @@ def test_an_error_inside_the_pipeline_is_told(tmp_path, capsys, cds_run, bitext_
 
 
 def test_the_limit_itself_is_kept():
-    assert Contrastive("run", 0.25).accept(0.25) and not Contrastive("run", 0.25).accept(0.2499)
+    assert Cds("run", 0.25).accept(0.25) and not Cds("run", 0.25).accept(0.2499)

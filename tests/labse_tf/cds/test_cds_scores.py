@@ -11,7 +11,7 @@ import pytest
 
 from beam_pipelines import filter_bitext
 from beam_pipelines.filters import ModelFilter
-from beam_pipelines.filters.cds import Contrastive
+from beam_pipelines.filters.cds import Cds
 from beam_pipelines.filters.length_ratio import LengthRatio
 from labse_tf.cds.scorer import cds_scores
 from labse_tf.cli.main import main
@@ -95,6 +95,6 @@ def test_other_languages_are_not_given_to_people_to_mark(tmp_path, corpus, cds_r
 
 
 def test_a_filter_is_one_kind_or_the_other():
-    assert isinstance(Contrastive("run", 0.1), ModelFilter)
-    assert not hasattr(Contrastive("run", 0.1), "score")
+    assert isinstance(Cds("run", 0.1), ModelFilter)
+    assert not hasattr(Cds("run", 0.1), "score")
     assert hasattr(LengthRatio(), "score") and not isinstance(LengthRatio(), ModelFilter)

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labse_tf.demo.corpus import split
-from labse_tf.demo.corpus.split import Pair, hash_key, is_held_out, sentence_key, split_pairs
+from labse_tf.demo.corpus.split import SourcedPair, hash_key, is_held_out, sentence_key, split_pairs
 
 WORDS = st.sampled_from(["a", "be", "cat", "dog", "Egg!", "fox", "7", "X"])
 SENTENCES = st.lists(WORDS, min_size=1, max_size=6).map(" ".join)
 PAIRS = st.builds(
-    Pair,
+    SourcedPair,
     SENTENCES,
     SENTENCES,
     st.sampled_from(["de", "sw"]),
@@ -78,9 +78,9 @@ def test_the_order_of_the_pairs_does_not_matter(pairs, random):
 
 def test_names_are_only_held_back_where_a_message_is(monkeypatch):
     monkeypatch.setattr(split, "HELD_OUT_SHARE", 1.0)
-    name = Pair("the kingdom of the north", "Nordreich", "de", "pycountry")
+    name = SourcedPair("the kingdom of the north", "Nordreich", "de", "pycountry")
     assert split_pairs([name], {"Django"}) == ([name], [])
-    message = Pair("The Kingdom of the North!", "Das Reich", "sw", "Django")
+    message = SourcedPair("The Kingdom of the North!", "Das Reich", "sw", "Django")
     assert split_pairs([name, message], {"Django"}) == ([], [message])
 
 
@@ -88,7 +88,7 @@ def test_at_most_so_many_dev_pairs_and_the_same_in_every_language(monkeypatch):
     monkeypatch.setattr(split, "HELD_OUT_SHARE", 1.0)
     monkeypatch.setattr(split, "MAX_DEV_PAIRS", 3)
     pairs = [
-        Pair(f"press the key {letter * 2}", f"{language} {letter * 3}", language, "Django")
+        SourcedPair(f"press the key {letter * 2}", f"{language} {letter * 3}", language, "Django")
         for letter in "abcdefgh"
         for language in ("de", "sw")
     ]

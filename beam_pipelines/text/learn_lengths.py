@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import apache_beam as beam
 import numpy as np
-import regex
 
 from beam_pipelines.records.records import Batch
+from beam_pipelines.text.length_statistics import (
+    LengthStatistics,
+    expected_variance,
+    is_finished,
+)
 
 # Fewer pairs make no median: a handful of odd ones would decide it.
 _LEAST_PAIRS = 100
@@ -19,18 +22,6 @@ _LEAST_PAIRS = 100
 _WIDTH = 0.02
 _LIMIT = 4.0
 _BINS = round(2 * _LIMIT / _WIDTH)
-
-# Closing quotation marks and brackets may follow what ends a sentence, in any script.
-_FINISHED = regex.compile(
-    r"[\p{Sentence_Terminal}\p{Terminal_Punctuation}…][\p{Pe}\p{Pf}\p{Pi}\"'\s]*$"
-)
-_TAIL = 5
-
-# How far the logarithm of the ratio strays from a language's median, as a variance by length n:
-# _FIXED + _BY_LENGTH / n. Fitted on 650,000 pairs in 94 languages. The second term alone would be
-# that of sentences of independent words (Gale and Church 1993); the first is the translators'.
-_FIXED = 0.013
-_BY_LENGTH = 1.0
 
 # Some languages stray more, Chinese by half. More than that is noise in the corpus.
 _LEAST_SPREAD, _MOST_SPREAD = 1.0, 1.6
@@ -43,21 +34,6 @@ _INVERSE_UNIT = 1 << 32
 _PER_MAD = 1.4826
 
 
-class LengthStatistics(NamedTuple):
-    """Of the pairs of a language.
-
-    Attributes:
-      median: of the natural logarithm of (characters of the target / characters of English).
-      spread: how many times as far as `expected_deviation` the ratios stray from it.
-      unfinished_share: of the pairs whose English ends in a punctuation mark, the share (0 to 1)
-        of those whose target does not.
-    """
-
-    median: float
-    spread: float
-    unfinished_share: float
-
-
 class LearnLengths(beam.PTransform):
     """PCollection of `Batch` -> (language, `LengthStatistics`); none for less than 100 pairs."""
 
@@ -68,16 +44,6 @@ class LearnLengths(beam.PTransform):
             | "Sum" >> beam.CombinePerKey(_sum)
             | "Describe" >> beam.FlatMap(_describe)
         )
-
-
-def expected_deviation(length: float) -> float:
-    """Returns the standard deviation of the log ratio of text of so many characters."""
-    return math.sqrt(_FIXED + _BY_LENGTH / length)
-
-
-def is_finished(text: str) -> bool:
-    """Whether the text ends in a punctuation mark, closing quotation marks and brackets aside."""
-    return _FINISHED.search(text[-_TAIL:]) is not None
 
 
 def describe_lengths(batch: Batch) -> LengthStatistics | None:
@@ -116,8 +82,8 @@ def _describe(counted: tuple[str, np.ndarray]):
     middles = (np.arange(_BINS) + 0.5) * _WIDTH - _LIMIT
     median = _weighted_median(middles, histogram)
     deviation = _PER_MAD * _weighted_median(np.abs(middles - median), histogram)
-    variance = _FIXED + _BY_LENGTH * (inverses / _INVERSE_UNIT / pairs)
-    spread = np.clip(deviation / math.sqrt(variance), _LEAST_SPREAD, _MOST_SPREAD)
+    expected = math.sqrt(expected_variance(inverses / _INVERSE_UNIT / pairs))
+    spread = np.clip(deviation / expected, _LEAST_SPREAD, _MOST_SPREAD)
     yield language, LengthStatistics(median, float(spread), float(1 - both / max(finished, 1)))
 
 

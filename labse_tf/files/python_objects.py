@@ -1,20 +1,28 @@
-"""Finds what a user names as `module:attribute`: an encoder, a task, a filter of their own."""
+"""Finds the objects that a user names as `module:attribute`."""
 
 from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 from typing import Any
 
 from labse_tf.errors import InputError
 
+_NAME = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+
+
+def is_object_name(name: str) -> bool:
+    """Whether a name has the form `module:attribute`."""
+    return _NAME.fullmatch(name) is not None
+
 
 def find_object(name: str) -> Any:
-    """Returns the object called `module:attribute`; modules are found from the current folder too.
+    """Returns what `module:attribute` names; modules in the current folder are found too.
 
     Raises:
-      InputError: if there is no such module, or no such attribute in it.
+      InputError: if the module cannot be imported or has no such attribute.
     """
     module_name, _, attribute = name.partition(":")
     # Console scripts do not look for modules in the current folder, as `python -m` does.
@@ -26,6 +34,12 @@ def find_object(name: str) -> Any:
             f"cannot import {module_name} ({error})",
             path=name,
             remedy="run in the folder that holds it, or set PYTHONPATH",
+        ) from error
+    except Exception as error:  # Of the user's code: any.
+        raise InputError(
+            f"cannot import {module_name} ({type(error).__name__}: {error})",
+            path=name,
+            remedy="mend the module",
         ) from error
     finally:
         sys.path.remove(os.getcwd())

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beam_pipelines.filters.length_statistics import _count, _describe, _sum, describe_lengths
 from beam_pipelines.records.records import Batch, Pair
+from beam_pipelines.text.learn_lengths import _count, _describe, _sum, describe_lengths
 
 
 def pairs_of(lengths):

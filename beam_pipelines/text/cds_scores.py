@@ -1,0 +1,66 @@
+"""The scores of contrastive data selection (CDS), as a step of a pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.ml.inference.base import ModelHandler, RunInference
+
+from beam_pipelines.records.records import Batch, ScoredBatch
+from beam_pipelines.runtime.errors import input_errors_marked
+from labse_tf.languages import LANGUAGES
+
+
+class ScoreCds(beam.PTransform):
+    """PCollection of `Batch` or `ScoredBatch` of pairs -> `ScoredBatch` with one score more.
+
+    Scores are those of `labse_tf.cds.scorer.cds_scores`. Pairs in other languages than the paper's
+    get none.
+
+    Args:
+      run_dir: of `labse corpus train-cds`.
+      name: of the score.
+    """
+
+    def __init__(self, run_dir: str, name: str) -> None:
+        super().__init__()
+        self._handler = _TranslatorHandler(run_dir, name)
+
+    def expand(self, batches):
+        return batches | "Infer" >> RunInference(self._handler)
+
+
+class _TranslatorHandler(ModelHandler):
+    """Our `Batch` is RunInference's example: batching again would only take them apart.
+
+    The scorer cuts a batch by length itself.
+    """
+
+    def __init__(self, run_dir: str, name: str) -> None:
+        super().__init__(min_batch_size=1, max_batch_size=1)
+        self._run_dir = run_dir
+        self._name = name
+
+    def load_model(self):
+        # RunInference calls this in its DoFn's setup(), once a process.
+        from labse_tf.cds.scorer import TranslatorScorer
+
+        with input_errors_marked():
+            return TranslatorScorer(self._run_dir)
+
+    def run_inference(
+        self,
+        batch: Sequence[Batch | ScoredBatch],
+        model,
+        inference_args: dict[str, Any] | None = None,
+    ) -> Iterator[ScoredBatch]:
+        from labse_tf.cds.scorer import cds_scores
+
+        for one in batch:
+            scores = dict(one.scores) if isinstance(one, ScoredBatch) else {}
+            if one.language in LANGUAGES:
+                noisy, trusted = model.log_likelihoods(one.records).T
+                scores[self._name] = cds_scores(noisy, trusted).tolist()
+            yield ScoredBatch(one.language, one.records, scores)

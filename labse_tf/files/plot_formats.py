@@ -1,0 +1,26 @@
+"""The formats of the pictures that commands write."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from labse_tf.errors import InputError
+
+PLOT_FORMATS = ("png", "svg", "pdf")
+
+
+def plot_format(path: str | os.PathLike[str]) -> str:
+    """Returns the format that the name of a picture asks for.
+
+    Raises:
+      InputError: if it is none of PLOT_FORMATS.
+    """
+    extension = Path(path).suffix.removeprefix(".").lower()
+    if extension not in PLOT_FORMATS:
+        raise InputError(
+            "unknown kind of picture",
+            path=path,
+            remedy=f"end the name in .{', .'.join(PLOT_FORMATS)}",
+        )
+    return extension

@@ -1,0 +1,150 @@
+"""A filter is one file: in the folder of filters, or the user's own, named on the command line."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from repository import ROOT
+
+from beam_pipelines import filter_bitext, filter_monolingual
+from beam_pipelines.filtering.choose_filters import find_filters, options_of
+from labse_tf.cli.main import main
+from labse_tf.files.record_kinds import BITEXT, MONOLINGUAL
+
+# The example of the documentation.
+SHOUTING = re.search(
+    r"```python\n(.*?)```", (ROOT / "docs" / "corpora.md").read_text("utf-8"), re.DOTALL
+)[1]
+# The same as a file of the folder: what the command needs to know stands in it.
+IN_THE_FOLDER = (
+    """
+from beam_pipelines.filters import Option, Use
+from labse_tf.files.record_kinds import BITEXT
+"""
+    + SHOUTING
+    + """
+    uses = {BITEXT: Use(order=35, threshold=Option("--max-shouting", "drop pairs that shout"))}
+"""
+)
+PAIRS = "Good day!\tGuten Tag!\nGood day!\tGUTEN Tag!\nGood day!\tGUTEN TAG!\n"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The current folder, with a corpus and the user's module; imports from it are forgotten."""
+    (tmp_path / "de.tsv").write_text(PAIRS, "utf-8")
+    (tmp_path / "my_filters.py").write_text(SHOUTING, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield tmp_path
+    sys.modules.pop("my_filters", None)
+
+
+def run(command, *arguments, cwd):
+    result = subprocess.run(
+        [*command, *arguments], cwd=cwd, capture_output=True, text=True, timeout=300
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_a_file_in_the_folder_is_found_without_another_edit(folder):
+    copy = folder / "beam_pipelines"
+    shutil.copytree(ROOT / "beam_pipelines", copy, ignore=shutil.ignore_patterns("__pycache__"))
+    (copy / "filters" / "no_shouting.py").write_text(IN_THE_FOLDER, "utf-8")
+    # `-m` looks for packages in the current folder first, so the copy is the one that runs.
+    labse = [sys.executable, "-m", "labse_tf.cli.main", "corpus", "filter-bitext"]
+    shown = run(labse, "--help", cwd=folder)
+    assert "--max-shouting X      drop pairs that shout (default: 0.6)" in shown
+    run(labse, "de.tsv", "--out", "out", "--max-shouting", "0.5", cwd=folder)
+    report = json.loads((folder / "out" / "report.json").read_text("utf-8"))
+    # Two of the targets have 6 and 8 capitals in 10 characters. 35 is after the ratio of lengths.
+    assert report["total"]["dropped"]["shouting"] == 2
+    names = list(report["thresholds"])
+    assert names[names.index("length_ratio") + 1] == "shouting"
+    assert report["thresholds"]["shouting"] == 0.5
+
+
+def test_a_users_filter_travels_to_other_processes(folder):
+    # A console script, unlike `python -m`, does not look into the current folder by itself.
+    labse = [str(Path(sys.executable).with_name("labse")), "corpus", "filter-bitext"]
+    options = ["--filter", "my_filters:NoShouting=0.7", "--scores"]
+    beam = ["--", "--direct_num_workers=2", "--direct_running_mode=multi_processing"]
+    shown = run(labse, "de.tsv", "--out", "out", *options, *beam, cwd=folder)
+    assert "shouting 1" in shown
+    report = json.loads((folder / "out" / "report.json").read_text("utf-8"))
+    assert report["total"]["dropped"]["shouting"] == 1
+    assert list(report["thresholds"].items())[-1] == ("shouting", 0.7)
+    assert "## shouting\n" in (folder / "out" / "examples.md").read_text("utf-8")
+
+
+def test_its_limit_moves_without_scoring_again(folder):
+    filter_bitext.run(["de.tsv"], "out", filters=["my_filters:NoShouting"], scores=True)
+    again = filter_bitext.run(
+        ["out/scores"], "again", filters=["my_filters:NoShouting=0.5"], from_scores=True
+    )
+    assert again["total"]["dropped"]["shouting"] == 2
+
+
+def test_monolingual_text_has_it_too(folder):
+    (folder / "de.txt").write_text("Guten Morgen!\nGUTEN MORGEN!\n", "utf-8")
+    report = filter_monolingual.run(["de.txt"], "out", filters=["my_filters:NoShouting"])
+    assert report["total"]["dropped"]["shouting"] == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "edit", "error"),
+    [
+        ("my_filters", "", "my_filters: is no name of a filter; give module:attribute"),
+        ("no_such:Filter", "", "no_such:Filter: cannot import no_such"),
+        ("my_filters:Quiet", "", "my_filters:Quiet: there is no 'Quiet' in my_filters"),
+        ("my_filters:NoShouting=x", "", "its threshold 'x' is no number"),
+        ("my_filters:made=1", "made = NoShouting()", "is an object, which has its threshold"),
+        ("my_filters:json", "import json", "its 'name', the reason in report.json, is None"),
+        ("my_filters:NoShouting", "del NoShouting.score", "has no method 'score'"),
+        ("my_filters:NoShouting", "del NoShouting.accept", "has no method 'accept'"),
+        ("my_filters:NoShouting", "del NoShouting.name", "its 'name', the reason in report.json"),
+        ("my_filters:NoShouting", "NoShouting.name = 'too long'", "is 'too long'; set it to one"),
+        ("my_filters:NoShouting", "NoShouting.name = 'too_long'", "'too_long' in report.json, is"),
+        ("my_filters:NoShouting", "NoShouting.name = 'duplicate'", "'duplicate' in report.json"),
+        ("my_filters:Needy", "class Needy:\n  def __init__(self, a): 1", "cannot be built (Type"),
+        ("my_filters:Bare", "class Bare(NoShouting):\n  def __init__(self): 1", "no number 'thres"),
+        ("my_filters:NoShouting", "import no_such_library", "No module named 'no_such_library'"),
+        ("my_filters:NoShouting", "1 +", "cannot import my_filters (SyntaxError"),
+    ],
+)
+def test_what_is_no_filter_ends_the_command_before_the_job(folder, capsys, name, edit, error):
+    with (folder / "my_filters.py").open("a", encoding="utf-8") as file:
+        file.write(f"\n{edit}\n")
+    assert main(["corpus", "filter-bitext", "de.tsv", "--out", "out", "--filter", name]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert error in line
+    assert not (folder / "out").exists()
+
+
+def test_two_of_the_same_name(folder, capsys):
+    (folder / "de.txt").write_text("Guten Morgen!\n", "utf-8")
+    arguments = ["--filter", "my_filters:NoShouting", "--filter", "my_filters:NoShouting=0.1"]
+    assert main(["corpus", "filter-monolingual", "de.txt", "--out", "out", *arguments]) == 2
+    assert "my_filters:NoShouting=0.1: its name" in capsys.readouterr().err
+
+
+def test_every_option_belongs_to_one_filter():
+    for kind in (BITEXT, MONOLINGUAL):
+        found = find_filters(kind)
+        options = [option.name for one in found for option in options_of(one, kind)]
+        assert len(set(options)) == len(options)
+        assert len({one.name for one in found}) == len(found)
+
+
+def test_the_help_imports_no_large_library():
+    code = (
+        "import sys; from beam_pipelines.filtering.choose_filters import find_filters;"
+        "assert find_filters('bitext') and find_filters('monolingual');"
+        "print({'apache_beam', 'numpy', 'tensorflow'} & set(sys.modules))"
+    )
+    assert run([sys.executable, "-c", code], cwd=ROOT) == "set()\n"
