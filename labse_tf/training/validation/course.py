@@ -24,8 +24,9 @@ class Validation:
     Attributes:
       evaluator: whose `evaluate` returns `{task: {metric: number, ...}}`.
       interval: steps between two measurements; there is one at the end, too.
-      best: what is kept of the step with the highest measure; None keeps nothing.
+      best: what is kept of the step with the best measure; None keeps nothing.
       measure: the task and the metric that this is.
+      lower_is_better: whether the best is the lowest.
       patience: after so many measurements without a better one the run stops; 0 never stops.
     """
 
@@ -33,6 +34,7 @@ class Validation:
     interval: int
     best: tf.train.Checkpoint | None = None
     measure: tuple[str, str] = ("", "")
+    lower_is_better: bool = False
     patience: int = 0
 
 
@@ -102,9 +104,14 @@ class Course:
             return
         task, metric = self._validation.measure
         accuracy = float(from_first_replica(self._strategy, output[task][metric]))
-        if self.best is None or accuracy > self.best.accuracy:
+        if self.best is None or self._is_better(accuracy):
             facts = {"step": step, "accuracy": accuracy, "task": task}
             self.best = save_best(self._validation.best, self._own_folder, **facts)
+
+    def _is_better(self, accuracy: float) -> bool:
+        if self._validation.lower_is_better:
+            return accuracy < self.best.accuracy
+        return accuracy > self.best.accuracy
 
 
 def _find_best(checkpoints: Path) -> Best | None:

@@ -9,7 +9,6 @@ import tensorflow as tf
 from labse_tf.config import TrainConfig
 from labse_tf.data.dev_pairs import read_dev_pairs
 from labse_tf.errors import InputError
-from labse_tf.evaluation.task import Task
 from labse_tf.model.protocol import EncoderNetwork
 from labse_tf.tokenization.protocol import Tokenizer
 from labse_tf.training.run_embedder import RunEmbedder
@@ -38,7 +37,7 @@ def validation_of(
     Raises:
       InputError: if there are no dev pairs, or no such task, or its data are missing.
     """
-    evaluators, measures = [], {}
+    evaluators, measures, lower = [], {}, set()
     if settings.dev:
         pools = read_dev_pairs(settings, languages)
         made = {"strategy": strategy, "encoder": encoder, "tokenizer": tokenizer}
@@ -51,8 +50,8 @@ def validation_of(
         evaluators.append(TaskEvaluator(tasks, embedder))
         for label, task, _ in tasks:
             measures[label] = task.PRIMARY_METRIC
-            if settings.best == label:
-                _refuse_lower(label, task)
+            if getattr(task, "LOWER_IS_BETTER", False):
+                lower.add(label)
     if not evaluators:
         return None
     chosen = settings.best or next(iter(measures))
@@ -63,13 +62,6 @@ def validation_of(
         settings.dev_interval,
         best=tf.train.Checkpoint(encoder=encoder),
         measure=(chosen, measures[chosen]),
+        lower_is_better=chosen in lower,
         patience=settings.patience,
     )
-
-
-def _refuse_lower(label: str, task: Task) -> None:
-    if getattr(task, "LOWER_IS_BETTER", False):
-        raise InputError(
-            f"'train.best' is {label!r}, of which less is better",
-            remedy="choose another task, or leave it empty for the dev pairs",
-        )

@@ -125,10 +125,6 @@ def test_tasks_during_training(data, tmp_path, config_file, bitext_dir, caplog):
         (["train.evaluate=[tatoeba]"], "'train.evaluate' is ['tatoeba']; it must be a list of"),
         (["train.evaluate=[sts=nowhere]"], "nowhere: no such file or folder, which"),
         (["train.evaluate=[sts=.]", "train.best=bucc"], "'train.best' is 'bucc'; choose from sts"),
-        (
-            ["train.evaluate=[language-bias=.]", "train.best=language-bias"],
-            "of which less is better",
-        ),
         (["train.patience=3"], "0 without 'train.dev' and 'train.evaluate'"),
     ],
 )

@@ -14,13 +14,14 @@ STEPS, INTERVAL = 95, 10
 class Run:
     """A course without training: the accuracies come from a table, a step each."""
 
-    def __init__(self, folder, *, patience=0, keep=True, measured=()):
+    def __init__(self, folder, *, patience=0, keep=True, measured=(), lower=False):
         self.step = tf.Variable(0, dtype=tf.int64)
         validation = Validation(
             evaluator=None,  # The controller's business.
             interval=INTERVAL,
             best=tf.train.Checkpoint(step=self.step) if keep else None,
-            task="retrieval",
+            measure=("retrieval", "accuracy"),
+            lower_is_better=lower,
             patience=patience,
         )
         self.course = Course(
@@ -68,6 +69,12 @@ def test_the_first_of_equals_is_the_best(tmp_path):
     assert run.course.best[1:] == (20, 0.5)
     saved = tf.train.load_variable(run.course.best.path, "step/.ATTRIBUTES/VARIABLE_VALUE")
     assert saved == 20
+
+
+def test_the_lowest_is_the_best_where_less_is_better(tmp_path):
+    run = Run(tmp_path, lower=True, patience=2)
+    assert run.measure({10: 0.5, 20: 0.25, 30: 0.25, 40: 0.75, 50: 0.1}) == [10, 20, 30, 40]
+    assert (run.course.best.step, read_best(tmp_path).accuracy) == (20, 0.25)
 
 
 def test_an_accuracy_of_0_is_kept_when_there_is_no_other(tmp_path):
