@@ -31,7 +31,7 @@ from beam_pipelines.runtime.storage import make_folder
 # What a worker holds before it writes a file.
 _MAX_HELD_BYTES = 32_000_000
 # Of values in memory, beside their content.
-_BYTES_A_VALUE = 50
+_BYTES_PER_VALUE = 50
 _LENGTH = struct.Struct("<Q")
 
 Place = tuple[str, int, int]  # path, first byte, number of bytes
@@ -122,7 +122,7 @@ class _Save(beam.DoFn):
     def process(self, element: Keyed) -> Iterator[tuple[Hashable, Place]]:
         key, values = element
         self._held[key] += values
-        self._size += sum(map(len, values)) + _BYTES_A_VALUE * len(values)
+        self._size += sum(map(len, values)) + _BYTES_PER_VALUE * len(values)
         if self._size >= _MAX_HELD_BYTES:
             yield from self._write()
 

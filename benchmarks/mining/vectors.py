@@ -14,7 +14,7 @@ import numpy as np
 
 from labse_tf.progress import Progress
 
-_ROWS_A_BLOCK = 16384
+_ROWS_PER_BLOCK = 16384
 # The variance of direction i is i ** -_DECAY.
 _DECAY = 1.5
 # Of the noise of each side, as a share of the point's length.
@@ -29,7 +29,7 @@ def write_mixture(folder: Path, count: int, dim: int) -> tuple[Path, Path]:
         return paths
     folder.mkdir(parents=True, exist_ok=True)
     # Targets are shuffled by blocks and inside of them, so that both files are written in order.
-    blocks = -(-count // _ROWS_A_BLOCK)
+    blocks = -(-count // _ROWS_PER_BLOCK)
     order = np.random.default_rng(_SEED).permutation(blocks)
     for path, numbers, side in ((paths[0], range(blocks), 1), (paths[1], order, 2)):
         partial = path.with_suffix(".partial")
@@ -49,7 +49,7 @@ def write_mixture(folder: Path, count: int, dim: int) -> tuple[Path, Path]:
 def _blocks(numbers, count: int, dim: int, side: int) -> Iterator[np.ndarray]:
     spread = np.arange(1, dim + 1, dtype=np.float32) ** (-_DECAY / 2)
     for number in numbers:
-        size = min(_ROWS_A_BLOCK, count - number * _ROWS_A_BLOCK)
+        size = min(_ROWS_PER_BLOCK, count - number * _ROWS_PER_BLOCK)
         points = _gaussian((_SEED, 0, number), (size, dim)) * spread
         noise = _gaussian((_SEED, side, number), (size, dim)) * spread
         rows = points + _NOISE * noise

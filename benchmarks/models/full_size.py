@@ -27,7 +27,7 @@ from benchmarks.peers.same_work import check_tokens
 
 _PEER = "benchmarks.peers.huggingface"
 _LENGTH = 128
-_LINES_A_BATCH = 1000
+_LINES_PER_BATCH = 1000
 # Name: options of `export`.
 _EXPORTS = {
     "hub": {"formats": ("hub",)},
@@ -149,7 +149,7 @@ def _tokenize(model_dir: str, texts: str) -> None:
 
     preprocessor = tf.saved_model.load(os.path.join(model_dir, "preprocessor"))
     lines = tf.constant(Path(texts).read_text("utf-8").split("\n")[:-1])
-    batches = tf.data.Dataset.from_tensor_slices(lines).batch(_LINES_A_BATCH)
+    batches = tf.data.Dataset.from_tensor_slices(lines).batch(_LINES_PER_BATCH)
     start = time.perf_counter()
     for _ in batches.map(preprocessor, num_parallel_calls=tf.data.AUTOTUNE):
         pass

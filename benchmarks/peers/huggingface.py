@@ -25,7 +25,7 @@ from transformers import AutoTokenizer, BertConfig, BertModel
 from benchmarks.peers.same_work import check_rows, check_vocabulary
 from vocab import wordpiece_file
 
-LINES_A_BATCH = 1000
+LINES_PER_BATCH = 1000
 WARM_UP = 64  # Sentences.
 SPREAD = 0.05  # Of weights: more than BERT's 0.02, so that sentences lie apart.
 
@@ -116,8 +116,8 @@ def time_tokens(vocab, texts, length):
     tokenizer.enable_truncation(int(length))
     tokenizer.enable_padding(length=int(length))
     start = time.perf_counter()
-    for first in range(0, len(sentences), LINES_A_BATCH):
-        encoded = tokenizer.encode_batch(sentences[first : first + LINES_A_BATCH])
+    for first in range(0, len(sentences), LINES_PER_BATCH):
+        encoded = tokenizer.encode_batch(sentences[first : first + LINES_PER_BATCH])
         for part in ("ids", "attention_mask", "type_ids"):
             np.array([getattr(one, part) for one in encoded], np.int32)
     print(time.perf_counter() - start)

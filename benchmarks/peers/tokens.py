@@ -26,8 +26,8 @@ from vocab import wordpiece_file
 
 PEER = "benchmarks.peers.huggingface"
 UNKNOWN = wordpiece_file.RESERVED_TOKENS.index("[UNK]")
-_LINES_A_BATCH = 1000
-_PAIRS_A_FILE = 20
+_LINES_PER_BATCH = 1000
+_PAIRS_PER_FILE = 20
 
 Row = tuple[str, list[int], list[int]]
 
@@ -59,7 +59,7 @@ def write_sample(pairs: Path, vocab: Path, out: Path) -> None:
     texts = []
     for path in sorted(pairs.rglob("*.tsv*")):
         rows = [row for _, *row in read_pairs(path)]
-        texts += [text for row in rows[:: max(1, len(rows) // _PAIRS_A_FILE)] for text in row]
+        texts += [text for row in rows[:: max(1, len(rows) // _PAIRS_PER_FILE)] for text in row]
     if not texts:
         raise SystemExit(f"no pairs in {pairs}")
     first, last = map(wordpiece_file.RESERVED_TOKENS.index, ("[CLS]", "[SEP]"))
@@ -72,8 +72,8 @@ def _tokens(vocab: Path, max_bytes_per_word: int, texts: list[str]) -> list[list
     tokenizer = WordPieceTokenizer(vocab, max_bytes_per_word=max_bytes_per_word)
     return [
         ids
-        for start in range(0, len(texts), _LINES_A_BATCH)
-        for ids in tokenizer(tf.constant(texts[start : start + _LINES_A_BATCH])).to_list()
+        for start in range(0, len(texts), _LINES_PER_BATCH)
+        for ids in tokenizer(tf.constant(texts[start : start + _LINES_PER_BATCH])).to_list()
     ]
 
 

@@ -18,7 +18,7 @@ from labse_tf.translation.model import build_translator, mean_log_likelihoods
 
 # Tokens of a side in a batch: their logits, 4 bytes for each of them and each token of the
 # vocabulary, are what takes memory (0.5 GB at 32,000).
-_TOKENS_A_BATCH = 4096
+_TOKENS_PER_BATCH = 4096
 
 
 def cds_scores(noisy: np.ndarray, trusted: np.ndarray) -> np.ndarray:
@@ -97,7 +97,7 @@ class TranslatorScorer:
 
 
 def _rows_a_batch(length: int) -> int:
-    return max(1, _TOKENS_A_BATCH // length)
+    return max(1, _TOKENS_PER_BATCH // length)
 
 
 def _load(run_dir: RunDir, config: Config, vocab_size: int, name: str):

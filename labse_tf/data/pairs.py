@@ -14,7 +14,7 @@ from labse_tf.data.record_counts import count_records, language_weights
 from labse_tf.files.corpus_files import BITEXT, CorpusFile
 from labse_tf.tokenization.protocol import Tokenizer
 
-BATCHES_A_WINDOW = 16
+BATCHES_PER_WINDOW = 16
 NO_KEY = -1
 
 
@@ -127,7 +127,7 @@ def _cut(
         return columns, tf.maximum(*(lengths(side) for side in columns[:2]))
 
     batches = sum(count_records(files).values()) // settings.batch_size
-    window = min(max(1, batches), BATCHES_A_WINDOW)
+    window = min(max(1, batches), BATCHES_PER_WINDOW)
     return sorted_by_length(pairs, measure, settings.batch_size, window=window, skip=skip)
 
 
@@ -136,7 +136,7 @@ def sorted_by_length(
     measure: Callable[[tf.Tensor], tuple[tuple[tf.Tensor, ...], tf.Tensor]],
     batch_size: int,
     *,
-    window: int = BATCHES_A_WINDOW,
+    window: int = BATCHES_PER_WINDOW,
     skip: int = 0,
 ) -> tf.data.Dataset:
     """Cuts an endless dataset of scalar strings into batches of like length.

@@ -26,7 +26,7 @@ from labse_tf.progress import Progress
 _log = logging.getLogger("labse")
 
 _SHARD = re.compile(r"part-(\d{5})-of-(\d{5})\.tfrecord\.gz")
-_RECORDS_A_CALL = 1000
+_RECORDS_PER_CALL = 1000
 
 # Path -> bytes, time of change and records of files that were counted; and where that is kept.
 _counted: dict[str, list[int]] = {}
@@ -142,5 +142,5 @@ def _count(file: CorpusFile) -> int:
         if not os.path.getsize(file.path):
             raise textio.empty_file(file.path)
         with texts.input_errors():
-            return sum(map(len, texts.records(file).batch(_RECORDS_A_CALL)))
+            return sum(map(len, texts.records(file).batch(_RECORDS_PER_CALL)))
     return textio.count_lines(file.path)

@@ -27,7 +27,7 @@ from labse_tf.files.corpus_files import (
 )
 from labse_tf.files.record_kinds import KINDS, describe_fields
 
-_RECORDS_A_CALL = 1000  # A call from tf.data into Python takes longer than to read a record.
+_RECORDS_PER_CALL = 1000  # A call from tf.data into Python takes longer than to read a record.
 _READ_BUFFER = 1 << 18  # Bytes a file; there may be many.
 _SHUFFLE_BUFFER = 20_000  # Records a language: its whole data where it is small.
 
@@ -221,7 +221,7 @@ def records(file: CorpusFile, *, negatives: int = 0) -> tf.data.Dataset:
     def generate():
         examples = serialized()
         try:
-            while chunk := list(islice(examples, _RECORDS_A_CALL)):
+            while chunk := list(islice(examples, _RECORDS_PER_CALL)):
                 yield chunk
         except InputError as error:
             _failures.append(error)

@@ -17,9 +17,9 @@ from labse_tf.embedding.runtimes import open_runtime
 from labse_tf.progress import Progress
 
 # Texts of a window are sorted by length: in batches of it little is padding.
-_TEXTS_A_WINDOW = 2048
+_TEXTS_PER_WINDOW = 2048
 # What a layer makes of a batch stays in the processor's caches.
-_TOKENS_A_BATCH = 2048
+_TOKENS_PER_BATCH = 2048
 # Few shapes: memory of one batch fits the next.
 _LENGTH_STEP = 8
 
@@ -76,11 +76,11 @@ class SortingEncoder(abc.ABC):
         """Yields the tokens of each window, while those of the next are made in a thread."""
 
         def tokenize(start: int) -> tf.RaggedTensor:
-            return self._tokenize(tf.constant(list(texts[start : start + _TEXTS_A_WINDOW])))
+            return self._tokenize(tf.constant(list(texts[start : start + _TEXTS_PER_WINDOW])))
 
         with ThreadPoolExecutor(1) as executor:
             coming = None
-            for start in range(0, len(texts), _TEXTS_A_WINDOW):
+            for start in range(0, len(texts), _TEXTS_PER_WINDOW):
                 ready, coming = coming, executor.submit(tokenize, start)
                 if ready:
                     yield ready.result()
@@ -98,7 +98,7 @@ class SortingEncoder(abc.ABC):
         while start < len(order):
             longest = -(-int(lengths[order[start]]) // _LENGTH_STEP) * _LENGTH_STEP
             longest = min(longest, self.sequence_length)
-            rows = order[start : start + max(1, _TOKENS_A_BATCH // longest)]
+            rows = order[start : start + max(1, _TOKENS_PER_BATCH // longest)]
             pooled = self._embed(tf.gather(tokens, rows), longest)
             vectors[rows] = pooled / np.linalg.norm(pooled, axis=1, keepdims=True)
             start += len(rows)

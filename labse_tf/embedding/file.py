@@ -21,7 +21,7 @@ from labse_tf.progress import Progress
 
 STDIN = "-"
 _SUFFIXES = (".npy", ".parquet")
-_ROWS_A_GROUP = 16384
+_ROWS_PER_GROUP = 16384
 
 _log = logging.getLogger("labse")
 
@@ -93,8 +93,8 @@ def _write_parquet(vectors: Path, out: Path) -> None:
         parquet.ParquetWriter(out, schema) as writer,
         Progress("write", total=len(rows), unit="row") as progress,
     ):
-        for start in range(0, len(rows), _ROWS_A_GROUP):
-            group = rows[start : start + _ROWS_A_GROUP]
+        for start in range(0, len(rows), _ROWS_PER_GROUP):
+            group = rows[start : start + _ROWS_PER_GROUP]
             lines = np.arange(start + 1, start + len(group) + 1)
             arrays = [lines, pa.FixedSizeListArray.from_arrays(group.ravel(), type=row_type)]
             writer.write_batch(pa.record_batch(arrays, schema=schema))

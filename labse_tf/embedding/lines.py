@@ -20,7 +20,7 @@ from labse_tf.progress import Progress
 
 DTYPES = ("float32", "float16")
 # What a job loses at most when it is killed.
-_LINES_A_CHUNK = 8192
+_LINES_PER_CHUNK = 8192
 _UNFINISHED, _STATE = ".unfinished", ".json"
 
 
@@ -80,7 +80,7 @@ def embed_lines(
     ):
         file.seek(_size(file, state.rows))
         file.truncate()
-        while chunk := list(itertools.islice(lines, _LINES_A_CHUNK)):
+        while chunk := list(itertools.islice(lines, _LINES_PER_CHUNK)):
             cut_before = getattr(encoder, "texts_cut", None)
             vectors = np.asarray(encoder.encode(chunk)).astype(f"<{np.dtype(dtype).str[1:]}")
             _append(file, vectors, state.rows)

@@ -29,10 +29,10 @@ from labse_tf.retrieval.neighbours import FEWEST_CODED, nearest, threads
 from labse_tf.retrieval.vectors import Selection
 
 RECALL = 0.95
-_LISTS_A_ROOT = 4
-_TRAINING_VECTORS_A_LIST = 64
+_LISTS_PER_ROOT = 4
+_TRAINING_VECTORS_PER_LIST = 64
 _TRAINING_ITERATIONS = 8
-_ROWS_A_BLOCK = 4096
+_ROWS_PER_BLOCK = 4096
 _LISTS_AT_ONCE = 16
 _SAMPLE = 1000
 _SEED = 0
@@ -60,12 +60,12 @@ class Lists:
 
 def default_lists(sources: int, targets: int) -> int:
     """Returns the power of 2 nearest to 4 times the square root of the smaller side."""
-    return 2 ** round(math.log2(_LISTS_A_ROOT * math.sqrt(min(sources, targets))))
+    return 2 ** round(math.log2(_LISTS_PER_ROOT * math.sqrt(min(sources, targets))))
 
 
 def train_centroids(sources: ArrayLike, targets: ArrayLike, lists: int) -> np.ndarray:
     """Returns float32 `[lists, dim]`: spherical k-means (faiss) of a sample of both sides."""
-    wanted = lists * _TRAINING_VECTORS_A_LIST // 2
+    wanted = lists * _TRAINING_VECTORS_PER_LIST // 2
     sample = np.concatenate([side[_sample(side, wanted, _SEED)] for side in (sources, targets)])
     kmeans = faiss.Kmeans(
         sample.shape[1],
@@ -74,7 +74,7 @@ def train_centroids(sources: ArrayLike, targets: ArrayLike, lists: int) -> np.nd
         spherical=True,
         seed=_SEED,
         min_points_per_centroid=1,
-        max_points_per_centroid=2 * _TRAINING_VECTORS_A_LIST,
+        max_points_per_centroid=2 * _TRAINING_VECTORS_PER_LIST,
     )
     kmeans.train(np.asarray(sample, np.float32))
     return kmeans.centroids
@@ -187,8 +187,8 @@ def _search_list(
     # Those that have found nothing yet have no limit, and are compared in float32.
     new = np.isinf(sources.best.similarities[own, -1])
     for some in (own[new], own[~new]):
-        for first in range(0, len(some), _ROWS_A_BLOCK):
-            rows = some[first : first + _ROWS_A_BLOCK]
+        for first in range(0, len(some), _ROWS_PER_BLOCK):
+            rows = some[first : first + _ROWS_PER_BLOCK]
             ahead, back = compare(sources.part(rows), targets.part(others), bounds=likely_bounds)
             # A source is in several lists, so several threads may have something for it.
             with lock:
@@ -204,8 +204,8 @@ def complete(
     for best, own, others in ((forward, sources, targets), (backward, targets, sources)):
         rows = np.flatnonzero(np.isinf(best.similarities[:, -1]))
         count += len(rows)
-        for start in range(0, len(rows), _ROWS_A_BLOCK):
-            some = rows[start : start + _ROWS_A_BLOCK]
+        for start in range(0, len(rows), _ROWS_PER_BLOCK):
+            some = rows[start : start + _ROWS_PER_BLOCK]
             found = nearest(own[some], others, best.similarities.shape[1])
             best.similarities[some], best.indices[some] = found.similarities, found.indices
     return count
@@ -248,7 +248,7 @@ def _assign(
     last = len(centroids) - count
 
     def assign(start: int) -> None:
-        found = products(vectors[start : start + _ROWS_A_BLOCK], centroids)
+        found = products(vectors[start : start + _ROWS_PER_BLOCK], centroids)
         part = assigned[start : start + len(found)]
         part[:, 0] = found.argmax(axis=1)
         if count > 1:
@@ -259,7 +259,7 @@ def _assign(
         on_progress(len(found))
 
     with threads() as pool:
-        list(pool.map(assign, range(0, vectors.shape[0], _ROWS_A_BLOCK)))
+        list(pool.map(assign, range(0, vectors.shape[0], _ROWS_PER_BLOCK)))
     return assigned
 
 

@@ -28,7 +28,7 @@ _SOURCE_STEPS, _ZERO = 127, 128
 # Of 7 bits: processors that add pairs of products in 16 bits would overflow with 8.
 _TARGET_STEPS = 63
 _SEED = 0
-_ROWS_A_BLOCK = 4096
+_ROWS_PER_BLOCK = 4096
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,12 +108,12 @@ def code_all(
     errors = np.empty(shape[0], np.float32)
 
     def fill(start: int) -> float:
-        block = code(vectors[start : start + _ROWS_A_BLOCK])
+        block = code(vectors[start : start + _ROWS_PER_BLOCK])
         end = start + len(block.errors)
         numbers[start:end], errors[start:end] = block.numbers, block.errors
         return block.longest
 
-    longest = max(pool.map(fill, range(0, shape[0], _ROWS_A_BLOCK)))
+    longest = max(pool.map(fill, range(0, shape[0], _ROWS_PER_BLOCK)))
     # A plain array of the map: its rows are taken faster.
     return Codes(np.asarray(numbers), errors, longest, some.step)
 

@@ -25,7 +25,7 @@ from labse_tf.retrieval.search import search_both
 from labse_tf.retrieval.sentences import check_text, distinct
 
 STANDARD = "-"
-_PAIRS_A_CHUNK = 8192
+_PAIRS_PER_CHUNK = 8192
 
 # A line as it is, and its two sides.
 PairLine = tuple[str, str, str]
@@ -62,7 +62,7 @@ def score_pairs(
         Progress("score", unit="pair") as progress,
     ):
         writer = _Writer(file, threshold)
-        while chunk := list(islice(rows, _PAIRS_A_CHUNK)):
+        while chunk := list(islice(rows, _PAIRS_PER_CHUNK)):
             writer.write(chunk, _cosines(chunk, encoder))
             progress.update(len(chunk))
     return writer.read, writer.written
@@ -120,7 +120,7 @@ def score_margins(
         rows, start = _read(pairs), 0
         with _output(out, overwrite=overwrite, remedy=GO_ON) as file:
             writer = _Writer(file, options.threshold)
-            while chunk := list(islice(rows, _PAIRS_A_CHUNK)):
+            while chunk := list(islice(rows, _PAIRS_PER_CHUNK)):
                 places = [side.places[start : start + len(chunk)] for side in sides]
                 similarities = np.einsum("nd,nd->n", vectors[0][places[0]], vectors[1][places[1]])
                 scores = margin_scores(

@@ -17,7 +17,7 @@ from labse_tf.retrieval.array_like import ArrayLike
 
 DTYPES = (np.dtype(np.float32), np.dtype(np.float16))
 _SHARD = re.compile(r"part-(\d{5})-of-(\d{5})\.npy")
-_ROWS_A_CHECK = 8192
+_ROWS_PER_CHECK = 8192
 # Far above the rounding of float16, far below what forgetting to normalise does.
 _LENGTH_TOLERANCE = 0.01
 
@@ -166,8 +166,8 @@ def check_rows(
     Raises:
       InputError: if one is not; its line is the row, counted from 1.
     """
-    for start in range(0, count, _ROWS_A_CHECK):
-        block = rows(slice(start, start + _ROWS_A_CHECK))
+    for start in range(0, count, _ROWS_PER_CHECK):
+        block = rows(slice(start, start + _ROWS_PER_CHECK))
         bad = not_unit(block)
         if used is not None:
             bad = bad[used[start + bad]]

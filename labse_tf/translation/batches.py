@@ -9,7 +9,7 @@ import tensorflow as tf
 from labse_tf.config import CdsConfig
 from labse_tf.data import texts
 from labse_tf.data.features import Features
-from labse_tf.data.pairs import BATCHES_A_WINDOW, byte_lengths, smallest_bucket, sorted_batches
+from labse_tf.data.pairs import BATCHES_PER_WINDOW, byte_lengths, smallest_bucket, sorted_batches
 from labse_tf.data.record_counts import language_weights
 from labse_tf.files.corpus_files import BITEXT
 from labse_tf.tokenization.protocol import Tokenizer
@@ -54,7 +54,7 @@ def translation_batches(
     }
     weights = language_weights(files, settings.language_exponent)
     records = texts.mix(streams, weights, seed=seed)
-    windows = records.batch(settings.batch_size * BATCHES_A_WINDOW, drop_remainder=True)
+    windows = records.batch(settings.batch_size * BATCHES_PER_WINDOW, drop_remainder=True)
 
     def cut(index, window):
         languages, serialized = window

@@ -16,7 +16,7 @@ from labse_tf.training.distribution import cross_replica_concat
 from labse_tf.training.runs.best import DEV_PAIRS
 
 LABEL = DEV_PAIRS
-_TOKENS_A_BATCH = 8192
+_TOKENS_PER_BATCH = 8192
 
 
 class DevEvaluator(orbit.AbstractEvaluator):
@@ -88,7 +88,7 @@ class DevEvaluator(orbit.AbstractEvaluator):
         replicas = self._strategy.num_replicas_in_sync
         for length in np.unique(self._lengths):
             rows = np.flatnonzero(self._lengths == length)
-            most = max(1, _TOKENS_A_BATCH // length // replicas)
+            most = max(1, _TOKENS_PER_BATCH // length // replicas)
             size = replicas * min(most, -(-len(rows) // replicas))
             for start in range(0, len(rows), size):
                 some = rows[start : start + size]

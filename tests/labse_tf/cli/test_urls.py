@@ -9,6 +9,7 @@ import sys
 
 import pytest
 import yaml
+from command_line import refused
 
 from labse_tf.cli.main import COMMANDS, main, make_parser
 from labse_tf.config import Config, flatten
@@ -16,19 +17,9 @@ from labse_tf.config.files import load_config
 from labse_tf.errors import InputError
 
 URL = "gs://bucket/x"
-# Options that hold no path: any text, the address of a TPU, codes, and what the configuration
-# checks itself. Whatever else a command takes, a new one too, must refuse URLs.
-NOT_PATHS = {"--licence", "--tpu", "--set", "--languages", "--components"}
-
-
-def refused(capsys, *arguments):
-    """Asserts exit 2, silence on stdout and one line on stderr; returns what that says."""
-    capsys.readouterr()
-    status = main([str(argument) for argument in arguments])
-    out, err = capsys.readouterr()
-    assert (status, out) == (2, ""), err
-    assert err.startswith("labse: error: ") and err.count("\n") == 1, err
-    return err.removeprefix("labse: error: ")
+# Options that hold no path: any text, the address of a TPU, codes, names of filters, and what the
+# configuration checks itself. Whatever else a command takes, a new one too, must refuse URLs.
+NOT_PATHS = {"--licence", "--tpu", "--set", "--languages", "--components", "--filter", "--option"}
 
 
 def actions_of(words):

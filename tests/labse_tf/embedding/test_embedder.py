@@ -67,8 +67,8 @@ def test_neighbours_change_nothing(embedder, multilingual_sentences):
 def test_more_texts_than_a_batch_and_a_window(embedder, monkeypatch, multilingual_sentences):
     texts = list(multilingual_sentences) * 5
     expected = embedder.encode(texts)
-    monkeypatch.setattr("labse_tf.embedding.embedder._TEXTS_A_WINDOW", 7)
-    monkeypatch.setattr("labse_tf.embedding.embedder._TOKENS_A_BATCH", 64)
+    monkeypatch.setattr("labse_tf.embedding.embedder._TEXTS_PER_WINDOW", 7)
+    monkeypatch.setattr("labse_tf.embedding.embedder._TOKENS_PER_BATCH", 64)
     np.testing.assert_allclose(embedder.encode(texts), expected, atol=1e-5)
 
 

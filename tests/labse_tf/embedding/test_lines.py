@@ -46,7 +46,7 @@ def expected(texts) -> np.ndarray:
 
 @pytest.fixture
 def chunks_of_3(monkeypatch):
-    monkeypatch.setattr("labse_tf.embedding.lines._LINES_A_CHUNK", 3)
+    monkeypatch.setattr("labse_tf.embedding.lines._LINES_PER_CHUNK", 3)
 
 
 class Stopped(Exception):

@@ -24,12 +24,12 @@ ROWS = [
 ]
 
 
-@pytest.fixture
 def batches_of(config, tokenizer, **kwargs):
     settings = {"languages": config.languages, "seed": config.seed}
     return pair_batches(config.train, tokenizer, **settings, **kwargs)
 
 
+@pytest.fixture
 def corpus(tmp_path):
     lines = ["\t".join([source, target, *wrong]) + "\n" for source, target, wrong in ROWS]
     with gzip.open(tmp_path / "ja.tsv.gz", "wt", encoding="utf-8") as file:

@@ -28,7 +28,7 @@ def pairs_of(count, dim=16, seed=0):
 def coded_or_not(request, monkeypatch):
     monkeypatch.setattr(approximate, "FEWEST_CODED", request.param)
     # So that lists have several blocks, of which the later ones are compared by their codes.
-    monkeypatch.setattr(approximate, "_ROWS_A_BLOCK", 50)
+    monkeypatch.setattr(approximate, "_ROWS_PER_BLOCK", 50)
 
 
 @pytest.mark.parametrize(("n", "m", "k"), [(900, 700, 4), (5, 900, 3), (900, 3, 4), (1, 1, 1)])
@@ -46,7 +46,7 @@ def test_at_full_recall_it_is_exact(coded_or_not, tmp_path, n, m, k):
 def test_most_blocks_of_lists_are_compared_by_their_codes(tmp_path, monkeypatch):
     """Else the search would only be slower for them."""
     monkeypatch.setattr(approximate, "FEWEST_CODED", 1)
-    monkeypatch.setattr(approximate, "_ROWS_A_BLOCK", 50)
+    monkeypatch.setattr(approximate, "_ROWS_PER_BLOCK", 50)
     counts = {"codes": 0, "blocks": 0}
 
     def counted(function, name):

@@ -71,7 +71,7 @@ def test_likely_bounds_hold_for_as_good_as_all(kind):
 
 
 def test_vectors_are_coded_alike_in_blocks_and_in_a_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(codes, "_ROWS_A_BLOCK", 7)
+    monkeypatch.setattr(codes, "_ROWS_PER_BLOCK", 7)
     rows = some_vectors(64, "longer")
     coder = codes.Coder(64)
     for code in (coder.code_sources, coder.code_targets):

@@ -73,7 +73,7 @@ def test_each_sentence_is_embedded_once_in_order(evaluator, pools, one_by_one):
 
 def test_small_batches_lose_nothing(evaluator, monkeypatch):
     expected = evaluator.embed_all()
-    monkeypatch.setattr(dev, "_TOKENS_A_BATCH", 60)
+    monkeypatch.setattr(dev, "_TOKENS_PER_BATCH", 60)
     np.testing.assert_allclose(evaluator.embed_all(), expected, atol=2e-5)
 
 

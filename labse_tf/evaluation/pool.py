@@ -1,0 +1,59 @@
+"""A pool of the same sentences in several languages: files `<code>.txt` of as many lines."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from labse_tf.errors import InputError
+from labse_tf.evaluation.texts import read_texts
+from labse_tf.files.textio import COMPRESSIONS, ends_early
+
+
+def find_files(
+    data: str | os.PathLike[str], languages: Iterable[str] | None = None
+) -> dict[str, str]:
+    """Returns the path of each `<code>.txt`, by code.
+
+    Raises:
+      InputError: if there are fewer than two, or one of `languages` has none.
+    """
+    folder = Path(data)
+    found: dict[str, str] = {}
+    for path in sorted(folder.iterdir()) if folder.is_dir() else []:
+        name = path.name.removesuffix(path.suffix if path.suffix in COMPRESSIONS else "")
+        if name.endswith(".txt"):
+            found[name.removesuffix(".txt")] = str(path)
+    for code in languages or ():
+        if code not in found:
+            few = ", ".join(f"{code}.txt" for code in list(found)[:5])
+            raise InputError(
+                f"holds no {code}.txt ({few}, ... are there)" if few else f"holds no {code}.txt",
+                path=data,
+                remedy="add it",
+            )
+    chosen = {code: found[code] for code in (languages or found)}
+    if len(chosen) < 2:
+        raise InputError(
+            "holds fewer than two languages",
+            path=data,
+            remedy="expected <code>.txt, the same sentences in each",
+        )
+    return chosen
+
+
+def read_pool(files: Mapping[str, str], sentences: int) -> dict[str, list[str]]:
+    """Returns the first sentences of each language.
+
+    Raises:
+      InputError: if `sentences` is less than 2, or a file has another number of lines.
+    """
+    if sentences < 2:
+        raise InputError(f"--sentences is {sentences}", remedy="give 2 or more")
+    texts = {code: read_texts(path) for code, path in files.items()}
+    longest = max(texts, key=lambda code: len(texts[code]))
+    for code, lines in texts.items():
+        if len(lines) < len(texts[longest]):
+            raise ends_early(files[code], files[longest], len(lines))
+    return {code: lines[:sentences] for code, lines in texts.items()}
