@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import math
 
 import numpy as np
@@ -10,6 +11,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from labse_tf import losses
 from labse_tf.losses import additive_margin_softmax, duplicates, translation_ranking_loss
 
 
@@ -201,3 +203,10 @@ def test_duplicates_by_hand():
     # The second of two replicas: its pairs are candidates 2 and 3.
     found = duplicates(keys[:, 2:], keys, positive_offset=2)
     np.testing.assert_array_equal(found, expected[2:])
+
+
+def test_every_loss_shows_an_example_which_is_true():
+    for loss in (additive_margin_softmax, duplicates, translation_ranking_loss):
+        assert ">>> " in loss.__doc__
+    result = doctest.testmod(losses)
+    assert result.attempted > 0 and result.failed == 0

@@ -94,6 +94,16 @@ def evaluate(
 
     Raises:
       InputError: if the data are missing or broken.
+
+    Example: with an encoder that counts letters.
+
+      >>> Path("bucc").mkdir()
+      >>> _ = Path("bucc/de-en.training.de").write_text("de-1\\tHallo Welt.\\nde-2\\tNie!\\n")
+      >>> _ = Path("bucc/de-en.training.en").write_text("en-1\\tCats.\\nen-2\\tHello world.\\n")
+      >>> _ = Path("bucc/de-en.training.gold").write_text("de-1\\ten-2\\n")
+      >>> record = evaluate(encoder, "bucc", neighbours=2)
+      >>> record["corpora"]["de-en.training"]["mteb"]["all"]["f1"], round(record["f1"], 3)
+      (1.0, 0.667)
     """
     if neighbours < 1:
         raise InputError(f"--neighbours is {neighbours}", remedy="give 1 or more")

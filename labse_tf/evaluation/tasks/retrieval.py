@@ -59,6 +59,14 @@ def evaluate(
 
     Raises:
       InputError: as `evaluate_systems`.
+
+    Example: with an encoder that counts letters; the first column is English.
+
+      >>> Path("dev").mkdir()
+      >>> _ = Path("dev/de.tsv").write_text("Hello world.\\tHallo Welt.\\nA cat.\\tEine Katze.\\n")
+      >>> record = evaluate(encoder, "dev", baseline="tfidf")
+      >>> record["average"]["model"]
+      {'to_english': 1.0, 'from_english': 1.0}
     """
     systems = {"model": of_encoder(encoder)}
     if baseline:

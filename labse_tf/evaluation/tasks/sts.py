@@ -65,6 +65,15 @@ def evaluate(
 
     Raises:
       InputError: if the data are missing or broken.
+
+    Example: with an encoder that counts letters.
+
+      >>> Path("sts").mkdir()
+      >>> text = "5.0\\tA cat.\\tThe cat.\\n3.0\\tA cat.\\tA rat.\\n0.0\\tEin Hund.\\tMiau!\\n"
+      >>> _ = Path("sts/animals.test.tsv").write_text(text)
+      >>> record = evaluate(encoder, "sts")
+      >>> record["sets"]["sts"]["files"]["animals"]["pairs"], round(record["spearman"], 3)
+      (3, 0.5)
     """
     if split not in _SPLITS:
         raise InputError(f"--split is {split}", remedy=f"choose from {', '.join(_SPLITS)}")

@@ -55,6 +55,14 @@ def evaluate(encoder: Encoder, data: str | os.PathLike[str]) -> dict[str, Any]:
 
     Raises:
       InputError: if the data are missing or broken.
+
+    Example: with an encoder that counts letters.
+
+      >>> Path("tatoeba").mkdir()
+      >>> _ = Path("tatoeba/tatoeba.deu-eng.deu").write_text("Hallo Welt.\\nDie Katze schläft.\\n")
+      >>> _ = Path("tatoeba/tatoeba.deu-eng.eng").write_text("Hello world.\\nThe cat sleeps.\\n")
+      >>> evaluate(encoder, "tatoeba")["accuracy"]
+      1.0
     """
     files = find_files(data)
     texts = {code: read_aligned(*paths) for code, paths in files.items()}

@@ -14,25 +14,24 @@ import contextlib
 import hashlib
 import json
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from labse_tf.embedding.lines import embed_lines
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
+from labse_tf.evaluation.aligned_corpora import AlignedFiles, find_corpora
 from labse_tf.evaluation.record import encoder_facts, make_record
 from labse_tf.evaluation.task import Option
-from labse_tf.evaluation.texts import check_text
 from labse_tf.files.hashing import sha256_of_files
 from labse_tf.files.local_paths import local_path
 from labse_tf.files.outputs import locked, whole_file
-from labse_tf.files.textio import COMPRESSIONS, ends_early, read_lines, split_pair
+from labse_tf.files.textio import ends_early
 from labse_tf.languages import find_code
 from labse_tf.retrieval.search import INDEXES, search_both
 from labse_tf.retrieval.vectors import open_vectors
@@ -68,34 +67,10 @@ DIRECTIONS = ("forward", "backward")
 SIDES = ("sources", "targets")
 RECALL = 0.99
 
-_MOSES = re.compile(r"(.+\.)?([A-Za-z_]+)-([A-Za-z_]+)\.([A-Za-z_]+)")
 _HASH_BYTES = 8
 _MADE_FROM = "made_from.json"
 # What of an encoder's facts its vectors depend on.
 _IDENTITY = ("name", "kind", "sequence_length", "model_sha256", "vocabulary_sha256")
-
-
-class AlignedFiles(NamedTuple):
-    """Where an aligned corpus lies: two paths, of a TSV file the same."""
-
-    source_path: str
-    target_path: str
-
-    @property
-    def paths(self) -> set[str]:
-        return set(self)
-
-    def texts(self, side: int) -> Iterator[str]:
-        """Yields the sources (side 0) or targets (side 1).
-
-        Raises:
-          InputError: as `read_lines`, or a text is empty or holds a NUL byte.
-        """
-        path = self[side]
-        for number, line in read_lines(path):
-            if self.source_path == self.target_path:
-                line = split_pair(line, path, number)[side]
-            yield check_text(line, path, number)
 
 
 def evaluate(
@@ -128,6 +103,14 @@ def evaluate(
 
     Raises:
       InputError: if the data are missing or broken, or another process works in `work`.
+
+    Example: with an encoder that counts letters.
+
+      >>> Path("un").mkdir()
+      >>> _ = Path("un/UN.de-en.de").write_text("Hallo Welt.\\nDie Katze schläft.\\n")
+      >>> _ = Path("un/UN.de-en.en").write_text("Hello world.\\nThe cat sleeps.\\n")
+      >>> evaluate(encoder, "un")["from_english"]
+      {'p_at_1': 1.0, 'same_text': 1.0, 'corpora': 1}
     """
     if index not in INDEXES:
         raise InputError(f"--index is {index}", remedy=f"choose from {', '.join(INDEXES)}")
@@ -167,34 +150,6 @@ def _mean(rows: list[dict[str, float]]) -> dict[str, float]:
     return {metric: float(np.mean([row[metric] for row in rows])) for metric in rows[0]}
 
 
-def find_corpora(data: str | os.PathLike[str]) -> dict[str, AlignedFiles]:
-    """Returns the aligned corpora by their names, those of Moses pairs ending in `<a>-<b>`.
-
-    Raises:
-      InputError: if there is none, or a Moses pair lacks a side.
-    """
-    folder = Path(data)
-    paths = sorted(path for path in folder.iterdir() if path.is_file()) if folder.is_dir() else []
-    found, names = {}, {_unpacked(path): str(path) for path in paths}
-    for name, path in names.items():
-        if name.endswith(".tsv"):
-            found[name.removesuffix(".tsv")] = AlignedFiles(path, path)
-        elif (match := _MOSES.fullmatch(name)) and match[4] in match.groups()[1:3]:
-            stem = name.removesuffix(f".{match[4]}")
-            sides = [f"{stem}.{match[place]}" for place in (2, 3)]
-            for side in sides:
-                if side not in names:
-                    raise InputError(f"holds no {side}", path=data, remedy=f"put it beside {name}")
-            found[stem] = AlignedFiles(*(names[side] for side in sides))
-    if not found:
-        raise InputError(
-            "holds no aligned corpus",
-            path=data,
-            remedy="expected NAME.<a>-<b>.<a> and NAME.<a>-<b>.<b>, or NAME.tsv",
-        )
-    return found
-
-
 def direction_from_english(name: str, files: AlignedFiles) -> str | None:
     """Returns the direction in which English asks, as far as the name tells.
 
@@ -206,10 +161,6 @@ def direction_from_english(name: str, files: AlignedFiles) -> str | None:
         return DIRECTIONS[codes.index("en")]
     is_tsv = files.source_path == files.target_path
     return DIRECTIONS[0] if is_tsv and len(set(codes) - {None}) == 1 else None
-
-
-def _unpacked(path: Path) -> str:
-    return path.name.removesuffix(path.suffix if path.suffix in COMPRESSIONS else "")
 
 
 def _read_hashes(files: AlignedFiles) -> tuple[np.ndarray, np.ndarray]:

@@ -7,6 +7,7 @@ import pytest
 from hashed_encoders import HashedCharacters, Table
 
 from labse_tf.errors import InputError
+from labse_tf.evaluation.aligned_corpora import AlignedFiles
 from labse_tf.evaluation.tasks import un
 
 VECTORS = {
@@ -85,7 +86,7 @@ def test_the_papers_direction_is_printed_first_and_both_are_named(tmp_path):
     ],
 )
 def test_the_direction_from_english_by_the_name(name, packed_in_one, expected):
-    files = un.AlignedFiles("one", "one" if packed_in_one else "other")
+    files = AlignedFiles("one", "one" if packed_in_one else "other")
     assert un.direction_from_english(name, files) == expected
 
 

@@ -1,0 +1,70 @@
+"""Aligned corpora in a folder: Moses pairs `NAME.<a>-<b>.<a>` and `.<b>`, or `NAME.tsv`."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from labse_tf.errors import InputError
+from labse_tf.evaluation.texts import check_text
+from labse_tf.files.textio import COMPRESSIONS, read_lines, split_pair
+
+_MOSES = re.compile(r"(.+\.)?([A-Za-z_]+)-([A-Za-z_]+)\.([A-Za-z_]+)")
+
+
+class AlignedFiles(NamedTuple):
+    """Where an aligned corpus lies: two paths, of a TSV file the same."""
+
+    source_path: str
+    target_path: str
+
+    @property
+    def paths(self) -> set[str]:
+        return set(self)
+
+    def texts(self, side: int) -> Iterator[str]:
+        """Yields the sources (side 0) or targets (side 1).
+
+        Raises:
+          InputError: as `read_lines`, or a text is empty or holds a NUL byte.
+        """
+        path = self[side]
+        for number, line in read_lines(path):
+            if self.source_path == self.target_path:
+                line = split_pair(line, path, number)[side]
+            yield check_text(line, path, number)
+
+
+def find_corpora(data: str | os.PathLike[str]) -> dict[str, AlignedFiles]:
+    """Returns the aligned corpora by their names, those of Moses pairs ending in `<a>-<b>`.
+
+    Raises:
+      InputError: if there is none, or a Moses pair lacks a side.
+    """
+    folder = Path(data)
+    paths = sorted(path for path in folder.iterdir() if path.is_file()) if folder.is_dir() else []
+    found, names = {}, {_unpacked(path): str(path) for path in paths}
+    for name, path in names.items():
+        if name.endswith(".tsv"):
+            found[name.removesuffix(".tsv")] = AlignedFiles(path, path)
+        elif (match := _MOSES.fullmatch(name)) and match[4] in match.groups()[1:3]:
+            stem = name.removesuffix(f".{match[4]}")
+            sides = [f"{stem}.{match[place]}" for place in (2, 3)]
+            for side in sides:
+                if side not in names:
+                    raise InputError(f"holds no {side}", path=data, remedy=f"put it beside {name}")
+            found[stem] = AlignedFiles(*(names[side] for side in sides))
+    if not found:
+        raise InputError(
+            "holds no aligned corpus",
+            path=data,
+            remedy="expected NAME.<a>-<b>.<a> and NAME.<a>-<b>.<b>, or NAME.tsv",
+        )
+    return found
+
+
+def _unpacked(path: Path) -> str:
+    return path.name.removesuffix(path.suffix if path.suffix in COMPRESSIONS else "")
