@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-from repository import ROOT
-
 # Before anything imports TensorFlow.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
@@ -13,10 +11,10 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
 import fcntl
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import forked
 import pytest
 import yaml
 from tiny_text import FOREIGN, LANGUAGES, SENTENCES, sentences_of
@@ -168,12 +166,9 @@ def model_dir(made_once, trained_run) -> Path:
 
 @pytest.fixture(scope="session")
 def labse():
-    """Runs `labse ARGUMENTS` in a new process, at the repository's root."""
+    """Runs `labse ARGUMENTS` in a process of its own, at the repository's root."""
 
-    def run(*arguments, **kwargs) -> subprocess.CompletedProcess:
-        command = [sys.executable, "-m", "labse_tf.cli.main", *map(str, arguments)]
-        return subprocess.run(
-            command, cwd=ROOT, capture_output=True, text=True, timeout=300, **kwargs
-        )
+    def run(*arguments, **options) -> subprocess.CompletedProcess:
+        return forked.run(*forked.LABSE, *arguments, **options)
 
     return run

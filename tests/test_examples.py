@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import runpy
-import subprocess
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
+import forked
 import pytest
 import tensorflow as tf
 import tensorflow_text  # noqa: F401
@@ -34,8 +34,7 @@ def distinct_model(tmp_path_factory, config_file):
 
 
 def run(name, *arguments):
-    command = [sys.executable, str(EXAMPLES / name), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = forked.run(EXAMPLES / name, *arguments)
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout.splitlines()
 
@@ -89,8 +88,7 @@ def test_fine_tuning(distinct_model, bitext_dir, tmp_path):
     ],
 )
 def test_no_folder_is_named_after_a_scheme(name, arguments, problem, tmp_path):
-    command = [sys.executable, str(EXAMPLES / name), *arguments]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    done = forked.run(EXAMPLES / name, *arguments, cwd=tmp_path)
     assert done.returncode != 0 and problem in done.stderr
     assert list(tmp_path.iterdir()) == []
 

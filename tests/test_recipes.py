@@ -6,6 +6,7 @@ and warm-up, is left as shown where it says "in a minute", and else made shorter
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import shlex
@@ -19,6 +20,7 @@ import pytest
 from repository import ROOT
 
 from labse_tf.cli.main import main
+from labse_tf.config import flatten
 from labse_tf.config.files import load_config
 from labse_tf.errors import InputError
 from labse_tf.training.loop import resumable
@@ -50,14 +52,14 @@ OPTIONS = {"--noisy": "bitext_dir", "--trusted": "bitext_dir", "--teacher": "mod
     "--vocab": "vocab_file"
 }
 SIZES = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32}
-LOOP = {"loop.log_interval": 2, "loop.checkpoint_interval": 2, "language_exponent": 0.5}
-BATCH = {"batch_size": 8, "bucket_lengths": "[16,32]"}
+LOOP = {"loop.log_interval": 4, "loop.checkpoint_interval": 1000, "language_exponent": 0.5}
+BATCH = {"batch_size": 8, "bucket_lengths": "[32]"}
 SMALLER = {
-    "encoder": SIZES | {"max_positions": 128, "num_layers": 4, "vocab_size": 0, "dropout": 0.0},
+    "encoder": SIZES | {"max_positions": 128, "num_layers": 2, "vocab_size": 0, "dropout": 0.0},
     "pretrain": LOOP
     | {"batch_size": 8, "sequence_length": 24, "max_predictions": 5}
-    | {"held_out_interval": 2, "held_out_size": 2},
-    "train": LOOP | BATCH | {"scale": 10, "dev_interval": 2, "patience": 0},
+    | {"held_out_interval": 4, "held_out_size": 2},
+    "train": LOOP | BATCH | {"scale": 10, "dev_interval": 4, "patience": 0},
     "cds": LOOP
     | BATCH
     | {"vocab_size": 300, "translator.encoder_layers": 1, "translator.decoder_layers": 1}
@@ -73,13 +75,16 @@ STEPS = {
     "cds.noisy_steps": "cds.noisy_optimizer",
     "cds.trusted_steps": "cds.trusted_optimizer",
 }
-TRAINED = {
-    "pretrain": ["pretrain.stage_steps"],
-    "train": ["train.steps"],
-    "distill": ["train.steps"],
-    "mine-negatives": ["negatives.train.steps"],
-    "train-cds": ["cds.noisy_steps", "cds.trusted_steps"],
+# The sections that a command reads.
+READ = {
+    "pretrain": ("encoder", "pretrain"),
+    "train": ("encoder", "train"),
+    "distill": ("encoder", "train", "distill"),
+    "mine-negatives": ("negatives",),
+    "train-cds": ("cds",),
 }
+# Above 0, as they must be, their size does not decide whether a weight moves.
+SIZES_ALONE = ("learning_rate", "initializer_range", "beta_2", "weight_decay")
 
 
 class Recipe(NamedTuple):
@@ -146,7 +151,8 @@ def shorter(recipe: Recipe) -> dict[str, object]:
         steps, optimizer = attrgetter(key, optimizer_key)(config)
         warms_up = any(map(optimizer.warmup_of, steps if isinstance(steps, list) else [steps]))
         sets[f"{optimizer_key}.warmup_steps"] = int(warms_up)
-        sets[key] = [4] * len(steps) if isinstance(steps, list) else 4
+        # Two stages are stacked as three are.
+        sets[key] = [4, 4][: len(steps)] if isinstance(steps, list) else 4
     return sets
 
 
@@ -164,7 +170,9 @@ def effect(recipe: Recipe) -> str:
         ROOT / recipe.config if recipe.config else None,
         [f"{key}={as_list('x', key) if key in FILES else value}" for key, value in sets.items()],
     )
-    return str((recipe.words, "--init" in recipe.options, config))
+    read = {name: dataclasses.asdict(getattr(config, name)) for name in READ[recipe.words[-1]]}
+    settings = [(key, value) for key, value in flatten(read) if not key.endswith(SIZES_ALONE)]
+    return str((recipe.words, "--init" in recipe.options, settings))
 
 
 def distinct() -> dict[str, Recipe]:
@@ -181,7 +189,7 @@ RECIPES = distinct()
 
 def test_recipes_are_found():
     """All five commands, and each preset's header."""
-    assert {recipe.words[-1] for recipe in RECIPES.values()} == set(TRAINED)
+    assert {recipe.words[-1] for recipe in RECIPES.values()} == set(READ)
     headers = {path.name: list(shown_commands(path)) for path in (ROOT / "configs").glob("*.yaml")}
     assert [name for name, recipes in headers.items() if not recipes] == ["corpora_effect.yaml"]
     assert sum(recipe.in_a_minute for recipe in RECIPES.values()) >= 4

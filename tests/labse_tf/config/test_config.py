@@ -279,6 +279,11 @@ def test_an_override_without_equals_sign(override):
     assert "has no '='" in str(refused(CONFIGS / "tiny.yaml", [override]))
 
 
+def test_an_override_of_a_section_is_named_though_a_later_one_goes_into_it():
+    with pytest.raises(InputError, match="--set train: 'train' cannot be 5"):
+        load_config(None, ["train=5", "train.steps=3"])
+
+
 def test_an_override_that_is_no_yaml():
     assert "train.bitext" in str(refused(CONFIGS / "tiny.yaml", ["train.bitext=[a"]))
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import signal
-import subprocess
 import sys
 import textwrap
 import zlib
 
+import forked
 import numpy as np
 import pytest
 from tiny_text import SENTENCES
@@ -160,11 +160,7 @@ def test_killed_and_run_again(folder, caplog):
     lines = [("字" * (number % 30)) for number in range(20_000)]
     (folder / "in.txt").write_text("".join(f"{line}\n" for line in lines), "utf-8")
     command = ["embed", "lengths:Encoder", "in.txt", "--out", "out.npy"]
-    killed = subprocess.run(
-        [sys.executable, "-m", "labse_tf.cli.main", *command],
-        env={**os.environ, "KILL_AT": "2"},
-        check=False,
-    )
+    killed = forked.run(*forked.LABSE, *command, cwd=folder, env={**os.environ, "KILL_AT": "2"})
     assert killed.returncode == -signal.SIGKILL
     assert not (folder / "out.npy").exists()
     assert main(command) == 0

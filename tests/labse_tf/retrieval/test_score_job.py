@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
+import forked
 import numpy as np
 import pytest
 from repository import ROOT
@@ -75,16 +73,8 @@ def test_pairs_that_are_none_are_refused(encoder, tmp_path, labse, rows, message
 
 
 def test_a_full_disk_behind_stdout_is_said(tmp_path):
-    command = [sys.executable, "-m", "labse_tf.cli.main", "score", MODEL]
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [*command, pairs_file(tmp_path, PAIRS)],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=ROOT / "tests",
-            check=False,
-        )
+    command = (*forked.LABSE, "score", MODEL, pairs_file(tmp_path, PAIRS))
+    done = forked.run(*command, cwd=ROOT / "tests", stdout="/dev/full")
     assert done.returncode == 2
     assert "labse: error: the output cannot be written (No space left on device)" in done.stderr
     assert "Traceback" not in done.stderr and "Exception" not in done.stderr

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import os
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
+import forked
 import numpy as np
 import pytest
-from repository import ROOT
 
 WORKER = Path(__file__).with_name("replica_worker.py")
 # Each case on some of the replicas: a process takes seconds to build each.
@@ -29,14 +27,7 @@ STEPS = 2
 
 
 def start(*, mode, cases, out, **environment):
-    return subprocess.Popen(
-        [sys.executable, str(WORKER), mode, ",".join(cases), str(out)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    return forked.Process(WORKER, mode, ",".join(cases), out, env={**os.environ, **environment})
 
 
 def free_ports(count):
@@ -52,8 +43,8 @@ def free_ports(count):
 def finish(processes):
     try:
         for process in processes:
-            output, _ = process.communicate(timeout=600)
-            assert process.returncode == 0, output[-3000:]
+            _, errors = process.communicate(timeout=600)
+            assert process.returncode == 0, errors[-3000:]
     finally:
         for process in processes:
             process.kill()

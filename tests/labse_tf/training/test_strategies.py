@@ -8,14 +8,12 @@ from __future__ import annotations
 import json
 import os
 import socket
-import subprocess
-import sys
 import time
 
+import forked
 import numpy as np
 import pytest
 import tensorflow as tf
-from repository import ROOT
 
 from labse_tf.cli.main import main
 
@@ -29,22 +27,15 @@ SHALLOW = (
 
 
 def start(config_file, run_dir, *arguments, **environment):
-    command = [sys.executable, "-m", "labse_tf.cli.main", "train", str(config_file)]
-    return subprocess.Popen(
-        [*command, "--run-dir", str(run_dir), *arguments],
-        cwd=ROOT,
-        env={**os.environ, **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    command = ("train", config_file, "--run-dir", run_dir, *arguments)
+    return forked.Process(*forked.LABSE, *command, env={**os.environ, **environment})
 
 
 def finish(*processes):
     try:
         for process in processes:
-            output, _ = process.communicate(timeout=600)
-            assert process.returncode == 0, output[-3000:]
+            _, errors = process.communicate(timeout=600)
+            assert process.returncode == 0, errors[-3000:]
     finally:
         for process in processes:
             process.kill()

@@ -6,15 +6,13 @@ import json
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
+import forked
 import numpy as np
 import pytest
 import tensorflow as tf
-from repository import ROOT
 
 from labse_tf.cli.main import main
 from labse_tf.config.files import load_config
@@ -53,13 +51,7 @@ def assert_same_weights(found, expected):
 
 def kill_after_a_checkpoint(folder, *arguments):
     """Runs `labse ARGUMENTS`; kills it, without any chance to clean up, once a checkpoint is in."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "labse_tf.cli.main", *map(str, arguments)],
-        cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = forked.Process(*forked.LABSE, *arguments)
     deadline = time.monotonic() + 240
     while process.poll() is None and time.monotonic() < deadline:
         if any(folder.glob("ckpt-*.index")):

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-import resource
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
+import forked
 import pytest
 import tensorflow as tf
-from repository import ROOT
 
 from labse_tf.cli.main import main
 from labse_tf.training.runs.checkpoints import choose_checkpoint, find_damage
@@ -111,13 +108,11 @@ def test_a_full_disk_leaves_the_last_checkpoint(copied, command):
         file.unlink()
     # Python leaves the signal of the limit out, so that TensorFlow is told by its writing.
     limit = (checkpoints / f"ckpt-5{DATA}").stat().st_size // 2
-    full = subprocess.run(
-        [sys.executable, "-m", "labse_tf.cli.main", *command("train", run_dir)],
-        cwd=ROOT,
+    full = forked.run(
+        *forked.LABSE,
+        *command("train", run_dir),
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
-        capture_output=True,
-        text=True,
+        file_size=limit,
     )
     assert full.returncode == 2, full.stderr
     assert full.stderr.splitlines()[-1] == (

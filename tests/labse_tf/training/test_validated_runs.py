@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
+import forked
 import numpy as np
 import pytest
 import tensorflow as tf
-from repository import ROOT
 
 from labse_tf.cli.main import main
 from labse_tf.errors import InputError
@@ -193,9 +191,7 @@ def test_patience_needs_dev_pairs(tmp_path, config_file, capsys):
 
 def kill_after(file, command):
     """Runs the command; kills it, without a chance to clean up, once the file is there."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "labse_tf.cli.main", *command], cwd=ROOT, stderr=subprocess.PIPE
-    )
+    process = forked.Process(*forked.LABSE, *command)
     deadline = time.monotonic() + 240
     while process.poll() is None and time.monotonic() < deadline and not file.exists():
         time.sleep(0.002)
