@@ -156,7 +156,7 @@ def test_a_worker_is_killed_and_both_go_on(
         assert time.monotonic() < end and all(worker.poll() is None for worker in workers)
         time.sleep(0.02)
     workers[1].kill()
-    output, _ = workers[0].communicate(timeout=400)
+    _, output = workers[0].communicate(timeout=400)
     assert workers[0].returncode == 2, output[-3000:]
     assert "another worker has ended or cannot be reached" in output
     assert not (run_dir / "checkpoints" / "ckpt-12.index").exists()

@@ -66,7 +66,7 @@ def test_the_first_of_equals_is_the_best(tmp_path):
     run = Run(tmp_path)
     run.measure({10: 0.2, 20: 0.5, 30: 0.5, 40: 0.4})
     assert run.course.best == read_best(tmp_path)
-    assert run.course.best[1:] == (20, 0.5)
+    assert run.course.best[1:3] == (20, 0.5)
     saved = tf.train.load_variable(run.course.best.path, "step/.ATTRIBUTES/VARIABLE_VALUE")
     assert saved == 20
 
@@ -80,7 +80,7 @@ def test_the_lowest_is_the_best_where_less_is_better(tmp_path):
 def test_an_accuracy_of_0_is_kept_when_there_is_no_other(tmp_path):
     run = Run(tmp_path)
     run.measure({10: 0.0})
-    assert run.course.best[1:] == (10, 0.0)
+    assert run.course.best[1:3] == (10, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_restart_knows_the_best_and_how_long_it_waited(tmp_path):
     table = {10: 0.1, 20: 0.3, 30: 0.2}
     Run(tmp_path, patience=3).measure(table)
     resumed = Run(tmp_path, patience=3, measured=table)
-    assert resumed.course.best[1:] == (20, 0.3) and resumed.course.waited == 1
+    assert resumed.course.best[1:3] == (20, 0.3) and resumed.course.waited == 1
     assert resumed.measure({40: 0.2, 50: 0.1, 60: 0.9}) == [40, 50]
     assert Run(tmp_path, patience=3, measured=[10, 20, 30, 40, 50]).course.is_over
 
@@ -108,7 +108,7 @@ def test_a_best_one_after_the_last_checkpoint_counts_as_in_an_unbroken_run(tmp_p
     resumed = Run(tmp_path, patience=2, measured=[10])
     assert resumed.course.waited == 0
     assert resumed.measure({20: 0.3, 30: 0.2, 40: 0.1, 50: 0.9}) == [20, 30, 40]
-    assert resumed.course.best[1:] == (20, 0.3)
+    assert resumed.course.best[1:3] == (20, 0.3)
 
 
 def test_pretraining_keeps_none_and_never_stops(tmp_path):
@@ -124,7 +124,7 @@ def test_a_damaged_best_one_is_named_and_replaced(tmp_path, caplog):
     resumed = Run(tmp_path, measured=[10])
     assert "best/ckpt-10 is damaged (" in caplog.text
     resumed.measure({20: 0.1})
-    assert read_best(tmp_path)[1:] == (20, 0.1)
+    assert read_best(tmp_path)[1:3] == (20, 0.1)
 
 
 def test_a_damaged_record_is_named_and_replaced(tmp_path, caplog):
@@ -133,4 +133,4 @@ def test_a_damaged_record_is_named_and_replaced(tmp_path, caplog):
     resumed = Run(tmp_path, measured=[10])
     assert "the record of the best checkpoint is damaged" in caplog.text
     resumed.measure({20: 0.1})
-    assert read_best(tmp_path)[1:] == (20, 0.1)
+    assert read_best(tmp_path)[1:3] == (20, 0.1)
