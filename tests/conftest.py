@@ -10,6 +10,7 @@ os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
 import fcntl
+import gc
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,13 @@ import forked
 import pytest
 import yaml
 from tiny_text import FOREIGN, LANGUAGES, SENTENCES, sentences_of
+
+
+def pytest_collection_finish() -> None:
+    """Looks for garbage rarely, and never among what the imports made, as the command line does."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ own memory, exit status and signals. What a command imports, and how it starts, 
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import resource
@@ -118,6 +119,8 @@ def _run(arguments, cwd, environment, streams, file_size) -> None:
         for number in range(3)
     )
     sys.stderr.reconfigure(line_buffering=True)
+    # Beam's import logs, which gives the root a handler that no new process has.
+    logging.root.handlers.clear()
     if file_size is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
     if arguments[0] == "-m":

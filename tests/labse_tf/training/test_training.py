@@ -21,7 +21,7 @@ from labse_tf.tokenization.wordpiece import WordPieceTokenizer
 from labse_tf.training.runs.checkpoints import latest_checkpoint, load_encoder
 from labse_tf.training.runs.run_dir import open_existing
 
-LONG = 100
+LONG = 60
 
 
 def train(config_file, run_dir, *more):
