@@ -5,10 +5,13 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 OUT ?= demo
 
-.PHONY: demo test lint format bench lock clean
+.PHONY: demo check test lint format bench lock clean
 
 demo: $(READY)  ## Every stage on the demo corpus; goes on where it was stopped. OUT=DIR
 	$(BIN)/labse demo --out $(OUT)
+
+check: lint  ## And of the quick tests those that the changes since the last push can break.
+	PYTHONPATH=tests $(BIN)/python -m pytest -n 2 -p affected
 
 test: $(READY)
 	$(BIN)/python -m pytest

@@ -1,32 +1,53 @@
 """`pytest -p affected`: of the tests, those that the changes since the last push can break.
 
-These are the files that changed, the files of the same room, and the files that import a changed
-module, by whatever way. If nothing changed, these are all.
+These are in the files that changed, in those of the same room, and in those that import a changed
+module, the nearest first. Slow ones are left out, and so are those that 35 seconds do not reach:
+`make check` calls it, after each change; `make test` runs all. Nothing changed: all are candidates.
 """
 
 from __future__ import annotations
 
 import ast
 import subprocess
+import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import grimp
+import pytest
 from repository import ROOT
 
 PACKAGES = ("labse_tf", "beam_pipelines", "vocab", "export", "benchmarks")
 TESTS = "tests"
+SECONDS = 35
+# Tests of these begin with a training, an export or a process.
+SLOW_FIXTURES = {"pretrained_run", "trained_run", "model_dir", "labse"}
+
+_started = time.monotonic()
 
 
 def pytest_collection_modifyitems(config, items):
     changed = changed_files()
-    if not changed:
-        return
-    files = {str(item.path.relative_to(ROOT)) for item in items}
-    wanted = affected(changed, {file: imports_of(ROOT / file) for file in files})
-    kept = [item for item in items if str(item.path.relative_to(ROOT)) in wanted]
+    files = {_file(item) for item in items}
+    near = dict.fromkeys(files, 0)
+    if changed:
+        near = affected(changed, {file: imports_of(ROOT / file) for file in files})
+    kept = [item for item in items if _file(item) in near and not _is_slow(item)]
     config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
-    items[:] = kept
+    items[:] = sorted(kept, key=lambda item: near[_file(item)])
+
+
+def pytest_runtest_setup(item):
+    if time.monotonic() - _started > SECONDS:
+        pytest.skip(f"{SECONDS} seconds are over: left to make test")
+
+
+def _file(item: pytest.Item) -> str:
+    return str(item.path.relative_to(ROOT))
+
+
+def _is_slow(item: pytest.Item) -> bool:
+    return bool(item.get_closest_marker("slow")) or not SLOW_FIXTURES.isdisjoint(item.fixturenames)
 
 
 def changed_files() -> list[str]:
@@ -44,44 +65,56 @@ def _git(*arguments: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def affected(changed: Iterable[str], imports: Mapping[str, set[str]]) -> set[str]:
-    """Returns the test files that changes can break.
+def affected(changed: Iterable[str], imports: Mapping[str, set[str]]) -> dict[str, int]:
+    """Returns the test files that changes can break, and how far they are from them.
 
     Args:
       changed: paths from the root.
       imports: by test file the names that it imports, of modules or of what is in them.
+
+    Returns:
+      0 for a file that changed, or is of the changed module's room; 1 for one that imports it, 2
+      for one that imports what imports it, by whatever way.
     """
     graph = grimp.build_graph(*PACKAGES)
-    found = set()
+    found: dict[str, int] = {}
     for path in map(Path, changed):
         module = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
         if path.parts[0] == TESTS:
-            found |= _of_tests(path, imports)
+            near = _near_test(path, imports)
         elif module in graph.modules:
-            near = {module, *graph.find_downstream_modules(module)}
-            room = str(Path(TESTS, *path.parent.parts))
-            found |= {
-                file
-                for file, names in imports.items()
-                if str(Path(file).parent) == room or not names.isdisjoint(near)
-            }
-        else:  # Pages, presets, examples: the tests of no room read them.
-            found |= {file for file in imports if str(Path(file).parent) == TESTS}
+            near = _near_module(path, module, graph.find_downstream_modules(module), imports)
+        else:  # Pages, presets, examples: tests of no room read them.
+            near = {file: 0 for file in imports if str(Path(file).parent) == TESTS}
+        for file, distance in near.items():
+            found[file] = min(distance, found.get(file, distance))
     return found
 
 
-def _of_tests(path: Path, imports: Mapping[str, set[str]]) -> set[str]:
+def _near_test(path: Path, imports: Mapping[str, set[str]]) -> dict[str, int]:
     if path.name == "conftest.py":
-        return {file for file in imports if Path(file).is_relative_to(path.parent)}
-    return {file for file, names in imports.items() if file == str(path) or path.stem in names}
+        return {file: 1 for file in imports if Path(file).is_relative_to(path.parent)}
+    users = {file: 1 for file, names in imports.items() if path.stem in names}
+    return users | ({str(path): 0} if str(path) in imports else {})
+
+
+def _near_module(
+    path: Path, module: str, downstream: set[str], imports: Mapping[str, set[str]]
+) -> dict[str, int]:
+    room = str(Path(TESTS, *path.parent.parts))
+    far = {file: 2 for file, names in imports.items() if not names.isdisjoint(downstream)}
+    near = {file: 1 for file, names in imports.items() if module in names}
+    return far | near | {file: 0 for file in imports if str(Path(file).parent) == room}
 
 
 def imports_of(path: Path) -> set[str]:
-    """Returns the modules that a file imports, anywhere in it, and the names that it takes."""
+    """Returns the modules that a file imports or names (`module:attribute`), and what it takes."""
     names = set()
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and ":" in node.value:
+            names.add(node.value.partition(":")[0])
     return names

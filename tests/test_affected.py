@@ -1,0 +1,63 @@
+"""Which tests `make check` takes for a change."""
+
+from __future__ import annotations
+
+import pytest
+from affected import affected, imports_of
+from repository import ROOT
+
+FILES = {
+    str(path.relative_to(ROOT)): imports_of(path) for path in (ROOT / "tests").rglob("test_*.py")
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "near", "untouched"),
+    [
+        # The loss: its own tests, the trainers' that import it, through them those of training.
+        (
+            "labse_tf/losses.py",
+            {
+                "tests/labse_tf/test_losses.py": 0,
+                "tests/labse_tf/training/test_gradient_cache.py": 1,
+                "tests/labse_tf/training/test_compute.py": 2,
+            },
+            "tests/vocab/test_wordpiece.py",
+        ),
+        # A filter: those of its room, which are found by name and import none.
+        (
+            "beam_pipelines/filters/markup.py",
+            {"tests/beam_pipelines/filters/test_plug_ins.py": 0},
+            "tests/labse_tf/test_losses.py",
+        ),
+        ("docs/training.md", {"tests/test_recipes.py": 0}, "tests/labse_tf/test_losses.py"),
+        ("tests/test_pinned.py", {"tests/test_pinned.py": 0}, "tests/test_recipes.py"),
+        (
+            "tests/toy_network.py",
+            {"tests/labse_tf/model/test_own_network.py": 1},
+            "tests/labse_tf/test_losses.py",
+        ),
+        (
+            "tests/labse_tf/cds/conftest.py",
+            {"tests/labse_tf/cds/test_cds_scores.py": 1},
+            "tests/labse_tf/test_losses.py",
+        ),
+    ],
+)
+def test_a_change_takes_what_it_can_break(changed, near, untouched):
+    found = affected([changed], FILES)
+    assert {file: found.get(file) for file in near} == near
+    assert untouched not in found
+
+
+def test_the_nearest_way_counts():
+    changed = ["labse_tf/losses.py", "labse_tf/training/optimizer/gradient_cache.py"]
+    assert affected(changed, FILES)["tests/labse_tf/test_losses.py"] == 0
+    assert affected(["tests/test_affected.py", *changed], FILES)["tests/test_affected.py"] == 0
+
+
+def test_imports_anywhere_in_a_file(tmp_path):
+    path = tmp_path / "test_it.py"
+    lines = ["import a.b", "def test():", "    from c import d", "    from . import e", "    'f:g'"]
+    path.write_text("\n".join(lines), "utf-8")
+    assert imports_of(path) == {"a.b", "c", "c.d", "f"}
