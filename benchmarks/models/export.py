@@ -24,7 +24,7 @@ from export.model_dir import export
 from export.onnx import INT8_FILE, ONNX_FILE
 from export.source import open_source
 from labse_tf.embedding.embedder import Embedder
-from labse_tf.evaluation.tasks.retrieval import evaluate_systems
+from labse_tf.evaluation.tasks import retrieval
 from labse_tf.files.corpus_files import BITEXT, find_plain_files
 from labse_tf.files.textio import read_pairs
 
@@ -50,23 +50,17 @@ def main() -> None:
                 start = time.perf_counter()
                 vectors[name] = embedder.encode(sentences)
                 seconds[name].append(time.perf_counter() - start)
-        scores = evaluate_systems(
-            {
-                name: lambda one, other, embedder=embedder: (
-                    embedder.encode(one) @ embedder.encode(other).T
-                )
-                for name, embedder in embedders.items()
-            },
-            args.pairs,
-        )["average"]
+        accuracies = {
+            name: retrieval.figure(retrieval.evaluate(embedder, args.pairs))
+            for name, embedder in embedders.items()
+        }
     print(f"{os.cpu_count()} cores, {len(sentences)} sentences, medians of {args.turns} turns\n")
     print("| | MB | sentences/s | cosine: mean | least | accuracy, % |\n|---|---|---|---|---|---|")
     for name, found in vectors.items():
         cosines = (found * vectors["SavedModel"]).sum(axis=1)
-        accuracy = 50 * sum(scores[name].values())
         print(
             f"| {name} | {sizes[name]:,.1f} | {len(sentences) / median(seconds[name]):,.0f} | "
-            f"{cosines.mean():.5f} | {cosines.min():.4f} | {accuracy:.2f} |"
+            f"{cosines.mean():.5f} | {cosines.min():.4f} | {100 * accuracies[name]:.2f} |"
         )
 
 

@@ -6,11 +6,12 @@ The data are bitext files, `DIR/<lang>.tsv[.gz]`; a language's pool are its own 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from labse_tf.embedding.distinct import TextVectors
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
 from labse_tf.evaluation.bitext import accuracies
@@ -52,13 +53,13 @@ def evaluate(
       encoder: any.
       data: a folder of bitext files.
       baseline: one of BASELINES.
-      max_candidates: as `evaluate_systems`.
+      max_candidates: as `read_pools`.
 
     Returns:
       The record, with what `evaluate_systems` returns of the systems `model` and `baseline`.
 
     Raises:
-      InputError: as `evaluate_systems`.
+      InputError: as `read_pools`.
 
     Example: with an encoder that counts letters; the first column is English.
 
@@ -68,10 +69,14 @@ def evaluate(
       >>> record["average"]["model"]
       {'to_english': 1.0, 'from_english': 1.0}
     """
-    systems = {"model": of_encoder(encoder)}
+    pools = read_pools(data, max_candidates)
+    texts = (text for pool in pools.values() for pair in pool for text in pair)
+    vectors = TextVectors(encoder, texts)
+    systems: dict[str, Similarities] = {
+        "model": lambda sources, targets: vectors[sources] @ vectors[targets].T
+    }
     if baseline:
         systems[baseline] = BASELINES[baseline]
-    scores = evaluate_systems(systems, data, max_candidates=max_candidates)
     return make_record(
         "retrieval",
         encoder,
@@ -80,33 +85,23 @@ def evaluate(
         primary_metric=PRIMARY_METRIC,
         directions=("xx -> en", "en -> xx"),
         settings={"baseline": baseline, "max_candidates": max_candidates, "ties": "not found"},
-        scores={name: scores[name] for name in ("max_candidates", "average", "languages")},
+        scores={"max_candidates": max_candidates, **evaluate_systems(systems, pools)},
     )
 
 
 def evaluate_systems(
-    systems: dict[str, Similarities],
-    data: str | os.PathLike[str],
-    *,
-    max_candidates: int = MAX_CANDIDATES,
+    systems: Mapping[str, Similarities], pools: Mapping[str, Sequence[tuple[str, str]]]
 ) -> dict[str, Any]:
     """Scores every system on the same pools.
 
     Args:
       systems: by name.
-      data: a folder of bitext files.
-      max_candidates: a language's pool is its first pairs, at most this many.
+      pools: by language pairs of English and foreign text, as `read_pools` gives them.
 
     Returns:
       `languages`: for each its `pairs` and, by system, the accuracies `to_english` and
       `from_english`; `average`: by system, the means of these over the languages.
-
-    Raises:
-      InputError: if the data are missing or broken.
     """
-    if max_candidates < 1:
-        raise InputError(f"--max-candidates is {max_candidates}", remedy="give 1 or more")
-    pools = _read_pools(data, max_candidates)
     languages: dict[str, dict[str, Any]] = {}
     with Progress("evaluate", total=len(pools), unit="language") as progress:
         for language, rows in pools.items():
@@ -123,20 +118,26 @@ def evaluate_systems(
         }
         for name in systems
     }
-    return {
-        "task": "retrieval",
-        "data": os.fspath(data),
-        "max_candidates": max_candidates,
-        "primary_metric": PRIMARY_METRIC,
-        "average": average,
-        "languages": languages,
-    }
+    return {"average": average, "languages": languages}
 
 
-def _read_pools(
-    data: str | os.PathLike[str], max_candidates: int
+def read_pools(
+    data: str | os.PathLike[str], max_candidates: int = MAX_CANDIDATES
 ) -> dict[str, list[tuple[str, str]]]:
-    """Returns each language's first pairs; several files of a language follow one another."""
+    """Reads each language's first pairs; several files of a language follow one another.
+
+    Args:
+      data: a folder of bitext files.
+      max_candidates: a language's pool has at most this many pairs.
+
+    Returns:
+      By language pairs of English and foreign text.
+
+    Raises:
+      InputError: if the data are missing or broken.
+    """
+    if max_candidates < 1:
+        raise InputError(f"--max-candidates is {max_candidates}", remedy="give 1 or more")
     pools: dict[str, list[tuple[str, str]]] = {}
     for file in find_corpus_files([os.fspath(data)], kind=BITEXT):
         if file.format != "tsv":
@@ -148,22 +149,6 @@ def _read_pools(
             if len(pool) < max_candidates:
                 pool.append((english, foreign))
     return pools
-
-
-def of_encoder(encoder: Encoder) -> Similarities:
-    """Returns the cosine similarities of an encoder's embeddings.
-
-    A sentence is encoded once, however often it comes: English ones come in many languages.
-    """
-    known: dict[str, np.ndarray] = {}
-
-    def embed(texts: Sequence[str]) -> np.ndarray:
-        new = [text for text in dict.fromkeys(texts) if text not in known]
-        if new:
-            known.update(zip(new, encoder.encode(new), strict=True))
-        return np.stack([known[text] for text in texts])
-
-    return lambda sources, targets: embed(sources) @ embed(targets).T
 
 
 BASELINES: dict[str, Similarities] = {"tfidf": tfidf_similarities}

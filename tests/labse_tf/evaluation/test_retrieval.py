@@ -95,7 +95,7 @@ def test_a_perfect_encoder(data):
         ("house", "Haus"),
         ("tree", "Baum"),
     ]
-    result = retrieval.evaluate_systems({"model": retrieval.of_encoder(Dictionary(meanings))}, data)
+    result = retrieval.evaluate(Dictionary(meanings), data)
     perfect = {"to_english": 1.0, "from_english": 1.0}
     assert result["average"] == {"model": perfect}
     assert result["languages"] == {
@@ -109,7 +109,7 @@ def test_a_perfect_encoder(data):
 def test_an_encoder_that_knows_half(data):
     """Haus and Baum are one vector with nothing English; แมว and หมา are one with cat."""
     encoder = Dictionary([("cat", "Katze", "แมว", "หมา"), ("dog", "Hund"), ("house",), ("tree",)])
-    result = retrieval.evaluate_systems({"model": retrieval.of_encoder(encoder)}, data)
+    result = retrieval.evaluate(encoder, data)
     # German: Katze and Hund are found in both directions; the others match nothing: all ties at 0.
     assert result["languages"]["de"]["model"] == {"to_english": 0.5, "from_english": 0.5}
     # Thai: แมว finds cat, หมา does not find dog; cat ties between both, dog matches neither.
@@ -124,7 +124,7 @@ def test_systems_see_the_same_first_pairs(data):
         seen.append((list(sources), list(targets)))
         return np.eye(len(sources))
 
-    result = retrieval.evaluate_systems({"one": spy, "two": spy}, data, max_candidates=3)
+    result = retrieval.evaluate_systems({"one": spy, "two": spy}, retrieval.read_pools(data, 3))
     german = (["Katze", "Hund", "Haus"], ["cat", "dog", "house"])
     thai = (["แมว", "หมา"], ["cat", "dog"])
     assert seen == [german, german, thai, thai]
@@ -136,7 +136,7 @@ def test_two_files_of_a_language_are_one_pool(data):
     """Regions of a language map to one code: no file may hide another."""
     (data / "de_AT.tsv").write_text("river\tFluss\n", "utf-8")
     encoder = Dictionary([("cat", "Katze"), ("dog", "Hund"), ("house", "Haus"), ("tree", "Baum")])
-    result = retrieval.evaluate_systems({"model": retrieval.of_encoder(encoder)}, data)
+    result = retrieval.evaluate(encoder, data)
     assert result["languages"]["de"]["pairs"] == 5
 
 
@@ -156,11 +156,11 @@ def test_missing_and_broken_data(tmp_path, name, data, problem):
         folder.mkdir()
         (folder / name).write_bytes(data)
     with pytest.raises(InputError) as caught:
-        retrieval.evaluate_systems({"tfidf": tfidf_similarities}, folder)
+        retrieval.read_pools(folder)
     assert problem in caught.value.problem
 
 
 @pytest.mark.parametrize("most", [0, -1])
 def test_no_candidates_make_no_sense(data, most):
     with pytest.raises(InputError):
-        retrieval.evaluate_systems({"tfidf": tfidf_similarities}, data, max_candidates=most)
+        retrieval.read_pools(data, most)

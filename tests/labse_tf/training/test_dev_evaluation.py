@@ -86,7 +86,7 @@ def test_it_measures_what_labse_eval_measures(evaluator, pools, one_by_one, tmp_
         def encode(self, texts):
             return one_by_one([text.encode() for text in texts])
 
-    expected = retrieval.evaluate_systems({"model": retrieval.of_encoder(Encoder())}, tmp_path)
+    expected = retrieval.evaluate(Encoder(), tmp_path)
     (measured,) = evaluator.evaluate(tf.constant(1)).values()
     assert set(measured["by_language"]) == set(FOREIGN)
     assert measured["pairs"] == sum(range(10, 26, 3))
