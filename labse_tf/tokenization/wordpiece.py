@@ -49,14 +49,14 @@ class WordPieceTokenizer:
             tokenizer_kwargs={"max_bytes_per_word": max_bytes_per_word},
         )
         self.special_tokens = self.layer.get_special_tokens_dict()
-        # One graph each, for all the places of an input pipeline that tokenise and pack.
+        # A graph each, traced once for all the places of an input pipeline that tokenise and pack.
         strings = tf.TensorSpec([None], tf.string)
         self._tokenize = tf.function(self._call_layer, input_signature=[strings], autograph=False)
         self._pack = tf.function(self._pack_segments, autograph=False)
 
     def __call__(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """`[batch]` strings -> int32 ragged `[batch, (tokens)]`, without special tokens."""
-        return self._tokenize(strings)
+        return (self._tokenize if tf.inside_function() else self._call_layer)(strings)
 
     def _call_layer(self, strings: tf.Tensor) -> tf.RaggedTensor:
         return self.layer(strings).merge_dims(1, 2)
@@ -73,7 +73,7 @@ class WordPieceTokenizer:
         Returns:
           `input_word_ids`, `input_mask`, `input_type_ids`: int32 `[batch, length]` each.
         """
-        return self._pack(segments, length)
+        return (self._pack if tf.inside_function() else self._pack_segments)(segments, length)
 
     def _pack_segments(self, segments, length):
         special = self.special_tokens
