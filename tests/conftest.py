@@ -21,6 +21,18 @@ import yaml
 from tiny_text import FOREIGN, LANGUAGES, SENTENCES, sentences_of
 
 
+# What takes longest begins first, so that no process is left alone with it in the end.
+LONGEST = ("test_recipes.py", "labse_tf/training", "export", "labse_tf/cds", "labse_tf/data")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    def place(item: pytest.Item) -> int:
+        path = str(item.path.relative_to(Path(__file__).parent))
+        return next((n for n, start in enumerate(LONGEST) if path.startswith(start)), len(LONGEST))
+
+    items.sort(key=place)
+
+
 def pytest_collection_finish() -> None:
     """Looks for garbage rarely, and never among what the imports made, as the command line does."""
     gc.collect()
