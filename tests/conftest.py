@@ -20,7 +20,6 @@ import pytest
 import yaml
 from tiny_text import FOREIGN, LANGUAGES, SENTENCES, sentences_of
 
-
 # What takes longest begins first, so that no process is left alone with it in the end.
 LONGEST = ("test_recipes.py", "labse_tf/training", "export", "labse_tf/cds", "labse_tf/data")
 
