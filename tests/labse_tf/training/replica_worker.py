@@ -43,8 +43,8 @@ ENCODER = EncoderConfig(
 CASES = {
     "dual": ("dual", 0.0, {}),
     "dual_local": ("dual", 0.0, {"global_negatives": False}),
-    # With hard negatives, and a pair at a time, through the gradient cache.
-    "dual_clipped": ("dual", 0.05, {"hard_negatives": NEGATIVES, "chunk_size": 1}),
+    # With hard negatives, and three pairs at a time, through the gradient cache.
+    "dual_clipped": ("dual", 0.05, {"hard_negatives": NEGATIVES, "chunk_size": 3}),
     "mlm": ("mlm", 0.0, {}),
     "distill": ("distill", 0.0, {}),
 }

@@ -13,7 +13,7 @@ from labse_tf.model.dual_encoder import embed
 from labse_tf.model.encoder import build_encoder
 from labse_tf.training.optimizer.gradient_cache import cached_gradients
 
-ROWS, LENGTH, VOCAB = 6, 7, 50
+ROWS, LENGTH, VOCAB = 8, 7, 50
 
 
 @pytest.fixture(scope="module")
