@@ -11,7 +11,7 @@ demo: $(READY)  ## Every stage on the demo corpus; goes on where it was stopped.
 	$(BIN)/labse demo --out $(OUT)
 
 check: lint  ## And of the quick tests those that the changes since the last push can break.
-	PYTHONPATH=tests $(BIN)/python -m pytest -n 2 -p affected
+	PYTHONPATH=tests/helpers $(BIN)/python -m pytest -n 2 -p affected
 
 test: $(READY)
 	$(BIN)/python -m pytest

@@ -33,7 +33,7 @@ FILES = {
         ("docs/training.md", {"tests/test_recipes.py": 0}, "tests/labse_tf/test_losses.py"),
         ("tests/test_pinned.py", {"tests/test_pinned.py": 0}, "tests/test_recipes.py"),
         (
-            "tests/toy_network.py",
+            "tests/helpers/toy_network.py",
             {"tests/labse_tf/model/test_own_network.py": 1},
             "tests/labse_tf/test_losses.py",
         ),

@@ -74,7 +74,7 @@ def test_pairs_that_are_none_are_refused(encoder, tmp_path, labse, rows, message
 
 def test_a_full_disk_behind_stdout_is_said(tmp_path):
     command = (*forked.LABSE, "score", MODEL, pairs_file(tmp_path, PAIRS))
-    done = forked.run(*command, cwd=ROOT / "tests", stdout="/dev/full")
+    done = forked.run(*command, cwd=ROOT / "tests" / "helpers", stdout="/dev/full")
     assert done.returncode == 2
     assert "labse: error: the output cannot be written (No space left on device)" in done.stderr
     assert "Traceback" not in done.stderr and "Exception" not in done.stderr
