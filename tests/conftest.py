@@ -8,6 +8,9 @@ import os
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+# Matrices this small are not worth a second thread, and pytest-xdist has taken the cores.
+os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import fcntl
 import gc

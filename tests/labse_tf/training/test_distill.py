@@ -17,7 +17,8 @@ from labse_tf.data.single_texts import text_batches, text_stream
 from labse_tf.model.encoder import build_encoder
 from labse_tf.training.distill import DistillationTrainer, principal_directions, start_as
 from labse_tf.training.optimizer.adamw import build_optimizer
-from labse_tf.training.runs.checkpoints import load_encoder
+from labse_tf.training.run_embedder import RunEmbedder
+from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
 from labse_tf.training.runs.run_dir import open_existing, resolve
 
 STUDENT = (
@@ -173,9 +174,10 @@ def test_a_student_comes_nearer_and_goes_on_where_it_was_stopped(
     # A layer of 16: a table of attention, two of the feed-forward part, their biases and norms.
     layer = 4 * (16 * 16 + 16) + 2 * 16 * 32 + 32 + 16 + 4 * 16
     assert teacher - student == layer
-    options = ("--no-verify", "--format", "hub")
-    assert main(["export", str(run), "--out", str(tmp_path / "student"), *options]) == 0
-    vectors = labse_tf.load(tmp_path / "student").encode(["Katze und Haus.", "猫と家。"])
+    run_dir = open_existing(run)
+    network, tokenizer = load_encoder(run_dir), load_tokenizer(run_dir)
+    student = RunEmbedder(network, tokenizer, sequence_length=32)
+    vectors = student.encode(["Katze und Haus.", "猫と家。"])
     expected = labse_tf.load(model_dir).encode(["Katze und Haus.", "猫と家。"])
     assert (vectors * expected).sum(axis=1).min() > 0.8
 
