@@ -48,6 +48,7 @@ def test_each_tells_how_it_is_called(name, monkeypatch, capsys):
     assert f"{name} " in f"{ended.value} {capsys.readouterr().err}"
 
 
+@pytest.mark.slow
 def test_search(distinct_model, tmp_path):
     sentences = tmp_path / "sentences.txt"
     sentences.write_text("\n".join(sentences_of("de")) + "\n", "utf-8")
@@ -56,6 +57,7 @@ def test_search(distinct_model, tmp_path):
     assert lines[0] == f"1.000  {sentences_of('de')[7]}"
 
 
+@pytest.mark.slow
 def test_a_classifier_on_frozen_vectors(distinct_model, tmp_path):
     """Two scripts are told apart, whatever the encoder has learned."""
     rows = [("de", text) for text in sentences_of("de")]
@@ -68,6 +70,7 @@ def test_a_classifier_on_frozen_vectors(distinct_model, tmp_path):
     assert accuracy > 75
 
 
+@pytest.mark.slow
 def test_fine_tuning(distinct_model, bitext_dir, tmp_path):
     lines = run("fine_tune.py", distinct_model, bitext_dir / "ja.tsv", tmp_path / "tuned", 1e-3)
     losses = [float(line.rpartition(" ")[2]) for line in lines if line.startswith("epoch ")]
@@ -78,6 +81,7 @@ def test_fine_tuning(distinct_model, bitext_dir, tmp_path):
     assert Path(tuned.vocab_file.asset_path.numpy().decode()).is_file()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name, arguments, problem",
     [

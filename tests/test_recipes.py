@@ -251,6 +251,7 @@ def write_hf(run_dir: Path, out: Path) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | {"hidden_act": "gelu"}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_recipe_trains_every_weight(name, stand_ins, weights, tmp_path):
     recipe = RECIPES[name]

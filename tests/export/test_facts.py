@@ -33,6 +33,7 @@ def pretrained(pretrained_run, tmp_path_factory):
     return out, *export(pretrained_run, out, "--licence", "CC BY 4.0", "--format", "hub")
 
 
+@pytest.mark.slow
 def test_a_pretrained_encoder(pretrained):
     _, facts, card = pretrained
     # Two stages of three steps.

@@ -68,6 +68,7 @@ def expected_vectors(tensors, tokenizer, weight, bias):
     return np.array(rows) / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
+@pytest.mark.slow
 def test_a_bert_model_embeds_as_there(bert_dir, tensors, tokenizer, tmp_path):
     assert import_hf(bert_dir, tmp_path / "model") == 0
     dense = tensors["bert.pooler.dense.weight"], tensors["bert.pooler.dense.bias"]
@@ -80,6 +81,7 @@ def test_a_bert_model_embeds_as_there(bert_dir, tensors, tokenizer, tmp_path):
     assert "its weights were imported" in (tmp_path / "model" / "README.md").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_the_dense_module_of_sentence_transformers_is_the_pooler(
     sentence_dir, tensors, tokenizer, tmp_path
 ):
@@ -90,6 +92,7 @@ def test_the_dense_module_of_sentence_transformers_is_the_pooler(
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", ["gelu", "gelu_new"])
 def test_out_again_all_is_as_it_was(tensors, vocab_file, tmp_path, activation):
     """Through a model dir of SavedModels, then as a Hugging Face directory: bit for bit."""
@@ -284,6 +287,7 @@ def test_ids_of_another_tokenizer_are_refused(bert_dir, vocab_file, tmp_path, ca
     refused(bert_dir, tmp_path, capsys, "tokenizer.json: has no WordPiece vocabulary")
 
 
+@pytest.mark.slow
 def test_ids_stay_where_others_strip_lines(spaced_dir, tmp_path, caplog):
     """In and out: our files have the tokens as they were, Hugging Face's what it reads alike."""
     folder, tokens = spaced_dir

@@ -32,6 +32,7 @@ def german(tmp_path_factory, model_dir, bitext_dir):
     return out
 
 
+@pytest.mark.slow
 def test_their_sentences_have_the_same_vectors_bit_for_bit(german, whole, vocab_file):
     texts = [*sentences_of("de"), *sentences_of("en")]
     found = labse_tf.load(german).encode(texts)

@@ -67,6 +67,7 @@ def int8_model(trained_run, tmp_path_factory):
     return out
 
 
+@pytest.mark.slow
 def test_a_packed_table(int8_model, expected, multilingual_sentences):
     found = labse_tf.load(int8_model).encode(multilingual_sentences)
     assert cosines(found, expected).min() > 0.999 and (found != expected).any()
@@ -99,6 +100,7 @@ def inputs(model_dir, multilingual_sentences):
     return {name: ids.numpy() for name, ids in packed.items()}
 
 
+@pytest.mark.slow
 def test_lite(smaller, inputs, expected):
     run = Interpreter(str(smaller / "lite" / "encoder_int8.tflite")).get_signature_runner()
     assert cosines(run(**inputs)["default"], expected).min() > 0.99

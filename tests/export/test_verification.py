@@ -56,6 +56,7 @@ def checks_of(model_dir):
     return {check.name: check for check in checks}
 
 
+@pytest.mark.slow
 def test_a_model_dir_passes(copied, capsys):
     assert main(["verify", str(copied)]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -68,6 +69,7 @@ def test_a_model_dir_passes(copied, capsys):
     assert details["training graph"].startswith("18 sentences")
 
 
+@pytest.mark.slow
 def test_what_model_json_and_the_vectors_say_is_checked(copied):
     """The graphs are right, everything that is told of them is wrong."""
     facts = json.loads((copied / "model.json").read_text("utf-8"))
@@ -123,6 +125,7 @@ def test_other_graphs_fail(copied, trained_run, tmp_path, vocab_file, capsys):
     assert checks["fine tuning"].detail == "38 trainable weights, not 39"
 
 
+@pytest.mark.slow
 def test_one_line_tells_what_failed(copied, capsys):
     (copied / "encoder" / "saved_model.pb").write_bytes(b"no graph")
     assert main(["verify", str(copied)]) == 2

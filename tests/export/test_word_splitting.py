@@ -84,6 +84,7 @@ def test_all_languages_are_here(texts):
     assert {language for language, some in texts.items() if some} == set(LANGUAGES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_words_counted_are_words_looked_up(texts, preprocessor, language):
     """A word that is split otherwise would be no token, or another one."""

@@ -107,6 +107,7 @@ def read_corpus(folder):
                     yield line.rstrip("\n")
 
 
+@pytest.mark.slow
 @pytest.mark.shared_data
 @pytest.mark.parametrize("corpus", CORPORA)
 def test_vocabularies_learned_from_real_corpora(corpus, tmp_path):

@@ -111,6 +111,7 @@ SCRIPTS = [
 WORDS = st.sampled_from(SCRIPTS).flatmap(lambda script: st.text(script, min_size=1, max_size=8))
 
 
+@pytest.mark.slow
 @settings(max_examples=2000, deadline=None)
 @given(
     # Few distinct counts, so that many lie right at a threshold, and words that come twice.

@@ -90,6 +90,7 @@ def write_dumps(folder):
     return sorted(COMMON + list(itertools.chain(*own)))
 
 
+@pytest.mark.slow
 def test_across_files_and_the_same_on_one_process_and_on_two(tmp_path):
     expected = write_dumps(tmp_path / "in")
     outputs = []

@@ -153,6 +153,7 @@ def test_report_adds_up_and_shards_hold_what_it_says(tmp_path, seed):
     }
 
 
+@pytest.mark.slow
 def test_output_depends_neither_on_runner_nor_on_order(tmp_path):
     write_random_corpus(tmp_path / "in", 7)
     filter_monolingual.run([str(tmp_path / "in")], str(tmp_path / "one"))
@@ -214,6 +215,7 @@ BAD_FILES = {
 
 
 # Worker processes take seconds to start: one damaged file will do for them.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options"),
     [*((name, []) for name in BAD_FILES), ("not UTF-8", ["--", *TWO_PROCESSES])],

@@ -49,6 +49,7 @@ def write_corpus(folder):
 OPTIONS = {"max_bad_records": 3, "max_per_language": 500, "scores": True, "seed": 4}
 
 
+@pytest.mark.slow
 def test_output_is_the_same_on_one_process_and_two_and_in_any_order(tmp_path):
     write_corpus(tmp_path / "in")
     report = filter_bitext.run([str(tmp_path / "in")], str(tmp_path / "one"), **OPTIONS)
@@ -126,6 +127,7 @@ def test_scores(tmp_path):
     assert {file.format for file in find_corpus_files([str(out)])} == {"shard"}
 
 
+@pytest.mark.slow
 def test_limits_moved_on_scores_give_what_they_give_on_the_corpus(tmp_path, monkeypatch):
     write_corpus(tmp_path / "in")
     inputs, limits = [str(tmp_path / "in")], {"max_length_ratio": 1.5, "min_characters": 5}
@@ -152,6 +154,7 @@ def test_limits_moved_on_scores_give_what_they_give_on_the_corpus(tmp_path, monk
     assert found == {**expected, "bad_records": []}
 
 
+@pytest.mark.slow
 def test_several_files_of_scores(tmp_path):
     lines = [f"Satz Nummer {number} von vielen." for number in range(60_000)]
     (tmp_path / "de.txt").write_text("".join(f"{line}\n" for line in lines))

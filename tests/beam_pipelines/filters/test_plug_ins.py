@@ -52,6 +52,7 @@ def run(command, *arguments, cwd):
     return result.stdout
 
 
+@pytest.mark.slow
 def test_a_file_in_the_folder_is_found_without_another_edit(folder):
     copy = folder / "beam_pipelines"
     shutil.copytree(ROOT / "beam_pipelines", copy, ignore=shutil.ignore_patterns("__pycache__"))
@@ -69,6 +70,7 @@ def test_a_file_in_the_folder_is_found_without_another_edit(folder):
     assert report["thresholds"]["shouting"] == 0.5
 
 
+@pytest.mark.slow
 def test_a_users_filter_travels_to_other_processes(folder):
     # A console script, unlike `python -m`, does not look into the current folder by itself.
     labse = [str(Path(sys.executable).with_name("labse")), "corpus", "filter-bitext"]

@@ -233,6 +233,7 @@ def test_filters_count_what_is_of_other_languages(tmp_path, capfd):
     assert sorted(read(out)) == sorted([*kept, Pair("Good evening.", "Guten Abend.", "de")])
 
 
+@pytest.mark.slow
 def test_shards_of_mixed_files_are_planned_from_their_text(tmp_path):
     texts = [f"Satz Nummer {number} von vielen." for number in range(80_000)]
     codes = ["de"] * len(texts)

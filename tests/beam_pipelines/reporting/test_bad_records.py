@@ -120,6 +120,7 @@ def test_bad_records_are_counted_and_named(tmp_path, run, name, content, kept, b
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("extension", [".gz", ".xz", ".bz2", ".zst"])
 def test_what_came_before_the_damage_is_kept(tmp_path, extension):
     """The lines are such that a block of the compression (900 kB in bz2) ends before the damage."""

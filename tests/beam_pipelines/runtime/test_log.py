@@ -62,6 +62,7 @@ def test_another_runner_tells_what_went_wrong_in_a_worker(labse, broken, tmp_pat
     assert lines[-1].startswith(f"labse: error: {broken}:2: invalid UTF-8")
 
 
+@pytest.mark.slow
 def test_the_level_is_that_of_the_job_and_not_of_the_one_before(broken, tmp_path):
     program = f"""
 import sys

@@ -15,6 +15,8 @@ from labse_tf.cli.main import main
 from labse_tf.files.corpus_files import find_corpus_files
 from labse_tf.files.textio import read_pairs
 
+pytestmark = pytest.mark.slow
+
 
 def rows_of(path):
     header, *rows = (line.split("\t") for line in path.read_text("utf-8").splitlines())

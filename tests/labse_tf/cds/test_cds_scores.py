@@ -16,6 +16,8 @@ from beam_pipelines.filters.length_ratio import LengthRatio
 from labse_tf.cds.scorer import cds_scores
 from labse_tf.cli.main import main
 
+pytestmark = pytest.mark.slow
+
 ROWS = [
     ("cat and house.", "Katze und Haus.", "de"),
     ("dog and moon are here.", "Hund und Mond sind hier.", "de"),

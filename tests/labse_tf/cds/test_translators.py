@@ -16,6 +16,8 @@ from labse_tf.training.runs.run_dir import open_existing
 from labse_tf.translation.batches import encode_pairs
 from labse_tf.translation.model import mean_log_likelihoods, token_log_likelihoods
 
+pytestmark = pytest.mark.slow
+
 PAIRS = [
     ("cat and house.", "Katze und Haus.", "de"),
     ("cat and house.", "Hund und Mond.", "de"),

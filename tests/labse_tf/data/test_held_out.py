@@ -121,6 +121,7 @@ def test_batches_have_one_shape_and_lose_no_row(examples):
     assert not weights[54:].any()
 
 
+@pytest.mark.slow
 def test_a_run_tells_it(tmp_path, config_file, bitext_dir):
     arguments = ["pretrain", str(config_file), "--run-dir", str(tmp_path / "run")]
     settings = {

@@ -54,6 +54,7 @@ def differ(one, other):
     return ids(one) != ids(other)
 
 
+@pytest.mark.slow
 def test_moses_pairs_and_loose_tfrecords_are_read_as_tsv_is(
     tmp_path, bitext_dir, tiny_config, tokenizer
 ):
@@ -110,6 +111,7 @@ def test_another_seed_gives_another_order(tiny_config, tokenizer):
     assert differ(one, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("buckets, skips", [([16, 24, 32], (0, 1, 40)), ([32], (19,))])
 def test_skipping_is_leaving_out(tiny_config, tokenizer, buckets, skips):
     """Beyond 12 batches the two languages (96 pairs, 8 a batch) come round again."""
@@ -194,6 +196,7 @@ def test_what_is_too_long_for_the_last_bucket_is_cut_to_it(tiny_config, tokenize
     assert lengths == {8}
 
 
+@pytest.mark.slow
 def test_like_lengths_come_together(tiny_config, tokenizer):
     """Less padding than in batches that are not sorted."""
 

@@ -164,6 +164,7 @@ def test_missing_data_name_the_key(tiny_config, tokenizer, kind):
     assert f"'pretrain.{kind}' is empty" in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_task_without_share_needs_no_data(tiny_config, tokenizer):
     no_bitext = configured(tiny_config, bitext=[], tlm_fraction=0.0)
     no_text = configured(tiny_config, monolingual=[], tlm_fraction=1.0)

@@ -282,6 +282,7 @@ def assert_share(found, share, draws, total):
     assert abs(found / total - share) < 5 * np.sqrt(share * (1 - share) / draws)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("one_language", [False, True])
 def test_drawn_pairs(corpora, tiny_config, tokenizer, one_language):
     config = with_corpora(

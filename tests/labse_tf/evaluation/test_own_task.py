@@ -81,6 +81,7 @@ def train(config_file, run, *changes):
     return main([*command, *(f"--set={change}" for change in options)])
 
 
+@pytest.mark.slow
 def test_tasks_during_training(data, tmp_path, config_file, bitext_dir, caplog):
     """Measured every two steps, beside the dev pairs; the task chooses the best checkpoint."""
     run = tmp_path / "run"

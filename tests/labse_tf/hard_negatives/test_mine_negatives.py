@@ -16,6 +16,8 @@ from labse_tf.errors import InputError
 from labse_tf.hard_negatives.job import mine
 from labse_tf.hard_negatives.pool import text_key
 
+pytestmark = pytest.mark.slow
+
 STEPS = 60
 
 

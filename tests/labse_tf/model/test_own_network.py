@@ -25,6 +25,7 @@ def train(config_file, run_dir, *changes):
     return main(["train", str(config_file), "--run-dir", str(run_dir), *options])
 
 
+@pytest.mark.slow
 def test_it_learns_translations(tmp_path, config_file, bitext_dir):
     run = tmp_path / "run"
     changes = [f"train.dev=[{bitext_dir}]", "train.steps=150", "train.dev_interval=150"]

@@ -93,6 +93,7 @@ def test_xla_keeps_the_gradient_of_the_embeddings_sparse():
     assert isinstance(gradient, tf.IndexedSlices)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampled_softmax", [0, 30])
 def test_the_whole_step_compiles_with_xla_as_on_a_tpu(sampled_softmax):
     trainer = make_trainer(
@@ -110,6 +111,7 @@ def test_the_whole_step_compiles_with_xla_as_on_a_tpu(sampled_softmax):
 
 
 # XLA draws other random numbers: with dropout the loss is near, not equal.
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk_size, dropout, tolerance", [(0, 0.1, 0.1), (2, 0.0, 1e-4)])
 def test_the_dual_encoders_step_compiles_with_xla_as_on_a_tpu(chunk_size, dropout, tolerance):
     batch = masked_batch()
@@ -149,6 +151,7 @@ def test_bfloat16_computes_in_16_bits_and_keeps_32():
     assert tf_keras.mixed_precision.global_policy().name == "float32"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampled_softmax", [0, 30])
 def test_bfloat16_learns_what_float32_learns(sampled_softmax):
     expected, _ = train_plainly(sampled_softmax)

@@ -18,6 +18,7 @@ def steps_and_losses(run_dir):
     return {line["step"]: line["loss"] for line in run_dir.read_metrics()}
 
 
+@pytest.mark.slow
 def test_it_is_trained_logged_and_resumed(tmp_path, tiny_config, tokenizer):
     sizes = dataclasses.replace(tiny_config.encoder, num_layers=1)
 

@@ -11,6 +11,8 @@ import forked
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.slow
+
 WORKER = Path(__file__).with_name("replica_worker.py")
 # Each case on some of the replicas: a process takes seconds to build each.
 CASES = {

@@ -17,6 +17,8 @@ import tensorflow as tf
 
 from labse_tf.cli.main import main
 
+pytestmark = pytest.mark.slow
+
 SHALLOW = (
     "--set=encoder.num_layers=1",
     # So that sentences lie apart: else Adam divides rounding by rounding.

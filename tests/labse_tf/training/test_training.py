@@ -201,6 +201,7 @@ def long_settings():
     return [part for key, value in values.items() for part in ("--set", f"{key}={value}")]
 
 
+@pytest.mark.slow
 def test_a_killed_training_run_resumes_to_the_same_weights(tmp_path, config_file, long_settings):
     unbroken, broken = tmp_path / "unbroken", tmp_path / "broken"
     shallow = ["--set=encoder.num_layers=1", "--set=pretrain.stage_steps=[1]"]
@@ -221,6 +222,7 @@ def test_a_killed_training_run_resumes_to_the_same_weights(tmp_path, config_file
         assert one["loss"] == pytest.approx(other["loss"], abs=1e-4)
 
 
+@pytest.mark.slow
 def test_pretraining_killed_in_its_second_stage_resumes(tmp_path, config_file, long_settings):
     unbroken, broken = tmp_path / "unbroken", tmp_path / "broken"
     arguments = ["pretrain", config_file, "--run-dir", broken, *long_settings]
@@ -234,6 +236,7 @@ def test_pretraining_killed_in_its_second_stage_resumes(tmp_path, config_file, l
     assert_same_weights(found, expected)
 
 
+@pytest.mark.slow
 def test_a_sampled_softmax_learns(tmp_path, config_file):
     run = tmp_path / "run"
     settings = {"sampled_softmax": 100, "stage_steps": "[40]", "loop.log_interval": 10}
@@ -268,6 +271,7 @@ def test_overwrite_starts_afresh(tmp_path, trained_run, config_file):
     assert open_existing(run).config.train.steps == 2
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_not_finite_stops_the_run_and_names_step_and_files(
     tmp_path, config_file, capfd
 ):
@@ -307,6 +311,7 @@ SMALL_GERMAN = (
 )
 
 
+@pytest.mark.slow
 def test_lazy_updates_train_the_weights_of_dense_ones(tmp_path, config_file):
     found = []
     for lazy in ("true", "false"):

@@ -14,6 +14,8 @@ from labse_tf.cli.main import main
 from labse_tf.training.runs.checkpoints import choose_checkpoint, find_damage
 from labse_tf.training.runs.run_dir import open_existing
 
+pytestmark = pytest.mark.slow
+
 DATA = ".data-00000-of-00001"
 STEPS = 6
 

@@ -19,6 +19,8 @@ from labse_tf.training.runs.best import read_best
 from labse_tf.training.runs.checkpoints import choose_checkpoint, latest_checkpoint, load_encoder
 from labse_tf.training.runs.run_dir import open_existing
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def arguments(config_file, bitext_dir):

@@ -37,6 +37,7 @@ def keys(pairs_of: dict[str, list[tuple[str, str]]]) -> set[str]:
     return {sentence_key(text) for pairs in pairs_of.values() for pair in pairs for text in pair}
 
 
+@pytest.mark.slow
 def test_no_held_out_sentence_is_trained_on(corpus):
     assert not keys(all_pairs(corpus / "bitext")) & keys(all_pairs(corpus / "dev"))
 
