@@ -85,6 +85,8 @@ READ = {
 }
 # Above 0, as they must be, their size does not decide whether a weight moves.
 SIZES_ALONE = ("learning_rate", "initializer_range", "beta_2", "weight_decay")
+# What is measured beside, which trains nothing.
+MEASURED = ("train.dev", "pretrain.held_out")
 
 
 class Recipe(NamedTuple):
@@ -171,17 +173,23 @@ def effect(recipe: Recipe) -> str:
         [f"{key}={as_list('x', key) if key in FILES else value}" for key, value in sets.items()],
     )
     read = {name: dataclasses.asdict(getattr(config, name)) for name in READ[recipe.words[-1]]}
-    settings = [(key, value) for key, value in flatten(read) if not key.endswith(SIZES_ALONE)]
+    settings = [
+        (key, value)
+        for key, value in flatten(read)
+        if key not in MEASURED and not key.endswith(SIZES_ALONE)
+    ]
     return str((recipe.words, "--init" in recipe.options, settings))
 
 
 def distinct() -> dict[str, Recipe]:
-    """All recipes, of those that are the same when they are shorter only the first."""
+    """All recipes, of those that are the same when they are shorter only one that sets most."""
     found = {}
     for path in SOURCES:
         for recipe in shown_commands(path):
-            found.setdefault(effect(recipe), (f"{path.stem}-{recipe.words[-1]}", recipe))
-    return {f"{number}-{name}": recipe for number, (name, recipe) in enumerate(found.values())}
+            same = found.setdefault(effect(recipe), [])
+            same.append((len(recipe.sets), f"{path.stem}-{recipe.words[-1]}", recipe))
+    most = [max(same, key=lambda one: one[0]) for same in found.values()]
+    return {f"{number}-{name}": recipe for number, (_, name, recipe) in enumerate(most)}
 
 
 RECIPES = distinct()
