@@ -47,8 +47,8 @@ def save_onnx(source: Source, folder: Path) -> None:
         model, int8_model = onnx.load(few), onnx.load(few_int8)
     shape = [rows, table.shape[1]]
     [name] = [one.name for one in model.graph.initializer if list(one.dims) == shape]
-    _save(model, {name: table}, folder / ONNX_FILE)
-    _save(int8_model, _quantize(table, name), folder / INT8_FILE)
+    save_model(model, {name: table}, folder / ONNX_FILE)
+    save_model(int8_model, _quantize(table, name), folder / INT8_FILE)
 
 
 def _with_few_rows(source: Source, rows: int) -> networks.BertEncoderV2:
@@ -99,8 +99,14 @@ def _quantize(table: np.ndarray, name: str) -> dict[str, np.ndarray]:
     }
 
 
-def _save(model, weights: dict[str, np.ndarray], file: Path) -> None:
-    """Writes a model, some weights of which are replaced."""
+def save_model(model, weights: dict[str, np.ndarray], file: Path) -> None:
+    """Writes a model after replacing some of its weights.
+
+    Args:
+      model: an `onnx.ModelProto`, changed in place.
+      weights: the new values, by the names of their initializers.
+      file: the path to write. Weights of more than MOST_BYTES in all go into `file`_data.
+    """
     import onnx
 
     initializers = {one.name: one for one in model.graph.initializer}

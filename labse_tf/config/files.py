@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import difflib
+import functools
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -33,7 +35,7 @@ def load_config(path: str | os.PathLike[str] | None, overrides: Sequence[str] = 
       InputError: for a missing or malformed file, a key that does not exist (names the nearest one
         that does), a value of the wrong type or out of range.
     """
-    tree = OmegaConf.structured(Config)
+    tree = copy.deepcopy(_default_tree())
     if path is not None:
         path = local_path(path)
         _merge(tree, [(key, value, path) for key, value in flatten(_read_yaml(path))])
@@ -49,6 +51,11 @@ def load_config(path: str | os.PathLike[str] | None, overrides: Sequence[str] = 
     config.languages = [require_code(code, path=path) for code in config.languages]
     check(config, path=path)
     return config
+
+
+@functools.cache
+def _default_tree() -> DictConfig:
+    return OmegaConf.structured(Config)  # 20 ms; a copy of it 4.
 
 
 def save_config(config: Config, path: str | os.PathLike[str]) -> None:
