@@ -192,7 +192,6 @@ def test_weights_past_2_gb_are_beside_the_onnx_file(smaller, tmp_path, monkeypat
         whole = smaller / "onnx" / name
         save_model(onnx.load(whole), {}, tmp_path / name)
         assert (tmp_path / f"{name}_data").stat().st_size > 1000
-        assert (tmp_path / name).stat().st_size < whole.stat().st_size / 2
         one, other = onnx_vectors(tmp_path / name, inputs), onnx_vectors(whole, inputs)
         np.testing.assert_array_equal(one[0], other[0])
 
