@@ -15,6 +15,7 @@ from labse_tf.config.requirements import (
 
 ACTIVATIONS = ("gelu_tanh", "gelu")
 BERT = "bert"
+POOLINGS = ("cls", "mean")
 PRECISIONS = ("auto", "float32", "bfloat16")
 
 
@@ -36,6 +37,10 @@ class EncoderConfig:
     `network` is "bert", the Transformer that the sizes describe, or `module:attribute`: a function
     from this section to an `EncoderNetwork` of your own (labse_tf/model/protocol.py).
 
+    `pooling` is "cls", tanh(dense([CLS])) as in LaBSE, or "mean", dense(average of all tokens).
+    With `num_layers` 0 there is neither: the encoder is the average of its tokens' rows of the
+    embedding table.
+
     With `averaging_start` [CLS] is the average of its sentence at first: a dual encoder that is not
     pre-trained learns faster from there.
     """
@@ -51,13 +56,18 @@ class EncoderConfig:
     activation: str = "gelu_tanh"
     initializer_range: float = 0.02
     averaging_start: bool = False
+    pooling: str = "cls"
 
     def requirements(self, section: str) -> Iterator[Requirement]:
         known = self.activation in ACTIVATIONS
         yield Requirement(f"{section}.activation", known, f"one of {ACTIVATIONS}")
+        known = self.pooling in POOLINGS
+        yield Requirement(f"{section}.pooling", known, f"one of {POOLINGS}")
         yield heads(section, self)
-        yield from at_least(0, section, self, "vocab_size")
-        yield from at_least(1, section, self, "hidden_size", "intermediate_size", "num_layers")
+        yield from at_least(0, section, self, "vocab_size", "num_layers")
+        # Two columns of a table without layers are spare.
+        yield from at_least(1 if self.num_layers else 3, section, self, "hidden_size")
+        yield from at_least(1, section, self, "intermediate_size")
         yield from more_than_0(section, self, "initializer_range")
         yield dropout(section, self)
 

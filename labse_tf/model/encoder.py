@@ -16,12 +16,36 @@ from labse_tf.model.averaging_start import start_averaging
 from labse_tf.model.dropout import replayable_dropout
 from labse_tf.model.precision import precision
 from labse_tf.model.protocol import EncoderNetwork
+from labse_tf.model.static_encoder import StaticEncoder
 
 TYPE_VOCAB_SIZE = 2
 
 
 class BertEncoder(networks.BertEncoderV2):
-    """The Model Garden's, as an `EncoderNetwork`."""
+    """The Model Garden's, as an `EncoderNetwork`; it pools [CLS] or the mean of all tokens."""
+
+    def __init__(self, *, pooling: str = "cls", **kwargs) -> None:
+        """Makes the layers.
+
+        Args:
+          pooling: "cls" or "mean"; see `EncoderConfig`.
+          **kwargs: the Model Garden's.
+        """
+        super().__init__(**kwargs)
+        self._pools_mean = pooling == "mean"
+        if self._pools_mean:
+            self._pooler_layer.activation = tf_keras.activations.linear
+
+    def call(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """Returns `pooled_output`, `sequence_output` and `encoder_outputs`."""
+        outputs = super().call(inputs)
+        if self._pools_mean:
+            # As sentence-transformers' mean pooling: [CLS] and [SEP] count.
+            mask = tf.cast(inputs["input_mask"], tf.float32)[:, tf.newaxis]
+            total = tf.matmul(mask, tf.cast(outputs["sequence_output"], tf.float32))
+            mean = tf.squeeze(total / tf.reduce_sum(mask, axis=2, keepdims=True), axis=1)
+            outputs["pooled_output"] = self._pooler_layer(mean)
+        return outputs
 
     def rows(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
         """Returns int32 `[batch, length]`: the rows of the embedding table that `inputs` read."""
@@ -47,8 +71,10 @@ def build_encoder(
     compute: ComputeConfig | None = None,
     replayable: bool = False,
     embedding_layer: tf_keras.layers.Layer | None = None,
-) -> BertEncoder | EncoderNetwork:
+) -> BertEncoder | StaticEncoder | EncoderNetwork:
     """Returns an encoder with its variables made: `config.network`, BERT by default.
+
+    With no layers that is a `StaticEncoder`.
 
     BERT takes ENCODER_INPUTS (`[batch, length]`) and gives `pooled_output` (`tanh(dense([CLS]))`,
     `[batch, hidden_size]`), `sequence_output` (`[batch, length, hidden_size]`) and
@@ -69,10 +95,13 @@ def build_encoder(
     with precision(compute), replayable_dropout() if replayable else contextlib.nullcontext():
         if config.network != BERT:
             return _build_own(dataclasses.replace(config, num_layers=layers))
-        encoder = _build(config, layers, embedding_layer)
+        if not layers:
+            encoder = StaticEncoder(config, embedding_layer=embedding_layer)
+        else:
+            encoder = _build(config, layers, embedding_layer)
         # It has no variables before its first call: an optimiser built on it would train nothing.
         encoder({name: tf.zeros((1, 4), tf.int32) for name in encoder.inputs})
-    if config.averaging_start:
+    if config.averaging_start and layers:
         start_averaging(encoder)
     if compute.xla:
         # Each layer by itself: the embedding's gradient stays sparse, and what replicas exchange
@@ -96,6 +125,7 @@ def _build(config: EncoderConfig, num_layers: int, embedding_layer) -> BertEncod
         attention_dropout=config.dropout,
         initializer=tf_keras.initializers.TruncatedNormal(stddev=config.initializer_range),
         embedding_layer=embedding_layer,
+        pooling=config.pooling,
         name="encoder",
     )
 

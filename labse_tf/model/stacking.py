@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+import tensorflow as tf
 from official.nlp.modeling import networks
+
+from labse_tf.model.static_encoder import SPARE_COLUMNS
+
+# The longest row of a table takes this share of what a layer norm gives: some is left for others
+# that training makes longer.
+_LONGEST = 0.9
 
 
 def stage_depths(num_layers: int, stages: int) -> list[int]:
@@ -29,6 +37,58 @@ def stack(shallow: networks.BertEncoderV2, deep: networks.BertEncoderV2) -> None
     for index, layer in enumerate(target):
         layer.set_weights(source[index % len(source)].get_weights())
     _copy(_variables_outside_layers(shallow), _variables_outside_layers(deep))
+
+
+def grow_layers(table: np.ndarray, deep: networks.BertEncoderV2, *, unread: Sequence[int]) -> None:
+    """Gives `deep` the table of an encoder without layers, and layers that change nothing yet.
+
+    Its first `pooled_output` is the average of the table's rows times a positive number, so the
+    unit vector is the same. A layer norm would make all rows of one length, and with it take away
+    how much a token counts. So the spare columns a and b of each row x, scaled, are filled up to
+    what a layer norm leaves as it is, sum 0 and squared length `hidden_size`:
+
+        a = r - s / 2,  b = -r - s / 2,  2 r^2 = hidden_size - |x|^2 - s^2 / 2,  s = sum(x)
+
+    The pooler does not read them. Attention and feed-forward layers add 0: their last kernels are 0
+    and learn first.
+
+    Args:
+      table: `[vocab_size, hidden_size]`, of a `StaticEncoder`.
+      deep: as wide, with `pooling` "mean".
+      unread: the rows that the average leaves out: of [CLS] and [SEP].
+
+    Raises:
+      ValueError: if the spare columns of the table hold something.
+    """
+    width = table.shape[1]
+    if np.abs(table[:, -SPARE_COLUMNS:]).max() > 1e-6:
+        raise ValueError("the spare columns of the table are not 0")
+    rows = table[:, :-SPARE_COLUMNS].astype(np.float64)
+    rows[list(unread)] = 0
+    length = np.square(rows).sum(axis=1) + np.square(rows.sum(axis=1)) / 2
+    rows *= np.sqrt(_LONGEST * width / max(length.max(), 1e-12))
+    half = rows.sum(axis=1) / 2
+    rest = np.sqrt((width - np.square(rows).sum(axis=1) - 2 * half**2) / 2)
+    filled = np.column_stack([rows, rest - half, -rest - half])
+    deep.get_embedding_table().assign(filled.astype(np.float32))
+    for variable in deep.variables:
+        name = variable.name
+        if "layer_norm" in name:
+            variable.assign(tf.ones_like(variable) if "gamma" in name else 0 * variable)
+        elif any(part in name for part in _BEGIN_AS_0) or name.endswith("bias:0"):
+            variable.assign(tf.zeros_like(variable))
+        elif "pooler" in name:
+            read = np.arange(width) < width - SPARE_COLUMNS
+            variable.assign(np.diag(read).astype(np.float32))
+
+
+# What adds to the tokens' rows: positions, types, and the last kernels of a layer's two parts.
+_BEGIN_AS_0 = (
+    "position_embedding",
+    "type_embeddings",
+    "attention_output/kernel",
+    "/output/kernel",
+)
 
 
 def _variables_outside_layers(encoder: networks.BertEncoderV2) -> list:

@@ -13,7 +13,7 @@ from labse_tf.config import Config, TrainConfig
 from labse_tf.data.pairs import pair_batches
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder
-from labse_tf.model.stacking import stack
+from labse_tf.model.stacking import grow_layers, stack
 from labse_tf.training.dual_encoder_trainer import DualEncoderTrainer
 from labse_tf.training.loop.fit import Stage, fit
 from labse_tf.training.runs.checkpoints import load_tokenizer
@@ -101,12 +101,17 @@ def on_strategy(settings: TrainConfig, strategy: tf.distribute.Strategy) -> Trai
 
 def _start_from(init: Origin, encoder, config: Config, run_dir: RunDir, strategy) -> None:
     """Gives `encoder` the weights of `init`, stacked if that has fewer layers."""
-    shallow = init.encoder.num_layers < config.encoder.num_layers
+    layers = init.encoder.num_layers
+    stacked = layers < config.encoder.num_layers
     source = encoder
-    if shallow:
-        source = build_encoder(config.encoder, num_layers=init.encoder.num_layers)
+    if stacked:
+        source = build_encoder(config.encoder, num_layers=layers)
     fates = restore(init, source)
     if strategy.extended.should_checkpoint:
         write_report(fates, init, source.variables, run_dir)
-    if shallow:
+    if stacked and layers:
         stack(source, encoder)
+    elif stacked:
+        special = load_tokenizer(run_dir).special_tokens
+        unread = (special["start_of_sequence_id"], special["end_of_segment_id"])
+        grow_layers(source.get_embedding_table().numpy(), encoder, unread=unread)

@@ -31,7 +31,10 @@ _ARCHITECTURE = (
     "intermediate_size",
     "max_positions",
     "activation",
+    "pooling",
 )
+# What there is of one without layers.
+_STATIC_ARCHITECTURE = ("network", "vocab_size", "hidden_size", "pooling")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -215,6 +218,13 @@ def resolve(
         if encoder.num_layers == EncoderConfig().num_layers:
             sizes["num_layers"] = init.encoder.num_layers
         encoder = dataclasses.replace(encoder, **sizes)
+    if first_depth == 0:
+        raise InputError(
+            "'encoder.num_layers' is 0: there is no layer to pre-train",
+            remedy="set it to 1 or more, or start with `labse train`",
+        )
+    if not encoder.num_layers:
+        encoder = dataclasses.replace(encoder, pooling="mean")
     vocab_size = encoder.vocab_size or size_of_file
     languages = config.languages
     if inputs and not languages:
@@ -238,14 +248,22 @@ def _sizes(encoder: EncoderConfig) -> dict[str, int | str]:
 
 def _check_architecture(init: Origin, encoder: EncoderConfig, first_depth: int | None) -> None:
     there, here = dataclasses.asdict(init.encoder), dataclasses.asdict(encoder)
-    for key in _ARCHITECTURE:
+    static = not init.encoder.num_layers
+    for key in _STATIC_ARCHITECTURE if static else _ARCHITECTURE:
         if there[key] != here[key]:
             raise InputError(
                 f"'encoder.{key}' is {here[key]}, --init {init.path} has {there[key]}",
                 remedy=f"add --set encoder.{key}={there[key]}",
             )
     depth = first_depth or encoder.num_layers
-    if depth % init.encoder.num_layers:
+    if static and first_depth is not None:
+        raise InputError(
+            f"--init {init.path} has no layers, which pre-training cannot start from",
+            remedy="leave --init out, or start `labse train` from it",
+        )
+    if static:
+        return
+    if not depth or depth % init.encoder.num_layers:
         raise InputError(
             f"--init {init.path} has {init.encoder.num_layers} layers, the run starts with {depth}",
             remedy="set 'encoder.num_layers' to theirs or to a multiple; to pre-train all from the "

@@ -1,0 +1,100 @@
+"""An encoder without layers: a sentence is the average of its tokens' vectors."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+import tf_keras
+from official.nlp.modeling import layers
+
+from labse_tf.config import EncoderConfig
+
+# Columns that stay 0 in each row. A layer norm needs them if layers are put on top: see
+# `grow_layers` in `model.stacking`.
+SPARE_COLUMNS = 2
+
+
+class StaticEncoder(tf_keras.layers.Layer):
+    """Takes the inputs of the BERT encoder and gives outputs of the same names and shapes.
+
+    With e(t) the row of token t, and n tokens between [CLS] and [SEP]:
+
+        pooled = (e(t_1) + ... + e(t_n)) / n
+
+    [CLS], the last [SEP] and padding do not count; a text without tokens gives zeros. Neither
+    positions nor token types matter. The last SPARE_COLUMNS columns of the table begin as 0, and a
+    loss that sees only products of embeddings leaves them so: each one's gradient is a sum of other
+    embeddings' same columns.
+    """
+
+    def __init__(
+        self, config: EncoderConfig, *, embedding_layer: tf_keras.layers.Layer | None = None
+    ) -> None:
+        """Makes the layer; its variables exist once it is called.
+
+        Args:
+          config: `vocab_size`, `hidden_size` and `initializer_range` are read.
+          embedding_layer: to look tokens up, instead of a table of float32.
+        """
+        super().__init__(name="encoder")
+        self._embedding_layer = embedding_layer or layers.OnDeviceEmbedding(
+            vocab_size=config.vocab_size,
+            embedding_width=config.hidden_size,
+            initializer=_SpareColumns(config.initializer_range),
+            name="word_embeddings",
+        )
+        names = ("input_word_ids", "input_mask", "input_type_ids")
+        self.inputs = {name: tf_keras.Input((None,), dtype=tf.int32, name=name) for name in names}
+        self.transformer_layers: list = []
+
+    def get_embedding_table(self) -> tf.Variable:
+        """Returns the tokens' vectors: float32 `[vocab_size, hidden_size]`."""
+        return self._embedding_layer.embeddings
+
+    def rows(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
+        """Returns int32 `[batch, length]`: the rows of the table that `inputs` read."""
+        return inputs["input_word_ids"]
+
+    def call(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """Returns `pooled_output`, `[batch, hidden_size]`, and the tokens' vectors.
+
+        Args:
+          inputs: int32 `[batch, length]` tensors as `Tokenizer.pack` gives them; of these,
+            `input_type_ids` is not read.
+
+        Returns:
+          `pooled_output`, `sequence_output` (`[batch, length, hidden_size]`) and `encoder_outputs`:
+          a list of the latter alone.
+        """
+        vectors = self._embedding_layer(inputs["input_word_ids"])
+        weights = average_weights(inputs["input_mask"], vectors.dtype)
+        pooled = tf.squeeze(tf.matmul(weights[:, tf.newaxis], vectors), axis=1)
+        return {
+            "pooled_output": pooled,
+            "sequence_output": vectors,
+            "encoder_outputs": [vectors],
+        }
+
+
+def average_weights(mask: tf.Tensor, dtype: tf.DType = tf.float32) -> tf.Tensor:
+    """Returns `[batch, length]`: 1 / n at the n tokens between the first and the last, else 0.
+
+    Args:
+      mask: `[batch, length]`: 1 at tokens, from the first position on, 0 at padding.
+      dtype: of the result.
+    """
+    # A token is followed by another one, the last [SEP] is not; position 0 is [CLS].
+    inner = tf.cast(mask[:, 1:-1] * mask[:, 2:], dtype)
+    counted = tf.pad(inner, [[0, 0], [1, 1]])
+    return counted / tf.maximum(tf.reduce_sum(counted, axis=1, keepdims=True), 1)
+
+
+class _SpareColumns(tf_keras.initializers.Initializer):
+    """Random numbers, and zeros in the last columns."""
+
+    def __init__(self, initializer_range: float) -> None:
+        self._random = tf_keras.initializers.TruncatedNormal(stddev=initializer_range)
+
+    def __call__(self, shape, dtype=None, **kwargs) -> tf.Tensor:
+        rows, width = shape
+        random = self._random((rows, width - SPARE_COLUMNS), dtype)
+        return tf.pad(random, [[0, 0], [0, SPARE_COLUMNS]])

@@ -1,0 +1,118 @@
+"""An encoder without layers, and the layers that are put on top of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from labse_tf.config import EncoderConfig
+from labse_tf.losses import additive_margin_softmax
+from labse_tf.model.dual_encoder import embed
+from labse_tf.model.encoder import build_encoder
+from labse_tf.model.stacking import grow_layers
+
+CONFIG = EncoderConfig(
+    vocab_size=9,
+    hidden_size=8,
+    num_layers=0,
+    num_attention_heads=2,
+    intermediate_size=16,
+    max_positions=8,
+    dropout=0.0,
+    pooling="mean",
+    initializer_range=0.5,
+)
+CLS, SEP = 2, 3
+
+
+@pytest.fixture
+def inputs():
+    # The last row is a text without tokens.
+    ids = tf.constant([[CLS, 5, 7, 7, SEP], [CLS, 8, SEP, 0, 0], [CLS, SEP, 0, 0, 0]])
+    return {
+        "input_word_ids": ids,
+        "input_mask": tf.cast(ids > 0, tf.int32),
+        "input_type_ids": tf.zeros_like(ids),
+    }
+
+
+@pytest.fixture
+def static():
+    return build_encoder(CONFIG)
+
+
+def test_the_average_leaves_out_what_is_no_token_of_the_text(static, inputs):
+    table = static.get_embedding_table().numpy()
+    outputs = static(inputs)
+    expected = [(table[5] + 2 * table[7]) / 3, table[8], np.zeros(8)]
+    np.testing.assert_allclose(outputs["pooled_output"], expected, atol=1e-6)
+    np.testing.assert_array_equal(outputs["sequence_output"], table[inputs["input_word_ids"]])
+    assert [variable.name for variable in static.variables] == [
+        "encoder/word_embeddings/embeddings:0"
+    ]
+
+
+def test_padding_changes_nothing(static, inputs):
+    longer = {name: tf.pad(tensor, [[0, 0], [0, 3]]) for name, tensor in inputs.items()}
+    np.testing.assert_array_equal(static(longer)["pooled_output"], static(inputs)["pooled_output"])
+
+
+def test_spare_columns_stay_0(static, inputs):
+    """Training has no gradient there, and neither at rows that it does not read."""
+    with tf.GradientTape() as tape:
+        rows = embed(static, inputs, training=True)[:2]
+        loss = additive_margin_softmax(rows, rows[::-1], positive_offset=0, margin=0.3, scale=10.0)
+        loss = tf.reduce_sum(loss)
+    gradient = tf.convert_to_tensor(tape.gradient(loss, static.get_embedding_table())).numpy()
+    assert (static.get_embedding_table().numpy()[:, -2:] == 0).all()
+    assert (gradient[:, -2:] == 0).all() and (gradient[[CLS, SEP, 0]] == 0).all()
+    assert (gradient[[5, 7, 8], :-2] != 0).all()
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+def test_layers_on_top_change_nothing_at_first(static, inputs, layers):
+    # Rows of very different lengths keep their weight in the average.
+    table = static.get_embedding_table()
+    table.assign(table * tf.constant([[1], [1], [9], [9], [1], [0.01], [1], [3], [1]]))
+    deep = build_encoder(CONFIG, num_layers=layers)
+    grow_layers(table.numpy(), deep, unread=[CLS, SEP])
+    with_text = {name: tensor[:2] for name, tensor in inputs.items()}
+    found, expected = (embed(one, with_text, training=False) for one in (deep, static))
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_layers_on_top_learn(static, inputs):
+    """At first the last kernels of both parts of a layer, which are 0, then the others."""
+    deep = build_encoder(CONFIG, num_layers=1)
+    grow_layers(static.get_embedding_table().numpy(), deep, unread=[CLS, SEP])
+    with_text = {name: tensor[:2] for name, tensor in inputs.items()}
+    direction = tf.random.stateless_normal([2, 8], seed=(1, 2))
+
+    def moved():
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(direction * embed(deep, with_text, training=True))
+        gradients = tape.gradient(loss, deep.trainable_variables)
+        found = {
+            variable.name
+            for variable, gradient in zip(deep.trainable_variables, gradients, strict=True)
+            if np.abs(tf.convert_to_tensor(gradient)).max() > 1e-6
+        }
+        for variable, gradient in zip(deep.trainable_variables, gradients, strict=True):
+            variable.assign_sub(0.1 * tf.convert_to_tensor(gradient))
+        return found
+
+    first, second = moved(), moved()
+    assert {name for name in first if name.endswith("output/kernel:0")} == {
+        "encoder/transformer/layer_0/self_attention/attention_output/kernel:0",
+        "encoder/transformer/layer_0/output/kernel:0",
+    }
+    # Softmax does not change with what is added to all keys alike.
+    still = {v.name for v in deep.trainable_variables} - first - second
+    assert still == {"encoder/transformer/layer_0/self_attention/key/bias:0"}
+
+
+def test_a_table_without_spare_columns_is_refused():
+    deep = build_encoder(CONFIG, num_layers=1)
+    with pytest.raises(ValueError, match="spare columns"):
+        grow_layers(np.ones([9, 8], np.float32), deep, unread=[CLS, SEP])
