@@ -1,7 +1,7 @@
-"""What a sentence-transformers directory says of pooling: `modules.json` and the modules' configs.
+"""Pooling in a sentence-transformers directory: `modules.json` and the modules' configs.
 
-LaBSE's is a Dense layer with tanh over [CLS]: BERT's pooler, which such a directory keeps in a
-folder of its own.
+LaBSE's pooling is a Dense layer with tanh over [CLS]: BERT's pooler, which such a directory keeps
+in a separate folder.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ MODULES_FILE, MODULE_CONFIG_FILE = "modules.json", "config.json"
 
 
 def find_pooler(path: Path) -> str | None:
-    """Returns the folder of the Dense module, None if it is no sentence-transformers directory.
+    """Returns the folder of the Dense module, None if not a sentence-transformers directory.
 
     Raises:
-      InputError: if it does not pool as LaBSE does.
+      InputError: if its pooling is not that of LaBSE.
     """
     if not (path / MODULES_FILE).is_file():
         return None
