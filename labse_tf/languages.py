@@ -130,9 +130,9 @@ def require_code(
     found = find_code(code)
     if found is None:
         near = difflib.get_close_matches(code.lower(), LANGUAGES, n=3, cutoff=0.3)
-        proposal = f"near it: {', '.join(near)}" if near else "for example de, sw, zh"
+        proposal = f"closest: {', '.join(near)}" if near else "for example de, sw, zh"
         raise InputError(
-            f"'{code}' is no language code of the 109 languages",
+            f"'{code}' is not the code of one of the 109 languages",
             remedy=f"use one of them ({proposal})",
             path=path,
             line=line,

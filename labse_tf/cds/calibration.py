@@ -81,8 +81,8 @@ def choose_threshold(
     meets = np.flatnonzero(np.asarray(reached) >= target_precision)
     if not meets.size:
         raise InputError(
-            f"no threshold keeps {target_precision:.1%} {GOOD} pairs; the best keeps "
-            f"{max(reached):.1%}" + (", by the lower bound" if by_lower_bound else ""),
+            f"no threshold reaches {target_precision:.1%} {GOOD} pairs; the best reaches "
+            f"{max(reached):.1%}" + (" by the lower bound" if by_lower_bound else ""),
             remedy="lower --target-precision or mark more pairs",
         )
     lowest = meets[-1]

@@ -106,7 +106,7 @@ def _load(run_dir: RunDir, config: Config, vocab_size: int, name: str):
         raise InputError(
             f"the run has no checkpoint of the translator tuned on {name} pairs",
             path=run_dir.path,
-            remedy="let `labse corpus train-cds` train on",
+            remedy="run `labse corpus train-cds` again to continue training",
         )
     translator = build_translator(config.cds.translator, vocab_size)
     restored = tf.train.Checkpoint(translator=translator).restore(checkpoint)

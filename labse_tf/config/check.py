@@ -31,7 +31,7 @@ def check_warmup(
     requirements = []
     for key, optimizer, steps in getattr(config, section).runs(section):
         fits = not steps or optimizer.warmup_of(steps) < steps
-        wanted = f"fewer than the {steps} steps to train, or a share of them: 0.1, say"
+        wanted = f"fewer than the {steps} training steps, or a fraction of them such as 0.1"
         requirements.append(Requirement(f"{key}.warmup_steps", fits, wanted))
     _refuse_unfulfilled(config, requirements, path)
 

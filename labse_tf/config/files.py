@@ -83,13 +83,13 @@ def _read_yaml(path: str | os.PathLike[str]) -> dict[str, Any]:
         except (yaml.YAMLError, UnicodeDecodeError) as error:
             mark = getattr(error, "problem_mark", None)
             raise InputError(
-                f"is no YAML ({getattr(error, 'problem', None) or 'not UTF-8'})",
+                f"is not valid YAML ({getattr(error, 'problem', None) or 'not UTF-8'})",
                 path=path,
                 line=mark.line + 1 if mark else None,
-                remedy="mend the syntax",
+                remedy="correct the syntax",
             ) from error
     if not isinstance(tree, dict):
-        raise InputError("holds no keys", path=path, remedy="see the presets in configs/")
+        raise InputError("has no keys", path=path, remedy="see the presets in configs/")
     return tree
 
 
@@ -101,7 +101,7 @@ def _parse(override: str) -> Iterator[Entry]:
     try:
         parsed = yaml.load(value, _Loader) if value else ""  # YAML would parse it as null.
     except yaml.YAMLError as error:
-        raise InputError(f"--set {key}: '{value}' is no YAML value", remedy="quote it") from error
+        raise InputError(f"--set {key}: '{value}' is not valid YAML", remedy="quote it") from error
     for name, one in flatten({key.strip(): parsed}):
         yield name, one, f"--set {key}"
 

@@ -37,7 +37,7 @@ class OptimizerConfig:
         names = ("learning_rate", "warmup_steps", "weight_decay", "clip_norm")
         yield from at_least(0, section, self, *names)
         whole = self.warmup_steps < 1 or self.warmup_steps == int(self.warmup_steps)
-        yield Requirement(f"{section}.warmup_steps", whole, "whole, or a share below 1")
+        yield Requirement(f"{section}.warmup_steps", whole, "a whole number, or a fraction below 1")
 
 
 @dataclass

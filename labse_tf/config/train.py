@@ -52,13 +52,13 @@ class TrainConfig:
     loop: LoopConfig = field(default_factory=LoopConfig)
 
     def requirements(self, section: str) -> Iterator[Requirement]:
-        wanted = "2 or more: the rest of it are the negatives"
+        wanted = "2 or more: the other pairs are the negatives"
         yield Requirement(f"{section}.batch_size", self.batch_size > 1, wanted)
         yield buckets(section, self, least=4)
         yield from at_least(0, section, self, "chunk_size", "steps", "patience", "hard_negatives")
         yield from at_least(1, section, self, "dev_interval")
         yield from more_than_0(section, self, "scale")
-        wanted = "2 or more: the others are the wrong answers"
+        wanted = "2 or more: the other pairs are the wrong answers"
         yield Requirement(f"{section}.dev_size", self.dev_size > 1, wanted)
         measured = not self.patience or bool(self.dev or self.evaluate)
         wanted = f"0 without '{section}.dev' and '{section}.evaluate'"

@@ -38,7 +38,7 @@ class Config:
         if pretrain.monolingual or pretrain.bitext:
             halvings = max(0, len(pretrain.stage_steps) - 1)
             halves = self.encoder.num_layers % 2**halvings == 0
-            wanted = f"such that encoder.num_layers halves {halvings} times"
+            wanted = f"such that encoder.num_layers can be halved {halvings} times"
             yield Requirement("pretrain.stage_steps", halves, wanted)
             fits = 8 <= pretrain.sequence_length <= longest
             wanted = "from 8 to encoder.max_positions"

@@ -119,8 +119,8 @@ def _count_files(files: Sequence[CorpusFile]) -> list[int]:
     new = [file for file in files if _counted.get(file.path, [])[:2] != stamps[file.path]]
     if new:
         _log.info(
-            "counting the records of %d files (%.3g GB), as languages are weighed by them: a pass "
-            "over the data, once a run. Clean shards beside their report.json need none.",
+            "counting the records of %d files (%.3g GB) to weight the languages: one pass over the "
+            "data per run. Clean shards with their report.json do not need it.",
             len(new),
             sum(stamps[file.path][0] for file in new) / 1e9,
         )
@@ -132,7 +132,7 @@ def _count_files(files: Sequence[CorpusFile]) -> list[int]:
             for file, count in zip(new, progress.each(pool.map(_count, new)), strict=True):
                 _counted[file.path] = [*stamps[file.path], count]
         if _kept_in is not None:
-            with full_disk_said(_kept_in, remedy="the same command goes on"):
+            with full_disk_said(_kept_in, remedy="the same command resumes"):
                 write_json(_kept_in, _counted, overwrite=True)
     return [_counted[file.path][2] for file in files]
 

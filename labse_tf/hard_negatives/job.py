@@ -90,7 +90,7 @@ def mine(
     with locked(out):
         for language, group in groupby(sorted(files, key=_language), key=_language):
             if language in report["languages"] and (out / f"{language}.tsv.gz").is_file():
-                _log.info("%s: done before", language)
+                _log.info("%s: already done", language)
                 continue
             facts = _mine_language(
                 sorted(group), out / f"{language}.tsv.gz", encoder, count, pool_size, max_similarity
@@ -138,8 +138,8 @@ def _start(out: Path, settings: dict[str, Any], *, overwrite: bool) -> dict[str,
             raise InputError(
                 f"holds negatives mined with other settings ({', '.join(changed)})",
                 path=out,
-                remedy="choose another --out, or add --overwrite (and --model RUN_DIR, to train no "
-                "other model)",
+                remedy="choose another --out, or add --overwrite (and --model RUN_DIR, to avoid "
+                "training another model)",
             )
         return report
     if out.is_dir():

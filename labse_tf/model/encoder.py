@@ -105,7 +105,7 @@ def _build_own(config: EncoderConfig) -> EncoderNetwork:
     for name in ("get_embedding_table", "rows"):
         if not callable(getattr(network, name, None)):
             raise InputError(
-                f"made a {type(network).__name__}, which has no {name}()",
+                f"returned a {type(network).__name__}, which has no {name}()",
                 path=config.network,
                 remedy="see EncoderNetwork in labse_tf/model/protocol.py",
             )

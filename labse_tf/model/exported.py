@@ -37,9 +37,9 @@ def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
         ) from error
     if table != "float32":
         raise InputError(
-            f"has an embedding table of {table}, which does not train",
+            f"has an embedding table of {table}, which cannot be trained",
             path=path,
-            remedy="take the model that it was exported from",
+            remedy="use the model from which it was exported",
         )
     return config
 

@@ -90,14 +90,14 @@ def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
         )
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(
-            f"is no BERT configuration ({error!r})", path=path / CONFIG_FILE, remedy="mend it"
+            f"is not a BERT configuration ({error!r})", path=path / CONFIG_FILE, remedy="correct it"
         ) from error
     positions = found.get("position_embedding_type", "absolute")
     if model_type != "bert" or activation is None or positions != "absolute":
         raise InputError(
-            f"is of a {model_type} with {found['hidden_act']} and {positions} positions",
+            f"describes a {model_type} with {found['hidden_act']} and {positions} positions",
             path=path / CONFIG_FILE,
-            remedy=f"take a bert with one of {', '.join(ACTIVATIONS)} and absolute positions",
+            remedy=f"use a bert with one of {', '.join(ACTIVATIONS)} and absolute positions",
         )
     _check_computation(path, found)
     vocab_file = path / VOCAB_FILE
@@ -109,9 +109,9 @@ def _check_computation(path: Path, found: dict) -> None:
     """Rejects models that our graphs would compute differently from Hugging Face."""
     if (epsilon := found.get("layer_norm_eps", LAYER_NORM_EPSILON)) != LAYER_NORM_EPSILON:
         raise InputError(
-            f"has layer_norm_eps {epsilon}, a LaBSE {LAYER_NORM_EPSILON}",
+            f"has layer_norm_eps {epsilon}; LaBSE has {LAYER_NORM_EPSILON}",
             path=path / CONFIG_FILE,
-            remedy="take a LaBSE or another BERT with that",
+            remedy="use LaBSE or another BERT with that value",
         )
     for name in ("tokenizer_config.json", "sentence_bert_config.json"):
         if (path / name).is_file():
@@ -125,7 +125,7 @@ def _check_computation(path: Path, found: dict) -> None:
                 raise InputError(
                     "says do_lower_case: the vocabulary is uncased",
                     path=path / name,
-                    remedy="take a cased model, as LaBSE is",
+                    remedy="use a cased model, like LaBSE",
                 )
 
 
@@ -170,9 +170,9 @@ def restore(
                 misfits.append(f"{name} {list(value.shape)} for {variable.shape.as_list()}")
     if misfits:
         raise InputError(
-            f"has weights of other shapes than {CONFIG_FILE} tells: {', '.join(misfits)}",
+            f"has weights whose shapes differ from {CONFIG_FILE}: {', '.join(misfits)}",
             path=path,
-            remedy="take the files of one model",
+            remedy="use the files of a single model",
         )
     return taken, sorted(set(places) - set(taken.values()))
 
@@ -188,7 +188,7 @@ def _refuse_pickle(folder: Path) -> None:
         raise InputError(
             f"has its weights as a pickle ({pickles[0]}), which is never loaded: it could run code",
             path=folder,
-            remedy=f"take {WEIGHTS_FILE}, which the safetensors package can make of it",
+            remedy=f"convert it to {WEIGHTS_FILE} with the safetensors package",
         )
 
 

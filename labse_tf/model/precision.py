@@ -50,7 +50,7 @@ def _chosen(asked: str, on_tpu: bool) -> str:
     if not native:
         _log.warning(
             "warning: computing in bfloat16, which is emulated here (%s) and can be many times "
-            "slower than float32: compute.precision=auto takes the faster one",
+            "slower than float32: compute.precision=auto chooses the faster one",
             device,
         )
     return asked

@@ -156,7 +156,7 @@ def resolve_student(config: Config, teacher: str) -> Config:
     """
     if not Path(teacher, exported.FACTS_FILE).is_file():
         raise InputError(
-            f"is no model dir: it has no {exported.FACTS_FILE}",
+            f"is not a model dir: it has no {exported.FACTS_FILE}",
             path=teacher,
             remedy="name the --out of `labse export` or `labse import-hf`",
         )
@@ -196,8 +196,8 @@ def _check_layers(student: EncoderConfig, teacher: EncoderConfig) -> None:
         here, there = getattr(student, name), getattr(teacher, name)
         if here != there:
             raise InputError(
-                f"'encoder.{name}' is {here}, the teacher's {there}, of whose layers the student "
-                "takes some",
+                f"'encoder.{name}' is {here}, but {there} in the teacher, from whose layers the "
+                "student starts",
                 remedy=f"add --set encoder.{name}={there}, or make the student narrower",
             )
     if student.num_layers > teacher.num_layers:

@@ -79,7 +79,7 @@ def _logical_cpus(count: int) -> list[str] | None:
         if len(tf.config.list_logical_devices("CPU")) < count:
             raise InputError(
                 f"TensorFlow has started with fewer than {count} logical CPUs",
-                remedy="ask for them in a new process",
+                remedy="start a new process",
             ) from error
     return [f"/cpu:{index}" for index in range(count)]
 
@@ -133,8 +133,8 @@ def worker_errors(strategy: tf.distribute.Strategy) -> Iterator[None]:
             raise
         raise InputError(
             "another worker has ended or cannot be reached",
-            remedy="see its log, and start all workers again by the same commands: the run goes on "
-            "from its last checkpoint, if there is one",
+            remedy="see its log, and start all workers again with the same commands: the run "
+            "resumes from its last checkpoint, if there is one",
         ) from error
 
 

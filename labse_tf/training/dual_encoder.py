@@ -90,7 +90,7 @@ def on_strategy(settings: TrainConfig, strategy: tf.distribute.Strategy) -> Trai
     local_batch = settings.batch_size // strategy.num_replicas_in_sync
     if settings.chunk_size and local_batch % settings.chunk_size:
         raise InputError(
-            f"a replica's {local_batch} pairs do not divide into chunks of {settings.chunk_size}",
+            f"a replica's {local_batch} pairs do not split into chunks of {settings.chunk_size}",
             remedy=f"set 'chunk_size' to a divisor of {local_batch}",
         )
     if isinstance(strategy, tf.distribute.TPUStrategy):

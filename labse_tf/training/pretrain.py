@@ -47,8 +47,8 @@ def pretrain(
     """
     if config.encoder.network != BERT:
         raise InputError(
-            f"'encoder.network' is {config.encoder.network!r}, and only BERT is pre-trained",
-            remedy="leave it out, or train the dual encoder at once: `labse train`",
+            f"'encoder.network' is {config.encoder.network!r}, but only BERT can be pre-trained",
+            remedy="remove it, or train the dual encoder directly: `labse train`",
         )
     tokenizer = load_tokenizer(run_dir)
     held_out = (

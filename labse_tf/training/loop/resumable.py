@@ -74,7 +74,7 @@ def run(
         if is_chief:
             run_dir.forget_metrics_after(done, stage)
         if done:
-            _log.info("%s: %d of %d steps were done before", description, done, steps)
+            _log.info("%s: %d of %d steps already done", description, done, steps)
         course = None
         if validation is not None:
             measured = run_dir.measured_steps(done, stage)
@@ -169,10 +169,10 @@ def _tell_end(description: str, course: Course | None, step: int, steps: int) ->
     if course is None or course.best is None:
         return
     if course.is_over and step < steps:
-        text = "%s: stopped at step %d of %d: %d measurements without a better accuracy"
+        text = "%s: stopped at step %d of %d: %d measurements without improvement"
         _log.info(text, description, step, steps, course.waited)
     where = "accuracy %.3f on the dev pairs"
     if course.best.task != DEV_PAIRS:
         where = f"%.3f in the task {course.best.task}"
-    text = f"%s: the best checkpoint is that of step %d, {where}"
+    text = f"%s: the best checkpoint is from step %d, {where}"
     _log.info(text, description, course.best.step, course.best.accuracy)

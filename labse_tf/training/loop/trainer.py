@@ -53,9 +53,9 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
           ValueError: if there is nothing to train, or a variable occurs twice.
         """
         if not variables:
-            raise ValueError("there are no variables to train: call the model once before")
+            raise ValueError("there are no variables to train: call the model once first")
         if len({id(variable) for variable in variables}) < len(variables):
-            raise ValueError("a variable is named twice: it would be updated twice")
+            raise ValueError("a variable is listed twice: it would be updated twice")
         on_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
         # In a TensorFlow loop a gather must have the same shape in all steps, but batches have
         # different lengths, and sparse gradients have as many rows as the batch has tokens.
@@ -179,7 +179,7 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
             raise InputError(
                 f"the loss or the gradient of step {step} is not finite{self.describe_batch(step)}",
                 remedy="start a run with a lower optimizer.learning_rate or optimizer.clip_norm; "
-                "the last good checkpoint, if there was one, is kept",
+                "the last good checkpoint, if any, is kept",
             )
         if self._catches_up:
             # Checkpoints and measurements see the weights that AdamW would have.
@@ -240,7 +240,7 @@ def distribute(
     replicas = strategy.num_replicas_in_sync
     if batch_size % replicas:
         raise InputError(
-            f"a batch of {batch_size} does not divide over {replicas} replicas",
+            f"a batch of {batch_size} cannot be split evenly over {replicas} replicas",
             remedy=f"set 'batch_size' to a multiple of {replicas}",
         )
     if replicas == 1:

@@ -54,17 +54,17 @@ def newest_whole(folder: Path, *, weights_only: bool = False) -> str | None:
         path = str(folder / f"ckpt-{number}")
         if (damage := find_damage(path, weights_only=weights_only)) is None:
             return path
-        _log.warning("%s is damaged (%s): what is before it is looked for", path, damage)
+        _log.warning("%s is damaged (%s): trying the previous checkpoint", path, damage)
         damaged.append(f"ckpt-{number}")
     # TensorFlow writes its list of checkpoints when the first one is complete. Without the list, a
     # single checkpoint is a first save that was interrupted.
     if len(damaged) > 1 or (folder / "checkpoint").exists():
         raise InputError(
-            f"no checkpoint is whole (damaged: {', '.join(damaged)})"
+            f"all checkpoints are damaged ({', '.join(damaged)})"
             if damaged
-            else "the checkpoints are gone, only their list is left",
+            else "the checkpoints are missing, only their list is left",
             path=folder,
-            remedy="restore the folder from a copy, or start the run afresh with --overwrite",
+            remedy="restore the folder from a copy, or start the run over with --overwrite",
         )
     return None
 
@@ -146,7 +146,7 @@ def choose_checkpoint(run_dir: RunDir, which: str | None = None) -> Chosen:
         raise InputError(
             "the run has no best checkpoint",
             path=run_dir.path,
-            remedy="train with 'train.dev', or take the newest: leave --checkpoint out",
+            remedy="train with 'train.dev', or leave --checkpoint out to use the newest",
         )
     chosen = Chosen(latest_checkpoint(run_dir))
     _log.info("%s: the newest checkpoint, of step %d", run_dir.path, chosen.step)
@@ -167,7 +167,7 @@ def latest_checkpoint(run_dir: RunDir) -> str:
         raise InputError(
             "the run has no finished checkpoint of the whole encoder",
             path=run_dir.path,
-            remedy="let it train on",
+            remedy="continue the training",
         )
     return found
 

@@ -31,7 +31,7 @@ def disk_errors(checkpoints: Path) -> Iterator[None]:
         raise InputError(
             f"cannot be written to ({reason})",
             path=checkpoints,
-            remedy="make room; the same command goes on from the last whole checkpoint",
+            remedy="make room; the same command resumes from the last finished checkpoint",
         ) from error
 
 

@@ -50,7 +50,7 @@ def open_origin(path: str | os.PathLike[str], checkpoint: str | None = None) -> 
         return Origin(path, run.vocab_file, run.config.encoder, checkpoint)
     if checkpoint is not None:
         raise InputError(
-            "is no run: it has no checkpoints to choose from",
+            "is not a run: it has no checkpoints to choose from",
             path=path,
             remedy="leave --init-checkpoint out",
         )
@@ -102,7 +102,7 @@ def write_report(fates: Fates, origin: Origin, variables, run_dir: RunDir) -> No
     An existing `init.tsv` is kept: the run is being resumed.
     """
     if (run_dir.path / REPORT).exists():
-        _log.info("%s tells what the run began with; it goes on", run_dir.path / REPORT)
+        _log.info("resuming; %s lists the initial weights", run_dir.path / REPORT)
         return
     fresh = [variable.name for variable in variables if variable.name not in fates.taken]
     rows = [f"taken\t{ours}\t{theirs}" for ours, theirs in fates.taken.items()]
@@ -111,7 +111,7 @@ def write_report(fates: Fates, origin: Origin, variables, run_dir: RunDir) -> No
     with whole_file(run_dir.path / REPORT) as partial:
         partial.write_text("\n".join(["fate\there\tthere", *rows]) + "\n", encoding="utf-8")
     _log.info(
-        "--init %s: %d weights taken, %d left, %d start afresh; each in %s",
+        "--init %s: %d weights taken, %d left over, %d initialised randomly; listed in %s",
         origin.path,
         len(fates.taken),
         len(fates.left),

@@ -123,7 +123,7 @@ def open_existing(path: str | os.PathLike[str]) -> RunDir:
     for file in (run_dir.config_file, run_dir.vocab_file):
         if not file.is_file():
             raise InputError(
-                f"is no run dir: it has no {file.name}",
+                f"is not a run dir: it has no {file.name}",
                 path=path,
                 remedy="name the --run-dir of `labse pretrain` or `labse train`",
             )
@@ -248,8 +248,8 @@ def _check_architecture(init: Origin, encoder: EncoderConfig, first_depth: int |
     if depth % init.encoder.num_layers:
         raise InputError(
             f"--init {init.path} has {init.encoder.num_layers} layers, the run starts with {depth}",
-            remedy="set 'encoder.num_layers' to theirs or to a multiple; to pre-train all from the "
-            "first step on, 'pretrain.stage_steps' with one entry",
+            remedy="set 'encoder.num_layers' to that number or a multiple of it; to pre-train all "
+            "layers from the first step, give 'pretrain.stage_steps' one entry",
         )
 
 

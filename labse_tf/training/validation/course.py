@@ -121,6 +121,6 @@ def _find_best(checkpoints: Path) -> Best | None:
         _log.warning("%s", error)
         return None
     if best is not None and (damage := find_damage(best.path)):
-        _log.warning("%s is damaged (%s): the next measurement is the best", best.path, damage)
+        _log.warning("%s is damaged (%s): the next measurement counts as best", best.path, damage)
         return None
     return best

@@ -54,7 +54,7 @@ def label_tasks(entries: Sequence[str], *, taken: Sequence[str]) -> list[tuple[s
         task = find_task(name)
         if not os.path.exists(data):
             raise InputError(
-                "no such file or folder, which 'train.evaluate' names",
+                "no such file or folder, named in 'train.evaluate'",
                 path=data,
                 remedy="check the path",
             )
