@@ -17,17 +17,17 @@ __version__ = "0.1.0"
 def load(model_dir: str | os.PathLike[str]) -> Embedder:
     """Loads a model dir for embedding: `labse_tf.load("MODEL_DIR").encode(["Hello", "Hallo"])`.
 
-    TensorFlow is imported here and not with the package, so that `import labse_tf` stays cheap.
+    TensorFlow is imported here rather than at module level, to keep `import labse_tf` fast.
 
     Args:
-      model_dir: or an encoder in it, such as MODEL_DIR/onnx/model_int8.onnx.
+      model_dir: a model dir, or an encoder in one, such as MODEL_DIR/onnx/model_int8.onnx.
 
     Raises:
-      InputError: if `model_dir` is no model dir.
+      InputError: if `model_dir` is not a model dir.
     """
     from labse_tf.embedding.model_dir import find_model_dir
 
-    find_model_dir(model_dir)  # Before the seconds that the import takes.
+    find_model_dir(model_dir)  # Fail before the import, which takes seconds.
     from labse_tf.embedding.embedder import Embedder
 
     return Embedder(model_dir)

@@ -1,4 +1,4 @@
-"""The one exception for input that is at fault: the command line prints it as one line."""
+"""The exception for invalid user input; the command line prints it as one line."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import os
 
 
 class InputError(Exception):
-    """What a user gave is at fault. `str()` reads `FILE:LINE: what is wrong; what to do`.
+    """Invalid user input. `str()` gives `FILE:LINE: what is wrong; what to do`.
 
     Attributes:
       path: the file or folder at fault, or None.
-      line: its line, counted from 1, or None.
+      line: the line in that file, counted from 1, or None.
     """
 
     def __init__(

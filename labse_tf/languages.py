@@ -1,7 +1,7 @@
 """The 109 languages of LaBSE (Feng et al. 2020, appendix): codes, English names, main scripts.
 
-Codes are the paper's (mostly ISO 639-1). `find_code` maps what corpora call a language (`pt_BR`,
-`nb`, `zh-Hans`, `sr@latin`, `iw`, `deu`) to the paper's code.
+Codes are the paper's (mostly ISO 639-1). `find_code` maps codes found in corpora (`pt_BR`, `nb`,
+`zh-Hans`, `sr@latin`, `iw`, `deu`) to them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Language(NamedTuple):
     Attributes:
       code: the paper's code.
       name: the English name.
-      script: the ISO 15924 code of the script that it is mostly written in today.
+      script: the ISO 15924 code of the script in which it is mostly written today.
     """
 
     code: str
@@ -61,9 +61,8 @@ def _parse_table() -> dict[str, Language]:
 
 LANGUAGES: dict[str, Language] = _parse_table()
 
-# Codes that name one of the paper's languages in another way: old codes, the Norwegian and Chinese
-# standards that the paper counts as one language, and the individual language that stands for a
-# macrolanguage.
+# Other codes for the paper's languages: deprecated codes, varieties of Norwegian and Chinese, which
+# the paper counts as one language each, and the main individual language of a macrolanguage.
 _ALIASES = {
     "nb": "no",
     "nn": "no",
@@ -93,7 +92,7 @@ _ALIASES = {
     "zsm": "ms",
 }
 
-# ISO 639-3, then the codes of ISO 639-2/B that differ from it.
+# ISO 639-3 codes, then the ISO 639-2/B codes that differ.
 _THREE_LETTERS = """
 afr af|amh am|ara ar|asm as|aze az|bel be|ben bn|bod bo|bos bs|bul bg|cat ca|ces cs|cos co|cym cy
 dan da|deu de|ell el|eng en|epo eo|est et|eus eu|fas fa|fin fi|fra fr|fry fy|gla gd|gle ga|glg gl
@@ -110,10 +109,10 @@ _ALIASES |= dict(row.split() for row in _THREE_LETTERS.strip().replace("\n", "|"
 
 
 def find_code(code: str) -> str | None:
-    """Returns the paper's code for `code`, or None where the paper has no such language.
+    """Returns the paper's code for `code`, or None if the paper does not cover the language.
 
     Region, script and variant subtags are dropped: `pt_BR` and `pt-PT` are `pt`, `sr@latin` is
-    `sr`, `zh_Hant` is `zh`. Codes of three letters are known too: `deu` and `ger` are `de`.
+    `sr`, `zh_Hant` is `zh`. Three-letter codes are known too: `deu` and `ger` are `de`.
     """
     base = re.split(r"[-_@.]", code.strip().lower(), maxsplit=1)[0]
     base = _ALIASES.get(base, base)
@@ -123,17 +122,17 @@ def find_code(code: str) -> str | None:
 def require_code(
     code: str, *, path: str | os.PathLike[str] | None = None, line: int | None = None
 ) -> str:
-    """As `find_code`, for input that must name one of the paper's languages.
+    """Like `find_code`, for input that must name one of the paper's languages.
 
     Raises:
-      InputError: if it does not; the message proposes the nearest codes.
+      InputError: if it does not; the message suggests the closest codes.
     """
     found = find_code(code)
     if found is None:
         near = difflib.get_close_matches(code.lower(), LANGUAGES, n=3, cutoff=0.3)
-        proposal = f"near it: {', '.join(near)}" if near else "for example de, sw, zh"
+        proposal = f"closest: {', '.join(near)}" if near else "for example de, sw, zh"
         raise InputError(
-            f"'{code}' is no language code of the 109 languages",
+            f"'{code}' is not the code of one of the 109 languages",
             remedy=f"use one of them ({proposal})",
             path=path,
             line=line,

@@ -1,7 +1,7 @@
 """The translation ranking loss with additive margin softmax (LaBSE, equations 1 to 4).
 
-Pure functions of tensors: no model, no strategy. Under several replicas the candidates are the
-gathered rows of all of them, and `positive_offset` says where a replica's own rows start.
+Pure functions of tensors: no model, no strategy. With several replicas, the candidates are the
+rows gathered from all of them, and `positive_offset` is where a replica's own rows start.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ def additive_margin_softmax(
     scale: float = 10.0,
     ignored: tf.Tensor | None = None,
 ) -> tf.Tensor:
-    """Returns the loss of each query; equations 3 and 4 with n candidates.
+    """Returns the loss of each query: equations 3 and 4 with n candidates.
 
-    With phi the dot product of unit rows, i a query and p = positive_offset + i its translation:
+    With phi the dot product of unit rows and p = positive_offset + i the translation of query i:
     `-log( exp(s * (phi(i, p) - m)) / (exp(s * (phi(i, p) - m)) + sum_{k != p} exp(s * phi(i, k))))`
 
     Args:
       queries: `[batch, dim]` float tensor of unit rows.
       candidates: `[n, dim]` float tensor of unit rows, n >= positive_offset + batch.
       positive_offset: the row in `candidates` that translates the first query; the others follow.
-      margin: m, taken off the similarity of the positives (section 6.1; the paper's is 0.3).
-      scale: s, multiplies all similarities (the paper's is 10).
-      ignored: `[batch, n]` bool tensor, true where a candidate is not to be a query's negative, as
-        `duplicates` gives it; such k are left out of the sum. Never true for a positive.
+      margin: m, subtracted from the similarity of the positives (section 6.1; 0.3 in the paper).
+      scale: s, multiplies all similarities (10 in the paper).
+      ignored: `[batch, n]` bool tensor, true where a candidate must not be a query's negative (see
+        `duplicates`); such k are left out of the sum. Never true for a positive.
 
     Returns:
       `[batch]` float32 tensor.
 
-    Example: similarities 0.8 and 0.6 less a margin of 0.2, so that both are 0.6: log 2.
+    Example: similarities 0.8 and 0.6; the margin of 0.2 makes both 0.6, so the loss is log 2.
 
       >>> queries = tf.constant([[0.8, 0.6]])
       >>> candidates = tf.constant([[1.0, 0.0], [0.0, 1.0]])
@@ -56,13 +56,13 @@ def duplicates(
 ) -> tf.Tensor:
     """Returns which candidates are false negatives: pairs that share a text with the query's pair.
 
-    A corpus of several languages repeats its English sentences. Another translation of a query's
-    text is no wrong answer to it, so rows with an equal source or target are not to be each other's
-    negatives, in either direction.
+    A multilingual corpus repeats its English sentences. Another translation of a query's text is
+    not a wrong answer, so rows with an equal source or target must not be each other's negatives,
+    in either direction.
 
     Args:
-      keys: `[sides, batch]` integer tensor, equal where texts are: hashes of sources and targets.
-      candidate_keys: `[sides, n]`, those of the candidates' pairs.
+      keys: `[sides, batch]` integer tensor of text hashes, one row each for sources and targets.
+      candidate_keys: `[sides, n]`, the hashes of the candidates' pairs.
       positive_offset: as in `additive_margin_softmax`.
 
     Returns:
@@ -95,7 +95,7 @@ def translation_ranking_loss(
     Returns:
       A float32 scalar.
 
-    Example: each source is its target, and as far as can be from the other one.
+    Example: each source equals its target and is opposite to the other one.
 
       >>> source = tf.constant([[1.0, 0.0], [-1.0, 0.0]])
       >>> round(float(translation_ranking_loss(source, source, margin=0.5, scale=1.0)), 4)

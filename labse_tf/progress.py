@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal, a plain line now and then elsewhere; on stderr."""
+"""Progress reports on stderr: a bar on a terminal, otherwise a log line every few seconds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SECONDS_BETWEEN_LINES = 15.0
 
 
 class Progress:
-    """Counts work done; a context manager.
+    """A context manager that counts and reports completed work.
 
     `with Progress("train", total=500, unit="step") as progress: progress.update(10, loss="2.31")`
     """
@@ -53,7 +53,7 @@ class Progress:
             self._write_line()
 
     def update(self, count: int = 1, **facts: str) -> None:
-        """Adds `count` units of work; `facts` are shown behind it."""
+        """Adds `count` units of work; `facts` are shown after the count."""
         self._done += count
         if self._bar is not None:
             if facts:
@@ -63,7 +63,7 @@ class Progress:
             self._write_line(**facts)
 
     def each(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Yields the items; each is a unit of work, done when the next one is asked for."""
+        """Yields the items; each counts as one unit, done when the next item is requested."""
         for item in items:
             yield item
             self.update()

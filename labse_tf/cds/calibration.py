@@ -1,4 +1,4 @@
-"""The threshold of a score, from pairs that people marked GOOD or BAD (LaBSE, section 3.1)."""
+"""Chooses a score threshold from pairs that people marked GOOD or BAD (LaBSE, section 3.1)."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _Z_95 = 1.959964  # The normal quantile of a two-sided 95 % interval.
 
 @dataclasses.dataclass(frozen=True)
 class Calibration:
-    """A threshold, and what it does to the marked pairs.
+    """A threshold and its effect on the marked pairs.
 
     Attributes:
-      threshold: pairs with this score or a higher one are kept.
+      threshold: pairs with at least this score are kept.
       pairs: the number of marked pairs.
-      good: those marked GOOD.
-      kept: those kept.
-      kept_good: those kept and GOOD.
+      good: the number marked GOOD.
+      kept: the number kept.
+      kept_good: the number kept that are GOOD.
     """
 
     threshold: float
@@ -52,17 +52,17 @@ def choose_threshold(
     target_precision: float,
     by_lower_bound: bool = False,
 ) -> Calibration:
-    """Returns the lowest threshold at which the target precision is met: it keeps the most pairs.
+    """Returns the lowest threshold that meets the target precision, which keeps the most pairs.
 
     A threshold is one of the scores, so pairs of equal score stay or go together. Precision need
-    not grow with the threshold: whether higher thresholds meet the target too is not asked.
+    not grow with the threshold: higher thresholds may miss the target.
 
     Args:
-      scores: of the marked pairs; more is better.
-      is_good: for each, whether it is marked GOOD.
-      target_precision: the share of the kept pairs that shall be GOOD, in (0, 1].
-      by_lower_bound: ask that the lower end of the precision's 95 % interval meets the target, not
-        the precision itself: a small sample then gives a stricter threshold, not a luckier one.
+      scores: scores of the marked pairs; higher is better.
+      is_good: for each pair, whether it is marked GOOD.
+      target_precision: the share of the kept pairs that must be GOOD, in (0, 1].
+      by_lower_bound: require that the lower end of the precision's 95 % interval meets the target,
+        not the precision itself, so that a small sample gives a stricter threshold.
 
     Raises:
       InputError: if no pair is GOOD, or no threshold meets the target.
@@ -81,8 +81,8 @@ def choose_threshold(
     meets = np.flatnonzero(np.asarray(reached) >= target_precision)
     if not meets.size:
         raise InputError(
-            f"no threshold keeps {target_precision:.1%} {GOOD} pairs; the best keeps "
-            f"{max(reached):.1%}" + (", by the lower bound" if by_lower_bound else ""),
+            f"no threshold reaches {target_precision:.1%} {GOOD} pairs; the best reaches "
+            f"{max(reached):.1%}" + (" by the lower bound" if by_lower_bound else ""),
             remedy="lower --target-precision or mark more pairs",
         )
     lowest = meets[-1]
@@ -96,7 +96,7 @@ def choose_threshold(
 
 
 def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
-    """Returns the 95 % score interval of a share (Wilson 1927).
+    """Returns the 95 % score interval of a proportion (Wilson 1927).
 
     With p = successes / trials, n = trials, z = 1.96:
     `(p + z^2 / 2n -+ z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n)`
@@ -116,12 +116,12 @@ def read_marked(path: str | os.PathLike[str]) -> tuple[list[float], list[bool], 
     """Reads a TSV file whose header names the columns `score` and `label`.
 
     Returns:
-      The scores of the marked pairs; for each, whether it is GOOD; the number of pairs without a
-      mark, which are passed over.
+      The scores of the marked pairs; for each, whether it is GOOD; the number of unmarked pairs,
+      which are skipped.
 
     Raises:
-      InputError: for a missing column, a score that is no finite number, or a label other than GOOD
-        and BAD.
+      InputError: for a missing column, a score that is not a finite number, or a label other than
+        GOOD and BAD.
     """
     lines = read_lines(path)
     _, header = next(lines)

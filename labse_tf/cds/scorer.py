@@ -16,20 +16,20 @@ from labse_tf.training.runs.run_dir import RunDir, open_existing
 from labse_tf.translation.batches import encode_pairs
 from labse_tf.translation.model import build_translator, mean_log_likelihoods
 
-# Tokens of a side in a batch: their logits, 4 bytes for each of them and each token of the
-# vocabulary, are what takes memory (0.5 GB at 32,000).
+# Tokens per side of a batch. Memory goes mostly to the logits: 4 bytes for each token of the batch
+# and each vocabulary entry (0.5 GB for 32,000 entries).
 _TOKENS_PER_BATCH = 4096
 
 
 def cds_scores(noisy: np.ndarray, trusted: np.ndarray) -> np.ndarray:
-    """Returns how much better the tuned translator likes each pair: `[n]`, nats a token.
+    """Returns the score of each pair: `[n]`, nats per target token.
 
-    `(log P(y | x; trusted) - log P(y | x; noisy)) / |y|`: the noise of Wang et al. 2018 with the
-    sign turned, so that more is better.
+    `(log P(y | x; trusted) - log P(y | x; noisy)) / |y|`: the noise score of Wang et al. 2018
+    with the opposite sign, so that higher is better.
 
     Args:
-      noisy: `[n]` log-likelihoods a target token, of the translator trained on noisy pairs.
-      trusted: `[n]`, of the same one tuned on trusted pairs.
+      noisy: `[n]` log-likelihoods per target token, of the translator trained on noisy pairs.
+      trusted: `[n]`, of the same translator after tuning on trusted pairs.
     """
     return trusted - noisy
 
@@ -38,13 +38,13 @@ class TranslatorScorer:
     """Log-likelihoods of pairs under the two translators of a `labse corpus train-cds` run."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Loads them.
+        """Loads the translators.
 
         Args:
           path: the run dir.
 
         Raises:
-          InputError: if it is none, or the run has not reached its trusted pairs.
+          InputError: if it is not a run dir, or the run has not reached its trusted pairs.
         """
         run_dir = open_existing(path)
         config = run_dir.config
@@ -52,16 +52,16 @@ class TranslatorScorer:
         self._tokenizer = load_tokenizer(run_dir)
         vocab_size = len(self._tokenizer.tokens)
         self._translators = [_load(run_dir, config, vocab_size, name) for name in (NOISY, TRUSTED)]
-        # Shapes are left open: a batch for each length would be traced, and filled up, at a cost.
+        # Dynamic shapes: fixed ones would need a trace per length, and padding to full batches.
         ids = tf.TensorSpec([None, None], tf.int32)
         self._run = tf.function(
             self._log_likelihoods, input_signature=[{"inputs": ids, "targets": ids}]
         )
 
     def log_likelihoods(self, pairs: Sequence[tuple[str, str, str]]) -> np.ndarray:
-        """Returns float32 `[n, 2]`: nats a target token, of the noisy and of the trusted one.
+        """Returns float32 `[n, 2]`: nats per target token, of the noisy and the trusted one.
 
-        Of a side longer than the last of the run's `bucket_lengths`, the start counts.
+        Sides longer than the last of the run's `bucket_lengths` are truncated.
 
         Args:
           pairs: `(source, target, code of the target's language)`.
@@ -78,7 +78,7 @@ class TranslatorScorer:
         return result
 
     def _batches(self, ids: dict[str, np.ndarray]) -> Iterator[tuple[int, np.ndarray]]:
-        """Yields `(bucket length, numbers of the rows)`."""
+        """Yields `(bucket length, row indices)`."""
         used = np.maximum(*((array != 0).sum(axis=1) for array in ids.values()))
         buckets = np.searchsorted(self._lengths, used)
         for bucket in np.unique(buckets):
@@ -106,7 +106,7 @@ def _load(run_dir: RunDir, config: Config, vocab_size: int, name: str):
         raise InputError(
             f"the run has no checkpoint of the translator tuned on {name} pairs",
             path=run_dir.path,
-            remedy="let `labse corpus train-cds` train on",
+            remedy="run `labse corpus train-cds` again to continue training",
         )
     translator = build_translator(config.cds.translator, vocab_size)
     restored = tf.train.Checkpoint(translator=translator).restore(checkpoint)

@@ -1,4 +1,4 @@
-"""Trains a translator on the noisy corpus, then tunes it on trusted pairs; keeps both."""
+"""Trains a translator on the noisy corpus, then tunes it on trusted pairs; both are kept."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ NOISY, TRUSTED = "noisy", "trusted"
 
 
 def train(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -> None:
-    """Trains both translators, or goes on where the run was stopped.
+    """Trains both translators, or resumes where the run was stopped.
 
-    Their checkpoints lie in `checkpoints/noisy` and `checkpoints/trusted`. The second begins with
-    the weights of the first and an optimiser of its own.
+    Their checkpoints are in `checkpoints/noisy` and `checkpoints/trusted`. The second translator
+    starts from the weights of the first, with a fresh optimiser.
     """
     settings = config.cds
     tokenizer = load_tokenizer(run_dir)

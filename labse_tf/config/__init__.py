@@ -1,4 +1,4 @@
-"""The configuration of a run: one typed tree; each section is a file, and checks itself."""
+"""The configuration of a run: one typed tree. Each section has its own file and checks itself."""
 
 from labse_tf.config.cds import CdsConfig, TranslatorConfig
 from labse_tf.config.encoder import (

@@ -1,4 +1,4 @@
-"""Contrastive data selection: two stages of a translation model."""
+"""Contrastive data selection: a translation model trained in two stages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from labse_tf.config.requirements import Requirement, at_least, buckets, dropout
 
 @dataclass
 class TranslatorConfig:
-    """A Transformer encoder-decoder whose vocabulary both languages share."""
+    """A Transformer encoder-decoder with one vocabulary for both languages."""
 
     hidden_size: int = 512
     encoder_layers: int = 6
@@ -34,8 +34,9 @@ class CdsConfig:
     """Contrastive data selection: `labse corpus train-cds`.
 
     A translator is trained for `noisy_steps` on the bitext in `noisy`, then tuned for
-    `trusted_steps` on that in `trusted`. `vocab_size` is of the vocabulary that is learned from
-    both if none is given. `bucket_lengths` are as in TrainConfig; the source begins with its tag.
+    `trusted_steps` on the bitext in `trusted`. `vocab_size` is the size of the vocabulary that is
+    learned from both if none is given. `bucket_lengths` are as in TrainConfig and include the
+    language tag of the source.
     """
 
     noisy: list[str] = field(default_factory=list)
@@ -56,7 +57,7 @@ class CdsConfig:
     loop: LoopConfig = field(default_factory=LoopConfig)
 
     def requirements(self, section: str) -> Iterator[Requirement]:
-        # [CLS], the tag, two [SEP] and something of the text.
+        # [CLS], the tag, two [SEP] and some text.
         yield buckets(section, self, least=8)
         yield from at_least(1, section, self, "vocab_size", "batch_size")
         yield from at_least(0, section, self, "noisy_steps", "trusted_steps")

@@ -1,4 +1,4 @@
-"""Refuses configurations that no run can work with."""
+"""Rejects invalid configurations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from labse_tf.errors import InputError
 
 
 def check(config: Config, *, path: str | os.PathLike[str] | None = None) -> None:
-    """Refuses values that no run can work with: each section has `requirements`.
+    """Rejects values that no run can use, as each section's `requirements` define them.
 
     Raises:
       InputError: with the key's full name and the offending value.
@@ -23,7 +23,7 @@ def check(config: Config, *, path: str | os.PathLike[str] | None = None) -> None
 def check_warmup(
     config: Config, section: str, *, path: str | os.PathLike[str] | None = None
 ) -> None:
-    """Refuses a warm-up that leaves nothing to train, of the one section that a command trains by.
+    """Rejects a warm-up as long as the training, in the one section that a command trains from.
 
     Raises:
       InputError: with the key's full name and the offending value.
@@ -31,7 +31,7 @@ def check_warmup(
     requirements = []
     for key, optimizer, steps in getattr(config, section).runs(section):
         fits = not steps or optimizer.warmup_of(steps) < steps
-        wanted = f"fewer than the {steps} steps to train, or a share of them: 0.1, say"
+        wanted = f"fewer than the {steps} training steps, or a fraction of them such as 0.1"
         requirements.append(Requirement(f"{key}.warmup_steps", fits, wanted))
     _refuse_unfulfilled(config, requirements, path)
 

@@ -1,4 +1,4 @@
-"""The encoder, its vocabulary, and how it computes."""
+"""The encoder, its vocabulary, and its precision and compilation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PRECISIONS = ("auto", "float32", "bfloat16")
 
 @dataclass
 class TokenizerConfig:
-    """The vocabulary, and the longest word (bytes) that is split rather than made [UNK]."""
+    """The vocabulary. Words longer than `max_bytes_per_word` (bytes) become [UNK]."""
 
     vocab_file: str = ""
     max_bytes_per_word: int = 600
@@ -32,17 +32,17 @@ class TokenizerConfig:
 
 @dataclass
 class EncoderConfig:
-    """The encoder. A `vocab_size` of 0 stands for the number of tokens in the vocabulary.
+    """The encoder. A `vocab_size` of 0 means the number of tokens in the vocabulary.
 
-    `network` is "bert", the Transformer that the sizes describe, or `module:attribute`: a function
-    from this section to an `EncoderNetwork` of your own (labse_tf/model/protocol.py).
+    `network` is "bert", a Transformer of the sizes given here, or `module:attribute`: a function
+    that takes this section and returns your own `EncoderNetwork` (labse_tf/model/protocol.py).
 
     `pooling` is "cls", tanh(dense([CLS])) as in LaBSE, or "mean", dense(average of all tokens).
     With `num_layers` 0 there is neither: the encoder is the average of its tokens' rows of the
     embedding table.
 
-    With `averaging_start` [CLS] is the average of its sentence at first: a dual encoder that is not
-    pre-trained learns faster from there.
+    With `averaging_start`, [CLS] starts as the average of its sentence, from which a dual encoder
+    that is not pre-trained learns faster.
     """
 
     network: str = BERT
@@ -74,12 +74,12 @@ class EncoderConfig:
 
 @dataclass
 class ComputeConfig:
-    """How the encoder computes while it is trained.
+    """Precision and compilation of the encoder in training.
 
-    `precision` is of activations and matrix products; weights, losses and updates are float32.
-    "auto" is bfloat16 where the device computes it natively (TPU, GPU from compute capability 8.0,
+    `precision` applies to activations and matrix products; weights, losses and updates are float32.
+    "auto" is bfloat16 where the device supports it natively (TPU, GPU from compute capability 8.0,
     CPU with AVX512-BF16 or AMX), else float32: emulated, bfloat16 can be many times slower.
-    `xla` compiles each layer (on TPUs all is compiled, whatever it says).
+    `xla` compiles each layer (on TPUs everything is compiled regardless).
     """
 
     precision: str = "auto"

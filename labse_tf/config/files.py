@@ -21,19 +21,19 @@ from labse_tf.errors import InputError
 from labse_tf.files.local_paths import local_path
 from labse_tf.languages import require_code
 
-# Sections that runs and presets of before have under another name.
+# Former section names, which older runs and presets still use.
 _RENAMED = {"contrastive": "cds"}
 
-# A key's full name, its value, and where it is written.
+# A key's full name, its value, and where it was set.
 Entry = tuple[str, Any, str | os.PathLike[str]]
 
 
 def load_config(path: str | os.PathLike[str] | None, overrides: Sequence[str] = ()) -> Config:
-    """Reads a YAML file, if one is given, over the defaults, then applies `a.b=c` overrides.
+    """Applies a YAML file, if one is given, and then `a.b=c` overrides to the defaults.
 
     Raises:
-      InputError: for a missing or malformed file, a key that does not exist (names the nearest one
-        that does), a value of the wrong type or out of range.
+      InputError: for a missing or malformed file, an unknown key (the message names the closest
+        known one), a value of the wrong type or out of range.
     """
     tree = copy.deepcopy(_default_tree())
     if path is not None:
@@ -70,7 +70,7 @@ def differences(one: Config, other: Config) -> list[str]:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML in which `no` is Norwegian: only `true` and `false` are truth values."""
+    """YAML in which `no` is Norwegian: only `true` and `false` are booleans."""
 
 
 _BOOL = "tag:yaml.org,2002:bool"
@@ -90,36 +90,36 @@ def _read_yaml(path: str | os.PathLike[str]) -> dict[str, Any]:
         except (yaml.YAMLError, UnicodeDecodeError) as error:
             mark = getattr(error, "problem_mark", None)
             raise InputError(
-                f"is no YAML ({getattr(error, 'problem', None) or 'not UTF-8'})",
+                f"is not valid YAML ({getattr(error, 'problem', None) or 'not UTF-8'})",
                 path=path,
                 line=mark.line + 1 if mark else None,
-                remedy="mend the syntax",
+                remedy="correct the syntax",
             ) from error
     if not isinstance(tree, dict):
-        raise InputError("holds no keys", path=path, remedy="see the presets in configs/")
+        raise InputError("has no keys", path=path, remedy="see the presets in configs/")
     return tree
 
 
 def _parse(override: str) -> Iterator[Entry]:
-    """Yields the keys of `--set a.b=c`: several where c is a mapping."""
+    """Yields the entries of `--set a.b=c`: several if c is a mapping."""
     key, equals, value = override.partition("=")
     if not equals:
         raise InputError(f"--set {override} has no '='", remedy="write --set key=value")
     try:
-        parsed = yaml.load(value, _Loader) if value else ""  # YAML would say null.
+        parsed = yaml.load(value, _Loader) if value else ""  # YAML would parse it as null.
     except yaml.YAMLError as error:
-        raise InputError(f"--set {key}: '{value}' is no YAML value", remedy="quote it") from error
+        raise InputError(f"--set {key}: '{value}' is not valid YAML", remedy="quote it") from error
     for name, one in flatten({key.strip(): parsed}):
         yield name, one, f"--set {key}"
 
 
 def _merge(tree: DictConfig, entries: Sequence[Entry]) -> None:
-    """Merges values into the tree; of a key that comes twice the last."""
+    """Merges values into the tree; the last value of a repeated key wins."""
     entries = [(_renamed(key), _local(key, value, path), path) for key, value, path in entries]
     try:
         tree.merge_with(_nest(entries))
     except OmegaConfBaseException:
-        # Again, a key at a time, so that the error can name its full path: 10 ms for each.
+        # Merge again, one key at a time (10 ms each), so that the error can name the full key.
         for entry in entries:
             _merge_one(tree, *entry)
         raise
@@ -160,7 +160,7 @@ def _renamed(key: str) -> str:
 
 
 def _local(key: str, value: Any, path: str | os.PathLike[str]) -> Any:
-    """Returns the value, its paths as `local_path` has them: any text may be one."""
+    """Returns the value with `local_path` applied to all strings, as any may be a path."""
     if isinstance(value, list):
         return [_local(key, one, path) for one in value]
     try:
@@ -177,7 +177,7 @@ def _defaults() -> dict[str, Any]:
 
 def _nearest_key(key: str) -> str:
     known = list(_defaults())
-    # A right last part in the wrong place says more than similar letters.
+    # The same last part in another section is a better match than similar letters.
     same_end = [other for other in known if other.split(".")[-1] == key.split(".")[-1]]
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.0)
     return (difflib.get_close_matches(key, same_end, n=1, cutoff=0.0) or near)[0]

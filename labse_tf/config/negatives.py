@@ -14,7 +14,7 @@ from labse_tf.config.train import TrainConfig
 class AveragingEncoderConfig:
     """A deep averaging network: the weaker encoder that finds hard negatives.
 
-    `bigram_buckets` are the rows that pairs of neighbouring tokens are hashed to; 0 has no bigrams.
+    Bigrams of tokens are hashed to `bigram_buckets` embedding rows; with 0, bigrams are not used.
     """
 
     hidden_size: int = 256
@@ -32,9 +32,9 @@ class AveragingEncoderConfig:
 
 @dataclass
 class NegativesConfig:
-    """The model that finds hard negatives (appendix B), `labse mine-negatives`, and its training.
+    """The model of `labse mine-negatives`, which finds hard negatives (appendix B).
 
-    Its tokens are those of `tokenizer`; `encoder.max_positions` does not bind it.
+    It uses the tokens of `tokenizer`; `encoder.max_positions` does not apply to it.
     """
 
     encoder: AveragingEncoderConfig = field(default_factory=AveragingEncoderConfig)

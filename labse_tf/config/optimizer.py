@@ -1,4 +1,4 @@
-"""The optimiser and the training loop, of every section that trains."""
+"""Optimiser and training loop settings, used in every section that trains."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from labse_tf.config.requirements import Requirement, at_least
 
 @dataclass
 class OptimizerConfig:
-    """AdamW with linear warm-up and linear decay to 0; a `clip_norm` of 0 clips nothing.
+    """AdamW with linear warm-up and linear decay to 0; a `clip_norm` of 0 disables clipping.
 
-    `warmup_steps` are the steps until the rate is `learning_rate`; below 1 they are a share of the
-    run's steps (of a stage's, where there are stages).
+    `warmup_steps` is the number of steps until the rate reaches `learning_rate`; below 1 it is a
+    fraction of the run's steps (of the stage's, if there are stages).
 
-    With `lazy_embeddings` a step updates the rows of the embedding table that its batch holds, and
-    the others make up for it when they are next read: what large vocabularies need on CPU and GPU.
+    With `lazy_embeddings`, a step updates only the rows of the embedding table that occur in its
+    batch; the others catch up when they are next read. Large vocabularies need this on CPU and GPU.
     """
 
     learning_rate: float = 1e-3
@@ -37,12 +37,12 @@ class OptimizerConfig:
         names = ("learning_rate", "warmup_steps", "weight_decay", "clip_norm")
         yield from at_least(0, section, self, *names)
         whole = self.warmup_steps < 1 or self.warmup_steps == int(self.warmup_steps)
-        yield Requirement(f"{section}.warmup_steps", whole, "whole, or a share below 1")
+        yield Requirement(f"{section}.warmup_steps", whole, "a whole number, or a fraction below 1")
 
 
 @dataclass
 class LoopConfig:
-    """Steps between two log lines, steps between two checkpoints, checkpoints kept."""
+    """Steps between log lines, steps between checkpoints, number of checkpoints kept."""
 
     log_interval: int = 100
     checkpoint_interval: int = 1000
@@ -54,7 +54,7 @@ class LoopConfig:
 
 
 class Run(NamedTuple):
-    """A run of an optimiser that a section describes: its key, its settings, its steps."""
+    """One optimiser run of a section: the key of its settings, the settings, the steps."""
 
     key: str
     optimizer: OptimizerConfig

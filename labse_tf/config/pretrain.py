@@ -13,12 +13,12 @@ from labse_tf.config.requirements import Requirement, at_least
 class PretrainConfig:
     """MLM + TLM with progressive stacking (section 3.2). Lengths are tokens.
 
-    `stage_steps` has an entry a stage; the last stage has all layers of the encoder, each one
-    before it half as many. `language_exponent` s samples language l in proportion to n_l ** s, with
-    n_l its number of texts or pairs.
-    `sampled_softmax` is the number of tokens drawn for the softmax; 0 takes the whole vocabulary.
-    `held_out` are corpora to measure loss and accuracy on, by language, every `held_out_interval`
-    steps and at the end of a stage: `held_out_size` sentences or pairs of each language.
+    `stage_steps` has one entry per stage; the last stage has all layers of the encoder, each one
+    before it half as many. With `language_exponent` s, language l is sampled in proportion to
+    n_l ** s, where n_l is its number of texts or pairs.
+    `sampled_softmax` is the number of tokens sampled for the softmax; 0 uses the whole vocabulary.
+    `held_out` are corpora on which loss and accuracy are measured, by language, every
+    `held_out_interval` steps and at the end of a stage: `held_out_size` sentences or pairs each.
     """
 
     monolingual: list[str] = field(default_factory=list)

@@ -10,8 +10,8 @@ class Requirement(NamedTuple):
     """A condition on one value.
 
     Attributes:
-      key: its full name.
-      fulfilled: whether the value meets it.
+      key: the value's full name.
+      fulfilled: whether the value meets the condition.
       wanted: what the value must be, for the message.
     """
 
@@ -21,24 +21,24 @@ class Requirement(NamedTuple):
 
 
 def at_least(least: int, section: str, settings, *names: str) -> Iterator[Requirement]:
-    """Yields a requirement for each of the named values of a section: `least` or more."""
+    """Yields the requirement "`least` or more" for each named value of a section."""
     for name in names:
         yield Requirement(f"{section}.{name}", getattr(settings, name) >= least, f"{least} or more")
 
 
 def more_than_0(section: str, settings, *names: str) -> Iterator[Requirement]:
-    """Yields a requirement for each of the named values of a section."""
+    """Yields the requirement "more than 0" for each named value of a section."""
     for name in names:
         yield Requirement(f"{section}.{name}", getattr(settings, name) > 0, "more than 0")
 
 
 def dropout(section: str, settings) -> Requirement:
-    """Returns the requirement of a section's dropout."""
+    """Returns the requirement on a section's dropout."""
     return Requirement(f"{section}.dropout", 0.0 <= settings.dropout < 1.0, "in [0, 1)")
 
 
 def heads(section: str, settings) -> Requirement:
-    """Returns the requirement of a section's attention heads."""
+    """Returns the requirement on a section's attention heads."""
     number, width = settings.num_attention_heads, settings.hidden_size
     divides = number > 0 and width % number == 0
     wanted = f"a divisor of {section}.hidden_size"
@@ -46,7 +46,7 @@ def heads(section: str, settings) -> Requirement:
 
 
 def buckets(section: str, settings, *, least: int) -> Requirement:
-    """Returns the requirement of a section's `bucket_lengths`."""
+    """Returns the requirement on a section's `bucket_lengths`."""
     lengths: Sequence[int] = settings.bucket_lengths
     ascending = bool(lengths) and sorted(set(lengths)) == list(lengths) and lengths[0] >= least
     return Requirement(f"{section}.bucket_lengths", ascending, f"ascending, from {least}")

@@ -15,18 +15,18 @@ class TrainConfig:
 
     `batch_size` is the global batch (pairs over all replicas). A batch is padded to the smallest
     of `bucket_lengths` (tokens) that holds it; the last one is the maximum length. A replica
-    embeds `chunk_size` pairs at a time (0: all at once), which changes memory and time alone.
-    Without `global_negatives` a pair's negatives are those of its replica alone. With
-    `mask_duplicates` pairs that share a text are not each other's negatives.
+    embeds `chunk_size` pairs at a time (0: all at once), which affects only memory and time.
+    Without `global_negatives`, a pair's negatives come from its own replica only. With
+    `mask_duplicates`, pairs that share a text are not each other's negatives.
     `language_exponent` is as in PretrainConfig: 1 samples by size, 0 evenly. With
-    `one_language_batches` a batch holds one language only, so that its negatives are harder.
-    `evaluate` are tasks of `labse eval` to run at the same steps, as TASK=DIR. `best` names the one
-    whose primary figure chooses the best checkpoint; empty: the dev pairs, or without these the
-    first of `evaluate`.
+    `one_language_batches`, a batch holds one language only, which makes its negatives harder.
     `dev` are corpora of pairs on which retrieval is measured, by language, every `dev_interval`
-    steps and at the end: `dev_size` pairs of each language at most. The best checkpoint is kept.
-    After `patience` measurements without a better one training stops; 0 never stops it.
-    `hard_negatives` is the number of columns behind source and target that are read as wrong
+    steps and at the end, on at most `dev_size` pairs per language. The best checkpoint is kept.
+    `evaluate` are `labse eval` tasks to run at the same steps, as TASK=DIR. `best` names the task
+    whose primary metric selects the best checkpoint; if empty, the dev pairs select it, or without
+    dev pairs the first task of `evaluate`.
+    Training stops after `patience` measurements without improvement; 0 disables early stopping.
+    `hard_negatives` is the number of columns after source and target that are read as wrong
     targets (appendix B); 0 reads none.
     """
 
@@ -52,13 +52,13 @@ class TrainConfig:
     loop: LoopConfig = field(default_factory=LoopConfig)
 
     def requirements(self, section: str) -> Iterator[Requirement]:
-        wanted = "2 or more: the rest of it are the negatives"
+        wanted = "2 or more: the other pairs are the negatives"
         yield Requirement(f"{section}.batch_size", self.batch_size > 1, wanted)
         yield buckets(section, self, least=4)
         yield from at_least(0, section, self, "chunk_size", "steps", "patience", "hard_negatives")
         yield from at_least(1, section, self, "dev_interval")
         yield from more_than_0(section, self, "scale")
-        wanted = "2 or more: the others are the wrong answers"
+        wanted = "2 or more: the other pairs are the wrong answers"
         yield Requirement(f"{section}.dev_size", self.dev_size > 1, wanted)
         measured = not self.patience or bool(self.dev or self.evaluate)
         wanted = f"0 without '{section}.dev' and '{section}.evaluate'"
@@ -72,10 +72,10 @@ class TrainConfig:
 
 @dataclass
 class DistillConfig:
-    """Learning the vectors of another model (`labse distill`); `train` tells the rest.
+    """Training on the vectors of another model (`labse distill`); `train` has the other settings.
 
-    `teacher` is a model dir. `monolingual` are corpora of sentences that are learned from beside
-    both sides of `train.bitext`; languages are sampled from all by `train.language_exponent`.
+    `teacher` is a model dir. `monolingual` are corpora of sentences used in addition to both sides
+    of `train.bitext`; languages are sampled over all of them by `train.language_exponent`.
     """
 
     teacher: str = ""

@@ -1,6 +1,6 @@
 """The configuration of a run: one typed tree, filled from a YAML preset and `--set a.b=c`.
 
-Section numbers refer to the LaBSE paper (arXiv 2007.01852). The presets lie in `configs/`.
+Section numbers refer to the LaBSE paper (arXiv 2007.01852). The presets are in `configs/`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from labse_tf.config.train import DistillConfig, TrainConfig
 
 @dataclass
 class Config:
-    """The whole tree. An empty `languages` stands for all that the corpora hold."""
+    """The whole tree. An empty `languages` means all languages in the corpora."""
 
     seed: int = 42
     languages: list[str] = field(default_factory=list)
@@ -33,12 +33,12 @@ class Config:
     cds: CdsConfig = field(default_factory=CdsConfig)
 
     def requirements(self) -> Iterator[Requirement]:
-        """Yields what sections require of each other, where they are going to be used."""
+        """Yields requirements between sections, for the sections that will be used."""
         longest, pretrain, train = self.encoder.max_positions, self.pretrain, self.train
         if pretrain.monolingual or pretrain.bitext:
             halvings = max(0, len(pretrain.stage_steps) - 1)
             halves = self.encoder.num_layers % 2**halvings == 0
-            wanted = f"such that encoder.num_layers halves {halvings} times"
+            wanted = f"such that encoder.num_layers can be halved {halvings} times"
             yield Requirement("pretrain.stage_steps", halves, wanted)
             fits = 8 <= pretrain.sequence_length <= longest
             wanted = "from 8 to encoder.max_positions"
@@ -50,7 +50,7 @@ class Config:
 
 
 def flatten(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yields the full name of each key of a nested dict, and its value."""
+    """Yields `(full name, value)` for each key of a nested dict."""
     for key, value in tree.items():
         if isinstance(value, dict) and value:
             yield from flatten(value, f"{prefix}{key}.")

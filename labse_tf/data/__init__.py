@@ -1,1 +1,1 @@
-"""Input pipelines: text to batches, a function of seed and step."""
+"""Input pipelines from text to batches; each batch is a function of seed and step."""

@@ -1,4 +1,4 @@
-"""Dev pairs of the dual encoder: a small pool of translation pairs of each language."""
+"""Dev pairs of the dual encoder: a small pool of translation pairs per language."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _log = logging.getLogger("labse")
 def read_dev_pairs(settings: TrainConfig, languages: Sequence[str]) -> dict[str, list[BytesPair]]:
     """Returns the pool of each language of `train.dev`: UTF-8 pairs, English first.
 
-    A pool are the first `train.dev_size` pairs, in the order of the files' names, without those of
-    which a side was in the pool before: of two equal texts none could be told to be the right one.
-    Languages with a single pair are left out, as theirs would always be found.
+    A pool is the first `train.dev_size` pairs in file name order, without pairs that repeat a
+    source or target: of two equal texts, neither could be told to be the right one. Languages with
+    a single pair are left out, as it would always be found.
 
     Raises:
       InputError: if there are none, or a file is broken.
@@ -50,7 +50,7 @@ def read_dev_pairs(settings: TrainConfig, languages: Sequence[str]) -> dict[str,
 
 
 def distinct(pairs: Iterable[BytesPair], size: int) -> list[BytesPair]:
-    """Returns the first `size` pairs of which neither side was in one before."""
+    """Returns the first `size` pairs whose source and target both occur for the first time."""
     sources, targets = set(), set()
     kept: list[BytesPair] = []
     for source, target in pairs:

@@ -1,4 +1,4 @@
-"""The features of a batch, declared where it is built and checked before it is trained on."""
+"""The features of a batch: declared where it is built, checked before training."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import tensorflow as tf
 # A feature, or a group of them, by name; the batch is the first dimension.
 Features = dict[str, "tf.TensorSpec | Features"]
 
-# What `Tokenizer.pack` gives and an encoder takes.
+# What `Tokenizer.pack` returns and an encoder takes.
 ENCODER_INPUTS: Features = {
     name: tf.TensorSpec([None, None], tf.int32)
     for name in ("input_word_ids", "input_mask", "input_type_ids")
@@ -15,11 +15,11 @@ ENCODER_INPUTS: Features = {
 
 
 def check_features(batches: tf.data.Dataset, features: Features) -> tf.data.Dataset:
-    """Returns `batches`, whose elements hold at least `features`.
+    """Returns `batches`, checked to have at least `features`.
 
     Args:
       batches: a dataset of dicts.
-      features: what its reader needs.
+      features: the features that the consumer needs.
 
     Raises:
       TypeError: naming the first feature that is missing, or of another type or shape.

@@ -12,17 +12,17 @@ def pack_negatives(
 ) -> dict[str, tf.Tensor]:
     """Packs the third column of `texts.parse`.
 
-    The batch stays the first dimension, so that replicas can share it.
+    The batch stays the first dimension, so that it can be split among replicas.
 
     Args:
       tokenizer: of the vocabulary.
-      tokens: of the negatives, `[batch * count, (tokens)]`; none where a pair has fewer.
-      count: negatives of a pair.
-      length: of the packed sequences, tokens.
+      tokens: those of the negatives, `[batch * count, (tokens)]`; empty rows if a pair has fewer.
+      count: negatives per pair.
+      length: length of the packed sequences, tokens.
 
     Returns:
-      A dict as `Tokenizer.pack` gives it, int32 `[batch, count, length]`. What is none is
-      `[CLS] [SEP]`, and must not count as a candidate.
+      A dict like that of `Tokenizer.pack`, int32 `[batch, count, length]`. Missing negatives are
+      `[CLS] [SEP]` and must not count as candidates.
     """
     packed = tokenizer.pack([tokens], length)
     return {name: tf.reshape(ids, [-1, count, length]) for name, ids in packed.items()}

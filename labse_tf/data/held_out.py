@@ -1,8 +1,8 @@
-"""Held-out examples for pre-training: MLM and TLM asked for the same hidden tokens.
+"""Held-out examples for pre-training: MLM and TLM predict the same masked tokens.
 
-Of a translation pair the tokens of the foreign side are hidden. MLM sees that side alone, TLM the
-English side before it, so that the difference is what the translation tells. Sentences without a
-translation are asked of MLM alone.
+In a translation pair, tokens of the foreign side are masked. MLM sees only that side, TLM also the
+English side before it, so their difference shows how much the translation helps. Sentences without
+a translation are used for MLM only.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from labse_tf.files.corpus_files import MOSES, SHARD, TEXT, TSV, CorpusFile, fin
 from labse_tf.tokenization.protocol import Tokenizer
 from vocab.wordpiece_file import RESERVED_TOKENS
 
-_SEED = 29  # The same tokens are hidden in every run, so that runs can be compared.
+_SEED = 29  # The same tokens are masked in every run, so that runs can be compared.
 _BYTES_OF_LOGITS = 1 << 28
 
 Batch = dict[str, np.ndarray]
 
 
 class HeldOut(NamedTuple):
-    """Sequences of one task.
+    """The sequences of one task.
 
     Attributes:
-      languages: [rows], a code a row.
-      rows: the dict that `mask_tokens` gives, `[rows, length]`.
+      languages: `[rows]`, a language code per row.
+      rows: the dict that `mask_tokens` returns, `[rows, length]`.
     """
 
     languages: np.ndarray
     rows: Batch
 
     def batches(self, vocab_size: int) -> Iterator[Batch]:
-        """Yields batches of one size, small enough for the softmax; the last is filled up."""
+        """Yields batches of equal size, small enough for the softmax; the last one is padded."""
         predictions = self.rows["masked_ids"].shape[1]
         size = max(1, min(256, _BYTES_OF_LOGITS // (4 * predictions * vocab_size)))
         for start in range(0, len(self.languages), size):
@@ -54,7 +54,8 @@ def read_held_out(
 ) -> dict[str, HeldOut]:
     """Returns the examples of each task, `mlm` and `tlm`, of `pretrain.held_out`.
 
-    Of each language and kind the first `pretrain.held_out_size` that fit the sequence length.
+    These are the first `pretrain.held_out_size` of each language and kind that fit the sequence
+    length.
 
     Raises:
       InputError: if there are none.
@@ -81,8 +82,8 @@ def read_held_out(
 def _read(
     settings: PretrainConfig, languages: Sequence[str]
 ) -> Iterator[tuple[str, str, tf.Tensor]]:
-    """Yields language, kind and records: more than are wanted, as some will be too long."""
-    # Not loose TFRECORD files, of either kind.
+    """Yields language, kind and records: more than needed, as some will be too long."""
+    # Loose TFRECORD files are left out: their kind is not known.
     files = find_corpus_files(settings.held_out, formats=(TEXT, TSV, SHARD, MOSES))
     for (language, kind), group in groupby(sorted(files, key=_group), key=_group):
         if not languages or language in languages:
@@ -108,7 +109,7 @@ def _make(
         max_predictions=settings.max_predictions,
         seed=tf.constant([_SEED, 0]),
     )
-    # What is no prediction points at [CLS].
+    # Unused predictions point at [CLS].
     alone["masked_positions"] *= tf.cast(alone["masked_weights"], tf.int32)
     made = {"mlm": alone}
     if context:
@@ -126,7 +127,7 @@ def _make(
 def _gather(parts: list[tuple[str, Batch]]) -> HeldOut:
     languages = [language for language, rows in parts for _ in rows["masked_ids"]]
     rows = {name: np.concatenate([some[name] for _, some in parts]) for name in parts[0][1]}
-    # Nothing is computed for columns that are empty in all rows.
+    # Drop columns that are empty in all rows, so that nothing is computed for them.
     length = int(rows["input_mask"].sum(axis=1).max())
     predictions = int(rows["masked_weights"].sum(axis=1).max())
     cut = {

@@ -13,7 +13,7 @@ MASKED_FEATURES: Features = {
     "masked_weights": tf.TensorSpec([None, None], tf.float32),
 }
 
-_MASK_SHARE, _RANDOM_SHARE = 0.8, 0.1  # The rest keeps its token.
+_MASK_SHARE, _RANDOM_SHARE = 0.8, 0.1  # The rest keep their tokens.
 
 
 def mask_tokens(
@@ -25,22 +25,22 @@ def mask_tokens(
     max_predictions: int,
     seed: tf.Tensor,
 ) -> dict[str, tf.Tensor]:
-    """Chooses tokens to predict and hides them: 80 % [MASK], 10 % a random token, 10 % as they are.
+    """Chooses tokens to predict: 80 % become [MASK], 10 % a random token, 10 % stay unchanged.
 
-    Never a special token or padding. The choice is a function of `seed` alone.
+    Special tokens and padding are never chosen. The choice depends only on `seed`.
 
     Args:
-      inputs: int32 `[batch, length]` tensors as `Tokenizer.pack` gives them.
+      inputs: int32 `[batch, length]` tensors as `Tokenizer.pack` returns them.
       special_tokens: `Tokenizer.special_tokens`.
-      first_ordinary_id: random tokens are drawn from here up to the vocabulary's end.
-      mask_fraction: share of a sequence's ordinary tokens to predict, rounded, at least 1.
-      max_predictions: at most this many a sequence.
+      first_ordinary_id: random tokens are drawn from this id to the end of the vocabulary.
+      mask_fraction: fraction of a sequence's ordinary tokens to predict; rounded, at least 1 token.
+      max_predictions: maximum per sequence.
       seed: `[2]` integer tensor.
 
     Returns:
-      `inputs` with tokens hidden, and `masked_positions` (int32 `[batch, max_predictions]`),
-      `masked_ids` (int32, the tokens that were there) and `masked_weights` (float32, 0 where a
-      sequence has fewer).
+      `inputs` with tokens masked, and `masked_positions` (int32 `[batch, max_predictions]`),
+      `masked_ids` (int32, the original tokens) and `masked_weights` (float32, 0 where a sequence
+      has fewer).
     """
     word_ids = inputs["input_word_ids"]
     is_special = (inputs["input_mask"] == 0) | tf.reduce_any(
@@ -51,7 +51,7 @@ def mask_tokens(
         axis=0,
     )
     seeds = tf.random.split(seed, 3)
-    # The largest of independent uniform draws are a uniform choice without replacement.
+    # The top k of independent uniform draws are a uniform sample without replacement.
     draws = tf.where(is_special, -1.0, tf.random.stateless_uniform(tf.shape(word_ids), seeds[0]))
     drawn, positions = tf.math.top_k(draws, k=min(max_predictions, word_ids.shape[1]))
     ordinary = tf.reduce_sum(tf.cast(~is_special, tf.float32), axis=1, keepdims=True)

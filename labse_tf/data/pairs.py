@@ -1,4 +1,4 @@
-"""Batches for the dual encoder: translation pairs of like length, so that little is padding."""
+"""Batches for the dual encoder: translation pairs of similar length, so that little is padding."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NO_KEY = -1
 
 
 def pair_features(hard_negatives: int) -> Features:
-    """Returns the features of `pair_batches` with so many hard negatives per pair."""
+    """Returns the features of `pair_batches` with this number of hard negatives per pair."""
     features = {
         "source": ENCODER_INPUTS,
         "target": ENCODER_INPUTS,
@@ -43,23 +43,23 @@ def pair_batches(
     section: str = "train",
     skip: int = 0,
 ) -> tf.data.Dataset:
-    """Returns an endless dataset of global batches, in one fixed order.
+    """Returns an endless dataset of global batches, in a fixed order.
 
-    A window of pairs, languages mixed or of one, is sorted by length and cut into batches, which
+    A window of pairs, of mixed languages or of one, is sorted by length and cut into batches, which
     come in random order; each is padded to the smallest bucket that holds its longest sentence. A
-    window has 16 batches, of a small corpus no more than a pass over it fills: sorting would bring
+    window has 16 batches, but at most one pass over a small corpus: otherwise sorting would bring
     copies of a pair into one batch.
 
     Args:
       settings: `bitext` and how it is sampled and cut.
-      tokenizer: of the run's vocabulary.
-      languages: codes; those of other languages are left out. None names all.
-      seed: of the order.
-      section: the name of `settings` in the configuration, for errors.
-      skip: the first batches to leave out, which a resumed run has seen.
+      tokenizer: the tokeniser of the run's vocabulary.
+      languages: codes; other languages are left out. An empty list means all.
+      seed: determines the order.
+      section: the name of `settings` in the configuration, for error messages.
+      skip: number of batches to skip at the start, which a resumed run has seen.
 
     Returns:
-      A dataset of `pair_features`: `source` and `target` as `Tokenizer.pack` gives them, int32
+      A dataset of `pair_features`: `source` and `target` as `Tokenizer.pack` returns them, int32
       `[batch_size, bucket length]`, and `keys`, int32 `[batch_size, 2]`: hashes of both texts. With
       k hard negatives also `negatives`, int32 `[batch_size, k, bucket length]`, and
       `negative_keys`, int32 `[batch_size, k]`, NO_KEY where a pair has fewer.
@@ -71,7 +71,7 @@ def pair_batches(
     streams = texts.language_streams(files, seed=seed, negatives=negatives)
     weights = language_weights(files, settings.language_exponent)
     if settings.one_language_batches:
-        # A tokenizer's graph for each language would take long to build.
+        # By bytes: building a tokeniser graph for each language would take long.
         files_of = {code: [file for file in files if file.language == code] for code in streams}
         cut = {
             language: _cut(stream, files_of[language], settings, byte_lengths)
@@ -111,9 +111,9 @@ def _cut(
     *,
     skip: int = 0,
 ) -> tf.data.Dataset:
-    """Cuts serialized pairs of `files` into batches of columns, of like `lengths` if in buckets.
+    """Cuts serialized pairs of `files` into batches of columns, skipping the first `skip` batches.
 
-    The first batches, `skip`, are left out.
+    Batches have similar `lengths` if there are several buckets.
     """
 
     def parse(serialized):
@@ -139,14 +139,14 @@ def sorted_by_length(
     window: int = BATCHES_PER_WINDOW,
     skip: int = 0,
 ) -> tf.data.Dataset:
-    """Cuts an endless dataset of scalar strings into batches of like length.
+    """Cuts an endless dataset of scalar strings into batches of similar length.
 
     Args:
       elements: serialized records, or texts.
-      measure: gives the columns of `[window * batch_size]` elements, and their lengths.
-      batch_size: elements.
-      window: batches that are sorted at a time.
-      skip: the first batches to leave out; nothing in windows of these alone is measured.
+      measure: returns the columns of `[window * batch_size]` elements, and their lengths.
+      batch_size: elements per batch.
+      window: number of batches sorted together.
+      skip: number of batches to skip at the start; windows skipped as a whole are not measured.
 
     Returns:
       A dataset of tuples of the columns, `[batch_size]` each.
@@ -165,26 +165,26 @@ def sorted_by_length(
 
 
 def byte_lengths(texts_: tf.Tensor) -> tf.Tensor:
-    """Returns int32 `[n]`: near enough to tokens within a script, and there without tokenising."""
+    """Returns int32 `[n]`: within a script, a good estimate of tokens that needs no tokeniser."""
     return tf.strings.length(texts_)
 
 
 def _key(texts_: tf.Tensor) -> tf.Tensor:
-    # 31 bits, as TPUs have no other integers: in a batch of 4096 each thousandth text or fewer has
-    # the key of another by chance.
+    # 31 bits, as TPUs have no other integers. In a batch of 4096, one text in a thousand or fewer
+    # shares its key with another by chance.
     return tf.cast(tf.strings.to_hash_bucket_fast(texts_, 2**31 - 1), tf.int32)
 
 
 def sorted_batches(
     columns: tuple[tf.Tensor, ...], lengths: tf.Tensor, batch_size: int, index: tf.Tensor
 ) -> tf.data.Dataset:
-    """Cuts a window into batches of sentences of like length, in random order.
+    """Cuts a window into batches of sentences of similar length, in random order.
 
     Args:
-      columns: source, target and perhaps more; `[window * batch_size]` strings each.
+      columns: source, target and any others; `[window * batch_size]` strings each.
       lengths: `[window * batch_size]`, in any unit.
-      batch_size: pairs.
-      index: of the window, a scalar; the order's seed.
+      batch_size: pairs per batch.
+      index: index of the window, a scalar; seeds the order.
 
     Returns:
       A dataset of `window` tuples of the columns, `[batch_size]` each.

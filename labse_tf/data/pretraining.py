@@ -27,21 +27,21 @@ def pretraining_batches(
     stage: int,
     skip: int = 0,
 ) -> tf.data.Dataset:
-    """Returns an endless dataset of masked global batches, in one fixed order.
+    """Returns an endless dataset of masked global batches, in a fixed order.
 
     `pretrain.tlm_fraction` of the batches are TLM, the others MLM.
 
     Args:
       settings: the corpora, and how they are sampled, cut and masked.
-      tokenizer: of the run's vocabulary.
-      languages: codes; those of other languages are left out. None names all.
-      seed: of the run.
-      stage: from 0; each stage has an order of its own.
-      skip: the first batches to leave out, which a resumed run has seen.
+      tokenizer: the tokeniser of the run's vocabulary.
+      languages: codes; other languages are left out. An empty list means all.
+      seed: the run's seed.
+      stage: counted from 0; each stage has its own order.
+      skip: number of batches to skip at the start, which a resumed run has seen.
 
     Returns:
       A dataset of MASKED_FEATURES, `[batch_size, sequence_length]`, and `file` (int32
-      `[batch_size]`): where each sequence begins, see `source_files`.
+      `[batch_size]`): index of the file in which each sequence begins, see `source_files`.
     """
     seed += 1_000_003 * stage
     mlm_files, tlm_files = (_find(settings, task, languages) for task in ("mlm", "tlm"))
@@ -71,7 +71,7 @@ def pretraining_batches(
 
 
 def source_files(settings: PretrainConfig, languages: Sequence[str]) -> list[str]:
-    """Returns the paths that `file` of a batch counts: first of MLM, then of TLM."""
+    """Returns the paths that `file` of a batch indexes: first those of MLM, then those of TLM."""
     return [file.path for task in ("mlm", "tlm") for file in _find(settings, task, languages)]
 
 
@@ -88,14 +88,14 @@ def _find(settings: PretrainConfig, task: str, languages: Sequence[str]) -> list
 def _mlm_sequences(
     settings: PretrainConfig, tokenizer: Tokenizer, files: list[CorpusFile], *, seed: int
 ) -> tf.data.Dataset:
-    """Sentences of one language, end to end, cut to full sequences `[CLS] ... [SEP]`."""
+    """Sentences of one language, concatenated and cut into full sequences `[CLS] ... [SEP]`."""
     body = settings.sequence_length - 2
 
     def pack(serialized, file):
         (strings,) = texts.parse(MONOLINGUAL, serialized)
         tokens = tokenizer(strings)
         file_of_token = tf.repeat(file, tokens.row_lengths())
-        # The end that fills no sequence is less than one sequence in many.
+        # The incomplete sequence at the end is dropped: less than one out of many.
         full = tf.size(file_of_token) // body * body
         sequences = tf.RaggedTensor.from_tensor(tf.reshape(tokens.flat_values[:full], [-1, body]))
         packed = tokenizer.pack([sequences], settings.sequence_length)
@@ -107,7 +107,7 @@ def _mlm_sequences(
     weights = language_weights(files, settings.language_exponent)
     mixed = texts.mix(blocks, weights, seed=seed)
     sequences = mixed.map(pack, num_parallel_calls=tf.data.AUTOTUNE).unbatch()
-    # A block gives neighbouring sequences of one language: shuffle them apart.
+    # Consecutive sequences of a block have the same language: shuffle them.
     sequences = sequences.shuffle(_SHUFFLED_SEQUENCES, seed=seed)
     return sequences.batch(settings.batch_size, drop_remainder=True)
 
@@ -120,7 +120,7 @@ def _tlm_sequences(
     seed: int,
     files_before: int,
 ) -> tf.data.Dataset:
-    """Pairs as `[CLS] a [SEP] b [SEP]`; either side comes first, without a language hint."""
+    """Pairs as `[CLS] a [SEP] b [SEP]`, sides in random order, without a language hint."""
 
     def pack(index, records):
         serialized, file = records

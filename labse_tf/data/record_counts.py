@@ -1,6 +1,6 @@
-"""How many texts or pairs each language has, which decides how often it is drawn.
+"""The number of texts or pairs per language, which determines how often it is sampled.
 
-The report of the filter job tells it of clean shards; other files are counted, once a run.
+For clean shards it is in the report of the filter job; other files are counted, once per run.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _log = logging.getLogger("labse")
 _SHARD = re.compile(r"part-(\d{5})-of-(\d{5})\.tfrecord\.gz")
 _RECORDS_PER_CALL = 1000
 
-# Path -> bytes, time of change and records of files that were counted; and where that is kept.
+# Path -> [bytes, modification time, records] of the counted files; and the file that keeps this.
 _counted: dict[str, list[int]] = {}
 _kept_in: Path | None = None
 
@@ -40,7 +40,7 @@ def language_weights(files: Sequence[CorpusFile], exponent: float) -> dict[str, 
       InputError: if a file is empty or damaged, or none has a record.
     """
     counts = count_records(files)
-    # Where there is nothing to draw, no exponent makes it something.
+    # A language without records has no share, even with exponent 0.
     shares = {language: count**exponent if count else 0.0 for language, count in counts.items()}
     total = sum(shares.values())
     if not total:
@@ -71,11 +71,11 @@ def count_records(files: Sequence[CorpusFile]) -> dict[str, int]:
 
 @contextlib.contextmanager
 def kept_in(path: Path, *, write: bool) -> Iterator[None]:
-    """Inside, files that have not changed are not counted again if the JSON file `path` has them.
+    """Within this context, unchanged files listed in the JSON file `path` are not counted again.
 
     Args:
       path: in the run dir; need not exist.
-      write: add to it what is counted. Of several workers one does.
+      write: add new counts to it. Only one of several workers must write.
     """
     global _kept_in
     _counted.clear()
@@ -89,10 +89,10 @@ def kept_in(path: Path, *, write: bool) -> Iterator[None]:
 
 
 def _told_by_report(folder: Path, files: Sequence[CorpusFile]) -> int | None:
-    """Returns the records of a language's clean shards by the report of the job that wrote them.
+    """Returns the records of a language's clean shards, from the report of the job that wrote them.
 
-    None unless these are all shards of that language and the report can be of no others: it does
-    not tell its kind, so there must be one only.
+    Returns None unless these are all shards of that language and the report must be theirs: it does
+    not say of which kind it is, so only one kind may be there.
     """
     shards = [_SHARD.fullmatch(os.path.basename(file.path)) for file in files]
     if files[0].format != SHARD or not all(shards):
@@ -110,7 +110,7 @@ def _told_by_report(folder: Path, files: Sequence[CorpusFile]) -> int | None:
         ]
     except (OSError, ValueError, LookupError, TypeError):
         return None
-    # Shards of nothing are not written: such a report is of others.
+    # Empty shards are not written, so a report with 0 belongs to other files.
     return kept if isinstance(kept, int) and kept > 0 else None
 
 
@@ -119,12 +119,12 @@ def _count_files(files: Sequence[CorpusFile]) -> list[int]:
     new = [file for file in files if _counted.get(file.path, [])[:2] != stamps[file.path]]
     if new:
         _log.info(
-            "counting the records of %d files (%.3g GB), as languages are weighed by them: a pass "
-            "over the data, once a run. Clean shards beside their report.json need none.",
+            "counting the records of %d files (%.3g GB) to weight the languages: one pass over the "
+            "data per run. Clean shards with their report.json do not need it.",
             len(new),
             sum(stamps[file.path][0] for file in new) / 1e9,
         )
-        # Decompressing leaves Python to others.
+        # Decompression releases the GIL.
         with (
             Progress("count records", total=len(new), unit="file") as progress,
             ThreadPoolExecutor(os.cpu_count()) as pool,
@@ -132,7 +132,7 @@ def _count_files(files: Sequence[CorpusFile]) -> list[int]:
             for file, count in zip(new, progress.each(pool.map(_count, new)), strict=True):
                 _counted[file.path] = [*stamps[file.path], count]
         if _kept_in is not None:
-            with full_disk_said(_kept_in, remedy="the same command goes on"):
+            with full_disk_said(_kept_in, remedy="the same command resumes"):
                 write_json(_kept_in, _counted, overwrite=True)
     return [_counted[file.path][2] for file in files]
 

@@ -1,4 +1,4 @@
-"""Batches of single texts of like length, of sentences and of both sides of pairs."""
+"""Batches of single texts of similar length: sentences and both sides of pairs."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from labse_tf.files.record_kinds import BITEXT, KINDS, MONOLINGUAL
 from labse_tf.tokenization.protocol import Tokenizer
 
 _RECORDS_AT_ONCE = 1024
-# The corpora of each kind, and the key that names them.
+# Kind of corpus -> the configuration key that lists its corpora.
 _KEYS = {MONOLINGUAL: "distill.monolingual", BITEXT: "train.bitext"}
 
 
 def text_stream(
     distill: DistillConfig, train: TrainConfig, *, languages: Sequence[str], seed: int
 ) -> tf.data.Dataset:
-    """Returns an endless, shuffled dataset of texts (scalar strings), in one fixed order.
+    """Returns an endless, shuffled dataset of texts (scalar strings), in a fixed order.
 
-    A corpus's share is its number of texts to the power of `train.language_exponent`, as that of a
-    language in it. A pair is two.
+    A corpus is sampled like a language in it: in proportion to its number of texts to the power of
+    `train.language_exponent`. A pair counts as two texts.
 
     Args:
       distill: `monolingual`.
       train: `bitext`, and how both are sampled.
-      languages: codes; those of other languages are left out. None names all.
-      seed: of the order.
+      languages: codes; other languages are left out. An empty list means all.
+      seed: determines the order.
 
     Raises:
       InputError: if there is no corpus, or it has no text in `languages`.
@@ -55,16 +55,16 @@ def text_stream(
 def text_batches(
     stream: tf.data.Dataset, settings: TrainConfig, tokenizer: Tokenizer, *, skip: int = 0
 ) -> tf.data.Dataset:
-    """Returns an endless dataset of global batches, in one fixed order.
+    """Returns an endless dataset of global batches, in a fixed order.
 
     As in `pair_batches`, a window of 16 batches is sorted by length; each batch is padded to the
     smallest bucket that holds its longest text.
 
     Args:
       stream: from `text_stream`.
-      settings: how it is cut.
-      tokenizer: of the run's vocabulary.
-      skip: the first batches to leave out, which a resumed run has seen.
+      settings: how the stream is cut.
+      tokenizer: the tokeniser of the run's vocabulary.
+      skip: number of batches to skip at the start, which a resumed run has seen.
 
     Returns:
       A dataset of ENCODER_INPUTS, `[train.batch_size, bucket length]`.

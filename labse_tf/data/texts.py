@@ -1,7 +1,7 @@
-"""Endless, shuffled streams of text from corpus files, languages mixed as asked.
+"""Endless, shuffled streams of text from corpus files, with languages mixed by weight.
 
 A stream is a function of its files, its seed and TensorFlow's global seed (which training sets):
-the same call gives the same order on every machine, and a resumed run can skip what it has seen.
+the same call gives the same order on every machine, and a resumed run can skip data it has seen.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ from labse_tf.files.corpus_files import (
 )
 from labse_tf.files.record_kinds import KINDS, describe_fields
 
-_RECORDS_PER_CALL = 1000  # A call from tf.data into Python takes longer than to read a record.
-_READ_BUFFER = 1 << 18  # Bytes a file; there may be many.
-_SHUFFLE_BUFFER = 20_000  # Records a language: its whole data where it is small.
+_RECORDS_PER_CALL = 1000  # A call from tf.data into Python takes longer than reading a record.
+_READ_BUFFER = 1 << 18  # Bytes per file; there may be many files.
+_SHUFFLE_BUFFER = 20_000  # Records per language: all of its data if it has few.
 
 _MISSING_FEATURE = re.compile(r"Feature: (\w+) \(data type: string\) is required but could not be")
 _NEGATIVES = "negatives"
 
 _LINE_READERS = {TEXT: textio.read_lines, TSV: textio.read_pairs}
 
-# TensorFlow turns an exception in a generator into its own; here the original is found again.
+# TensorFlow replaces an exception in a generator with its own; the original is kept here.
 _failures: list[InputError] = []
 
 
 @contextlib.contextmanager
 def input_errors() -> Iterator[None]:
-    """Inside, a broken input file raises InputError and not TensorFlow's wrapping of it."""
+    """Within this context, a broken input file raises InputError, not a TensorFlow error."""
     _failures.clear()
     try:
         yield
     except tf.errors.OpError as error:
         if _failures:
             raise _failures.pop() from error
-        if isinstance(error, tf.errors.OutOfRangeError):  # Streams are endless, if not empty.
+        if isinstance(error, tf.errors.OutOfRangeError):  # Streams are endless unless empty.
             raise no_records() from error
         if isinstance(error, tf.errors.DataLossError):
             raise InputError(
@@ -73,10 +73,10 @@ def no_records() -> InputError:
 def find_files(
     inputs: Sequence[str], kind: str, languages: Sequence[str], *, key: str
 ) -> list[CorpusFile]:
-    """Returns the corpus files of `kind` in the languages asked for (all, if none are named).
+    """Returns the corpus files of `kind` in `languages` (all languages if it is empty).
 
     Raises:
-      InputError: if there are none; names the configuration key.
+      InputError: if there are none; the message names the configuration key.
     """
     if not inputs:
         raise InputError(f"'{key}' is empty", remedy=f"add --set {key}=[DIR]")
@@ -90,7 +90,7 @@ def find_files(
 
 
 def require_negatives(files: Sequence[CorpusFile]) -> None:
-    """Refuses bitext in which no file has hard negatives, by the first line of each.
+    """Rejects bitext without hard negatives, judged by the first line of each file.
 
     Raises:
       InputError: if there are none.
@@ -110,12 +110,12 @@ def require_negatives(files: Sequence[CorpusFile]) -> None:
 def language_streams(
     files: Sequence[CorpusFile], *, seed: int, number_files: bool = False, negatives: int = 0
 ) -> dict[str, tf.data.Dataset]:
-    """Returns for each language an endless shuffled dataset of its records.
+    """Returns an endless shuffled dataset of records for each language.
 
-    An element is a serialized `tf.train.Example`. It stays so until whole batches are parsed:
-    a graph to parse each language's records would take longer to build than to run. With
-    `number_files` it is such an example and the int32 number of its file in `sorted(files)`.
-    `negatives` is the number of hard negatives that `parse` is going to read of each.
+    An element is a serialized `tf.train.Example`. Only whole batches are parsed, since a parsing
+    graph for each language would take longer to build than to run. With `number_files` an element
+    is such an example and the int32 index of its file in `sorted(files)`. `negatives` is the number
+    of hard negatives that `parse` will read per pair.
     """
     numbers = {file: number for number, file in enumerate(sorted(files))} if number_files else None
     by_language = groupby(sorted(files, key=_language), key=_language)
@@ -128,7 +128,7 @@ def language_streams(
 def mix(
     streams: dict[str, tf.data.Dataset], weights: dict[str, float], *, seed: int
 ) -> tf.data.Dataset:
-    """Returns one stream that draws each element from a language by its weight.
+    """Returns one stream that draws each element from a language chosen by weight.
 
     Weights need not add up to 1.
     """
@@ -146,13 +146,13 @@ def parse(kind: str, serialized: tf.Tensor, *, negatives: int = 0) -> list[tf.Te
     """Returns the columns of serialized records.
 
     Args:
-      kind: of the corpus.
-      serialized: `[batch]` strings from a stream of as many `negatives`.
-      negatives: the hard negatives to read of each pair.
+      kind: the kind of corpus.
+      serialized: `[batch]` strings from a stream made with the same `negatives`.
+      negatives: number of hard negatives to read per pair.
 
     Returns:
-      The texts of the kind's fields, so [text] or [source, target], `[batch]` strings each; with
-      `negatives` a further column of `[batch, negatives]` strings, "" where a pair has fewer (clean
+      The texts of the kind's fields, [text] or [source, target], `[batch]` strings each; with
+      `negatives`, another column of `[batch, negatives]` strings, "" where a pair has fewer (clean
       shards have none).
     """
     spec = {name: tf.io.FixedLenFeature([], tf.string) for name in KINDS[kind].fields}
@@ -175,7 +175,7 @@ def _stream(
 ) -> tf.data.Dataset:
     parts = [records(file, negatives=negatives) for file in files]
     if numbers is not None:
-        # Zipped, not mapped: a function a file would take long to build.
+        # Zipped, not mapped: building a function per file would take long.
         parts = [
             tf.data.Dataset.zip((part, tf.data.Dataset.from_tensors(numbers[file]).repeat()))
             for file, part in zip(files, parts, strict=True)
@@ -188,20 +188,20 @@ def _stream(
 
 
 def concatenate(datasets: Sequence[tf.data.Dataset]) -> tf.data.Dataset:
-    """Returns one dataset of all, one after another."""
+    """Returns the concatenation of all datasets."""
     return functools.reduce(tf.data.Dataset.concatenate, datasets)
 
 
 def records(file: CorpusFile, *, negatives: int = 0) -> tf.data.Dataset:
-    """Returns the records of a file in its order, serialized `tf.train.Example`s.
+    """Returns the records of a file in order, as serialized `tf.train.Example`s.
 
     Args:
-      file: of any kind.
-      negatives: the hard negatives to read of each line of a TSV file.
+      file: a corpus file of any kind.
+      negatives: number of hard negatives to read per line of a TSV file.
     """
     if file.format in (SHARD, TFRECORD):
-        # `tf.data.TFRecordDataset` makes a function of each file: of a shard a language, that takes
-        # longer than the training of a small model.
+        # `tf.data.TFRecordDataset` builds a function per file: with a shard per language that
+        # takes longer than training a small model.
         records = tf.raw_ops.TFRecordDataset(
             filenames=file.path,
             compression_type="GZIP" if file.path.endswith(".gz") else "",

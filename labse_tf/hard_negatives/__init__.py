@@ -1,5 +1,5 @@
-"""Hard negatives: targets that are near to a source's meaning and yet do not translate it.
+"""Hard negatives: targets close in meaning to a source that do not translate it.
 
 LaBSE, appendix B; Guo et al. 2018, "Effective Parallel Corpus Mining using Bilingual Sentence
-Embeddings", section 3: a weaker dual encoder, over a deep averaging network, finds them.
+Embeddings", section 3: a weaker dual encoder, a deep averaging network, finds them.
 """

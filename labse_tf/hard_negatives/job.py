@@ -1,6 +1,6 @@
-"""`labse mine-negatives`: a file of pairs and their hard negatives for each language.
+"""`labse mine-negatives`: writes a file of pairs and their hard negatives for each language.
 
-A language that is in the report is done; a stopped job goes on with the next one.
+A language that is in the report is done; a stopped job resumes with the next one.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ def mine(
 
     Args:
       inputs: bitext, TSV or clean shards.
-      out: a folder, new or of the same job.
-      encoder: of the sentences.
-      model_files: what its weights lie in, to know it again.
-      languages: codes; none stands for all.
-      count: of negatives a pair.
-      pool_size: the most pairs, about, that are searched together. A language of more is searched
-        in parts, in which the pairs of a source are together.
+      out: a folder, either new or from an earlier run of the same job.
+      encoder: embeds the sentences.
+      model_files: the files of its weights, which identify it.
+      languages: codes; empty means all.
+      count: negatives per pair.
+      pool_size: approximate maximum number of pairs searched together. A larger language is
+        searched in parts that keep the pairs of a source together.
       max_similarity: see `choose`.
-      overwrite: start afresh.
+      overwrite: start over.
 
     Returns:
       The report.
@@ -90,7 +90,7 @@ def mine(
     with locked(out):
         for language, group in groupby(sorted(files, key=_language), key=_language):
             if language in report["languages"] and (out / f"{language}.tsv.gz").is_file():
-                _log.info("%s: done before", language)
+                _log.info("%s: already done", language)
                 continue
             facts = _mine_language(
                 sorted(group), out / f"{language}.tsv.gz", encoder, count, pool_size, max_similarity
@@ -109,10 +109,10 @@ def check_options(
     max_similarity: float,
     overwrite: bool,
 ) -> None:
-    """Refuses what `mine` would refuse of these, before a model is trained for it.
+    """Rejects options that `mine` would reject, before a model is trained for it.
 
     Raises:
-      InputError: if a number is out of range, or `out` is taken by something else than such a job.
+      InputError: if a number is out of range, or `out` holds anything but such a job.
     """
     for name, value, least in (("count", count, 1), ("pool-size", pool_size, 2)):
         if value < least:
@@ -128,7 +128,7 @@ def _language(file: CorpusFile) -> str:
 
 
 def _start(out: Path, settings: dict[str, Any], *, overwrite: bool) -> dict[str, Any]:
-    """Returns the report so far, of a folder that is there then."""
+    """Returns the report so far; creates the folder if necessary."""
     if (out / REPORT).is_file() and not overwrite:
         report = json.loads((out / REPORT).read_text("utf-8"))
         if report.get("settings") != settings:
@@ -138,8 +138,8 @@ def _start(out: Path, settings: dict[str, Any], *, overwrite: bool) -> dict[str,
             raise InputError(
                 f"holds negatives mined with other settings ({', '.join(changed)})",
                 path=out,
-                remedy="choose another --out, or add --overwrite (and --model RUN_DIR, to train no "
-                "other model)",
+                remedy="choose another --out, or add --overwrite (and --model RUN_DIR, to avoid "
+                "training another model)",
             )
         return report
     if out.is_dir():
@@ -163,7 +163,7 @@ def _mine_language(
     with (
         Progress(f"mine {files[0].language}", total=pairs, unit="pair") as progress,
         whole_file(path, overwrite=True) as partial,
-        # No name and no time: the same input gives the same bytes.
+        # No name and no time, so that the same input gives the same bytes.
         open(partial, "wb") as raw,
         gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as file,
     ):
@@ -193,12 +193,12 @@ def _write(
 
 
 def _pools(files: Sequence[CorpusFile], number: int, folder: Path) -> Iterator[_Sides]:
-    """Yields the pairs in `number` pools; those of a source are in the same, in their order.
+    """Yields the pairs in `number` pools; pairs with equal sources share a pool, in input order.
 
     Args:
-      files: of a language.
-      number: of pools.
-      folder: to keep the pairs in while they are sorted into several pools.
+      files: the files of one language.
+      number: number of pools.
+      folder: holds temporary files if there are several pools.
     """
     if number == 1:
         pairs = list(_read(files))
@@ -210,7 +210,7 @@ def _pools(files: Sequence[CorpusFile], number: int, folder: Path) -> Iterator[_
             for source, target in zip(sources, targets, strict=True):
                 part = zlib.crc32(text_key(source).encode()) % number
                 held.setdefault(Path(parts, str(part)), []).append(f"{source}\t{target}\n")
-            # A file is opened seldom: there may be more than can be open at once.
+            # Append rarely, and do not keep files open: there may be more than can be open at once.
             if index % _BATCHES_HELD == _BATCHES_HELD - 1:
                 _append(held)
         _append(held)
@@ -227,7 +227,7 @@ def _append(held: dict[Path, list[str]]) -> None:
 
 
 def _read(files: Sequence[CorpusFile]) -> Iterator[_Sides]:
-    """Yields sources and targets, some thousands of each; a tab or line end in them is a space."""
+    """Yields thousands of sources and targets at a time; tabs and line ends become spaces."""
     records = texts.concatenate([texts.records(file) for file in files])
     with texts.input_errors():
         for serialized in records.batch(_RECORDS_AT_ONCE):
@@ -239,7 +239,7 @@ def _read(files: Sequence[CorpusFile]) -> Iterator[_Sides]:
 
 
 class _Facts:
-    """What the report tells of a language, summed over the parts."""
+    """The report's figures for a language, accumulated over its pools."""
 
     def __init__(self, count: int) -> None:
         self._counts = np.zeros(count + 1, np.int64)

@@ -1,4 +1,4 @@
-"""The model that mines: a model dir, or the run of an averaging encoder."""
+"""The model used for mining: a model dir, or the run of an averaging encoder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pool that negatives are drawn from: its distinct texts, and what translates what."""
+"""The pool from which negatives are chosen: its distinct texts and known translations."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ import numpy as np
 import regex
 from scipy import sparse
 
-# Punctuation, symbols, white space and format characters; marks stay, as vowels of Indic scripts.
+# Punctuation, symbols, white space and format characters. Marks stay: Indic vowels are marks.
 _NO_LETTERS = regex.compile(r"[\p{P}\p{S}\p{Z}\p{C}]+")
-# A text with more partners than this says nothing of what they have in common: it is a heading, a
-# placeholder, or misaligned.
+# The partners of a text with more than this need not be translations of each other: the text is a
+# heading, a placeholder, or misaligned.
 _MOST_PARTNERS = 20
 
 
 def text_key(text: str) -> str:
-    """Returns what texts share that differ in case, width, punctuation or spaces only."""
+    """Returns a key shared by texts that differ only in case, width, punctuation or spaces."""
     return _NO_LETTERS.sub("", unicodedata.normalize("NFKC", text).casefold()) or text
 
 
 @dataclasses.dataclass(frozen=True)
 class Pool:
-    """Pairs of one language, the texts of each side told apart by their keys.
+    """Pairs of one language; the texts of each side are distinct by `text_key`.
 
     Attributes:
-      sources: of each distinct source the first text.
-      targets: likewise.
-      pair_sources: `[pairs]` ints, each pair's place in `sources`.
-      pair_targets: `[pairs]` ints, its place in `targets`.
+      sources: the first text of each distinct source.
+      targets: the first text of each distinct target.
+      pair_sources: `[pairs]` ints, the index of each pair's source in `sources`.
+      pair_targets: `[pairs]` ints, the index of each pair's target in `targets`.
     """
 
     sources: list[str]
@@ -39,7 +39,7 @@ class Pool:
     pair_targets: np.ndarray
 
     def links(self) -> sparse.csr_array:
-        """Returns `[sources, targets]`, 1 where the two are a pair."""
+        """Returns `[sources, targets]`, 1 where they are a pair."""
         shape = (len(self.sources), len(self.targets))
         ones = np.ones(len(self.pair_sources), np.int32)
         links = sparse.csr_array((ones, (self.pair_sources, self.pair_targets)), shape)
@@ -48,7 +48,7 @@ class Pool:
 
 
 def make_pool(sources: Sequence[str], targets: Sequence[str]) -> Pool:
-    """Returns the pool of pairs; `sources[i]` and `targets[i]` are one."""
+    """Returns the pool of the pairs `(sources[i], targets[i])`."""
     distinct_sources, pair_sources = _distinct(sources)
     distinct_targets, pair_targets = _distinct(targets)
     return Pool(distinct_sources, distinct_targets, pair_sources, pair_targets)
@@ -69,9 +69,9 @@ def _distinct(texts: Sequence[str]) -> tuple[list[str], np.ndarray]:
 def translations(links: sparse.csr_array) -> sparse.csr_array:
     """Returns `[sources, targets]`, not 0 where a target is known to translate a source.
 
-    That are the targets paired with it, and those paired with another source that shares a target
-    with it: of "Hi." - "Salut." , "Hello." - "Salut." and "Hello." - "Bonjour." follows that
-    "Bonjour." translates "Hi.", too. A text of more than 20 partners is no such bridge.
+    These are the targets paired with it, and those paired with another source that shares a target
+    with it: "Hi." - "Salut.", "Hello." - "Salut." and "Hello." - "Bonjour." imply that "Bonjour."
+    also translates "Hi.". Texts with more than 20 partners do not link others in this way.
     """
     narrow_targets = links * (links.sum(axis=0) <= _MOST_PARTNERS)
     narrow_sources = sparse.csr_array(links * (links.sum(axis=1) <= _MOST_PARTNERS)[:, np.newaxis])
@@ -80,7 +80,7 @@ def translations(links: sparse.csr_array) -> sparse.csr_array:
 
 
 def partners(links: sparse.csr_array) -> np.ndarray:
-    """Returns int `[rows, most]`: the columns that a row links to, at most 20; -1 where no more."""
+    """Returns int `[rows, most]`: the columns that each row links to, at most 20; -1 as padding."""
     counts = np.diff(links.indptr)
     width = min(int(counts.max(initial=1)), _MOST_PARTNERS)
     places = links.indptr[:-1, np.newaxis] + np.arange(width)

@@ -12,22 +12,22 @@ from scipy import sparse
 from labse_tf.hard_negatives.pool import Pool, partners, translations
 
 _BYTES_AT_ONCE = 1 << 28
-# What is looked at first, a negative; then four times as many, and so on. Of a source whose
-# nearest targets are all left out, the most: what is behind these is not near.
+# Targets examined at first per negative wanted; then four times as many, and so on. The maximum is
+# for sources whose nearest targets are all left out: targets beyond it are not near.
 _LOOK_AT = 8
 _MOST_LOOKED_AT = 4096
 
 
 @dataclasses.dataclass(frozen=True)
 class Negatives:
-    """What was chosen.
+    """The negatives of all sources.
 
     Attributes:
-      targets: int `[sources, count]`, places in the pool's `targets`, nearest first; -1 where none.
-      similarities: float32 `[sources, count]`, of the source and the negative; NaN where none.
-      translation: float32 `[sources]`, of the source and its nearest translation.
-      left_out: targets that would have been chosen, by reason: `translation` if known to be one,
-        `near_target` and `near_source` as `choose` says.
+      targets: int `[sources, count]`, indices into the pool's `targets`, nearest first; -1 if none.
+      similarities: float32 `[sources, count]`, of the source and the negative; NaN if none.
+      translation: float32 `[sources]`, similarity of the source and its nearest translation.
+      left_out: number of targets left out, by reason: `translation` for known translations,
+        `near_target` and `near_source` as defined in `choose`.
     """
 
     targets: np.ndarray
@@ -47,17 +47,17 @@ def choose(
 ) -> Negatives:
     """Returns the `count` nearest targets of each source that do not seem to translate it.
 
-    Left out are known translations (`pool.translations`) and what is likely one: a target whose
-    similarity to one of the source's targets is more than `max_similarity` (`near_target`), and one
-    that is paired with a source so near to this one (`near_source`).
+    Known translations (`pool.translations`) are left out, and likely ones: targets whose similarity
+    to one of the source's targets exceeds `max_similarity` (`near_target`), or that are paired with
+    a source that near to this one (`near_source`).
 
     Args:
       pool: the texts and pairs.
       sources: float32 `[sources, dim]`, unit rows: the embeddings of `pool.sources`.
-      targets: float32 `[targets, dim]`, likewise.
-      count: of negatives a source.
-      max_similarity: a cosine; 1 leaves out known translations only.
-      on_progress: called with the number of sources that are done since the last call.
+      targets: float32 `[targets, dim]`, unit rows: the embeddings of `pool.targets`.
+      count: negatives per source.
+      max_similarity: a cosine; with 1, only known translations are left out.
+      on_progress: called with the number of sources done since the last call.
     """
     search = Search(pool, sources, targets)
     found = Negatives(
@@ -90,10 +90,10 @@ def _fill(
     *,
     last: bool,
 ) -> np.ndarray:
-    """Chooses among the `depth` nearest targets; returns bool `[rows]`: which are done.
+    """Chooses among the `depth` nearest targets; returns bool `[rows]`: which rows are done.
 
-    Those are done that have all negatives, and all if it is the last time. Only then the reasons of
-    what is left out are counted, so once a source.
+    A row is done when it has all its negatives, and in any case on the last call. Reasons are
+    counted only then, so once per source.
     """
     count = found.targets.shape[1]
     similarities, nearest = search.nearest(rows, depth)
@@ -101,7 +101,7 @@ def _fill(
     near_target = ~known & (search.to_targets(rows, nearest) > max_similarity)
     near_source = ~(known | near_target) & (search.to_sources(rows, nearest) > max_similarity)
     good = ~(known | near_target | near_source)
-    # Those that are good come first, in their order.
+    # Move good targets to the front, keeping their order.
     order = np.argsort(~good, axis=1, kind="stable")[:, :count]
     is_good, nearest, similarities = (
         np.take_along_axis(values, order, axis=1) for values in (good, nearest, similarities)
@@ -118,13 +118,13 @@ def _fill(
 
 
 class Search:
-    """Finds the targets near to sources, and tells how near they are to what is known to be right.
+    """Finds the nearest targets of sources, and their similarities to known translations.
 
-    `rows` are places of sources, `nearest` those of targets that were found, `[rows, depth]`.
+    `rows` are indices of sources, `nearest` indices of the targets found, `[rows, depth]`.
     """
 
     def __init__(self, pool: Pool, sources: np.ndarray, targets: np.ndarray) -> None:
-        """Takes what `choose` does."""
+        """Takes the arguments of `choose`."""
         links = pool.links()
         self._sources, self._targets = sources, targets
         self._all_targets = tf.constant(targets)
@@ -134,12 +134,12 @@ class Search:
         self._known = np.sort(known.row.astype(np.int64) * len(targets) + known.col)
 
     def rows_at_once(self, depth: int) -> int:
-        """The sources whose similarities, and the vectors of what they find, fit the memory."""
+        """Number of sources whose similarities and found target vectors fit in memory."""
         vectors = 2 * depth * self._targets.shape[1]
         return max(1, _BYTES_AT_ONCE // (4 * max(len(self._targets), vectors)))
 
     def similarity_of_translations(self) -> np.ndarray:
-        """Returns float32 `[sources]`: of each source and the nearest of its own targets."""
+        """Returns float32 `[sources]`: similarity of each source and the nearest of its targets."""
 
         def similarity(rows, members):
             return np.einsum("nd,nd->n", self._sources[rows], self._targets[members])
@@ -147,18 +147,18 @@ class Search:
         return best(self._targets_of, similarity)
 
     def nearest(self, rows: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the similarities of the `depth` nearest targets, and the targets, in order."""
+        """Returns the similarities and indices of the `depth` nearest targets, nearest first."""
         values, nearest = _top(self._sources[rows], self._all_targets, depth)
         return values.numpy(), nearest.numpy()
 
     def is_known(self, rows: np.ndarray, nearest: np.ndarray) -> np.ndarray:
-        """Returns whether what was found is known to translate the source."""
+        """Returns which of the targets found are known translations of the source."""
         pairs = rows[:, np.newaxis] * len(self._targets) + nearest
         places = np.searchsorted(self._known, pairs)
         return self._known[np.minimum(places, len(self._known) - 1)] == pairs
 
     def to_targets(self, rows: np.ndarray, nearest: np.ndarray) -> np.ndarray:
-        """Similarity of what was found to the nearest of the source's own targets."""
+        """Similarity of each target found to the nearest of the source's own targets."""
 
         def similarity(places, members):
             vectors = self._targets[members][:, :, np.newaxis]
@@ -167,7 +167,7 @@ class Search:
         return best(self._targets_of[rows], similarity)
 
     def to_sources(self, rows: np.ndarray, nearest: np.ndarray) -> np.ndarray:
-        """Similarity of the source to the nearest of those paired with what was found."""
+        """Similarity of the source to the nearest source paired with each target found."""
         depth = nearest.shape[1]
 
         def similarity(places, members):
@@ -180,11 +180,12 @@ class Search:
 def best(
     members: np.ndarray, similarity: Callable[[np.ndarray, np.ndarray], np.ndarray]
 ) -> np.ndarray:
-    """Returns float32 `[n, ...]`: of each row the largest similarity to one of its members.
+    """Returns float32 `[n, ...]`: the largest similarity of each row to one of its members.
 
     Args:
-      members: int `[n, most]`, of each row one or more places, then -1, as `partners` gives them.
-      similarity: of rows and a member each, `[m]` ints both, float32 `[m, ...]`.
+      members: int `[n, most]`, one or more indices per row, then -1, as `partners` returns them.
+      similarity: takes row indices and one member of each, both `[m]` ints; returns float32
+        `[m, ...]`.
     """
     rows, columns = np.nonzero(members >= 0)
     values = similarity(rows, members[rows, columns])
@@ -193,5 +194,5 @@ def best(
 
 @tf.function(reduce_retracing=True)
 def _top(queries: tf.Tensor, candidates: tf.Tensor, depth: int):
-    """Returns the largest products of each query and their places, `[n, depth]` both."""
+    """Returns the largest dot products of each query and their indices, `[n, depth]` each."""
     return tf.math.top_k(tf.matmul(queries, candidates, transpose_b=True), depth)

@@ -1,4 +1,4 @@
-"""Trains the weaker dual encoder, over a deep averaging network, that finds hard negatives."""
+"""Trains the weaker dual encoder, a deep averaging network, that finds hard negatives."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from labse_tf.training.loop.fit import fit
 from labse_tf.training.runs.checkpoints import load_tokenizer
 from labse_tf.training.runs.run_dir import RunDir
 
-# A folder below checkpoints/, so that nobody takes the run for one of a whole encoder.
+# A folder below checkpoints/, so that the run is not mistaken for that of a full encoder.
 CHECKPOINTS = "averaging"
 
 
 def train(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -> None:
-    """Trains the encoder of `config.negatives`, or goes on where the run was stopped."""
+    """Trains the encoder of `config.negatives`, or resumes where the run was stopped."""
     settings = config.negatives.train
     tokenizer = load_tokenizer(run_dir)
     with strategy.scope(), replayable_dropout():

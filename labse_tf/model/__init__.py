@@ -1,1 +1,1 @@
-"""The encoder, its heads, and how it grows."""
+"""The encoder, its heads, and progressive stacking."""

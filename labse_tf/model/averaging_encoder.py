@@ -1,9 +1,8 @@
 """A deep averaging network: a weak, fast sentence encoder.
 
-Tokens and pairs of neighbouring tokens are embedded, averaged and passed through dense layers
-(Iyyer et al. 2015, "Deep Unordered Composition Rivals Syntactic Methods for Text Classification";
-with bigrams and the square root in the average as the DAN of Cer et al. 2018, "Universal Sentence
-Encoder").
+Tokens and bigrams are embedded, averaged and passed through dense layers (Iyyer et al. 2015, "Deep
+Unordered Composition Rivals Syntactic Methods for Text Classification"; with bigrams and the square
+root in the average as in the DAN of Cer et al. 2018, "Universal Sentence Encoder").
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _32_BITS = 0xFFFFFFFF
 
 
 class AveragingEncoder(tf_keras.Model):
-    """Takes the inputs of the BERT encoder and gives its `pooled_output`.
+    """Takes the inputs of the BERT encoder and returns a `pooled_output`, like BERT.
 
     Let e_1 to e_n be the embeddings of a sentence's n tokens and n - 1 bigrams ([CLS] and [SEP]
     count as tokens). With h_0 = sum(e) / sqrt(n):
@@ -28,16 +27,16 @@ class AveragingEncoder(tf_keras.Model):
     """
 
     def __init__(self, config: AveragingEncoderConfig, *, vocab_size: int) -> None:
-        """Makes the variables.
+        """Creates the variables.
 
         Args:
-          config: its sizes.
-          vocab_size: tokens.
+          config: the network's sizes.
+          vocab_size: number of tokens.
         """
         super().__init__(name="averaging_encoder")
         self._vocab_size = vocab_size
         self._bigram_buckets = config.bigram_buckets
-        # One table of both, so that one gather reads them; the optimiser knows it by its name.
+        # One table for both, so that one gather reads them; the optimiser finds it by its name.
         self._table = self.add_weight(
             name="word_embeddings",
             shape=[vocab_size + config.bigram_buckets, config.hidden_size],
@@ -62,8 +61,8 @@ class AveragingEncoder(tf_keras.Model):
     def rows(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
         """Returns the rows of the table that `inputs` need.
 
-        That is int32 `[batch, 2 length - 1]`: tokens, then bigrams; without bigrams
-        `[batch, length]`.
+        They are int32 `[batch, 2 length - 1]`: tokens, then bigrams; `[batch, length]` without
+        bigrams.
         """
         ids = inputs["input_word_ids"]
         if not self._bigram_buckets:
@@ -80,11 +79,11 @@ class AveragingEncoder(tf_keras.Model):
         """Returns `{"pooled_output": float32 [batch, hidden_size]}`.
 
         Args:
-          inputs: int32 `[batch, length]` tensors as `Tokenizer.pack` gives them.
+          inputs: int32 `[batch, length]` tensors as `Tokenizer.pack` returns them.
           training: whether dropout is on.
         """
         is_token = tf.cast(inputs["input_mask"], tf.float32)
-        # A bigram is there if its second token is.
+        # A bigram counts if its second token is not padding.
         counted = tf.concat([is_token, is_token[:, 1:]], axis=1)
         weights = counted if self._bigram_buckets else is_token
         weights *= tf.math.rsqrt(tf.maximum(tf.reduce_sum(is_token, axis=1, keepdims=True), 1.0))

@@ -1,4 +1,4 @@
-"""Where a dual encoder without pre-training starts well: [CLS] is the average of its sentence."""
+"""Initial weights for a dual encoder without pre-training: [CLS] averages its sentence."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ import tensorflow as tf
 import tf_keras
 from official.nlp.modeling import networks
 
-# An average of n unlike vectors is 1 / sqrt(n) as long as they are; so that of an everyday sentence
-# keeps up with [CLS]'s own state.
+# The average of n dissimilar vectors is 1 / sqrt(n) as long as each of them. The gain makes that of
+# a typical sentence comparable to [CLS]'s own state.
 _GAIN = 2.0
-# Positions say little of the meaning, and would be half of each token's embedding.
+# Positions say little about meaning, but would be half of each token's embedding.
 _POSITIONS = 0.1
 
 
 def start_averaging(encoder: networks.BertEncoderV2) -> None:
-    """Makes each layer add the average of all tokens to each token, [CLS] among them.
+    """Makes each layer add the average of all tokens to each token, including [CLS].
 
-    In each attention the values become Q and the output Q', with Q orthogonal, times a gain.
-    Queries and keys, small at random, attend to all tokens nearly alike. So from the first step on
-    the embedding tells sentences apart, and what the loss says reaches the words. With values at
-    random all sentences are alike at first, and training has to part them before it can do more.
+    In each attention layer, the value kernel becomes Q and the output kernel Q', with Q orthogonal,
+    times a gain. With small random queries and keys, attention is nearly uniform. So embeddings
+    differ between sentences from the first step, and gradients reach the words. With random values
+    all sentences start out alike, and training must separate them before it can do more.
 
     Args:
-      encoder: from `build_encoder`; its other weights stay as they are.
+      encoder: from `build_encoder`; position and type embeddings are scaled down, other weights
+        stay unchanged.
     """
     for layer in encoder.transformer_layers:
         value, output = (

@@ -1,4 +1,4 @@
-"""Dropout whose masks can be drawn again: a pass repeated, or a step after a resume."""
+"""Dropout with reproducible masks, for repeated forward passes and resumed runs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import tf_keras
 
 @contextlib.contextmanager
 def replayable_dropout() -> Iterator[None]:
-    """Layers made inside drop by `dropout_generators`, whose states can be set.
+    """Within this context, new layers use `dropout_generators`, whose states can be set.
 
-    Such a model is to be trained, not to be exported: a SavedModel does not keep the generators.
+    Such a model is for training, not for export: a SavedModel does not keep the generators.
     """
     keras = tf_keras.backend.experimental
     if keras.is_tf_random_generator_enabled():
@@ -27,7 +27,7 @@ def replayable_dropout() -> Iterator[None]:
 
 
 def dropout_generators(model: tf.Module) -> list[tf.random.Generator]:
-    """Returns what the dropout layers of a model draw from, if they drop anything."""
+    """Returns the generators of a model's dropout layers, except layers of rate 0."""
     layers = [
         layer
         for layer in model.submodules

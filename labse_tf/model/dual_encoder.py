@@ -11,8 +11,8 @@ def embed(encoder: EncoderNetwork, inputs: dict[str, tf.Tensor], *, training: bo
     """Returns the sentence embeddings: the pooler's output over [CLS], scaled to unit length.
 
     Args:
-      encoder: any.
-      inputs: int32 `[batch, length]` tensors as `Tokenizer.pack` gives them.
+      encoder: any encoder network.
+      inputs: int32 `[batch, length]` tensors as `Tokenizer.pack` returns them.
       training: whether dropout is on.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Encoders of the configuration: the Model Garden's BERT, or a network of the user's own."""
+"""Builds the configured encoder: the Model Garden's BERT, or the user's own network."""
 
 from __future__ import annotations
 
@@ -72,23 +72,23 @@ def build_encoder(
     replayable: bool = False,
     embedding_layer: tf_keras.layers.Layer | None = None,
 ) -> BertEncoder | StaticEncoder | EncoderNetwork:
-    """Returns an encoder with its variables made: `config.network`, BERT by default.
+    """Returns the encoder `config.network`, BERT by default, with its variables created.
 
-    With no layers that is a `StaticEncoder`.
+    With no layers, that is a `StaticEncoder`.
 
-    BERT takes ENCODER_INPUTS (`[batch, length]`) and gives `pooled_output` (`tanh(dense([CLS]))`,
+    BERT takes ENCODER_INPUTS (`[batch, length]`) and returns `pooled_output` (`tanh(dense([CLS]))`,
     `[batch, hidden_size]`), `sequence_output` (`[batch, length, hidden_size]`) and
-    `encoder_outputs` (a list of such, one per layer).
+    `encoder_outputs` (a list of the same shape, one per layer).
 
     Args:
-      config: its sizes; `vocab_size` must be set.
-      num_layers: of a stage that has fewer layers than `config` says.
-      compute: its precision and compilation; float32 and none, if left out.
-      replayable: make it with `replayable_dropout`.
-      embedding_layer: of BERT, to look tokens up, instead of a table of float32.
+      config: the encoder's sizes; `vocab_size` must be set.
+      num_layers: overrides the number in `config`, for a stage with fewer layers.
+      compute: precision and compilation; by default float32, not compiled.
+      replayable: build it with `replayable_dropout`.
+      embedding_layer: BERT's token embedding layer, instead of a float32 table.
 
     Raises:
-      InputError: if `config.network` is none.
+      InputError: if `config.network` is not an encoder network.
     """
     compute = compute or ComputeConfig(precision="float32")
     layers = config.num_layers if num_layers is None else num_layers
@@ -99,13 +99,13 @@ def build_encoder(
             encoder = StaticEncoder(config, embedding_layer=embedding_layer)
         else:
             encoder = _build(config, layers, embedding_layer)
-        # It has no variables before its first call: an optimiser built on it would train nothing.
+        # Variables exist only after a call; an optimiser built before would train nothing.
         encoder({name: tf.zeros((1, 4), tf.int32) for name in encoder.inputs})
     if config.averaging_start and layers:
         start_averaging(encoder)
     if compute.xla:
-        # Each layer by itself: the embedding's gradient stays sparse, and what replicas exchange
-        # stays outside.
+        # Each layer separately, so that the embedding's gradient stays sparse and communication
+        # between replicas stays outside.
         for layer in encoder.transformer_layers:
             layer.call = tf.function(layer.call, jit_compile=True)
     return encoder
@@ -135,7 +135,7 @@ def _build_own(config: EncoderConfig) -> EncoderNetwork:
     for name in ("get_embedding_table", "rows"):
         if not callable(getattr(network, name, None)):
             raise InputError(
-                f"made a {type(network).__name__}, which has no {name}()",
+                f"returned a {type(network).__name__}, which has no {name}()",
                 path=config.network,
                 remedy="see EncoderNetwork in labse_tf/model/protocol.py",
             )

@@ -1,4 +1,4 @@
-"""The encoder of a model dir, as something to train on."""
+"""Loads the encoder of a model dir for further training."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
     """Returns the encoder's sizes.
 
     Raises:
-      InputError: if its facts are damaged, or the encoder or the vocabulary is not there.
+      InputError: if model.json is damaged or the table is not float32, or if the encoder or the
+        vocabulary is missing.
     """
     path = Path(path)
     for name in (VOCAB_FILE, Path("encoder/saved_model.pb")):
@@ -36,9 +37,9 @@ def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
         ) from error
     if table != "float32":
         raise InputError(
-            f"has an embedding table of {table}, which does not train",
+            f"has an embedding table of {table}, which cannot be trained",
             path=path,
-            remedy="take the model that it was exported from",
+            remedy="use the model from which it was exported",
         )
     return config
 
@@ -49,8 +50,7 @@ def restore(
     """Assigns the encoder's weights to the variables of the same names.
 
     Returns:
-      Of each variable that was assigned: its name -> the weight's name; and the weights that no
-      variable took.
+      Name of each assigned variable -> name of its weight; and the names of unused weights.
 
     Raises:
       InputError: if the SavedModel cannot be read.

@@ -1,7 +1,7 @@
 """A Hugging Face BERT directory: `config.json`, `vocab.txt` and `model.safetensors`.
 
-What `save_pretrained` of a BertModel, BertForMaskedLM or BertForPreTraining writes, of the public
-multilingual BERT and LaBSE too. Pickles (`pytorch_model.bin`) are never read.
+The format that `save_pretrained` of a BertModel, BertForMaskedLM or BertForPreTraining writes, also
+that of the public multilingual BERT and LaBSE. Pickles (`pytorch_model.bin`) are never read.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from vocab import wordpiece_file
 
 CONFIG_FILE, WEIGHTS_FILE, VOCAB_FILE = "config.json", "model.safetensors", "vocab.txt"
 
-# Hugging Face has a limit of 100 characters; in the scripts that write without spaces, Thai, Lao,
-# Khmer and Burmese, where words come near it, a character has three bytes.
+# Hugging Face limits words to 100 characters. Only in scripts without spaces (Thai, Lao, Khmer,
+# Burmese) do words come near that, and there a character has three bytes.
 MAX_BYTES_PER_WORD = 300
 
 LAYER_NORM_EPSILON = 1e-12  # BertEncoderV2's.
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh"}
 
-# Ours -> theirs. Below `transformer/layer_I/` stands `encoder.layer.I.`.
+# Our names -> theirs. `transformer/layer_I/` corresponds to `encoder.layer.I.`.
 _LAYERS = {
     "word_embeddings": "embeddings.word_embeddings",
     "position_embedding": "embeddings.position_embeddings",
@@ -61,10 +61,10 @@ _WEIGHTS = {
 
 
 def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
-    """Returns the sizes that the directory's `config.json` tells.
+    """Returns the sizes given in the directory's `config.json`.
 
     Raises:
-      InputError: if it is no such directory, or of a model whose layers are not BERT's.
+      InputError: if it is not such a directory, or the model's layers are not those of BERT.
     """
     path = Path(path)
     _refuse_pickle(path)
@@ -90,14 +90,14 @@ def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
         )
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(
-            f"is no BERT configuration ({error!r})", path=path / CONFIG_FILE, remedy="mend it"
+            f"is not a BERT configuration ({error!r})", path=path / CONFIG_FILE, remedy="correct it"
         ) from error
     positions = found.get("position_embedding_type", "absolute")
     if model_type != "bert" or activation is None or positions != "absolute":
         raise InputError(
-            f"is of a {model_type} with {found['hidden_act']} and {positions} positions",
+            f"describes a {model_type} with {found['hidden_act']} and {positions} positions",
             path=path / CONFIG_FILE,
-            remedy=f"take a bert with one of {', '.join(ACTIVATIONS)} and absolute positions",
+            remedy=f"use a bert with one of {', '.join(ACTIVATIONS)} and absolute positions",
         )
     _check_computation(path, found)
     vocab_file = path / VOCAB_FILE
@@ -106,12 +106,12 @@ def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
 
 
 def _check_computation(path: Path, found: dict) -> None:
-    """Refuses what these graphs would compute otherwise than Hugging Face does."""
+    """Rejects models that our graphs would compute differently from Hugging Face."""
     if (epsilon := found.get("layer_norm_eps", LAYER_NORM_EPSILON)) != LAYER_NORM_EPSILON:
         raise InputError(
-            f"has layer_norm_eps {epsilon}, a LaBSE {LAYER_NORM_EPSILON}",
+            f"has layer_norm_eps {epsilon}; LaBSE has {LAYER_NORM_EPSILON}",
             path=path / CONFIG_FILE,
-            remedy="take a LaBSE or another BERT with that",
+            remedy="use LaBSE or another BERT with that value",
         )
     for name in ("tokenizer_config.json", "sentence_bert_config.json"):
         if (path / name).is_file():
@@ -125,7 +125,7 @@ def _check_computation(path: Path, found: dict) -> None:
                 raise InputError(
                     "says do_lower_case: the vocabulary is uncased",
                     path=path / name,
-                    remedy="take a cased model, as LaBSE is",
+                    remedy="use a cased model, like LaBSE",
                 )
 
 
@@ -134,14 +134,14 @@ def restore(
 ) -> tuple[dict[str, str], list[str]]:
     """Assigns the directory's weights to the variables of an encoder and of an MLM head.
 
-    The pooler is the Dense module of a sentence-transformers directory, if it is one.
+    In a sentence-transformers directory, the pooler is the Dense module.
 
     Returns:
-      Of each variable that was assigned: its name -> the weight's name in the file; and the weights
-      that no variable took.
+      Name of each assigned variable -> name of its weight in the file; and the names of unused
+      weights.
 
     Raises:
-      InputError: for a damaged file, or weights whose shapes do not fit (each is named).
+      InputError: for a damaged file, or weights of the wrong shape (the message names each).
     """
     path = Path(path)
     dense = sentence_transformers.find_pooler(path)
@@ -157,7 +157,7 @@ def restore(
         places = {
             prefix + name: (weights, name)
             for prefix, weights in opened.items()
-            for name in weights.keys()  # noqa: SIM118  It is no dict.
+            for name in weights.keys()  # noqa: SIM118  It is not a dict.
         }
         for variable in variables:
             name = next((one for one in _names_of(variable, dense) if one in places), None)
@@ -170,15 +170,15 @@ def restore(
                 misfits.append(f"{name} {list(value.shape)} for {variable.shape.as_list()}")
     if misfits:
         raise InputError(
-            f"has weights of other shapes than {CONFIG_FILE} tells: {', '.join(misfits)}",
+            f"has weights whose shapes differ from {CONFIG_FILE}: {', '.join(misfits)}",
             path=path,
-            remedy="take the files of one model",
+            remedy="use the files of a single model",
         )
     return taken, sorted(set(places) - set(taken.values()))
 
 
 def to_tensors(variables: list[tf.Variable]) -> dict[str, np.ndarray]:
-    """Returns an encoder's weights as a BertModel names and shapes them."""
+    """Returns an encoder's weights with the names and shapes of a BertModel."""
     return {_own_name(variable): _to_theirs(variable).astype(np.float32) for variable in variables}
 
 
@@ -188,7 +188,7 @@ def _refuse_pickle(folder: Path) -> None:
         raise InputError(
             f"has its weights as a pickle ({pickles[0]}), which is never loaded: it could run code",
             path=folder,
-            remedy=f"take {WEIGHTS_FILE}, which the safetensors package can make of it",
+            remedy=f"convert it to {WEIGHTS_FILE} with the safetensors package",
         )
 
 
@@ -207,7 +207,7 @@ def _names_of(variable: tf.Variable, dense: str | None) -> Iterator[str]:
     if dense and layer == "pooler.dense":
         yield f"{dense}/linear.{weight}"
         return
-    # A BertModel saved by itself has no prefix; before 2019 layer norms had TensorFlow's names.
+    # A BertModel saved on its own has no prefix; before 2019 layer norms had TensorFlow's names.
     old = variable.name.removesuffix(":0").rpartition("/")[2]
     for model in ("bert.", ""):
         yield model + name
@@ -229,9 +229,9 @@ def _own_name(variable: tf.Variable) -> str:
 
 
 def _assign(variable: tf.Variable, value: np.ndarray) -> bool:
-    """Returns whether it fits."""
+    """Assigns the value if its shape fits; returns whether it does."""
     if "kernel" in variable.name:
-        value = value.T  # Theirs are [out, in]; heads lie one after another in both.
+        value = value.T  # Theirs are [out, in]; heads are contiguous in both.
     if list(value.shape) not in _shapes(variable):
         return False
     variable.assign(value.reshape(variable.shape))
@@ -241,7 +241,7 @@ def _assign(variable: tf.Variable, value: np.ndarray) -> bool:
 def _to_theirs(variable: tf.Variable) -> np.ndarray:
     value = variable.numpy()
     if "kernel" in variable.name:
-        # [in, heads, size of a head] of the inputs to attention, [heads, size, out] of its output.
+        # Attention inputs are [in, heads, head size], its output is [heads, head size, out].
         inner = "attention_output" in variable.name
         rows = math.prod(value.shape[:2] if inner else value.shape[:1])
         return np.ascontiguousarray(value.reshape(rows, -1).T)
@@ -249,7 +249,7 @@ def _to_theirs(variable: tf.Variable) -> np.ndarray:
 
 
 def _shapes(variable: tf.Variable) -> list[list[int]]:
-    # Ours may have the heads as an axis of its own.
+    # Ours may have a separate axis for heads.
     shape = variable.shape.as_list()
     flat = [[math.prod(shape[:axis]), math.prod(shape[axis:])] for axis in range(1, len(shape))]
     return [shape, [math.prod(shape)], *flat]

@@ -1,4 +1,4 @@
-"""The masked-language-model head: BERT's, over the masked positions alone."""
+"""BERT's masked-language-model head, computed only at the masked positions."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def build_mlm_head(
     *,
     compute: ComputeConfig | None = None,
 ) -> layers.MaskedLM:
-    """Returns the head with its variables made.
+    """Returns the head with its variables created.
 
-    Called with `sequence_output` (`[batch, length, hidden_size]`) and `masked_positions`
-    (`[batch, n]` int32) it gives logits `[batch, n, vocab_size]`: transform, layer norm, then the
-    product with the encoder's own embedding table, and a bias.
+    It maps `sequence_output` (`[batch, length, hidden_size]`) and `masked_positions` (`[batch, n]`
+    int32) to logits `[batch, n, vocab_size]`: transform, layer norm, product with the encoder's
+    embedding table, and a bias.
     """
     with precision(compute or ComputeConfig(precision="float32")):
         head = layers.MaskedLM(
@@ -35,13 +35,13 @@ def build_mlm_head(
 
 
 def trained_variables(encoder: networks.BertEncoderV2, head: layers.MaskedLM) -> list[tf.Variable]:
-    """Returns what MLM trains, each variable once: the head lists the encoder's table as well."""
+    """Returns the variables that MLM trains, each once: the head also lists the encoder's table."""
     variables = {id(v): v for v in (*encoder.trainable_variables, *head.trainable_variables)}
     return list(variables.values())
 
 
 def transform_masked(head: layers.MaskedLM, sequence: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
-    """Returns what the head multiplies with the table: `[batch * n, hidden_size]`.
+    """Returns the vectors that the head multiplies by the table: `[batch * n, hidden_size]`.
 
     Args:
       head: see `build_mlm_head`.
@@ -49,6 +49,6 @@ def transform_masked(head: layers.MaskedLM, sequence: tf.Tensor, positions: tf.T
       positions: `[batch, n]` int32.
     """
     hidden = head.dense(tf.gather(sequence, positions, batch_dims=1))
-    # The head's own call has the rows of all sequences in one axis, and so was its norm built.
+    # The head's own call flattens all sequences into one axis; its norm was built for that.
     flat = tf.reshape(hidden, [-1, hidden.shape[-1]])
     return head.layer_norm(flat)

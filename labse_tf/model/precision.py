@@ -1,4 +1,4 @@
-"""The precision that layers compute in: asked for, or chosen by what the device does natively."""
+"""The precision of layers: as configured, or chosen by what the device supports natively."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from labse_tf.config import ComputeConfig
 
 _log = logging.getLogger("labse")
 _POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
-# Linux's names of the instructions that multiply bfloat16 matrices; what oneDNN's names of the
-# instruction sets that have them contain.
+# Linux's names for the instructions that multiply bfloat16 matrices; parts of oneDNN's names for
+# the instruction sets that have them.
 _CPU_FLAGS = ("avx512_bf16", "amx_bf16")
 _ONEDNN_SETS = ("BF16", "FP16", "AMX", "AVX10", "ALL", "DEFAULT")
 
 
 @contextlib.contextmanager
 def precision(compute: ComputeConfig) -> Iterator[None]:
-    """Layers made inside compute in `compute.precision`; their weights are float32.
+    """Within this context, new layers compute in `compute.precision`; their weights are float32.
 
-    "auto" is what the current strategy's devices do natively.
+    "auto" is bfloat16 if the current strategy's devices support it natively, else float32.
     """
     on_tpu = isinstance(tf.distribute.get_strategy(), tf.distribute.TPUStrategy)
     before = tf_keras.mixed_precision.global_policy()
@@ -37,9 +37,9 @@ def precision(compute: ComputeConfig) -> Iterator[None]:
         tf_keras.mixed_precision.set_global_policy(before)
 
 
-@functools.cache  # A run says it once, however many models it makes.
+@functools.cache  # Logged once per run, however many models it builds.
 def _chosen(asked: str, on_tpu: bool) -> str:
-    """Returns "float32" or "bfloat16", and logs what a user may want to know."""
+    """Returns "float32" or "bfloat16", and logs the choice."""
     if asked == "float32":
         return asked
     native, device = (True, "TPU") if on_tpu else _native_bfloat16()
@@ -50,29 +50,29 @@ def _chosen(asked: str, on_tpu: bool) -> str:
     if not native:
         _log.warning(
             "warning: computing in bfloat16, which is emulated here (%s) and can be many times "
-            "slower than float32: compute.precision=auto takes the faster one",
+            "slower than float32: compute.precision=auto chooses the faster one",
             device,
         )
     return asked
 
 
 def _native_bfloat16() -> tuple[bool, str]:
-    """Whether the GPUs, or without any the CPU, multiply bfloat16 natively; and why."""
+    """Whether the GPUs, or the CPU if there are none, support bfloat16 natively; and the reason."""
     gpus = tf.config.get_visible_devices("GPU")
     if gpus:
         details = [tf.config.experimental.get_device_details(gpu) for gpu in gpus]
-        # NVIDIA's from Ampere on. What tells no capability is taken for too old.
+        # NVIDIA GPUs from Ampere on. A GPU of unknown capability counts as too old.
         capability = min(one.get("compute_capability", (0, 0)) for one in details)
         return capability >= (8, 0), f"GPU of compute capability {'.'.join(map(str, capability))}"
     return native_bfloat16_of_cpu(Path("/proc/cpuinfo"), os.environ)
 
 
 def native_bfloat16_of_cpu(cpuinfo: Path, environment: dict[str, str]) -> tuple[bool, str]:
-    """Whether a CPU multiplies bfloat16 natively, and what says so.
+    """Whether a CPU supports bfloat16 natively, and the reason.
 
     Args:
       cpuinfo: Linux's /proc/cpuinfo. Without it (other systems) the answer is no.
-      environment: oneDNN obeys its ONEDNN_MAX_CPU_ISA, once DNNL_MAX_CPU_ISA, and so do we.
+      environment: as oneDNN does, we respect ONEDNN_MAX_CPU_ISA, formerly DNNL_MAX_CPU_ISA.
     """
     for name in ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"):
         limit = environment.get(name, "DEFAULT").upper()

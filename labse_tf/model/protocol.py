@@ -1,4 +1,4 @@
-"""What training asks of an encoder network, whatever is inside it."""
+"""The interface of encoder networks that training needs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import tensorflow as tf
 
 
 class EncoderNetwork(Protocol):
-    """A network from the inputs that `Tokenizer.pack` makes to sentence vectors.
+    """A network that maps the output of `Tokenizer.pack` to sentence vectors.
 
-    Users: `model.encoder` (BERT) and `model.averaging_encoder`. Its variables exist once it is
-    built. Attributes are those of `tf_keras.Model`.
+    Implemented by `model.encoder` (BERT) and `model.averaging_encoder`. Its variables exist once it
+    is built. Attributes are those of `tf_keras.Model`.
     """
 
     name: str
@@ -29,10 +29,10 @@ class EncoderNetwork(Protocol):
         """
 
     def get_embedding_table(self) -> tf.Variable:
-        """Returns the table that tokens are looked up in: `[rows, dim of a row]`."""
+        """Returns the embedding table of the tokens: `[rows, row dim]`."""
 
     def rows(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
         """Returns int32 `[batch, n]`: the rows of the table that these inputs read.
 
-        The optimiser updates these rows alone.
+        The optimiser updates only these rows.
         """

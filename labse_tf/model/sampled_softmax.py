@@ -1,10 +1,10 @@
-"""Softmax cross-entropy over a sample of the vocabulary: for machines too small for all of it.
+"""Softmax cross-entropy over a sample of the vocabulary, for machines too small for all of it.
 
-The sum over the vocabulary in the softmax falls in two: over the labels of the batch, which is
-computed, and over all other tokens, which is estimated from tokens drawn uniformly, each standing
-for `vocab_size / n` of them. The estimate of the sum is unbiased (importance sampling, Bengio and
-Senecal 2003; the batch's labels as a stratum of their own, after Jean et al. 2015, section 3.2).
-Rows of the table that are neither label nor drawn get no gradient.
+The sum over the vocabulary in the softmax has two parts: the labels of the batch, whose sum is
+exact, and all other tokens, whose sum is estimated from tokens drawn uniformly, each representing
+`vocab_size / n` of them. The estimate is unbiased (importance sampling, Bengio and Senecal 2003;
+the batch's labels as a separate stratum, after Jean et al. 2015, section 3.2). Rows of the table
+that are neither labels nor drawn get no gradient.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import tensorflow as tf
 def sampled_softmax(
     hidden: tf.Tensor, labels: tf.Tensor, table: tf.Variable, bias: tf.Variable, drawn: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the cross-entropy of each row, and whether its label scores highest of the sample.
+    """Returns the cross-entropy of each row, and whether its label scores highest in the sample.
 
     Args:
       hidden: `[n, dim]` float.
@@ -34,7 +34,7 @@ def sampled_softmax(
     logits = tf.matmul(hidden, tf.gather(table, rows), transpose_b=True) + tf.gather(bias, rows)
     logits = tf.cast(logits, tf.float32)
     hits = tf.cast(tf.argmax(logits, axis=1, output_type=tf.int32) == place, tf.float32)
-    # A label that is drawn as well would count twice.
+    # A label that is also drawn would count twice.
     is_label = tf.reduce_any(drawn[:, tf.newaxis] == exact[tf.newaxis], axis=1)
     stands_for = math.log(table.shape[0]) - tf.math.log(tf.cast(tf.size(drawn), tf.float32))
     weights = tf.where(is_label, -math.inf, stands_for)

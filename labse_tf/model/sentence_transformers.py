@@ -1,7 +1,7 @@
-"""What a sentence-transformers directory says of pooling: `modules.json` and the modules' configs.
+"""Pooling in a sentence-transformers directory: `modules.json` and the modules' configs.
 
-LaBSE's is a Dense layer with tanh over [CLS]: BERT's pooler, which such a directory keeps in a
-folder of its own.
+LaBSE's pooling is a Dense layer with tanh over [CLS]: BERT's pooler, which such a directory keeps
+in a separate folder.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ MODULES_FILE, MODULE_CONFIG_FILE = "modules.json", "config.json"
 
 
 def find_pooler(path: Path) -> str | None:
-    """Returns the folder of the Dense module, None if it is no sentence-transformers directory.
+    """Returns the folder of the Dense module, None if not a sentence-transformers directory.
 
     Raises:
-      InputError: if it does not pool as LaBSE does.
+      InputError: if its pooling is not that of LaBSE.
     """
     if not (path / MODULES_FILE).is_file():
         return None
@@ -31,22 +31,22 @@ def find_pooler(path: Path) -> str | None:
     modes += [pooling["pooling_mode"]] if "pooling_mode" in pooling else []
     if modes not in (["pooling_mode_cls_token"], ["cls"]):
         raise InputError(
-            f"pools by {' and '.join(map(str, modes)) or 'nothing'}, LaBSE by [CLS]",
+            f"pools by {' and '.join(map(str, modes)) or 'nothing'}; LaBSE pools by [CLS]",
             path=path / MODULES_FILE,
-            remedy="take a model that is pooled as LaBSE",
+            remedy="use a model with LaBSE's pooling",
         )
     if "Dense" not in modules:
         raise InputError(
             "has no Dense module over [CLS], which is LaBSE's pooler",
             path=path / MODULES_FILE,
-            remedy="take a model that is pooled as LaBSE",
+            remedy="use a model with LaBSE's pooling",
         )
     dense = _read(path / modules["Dense"] / MODULE_CONFIG_FILE)
     if not str(dense.get("activation_function")).endswith("Tanh"):
         raise InputError(
-            f"has the activation {dense.get('activation_function')}, LaBSE's pooler tanh",
+            f"has the activation {dense.get('activation_function')}; LaBSE's pooler has tanh",
             path=path / modules["Dense"] / MODULE_CONFIG_FILE,
-            remedy="take a model that is pooled as LaBSE",
+            remedy="use a model with LaBSE's pooling",
         )
     return modules["Dense"]
 
@@ -59,14 +59,14 @@ def _read_modules(path: Path) -> list[tuple[str, str]]:
         ]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
-            f"is no list of modules ({error!r})", path=path / MODULES_FILE, remedy="mend it"
+            f"is not a list of modules ({error!r})", path=path / MODULES_FILE, remedy="correct it"
         ) from error
     for _, folder in modules:
         if not (path / folder).resolve().is_relative_to(path.resolve()):
             raise InputError(
-                f"names the folder {folder}, outside of it",
+                f"names the folder {folder}, which is outside the model's folder",
                 path=path / MODULES_FILE,
-                remedy="mend it",
+                remedy="correct it",
             )
     return modules
 

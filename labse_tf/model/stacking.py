@@ -1,4 +1,4 @@
-"""Progressive stacking (LaBSE, section 3.2; Gong et al. 2019): a deep encoder of a shallow one."""
+"""Progressive stacking (LaBSE, section 3.2; Gong et al. 2019): deep encoders from shallow ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST = 0.9
 
 
 def stage_depths(num_layers: int, stages: int) -> list[int]:
-    """Returns the layers of each stage: the last has all, each before it half as many.
+    """Returns the number of layers of each stage: the last has all, each earlier one half as many.
 
     `stage_depths(12, 3)` is `[3, 6, 12]`: L/4, L/2, L.
     """
@@ -29,7 +29,7 @@ def stack(shallow: networks.BertEncoderV2, deep: networks.BertEncoderV2) -> None
     Embeddings, their layer norm and the pooler are copied as they are.
 
     Raises:
-      ValueError: if the depth of `deep` is no multiple of the depth of `shallow`, or widths differ.
+      ValueError: if the depth of `deep` is not a multiple of that of `shallow`, or widths differ.
     """
     source, target = shallow.transformer_layers, deep.transformer_layers
     if len(target) % len(source):

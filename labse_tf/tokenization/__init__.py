@@ -1,1 +1,1 @@
-"""Text to token ids, in training data and exported models alike."""
+"""Text to token ids, for training data and exported models."""

@@ -1,4 +1,4 @@
-"""What data pipelines, training and export ask of a tokeniser, whatever its pieces are."""
+"""The tokeniser interface that data pipelines, training and export need."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import tf_keras
 
 
 class Tokenizer(Protocol):
-    """Text to token ids to packed encoder inputs, in a graph of TensorFlow.
+    """Turns text into token ids, and these into packed encoder inputs, in a TensorFlow graph.
 
-    `tokenization.wordpiece` has the one that LaBSE uses.
+    `tokenization.wordpiece` has the implementation that LaBSE uses.
 
     Attributes:
-      tokens: the vocabulary; a token's place is its id.
+      tokens: the vocabulary; a token's index is its id.
       special_tokens: ints `vocab_size`, `padding_id`, `start_of_sequence_id`, `end_of_segment_id`,
         `mask_id`.
       layer: `[batch]` strings -> int32 ragged `[batch, (words), (tokens)]`; an export saves it.
@@ -34,7 +34,7 @@ class Tokenizer(Protocol):
 
         Args:
           segments: int32 ragged `[batch, (tokens)]` each.
-          length: of the result, tokens.
+          length: length of the result, tokens.
 
         Returns:
           `input_word_ids`, `input_mask`, `input_type_ids`: int32 `[batch, length]` each.

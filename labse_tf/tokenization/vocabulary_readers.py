@@ -1,4 +1,4 @@
-"""What other programs make of a vocabulary file: told where they read other tokens than we do."""
+"""Detects vocabulary files that other programs would read differently."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ _log = logging.getLogger("labse")
 
 
 def warn_of_misread(tokens: Sequence[str], path: str | os.PathLike[str]) -> None:
-    """Logs one line if `tokens`, read from `path`, are others to programs that strip lines."""
+    """Logs one line if programs that strip lines read other tokens from `path` than `tokens`."""
     if misread := wordpiece_file.find_misread(tokens):
         _log.warning(
-            "%s:%d: the token %r and %d more are others to programs that strip lines; the ids "
-            "here are those of the lines; build the vocabulary again for a new model",
+            "%s:%d: the token %r and %d more are read differently by programs that strip lines; "
+            "ids here are those of the unstripped lines; rebuild the vocabulary for a new model",
             *(path, misread[0] + 1, tokens[misread[0]], len(misread) - 1),
         )
 
 
 def check_huggingface(folder: Path, tokens: Sequence[str], path: Path) -> None:
-    """Checks that a Hugging Face directory means these ids, those of the lines of `path`.
+    """Checks that a Hugging Face model was trained with the ids given by the lines of `path`.
 
-    Its `tokenizer.json`, if it has one, says what the model was trained with. If not, nobody knows
-    the id of a piece that two lines are read as.
+    The directory's `tokenizer.json` has the ids that the model was trained with. Without it, the id
+    of a piece is unknown if stripping makes two lines equal to it.
 
     Raises:
-      InputError: if ids differ, or may.
+      InputError: if ids differ or may differ.
     """
     ids = _read_ids(folder / TOKENIZER_FILE)
     for number, token in enumerate(tokens):
         if ids is not None and ids.get(token) != number:
             raise InputError(
-                f"the token {token!r} has the id {number}, in {TOKENIZER_FILE} {ids.get(token)}",
+                f"the token {token!r} has id {number}, but {ids.get(token)} in {TOKENIZER_FILE}",
                 path=path,
                 line=number + 1,
-                remedy=f"take {path.name} and {TOKENIZER_FILE} of one model",
+                remedy=f"use {path.name} and {TOKENIZER_FILE} of the same model",
             )
     if ids is None:
         _refuse_pieces_twice(tokens, path)
@@ -65,13 +65,13 @@ def _refuse_pieces_twice(tokens: Sequence[str], path: Path) -> None:
     places = {token: number for number, token in enumerate(tokens)}
     for number in wordpiece_file.find_misread(tokens):
         stripped = tokens[number].strip().strip("\ufeff")
-        # No text has an empty piece.
+        # An empty piece occurs in no text.
         if stripped not in ("", JOINER) and stripped in places:
             raise InputError(
-                f"programs that strip lines read {tokens[number]!r} as {stripped!r}, which line "
-                f"{places[stripped] + 1} is: its id is {number} there, {places[stripped]} here",
+                f"programs that strip lines read {tokens[number]!r} as {stripped!r}, like line "
+                f"{places[stripped] + 1}: its id is {number} there, {places[stripped]} here",
                 path=path,
                 line=number + 1,
-                remedy=f"add the model's {TOKENIZER_FILE}, or, if the model was trained with lines "
-                f"as they stand, write [space{number}] there",
+                remedy=f"add the model's {TOKENIZER_FILE}, or, if the model was trained with "
+                f"unstripped lines, replace this line by [space{number}]",
             )

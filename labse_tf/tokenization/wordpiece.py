@@ -1,11 +1,11 @@
-"""The WordPiece tokeniser, for training data and exported models alike.
+"""The WordPiece tokeniser, for training data and exported models.
 
 Cased BERT tokenisation by TF Text: no lower-casing, no accent stripping, no Unicode normalisation;
 control and format characters become spaces; words are split at ASCII white space, at punctuation
-and around Chinese characters, then into WordPieces. With a vocabulary that has no piece with
-another space of Unicode in it (no-break, ideographic), words are split at these too: TF Text, to
-which they are letters, would find nothing but [UNK] for such a word. A word that the pieces cannot
-spell, or that is longer than a limit in bytes, is one [UNK].
+and around Chinese characters, then into WordPieces. If no piece of the vocabulary contains another
+Unicode space (no-break, ideographic), words are split at these too: TF Text treats them as letters
+and would make such a word [UNK]. A word that the pieces cannot spell, or that is longer than a
+limit in bytes, is one [UNK].
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from vocab.wordpiece import divides_at_spaces
 
 
 class SpaceDividingTokenizer(layers.BertTokenizer):
-    """TF Text's tokeniser, to which every space of Unicode is an ASCII one."""
+    """TF Text's tokeniser, with every Unicode space replaced by an ASCII one."""
 
     def call(self, inputs: tf.Tensor) -> tf.RaggedTensor:
         return super().call(tf.strings.regex_replace(inputs, UNICODE_SPACE, " "))
 
 
 class WordPieceTokenizer:
-    """A `Tokenizer` by the Model Garden's BertTokenizer layer."""
+    """A `Tokenizer` based on the Model Garden's BertTokenizer layer."""
 
     def __init__(self, vocab_file: str | os.PathLike[str], *, max_bytes_per_word: int) -> None:
         """Reads the vocabulary.
 
         Args:
-          vocab_file: a token a line.
-          max_bytes_per_word: longer words are [UNK]. TF Text's own default of 100 bytes would lose
-            34 characters of unspaced Thai.
+          vocab_file: one token per line.
+          max_bytes_per_word: longer words are [UNK]. TF Text's default of 100 bytes would turn 34
+            characters of unspaced Thai into [UNK].
 
         Raises:
           VocabularyFileError: if the file is missing or broken.
@@ -49,7 +49,7 @@ class WordPieceTokenizer:
             tokenizer_kwargs={"max_bytes_per_word": max_bytes_per_word},
         )
         self.special_tokens = self.layer.get_special_tokens_dict()
-        # A graph each, traced once for all the places of an input pipeline that tokenise and pack.
+        # One graph each, traced once and shared by all parts of an input pipeline.
         strings = tf.TensorSpec([None], tf.string)
         self._tokenize = tf.function(self._call_layer, input_signature=[strings], autograph=False)
         self._pack = tf.function(self._pack_segments, autograph=False)
@@ -68,7 +68,7 @@ class WordPieceTokenizer:
 
         Args:
           segments: int32 ragged `[batch, (tokens)]` each.
-          length: of the result, tokens.
+          length: length of the result, tokens.
 
         Returns:
           `input_word_ids`, `input_mask`, `input_type_ids`: int32 `[batch, length]` each.

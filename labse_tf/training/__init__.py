@@ -1,1 +1,1 @@
-"""Training loops, optimiser, checkpoints, run dirs."""
+"""Training loops, optimiser, checkpoints and run dirs."""

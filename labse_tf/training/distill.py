@@ -1,4 +1,4 @@
-"""Distillation: a student learns the vectors that a teacher gives the same texts."""
+"""Distillation: a student learns the vectors that its teacher computes for the same texts."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from labse_tf.training.runs.run_dir import RunDir, resolve
 from labse_tf.training.validation.validate import validation_of
 
 PROJECTION_FILE = "projection.npy"
-# Texts whose vectors tell the teacher's principal directions.
+# Texts from whose vectors the teacher's principal directions are computed.
 _SAMPLE = 8192
 
 _log = logging.getLogger("labse")
 
 
 class DistillationTrainer(Trainer):
-    """The mean squared distance of the student's unit vectors from the teacher's.
+    """Mean squared distance between the unit vectors of student and teacher.
 
     For unit vectors that is 2 - 2 cos. The accuracy is the share of texts whose own teacher vector
-    is the nearest of those of the replica's batch.
+    is the nearest one in the replica's batch.
     """
 
     def __init__(self, *, encoder, teacher, projection: np.ndarray | None, **kwargs) -> None:
@@ -53,8 +53,8 @@ class DistillationTrainer(Trainer):
 
         Args:
           encoder: the student, from `build_encoder`, `replayable` if it has dropout.
-          teacher: called on encoder inputs, gives `default`, `[batch, teacher's dim]`; not trained.
-          projection: float32 `[teacher's dim, student's dim]`, None if these are equal.
+          teacher: maps encoder inputs to `default`, `[batch, teacher dim]`; not trained.
+          projection: float32 `[teacher dim, student dim]`, None if these are equal.
           **kwargs: as for `Trainer`.
         """
         super().__init__(
@@ -75,7 +75,7 @@ class DistillationTrainer(Trainer):
     def replica_loss(self, batch) -> tuple[tf.Tensor, tf.Tensor]:
         wanted = tf.stop_gradient(self._teacher(batch)["default"])
         if self._projection is not None:
-            # Of unit vectors were the directions found.
+            # The directions were computed from unit vectors.
             wanted = tf.matmul(tf.math.l2_normalize(wanted, axis=1), self._projection)
         wanted = tf.math.l2_normalize(wanted, axis=1)
         vectors = embed(self._encoder, batch, training=True)
@@ -91,14 +91,14 @@ class DistillationTrainer(Trainer):
 
 
 def distill(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -> None:
-    """Trains a student of `config.encoder` on the teacher `config.distill.teacher`; resumes.
+    """Trains `config.encoder` as a student of `config.distill.teacher`, or resumes.
 
-    A student as wide as its teacher begins with the teacher's embeddings, pooler and, evenly
-    spaced, as many of its layers as it has. One that is narrower learns the teacher's vectors in
+    A student as wide as its teacher starts with the teacher's embeddings, pooler and an evenly
+    spaced selection of its layers. A narrower student learns the teacher's vectors projected onto
     their principal directions.
 
     Raises:
-      InputError: what `fit` raises.
+      InputError: as `fit` raises.
     """
     settings = config.train
     tokenizer = load_tokenizer(run_dir)
@@ -115,7 +115,7 @@ def distill(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -
         projection = np.zeros((width, config.encoder.hidden_size), np.float32)
         if strategy.extended.should_checkpoint:
             projection = _read_or_make_projection(config, run_dir)
-        # Of one machine: directions are unique up to their signs only.
+        # From one machine, as directions are only unique up to sign.
         projection = from_first_replica(strategy, projection)
 
     settings = on_strategy(settings, strategy)
@@ -149,14 +149,14 @@ def _texts(config: Config) -> tf.data.Dataset:
 
 
 def resolve_student(config: Config, teacher: str) -> Config:
-    """Returns the configuration of a student of `teacher`: vocabulary and tokeniser are its.
+    """Returns the configuration of a student of `teacher`, with the teacher's tokeniser.
 
     Raises:
-      InputError: if `teacher` is no model dir, or the student does not fit it.
+      InputError: if `teacher` is not a model dir, or the student does not fit it.
     """
     if not Path(teacher, exported.FACTS_FILE).is_file():
         raise InputError(
-            f"is no model dir: it has no {exported.FACTS_FILE}",
+            f"is not a model dir: it has no {exported.FACTS_FILE}",
             path=teacher,
             remedy="name the --out of `labse export` or `labse import-hf`",
         )
@@ -180,7 +180,7 @@ def resolve_student(config: Config, teacher: str) -> Config:
             f"the student is {config.encoder.hidden_size} wide, its teacher {sizes.hidden_size}",
             remedy="set 'encoder.hidden_size' to that or less",
         )
-    # A student of more positions than its teacher would have some that nobody trained.
+    # Positions beyond the teacher's would be untrained.
     if config.encoder.max_positions > sizes.max_positions:
         raise InputError(
             f"'encoder.max_positions' is {config.encoder.max_positions}, the teacher's "
@@ -191,13 +191,13 @@ def resolve_student(config: Config, teacher: str) -> Config:
 
 
 def _check_layers(student: EncoderConfig, teacher: EncoderConfig) -> None:
-    """Refuses a student as wide as its teacher that cannot begin with the teacher's layers."""
+    """Rejects a student as wide as its teacher that cannot start with the teacher's layers."""
     for name in ("num_attention_heads", "intermediate_size"):
         here, there = getattr(student, name), getattr(teacher, name)
         if here != there:
             raise InputError(
-                f"'encoder.{name}' is {here}, the teacher's {there}, of whose layers the student "
-                "takes some",
+                f"'encoder.{name}' is {here}, but {there} in the teacher, from whose layers the "
+                "student starts",
                 remedy=f"add --set encoder.{name}={there}, or make the student narrower",
             )
     if student.num_layers > teacher.num_layers:
@@ -208,21 +208,21 @@ def _check_layers(student: EncoderConfig, teacher: EncoderConfig) -> None:
 
 
 def teacher_width(teacher) -> int:
-    """Returns the length of a loaded encoder SavedModel's vectors."""
+    """Returns the dimension of the vectors of a loaded encoder SavedModel."""
     outputs = teacher.signatures["serving_default"].structured_outputs
     return outputs["default"].shape[1]
 
 
 def start_as(encoder, weights, num_layers: int) -> None:
-    """Gives a student the weights of a teacher of its width.
+    """Initialises a student from a teacher of the same width.
 
-    Of the teacher's layers it takes as many as it has, evenly spaced, the last one being the last:
-    3 of 12 are the 4th, the 8th and the 12th.
+    The student's layers are taken from the teacher at even spacing, ending with the last: 3 of 12
+    are the 4th, the 8th and the 12th.
 
     Args:
       encoder: the student.
       weights: the teacher's variables.
-      num_layers: of the student.
+      num_layers: the student's number of layers.
     """
     by_name = {weight.name: weight for weight in weights}
     depth = len({name.split("/")[2] for name in by_name if "transformer/layer_" in name})
@@ -235,12 +235,12 @@ def start_as(encoder, weights, num_layers: int) -> None:
             )
         ]
         if "position_embedding" in variable.name:
-            theirs = theirs[: variable.shape[0]]  # It may have fewer.
+            theirs = theirs[: variable.shape[0]]  # The student may have fewer.
         variable.assign(theirs)
 
 
 def principal_directions(vectors: np.ndarray, dim: int) -> np.ndarray:
-    """Returns the projection to `dim` dimensions that keeps inner products best.
+    """Returns the projection to `dim` dimensions that best preserves inner products.
 
     Args:
       vectors: float32 `[n, d]`.

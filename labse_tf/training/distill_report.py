@@ -1,4 +1,4 @@
-"""What a student keeps of its teacher: retrieval accuracy, size and speed of both."""
+"""Compares a student with its teacher: retrieval accuracy, size and speed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def compare(run_dir: RunDir) -> dict[str, dict[str, float]]:
 
     Returns:
       For `teacher` and `student`: `dim`, `weights`, `sentences_per_second` on this machine, and
-      `accuracy`, the mean of both directions and of the languages.
+      `accuracy`, averaged over both directions and over languages.
 
     Raises:
       InputError: if the run has no dev pairs.
@@ -45,13 +45,13 @@ def compare(run_dir: RunDir) -> dict[str, dict[str, float]]:
 
 
 def _measure(model: SortingEncoder, pools: Sequence[Sequence[Sequence[str]]]) -> dict[str, float]:
-    # English sentences come in many languages; each is embedded once.
+    # Many languages share English sentences; each is embedded once.
     vectors = TextVectors(model, (text for pool in pools for pair in pool for text in pair))
     found = []
     for pool in pools:
         english, foreign = (vectors[[pair[side] for pair in pool]] for side in (0, 1))
         found += accuracies(foreign @ english.T).values()
-    # Every shape has been seen by now.
+    # By now every shape has been traced.
     timed = vectors.texts[:_TIMED]
     start = time.perf_counter()
     model.encode(timed)
@@ -60,7 +60,7 @@ def _measure(model: SortingEncoder, pools: Sequence[Sequence[Sequence[str]]]) ->
 
 
 def format_table(measured: dict[str, dict[str, float]]) -> str:
-    """Returns what `compare` measured as plain text."""
+    """Returns the result of `compare` as plain text."""
     rows = [f"{'':10}{'dim':>6}{'weights':>16}{'sentences/s':>14}{'accuracy %':>12}"]
     rows += [
         f"{name:10}{model['dim']:>6}{model['weights']:>16,}"

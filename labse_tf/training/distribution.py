@@ -1,4 +1,4 @@
-"""Strategies by name, and the gather that makes the whole global batch the negatives."""
+"""Strategies by name, and the gather that makes the whole global batch serve as negatives."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ def create_strategy(
 ) -> tf.distribute.Strategy:
     """Returns the strategy called `name`.
 
-    "auto" is a TPU if `tpu` is given, several workers if the environment has TF_CONFIG, mirrored if
+    "auto" means TPU if `tpu` is given, multi-worker if the environment has TF_CONFIG, mirrored if
     there are several GPUs, else one device.
 
     Args:
       name: one of STRATEGIES.
       tpu: the TPU's name or address; "local" for a TPU VM.
       logical_cpus: with "mirrored", the number of logical CPU devices to mirror over, to try
-        several replicas on a machine without GPUs. Takes effect only before TensorFlow's first use
-        of its devices.
+        several replicas on a machine without GPUs. Works only before TensorFlow has initialised
+        its devices.
 
     Raises:
-      InputError: if the name is unknown or the machine lacks what it asks for.
+      InputError: if the name is unknown or the machine does not have what it needs.
     """
     if name not in STRATEGIES:
         raise InputError(f"no strategy '{name}'", remedy=f"use one of {', '.join(STRATEGIES)}")
@@ -75,17 +75,17 @@ def _logical_cpus(count: int) -> list[str] | None:
             cpu, [tf.config.LogicalDeviceConfiguration()] * count
         )
     except RuntimeError as error:
-        # TensorFlow runs already: fine if it has that many devices.
+        # TensorFlow is already initialised, which is fine if it has enough devices.
         if len(tf.config.list_logical_devices("CPU")) < count:
             raise InputError(
                 f"TensorFlow has started with fewer than {count} logical CPUs",
-                remedy="ask for them in a new process",
+                remedy="start a new process",
             ) from error
     return [f"/cpu:{index}" for index in range(count)]
 
 
 def cross_replica_concat(rows: tf.Tensor) -> tf.Tensor:
-    """Returns the rows of all replicas, in the order of the replicas; gradients flow back to each.
+    """Returns the rows of all replicas, in replica order; gradients flow back to each.
 
     Args:
       rows: `[batch, dim]` tensor, in a replica context; `batch` equal on all replicas.
@@ -96,14 +96,14 @@ def cross_replica_concat(rows: tf.Tensor) -> tf.Tensor:
     context = tf.distribute.get_replica_context()
     if context.num_replicas_in_sync == 1:
         return rows
-    # Straight from the input it is on no device yet, which several workers need.
+    # A tensor straight from the input is not on a device yet; multi-worker gathers need one.
     return context.all_gather(tf.identity(rows), axis=0)
 
 
 def from_first_replica(strategy: tf.distribute.Strategy, value: npt.ArrayLike) -> npt.ArrayLike:
-    """Returns the value that the worker of the first replica has, on every worker, as float32.
+    """Returns on every worker the value of the first replica's worker, as float32.
 
-    Workers that decide by it decide alike, even where rounding differs between their machines.
+    Workers that base decisions on it agree even if rounding differs between their machines.
     """
     if strategy.num_replicas_in_sync == 1:
         return value
@@ -122,9 +122,9 @@ def from_first_replica(strategy: tf.distribute.Strategy, value: npt.ArrayLike) -
 
 @contextlib.contextmanager
 def worker_errors(strategy: tf.distribute.Strategy) -> Iterator[None]:
-    """Inside, what TensorFlow raises when one of several workers is gone becomes InputError.
+    """Within this context, losing one of several workers raises InputError.
 
-    It finds out by the broken connection, or within a minute by asking.
+    TensorFlow notices the broken connection, or finds out within a minute by polling.
     """
     try:
         yield
@@ -133,15 +133,15 @@ def worker_errors(strategy: tf.distribute.Strategy) -> Iterator[None]:
             raise
         raise InputError(
             "another worker has ended or cannot be reached",
-            remedy="see its log, and start all workers again by the same commands: the run goes on "
-            "from its last checkpoint, if there is one",
+            remedy="see its log, and start all workers again with the same commands: the run "
+            "resumes from its last checkpoint, if there is one",
         ) from error
 
 
 def is_chief(strategy_name: str) -> bool:
-    """Returns whether this process makes the run dir, told before its strategy exists.
+    """Returns whether this process creates the run dir; needs no strategy.
 
-    Of several workers that is the task `chief`, if TF_CONFIG has one, else the first worker.
+    With several workers that is the task `chief` if TF_CONFIG has one, else the first worker.
 
     Args:
       strategy_name: as for `create_strategy`.

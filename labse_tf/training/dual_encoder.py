@@ -29,10 +29,10 @@ def train(
     *,
     init: Origin | None = None,
 ) -> None:
-    """Trains the dual encoder, from the weights of `init` or from scratch; resumes.
+    """Trains the dual encoder, from the weights of `init` or from scratch, or resumes.
 
-    An `init` of fewer layers is stacked: each of its layers starts several of the encoder's.
-    With `train.steps` 0 the run holds the encoder as it starts.
+    An `init` with fewer layers is stacked: each of its layers initialises several of the encoder's.
+    With `train.steps` 0 the run contains the initial encoder.
 
     Raises:
       InputError: if a replica's batch cannot be cut into chunks of `train.chunk_size`.
@@ -70,7 +70,7 @@ def train(
 
 
 def stage_of(settings: TrainConfig, description: str, checkpoints: Path) -> Stage:
-    """Returns the one stage that `settings` describe."""
+    """Returns the single stage that `settings` describe."""
     return Stage(
         description=description,
         steps=settings.steps,
@@ -82,7 +82,7 @@ def stage_of(settings: TrainConfig, description: str, checkpoints: Path) -> Stag
 
 
 def on_strategy(settings: TrainConfig, strategy: tf.distribute.Strategy) -> TrainConfig:
-    """Returns the settings as they are for this strategy.
+    """Returns the settings adapted to this strategy.
 
     Raises:
       InputError: if a replica's batch cannot be cut into chunks of `chunk_size`.
@@ -90,17 +90,17 @@ def on_strategy(settings: TrainConfig, strategy: tf.distribute.Strategy) -> Trai
     local_batch = settings.batch_size // strategy.num_replicas_in_sync
     if settings.chunk_size and local_batch % settings.chunk_size:
         raise InputError(
-            f"a replica's {local_batch} pairs do not divide into chunks of {settings.chunk_size}",
+            f"a replica's {local_batch} pairs do not split into chunks of {settings.chunk_size}",
             remedy=f"set 'chunk_size' to a divisor of {local_batch}",
         )
     if isinstance(strategy, tf.distribute.TPUStrategy):
-        # A TPU compiles each shape anew: all batches are of the longest bucket.
+        # A TPU compiles each shape separately, so all batches use the longest bucket.
         return dataclasses.replace(settings, bucket_lengths=settings.bucket_lengths[-1:])
     return settings
 
 
 def _start_from(init: Origin, encoder, config: Config, run_dir: RunDir, strategy) -> None:
-    """Gives `encoder` the weights of `init`, stacked if that has fewer layers."""
+    """Initialises `encoder` from `init`, which is stacked if it has fewer layers."""
     layers = init.encoder.num_layers
     stacked = layers < config.encoder.num_layers
     source = encoder

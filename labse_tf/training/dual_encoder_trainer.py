@@ -17,14 +17,14 @@ from labse_tf.training.optimizer.gradient_cache import cached_gradients
 
 
 class DualEncoderTrainer(Trainer):
-    """Additive margin softmax of both directions over the gathered global batch."""
+    """Additive margin softmax in both directions over the gathered global batch."""
 
     def __init__(self, *, encoder: EncoderNetwork, settings: TrainConfig, **kwargs) -> None:
         """Prepares to train.
 
         Args:
-          encoder: to train; its dropout, if it has any, replayable.
-          settings: of the loss, and `chunk_size`.
+          encoder: the encoder to train; any dropout must be replayable.
+          settings: those of the loss, and `chunk_size`.
           **kwargs: as for `Trainer`.
         """
         self._dropout = dropout_generators(encoder)
@@ -79,7 +79,7 @@ class DualEncoderTrainer(Trainer):
         }
         losses = additive_margin_softmax(target, sources, ignored=ignored, **settings)
         if self._settings.hard_negatives:
-            # All of the global batch, for every source; appendix B.
+            # All negatives of the global batch, for every source; appendix B.
             targets = tf.concat([targets, self._candidates(negatives)], axis=0)
             ignored = tf.concat([ignored, self._ignored_negatives(batch)], axis=1)
         losses += additive_margin_softmax(source, targets, ignored=ignored, **settings)
@@ -93,13 +93,13 @@ class DualEncoderTrainer(Trainer):
         return cross_replica_concat(rows) if self._settings.global_negatives else rows
 
     def _ignored_negatives(self, batch) -> tf.Tensor:
-        """Returns `[batch, n]`: which of all hard negatives are none, or the query's own target."""
+        """Returns `[batch, n]`: which hard negatives are missing or are the query's own target."""
         keys = tf.reshape(self._candidates(batch["negative_keys"]), [1, -1])
         return (keys == NO_KEY) | (keys == batch["keys"][:, 1:])
 
 
 def all_inputs(batch) -> dict[str, tf.Tensor]:
-    """Returns sources, targets and hard negatives one below the other, for one encoder call."""
+    """Returns sources, targets and hard negatives, concatenated for one encoder call."""
     parts = [batch["source"], batch["target"]]
     if "negatives" in batch:
         flat = {

@@ -1,4 +1,4 @@
-"""Starts a run in this process: its run dir and its strategy, as the chief or another worker."""
+"""Starts a run in this process, as chief or other worker: its run dir and its strategy."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def launch(
 ) -> Iterator[tuple[run_dirs.RunDir, tf.distribute.Strategy]]:
     """Yields the run dir and the strategy.
 
-    Of several workers, which share the run dir, the chief alone makes it and holds its lock.
+    Several workers share the run dir; only the chief creates it and holds its lock.
 
     Args:
-      path: of the run dir.
-      config: resolved.
-      strategy: as for `create_strategy`, with `tpu` and `logical_cpus`.
-      tpu: see there.
-      logical_cpus: see there.
-      overwrite: start the run afresh.
+      path: the run dir.
+      config: the resolved configuration.
+      strategy: as for `create_strategy`.
+      tpu: as for `create_strategy`.
+      logical_cpus: as for `create_strategy`.
+      overwrite: start the run over.
 
     Raises:
-      InputError: as `open_or_create` and `create_strategy`.
+      InputError: as `open_or_create` and `create_strategy` raise.
     """
     settings = {"tpu": tpu, "logical_cpus": logical_cpus}
     if is_chief(strategy):
@@ -46,7 +46,7 @@ def launch(
             with record_counts.kept_in(run_dir.counts_file, write=True):
                 yield run_dir, made
     else:
-        # Making the strategy waits for the chief, which has made the run dir by then.
+        # Creating the strategy waits for the chief, which has created the run dir by then.
         made = create_strategy(strategy, **settings)
         run_dir = run_dirs.open_existing(path)
         with record_counts.kept_in(run_dir.counts_file, write=False):

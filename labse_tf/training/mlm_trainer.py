@@ -19,10 +19,10 @@ _SOURCES_SHOWN = 5
 
 
 class MlmTrainer(Trainer):
-    """Cross-entropy of the masked tokens, a mean over all those of the global batch.
+    """Cross-entropy of the masked tokens, averaged over those of the global batch.
 
-    The softmax goes over the whole vocabulary, so that each row of the tied table has a gradient
-    and its update is dense; or, with `sampled_softmax` tokens drawn, over these and the labels.
+    The softmax is over the whole vocabulary, so every row of the tied table has a gradient and its
+    update is dense; or, if `sampled_softmax` is not 0, over that many tokens and the labels.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class MlmTrainer(Trainer):
 
     def rows_read(self, batch) -> list[tuple[tf.Variable, tf.Tensor]]:
         if not self._sampled_softmax:
-            return []  # All of the table is read, and updated, at each step.
+            return []  # The whole table is read and updated at each step.
         read = (self._encoder.rows(batch), batch["masked_ids"], self._draw())
         ids = tf.concat([tf.reshape(one, [-1]) for one in read], axis=0)
         return [(self._encoder.get_embedding_table(), ids)]
@@ -77,7 +77,7 @@ class MlmTrainer(Trainer):
         return tf.reduce_sum(losses * weights) / total, tf.reduce_sum(hits * weights) / total
 
     def _predict(self, sequence, positions, ids) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the cross-entropy of each masked token and whether it is found, as `ids`."""
+        """Returns cross-entropy and correctness (1 or 0) of each masked token, shaped as `ids`."""
         if not self._sampled_softmax:
             logits = tf.cast(self._head(sequence, positions), tf.float32)
             losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=ids, logits=logits)
@@ -93,16 +93,16 @@ class MlmTrainer(Trainer):
         return tf.reshape(losses, tf.shape(ids)), tf.reshape(hits, tf.shape(ids))
 
     def _draw(self) -> tf.Tensor:
-        # All replicas draw the same tokens, others at each step.
+        # All replicas draw the same tokens, different ones at each step.
         seed = tf.stack([self._optimizer.iterations, tf.constant(_SAMPLES_SEED, tf.int64)])
         return draw_uniform(self._sampled_softmax, self._head.bias.shape[0], seed)
 
     def observe(self, batch, loss: tf.Tensor, accuracy: tf.Tensor) -> None:
-        """Loss and accuracy by task, tokens a step, and the share of MLM's that is no padding."""
+        """Updates loss and accuracy by task, tokens per step, and the non-padding share of MLM."""
         mask = tf.cast(batch["input_mask"], tf.float32)
         tokens, filled = sum_over_replicas([tf.reduce_sum(mask), tf.reduce_mean(mask)])
         filled /= self._strategy.num_replicas_in_sync
-        # A batch is of one task; pairs alone have a second segment.
+        # All of a batch is one task; only pairs have a second segment.
         is_tlm = tf.cast(tf.reduce_any(batch["input_type_ids"] == 1), tf.float32)
         self.extra_metrics["tokens"].update_state(tokens)
         self.extra_metrics["mlm_filled"].update_state(filled, sample_weight=1.0 - is_tlm)

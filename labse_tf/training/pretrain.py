@@ -28,7 +28,7 @@ from labse_tf.training.validation.held_out import HeldOutEvaluator
 
 
 def first_depth(config: Config) -> int:
-    """Returns the layers of the first stage's encoder."""
+    """Returns the number of layers of the first stage's encoder."""
     return _depths(config)[0]
 
 
@@ -39,16 +39,16 @@ def pretrain(
     *,
     init: Origin | None = None,
 ) -> None:
-    """Goes through the stages, each from copies of the last one's layers; resumes inside any.
+    """Trains all stages, each from copies of the previous one's layers; resumes within any stage.
 
-    The stages' checkpoints lie in `checkpoints/stage_1`, `stage_2`, ... The head is carried from
-    stage to stage, the optimiser starts afresh. The first stage starts from copies of the layers
-    of `init`, if there is one.
+    The stages' checkpoints are in `checkpoints/stage_1`, `stage_2`, ... The head is kept from stage
+    to stage; the optimiser is reset. The first stage starts from copies of the layers of `init`, if
+    there is one.
     """
     if config.encoder.network != BERT:
         raise InputError(
-            f"'encoder.network' is {config.encoder.network!r}, and only BERT is pre-trained",
-            remedy="leave it out, or train the dual encoder at once: `labse train`",
+            f"'encoder.network' is {config.encoder.network!r}, but only BERT can be pre-trained",
+            remedy="remove it, or train the dual encoder directly: `labse train`",
         )
     tokenizer = load_tokenizer(run_dir)
     held_out = (
@@ -63,7 +63,7 @@ def pretrain(
             with strategy.scope():
                 stack(source.encoder, model.encoder)
                 model.head.set_weights(source.head.get_weights())
-        # Nothing holds the last stage any more: a large one would not fit beside this.
+        # This drops the last reference to the previous stage: both might not fit in memory.
         source = model
         _run_stage(config, run_dir, strategy, tokenizer, model, stage, held_out)
 
@@ -115,7 +115,7 @@ def _run_stage(
         return pretraining_batches(settings, tokenizer, **order, stage=number, skip=skip)
 
     def sources_of(step: int) -> list[str]:
-        """Returns the files that a step's batch came from."""
+        """Returns the files from which a step's batch was read."""
         paths = source_files(settings, config.languages)
         return [paths[file] for file in np.unique(next(iter(batches(step - 1)))["file"])]
 

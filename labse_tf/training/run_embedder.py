@@ -1,4 +1,4 @@
-"""Embeds text with the network of a run, before anything is exported."""
+"""Embeds text with the network of a run, without exporting it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from labse_tf.tokenization.protocol import Tokenizer
 
 
 class RunEmbedder(SortingEncoder):
-    """An encoder (`encode(list of str)`) of a network and its tokeniser."""
+    """An encoder (`encode(list of str)`) made of a network and its tokeniser."""
 
     def __init__(
         self, network: EncoderNetwork, tokenizer: Tokenizer, *, sequence_length: int
@@ -20,9 +20,9 @@ class RunEmbedder(SortingEncoder):
         """Traces the network once, for batches of any shape.
 
         Args:
-          network: with its weights.
-          tokenizer: of its vocabulary.
-          sequence_length: longer texts are cut to so many tokens.
+          network: the network, with its weights.
+          tokenizer: the tokeniser of its vocabulary.
+          sequence_length: longer texts are truncated to this many tokens.
         """
         self._tokenizer = tokenizer
         self._run = tf.function(

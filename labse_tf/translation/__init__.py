@@ -1,1 +1,1 @@
-"""The translation model that data selection scores pairs with."""
+"""The translation model with which data selection scores pairs."""

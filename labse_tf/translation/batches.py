@@ -14,7 +14,7 @@ from labse_tf.data.record_counts import language_weights
 from labse_tf.files.corpus_files import BITEXT
 from labse_tf.tokenization.protocol import Tokenizer
 
-# What surrounds the text: [CLS] tag [SEP] source [SEP], and target [SEP].
+# Special tokens of `[CLS] tag [SEP] source [SEP]` and `target [SEP]`.
 _SOURCE_SPECIALS = 3
 _TARGET_SPECIALS = 1
 
@@ -33,19 +33,19 @@ def translation_batches(
     seed: int,
     skip: int = 0,
 ) -> tf.data.Dataset:
-    """Returns an endless dataset of global batches, in one fixed order; see `pair_batches`.
+    """Returns an endless dataset of global batches, in a fixed order; see `pair_batches`.
 
     Args:
       settings: how the pairs are sampled and cut.
-      tokenizer: of the run's vocabulary.
+      tokenizer: the tokeniser of the run's vocabulary.
       inputs: the bitext.
-      key: its name in the configuration, for errors.
-      languages: codes; those of other languages are left out. None names all.
-      seed: of the order.
-      skip: the first batches to leave out, which a resumed run has seen.
+      key: its name in the configuration, for error messages.
+      languages: codes; other languages are left out. An empty list means all.
+      seed: determines the order.
+      skip: number of batches to skip at the start, which a resumed run has seen.
 
     Returns:
-      A dataset of TRANSLATION_FEATURES, as `encode_pairs` gives them.
+      A dataset of TRANSLATION_FEATURES, as `encode_pairs` returns them.
     """
     files = texts.find_files(inputs, BITEXT, languages, key=key)
     streams = {
@@ -78,12 +78,12 @@ def encode_pairs(
 ) -> dict[str, tf.Tensor]:
     """Turns a batch of pairs into ids of one length, the smallest bucket that holds them.
 
-    The source is `[CLS] tag [SEP] source [SEP]`. The tag is the target's language code, spelled in
-    the vocabulary's own pieces: so it takes no reserved tokens, of which there are fewer than
-    languages. The target is `target [SEP]`. What the last bucket cannot hold is cut off.
+    The source is `[CLS] tag [SEP] source [SEP]`. The tag is the target's language code, tokenised
+    like text: there are fewer reserved tokens than languages. The target is `target [SEP]`. Tokens
+    beyond the last bucket are cut off.
 
     Args:
-      tokenizer: of the vocabulary that both sides share.
+      tokenizer: the tokeniser of the vocabulary that both sides share.
       source: `[batch]` strings.
       target: `[batch]` strings.
       language: `[batch]` strings, the codes of the targets' languages.

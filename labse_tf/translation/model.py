@@ -11,10 +11,10 @@ from labse_tf.config import TranslatorConfig
 def build_translator(
     config: TranslatorConfig, vocab_size: int
 ) -> seq2seq_transformer.Seq2SeqTransformer:
-    """Returns a translator with its variables made.
+    """Returns a translator with its variables created.
 
     Called with `{"inputs": source, "targets": target}`, int32 `[batch, length]` each, padded with
-    0, it gives the logits of each target token after those before it: float32 `[batch, target
+    0, it returns the logits of each target token given those before it: float32 `[batch, target
     length, vocab_size]`. The target ends in [SEP] and has no start token: the model shifts it.
     """
     common = {
@@ -54,11 +54,11 @@ def token_log_likelihoods(logits: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
 
 
 def mean_log_likelihoods(logits: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
-    """Returns log P(target | source) a target token, [SEP] included: float32 `[batch]`, in nats.
+    """Returns log P(target | source) per target token, [SEP] included: float32 `[batch]`, in nats.
 
     Args:
       logits: float32 `[batch, length, vocab_size]`.
-      targets: int32 `[batch, length]`, padded with 0; a token or more a row.
+      targets: int32 `[batch, length]`, padded with 0; at least one token per row.
     """
     tokens = tf.reduce_sum(tf.cast(targets != 0, tf.float32), axis=1)
     return tf.reduce_sum(token_log_likelihoods(logits, targets), axis=1) / tokens

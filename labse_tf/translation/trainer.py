@@ -12,7 +12,7 @@ from labse_tf.translation.model import token_log_likelihoods
 
 
 class TranslatorTrainer(Trainer):
-    """Cross-entropy of the target's tokens, a mean over all those of the global batch."""
+    """Cross-entropy of the target tokens, averaged over those of the global batch."""
 
     def __init__(self, *, translator, **kwargs) -> None:
         super().__init__(

@@ -202,8 +202,8 @@ LAYER = "encoder/transformer/layer_1/output"
         (pickled(""), "has its weights as a pickle (pytorch_model.bin), which is never loaded"),
         (lengthen_vocabulary, "tokens, the embedding table of "),
         (lambda folder: (folder / "config.json").unlink(), "has no config.json"),
-        (say("config.json", hidden_act="relu"), "is of a bert with relu"),
-        (say("config.json", layer_norm_eps=1e-5), "has layer_norm_eps 1e-05, a LaBSE 1e-12"),
+        (say("config.json", hidden_act="relu"), "describes a bert with relu"),
+        (say("config.json", layer_norm_eps=1e-5), "has layer_norm_eps 1e-05; LaBSE has 1e-12"),
         (
             lambda folder: (folder / "tokenizer_config.json").write_text('{"do_lower_case": true}'),
             "tokenizer_config.json: says do_lower_case",
@@ -221,16 +221,16 @@ def test_bad_directories(bert_dir, tmp_path, capsys, change, problem):
         (pickled("2_Dense"), "2_Dense: has its weights as a pickle"),
         (
             say("1_Pooling/config.json", pooling_mode_cls_token=False),
-            "pools by nothing, LaBSE by [CLS]",
+            "pools by nothing; LaBSE pools by [CLS]",
         ),
         (
             say("1_Pooling/config.json", pooling_mode_mean_tokens=True),
             "pools by pooling_mode_cls_token and pooling_mode_mean_tokens",
         ),
         (say("2_Dense/config.json", activation_function="torch.nn.Identity"), "torch.nn.Identity"),
-        (move_dense, "names the folder ../elsewhere, outside of it"),
+        (move_dense, "names the folder ../elsewhere, which is outside"),
         (forget_dense, "has no Dense module"),
-        (lambda folder: (folder / "modules.json").write_text("[1]"), "is no list of modules"),
+        (lambda folder: (folder / "modules.json").write_text("[1]"), "is not a list of modules"),
         (
             lambda folder: (folder / "2_Dense" / "model.safetensors").write_bytes(b"no"),
             "is damaged",
@@ -271,17 +271,13 @@ def test_a_piece_that_others_read_twice_is_refused(spaced_dir, tmp_path, capsys)
     refused(
         folder, tmp_path, capsys, f"vocab.txt:113: programs that strip lines read {tokens[112]!r}"
     )
-    refused(
-        folder, tmp_path, capsys, f"which line {last} is: its id is 112 there, {last - 1} here;"
-    )
+    refused(folder, tmp_path, capsys, f"like line {last}: its id is 112 there, {last - 1} here;")
 
 
 def test_ids_of_another_tokenizer_are_refused(bert_dir, vocab_file, tmp_path, capsys):
     tokens = vocab_file.read_text("utf-8").split("\n")[:-1]
     write_tokenizer(bert_dir, [*tokens[:105], "new", *tokens[105:]])
-    problem = (
-        f"vocab.txt:106: the token {tokens[105]!r} has the id 105, in tokenizer.json 106; take"
-    )
+    problem = f"vocab.txt:106: the token {tokens[105]!r} has id 105, but 106 in tokenizer.json; use"
     refused(bert_dir, tmp_path, capsys, problem)
     (bert_dir / "tokenizer.json").write_text("{}")
     refused(bert_dir, tmp_path, capsys, "tokenizer.json: has no WordPiece vocabulary")
@@ -297,7 +293,7 @@ def test_ids_stay_where_others_strip_lines(spaced_dir, tmp_path, caplog):
         main(["import-hf", str(folder), "--out", str(out), "--format", "hub,hf", "--no-verify"])
         == 0
     )
-    assert "vocab.txt:111: the token '\\u3000' and 2 more are others to programs" in caplog.text
+    assert "vocab.txt:111: the token '\\u3000' and 2 more are read differently" in caplog.text
     assert wordpiece_file.read(out / "encoder" / "assets" / "vocab.txt") == tokens
     renamed = [*tokens[:110], "[space110]", "[space111]", "[space112]", *tokens[113:]]
     reader = BertWordPieceTokenizer(str(out / "vocab.txt"), lowercase=False)

@@ -1,4 +1,4 @@
-"""Trains anything: the one assembly of optimiser, batches, trainer and checkpoints."""
+"""Trains any model: combines optimiser, batches, trainer and checkpoints."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from labse_tf.training.validation.course import Validation
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Stage:
-    """A stretch of training with an optimiser and checkpoints of its own.
+    """A part of training with its own optimiser and checkpoints.
 
     Attributes:
       description: shown with the progress.
-      steps: to train.
+      steps: number of steps to train.
       batch_size: rows of the global batch.
-      optimizer: settings.
+      optimizer: its settings.
       loop: intervals of log lines and checkpoints.
-      checkpoints: a folder of this stage's checkpoints alone.
-      number: from 0, of a run with several stages; None if it has one.
+      checkpoints: a folder for this stage's checkpoints only.
+      number: counted from 0 in a run with several stages; None if it has one.
     """
 
     description: str
@@ -51,21 +51,21 @@ def fit(
     strategy: tf.distribute.Strategy,
     validation: Validation | None = None,
 ) -> None:
-    """Trains `variables` for a stage, or goes on where it was stopped.
+    """Trains `variables` for a stage, or resumes where it was stopped.
 
     Args:
-      stage: how long, and with which settings.
-      trainer: the objective: called with what `Trainer` takes, `variables` and `generators` left
-        out.
-      batches: called with the number of batches to leave out; gives global batches, endlessly.
-      model: what checkpoints hold beside the optimiser, by name; made under the strategy.
-      variables: of the model, to be trained.
+      stage: its length and settings.
+      trainer: the objective: called with the arguments of `Trainer`, except `variables` and
+        `generators`.
+      batches: called with the number of batches to skip; returns endless global batches.
+      model: what checkpoints contain besides the optimiser, by name; created under the strategy.
+      variables: the model's variables to train.
       run_dir: for metrics and TensorBoard.
-      strategy: of the run.
-      validation: what is measured on the way, if anything.
+      strategy: the run's strategy.
+      validation: what to measure during training, if anything.
 
     Raises:
-      InputError: if the replicas cannot share a batch evenly; what `resumable.run` raises.
+      InputError: if the replicas cannot share a batch evenly, or as `resumable.run` raises.
       TypeError: if the batches lack a feature that the trainer reads.
     """
     with strategy.scope():
@@ -76,7 +76,7 @@ def fit(
         built = []
 
         def build() -> tf.data.Dataset:
-            # Where `distribute` wants it: each input pipeline has its own.
+            # Called by `distribute`, once per input pipeline.
             built.append(batches(steps_done))
             return built[-1]
 

@@ -1,4 +1,4 @@
-"""What a training loop tells: lines of metrics.jsonl, and the progress shown."""
+"""The output of a training loop: lines of metrics.jsonl, and the progress shown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _log = logging.getLogger("labse")
 
 
 class MetricsLog:
-    """After each loop: a line in metrics.jsonl, and the progress shown."""
+    """Writes a line to metrics.jsonl after each loop, and updates the progress shown."""
 
     def __init__(
         self, run_dir: RunDir, step: tf.Variable, progress: Progress, stage: int | None
@@ -36,7 +36,7 @@ class MetricsLog:
         self._last = step
 
     def held_out(self, output: dict) -> None:
-        """Writes what an evaluator returned."""
+        """Writes the result of an evaluator."""
         self._write({"held_out": output})
         shown = [f"{task} {_summary(values):.3f}" for task, values in output.items()]
         _log.info("step %d: accuracy on held-out text: %s", self._last, ", ".join(shown))
@@ -48,5 +48,5 @@ class MetricsLog:
 
 
 def _summary(values: dict) -> float:
-    """Returns the accuracy, or the primary figure of a task, which is all that it has."""
+    """Returns the accuracy, or else the only value: the primary metric of a task."""
     return values["accuracy"] if "accuracy" in values else next(iter(values.values()))

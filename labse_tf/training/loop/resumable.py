@@ -1,4 +1,4 @@
-"""Runs a trainer to its end: resumes, saves, validates, and says what is wrong with the disk."""
+"""Runs a trainer to its end: resumes, saves, validates, and reports disk errors."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ def run(
 
     Args:
       description: shown with the progress.
-      strategy: that everything was made under.
-      make_trainer: called with the steps done before, to leave out the batches seen.
-      optimizer: whose `iterations` are the steps.
-      checkpoint: of all that is to be saved, the optimizer included.
-      checkpoint_dir: a folder of this run's checkpoints alone.
+      strategy: the strategy under which everything was created.
+      make_trainer: called with the number of steps already done, to skip the batches seen.
+      optimizer: its `iterations` count the steps.
+      checkpoint: everything to be saved, including the optimizer.
+      checkpoint_dir: a folder for this run's checkpoints only.
       run_dir: for metrics and TensorBoard.
       steps: the total.
       loop: intervals.
-      stage: of pre-training, for the metrics.
-      validation: if any, what to measure beside, and whether that ends the run.
+      stage: the stage of pre-training, for the metrics.
+      validation: what to measure during training, if anything, and whether it can stop the run.
 
     Raises:
-      InputError: if the input is at fault, all checkpoints are damaged, the disk is full, or
+      InputError: if the input is invalid, all checkpoints are damaged, the disk is full, or
         another worker is gone.
     """
     is_chief = strategy.extended.should_checkpoint
@@ -74,7 +74,7 @@ def run(
         if is_chief:
             run_dir.forget_metrics_after(done, stage)
         if done:
-            _log.info("%s: %d of %d steps were done before", description, done, steps)
+            _log.info("%s: %d of %d steps already done", description, done, steps)
         course = None
         if validation is not None:
             measured = run_dir.measured_steps(done, stage)
@@ -101,7 +101,7 @@ def run(
             return
         with (
             Progress(description, total=steps, unit="step", initial=done) as progress,
-            # Orbit prints each of its steps; ours are in the progress and the metrics.
+            # Orbit prints every loop; we report progress and metrics ourselves.
             contextlib.redirect_stdout(io.StringIO()),
         ):
             summary_dir = run_dir.tensorboard / ("" if stage is None else f"stage_{stage + 1}")
@@ -110,7 +110,7 @@ def run(
                 trainer=make_trainer(done) if done < steps else None,
                 global_step=optimizer.iterations,
                 strategy=strategy,
-                # A checkpoint is due on a loop's end only.
+                # Checkpoints are saved only at the end of a loop.
                 steps_per_loop=min(loop.log_interval, loop.checkpoint_interval),
                 checkpoint_manager=manager,
                 summary_dir=str(summary_dir) if is_chief else None,
@@ -127,7 +127,7 @@ def _train(controller: orbit.Controller, course: Course | None, steps: int) -> N
     if course is None:
         controller.train(steps)
         return
-    # What the metrics know of is kept by then: first the best checkpoint, then the line.
+    # Save the best checkpoint before the metrics line, so that the metrics never run ahead of it.
     controller.eval_actions = (course.note, *controller.eval_actions)
     while True:
         step = int(controller.global_step.numpy())
@@ -141,7 +141,7 @@ def _train(controller: orbit.Controller, course: Course | None, steps: int) -> N
 
 @contextlib.contextmanager
 def _own_folder(is_chief: bool, folder: Path) -> Iterator[Path]:
-    """Yields where this worker saves: all take part, but only the chief's files count."""
+    """Yields the folder this worker saves to: all take part, but only the chief's files count."""
     if is_chief:
         yield folder
     else:
@@ -169,10 +169,10 @@ def _tell_end(description: str, course: Course | None, step: int, steps: int) ->
     if course is None or course.best is None:
         return
     if course.is_over and step < steps:
-        text = "%s: stopped at step %d of %d: %d measurements without a better accuracy"
+        text = "%s: stopped at step %d of %d: %d measurements without improvement"
         _log.info(text, description, step, steps, course.waited)
     where = "accuracy %.3f on the dev pairs"
     if course.best.task != DEV_PAIRS:
         where = f"%.3f in the task {course.best.task}"
-    text = f"%s: the best checkpoint is that of step %d, {where}"
+    text = f"%s: the best checkpoint is from step %d, {where}"
     _log.info(text, description, course.best.step, course.best.accuracy)

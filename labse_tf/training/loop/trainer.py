@@ -1,4 +1,4 @@
-"""The trainer: one step whose gradients are exact on replicas, and batches for them."""
+"""The trainer: a training step with exact gradients over replicas, and its batches."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from labse_tf.training.optimizer.lazy_adamw import LazyAdamW, sum_rows
 class Trainer(orbit.StandardTrainer, abc.ABC):
     """Updates `variables` by the gradient of `replica_loss`.
 
-    A subclass is an objective: it says which `features` of a batch it reads, and what its loss is.
+    A subclass is an objective: it defines the `features` of a batch that it reads, and its loss.
 
     `replica_loss` is a replica's share of the global loss: the sum over its rows divided by the
-    *global* batch. Gradients are summed over the replicas, then clipped, so that both loss and
-    update are those of one device with the whole batch.
+    *global* batch. Gradients are summed over the replicas, then clipped, so both loss and update
+    equal those of one device with the whole batch.
     """
 
     def __init__(
@@ -39,26 +39,26 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
         """Prepares to train.
 
         Args:
-          strategy: that everything was made under.
+          strategy: the strategy under which everything was created.
           optimizer: updates the variables.
-          variables: to train.
-          clip_norm: the most that the global norm of the gradients may be; 0 clips nothing.
-          dataset: of global batches, distributed.
-          lazy_embeddings: update the rows of an embedding table that a batch touches, not all of
-            it; see `LazyAdamW`. On TPUs the update is dense, as XLA wants static shapes.
-          generators: that dropout draws from. They are set anew for each step, so that a resumed
-            run draws as one that was not stopped.
+          variables: the variables to train.
+          clip_norm: the maximum global norm of the gradients; 0 disables clipping.
+          dataset: distributed global batches.
+          lazy_embeddings: update only the rows of an embedding table that a batch touches; see
+            `LazyAdamW`. On TPUs the update is dense, as XLA needs static shapes.
+          generators: the generators that dropout uses. They are reset at each step, so that a
+            resumed run draws the same numbers as an uninterrupted one.
 
         Raises:
-          ValueError: if there is nothing to train, or a variable twice.
+          ValueError: if there is nothing to train, or a variable occurs twice.
         """
         if not variables:
-            raise ValueError("there are no variables to train: call the model once before")
+            raise ValueError("there are no variables to train: call the model once first")
         if len({id(variable) for variable in variables}) < len(variables):
-            raise ValueError("a variable is named twice: it would be updated twice")
+            raise ValueError("a variable is listed twice: it would be updated twice")
         on_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
-        # In a loop of TensorFlow's a gather has to have one shape in all steps, but batches are of
-        # several lengths, and sparse gradients have as many rows as the batch has tokens.
+        # In a TensorFlow loop a gather must have the same shape in all steps, but batches have
+        # different lengths, and sparse gradients have as many rows as the batch has tokens.
         super().__init__(
             dataset,
             orbit.StandardTrainerOptions(
@@ -91,12 +91,12 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
         """The features of a batch that `replica_loss` reads."""
 
     def describe_batch(self, step: int) -> str:
-        """Returns ` (...)`: where the batch of a step, counted from 1, came from; or nothing."""
+        """Returns ` (...)` with the origin of the batch of a step, counted from 1; or ""."""
         return ""
 
     @abc.abstractmethod
     def replica_loss(self, batch) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns this replica's shares of the global loss and of the accuracy: two scalars."""
+        """Returns this replica's shares of the global loss and accuracy: two scalars."""
 
     def replica_gradients(self, batch) -> tuple[tf.Tensor, tf.Tensor, list]:
         """Returns `replica_loss` and its gradient with respect to each variable."""
@@ -107,7 +107,7 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
         )
         return loss, accuracy, gradients
 
-    # What a step calls has no condition on a tensor: to look for some takes longer than to trace.
+    # No code of a step branches on a tensor, and AutoGraph's search takes longer than tracing.
     @tf.autograph.experimental.do_not_convert
     def train_step(self, iterator) -> None:
         self._strategy.run(self._replica_step, args=(next(iterator),))
@@ -118,7 +118,7 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
 
     def _replica_step(self, batch) -> None:
         for generator, key in self._generators:
-            # Philox: a counter of 128 bits, of which a step uses the lower half, and the key.
+            # Philox state: a 128-bit counter, of which a step uses the lower half, and the key.
             generator.state.assign(tf.stack([0, self._optimizer.iterations, key]))
         if self._catches_up:
             for table, ids in self.rows_read(batch):
@@ -134,7 +134,7 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
         )
         for name, value in (("loss", loss), ("accuracy", accuracy), ("gradient_norm", norm)):
             self._metrics[name].update_state(value)
-        # No `if`: a variable that replicas share is not to be assigned inside a branch.
+        # No `if`: a variable shared by replicas must not be assigned inside a branch.
         first_broken = (self._broken_step < 0) & ~(
             tf.math.is_finite(loss) & tf.math.is_finite(norm)
         )
@@ -144,14 +144,14 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
         self.observe(batch, loss, accuracy)
 
     def observe(self, batch, loss: tf.Tensor, accuracy: tf.Tensor) -> None:
-        """Updates `extra_metrics`, those of a subclass's own, after a step.
+        """Updates `extra_metrics`, the additional metrics of a subclass, after a step.
 
         Args:
-          batch: this replica's.
-          loss: of the global batch, a scalar, as is `accuracy`.
-          accuracy: see there.
+          batch: this replica's part of the batch.
+          loss: the loss of the global batch, a scalar.
+          accuracy: the accuracy on the global batch, a scalar.
         """
-        return None  # AutoGraph warns of a function without a statement.
+        return None  # AutoGraph warns about a function without a statement.
 
     def _sum_over_replicas(self, gradients: list) -> list:
         if not self._lazy_embeddings:
@@ -164,14 +164,14 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
         ]
 
     def train_loop_begin(self) -> None:
-        """Starts the clock: what is between loops, saving and measuring, is not training."""
+        """Starts the clock; saving and measuring between loops do not count as training time."""
         self._start = (int(self._optimizer.iterations.numpy()), time.perf_counter())
 
     def train_loop_end(self) -> dict[str, tf.Tensor | float]:
-        """Returns the loop's means, its steps a second, and the learning rate.
+        """Returns the loop's means, steps per second, and the learning rate.
 
         Raises:
-          InputError: if the loss or the gradient was not finite; no checkpoint is made of that.
+          InputError: if the loss or gradient was not finite, which is never saved as a checkpoint.
           RuntimeError: if no gradient reaches the variables.
         """
         if self._broken_step >= 0:
@@ -179,10 +179,10 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
             raise InputError(
                 f"the loss or the gradient of step {step} is not finite{self.describe_batch(step)}",
                 remedy="start a run with a lower optimizer.learning_rate or optimizer.clip_norm; "
-                "the last good checkpoint, if there was one, is kept",
+                "the last good checkpoint, if any, is kept",
             )
         if self._catches_up:
-            # What is saved and measured now is what AdamW would have.
+            # Checkpoints and measurements see the weights that AdamW would have.
             with self._strategy.scope():
                 self._optimizer.catch_up_all(self._variables)
         first, start = self._start
@@ -190,7 +190,7 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
         means = {name: metric.result() for name, metric in self._metrics.items()}
         if means["gradient_norm"] == 0.0:
             raise RuntimeError("the gradient is 0: the loss does not depend on the variables")
-        # What no step of the loop saw has no mean.
+        # A metric that no step of the loop updated has no mean.
         seen = {name: metric for name, metric in self.extra_metrics.items() if metric.count > 0}
         means |= {name: metric.result() for name, metric in seen.items()}
         for metric in (*self._metrics.values(), *self.extra_metrics.values()):
@@ -216,7 +216,7 @@ def _distinct_over_replicas(ids: tf.Tensor) -> tf.Tensor:
 
 
 def _sum_rows_over_replicas(gradient: tf.IndexedSlices) -> tf.IndexedSlices:
-    # An embedding's gradient has a row an occurrence: its norm needs their sum.
+    # An embedding's gradient has one row per occurrence; the norm needs their sum.
     gradient = sum_rows(gradient)
     replicas = tf.distribute.get_replica_context()
     if replicas.num_replicas_in_sync == 1:
@@ -229,10 +229,10 @@ def _sum_rows_over_replicas(gradient: tf.IndexedSlices) -> tf.IndexedSlices:
 def distribute(
     strategy: tf.distribute.Strategy, make_dataset: Callable[[], tf.data.Dataset], batch_size: int
 ):
-    """Returns the dataset distributed: each replica gets its slice of every global batch.
+    """Returns the distributed dataset: each replica gets its slice of every global batch.
 
     Every worker makes the same global batches and keeps its replicas' rows, so that row i is on
-    the same replica however many workers there are.
+    the same replica for any number of workers.
 
     Raises:
       InputError: if the replicas cannot share the batch evenly.
@@ -240,7 +240,7 @@ def distribute(
     replicas = strategy.num_replicas_in_sync
     if batch_size % replicas:
         raise InputError(
-            f"a batch of {batch_size} does not divide over {replicas} replicas",
+            f"a batch of {batch_size} cannot be split evenly over {replicas} replicas",
             remedy=f"set 'batch_size' to a multiple of {replicas}",
         )
     if replicas == 1:

@@ -1,7 +1,7 @@
 """AdamW with linear warm-up and linear decay.
 
-LaBSE (section 3.2) names AdamW and "linear weight decay", read here as BERT has it: the learning
-rate decays linearly, the weight decay is constant. It names no warm-up.
+LaBSE (section 3.2) names AdamW and "linear weight decay", interpreted here as in BERT: the
+learning rate decays linearly, the weight decay is constant. It does not mention warm-up.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from official.modeling.optimization import lr_schedule
 from labse_tf.config import OptimizerConfig
 from labse_tf.training.optimizer.lazy_adamw import LazyAdamW
 
-# As BERT: layer norms and biases do not decay.
+# As in BERT, layer norms and biases do not decay.
 _NO_DECAY = ["layer_norm", "LayerNorm", "bias"]
 
 
@@ -19,12 +19,12 @@ def build_optimizer(config: OptimizerConfig, *, steps: int) -> LazyAdamW:
     """Returns the optimiser for a run (or stage) of `steps` steps.
 
     The rate rises from 0 to `config.learning_rate` over the warm-up, then falls to 0 at `steps`.
-    Gradients come to it reduced over replicas and clipped, and decide whether a table's update is
-    dense: see `training.loop`.
+    It expects gradients already reduced over replicas and clipped. A table's update is dense if its
+    gradient is: see `training.loop`.
     """
     warmup = config.warmup_of(steps)
-    # Linear from the end of the warm-up, where the rate is the configured one, to 0 after the last
-    # step. Without the offset the decay would have begun at step 0, and the peak be lower.
+    # Linear from the configured rate at the end of the warm-up to 0 after the last step. Without
+    # the offset, the decay would begin at step 0 and the peak would be lower.
     schedule = lr_schedule.PolynomialDecayWithOffset(
         initial_learning_rate=config.learning_rate,
         decay_steps=max(1, steps - warmup),

@@ -1,9 +1,9 @@
-"""The gradient cache: a loss over more embeddings than there is memory for activations.
+"""The gradient cache: a loss over more embeddings than fit in memory with their activations.
 
 Gao et al. 2021, "Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup",
-section 3.3. A contrastive loss sees a sentence by its embedding alone, so its gradient falls apart:
-with the gradient of the loss with respect to each embedding at hand, each chunk of sentences is
-back-propagated by itself. That is the full batch's gradient, for one more forward pass.
+section 3.3. A contrastive loss depends on a sentence only through its embedding, so its gradient
+can be split: given the gradient with respect to each embedding, each chunk of sentences is
+back-propagated separately. The result is the full batch's gradient, for one more forward pass.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ def cached_gradients(
     """Returns loss, accuracy and the gradient of the loss with respect to each variable.
 
     Args:
-      embed: embeds rows of `inputs`: `[chunk_rows, dim]` float32, equal dim for all chunks.
+      embed: embeds rows of `inputs`: `[chunk_rows, dim]` float32, with the same dim for all chunks.
       inputs: `[rows, ...]` tensors; `chunk_rows` divides rows.
-      loss_of: all embeddings, `[rows, dim]` -> loss and accuracy, scalars.
-      variables: that `embed` depends on.
-      chunk_rows: embedded at a time.
-      generators: all random numbers of `embed` come from these, so that both passes drop the same.
-      tables: those variables whose gradient is to stay sparse, and the ids that `embed` reads.
+      loss_of: maps all embeddings, `[rows, dim]`, to loss and accuracy, both scalars.
+      variables: the variables that `embed` depends on.
+      chunk_rows: rows to embed at a time.
+      generators: the source of all random numbers of `embed`, so that both passes drop the same.
+      tables: the variables whose gradients must stay sparse, and the ids that `embed` reads.
 
     Returns:
       (loss, accuracy, gradients); `tf.IndexedSlices` with distinct rows for `tables`.
     """
-    # The first dimension becomes two: chunks, and rows of a chunk.
+    # Split the first dimension into chunks and rows of a chunk.
     chunks = tf.nest.map_structure(
         lambda all_rows: tf.reshape(
             all_rows, tf.concat([[-1, chunk_rows], tf.shape(all_rows)[1:]], axis=0)
@@ -69,7 +69,7 @@ def _embed_all(embed, chunks: dict[str, tf.Tensor], count: tf.Tensor) -> tf.Tens
 
 
 def _back_propagate(embed, chunks, slopes, variables, tables) -> list:
-    # Of a table the sum has a row an id of the whole batch: `rows` says which.
+    # The sum for a table has one row per distinct id of the whole batch; `rows` are these ids.
     rows = {table.ref(): tf.sort(tf.unique(tf.reshape(ids, [-1]))[0]) for table, ids in tables}
 
     def zeros(variable):

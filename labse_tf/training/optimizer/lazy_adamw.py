@@ -1,4 +1,4 @@
-"""AdamW whose update of an embedding table costs what it touches."""
+"""AdamW that updates only the rows of an embedding table that a step touches."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ import numpy as np
 import tensorflow as tf
 import tf_keras
 
-# Of the missed steps, those whose momentum still counts: 0.9005 ** 150 is 1e-7.
+# Number of missed steps after which momentum is negligible: 0.9005 ** 150 is 1e-7.
 _STEPS_OF_MOMENTUM = 150
 _ROWS_AT_ONCE = 1 << 14
 
 
 class LazyAdamW(tf_keras.optimizers.AdamW):
-    """AdamW (Loshchilov and Hutter 2019), lazy where a gradient is `tf.IndexedSlices`.
+    """AdamW (Loshchilov and Hutter 2019), lazy for gradients that are `tf.IndexedSlices`.
 
-    Such a gradient names some rows of its variable, and only these are updated. AdamW moves the
-    other rows as well, by their fading momentum and by weight decay. Here they make up for it:
-    `catch_up` must be called for the rows that a step is going to read, so that what it reads is
-    what AdamW would have. Let D(a, b) be the product of 1 - decay * rate over steps a+1 to b. Of a
-    row with the moments m and v after step s, AdamW's steps s+1 to s+k without a gradient make
+    Such a gradient has some rows of its variable, and only these are updated. AdamW also moves the
+    other rows, by their decaying momentum and by weight decay. Here they catch up later: `catch_up`
+    must be called for the rows that a step will read, so that it reads the values that AdamW would
+    have. Let D(a, b) be the product of 1 - decay * rate over steps a+1 to b. For a row with moments
+    m and v after step s, AdamW's steps s+1 to s+k without a gradient amount to
 
         w <- D(s, s+k) w - m / (sqrt(v) + epsilon)
                * sum over j of D(s+j, s+k) corrected_rate(s+j) (beta_1 / sqrt(beta_2))^j
         m <- beta_1^k m,  v <- beta_2^k v
 
-    but for epsilon, which AdamW adds to a sqrt(v) that fades.
+    except that AdamW adds epsilon to a sqrt(v) that decays.
 
-    Dense gradients update as in AdamW, in one pass and in place: step by step, the temporaries of
-    the paper's table would take another 5 GB.
+    Dense gradients are applied as in AdamW, in one pass and in place: with separate operations, the
+    temporaries for the paper's table would take another 5 GB.
     """
 
     def __init__(
         self, *args, steps: int, lazy_variables: str = "word_embeddings", **kwargs
     ) -> None:
-        """Prepares to optimise; arguments beside these are AdamW's.
+        """Prepares to optimise; all other arguments are those of AdamW.
 
         Args:
-          steps: the most that there will be; the rates of all are kept.
-          lazy_variables: what the names of the variables contain that may be updated lazily.
+          steps: the maximum number of steps; the rate of each is stored.
+          lazy_variables: variables whose names contain this may be updated lazily.
         """
         super().__init__(*args, **kwargs)
         self._steps = steps
@@ -52,8 +52,8 @@ class LazyAdamW(tf_keras.optimizers.AdamW):
         names = [variable.name for variable in var_list]
         lazy = [index for index, name in enumerate(names) if self._lazy_variables in name]
         self._place = {index: place for place, index in enumerate(lazy)}
-        # [rows]: the step that a row is up to. [steps + 1]: each one's corrected rate, and log D of
-        # all steps up to it.
+        # [rows]: the last step applied to each row. [steps + 1]: the corrected rate of each step,
+        # and log D of all steps up to it.
         self._last_steps = [_zeros([var_list[index].shape[0]], tf.int32) for index in lazy]
         self._rates = [_zeros([self._steps + 1], tf.float32) for _ in lazy]
         self._log_decays = [_zeros([self._steps + 1], tf.float32) for _ in lazy]
@@ -74,13 +74,13 @@ class LazyAdamW(tf_keras.optimizers.AdamW):
         return self._index_dict[self._var_key(variable)] in self._place
 
     def _apply_weight_decay(self, variables):
-        # The decay of rows is part of their update.
+        # Sparsely updated rows decay as part of their update.
         super()._apply_weight_decay(
             [variable for variable in variables if self._var_key(variable) not in self._sparse]
         )
 
     def update_step(self, gradient, variable):
-        """Updates a variable; the rows of a sparse gradient come once each."""
+        """Updates a variable; a sparse gradient must have each row only once."""
         index = self._index_dict[self._var_key(variable)]
         m, v = self._momentums[index], self._velocities[index]
         if index in self._place:
@@ -95,7 +95,7 @@ class LazyAdamW(tf_keras.optimizers.AdamW):
             var=variable.handle,
             m=m.handle,
             v=v.handle,
-            beta1_power=0.0,  # The bias is corrected in the rate.
+            beta1_power=0.0,  # The rate includes the bias correction.
             beta2_power=0.0,
             lr=self._corrected_rate(),
             beta1=self.beta_1,
@@ -120,11 +120,11 @@ class LazyAdamW(tf_keras.optimizers.AdamW):
             table.scatter_update(tf.IndexedSlices(new, rows))
 
     def catch_up(self, variable: tf.Variable, rows: tf.Tensor) -> None:
-        """Makes up for the steps that rows have missed, in a replica context.
+        """Applies the steps that rows have missed, in a replica context.
 
         Args:
-          variable: one that may be updated lazily.
-          rows: `[n]` integers, each once; the same on all replicas.
+          variable: a variable that may be updated lazily.
+          rows: `[n]` distinct integers, the same on all replicas.
         """
 
         def update(strategy, rows):
@@ -134,7 +134,7 @@ class LazyAdamW(tf_keras.optimizers.AdamW):
         tf.__internal__.distribute.interim.maybe_merge_call(update, strategy, rows)
 
     def catch_up_all(self, variables) -> None:
-        """Makes up for what any row of these has missed, in a cross-replica context."""
+        """Applies the missed steps of all rows of `variables`, in a cross-replica context."""
         strategy = tf.distribute.get_strategy()
         for variable in variables:
             place = self._place.get(self._index_dict[self._var_key(variable)])
@@ -171,7 +171,7 @@ class LazyAdamW(tf_keras.optimizers.AdamW):
         return tf.exp(at_end - at_start)
 
     def _rate_of_missed(self, place: int, before: tf.Tensor, now: tf.Tensor) -> tf.Tensor:
-        """Returns `[n]`: the sum over the missed steps, see the class."""
+        """Returns `[n]`: the sum over the missed steps in the formula of the class."""
         ahead = np.arange(1, _STEPS_OF_MOMENTUM + 1)
         fading = ((self.beta_1 / math.sqrt(self.beta_2)) ** ahead).astype(np.float32)
         steps = before[:, tf.newaxis] + tf.constant(ahead, tf.int32)
@@ -191,7 +191,7 @@ class LazyAdamW(tf_keras.optimizers.AdamW):
             history.scatter_update(tf.IndexedSlices(new, step))
 
     def _corrected_rate(self) -> tf.Tensor:
-        """The learning rate with the correction of both moments' bias: a float32 scalar."""
+        """The learning rate with bias correction for both moments: a float32 scalar."""
         step = tf.cast(self.iterations + 1, tf.float32)
         rate = tf.cast(self.learning_rate, tf.float32)
         first, second = (_one_minus_power(beta, step) for beta in (self.beta_1, self.beta_2))
@@ -203,14 +203,14 @@ def _zeros(shape: list[int], dtype: tf.DType) -> tf.Variable:
 
 
 def _one_minus_power(beta: float, step: tf.Tensor) -> tf.Tensor:
-    # 1 - 0.999 ** 1 by itself would lose four of float32's seven digits. The moments are made with
-    # beta as a float32 too: with another one the errors would not cancel.
+    # Computing 1 - 0.999 ** 1 directly would lose four of float32's seven digits. The moments use
+    # beta as a float32 too; with a different beta the errors would not cancel.
     beta = float(np.float32(beta))
     return -tf.math.expm1(step * (math.log(beta) if beta else -math.inf))
 
 
 def sum_rows(gradient: tf.IndexedSlices) -> tf.IndexedSlices:
-    """Returns the same gradient with each row once."""
+    """Returns the gradient with duplicate rows summed."""
     rows, place = tf.unique(gradient.indices)
     values = tf.math.unsorted_segment_sum(gradient.values, place, tf.size(rows))
     return tf.IndexedSlices(values, rows, gradient.dense_shape)

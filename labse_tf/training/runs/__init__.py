@@ -1,1 +1,1 @@
-"""The run dir: configuration, checkpoints, and the weights a run starts from."""
+"""The run dir: configuration, checkpoints, and initial weights."""

@@ -1,7 +1,7 @@
-"""The best checkpoint of a run: the encoder at the step with the best measure of a task.
+"""The best checkpoint of a run: the encoder at the step that measured best in a task.
 
-It lies beside the rolling checkpoints, in `checkpoints/best`. `best.json` names its step and
-accuracy, and is written last: whatever else is in the folder counts for nothing.
+It is in `checkpoints/best`, beside the rolling checkpoints. `best.json` has its step and accuracy,
+and is written last: anything in the folder that it does not name is ignored.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _FOLDER, _RECORD = "best", "best.json"
 
 
 class Best(NamedTuple):
-    """A checkpoint: its path as TensorFlow names it, the step, and what was measured there.
+    """A checkpoint: its path prefix for TensorFlow, its step, and the measurement there.
 
-    `accuracy` is the primary figure of `task`: DEV_PAIRS, or another of `train.evaluate`.
+    `accuracy` is the primary metric of `task`: DEV_PAIRS, or a task of `train.evaluate`.
     """
 
     path: str
@@ -61,7 +61,7 @@ def save_best(
     accuracy: float,
     task: str = DEV_PAIRS,
 ) -> Best:
-    """Saves `checkpoint` as the best one; the one before stays valid until all is written."""
+    """Saves `checkpoint` as the best; the previous one stays valid until writing is complete."""
     best = Best(_path(checkpoints, step), step, accuracy, task)
     checkpoint.write(best.path)
     record = checkpoints / _FOLDER / _RECORD

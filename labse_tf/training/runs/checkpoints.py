@@ -1,4 +1,4 @@
-"""Finds whole checkpoints, and loads the encoder of a run from one."""
+"""Finds undamaged checkpoints, and loads the encoder of a run from one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _log = logging.getLogger("labse")
 
 
 class Chosen(NamedTuple):
-    """A checkpoint: its path as TensorFlow names it, and its accuracy on dev pairs, if known."""
+    """A checkpoint: its path prefix for TensorFlow, and its accuracy on dev pairs, if known."""
 
     path: str
     accuracy: float | None = None
@@ -37,16 +37,16 @@ class Chosen(NamedTuple):
 
 
 def newest_whole(folder: Path, *, weights_only: bool = False) -> str | None:
-    """Returns the newest checkpoint in `folder` that is whole, None if none was ever finished.
+    """Returns the newest undamaged checkpoint in `folder`, None if none was ever finished.
 
-    Each one passed over is named in a warning.
+    A warning names each damaged one that is skipped.
 
     Args:
-      folder: of checkpoints `ckpt-<step>`.
-      weights_only: do not look at the optimiser's part, two thirds of the whole.
+      folder: the folder of checkpoints `ckpt-<step>`.
+      weights_only: do not check the optimiser's part, two thirds of the file.
 
     Raises:
-      InputError: if there are checkpoints, but none is whole.
+      InputError: if there are checkpoints, but all are damaged.
     """
     found = sorted({_number(file.name) for file in folder.glob("ckpt-*.index")}, reverse=True)
     damaged = []
@@ -54,26 +54,26 @@ def newest_whole(folder: Path, *, weights_only: bool = False) -> str | None:
         path = str(folder / f"ckpt-{number}")
         if (damage := find_damage(path, weights_only=weights_only)) is None:
             return path
-        _log.warning("%s is damaged (%s): what is before it is looked for", path, damage)
+        _log.warning("%s is damaged (%s): trying the previous checkpoint", path, damage)
         damaged.append(f"ckpt-{number}")
-    # TensorFlow writes its list of checkpoints after the first one is complete: without it, a
-    # single one is a first save that was broken off.
+    # TensorFlow writes its list of checkpoints when the first one is complete. Without the list, a
+    # single checkpoint is a first save that was interrupted.
     if len(damaged) > 1 or (folder / "checkpoint").exists():
         raise InputError(
-            f"no checkpoint is whole (damaged: {', '.join(damaged)})"
+            f"all checkpoints are damaged ({', '.join(damaged)})"
             if damaged
-            else "the checkpoints are gone, only their list is left",
+            else "the checkpoints are missing, only their list is left",
             path=folder,
-            remedy="restore the folder from a copy, or start the run afresh with --overwrite",
+            remedy="restore the folder from a copy, or start the run over with --overwrite",
         )
     return None
 
 
 def find_damage(path: str, *, weights_only: bool = False) -> str | None:
-    """Reads a checkpoint through, with its checksums; returns what is wrong, None if nothing is.
+    """Reads a whole checkpoint and its checksums; returns the error, None if there is none.
 
     Args:
-      path: as TensorFlow names it.
+      path: its path prefix for TensorFlow.
       weights_only: as for `newest_whole`.
     """
     try:
@@ -81,16 +81,16 @@ def find_damage(path: str, *, weights_only: bool = False) -> str | None:
         for name in reader.get_variable_to_shape_map():
             if not (weights_only and name.startswith("optimizer/")):
                 reader.get_tensor(name)
-    # Of a file that is cut off TensorFlow says IndexError.
+    # TensorFlow raises IndexError for a truncated file.
     except (tf.errors.OpError, IndexError, ValueError) as error:
         return str(error).splitlines()[0][:200]
     return None
 
 
 def make_newest(path: str) -> None:
-    """Makes a checkpoint the newest of its folder for TensorFlow; what is newer is left out.
+    """Makes a checkpoint the newest in TensorFlow's list for its folder; drops newer ones from it.
 
-    The files of that are not removed: the run will come to these steps again and replace them.
+    Their files are not removed: the run will reach these steps again and replace them.
     """
     folder = Path(path).parent
     state = tf.train.get_checkpoint_state(folder)
@@ -103,13 +103,13 @@ def make_newest(path: str) -> None:
         path,
         [str(file.with_suffix("")) for file in kept],
         save_relative_paths=True,
-        # Without these TensorFlow would never remove the old ones.
+        # Without timestamps TensorFlow would never remove the old ones.
         all_model_checkpoint_timestamps=[file.stat().st_mtime for file in kept],
     )
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Removes what a save that was broken off has left in `folder`, that of the best one too."""
+    """Removes what interrupted saves left in `folder`, including those of the best one."""
     for entry in list(folder.rglob("ckpt-*_temp")):
         shutil.rmtree(entry, ignore_errors=True)
     for entry in (*folder.rglob("ckpt-*.tempstate*"), *folder.rglob("checkpoint.tmp*")):
@@ -117,11 +117,11 @@ def remove_unfinished(folder: Path) -> None:
 
 
 def choose_checkpoint(run_dir: RunDir, which: str | None = None) -> Chosen:
-    """Returns a checkpoint of the whole encoder, and says in the log which it is.
+    """Returns a checkpoint of the whole encoder, and logs which one it is.
 
     Args:
-      run_dir: of `labse train` or `labse pretrain`.
-      which: BEST, LATEST, or None for the best one if the run has measured any.
+      run_dir: the run dir of `labse train` or `labse pretrain`.
+      which: BEST, LATEST, or None for the best one if the run has one, else the latest.
 
     Raises:
       InputError: if there is none, pre-training has not reached its last stage, or the best one is
@@ -146,7 +146,7 @@ def choose_checkpoint(run_dir: RunDir, which: str | None = None) -> Chosen:
         raise InputError(
             "the run has no best checkpoint",
             path=run_dir.path,
-            remedy="train with 'train.dev', or take the newest: leave --checkpoint out",
+            remedy="train with 'train.dev', or leave --checkpoint out to use the newest",
         )
     chosen = Chosen(latest_checkpoint(run_dir))
     _log.info("%s: the newest checkpoint, of step %d", run_dir.path, chosen.step)
@@ -167,13 +167,13 @@ def latest_checkpoint(run_dir: RunDir) -> str:
         raise InputError(
             "the run has no finished checkpoint of the whole encoder",
             path=run_dir.path,
-            remedy="let it train on",
+            remedy="continue the training",
         )
     return found
 
 
 def load_tokenizer(run_dir: RunDir) -> Tokenizer:
-    """Returns the tokeniser of a run: its vocabulary, its limit of bytes a word."""
+    """Returns the tokeniser of a run, with its vocabulary and maximum bytes per word."""
     limit = run_dir.config.tokenizer.max_bytes_per_word
     return WordPieceTokenizer(run_dir.vocab_file, max_bytes_per_word=limit)
 
@@ -184,9 +184,9 @@ def load_encoder(
     """Returns the run's encoder with all its weights.
 
     Args:
-      run_dir: of `labse train` or `labse pretrain`.
-      checkpoint: its path; None for that of `choose_checkpoint`.
-      dropout: another one than the run's.
+      run_dir: the run dir of `labse train` or `labse pretrain`.
+      checkpoint: path of the checkpoint; None for that of `choose_checkpoint`.
+      dropout: replaces the run's dropout.
     """
     config: Config = run_dir.config
     settings = config.encoder

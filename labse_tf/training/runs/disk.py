@@ -1,4 +1,4 @@
-"""A full disk, said in one line."""
+"""Reports a full disk as a one-line error."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from labse_tf.training.runs.checkpoints import remove_unfinished
 
 @contextlib.contextmanager
 def disk_errors(checkpoints: Path) -> Iterator[None]:
-    """Inside, a disk that takes no more raises InputError; what a save left half done is removed.
+    """Within this context, a full disk raises InputError; unfinished saves are removed.
 
     Args:
-      checkpoints: the folder that is saved to; the checkpoints in it stay as they are.
+      checkpoints: the folder that is saved to; finished checkpoints in it are kept.
     """
     try:
         yield
@@ -31,13 +31,13 @@ def disk_errors(checkpoints: Path) -> Iterator[None]:
         raise InputError(
             f"cannot be written to ({reason})",
             path=checkpoints,
-            remedy="make room; the same command goes on from the last whole checkpoint",
+            remedy="make room; the same command resumes from the last finished checkpoint",
         ) from error
 
 
 def _no_space(error: OSError | tf.errors.OpError) -> str | None:
     if isinstance(error, OSError):
         return os.strerror(error.errno) if error.errno in NO_SPACE else None
-    # TensorFlow has other codes, the same for several things, but keeps the system's words.
+    # TensorFlow's error codes are ambiguous, but its messages contain the system's.
     reasons = (os.strerror(number) for number in NO_SPACE)
     return next((reason for reason in reasons if reason in str(error)), None)

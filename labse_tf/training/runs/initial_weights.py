@@ -1,4 +1,4 @@
-"""What a run starts from (`--init`): a run or a model of ours, or a Hugging Face BERT directory."""
+"""Initial weights of a run (`--init`): a run, a model dir, or a Hugging Face BERT directory."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ REPORT = "init.tsv"
 
 @dataclasses.dataclass(frozen=True)
 class Fates:
-    """What became of weights: those `taken` (ours -> theirs), those `left`, of theirs.
+    """Outcome per weight: those `taken` (our name -> their name), and those of theirs `left` over.
 
-    `checkpoint` is that of a run, which they come from.
+    `checkpoint` is the checkpoint they come from, if the origin is a run.
     """
 
     taken: dict[str, str]
@@ -34,14 +34,14 @@ class Fates:
 
 
 def open_origin(path: str | os.PathLike[str], checkpoint: str | None = None) -> Origin:
-    """Returns what is to be known of a run's origin before TensorFlow makes anything.
+    """Returns the description of a run's origin, before TensorFlow creates anything.
 
     Args:
-      path: its folder.
-      checkpoint: which one of a run of ours, as for `choose_checkpoint`.
+      path: the origin's folder.
+      checkpoint: which checkpoint of a run, as for `choose_checkpoint`.
 
     Raises:
-      InputError: if the folder is neither a run nor a model dir of ours nor a Hugging Face BERT.
+      InputError: if the folder is neither a run nor a model dir nor a Hugging Face BERT.
     """
     path = Path(local_path(path))
     format_ = _format_of(path)
@@ -50,7 +50,7 @@ def open_origin(path: str | os.PathLike[str], checkpoint: str | None = None) -> 
         return Origin(path, run.vocab_file, run.config.encoder, checkpoint)
     if checkpoint is not None:
         raise InputError(
-            "is no run: it has no checkpoints to choose from",
+            "is not a run: it has no checkpoints to choose from",
             path=path,
             remedy="leave --init-checkpoint out",
         )
@@ -61,7 +61,7 @@ def _format_of(path: Path):
     """Returns the module that reads the folder's weights, None for a run."""
     is_huggingface = (path / huggingface_bert.CONFIG_FILE).is_file()
     is_hub = (path / "encoder").exists() or not is_huggingface
-    # A model dir in Hugging Face's format alone has facts too, but no encoder/.
+    # A model dir in Hugging Face format only has a model.json too, but no encoder/.
     if (path / exported.FACTS_FILE).is_file() and is_hub:
         return exported
     if is_huggingface:
@@ -73,11 +73,11 @@ def restore(origin: Origin, encoder, head=None) -> Fates:
     """Loads all weights that the origin has for `encoder` and `head`, an MLM head.
 
     Raises:
-      InputError: if the encoder's are not all there, or do not fit.
+      InputError: if weights of the encoder are missing or do not fit.
     """
     variables = list(encoder.variables)
     if head is not None:
-        known = {id(variable) for variable in variables}  # The head holds the embedding table too.
+        known = {id(variable) for variable in variables}  # The head also has the embedding table.
         variables += [variable for variable in head.variables if id(variable) not in known]
     format_ = _format_of(origin.path)
     if format_ is None:
@@ -85,7 +85,7 @@ def restore(origin: Origin, encoder, head=None) -> Fates:
     else:
         fates = Fates(*format_.restore(origin.path, variables))
     missing = [v.name for v in encoder.variables if v.name not in fates.taken]
-    # BertForMaskedLM has no pooler: it starts afresh then, as the head may.
+    # BertForMaskedLM has no pooler: it is then initialised randomly, as the head may be.
     missing = [name for name in missing if "pooler" not in name]
     if missing:
         raise InputError(
@@ -97,12 +97,12 @@ def restore(origin: Origin, encoder, head=None) -> Fates:
 
 
 def write_report(fates: Fates, origin: Origin, variables, run_dir: RunDir) -> None:
-    """Writes what became of each weight to `init.tsv` of the run, and a line to the log.
+    """Writes the outcome for each weight to the run's `init.tsv`, and logs a summary.
 
-    A run that has one keeps it: it goes on, from its checkpoint if there is one.
+    An existing `init.tsv` is kept: the run is being resumed.
     """
     if (run_dir.path / REPORT).exists():
-        _log.info("%s tells what the run began with; it goes on", run_dir.path / REPORT)
+        _log.info("resuming; %s lists the initial weights", run_dir.path / REPORT)
         return
     fresh = [variable.name for variable in variables if variable.name not in fates.taken]
     rows = [f"taken\t{ours}\t{theirs}" for ours, theirs in fates.taken.items()]
@@ -111,7 +111,7 @@ def write_report(fates: Fates, origin: Origin, variables, run_dir: RunDir) -> No
     with whole_file(run_dir.path / REPORT) as partial:
         partial.write_text("\n".join(["fate\there\tthere", *rows]) + "\n", encoding="utf-8")
     _log.info(
-        "--init %s: %d weights taken, %d left, %d start afresh; each in %s",
+        "--init %s: %d weights taken, %d left over, %d initialised randomly; listed in %s",
         origin.path,
         len(fates.taken),
         len(fates.left),

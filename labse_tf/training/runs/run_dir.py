@@ -22,7 +22,7 @@ from labse_tf.files.outputs import locked, whole_file
 from labse_tf.tokenization.vocabulary_readers import warn_of_misread
 from vocab import wordpiece_file
 
-# What two encoders must share for one to take the other's weights, their depth aside.
+# What two encoders must have in common, besides depth, for one to take the other's weights.
 _ARCHITECTURE = (
     "network",
     "vocab_size",
@@ -39,7 +39,7 @@ _STATIC_ARCHITECTURE = ("network", "vocab_size", "hidden_size", "pooling")
 
 @dataclasses.dataclass(frozen=True)
 class RunDir:
-    """Where a run keeps what it makes."""
+    """The paths of a run's files."""
 
     path: Path
 
@@ -79,7 +79,7 @@ class RunDir:
             return [json.loads(line) for line in file if line.endswith("\n")]
 
     def measured_steps(self, last: int, stage: int | None = None) -> set[int]:
-        """Returns the steps up to `last` after which held-out data were measured."""
+        """Returns the steps up to `last` after which held-out data was evaluated."""
         return {
             line["step"]
             for line in self.read_metrics()
@@ -87,11 +87,11 @@ class RunDir:
         }
 
     def forget_metrics_after(self, step: int, stage: int | None = None) -> None:
-        """Drops the lines of steps that a resumed run will make again.
+        """Drops the lines of steps that a resumed run will repeat.
 
         Args:
-          step: the last checkpoint's.
-          stage: of pre-training, whose steps these are.
+          step: the step of the last checkpoint.
+          stage: the stage of pre-training that is resumed.
         """
         kept = [
             line
@@ -105,9 +105,9 @@ class RunDir:
 
 @dataclasses.dataclass(frozen=True)
 class Origin:
-    """What a run starts from: a folder of weights, their vocabulary and sizes.
+    """The origin of a run's initial weights: their folder, vocabulary and sizes.
 
-    `checkpoint` says which of a run is meant, as for `choose_checkpoint`.
+    `checkpoint` selects a checkpoint of a run, as for `choose_checkpoint`.
     """
 
     path: Path
@@ -120,13 +120,13 @@ def open_existing(path: str | os.PathLike[str]) -> RunDir:
     """Returns the run dir at `path`.
 
     Raises:
-      InputError: if it is none.
+      InputError: if it is not a run dir.
     """
     run_dir = RunDir(Path(local_path(path)))
     for file in (run_dir.config_file, run_dir.vocab_file):
         if not file.is_file():
             raise InputError(
-                f"is no run dir: it has no {file.name}",
+                f"is not a run dir: it has no {file.name}",
                 path=path,
                 remedy="name the --run-dir of `labse pretrain` or `labse train`",
             )
@@ -141,7 +141,7 @@ def open_or_create(
 
     Raises:
       InputError: if the folder holds something else or a run with another configuration, another
-        process works on it, or the vocabulary does not fit.
+        process is using it, or the vocabulary does not fit.
     """
     run_dir = RunDir(Path(local_path(path)))
     is_run = run_dir.config_file.is_file()
@@ -163,13 +163,13 @@ def open_or_create(
                 shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
         if not run_dir.config_file.is_file():
             shutil.copyfile(config.tokenizer.vocab_file, run_dir.vocab_file)
-            # Last, since it says that this is a run.
+            # Last, since its presence marks a complete run dir.
             with whole_file(run_dir.config_file) as partial:
                 save_config(config, partial)
         try:
             yield run_dir
         except InputError:
-            # A run that could not start must not stand in the way of the corrected command.
+            # A run that could not start must not get in the way of the corrected command.
             if not run_dir.checkpoints.exists():
                 shutil.rmtree(run_dir.path)
             raise
@@ -184,18 +184,18 @@ def resolve(
 ) -> Config:
     """Returns `config` with its vocabulary, languages and sizes filled in.
 
-    Where `config` leaves all sizes of the encoder at their defaults, `init` tells them, and its
-    depth unless `config` has one of its own.
+    If `config` leaves all encoder sizes at their defaults, they are taken from `init`, as is the
+    depth unless `config` sets it.
 
     Args:
-      config: as loaded.
-      inputs: the corpora of the run; an empty `languages` becomes all that they hold.
-      init: where the weights come from; its vocabulary is used.
-      first_depth: the layers of the encoder that takes them, if these are not all; it may have a
-        multiple of theirs.
+      config: the configuration as loaded.
+      inputs: the corpora of the run; an empty `languages` becomes all of theirs.
+      init: the origin of the weights; its vocabulary is used.
+      first_depth: number of layers of the encoder that takes the weights, if it has fewer than
+        `config`; may be a multiple of the origin's.
 
     Raises:
-      InputError: if there is no vocabulary, or `init` has another one or another encoder.
+      InputError: if there is no vocabulary, or that of `init` or its encoder differs.
     """
     vocab_file = config.tokenizer.vocab_file
     if init is not None:
@@ -212,7 +212,7 @@ def resolve(
         )
     size_of_file = init.encoder.vocab_size if init else len(wordpiece_file.read(vocab_file))
     encoder = config.encoder
-    # In pre-training the stages depend on the depth, so it has to be told there.
+    # In pre-training the stages depend on the depth, so it must be set explicitly.
     if init is not None and first_depth is None and _sizes(encoder) == _sizes(EncoderConfig()):
         sizes = _sizes(init.encoder)
         if encoder.num_layers == EncoderConfig().num_layers:
@@ -266,8 +266,8 @@ def _check_architecture(init: Origin, encoder: EncoderConfig, first_depth: int |
     if not depth or depth % init.encoder.num_layers:
         raise InputError(
             f"--init {init.path} has {init.encoder.num_layers} layers, the run starts with {depth}",
-            remedy="set 'encoder.num_layers' to theirs or to a multiple; to pre-train all from the "
-            "first step on, 'pretrain.stage_steps' with one entry",
+            remedy="set 'encoder.num_layers' to that number or a multiple of it; to pre-train all "
+            "layers from the first step, give 'pretrain.stage_steps' one entry",
         )
 
 

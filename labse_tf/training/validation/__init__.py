@@ -1,1 +1,1 @@
-"""Validation during training: when, on what, and the best checkpoint."""
+"""Validation during training: when, on which data, and the best checkpoint."""

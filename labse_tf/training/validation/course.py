@@ -1,4 +1,4 @@
-"""Validation while training: when it is due, which checkpoint is the best, when to stop."""
+"""Validation during training: when it is due, which checkpoint is best, when to stop."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _log = logging.getLogger("labse")
 
 @dataclasses.dataclass(frozen=True)
 class Validation:
-    """What a run is to measure beside its training.
+    """What a run measures during training.
 
     Attributes:
-      evaluator: whose `evaluate` returns `{task: {metric: number, ...}}`.
-      interval: steps between two measurements; there is one at the end, too.
-      best: what is kept of the step with the best measure; None keeps nothing.
-      measure: the task and the metric that this is.
-      lower_is_better: whether the best is the lowest.
-      patience: after so many measurements without a better one the run stops; 0 never stops.
+      evaluator: its `evaluate` returns `{task: {metric: number, ...}}`.
+      interval: steps between measurements; there is also one at the end.
+      best: what to save at the step with the best measure; None saves nothing.
+      measure: the task and metric that select the best step.
+      lower_is_better: whether the lowest measure is the best.
+      patience: the run stops after this many measurements without improvement; 0 never stops.
     """
 
     evaluator: orbit.AbstractEvaluator
@@ -39,9 +39,9 @@ class Validation:
 
 
 class Course:
-    """What the measurements of a run say so far, those before it was stopped included.
+    """The state of a run's measurements so far, including those before a resume.
 
-    All workers hold the same one and decide alike: they compare what the first one measured.
+    It is the same on all workers, which decide alike: they compare the first worker's measurements.
     """
 
     def __init__(
@@ -55,16 +55,16 @@ class Course:
         checkpoints: Path,
         own_folder: Path,
     ) -> None:
-        """Goes on from what was measured before.
+        """Continues from earlier measurements.
 
         Args:
-          validation: what is asked for.
-          strategy: of the run.
-          step: that the run is at.
+          validation: what to measure.
+          strategy: the run's strategy.
+          step: the current step.
           steps: the total.
-          measured: the steps after which the run has measured already.
-          checkpoints: the folder of the run's checkpoints, the best one among them.
-          own_folder: where this worker is to save it: the same for the chief.
+          measured: the steps after which the run has already measured.
+          checkpoints: the folder of the run's checkpoints, including the best one.
+          own_folder: the folder to which this worker saves it: `checkpoints` for the chief.
         """
         self._validation = validation
         self._strategy = strategy
@@ -76,13 +76,13 @@ class Course:
 
     @property
     def is_over(self) -> bool:
-        """Whether patience is at an end."""
+        """Whether patience is exhausted."""
         return bool(self._validation.patience) and self.waited >= self._validation.patience
 
     @property
     def waited(self) -> int:
         """Measurements since the best one."""
-        # The best may be of a step that the run, set back to its last checkpoint, will do again.
+        # The best may be from a step that the run, resumed from an older checkpoint, will repeat.
         return sum(self.best is not None and step > self.best.step for step in self._measured)
 
     def is_due(self, step: int) -> bool:
@@ -92,12 +92,12 @@ class Course:
 
     def next_due(self, step: int) -> int:
         """Returns the next step after which to measure."""
-        # Counted from 0 and not from `step`: a run that was stopped measures where others do.
+        # Counted from 0, not from `step`, so that a resumed run measures at the same steps.
         interval = self._validation.interval
         return min(self._steps, (step // interval + 1) * interval)
 
     def note(self, output: dict) -> None:
-        """Takes in what the evaluator returned; keeps the checkpoint if it is the best."""
+        """Records the evaluator's output; saves the checkpoint if it is the best."""
         step = int(self._step.numpy())
         self._measured.add(step)
         if self._validation.best is None:
@@ -121,6 +121,6 @@ def _find_best(checkpoints: Path) -> Best | None:
         _log.warning("%s", error)
         return None
     if best is not None and (damage := find_damage(best.path)):
-        _log.warning("%s is damaged (%s): the next measurement is the best", best.path, damage)
+        _log.warning("%s is damaged (%s): the next measurement counts as best", best.path, damage)
         return None
     return best

@@ -1,4 +1,4 @@
-"""Measures retrieval on dev pairs while the dual encoder is trained, by language."""
+"""Measures retrieval on dev pairs, by language, while the dual encoder is trained."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TOKENS_PER_BATCH = 8192
 
 
 class DevEvaluator(orbit.AbstractEvaluator):
-    """Finds each sentence's translation in the pool of its language, in both directions."""
+    """Retrieves each sentence's translation from the pool of its language, in both directions."""
 
     def __init__(
         self,
@@ -34,17 +34,17 @@ class DevEvaluator(orbit.AbstractEvaluator):
         """Tokenises the pairs.
 
         Args:
-          strategy: that the encoder was made under.
+          strategy: the strategy under which the encoder was created.
           encoder: from `build_encoder`.
-          tokenizer: of its vocabulary.
-          pools: pairs by language, as `read_dev_pairs` gives them.
-          lengths: ascending, tokens: sentences are padded to the smallest that holds them, and cut
-            to the last one.
+          tokenizer: the tokeniser of its vocabulary.
+          pools: pairs by language, as `read_dev_pairs` returns them.
+          lengths: ascending, tokens: sentences are padded to the smallest that holds them, and
+            truncated to the last one.
         """
         self._strategy = strategy
         self._encoder = encoder
         self._tokenizer = tokenizer
-        # English sentences come in many languages; each is embedded once.
+        # Many languages share English sentences; each is embedded once.
         sentences = {text: None for pool in pools.values() for pair in pool for text in pair}
         row_of = {text: row for row, text in enumerate(sentences)}
         self._rows = {
@@ -58,8 +58,8 @@ class DevEvaluator(orbit.AbstractEvaluator):
     def evaluate(self, num_steps: tf.Tensor) -> dict:
         """Returns `{"retrieval": {accuracy, to_english, from_english, pairs, by_language}}`.
 
-        Accuracies are shares of the pairs, `accuracy` the mean of both directions; those of all are
-        means over the languages. `num_steps` counts nothing: all pairs are measured.
+        Accuracies are fractions of the pairs; `accuracy` is the mean of both directions. Overall
+        accuracies are means over languages. `num_steps` is ignored: all pairs are measured.
         """
         vectors = self.embed_all()
         by_language = {
@@ -74,7 +74,7 @@ class DevEvaluator(orbit.AbstractEvaluator):
         return {LABEL: {**means, "pairs": pairs, "by_language": by_language}}
 
     def embed_all(self) -> np.ndarray:
-        """Returns float32 `[sentences, dim]`, unit rows, each sentence of the pools once."""
+        """Returns float32 `[sentences, dim]`, unit rows, one per distinct sentence of the pools."""
         parts, order = [], []
         for length, rows, padded_rows in self._batches():
             packed = self._tokenizer.pack([tf.gather(self._tokens, padded_rows)], length)
@@ -84,7 +84,7 @@ class DevEvaluator(orbit.AbstractEvaluator):
         return vectors[np.argsort(np.concatenate(order))]
 
     def _batches(self) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-        """Yields length, rows, and rows filled up so that a length has batches of one shape."""
+        """Yields length, rows, and rows padded so that all batches of a length have one shape."""
         replicas = self._strategy.num_replicas_in_sync
         for length in np.unique(self._lengths):
             rows = np.flatnonzero(self._lengths == length)
@@ -96,7 +96,7 @@ class DevEvaluator(orbit.AbstractEvaluator):
 
     @tf.function
     def _embed(self, batch: dict[str, tf.Tensor]) -> tf.Tensor:
-        """Embeds a batch, a part of it on each replica: `[rows, dim]`, on every worker."""
+        """Embeds a batch, split over the replicas; returns `[rows, dim]` on every worker."""
         everywhere = self._strategy.run(self._embed_part, args=(batch,))
         return self._strategy.experimental_local_results(everywhere)[0]
 

@@ -10,13 +10,13 @@ from labse_tf.data.held_out import HeldOut
 
 
 class HeldOutEvaluator(orbit.AbstractEvaluator):
-    """Loss and accuracy over the hidden tokens of held-out sequences, the softmax always whole."""
+    """Loss and accuracy on masked tokens of held-out sequences, always with the full softmax."""
 
     def __init__(self, *, strategy, encoder, head, examples: dict[str, HeldOut]) -> None:
         """Prepares to measure.
 
         Args:
-          strategy: that encoder and head were made under.
+          strategy: the strategy under which encoder and head were created.
           encoder: from `build_encoder`.
           head: from `build_mlm_head`.
           examples: from `read_held_out`.
@@ -29,7 +29,7 @@ class HeldOutEvaluator(orbit.AbstractEvaluator):
     def evaluate(self, num_steps: tf.Tensor) -> dict:
         """Returns `{task: {loss, accuracy, tokens, by_language: {code: {...}}}}`.
 
-        The loss is in nats a token. `num_steps` counts nothing: all examples are measured.
+        The loss is in nats per token. `num_steps` is ignored: all examples are measured.
         """
         return {task: self._measure(examples) for task, examples in self._examples.items()}
 
@@ -44,14 +44,14 @@ class HeldOutEvaluator(orbit.AbstractEvaluator):
         return {**_means(rows), "by_language": by_language}
 
     def _sums(self, batch: dict[str, np.ndarray]) -> np.ndarray:
-        # Each replica computes the same: some hundred sentences are not worth a division.
+        # Each replica computes the same; a few hundred sentences are not worth splitting.
         tensors = {name: tf.constant(values) for name, values in batch.items()}
         sums = self._strategy.run(self._row_sums, args=(tensors,))
         return self._strategy.experimental_local_results(sums)[0].numpy()
 
     @tf.function
     def _row_sums(self, batch: dict[str, tf.Tensor]) -> tf.Tensor:
-        """Returns a row's loss, hits and number of hidden tokens: `[rows, 3]`."""
+        """Returns loss, correct predictions and number of masked tokens per row: `[rows, 3]`."""
         inputs = {name: batch[name] for name in ("input_word_ids", "input_mask", "input_type_ids")}
         sequence = self._encoder(inputs, training=False)["sequence_output"]
         logits = tf.cast(self._head(sequence, batch["masked_positions"]), tf.float32)

@@ -15,9 +15,9 @@ from labse_tf.evaluation.task import Task, find_task, primary_figure
 
 
 class TaskEvaluator(orbit.AbstractEvaluator):
-    """The primary figure of each task, by its label.
+    """Measures the primary metric of each task, by label.
 
-    Every worker measures all of it: what they find is the same.
+    Every worker measures all tasks, with the same result.
     """
 
     def __init__(self, tasks: Sequence[tuple[str, Task, str]], encoder: Encoder) -> None:
@@ -25,13 +25,13 @@ class TaskEvaluator(orbit.AbstractEvaluator):
 
         Args:
           tasks: from `label_tasks`.
-          encoder: of the network that is trained.
+          encoder: embeds with the network that is trained.
         """
         self._tasks = tasks
         self._encoder = encoder
 
     def evaluate(self, num_steps: tf.Tensor) -> dict[str, dict[str, float]]:
-        """Returns `{label: {primary metric: figure}}`; `num_steps` counts nothing."""
+        """Returns `{label: {primary metric: value}}`; `num_steps` is ignored."""
         return {
             label: {task.PRIMARY_METRIC: primary_figure(task, task.evaluate(self._encoder, data))}
             for label, task, data in self._tasks
@@ -41,10 +41,11 @@ class TaskEvaluator(orbit.AbstractEvaluator):
 def label_tasks(entries: Sequence[str], *, taken: Sequence[str]) -> list[tuple[str, Task, str]]:
     """Returns label, task and data of each `TASK=DIR`.
 
-    The label is the task's name; where that is not enough, with the folder's: `retrieval:news`.
+    The label is the task's name, followed by the folder's if the name is not unique:
+    `retrieval:news`.
 
     Raises:
-      InputError: if there is no such task, or no such folder, or two have one label.
+      InputError: if a task or folder does not exist, or two entries have the same label.
     """
     pairs = [entry.split("=", 1) for entry in entries]
     names = Counter([*taken, *(name for name, _ in pairs)])
@@ -53,7 +54,7 @@ def label_tasks(entries: Sequence[str], *, taken: Sequence[str]) -> list[tuple[s
         task = find_task(name)
         if not os.path.exists(data):
             raise InputError(
-                "no such file or folder, which 'train.evaluate' names",
+                "no such file or folder, named in 'train.evaluate'",
                 path=data,
                 remedy="check the path",
             )
@@ -68,13 +69,13 @@ def label_tasks(entries: Sequence[str], *, taken: Sequence[str]) -> list[tuple[s
 
 
 class Together(orbit.AbstractEvaluator):
-    """Several evaluators as one: what they return is put together."""
+    """Several evaluators as one, with their results merged."""
 
     def __init__(self, *evaluators: orbit.AbstractEvaluator) -> None:
         self._evaluators = evaluators
 
     def evaluate(self, num_steps: tf.Tensor) -> dict:
-        """Returns what all of them return, which have no key in common."""
+        """Returns the merged results, which have no key in common."""
         return {
             key: value
             for evaluator in self._evaluators

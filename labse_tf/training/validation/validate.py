@@ -1,4 +1,4 @@
-"""What a section of the configuration wants measured while the dual encoder is trained."""
+"""Builds the validation that a section of the configuration asks for."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def validation_of(
     """Returns the validation that `settings` ask for, None if they ask for none.
 
     Args:
-      settings: of the training.
-      languages: codes; dev pairs of others are left out. None names all.
-      strategy: of the run.
-      encoder: that is trained; the best checkpoint holds it.
-      tokenizer: of its vocabulary.
+      settings: the training settings.
+      languages: codes; dev pairs of others are left out. An empty list means all.
+      strategy: the run's strategy.
+      encoder: the encoder that is trained; the best checkpoint contains it.
+      tokenizer: the tokeniser of its vocabulary.
 
     Raises:
-      InputError: if there are no dev pairs, or no such task, or its data are missing.
+      InputError: if there are no dev pairs, a task does not exist, or its data is missing.
     """
     evaluators, measures, lower = [], {}, set()
     if settings.dev:

@@ -210,7 +210,7 @@ BAD_FILES = {
     "empty": ("de.txt", b"", "the file is empty"),
     "one column": ("de.tsv", b"Hello\tHallo\nHello Hallo\n", ":2: one column"),
     "empty side": ("de.tsv", b"Hello\tHallo\nHello\t \n", ":2: the target column is empty"),
-    "unknown language": ("qqq.txt", b"Ein ganzer Satz.\n", "'qqq' is no language code"),
+    "unknown language": ("qqq.txt", b"Ein ganzer Satz.\n", "'qqq' is not the code"),
 }
 
 

@@ -165,7 +165,7 @@ def test_the_vocabulary_is_learned_where_none_is_given(tmp_path, cds_config, bit
     [
         (["--cds", "RUN"], "--cds and --min-cds-score go together"),
         (["--min-cds-score", "1"], "--cds and --min-cds-score go together"),
-        (["--cds", "/nowhere", "--min-cds-score", "1"], "is no run dir"),
+        (["--cds", "/nowhere", "--min-cds-score", "1"], "is not a run dir"),
     ],
 )
 def test_filter_refusals(tmp_path, capsys, cds_run, bitext_dir, arguments, message):

@@ -95,7 +95,7 @@ def test_a_missing_configuration(capsys, tmp_path):
         (["--strategy", "fast"], "no strategy 'fast'"),
         (["--logical-cpus", "2"], "--logical-cpus does nothing"),
         (["--strategy", "multi_worker"], "TF_CONFIG"),
-        (["--init", "/nowhere"], "is no run dir"),
+        (["--init", "/nowhere"], "is not a run dir"),
     ],
 )
 def test_a_strategy_or_start_that_is_not_to_be_had(
@@ -130,7 +130,7 @@ def test_export_lengths(capsys, tmp_path, trained_run, more, problem):
 
 
 def test_export_of_no_run_and_of_a_run_without_checkpoint(capsys, tmp_path, trained_run):
-    assert "is no run dir" in refused(capsys, "export", tmp_path, "--out", tmp_path / "model")
+    assert "is not a run dir" in refused(capsys, "export", tmp_path, "--out", tmp_path / "model")
     young = tmp_path / "young"
     young.mkdir()
     for name in ("config.yaml", "vocab.txt"):

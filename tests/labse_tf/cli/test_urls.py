@@ -115,7 +115,7 @@ def test_file_urls_are_local_paths(vocab_file, monolingual_dir, capsys, tmp_path
 def test_text_that_is_no_path_may_be_a_url(capsys):
     """A licence is often named by its URL, a TPU by its address: the next fault is found."""
     arguments = ["--out", "model", "--licence", "https://creativecommons.org/licenses/by/4.0/"]
-    assert refused(capsys, "export", "no-run", *arguments).startswith("no-run: is no run dir")
+    assert refused(capsys, "export", "no-run", *arguments).startswith("no-run: is not a run dir")
     arguments = ["--run-dir", "run", "--tpu", "grpc://10.0.0.2:8470"]
     assert refused(capsys, "train", "no.yaml", *arguments).startswith("no.yaml: no such config")
 

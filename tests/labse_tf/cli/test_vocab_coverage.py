@@ -128,4 +128,4 @@ def test_a_vocabulary_that_others_read_otherwise(tmp_path, caplog):
     wordpiece_file.write(path, [*wordpiece_file.RESERVED_TOKENS, "a", "##\u00a0"])
     text.write_text("a\u00a0a\u00a0\n", "utf-8")
     assert main(["vocab", "coverage", str(path), str(text)]) == 0
-    assert f"{path}:106: the token '##\\xa0' and 0 more are others to programs" in caplog.text
+    assert f"{path}:106: the token '##\\xa0' and 0 more are read differently" in caplog.text

@@ -260,7 +260,7 @@ def test_malformed_yaml_names_the_line(put, text, line):
 
 @pytest.mark.parametrize("text", [b"", b"# nothing\n", b"- 1\n- 2\n", b"just text\n"])
 def test_a_file_without_keys(put, text):
-    assert "holds no keys" in str(refused(put(text)))
+    assert "has no keys" in str(refused(put(text)))
 
 
 def test_a_file_that_is_not_utf_8(put):

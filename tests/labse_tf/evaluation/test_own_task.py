@@ -124,7 +124,7 @@ def test_tasks_during_training(data, tmp_path, config_file, bitext_dir, caplog):
     [
         (["train.evaluate=[tatoba=x]"], "there is no task 'tatoba'"),
         (["train.evaluate=[tatoeba]"], "'train.evaluate' is ['tatoeba']; it must be a list of"),
-        (["train.evaluate=[sts=nowhere]"], "nowhere: no such file or folder, which"),
+        (["train.evaluate=[sts=nowhere]"], "nowhere: no such file or folder, named in"),
         (["train.evaluate=[sts=.]", "train.best=bucc"], "'train.best' is 'bucc'; choose from sts"),
         (["train.patience=3"], "0 without 'train.dev' and 'train.evaluate'"),
     ],

@@ -99,7 +99,7 @@ def test_unknown_language(path):
     with pytest.raises(InputError) as caught:
         describe(path)
     assert caught.value.path == path
-    assert "no language code" in caught.value.problem
+    assert "not the code" in caught.value.problem
 
 
 def test_a_folder_a_file_and_a_glob(tmp_path):
@@ -178,8 +178,8 @@ def test_a_file_named_twice_counts_once(tmp_path):
         ("report.json", None, "unknown kind of file", "<lang>.tsv[.gz]"),
         ("de.tsv", MONOLINGUAL, "holds no monolingual files", "monolingual/<lang>/"),
         ("th.txt", BITEXT, "holds no bitext files", "bitext/<lang>/"),
-        ("full/notes.txt", None, "'notes' is no language code", ""),
-        ("full", None, "'notes' is no language code", ""),
+        ("full/notes.txt", None, "'notes' is not the code", ""),
+        ("full", None, "'notes' is not the code", ""),
     ],
 )
 def test_refusals(tmp_path, name, kind, problem, remedy):

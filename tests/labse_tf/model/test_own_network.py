@@ -51,7 +51,7 @@ def test_it_is_not_exported_or_pre_trained(tmp_path, config_file, capsys):
     assert "toy_network:MeanOfTokens, and only BERT is exported" in capsys.readouterr().err
     options = ["--run-dir", str(tmp_path / "more"), "--set", NETWORK]
     assert main(["pretrain", str(config_file), *options]) == 2
-    assert "only BERT is pre-trained" in capsys.readouterr().err
+    assert "only BERT can be pre-trained" in capsys.readouterr().err
 
 
 class NoRows(tf_keras.Model):
@@ -67,7 +67,7 @@ class NoRows(tf_keras.Model):
     [
         ("no_such_module:Network", "cannot import no_such_module"),
         ("toy_network:MeanOfWords", "there is no 'MeanOfWords' in toy_network"),
-        (f"{__name__}:NoRows", r"made a NoRows, which has no rows\(\)"),
+        (f"{__name__}:NoRows", r"returned a NoRows, which has no rows\(\)"),
     ],
 )
 def test_what_is_no_network_is_refused(network, message):

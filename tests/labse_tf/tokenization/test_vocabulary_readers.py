@@ -25,7 +25,7 @@ def test_a_run_with_an_older_vocabulary(tiny_config, tmp_path, caplog):
                 [tokens.index(piece) for piece in ("a", "##\u00a0", ".", "\u3000")]
             ]
         (run_dir.checkpoints).mkdir(exist_ok=True)
-    warning = f"{path}:111: the token '##\\xa0' and 1 more are others to programs that strip lines"
+    warning = f"{path}:111: the token '##\\xa0' and 1 more are read differently by programs"
     assert caplog.text.count(warning) == 2
 
 

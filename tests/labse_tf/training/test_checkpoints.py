@@ -88,7 +88,7 @@ def test_an_index_that_is_gone(folder):
 def test_none_is_whole(folder):
     for name in ("ckpt-5", "ckpt-10", "ckpt-100"):
         damage(folder, name, "data_bit_flipped")
-    message = r"no checkpoint is whole \(damaged: ckpt-100, ckpt-10, ckpt-5\).*--overwrite"
+    message = r"all checkpoints are damaged \(ckpt-100, ckpt-10, ckpt-5\).*--overwrite"
     with pytest.raises(InputError, match=message):
         newest_whole(folder)
 
@@ -106,7 +106,7 @@ def test_several_damaged_ones_without_their_list(folder):
     (folder / "checkpoint").unlink()
     for name in ("ckpt-5", "ckpt-10", "ckpt-100"):
         damage(folder, name, "data_cut_off")
-    with pytest.raises(InputError, match="no checkpoint is whole"):
+    with pytest.raises(InputError, match="all checkpoints are damaged"):
         newest_whole(folder)
 
 

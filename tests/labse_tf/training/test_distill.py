@@ -216,7 +216,7 @@ def test_a_narrower_student(tmp_path, config_file, model_dir, monolingual_dir):
         (["encoder.num_layers=8"], "the student has 8 layers, its teacher 2"),
         (
             ["encoder.intermediate_size=64"],
-            "'encoder.intermediate_size' is 64, the teacher's 32",
+            "'encoder.intermediate_size' is 64, but 32 in the teacher",
         ),
         (["distill.monolingual=[]", "train.bitext=[]"], "'distill.monolingual' is empty"),
     ],
@@ -232,4 +232,4 @@ def test_a_teacher_that_is_no_model_dir(
     tmp_path, config_file, trained_run, capsys, monolingual_dir
 ):
     assert distill(config_file, tmp_path / "run", trained_run, monolingual_dir) == 2
-    assert f"{trained_run}: is no model dir" in capsys.readouterr().err
+    assert f"{trained_run}: is not a model dir" in capsys.readouterr().err

@@ -119,7 +119,7 @@ def test_pretraining_starts_from_hugging_face_and_stacks_it(
     taken = {there for fate, _, there in rows if fate == "taken"}
     assert "cls.predictions.transform.dense.bias" in taken
     assert {fate for fate, _, _ in rows} == {"taken", "left"}
-    assert "weights taken, 2 left, 0 start afresh" in caplog.text
+    assert "weights taken, 2 left over, 0 initialised randomly" in caplog.text
 
 
 @pytest.mark.parametrize("layers", [LAYERS, 2 * LAYERS])
@@ -237,11 +237,11 @@ def claim(**changes):
         (lose_weight, "has no encoder/transformer/layer_1/output/bias:0"),
         (lambda folder: (folder / "model.safetensors").unlink(), "has no model.safetensors"),
         (lambda folder: (folder / "vocab.txt").unlink(), "has no vocab.txt"),
-        (lambda folder: (folder / "config.json").write_text("{"), "is no BERT configuration"),
-        (claim(model_type="roberta"), "is of a roberta"),
+        (lambda folder: (folder / "config.json").write_text("{"), "is not a BERT configuration"),
+        (claim(model_type="roberta"), "describes a roberta"),
         (claim(hidden_act="relu"), "with relu"),
         (claim(position_embedding_type="relative_key"), "relative_key positions"),
-        (claim(intermediate_size=25), "has weights of other shapes"),
+        (claim(intermediate_size=25), "has weights whose shapes differ"),
     ],
 )
 def test_what_is_no_bert(bert_dir, change, problem):
@@ -252,7 +252,7 @@ def test_what_is_no_bert(bert_dir, change, problem):
 
 
 def test_a_folder_of_something_else(tmp_path):
-    with pytest.raises(InputError, match="is no run dir"):
+    with pytest.raises(InputError, match="is not a run dir"):
         open_origin(tmp_path)
 
 

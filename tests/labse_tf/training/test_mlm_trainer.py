@@ -93,7 +93,7 @@ class _Trainer(Trainer):
 
 def test_a_variable_named_twice_is_refused():
     encoder, _ = model()
-    with pytest.raises(ValueError, match="named twice"):
+    with pytest.raises(ValueError, match="listed twice"):
         _Trainer(
             strategy=tf.distribute.get_strategy(),
             optimizer=tf_keras.optimizers.SGD(RATE),

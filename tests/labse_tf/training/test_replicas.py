@@ -164,7 +164,7 @@ def test_local_negatives_are_those_of_the_replica(made, run, replicas):
 @pytest.mark.parametrize("run, replicas", REPLICAS.items())
 def test_an_uneven_batch_is_refused(made, run, replicas):
     message = str(made[run]["refusal"])
-    assert f"a batch of 7 does not divide over {replicas} replicas" in message
+    assert f"a batch of 7 cannot be split evenly over {replicas} replicas" in message
     assert f"a multiple of {replicas}" in message
 
 

@@ -75,7 +75,7 @@ def test_the_checkpoint_before_a_damaged_one_is_used(copied, command, caplog, ki
     with caplog.at_level("INFO", "labse"):
         assert main(command(kind, run_dir)) == 0
     assert f"ckpt-{STEPS} is damaged (" in caplog.text
-    assert f"5 of {STEPS} steps were done before" in caplog.text
+    assert f"5 of {STEPS} steps already done" in caplog.text
     assert losses(run_dir) == pytest.approx(expected, abs=1e-4)
     assert find_damage(str(checkpoints / f"ckpt-{STEPS}")) is None
     assert Path(tf.train.latest_checkpoint(checkpoints)).name == f"ckpt-{STEPS}"
@@ -99,7 +99,7 @@ def test_no_checkpoint_is_whole(copied, command, capsys):
     ):
         assert main(arguments) == 2
         error = capsys.readouterr().err.splitlines()[-1]
-        assert f"{checkpoints}: no checkpoint is whole (damaged: ckpt-6, ckpt-5); " in error
+        assert f"{checkpoints}: all checkpoints are damaged (ckpt-6, ckpt-5); " in error
     assert {path: path.read_bytes() for path in run_dir.rglob("*") if path.is_file()} == before
 
 
@@ -119,7 +119,7 @@ def test_a_full_disk_leaves_the_last_checkpoint(copied, command):
     assert full.returncode == 2, full.stderr
     assert full.stderr.splitlines()[-1] == (
         f"labse: error: {checkpoints}: cannot be written to (File too large); "
-        "make room; the same command goes on from the last whole checkpoint"
+        "make room; the same command resumes from the last finished checkpoint"
     )
     assert "Traceback" not in full.stderr
     left = {path.name for path in checkpoints.iterdir()}

@@ -134,7 +134,7 @@ def test_the_same_command_says_that_it_is_finished(stopped, caplog):
     before = contents(run_dir)
     with caplog.at_level("INFO", "labse"):
         assert main(command) == 0
-    assert "stopped at step 8 of 50: 3 measurements without a better accuracy" in caplog.text
+    assert "stopped at step 8 of 50: 3 measurements without improvement" in caplog.text
     assert contents(run_dir) == before
 
 
