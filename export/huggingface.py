@@ -1,7 +1,8 @@
 """A Hugging Face directory: for `transformers.BertModel` and for `SentenceTransformer(path)`.
 
 Its modules are those of `sentence-transformers/LaBSE`: the transformer, [CLS], a Dense layer with
-tanh, which is BERT's pooler, and unit length.
+tanh, which is BERT's pooler, and unit length. With `encoder.pooling` "mean", these are the mean of
+all tokens and a Dense layer without an activation.
 """
 
 from __future__ import annotations
@@ -22,7 +23,11 @@ from labse_tf.model.huggingface_bert import (
     WEIGHTS_FILE,
     to_tensors,
 )
-from labse_tf.model.sentence_transformers import MODULES_FILE
+from labse_tf.model.sentence_transformers import (
+    ACTIVATION_OF_POOLER,
+    MODULES_FILE,
+    POOLING_MODES,
+)
 from vocab import wordpiece_file
 
 POOLING, DENSE, NORMALIZE = "1_Pooling", "2_Dense", "3_Normalize"
@@ -73,7 +78,7 @@ def save_huggingface(source: Source, folder: Path, *, length: int) -> None:
         f"{name}_token": f"[{name.upper()}]" for name in ("unk", "sep", "pad", "cls", "mask")
     }
     _write(folder / "tokenizer_config.json", {**tokenizer, **special})
-    _write_modules(folder, sizes.hidden_size, length)
+    _write_modules(folder, sizes.hidden_size, length, POOLING_MODES[sizes.pooling])
     (folder / DENSE).mkdir()
     dense = {"linear.weight": "pooler.dense.weight", "linear.bias": "pooler.dense.bias"}
     save_file(
@@ -87,12 +92,12 @@ def save_huggingface(source: Source, folder: Path, *, length: int) -> None:
             "in_features": sizes.hidden_size,
             "out_features": sizes.hidden_size,
             "bias": True,
-            "activation_function": "torch.nn.modules.activation.Tanh",
+            "activation_function": ACTIVATION_OF_POOLER[sizes.pooling],
         },
     )
 
 
-def _write_modules(folder: Path, dim: int, length: int) -> None:
+def _write_modules(folder: Path, dim: int, length: int, pooling_mode: str) -> None:
     folders = {"Transformer": "", "Pooling": POOLING, "Dense": DENSE, "Normalize": NORMALIZE}
     modules = [
         {
@@ -106,7 +111,7 @@ def _write_modules(folder: Path, dim: int, length: int) -> None:
     _write(folder / MODULES_FILE, modules)
     (folder / POOLING).mkdir()
     modes = ("cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens")
-    chosen = {f"pooling_mode_{mode}": mode == "cls_token" for mode in modes}
+    chosen = {f"pooling_mode_{mode}": mode == pooling_mode for mode in modes}
     _write(folder / POOLING / CONFIG_FILE, {"word_embedding_dimension": dim, **chosen})
     (folder / NORMALIZE).mkdir()
     _write(folder / "sentence_bert_config.json", {"max_seq_length": length, "do_lower_case": False})

@@ -25,6 +25,7 @@ from export.onnx import save_onnx
 from export.packed_table import DTYPES, pack_table
 from export.preprocessor import save_preprocessor
 from export.source import Source, describe_vocabulary
+from export.static_embedding import save_static_embedding
 from export.text_encoder import save_text_encoder
 from export.verification import SENTENCES, Check, verify, write_expected
 from labse_tf.errors import InputError
@@ -73,7 +74,9 @@ def export(
         if {"hub", "text"} & set(formats):
             packed = pack_table(source, table)
             _save_saved_models(source, packed, partial.resolve(), formats, length)
-        if "hf" in formats:
+        if "hf" in formats and not source.config.num_layers:
+            save_static_embedding(source, partial)
+        elif "hf" in formats:
             save_huggingface(source, partial, length=length)
         elif "hub" not in formats:
             # Without a preprocessor nobody could make the inputs of what follows.

@@ -70,7 +70,7 @@ def open_source(path: str | os.PathLike[str], *, checkpoint: str | None = None) 
             remedy="evaluate it while it is trained ('train.dev'), or write an export for it",
         )
     encoder = build_encoder(origin.encoder)
-    head = build_mlm_head(origin.encoder, encoder)
+    head = build_mlm_head(origin.encoder, encoder) if origin.encoder.num_layers else None
     fates = restore(origin, encoder, head)
     if missing := [v.name for v in encoder.variables if v.name not in fates.taken]:
         raise InputError(
@@ -87,7 +87,7 @@ def open_source(path: str | os.PathLike[str], *, checkpoint: str | None = None) 
             path=origin.vocab_file,
             remedy="take the vocabulary that the model was trained with",
         )
-    has_head = all(v.name in fates.taken for v in head.variables)
+    has_head = head is not None and all(v.name in fates.taken for v in head.variables)
     return Source(
         encoder,
         origin.encoder,

@@ -183,6 +183,15 @@ def trained_run(made_once, config_file, pretrained_run) -> Path:
 
 
 @pytest.fixture(scope="session")
+def static_run(made_once, config_file) -> Path:
+    """Of an encoder without layers."""
+    sets = ("encoder.num_layers=0", "train.optimizer.learning_rate=0.1", "train.steps=80")
+    options = [word for one in sets for word in ("--set", one)]
+    command = ("train", config_file, *options, "--run-dir")
+    return made_once("static_run", lambda path: _command(*command, path))
+
+
+@pytest.fixture(scope="session")
 def model_dir(made_once, trained_run) -> Path:
     command = ("export", trained_run, "--no-verify", "--out")
     return made_once("model", lambda path: _command(*command, path))

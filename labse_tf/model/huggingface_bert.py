@@ -79,6 +79,7 @@ def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
     try:
         found = json.loads((path / CONFIG_FILE).read_text(encoding="utf-8"))
         model_type, activation = found["model_type"], ACTIVATIONS.get(found["hidden_act"])
+        pooler = sentence_transformers.find_pooler(path)
         config = EncoderConfig(
             vocab_size=int(found["vocab_size"]),
             hidden_size=int(found["hidden_size"]),
@@ -87,6 +88,7 @@ def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
             intermediate_size=int(found["intermediate_size"]),
             max_positions=int(found["max_position_embeddings"]),
             activation=activation or "",
+            pooling=pooler.pooling if pooler else "cls",
         )
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(
@@ -144,7 +146,8 @@ def restore(
       InputError: for a damaged file, or weights of the wrong shape (the message names each).
     """
     path = Path(path)
-    dense = sentence_transformers.find_pooler(path)
+    pooler = sentence_transformers.find_pooler(path)
+    dense = pooler.folder if pooler else None
     files = {"": path / WEIGHTS_FILE}
     if dense:
         _refuse_pickle(path / dense)

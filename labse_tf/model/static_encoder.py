@@ -20,10 +20,9 @@ class StaticEncoder(tf_keras.layers.Layer):
 
         pooled = (e(t_1) + ... + e(t_n)) / n
 
-    [CLS], the last [SEP] and padding do not count; a text without tokens gives zeros. Neither
-    positions nor token types matter. The last SPARE_COLUMNS columns of the table begin as 0, and a
-    loss that sees only products of embeddings leaves them so: each one's gradient is a sum of other
-    embeddings' same columns.
+    [CLS], the last [SEP] and padding do not count. Neither positions nor token types matter. The
+    last SPARE_COLUMNS columns of the table begin as 0, and a loss that sees only products of
+    embeddings leaves them so: each one's gradient is a sum of other embeddings' same columns.
     """
 
     def __init__(
@@ -78,14 +77,18 @@ class StaticEncoder(tf_keras.layers.Layer):
 def average_weights(mask: tf.Tensor, dtype: tf.DType = tf.float32) -> tf.Tensor:
     """Returns `[batch, length]`: 1 / n at the n tokens between the first and the last, else 0.
 
+    If there are none, the others count: the vector of a text without tokens is not zero.
+
     Args:
       mask: `[batch, length]`: 1 at tokens, from the first position on, 0 at padding.
       dtype: of the result.
     """
-    # A token is followed by another one, the last [SEP] is not; position 0 is [CLS].
-    inner = tf.cast(mask[:, 1:-1] * mask[:, 2:], dtype)
-    counted = tf.pad(inner, [[0, 0], [1, 1]])
-    return counted / tf.maximum(tf.reduce_sum(counted, axis=1, keepdims=True), 1)
+    # [CLS] is the first token, and after the last one, [SEP], comes none.
+    followed = tf.pad(mask[:, 1:], [[0, 0], [0, 1]])
+    inner = mask * followed * tf.cast(tf.range(tf.shape(mask)[1]) > 0, mask.dtype)
+    has_inner = tf.reduce_max(inner, axis=1, keepdims=True) > 0
+    counted = tf.cast(tf.where(has_inner, inner, mask), dtype)
+    return counted / tf.reduce_sum(counted, axis=1, keepdims=True)
 
 
 class _SpareColumns(tf_keras.initializers.Initializer):

@@ -11,17 +11,6 @@ from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
 from labse_tf.training.runs.run_dir import open_existing
 
 
-@pytest.fixture(scope="module")
-def static_run(made_once, config_file):
-    def write(folder):
-        sets = ("encoder.num_layers=0", "train.optimizer.learning_rate=0.1", "train.steps=80")
-        arguments = [word for one in sets for word in ("--set", one)]
-        command = ["train", str(config_file), *arguments, "--run-dir", str(folder)]
-        assert main(command) == 0
-
-    return made_once("static_run", write)
-
-
 def train(config_file, origin, folder, *sets):
     arguments = [word for one in sets for word in ("--set", one)]
     return main(

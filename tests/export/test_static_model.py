@@ -1,0 +1,81 @@
+"""A model dir of an encoder without layers, and of layers with mean pooling, in every format."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import safetensors.numpy
+import tokenizers
+from tiny_text import SENTENCES
+
+import labse_tf
+from labse_tf.cli.main import main
+from labse_tf.embedding.open import open_encoder
+
+FORMATS = "hub,text,hf,lite,onnx"
+
+
+def run(*arguments):
+    assert main([str(argument) for argument in arguments]) == 0
+
+
+@pytest.fixture(scope="module")
+def static_model(static_run, tmp_path_factory):
+    """Checked by `labse verify`."""
+    out = tmp_path_factory.mktemp("static") / "model"
+    run("export", static_run, "--format", FORMATS, "--out", out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def vectors(static_model, multilingual_sentences):
+    return labse_tf.load(static_model).encode(multilingual_sentences)
+
+
+def cosines(one, other):
+    lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
+    return (one * other).sum(axis=1) / lengths
+
+
+def test_the_files(static_model):
+    names = {path.name for path in static_model.iterdir()}
+    assert names >= {"encoder", "0_StaticEmbedding", "1_Normalize", "modules.json", "vocab.txt"}
+    assert "config.json" not in names
+    facts = json.loads((static_model / "model.json").read_text("utf-8"))
+    assert (facts["encoder"]["num_layers"], facts["encoder"]["pooling"]) == (0, "mean")
+
+
+def test_the_static_embedding_of_sentence_transformers(
+    static_model, vectors, multilingual_sentences
+):
+    """As its module computes: the mean of the rows of a text's tokens, without special tokens."""
+    folder = static_model / "0_StaticEmbedding"
+    tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    table = safetensors.numpy.load_file(folder / "model.safetensors")["embedding.weight"]
+    encoded = tokenizer.encode_batch(list(multilingual_sentences), add_special_tokens=False)
+    found = np.stack([table[one.ids].mean(axis=0) for one in encoded])
+    np.testing.assert_allclose(cosines(found, vectors), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "file, least",
+    # All rows share the scale of the longest one in LiteRT's int8.
+    [("lite/encoder_int8.tflite", 0.98), ("onnx/model.onnx", 0.999999)],
+)
+def test_embedding_with_a_file(static_model, vectors, multilingual_sentences, file, least):
+    found = open_encoder(static_model / file).encode(multilingual_sentences)
+    assert cosines(found, vectors).min() > least
+
+
+def test_mean_pooling_goes_out_and_comes_back(static_run, config_file, tmp_path, vectors):
+    """Layers on a static table: exported for sentence-transformers, and imported from there."""
+    sets = ("--set", "encoder.pooling=mean", "--set", "train.steps=0")
+    run("train", config_file, "--init", static_run, *sets, "--run-dir", tmp_path / "run")
+    run("export", tmp_path / "run", "--format", "hf", "--out", tmp_path / "hf")
+    pooling = json.loads((tmp_path / "hf" / "1_Pooling" / "config.json").read_text("utf-8"))
+    assert pooling["pooling_mode_mean_tokens"] and not pooling["pooling_mode_cls_token"]
+    run("import-hf", tmp_path / "hf", "--out", tmp_path / "back", "--no-verify")
+    found = labse_tf.load(tmp_path / "back").encode(SENTENCES)
+    np.testing.assert_allclose(found, vectors, atol=1e-5)
