@@ -6,6 +6,8 @@ rows gathered from all of them, and `positive_offset` is where a replica's own r
 
 from __future__ import annotations
 
+import functools
+
 import tensorflow as tf
 
 
@@ -42,10 +44,44 @@ def additive_margin_softmax(
       >>> additive_margin_softmax(queries, candidates, margin=0.2).numpy().round(4)
       array([0.6931], dtype=float32)
     """
-    similarities = tf.matmul(queries, candidates, transpose_b=True)
-    positives = positive_offset + tf.range(tf.shape(queries)[0])
-    is_positive = tf.one_hot(positives, tf.shape(candidates)[0], dtype=similarities.dtype)
-    logits = tf.cast(scale * (similarities - margin * is_positive), tf.float32)
+    return margin_cross_entropy(
+        tf.matmul(queries, candidates, transpose_b=True),
+        positive_offset=positive_offset,
+        margin=margin,
+        scale=scale,
+        ignored=ignored,
+    )
+
+
+def margin_cross_entropy(
+    similarities: tf.Tensor,
+    *,
+    positive_offset: int | tf.Tensor = 0,
+    margin: float = 0.3,
+    scale: float = 10.0,
+    ignored: tf.Tensor | None = None,
+) -> tf.Tensor:
+    """Returns the loss of each query from its similarities to the candidates.
+
+    Args:
+      similarities: `[batch, n]` float tensor, phi of queries and candidates.
+      positive_offset: as in `additive_margin_softmax`, as are the others.
+      margin: see there.
+      scale: see there.
+      ignored: see there.
+
+    Returns:
+      `[batch]` float32 tensor.
+
+    Example: as that of `additive_margin_softmax`.
+
+      >>> margin_cross_entropy(tf.constant([[0.8, 0.6]]), margin=0.2).numpy().round(4)
+      array([0.6931], dtype=float32)
+    """
+    batch, candidates = tf.unstack(tf.shape(similarities))
+    positives = positive_offset + tf.range(batch)
+    lowered = tf.one_hot(positives, candidates, on_value=scale * margin, off_value=0.0)
+    logits = scale * tf.cast(similarities, tf.float32) - lowered
     if ignored is not None:
         logits = tf.where(ignored, logits.dtype.min, logits)
     return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=positives, logits=logits)
@@ -76,7 +112,13 @@ def duplicates(
              [ True, False, False],
              [False, False, False]])
     """
-    equal = tf.reduce_any(keys[:, :, None] == candidate_keys[:, None, :], axis=0)
+    equal = functools.reduce(
+        tf.logical_or,
+        [
+            ours[:, None] == theirs[None]
+            for ours, theirs in zip(tf.unstack(keys), tf.unstack(candidate_keys), strict=True)
+        ],
+    )
     positives = positive_offset + tf.range(tf.shape(keys)[1])
     return equal & (positives[:, None] != tf.range(tf.shape(candidate_keys)[1])[None])
 

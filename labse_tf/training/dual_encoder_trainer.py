@@ -7,7 +7,7 @@ import tensorflow as tf
 from labse_tf.config import TrainConfig
 from labse_tf.data.features import Features
 from labse_tf.data.pairs import NO_KEY, pair_features
-from labse_tf.losses import additive_margin_softmax, duplicates
+from labse_tf.losses import duplicates, margin_cross_entropy
 from labse_tf.model.dropout import dropout_generators
 from labse_tf.model.dual_encoder import embed
 from labse_tf.model.protocol import EncoderNetwork
@@ -68,22 +68,28 @@ class DualEncoderTrainer(Trainer):
         offset = 0
         if self._settings.global_negatives:
             offset = tf.cast(context.replica_id_in_sync_group, tf.int32) * local_batch
-        ignored = tf.zeros([local_batch, tf.shape(sources)[0]], tf.bool)
-        if self._settings.mask_duplicates:
-            all_keys = tf.transpose(self._candidates(batch["keys"]))
-            ignored = duplicates(tf.transpose(batch["keys"]), all_keys, positive_offset=offset)
         settings = {
             "positive_offset": offset,
             "margin": self._settings.margin,
             "scale": self._settings.scale,
         }
-        losses = additive_margin_softmax(target, sources, ignored=ignored, **settings)
+        ignored = tf.zeros([local_batch, tf.shape(sources)[0]], tf.bool)
+        if self._settings.mask_duplicates:
+            all_keys = tf.transpose(self._candidates(batch["keys"]))
+            ignored = duplicates(tf.transpose(batch["keys"]), all_keys, positive_offset=offset)
+        forward = tf.matmul(source, targets, transpose_b=True)
+        if self._settings.global_negatives and context.num_replicas_in_sync > 1:
+            backward = tf.matmul(target, sources, transpose_b=True)
+        else:
+            backward = tf.transpose(forward)  # The candidates are this replica's own.
+        losses = margin_cross_entropy(backward, ignored=ignored, **settings)
         if self._settings.hard_negatives:
             # All negatives of the global batch, for every source; appendix B.
-            targets = tf.concat([targets, self._candidates(negatives)], axis=0)
+            wrong = self._candidates(negatives)
+            forward = tf.concat([forward, tf.matmul(source, wrong, transpose_b=True)], axis=1)
             ignored = tf.concat([ignored, self._ignored_negatives(batch)], axis=1)
-        losses += additive_margin_softmax(source, targets, ignored=ignored, **settings)
-        similarities = tf.where(ignored, -1.0, tf.matmul(source, targets, transpose_b=True))
+        losses += margin_cross_entropy(forward, ignored=ignored, **settings)
+        similarities = tf.where(ignored, -1.0, forward)
         nearest = tf.argmax(similarities, 1, output_type=tf.int32)
         hits = tf.cast(nearest == offset + tf.range(local_batch), tf.float32)
         divisor = tf.cast(context.num_replicas_in_sync * local_batch, tf.float32)

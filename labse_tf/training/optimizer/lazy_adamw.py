@@ -152,6 +152,9 @@ class LazyAdamW(tf_keras.optimizers.AdamW):
         m, v, last = self._momentums[index], self._velocities[index], self._last_steps[place]
         now = tf.cast(self.iterations, tf.int32)
         before = tf.gather(last, rows)
+        # Frequent tokens missed nothing, nor does any row when its update follows `catch_up`.
+        behind = before < now
+        rows, before = tf.boolean_mask(rows, behind), tf.boolean_mask(before, behind)
         missed = tf.cast(now - before, tf.float32)[:, tf.newaxis]
         m_rows, v_rows, weights = (tf.gather(table, rows) for table in (m, v, variable))
         weights *= self._decay(place, before, now)[:, tf.newaxis]
