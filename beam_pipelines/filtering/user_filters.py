@@ -1,4 +1,4 @@
-"""A user's own filters, named as `module:attribute` or `module:attribute=threshold`."""
+"""User-defined filters, named as `module:attribute` or `module:attribute=threshold`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from labse_tf.errors import InputError
 from labse_tf.files.python_objects import find_object, is_object_name
 from labse_tf.files.record_kinds import KINDS
 
-# What reports count beside the filters' drops, and columns of the files of scores.
+# Names of the other counts in reports, and of columns of the score files.
 _RESERVED = (
     *(READ, KEPT, UNCERTAIN_LANGUAGE),
     *list_reasons([], DUPLICATE_SPAN, DUPLICATE_SIDE),
@@ -31,15 +31,16 @@ _HOW = "see 'A filter of your own' in docs/corpora.md"
 def add_user_filters(
     built: Sequence[AnyFilter], names: Sequence[str], *, taken: Sequence[AnyFilter] = ()
 ) -> list[AnyFilter]:
-    """Returns the filters of a job in the order in which they judge: the user's before models.
+    """Returns a job's filters in the order in which they are applied: the user's before models.
 
     Args:
-      built: those of the job.
-      names: of the user's.
-      taken: further filters, whose names the user's must not have either.
+      built: the job's own filters.
+      names: names of the user's filters.
+      taken: further filters whose names the user's filters must not have.
 
     Raises:
-      InputError: if one cannot be found or built, is no filter, or has a name that is taken.
+      InputError: if a filter cannot be found or built, is not a filter, or has a name that is
+        taken.
     """
     known = {*_RESERVED, *(filter_.name for filter_ in (*built, *taken))}
     own = []
@@ -65,7 +66,7 @@ def _load(name: str) -> AnyFilter:
             "is no name of a filter", path=name, remedy="give module:attribute[=threshold]"
         )
     found = find_object(place)
-    # Workers that are processes of their own get this path, and so find the user's module.
+    # Worker processes get this path too, so that they find the user's module.
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
     filter_ = _build(found, [_number(text, name)] if mark else [], name)
@@ -93,7 +94,7 @@ def _build(found: Any, arguments: Sequence[float], name: str) -> Any:
         return found
     try:
         return found(*arguments)
-    except Exception as error:  # Of the user's code: any.
+    except Exception as error:  # The user's code may raise any exception.
         raise InputError(
             f"cannot be built ({type(error).__name__}: {error})", path=name, remedy=_HOW
         ) from error
