@@ -47,7 +47,7 @@ def run(
     overwrite: bool = False,
     beam_options: Sequence[str] = (),
 ) -> list[str]:
-    """Learns a vocabulary from the corpus files in `inputs`, writes it to `out`; returns its tokens.
+    """Writes a vocabulary learned from the corpus files in `inputs` to `out`; returns its tokens.
 
     Args:
       inputs: files, folders or globs; monolingual text, bitext or both.

@@ -17,7 +17,7 @@ from labse_tf.files.corpus_files import PAGE_FORMATS, CorpusFile
 
 
 class Limit(NamedTuple):
-    """A reason for dropping sentences before the job's filters; `report.json` lists it with theirs."""
+    """A reason to drop sentences before the job's filters, listed with theirs in `report.json`."""
 
     name: str
     threshold: float

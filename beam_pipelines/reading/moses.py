@@ -1,4 +1,4 @@
-"""Reads Moses pairs: two files with the same number of lines, where equal lines are translations."""
+"""Reads Moses pairs: two files of equal length, where each line translates that of the other."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Reads corpus files into batches of records. A file is one element, so files are read in parallel.
-"""
+"""Reads corpus files into batches of records. A file is one element: files are read in parallel."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def read_tfrecord(stream: BinaryIO, file: CorpusFile) -> Iterator[Record | Input
 
 
 def _read_records(stream: BinaryIO, file: CorpusFile) -> Iterator[tuple[int, Record | InputError]]:
-    """Yields each record's number, from 1, and the record, with the paper's code if there is one."""
+    """Yields each record's number, from 1, and the record, with the paper's code if it has one."""
     data = gzip.GzipFile(fileobj=stream) if file.path.endswith(".gz") else stream
     record_type = None
     with _damage_reported(file):
