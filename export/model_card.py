@@ -125,7 +125,7 @@ def model_card(facts: dict[str, Any], *, parameters: int) -> str:
     """Returns the Markdown text.
 
     Args:
-      facts: of model.json.
+      facts: the contents of model.json.
       parameters: the number of the encoder's weights.
     """
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined)

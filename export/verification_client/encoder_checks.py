@@ -72,7 +72,7 @@ def signatures(model: Model) -> str:
 
 
 def text_encoder(model: Model) -> str:
-    """Strings straight to unit vectors, those of the other two."""
+    """Maps strings to the same unit vectors as the preprocessor and the encoder."""
     if "text" not in model.facts["formats"]:
         return "the model dir has none"
     loaded = hub.KerasLayer(f"{model.path}/text_encoder")
@@ -84,7 +84,7 @@ def text_encoder(model: Model) -> str:
 
 
 def saved_again(model: Model) -> str:
-    """What `tf.saved_model.load` got from a copy is saved; the copy is deleted; it still loads."""
+    """A copy loaded by `tf.saved_model.load` is saved again, which loads without the copy."""
     copy, again = (os.path.join(model.scratch, name) for name in ("copy", "again"))
     for part in ("preprocessor", "encoder"):
         shutil.copytree(f"{model.path}/{part}", f"{copy}/{part}")

@@ -1,4 +1,4 @@
-"""Checks of an encoder that is trained on."""
+"""Checks of training the encoder further."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from interface import (
 
 
 def training_graph(model: Model) -> str:
-    """The embeddings are those that the training graph gave when the model was exported."""
+    """The embeddings are those that the training graph computed when the model was exported."""
     with open(f"{model.path}/verification/sentences.txt", encoding="utf-8") as file:
         sentences = file.read().splitlines()
     expected = np.load(f"{model.path}/verification/vectors.npy", allow_pickle=False)
@@ -39,7 +39,7 @@ def fine_tuning(model: Model) -> str:
     with strategy.scope():
         layer = hub.KerasLayer(f"{model.path}/encoder", trainable=True)
     variables = layer.trainable_variables
-    # Three tables and a norm, 16 a layer, 2 of the pooler; a packed table does not train.
+    # 3 tables and the 2 weights of a norm, 16 per layer, 2 of the pooler; packed tables are frozen.
     count = 5 + 16 * model.layers + 2 - (model.table != "float32")
     expect(len(variables) == count, f"{len(variables)} trainable weights, not {count}")
     inputs = {name: model.packed[name][:3, :16] for name in INPUTS}
@@ -57,7 +57,7 @@ def fine_tuning(model: Model) -> str:
     strategy.run(step)
     before = {variable.name: variable for variable in model.encoder.variables}
     still = [v.name for v in variables if not tf.reduce_any(v != before[v.name])]
-    # Softmax does not change with what is added to all keys alike.
+    # A bias of the keys adds the same to all logits, so it does not change the softmax.
     still = [name for name in still if "key/bias" not in name]
     expect(not still, f"a step changes nothing in {', '.join(still)}")
     return f"{count} weights under MirroredStrategy"
