@@ -8,7 +8,7 @@ import tensorflow as tf
 import tf_keras
 from official.nlp.modeling import layers, networks
 
-# The outputs of the signature. With those of all layers, a server would send megabytes a sentence.
+# The outputs of the signature. Those of all layers would be megabytes per sentence for servers.
 _SERVED = ("default", "pooled_output", "sequence_output")
 
 

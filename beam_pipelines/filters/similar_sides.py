@@ -12,8 +12,8 @@ from labse_tf.files.record_kinds import BITEXT
 
 _NO_LETTERS = regex.compile(r"[^\p{L}\p{M}]+")
 _LEAST_TRIGRAMS = 12
-# Comparing trigrams takes ten times as long as comparing words, so pairs with few common words
-# are not compared further.
+# Trigrams take ten times as long as words, and are no better at telling translations from copies,
+# so pairs with fewer common words are not compared by trigrams.
 _LEAST_COMMON_WORDS = 0.25
 
 
