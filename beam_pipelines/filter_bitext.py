@@ -57,13 +57,11 @@ def run(
     job_options = JobOptions(max_per_language=max_per_language, best_by=best_by, **options)
     built = build_filters(BITEXT, values, from_scores=job_options.from_scores)
     if best_by and not any(filter_.name == best_by for filter_ in built):
-        raise InputError(
-            "--keep best has no scores to choose by", remedy="add --min-cds-score and --cds"
-        )
+        raise InputError("--keep best needs scores", remedy="add --min-cds-score and --cds")
     if best_by and unique_side:
         raise InputError(
             "--keep best and --unique-side exclude each other",
-            remedy="filter by side first, and what stays by score then",
+            remedy="filter by side first, then filter the result by score",
         )
     return filter_job.run(
         inputs,

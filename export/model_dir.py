@@ -111,22 +111,23 @@ def check_options(source: Source, *, formats: Sequence[str], table: str, length:
     """
     if unknown := set(formats) - set(FORMATS):
         raise InputError(
-            f"there is no format {', '.join(sorted(unknown))}",
+            f"unknown format {', '.join(sorted(unknown))}",
             remedy=f"choose from {', '.join(FORMATS)}",
         )
     if table not in DTYPES:
         raise InputError(
-            f"there is no embedding table of {table}", remedy=f"choose from {', '.join(DTYPES)}"
+            f"unknown type of embedding table: {table}", remedy=f"choose from {', '.join(DTYPES)}"
         )
     if table != "float32" and not {"hub", "text"} & set(formats):
         raise InputError(
-            f"--table {table} is of the SavedModels", remedy="add hub to --format, or leave it out"
+            f"--table {table} is only for the SavedModels",
+            remedy="add hub to --format, or leave it out",
         )
     size = 4 * source.encoder.count_params()
     if size > MOST_BYTES and "lite" in formats:
         raise InputError(
-            f"the encoder has {size / 1e9:.1f} GB, more than a file of lite can be made of",
-            remedy="leave it out, or keep the pieces of some --languages only",
+            f"the encoder has {size / 1e9:.1f} GB, more than the format lite can hold",
+            remedy="leave lite out, or keep only the pieces of some --languages",
         )
     most = source.config.max_positions
     length = min(DEFAULT_LENGTH, most) if length is None else length

@@ -67,7 +67,7 @@ def open_source(path: str | os.PathLike[str], *, checkpoint: str | None = None) 
         raise InputError(
             f"has the network {origin.encoder.network}, and only BERT is exported",
             path=path,
-            remedy="evaluate it while it is trained ('train.dev'), or write an export for it",
+            remedy="evaluate it during training ('train.dev'), or write an export for it",
         )
     encoder = build_encoder(origin.encoder)
     head = build_mlm_head(origin.encoder, encoder)
@@ -76,16 +76,16 @@ def open_source(path: str | os.PathLike[str], *, checkpoint: str | None = None) 
         raise InputError(
             f"has no pooler ({', '.join(missing)})",
             path=path,
-            remedy="embeddings come from it: take a model that has one",
+            remedy="use a model that has one: embeddings come from it",
         )
     tokens = wordpiece_file.read(origin.vocab_file)
     warn_of_misread(tokens, origin.vocab_file)
     rows = encoder.get_embedding_table().shape[0]
     if len(tokens) > rows:
         raise InputError(
-            f"has {len(tokens)} tokens, the embedding table of {path} {rows} rows",
+            f"has {len(tokens)} tokens, but the embedding table of {path} has {rows} rows",
             path=origin.vocab_file,
-            remedy="take the vocabulary that the model was trained with",
+            remedy="use the vocabulary that the model was trained with",
         )
     has_head = all(v.name in fates.taken for v in head.variables)
     return Source(

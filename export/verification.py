@@ -105,5 +105,5 @@ def verify(
             f"{len(failed)} of {len(checks)} checks failed, first '{failed[0].name}': "
             f"{failed[0].detail}",
             path=model_dir,
-            remedy="export it again; if it fails there too, report this as a bug",
+            remedy="export it again; if that fails too, report this as a bug",
         )

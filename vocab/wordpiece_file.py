@@ -101,7 +101,7 @@ def check(tokens: Sequence[str], path: str | os.PathLike[str]) -> None:
         given twice, or a special token that is missing or not at its id.
     """
     if not tokens:
-        raise VocabularyFileError(path, None, "the file is empty", "give one token a line")
+        raise VocabularyFileError(path, None, "the file is empty", "give one token per line")
     first_lines: dict[str, int] = {}
     for line, token in enumerate(tokens, start=1):
         if token == "":
@@ -149,7 +149,7 @@ def _check_special(
         remedy = f"move it to line {line}"
         raise VocabularyFileError(path, found_line, problem, remedy)
     instead = f"which holds {tokens[token_id]!r}" if line <= len(tokens) else "past the last line"
-    problem = f"{special} is missing: line {line} (id {token_id}) is its place, {instead}"
+    problem = f"{special} is missing: it belongs on line {line} (id {token_id}), {instead}"
     at_fault = line if line <= len(tokens) else None
     raise VocabularyFileError(path, at_fault, problem, f"put {special} on line {line}")
 

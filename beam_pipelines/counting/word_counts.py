@@ -95,7 +95,7 @@ def count(
     files = find_corpus_files(inputs)
     origin = _describe_origin(files, settings)
     if folder is not None and _is_kept(folder, origin):
-        _log.info("%s: word counts of these files are there already", folder)
+        _log.info("%s: reusing the word counts of these files", folder)
         return read_counts(folder, max_words=max_words)
     with _place(folder) as place:
         _log.info("counting words in %d files", len(files))
@@ -190,7 +190,7 @@ def _is_kept(folder: Path, origin: dict) -> bool:
     if kept == origin:
         return True
     raise InputError(
-        f"holds word counts of other {_difference(kept, origin)}",
+        f"holds different word counts: {_difference(kept, origin)}",
         path=folder,
         remedy="name another folder for --counts, or remove this one",
     )
@@ -198,15 +198,15 @@ def _is_kept(folder: Path, origin: dict) -> bool:
 
 def _difference(kept: dict, wanted: dict) -> str:
     if kept.get("words_version") != wanted["words_version"]:
-        return "words: another version of this program divided the text"
+        return "another version of this program split the text"
     for name, value in wanted["settings"].items():
         before = kept.get("settings", {}).get(name)
         if before != value:
-            return f"settings (--{name.replace('_', '-')} {before}, now {value})"
+            return f"--{name.replace('_', '-')} was {before}, now {value}"
     files = kept.get("files", {})
     changed = [
         path
         for path in sorted({*files, *wanted["files"]})
         if files.get(path) != wanted["files"].get(path)
     ]
-    return f"text ({len(changed)} files differ, first {changed[0]})"
+    return f"{len(changed)} input files differ, first {changed[0]}"

@@ -63,7 +63,7 @@ def _load(name: str) -> AnyFilter:
     place, mark, text = name.partition("=")
     if not is_object_name(place):
         raise InputError(
-            "is no name of a filter", path=name, remedy="give module:attribute[=threshold]"
+            "is not the name of a filter", path=name, remedy="give module:attribute[=threshold]"
         )
     found = find_object(place)
     # Worker processes get this path too, so that they find the user's module.
@@ -79,7 +79,7 @@ def _number(text: str, name: str) -> float:
         return int(text) if text.lstrip("-").isdigit() else float(text)
     except ValueError:
         raise InputError(
-            f"its threshold '{text}' is no number", path=name, remedy="give such as =0.5"
+            f"its threshold '{text}' is not a number", path=name, remedy="give one, such as =0.5"
         ) from None
 
 
@@ -87,7 +87,7 @@ def _build(found: Any, arguments: Sequence[float], name: str) -> Any:
     if not callable(found):
         if arguments:
             raise InputError(
-                "is an object, which has its threshold already",
+                "is an object whose threshold is already set",
                 path=name,
                 remedy="name its class, or leave out the threshold",
             )
@@ -109,7 +109,7 @@ def _check(filter_: Any, name: str) -> None:
             remedy="set it to one word, such as 'too_loud'",
         )
     if not isinstance(getattr(filter_, "threshold", None), int | float):
-        raise InputError("has no number 'threshold'", path=name, remedy=_HOW)
+        raise InputError("has no numeric 'threshold'", path=name, remedy=_HOW)
     if not callable(getattr(filter_, "accept", None)):
         raise InputError("has no method 'accept'", path=name, remedy=_HOW)
     if not any(callable(getattr(filter_, method, None)) for method in ("score", "scoring_step")):

@@ -64,7 +64,7 @@ class Cds:
         if run_dir is None or threshold is None:
             raise InputError(
                 "--cds and --min-cds-score go together",
-                remedy="give both; `labse corpus calibrate` tells the score",
+                remedy="give both; `labse corpus calibrate` finds the score",
             )
         from labse_tf.training.runs.run_dir import open_existing
 

@@ -72,7 +72,7 @@ def _check_columns(schema: pa.Schema, names: tuple[str, ...], file: CorpusFile) 
             if file.language is not None:
                 continue
             raise InputError(
-                "has no column 'language_code' and its name tells no language",
+                "has no column 'language_code' and its name gives no language",
                 path=file.path,
                 remedy="name it <lang>.parquet, or add the column",
             )

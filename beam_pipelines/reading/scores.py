@@ -59,7 +59,7 @@ def find_score_files(inputs: Sequence[str]) -> list[ScoreFile]:
         ]
         if not files:
             raise InputError(
-                "holds no scores",
+                "contains no scores",
                 path=name,
                 remedy="name the folder `scores` that a filter job with --scores wrote",
             )

@@ -50,10 +50,10 @@ def read_tmx(stream: BinaryIO, file: CorpusFile) -> Iterator[Pair]:
             raise _damaged(expat.ErrorString(error.code), error.lineno, file) from error
         except _EntityError as error:
             raise InputError(
-                f"defines the entity '{error}', which a TMX file has no need of",
+                f"defines the entity '{error}', which a TMX file does not need",
                 path=file.path,
                 line=parser.CurrentLineNumber,
-                remedy="do not trust this file, or take its entities out",
+                remedy="do not trust this file, or remove its entities",
             ) from error
         for pair in units.take():
             empty = False

@@ -128,6 +128,6 @@ def build_record(
             raise ValueError(f"no feature '{name}'")
     language = features.get(LANGUAGE_FIELD) or language
     if language is None:
-        raise ValueError("no feature 'language_code', and the file's name tells no language")
+        raise ValueError("no feature 'language_code', and the file's name gives no language")
     texts = (features[name].strip() for name in field_names(record_type))
     return record_type(*texts, language)

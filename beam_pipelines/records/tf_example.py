@@ -83,7 +83,7 @@ def decode_example(data: bytes) -> dict[str, str]:
     try:
         example = _Example.FromString(data)
     except message.DecodeError as error:
-        raise ValueError("no tf.train.Example") from error
+        raise ValueError("not a tf.train.Example") from error
     features = {}
     for name, feature in example.features.feature.items():
         if len(feature.bytes_list.value) == 1:

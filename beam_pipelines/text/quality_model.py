@@ -63,7 +63,7 @@ def load(folder: str | os.PathLike[str]) -> QualityModel:
             model = QualityModel(arrays["weights"], float(arrays["bias"]))
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(
-            f"is no quality model ({error})",
+            f"is not a quality model ({error})",
             path=folder,
             remedy="name a folder that `labse corpus train-quality` wrote",
         ) from error

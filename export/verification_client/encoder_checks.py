@@ -34,10 +34,12 @@ def encoder_call(model: Model) -> str:
             "encoder_outputs": [sequence] * model.layers,
         },
     )
-    expect(distance(outputs["default"], outputs["pooled_output"]) == 0, "default is another tensor")
-    expect(np.abs(model.default).max() <= 1, "default is no tanh")
+    expect(
+        distance(outputs["default"], outputs["pooled_output"]) == 0, "default is not pooled_output"
+    )
+    expect(np.abs(model.default).max() <= 1, "default is not a tanh")
     last = outputs["encoder_outputs"][-1]
-    expect(distance(last, outputs["sequence_output"]) == 0, "the last layer is another tensor")
+    expect(distance(last, outputs["sequence_output"]) == 0, "the last layer is not sequence_output")
     return f"{model.layers} layers, {model.dim} wide"
 
 
@@ -65,10 +67,10 @@ def signatures(model: Model) -> str:
     served = model.encoder.signatures["serving_default"](**model.packed)
     expect(set(served) == {"default", "pooled_output", "sequence_output"}, f"{sorted(served)}")
     off = distance(served["default"], model.default)
-    expect(off <= CLOSE, f"the encoder's differs by {off:.1e}")
+    expect(off <= CLOSE, f"the encoder's default differs by {off:.1e}")
     packed = model.preprocessor.signatures["serving_default"](model.strings)
     expect(set(packed) == set(INPUTS), f"{sorted(packed)}")
-    return "named as the outputs"
+    return "named like the outputs"
 
 
 def text_encoder(model: Model) -> str:
@@ -97,4 +99,4 @@ def saved_again(model: Model) -> str:
     off = distance(encoder(preprocessor(model.strings))["default"], model.default)
     shutil.rmtree(again)
     expect(off <= CLOSE, f"it differs by {off:.1e}")
-    return "its source deleted"
+    return "after its source was deleted"

@@ -26,7 +26,7 @@ def ours_is_hidden(model: Model) -> str:
         except ImportError:
             continue
         raise Failed(f"{name} can be imported: the other checks prove little")
-    return "TensorFlow, TF Text and TF Hub alone"
+    return "only TensorFlow, TF Text and TF Hub"
 
 
 def no_absolute_path(model: Model) -> str:
@@ -44,7 +44,7 @@ def loaders_agree(model: Model) -> str:
     """Keras layers return the same as `hub.load`. `saved_again` checks `tf.saved_model.load`."""
     packed = hub.KerasLayer(f"{model.path}/preprocessor")(model.strings)
     for name in INPUTS:
-        expect(bool((packed[name] == model.packed[name]).numpy().all()), f"other {name}")
+        expect(bool((packed[name] == model.packed[name]).numpy().all()), f"different {name}")
     default = hub.KerasLayer(f"{model.path}/encoder")(packed)["default"]
     off = distance(default, model.default)
     expect(off <= CLOSE, f"they differ by {off:.1e}")

@@ -69,7 +69,7 @@ def dropout(model: Model) -> str:
     layer = hub.KerasLayer(f"{model.path}/encoder", trainable=True)
     inputs = {name: model.packed[name][:, :16] for name in INPUTS}
     one, other = (layer(inputs, training=True)["default"] for _ in range(2))
-    expect(distance(one, other) > CLOSE, "training=True drops nothing")
+    expect(distance(one, other) > CLOSE, "training=True applies no dropout")
     one, other = (layer(inputs, training=False)["default"] for _ in range(2))
-    expect(distance(one, other) <= CLOSE, "training=False drops")
-    return "training= switches it"
+    expect(distance(one, other) <= CLOSE, "training=False applies dropout")
+    return "training= turns it on and off"
