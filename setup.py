@@ -1,4 +1,4 @@
-"""Installs labse_tf and the `labse` command; versions that run together: requirements.txt."""
+"""Installs labse_tf and the `labse` command; requirements.txt pins versions that run together."""
 
 from setuptools import find_packages, setup
 

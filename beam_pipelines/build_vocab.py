@@ -12,24 +12,24 @@ from vocab import learner, wordpiece_file
 
 _log = logging.getLogger("labse")
 
-# The published vocabulary's size, in tokens.
+# Size of the published vocabulary, in tokens.
 LABSE_VOCAB_SIZE = 501_153
 
-# Pieces must be seen twice. The learner's own default of 10 leaves small corpora with characters.
+# Pieces must occur twice. The learner's default of 10 leaves small corpora with only characters.
 _LOWER_THRESHOLD = 2
 
-# The learner takes no more, the most frequent; so no more are read into memory.
+# The learner uses only this many of the most frequent words, so no more are read into memory.
 _MAX_WORDS = 5_000_000
 
-# Every character is in the vocabulary twice: at the start of a word and inside one. So an eighth
-# of the vocabulary's size lets characters take a quarter of it. 20,000 is more than Chinese,
-# Japanese and Korean text of the web uses together with all alphabets.
+# Every character is in the vocabulary twice: at the start of a word and inside one. So an alphabet
+# of an eighth of the vocabulary's size takes up a quarter of it. 20,000 is more than Chinese,
+# Japanese and Korean web text and all alphabets use together.
 _MAX_ALPHABET = 20_000
 _ALPHABET_SHARE = 1 / 8
 
 
 def default_max_unique_chars(vocab_size: int) -> int:
-    """Returns how many distinct characters a vocabulary of so many tokens may know."""
+    """Returns the maximum number of distinct characters for a vocabulary of this many tokens."""
     return min(_MAX_ALPHABET, int(vocab_size * _ALPHABET_SHARE))
 
 
@@ -47,27 +47,27 @@ def run(
     overwrite: bool = False,
     beam_options: Sequence[str] = (),
 ) -> list[str]:
-    """Writes the vocabulary of the corpus files in `inputs` to the file `out`; returns its tokens.
+    """Writes a vocabulary learned from the corpus files in `inputs` to `out`; returns its tokens.
 
     Args:
       inputs: files, folders or globs; monolingual text, bitext or both.
-      out: the file to write, a token a line.
-      vocab_size: the most tokens that it may have.
-      smoothing_exponent: 0 (all languages count alike) to 1 (as they come).
-      min_word_count: words with a lower smoothed count are not learned from.
-      max_word_length: in characters; longer words are not learned from.
-      max_unique_chars: the most distinct characters; words with others, the rarest, are not learned
-        from. None chooses by `default_max_unique_chars`.
-      counts: a folder where the word counts are kept, and taken from where they are there already;
-        see `word_counts.count`.
-      count_shards: the number of files that the words are counted into; None chooses by the size of
-        the input. A worker holds the words of one in memory.
-      overwrite: replace what is at `out`.
-      beam_options: options for Beam, as strings; none choose the direct runner.
+      out: the file to write, one token per line.
+      vocab_size: the maximum number of tokens.
+      smoothing_exponent: 0 (all languages weigh the same) to 1 (in proportion to their text).
+      min_word_count: words with a lower smoothed count are ignored.
+      max_word_length: in characters; longer words are ignored.
+      max_unique_chars: the maximum number of distinct characters; words with any other, rarer
+        character are ignored. None: `default_max_unique_chars`.
+      counts: a folder to keep the word counts in; counts that are already there are reused. See
+        `word_counts.count`.
+      count_shards: number of files that the words are counted into; None: depends on the size of
+        the input. A worker holds the words of one shard in memory.
+      overwrite: replace an existing `out`.
+      beam_options: options for Beam, as strings; if empty, the direct runner is used.
 
     Raises:
-      InputError: for inputs that are not there or damaged, an `out` that is taken, or a number out
-        of its range. Then no vocabulary is written.
+      InputError: for inputs that are missing or damaged, an `out` that exists, or a number out of
+        range. Then no vocabulary is written.
     """
     if max_unique_chars is None:
         max_unique_chars = default_max_unique_chars(vocab_size)
@@ -110,7 +110,7 @@ def _learn(
         max_input_tokens=_MAX_WORDS,
         progress=lambda line: _log.info("learning: %s", line),
     )
-    # The search may end above the size where no threshold meets it; the rarest come last.
+    # The search may end above the size if no threshold meets it. The rarest tokens come last.
     return tokens[:vocab_size]
 
 
@@ -148,8 +148,7 @@ def _log_counts(counted: word_counts.WordCounts, max_word_length: int) -> None:
         )
     if counted.other_languages:
         _log.info(
-            "left out: %d records in languages that are none of the paper's 109, most of them in: "
-            "%s",
+            "left out: %d records in languages other than the paper's 109, most of them in: %s",
             sum(counted.other_languages.values()),
             _most(counted.other_languages),
         )

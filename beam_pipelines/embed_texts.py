@@ -1,4 +1,4 @@
-"""Embeds monolingual text, for mining: a vector a sentence, in shards."""
+"""Embeds monolingual text, for mining: one vector per sentence, in shards."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from labse_tf.languages import LANGUAGES
 _log = logging.getLogger("labse")
 
 DTYPES = ("float16", "float32")
-# The count of sentences that are longer than the model reads.
+# The count of sentences that are longer than the model's maximum length.
 CUT = "cut"
 
 
@@ -114,17 +114,17 @@ def run(
     Args:
       inputs: files, folders or globs of monolingual text.
       out: the folder to write.
-      model: as `labse_tf.load` takes it; all workers reach it under this path.
+      model: as for `labse_tf.load`; all workers must find it under this path.
       dtype: of the vectors, "float16" or "float32".
       sentences_per_shard: in all shards of a language but the last.
-      max_bad_records: so many records, of all files together, may be unreadable.
-      overwrite: replace what is at `out`.
-      beam_options: options for Beam, as strings; none choose the direct runner in this process,
-        where TensorFlow takes all cores.
+      max_bad_records: the maximum number of unreadable records, in all files together.
+      overwrite: replace an existing `out`.
+      beam_options: options for Beam, as strings; if empty, the direct runner is used in this
+        process, where TensorFlow uses all cores.
 
     Raises:
-      InputError: for inputs or a model that are not there or damaged, more bad records than
-        allowed, an `out` that is taken, or an option out of its range. Then nothing is written.
+      InputError: for inputs or a model that are missing or damaged, more bad records than allowed,
+        an `out` that exists, or an option out of range. Then nothing is written.
     """
     _check(dtype, sentences_per_shard, max_bad_records)
     out = check_free(out, overwrite=overwrite)
@@ -149,7 +149,8 @@ def run(
             max_bad_records=max_bad_records,
         )
         with contextlib.nullcontext() if share_model else progress_shown():
-            # No paths: their size would choose a process a core, which TensorFlow uses already.
+            # No paths: by their size a process per core would be chosen, but TensorFlow already
+            # uses all cores.
             run_pipeline(job, [], beam_options)
         shutil.rmtree(folder / TEMPORARY, ignore_errors=True)
         report = _complete_report(folder, facts)
@@ -170,7 +171,7 @@ def _check(dtype: str, sentences_per_shard: int, max_bad_records: int) -> None:
 
 
 def _complete_report(folder: Path, facts: dict) -> dict:
-    """Adds what all vectors share to the counts of the pipeline; returns the whole."""
+    """Adds the facts common to all vectors to the pipeline's counts; returns the full report."""
     counted = json.loads((folder / REPORT).read_text(encoding="utf-8"))
     first = next(folder.glob("*/*.npy"), None)
     report = {

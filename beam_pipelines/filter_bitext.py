@@ -35,16 +35,16 @@ def run(
       unique_side: "source", "target" or "either": keep only `pairs_per_side` of the pairs that
         share this side. None keeps them all.
       pairs_per_side: 1 or more.
-      max_per_language: the largest number of pairs to keep of a language; the default is LaBSE's
+      max_per_language: the maximum number of pairs to keep per language; the default is LaBSE's
         (section 3.1).
-      keep: which pairs these are: RANDOM ones, or the BEST by contrastive data selection.
-      filters: the user's own, each as `module:attribute` or `module:attribute=threshold`.
+      keep: which pairs to keep: RANDOM ones, or the BEST by contrastive data selection.
+      filters: user-defined filters, each as `module:attribute` or `module:attribute=threshold`.
       options: those of the filters for BITEXT, such as `max_length_ratio` (see their files), and
-        the others of `JobOptions`.
+        the other options of `JobOptions`.
 
     Raises:
-      InputError: see `filter_job.run`; or an unknown side, or `pairs_per_side` below 1; or a
-        filter that cannot be built; or BEST without `min_cds_score`, or with `unique_side`.
+      InputError: see `filter_job.run`; also for an unknown side, `pairs_per_side` below 1, a
+        filter that cannot be built, or BEST without `min_cds_score` or with `unique_side`.
     """
     if unique_side is not None and unique_side not in SIDES:
         raise InputError(
@@ -57,13 +57,11 @@ def run(
     job_options = JobOptions(max_per_language=max_per_language, best_by=best_by, **options)
     built = build_filters(BITEXT, values, from_scores=job_options.from_scores)
     if best_by and not any(filter_.name == best_by for filter_ in built):
-        raise InputError(
-            "--keep best has no scores to choose by", remedy="add --min-cds-score and --cds"
-        )
+        raise InputError("--keep best needs scores", remedy="add --min-cds-score and --cds")
     if best_by and unique_side:
         raise InputError(
             "--keep best and --unique-side exclude each other",
-            remedy="filter by side first, and what stays by score then",
+            remedy="filter by side first, then filter the result by score",
         )
     return filter_job.run(
         inputs,

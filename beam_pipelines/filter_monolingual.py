@@ -18,7 +18,7 @@ from beam_pipelines.reading.scores import find_score_files, have_score
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import ALL_FORMATS, MONOLINGUAL, PAGE_FORMATS, find_corpus_files
 
-# The reasons for lines that are to be split, and for sentences that these are split into.
+# The reasons for dropping lines before they are split, and sentences after that.
 SHORT_LINE, LONG_LINE, SHORT_SENTENCE = "short_line", "long_line", "short_sentence"
 _REASONS_OF_LINES = {TooShort.name: SHORT_LINE, TooLong.name: LONG_LINE}
 
@@ -39,19 +39,19 @@ def run(
     Args:
       inputs: files, folders or globs.
       out: the folder to write.
-      min_sentence_characters: shorter sentences are dropped, where sentences are made of pages and
-        lines. None: 0.
+      min_sentence_characters: if pages or lines are split into sentences, shorter sentences are
+        dropped. None: 0.
       min_language_confidence: 0 to 1; lines of web pages identified with less are dropped.
-      split_sentences: make each sentence a record. None: of pages, not of lines.
-      c4: apply the heuristics of C4, see `prepare_text`. None: to pages, not to lines.
-      filters: the user's own, each as `module:attribute` or `module:attribute=threshold`. They see
-        sentences, or lines where these are not split.
+      split_sentences: make each sentence a record. None: split pages, but not lines.
+      c4: apply the heuristics of C4, see `prepare_text`. None: to pages, but not to lines.
+      filters: user-defined filters, each as `module:attribute` or `module:attribute=threshold`.
+        They see sentences, or lines if these are not split.
       options: those of the filters for MONOLINGUAL, such as `min_characters` or `identify` (see
         their files), and those of `JobOptions`.
 
     Raises:
-      InputError: see `filter_job.run`; also for a share out of its range, a damaged model, a filter
-        that cannot be built, or a limit of lines or sentences where there are none.
+      InputError: see `filter_job.run`; also for a share out of range, a damaged model, a filter
+        that cannot be built, or a limit for lines or sentences if the input has none.
     """
     if not 0 <= min_language_confidence <= 1:
         raise InputError(
@@ -111,7 +111,7 @@ def _refuse_limits_of_lines(values: Mapping[str, Any]) -> None:
 
 
 def _are_sentences(inputs: Sequence[str], settings: TextSettings, *, from_scores: bool) -> bool:
-    """Whether the job's records are sentences of pages or lines, and not the lines of its input."""
+    """Whether the job's records are sentences split from pages or lines, not the input's lines."""
     if from_scores:
         return have_score(find_score_files(inputs), SHORT_SENTENCE)
     formats = (*ALL_FORMATS, *PAGE_FORMATS)

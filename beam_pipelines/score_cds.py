@@ -1,4 +1,4 @@
-"""Scores pairs by contrastive data selection into a TSV file, for people to mark."""
+"""Scores pairs by contrastive data selection and writes a TSV file, for people to label."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COLUMNS = ("score", "label", "language", "source", "target")
 
 
 class ScoreCorpus(beam.PTransform):
-    """Corpus files -> a TSV file of COLUMNS, a header first."""
+    """Corpus files -> a TSV file of COLUMNS, with a header."""
 
     def __init__(
         self, run_dir: str, files: Sequence[CorpusFile], out: str, sample: int | None
@@ -38,7 +38,7 @@ class ScoreCorpus(beam.PTransform):
         batches = (
             begin
             | "Read" >> ReadCorpus(self._files)
-            # The filter job drops unsupported languages in any case: people need not mark these.
+            # The filter job drops unsupported languages anyway, so nobody needs to label them.
             | "Known" >> beam.Filter(lambda batch: batch.language in LANGUAGES)
         )
         if self._sample is not None:
@@ -57,7 +57,7 @@ class ScoreCorpus(beam.PTransform):
 class SamplePairs(beam.PTransform):
     """PCollection of `Batch` -> batches of `size` different pairs, or of all if there are fewer.
 
-    Those with the lowest hashes: a uniform sample, the same one with every runner.
+    These are the pairs with the lowest hashes: a uniform sample that does not depend on the runner.
     """
 
     def __init__(self, size: int) -> None:
@@ -89,13 +89,13 @@ def run(
       run_dir: of `labse corpus train-cds`.
       inputs: files, folders or globs of bitext.
       out: the TSV file.
-      sample: score so many pairs only.
-      overwrite: replace what is at `out`.
-      beam_options: options for Beam, as strings; none choose the direct runner.
+      sample: score only this many pairs; None scores all.
+      overwrite: replace an existing `out`.
+      beam_options: options for Beam, as strings; if empty, the direct runner is used.
 
     Raises:
-      InputError: for a run dir or inputs that are not there or damaged, an `out` that is taken, or
-        a sample below 1. Then nothing is written.
+      InputError: for a run dir or inputs that are missing or damaged, an `out` that exists, or a
+        sample below 1. Then nothing is written.
     """
     if sample is not None and sample < 1:
         raise InputError(f"--sample is {sample}", remedy="give 1 or more")
@@ -113,6 +113,6 @@ def _hash(pair: tuple[str, str, str]) -> bytes:
 
 def _lines(batch: ScoredBatch) -> Iterator[str]:
     for pair, score in zip(batch.records, batch.scores[_SCORE], strict=True):
-        # Records of shards and Parquet may hold tabs and line ends.
+        # Records from shards and Parquet files may contain tabs and line breaks.
         source, target = (" ".join(side.split()) for side in (pair.source, pair.target))
         yield "\t".join((f"{score:.6f}", "", batch.language, source, target))

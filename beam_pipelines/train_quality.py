@@ -1,6 +1,6 @@
-"""Trains a model of text quality on web pages, as LaBSE's data went through.
+"""Trains a text quality classifier on web pages, as LaBSE's training data was filtered with one.
 
-Sentences of the main content of pages are the good class, text from elsewhere on them the bad one.
+Sentences of the main content of pages are the good class, other text on the pages the bad one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from labse_tf.progress import Progress
 _log = logging.getLogger("labse")
 
 _FOLDS = 5
-# Below this in either class, a language's own figure is left to chance.
+# With fewer sentences in either class, a language's AUC is too noisy to report.
 _MIN_FOR_A_FIGURE = 50
 ALL = "all"
 
@@ -40,12 +40,12 @@ def run(
     Args:
       inputs: WARC files with HTML pages, folders or globs of them.
       out: the folder to write; see `quality_model`.
-      max_texts: the most distinct sentences to train on.
-      overwrite: replace what is at `out`.
+      max_texts: the maximum number of distinct sentences to train on.
+      overwrite: replace an existing `out`.
 
     Raises:
-      InputError: for inputs that are not there or damaged, an `out` that is taken, or pages with
-        too few sentences of either class.
+      InputError: for inputs that are missing or damaged, an `out` that exists, or too few pages
+        with sentences of either class.
     """
     if max_texts < 1:
         raise InputError(f"--max-texts is {max_texts}", remedy="give 1 or more")
@@ -77,7 +77,7 @@ def _read(inputs: Sequence[str], max_texts: int) -> Sequence[Example]:
 
 
 def train(examples: Sequence[Example]) -> QualityModel:
-    """Returns a model of these examples; the same examples give the same model."""
+    """Returns a model trained on these examples; the same examples give the same model."""
     classifier = SGDClassifier(
         loss="log_loss", alpha=1e-5, max_iter=5, tol=None, average=True, class_weight="balanced"
     )
@@ -87,15 +87,15 @@ def train(examples: Sequence[Example]) -> QualityModel:
 
 
 def measure(examples: Sequence[Example]) -> dict:
-    """Returns how well models tell the classes on what they were not trained on.
+    """Returns how well models separate the classes on text that they were not trained on.
 
-    Five models are trained, each scores the sites that it has not seen; pages, if there are fewer
-    than five sites.
+    Five models are trained; each scores the sites that it was not trained on, or the pages if there
+    are fewer than five sites.
 
     Returns:
       `{"held_out": "site" or "page", "sites": n, "pages": n, "languages": {language: row}}`. A row
       is `{"main": n, "other": n, "auc": a}`, with the area under the ROC curve, or None for a
-      language with fewer than 50 sentences of a class. The row `all` has all languages.
+      language with fewer than 50 sentences of a class. The row `all` covers all languages.
     """
     sites, pages = {e.site for e in examples}, {e.page for e in examples}
     unit = "site" if len(sites) >= _FOLDS else "page"
@@ -128,7 +128,7 @@ def _features(examples: Sequence[Example]) -> csr_matrix:
 
 
 def format_table(facts: dict) -> str:
-    """Returns the facts as lines of text, languages without a figure left out."""
+    """Returns the facts as lines of text, without languages that have no AUC."""
     lines = [
         f"{facts['pages']} pages of {facts['sites']} sites; held out by {facts['held_out']}",
         f"{'language':10}{'main':>10}{'other':>10}{'AUC':>8}",

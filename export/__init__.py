@@ -1,1 +1,1 @@
-"""From a run dir to the SavedModels of a model dir."""
+"""Exports a run dir to a model dir of SavedModels."""

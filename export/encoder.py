@@ -8,7 +8,7 @@ import tensorflow as tf
 import tf_keras
 from official.nlp.modeling import layers, networks
 
-# Of the signature: what each layer gives would be megabytes a sentence for those who serve it.
+# The outputs of the signature. Those of all layers would be megabytes per sentence for servers.
 _SERVED = ("default", "pooled_output", "sequence_output")
 
 
@@ -19,13 +19,13 @@ def save_encoder(
     vocab_file: str | os.PathLike[str],
     head: layers.MaskedLM | None = None,
 ) -> None:
-    """Writes a drop-in for `google/LaBSE/2`.
+    """Writes a drop-in replacement for `google/LaBSE/2`.
 
-    `default` is the pooler's output (`tanh(dense([CLS]))`), not normalised, as in LaBSE/2: whoever
-    uses it normalises it.
+    `default` is the pooler's output (`tanh(dense([CLS]))`). As in LaBSE/2, it is not normalised:
+    callers normalise it.
 
     Args:
-      encoder: from `build_encoder`, with its dropout rates: `training=` switches them.
+      encoder: from `build_encoder`, with its dropout rates; `training=` turns dropout on and off.
       path: of the SavedModel.
       vocab_file: becomes the asset `vocab_file`.
       head: becomes `mlm`, called on the encoder's inputs and int32 `masked_lm_positions`
@@ -40,7 +40,7 @@ def save_encoder(
     model.vocab_file = tf.saved_model.Asset(os.fspath(vocab_file))
     model.do_lower_case = tf.Variable(False, trainable=False)
     if head is not None:
-        # Else the head's weights would be trained, and saved, as the encoder's own.
+        # Otherwise the head's weights would be trained and saved as the encoder's own.
         model._auto_track_sub_layers = False
         model.mlm = _with_head(encoder, head, inputs)
 
@@ -49,7 +49,7 @@ def save_encoder(
         served = model(inputs, training=False)
         return {name: served[name] for name in _SERVED}
 
-    # Without them Keras would number the outputs.
+    # Without signatures Keras would number the outputs.
     model.save(
         os.fspath(path),
         include_optimizer=False,

@@ -1,8 +1,8 @@
 """A Hugging Face directory: for `transformers.BertModel` and for `SentenceTransformer(path)`.
 
-Its modules are those of `sentence-transformers/LaBSE`: the transformer, [CLS], a Dense layer with
-tanh, which is BERT's pooler, and unit length. With `encoder.pooling` "mean", these are the mean of
-all tokens and a Dense layer without an activation.
+Its modules are those of `sentence-transformers/LaBSE`: the transformer, [CLS] pooling, a Dense
+layer with tanh, which is BERT's pooler, and normalisation. With `encoder.pooling` "mean", these are
+mean pooling and a Dense layer without an activation.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ def save_huggingface(source: Source, folder: Path, *, length: int) -> None:
     """Writes the directory.
 
     Args:
-      source: what is exported.
-      folder: the model dir, whose README.md Hugging Face shows too.
-      length: where sentence-transformers cuts a text, tokens.
+      source: the model to export.
+      folder: the model dir; Hugging Face also shows its README.md.
+      length: sentence-transformers truncates texts to this many tokens.
     """
     sizes, tensors = source.config, to_tensors(source.encoder.variables)
     save_file(tensors, folder / WEIGHTS_FILE, metadata={"format": "pt"})
-    # Hugging Face parts words at all spaces of Unicode: it would find none of these pieces.
+    # Hugging Face divides words at all Unicode spaces, so it would never use the renamed pieces.
     wordpiece_file.write(folder / VOCAB_FILE, wordpiece_file.rename_misread(source.tokens))
     names = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
     _write(

@@ -1,4 +1,4 @@
-"""A model for some languages only: the pieces that they need, and the rows of these."""
+"""Restricts a model to some languages: to the pieces that they need, and the rows of these."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from labse_tf.model.mlm_head import build_mlm_head
 from vocab.pruning import NeededPieces, kept_ids, pieces_of_scripts
 from vocab.wordpiece import WordPiece
 
-# What Unicode calls the scripts that a language mixes.
+# The Unicode scripts of languages that mix several.
 _SCRIPTS = {"Jpan": ("Hani", "Hira", "Kana"), "Kore": ("Hang", "Hani")}
 
 
 def count_pieces(
     source: Source, languages: Collection[str], texts: Iterable[tuple[str, str]]
 ) -> NeededPieces:
-    """Returns the pieces of those of `texts`, (language, text), that are in `languages`.
+    """Returns the pieces of the `texts`, (language, text), that are in one of `languages`.
 
     Raises:
       InputError: if a language has no text.
@@ -49,7 +49,7 @@ def pieces_by_script(source: Source, languages: Iterable[str]) -> set[str]:
 
 
 def restrict(source: Source, languages: Sequence[str], pieces: Collection[str]) -> Source:
-    """Returns the model with a vocabulary of `pieces` and of what spells other words of theirs."""
+    """Returns the model with a vocabulary of `pieces` and of their characters; see `kept_ids`."""
     kept = kept_ids(source.tokens, pieces)
     config = dataclasses.replace(source.config, vocab_size=len(kept))
     encoder = build_encoder(config)
@@ -70,6 +70,6 @@ def restrict(source: Source, languages: Sequence[str], pieces: Collection[str]) 
 
 
 def _take(model: tf.Module, whole: tf.Module, kept: list[int]) -> None:
-    """Assigns the weights of `whole`; of those with a row a token the rows `kept`."""
+    """Assigns the weights of `whole`; of weights with one row per token, only the rows `kept`."""
     for ours, theirs in zip(model.variables, whole.variables, strict=True):
         ours.assign(theirs if ours.shape == theirs.shape else tf.gather(theirs, kept))

@@ -8,7 +8,7 @@ import tensorflow as tf
 from official.nlp.modeling import networks
 
 LITE_FILE = Path("lite", "encoder_int8.tflite")
-# Of float32 weights: the converter's protocol buffer cannot pass 2 GiB, and has more than these.
+# Of float32 weights: the converter's protocol buffer, which has more than these, has at most 2 GiB.
 MOST_BYTES = 2_100_000_000
 
 
@@ -16,7 +16,7 @@ def save_lite(encoder: networks.BertEncoderV2, folder: Path) -> None:
     """Writes `folder`/lite/encoder_int8.tflite, dynamic-range quantised.
 
     Its signature `serving_default` takes the encoder's three inputs, int32 `[batch, length]`, and
-    gives `default`, float32 `[batch, dim]`, not normalised.
+    returns `default`, float32 `[batch, dim]`, not normalised.
     """
 
     @tf.function(

@@ -20,7 +20,7 @@ translations lie close together.
 {{ encoder.num_attention_heads }} heads, {{ '{:,}'.format(parameters) }} weights |
 | Vocabulary | {{ '{:,}'.format(vocabulary.tokens) }} cased WordPieces \
 (sha256 `{{ vocabulary.sha256[:12] }}`)\
-{% if kept_of %}, what its languages need of {{ '{:,}'.format(kept_of.tokens) }}{% endif %} |
+{% if kept_of %}, a subset of {{ '{:,}'.format(kept_of.tokens) }}{% endif %} |
 | Longest text | {{ sequence_length }} tokens by default, {{ encoder.max_positions }} at most |
 | Licence | {{ licence or 'not stated: ask whoever published it' }} |
 
@@ -37,7 +37,7 @@ translations lie close together.
 `{{ training.teacher }}`, \
 {% elif kind == 'pre-training' %}\
 {{ '{:,}'.format(training.batch_size) }} sequences of MLM and TLM; its vectors were not trained \
-to tell translations, \
+to recognize translations, \
 {% else %}\
 {{ '{:,}'.format(training.batch_size) }} pairs, additive margin softmax with margin \
 {{ training.margin }} and scale {{ training.scale }}, \
@@ -59,7 +59,7 @@ Not stated: its weights were imported.
 {% endif %}
 ## How to use it
 
-Paths are those inside this folder.
+Paths are relative to this folder.
 {% if 'hub' in formats %}
 ```python
 import tensorflow as tf, tensorflow_hub as hub, tensorflow_text  # TF_USE_LEGACY_KERAS=1
@@ -72,7 +72,7 @@ vectors = tf.math.l2_normalize(encoder(inputs)["default"], 1)
 
 `default` is not normalised. With labse_tf: `labse_tf.load(".").encode(["Hello", "Hallo"])`.
 {% endif %}{% if 'text' in formats %}
-From strings to unit vectors in one:
+From strings to unit vectors in one step:
 
 ```python
 import tensorflow as tf, tensorflow_text
@@ -86,8 +86,8 @@ from sentence_transformers import SentenceTransformer
 vectors = SentenceTransformer(".").encode(["Hello", "Hallo"])
 ```
 
-With transformers: the `pooler_output` of `BertModel`, scaled to unit length. Not the mean of its
-tokens.
+With transformers: use the `pooler_output` of `BertModel`, scaled to unit length, not the mean of
+the tokens.
 {% endif %}{% if 'lite' in formats or 'onnx' in formats %}
 {% if 'hub' in formats %}`inputs` of these is from above.{% else %}\
 `inputs`: int32 `[batch, length]` each of `input_word_ids` (from a cased BERT tokeniser with \
@@ -125,7 +125,7 @@ def model_card(facts: dict[str, Any], *, parameters: int) -> str:
     """Returns the Markdown text.
 
     Args:
-      facts: of model.json.
+      facts: the contents of model.json.
       parameters: the number of the encoder's weights.
     """
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined)

@@ -1,4 +1,4 @@
-"""A model becomes a model dir: preprocessor/, encoder/, text_encoder/, model.json, README.md."""
+"""Writes a model dir: preprocessor/, encoder/, text_encoder/, model.json, README.md."""
 
 from __future__ import annotations
 
@@ -60,14 +60,15 @@ def export(
       out: the model dir.
       formats: some of FORMATS; `text` is the SavedModel from strings to vectors.
       table: type of the embedding table in the SavedModels, one of DTYPES.
-      length: static length of the preprocessor's result, tokens; at most `max_positions`. Left out,
-        it is DEFAULT_LENGTH where these allow it.
+      length: static length of the preprocessor's output, tokens; at most `max_positions`. None:
+        DEFAULT_LENGTH, or `max_positions` if that is less.
       licence: for the model card.
       verified: check it as `labse verify` does, before it is moved into place.
-      overwrite: replace what is at `out`.
+      overwrite: replace an existing `out`.
 
     Raises:
-      InputError: if a format is unknown, the length does not fit, `out` is taken, or a check fails.
+      InputError: if a format is unknown, the length is out of range, `out` exists, or a check
+        fails.
     """
     length = check_options(source, formats=formats, table=table, length=length)
     with whole_dir(out, overwrite=overwrite) as partial:
@@ -79,7 +80,7 @@ def export(
         elif "hf" in formats:
             save_huggingface(source, partial, length=length)
         elif "hub" not in formats:
-            # Without a preprocessor nobody could make the inputs of what follows.
+            # Without a preprocessor, the vocabulary is needed to make inputs for lite and onnx.
             wordpiece_file.write(partial / VOCAB_FILE, source.tokens)
         if "lite" in formats:
             save_lite(source.encoder, partial)
@@ -101,34 +102,35 @@ def export(
             try:
                 verify(partial, _log_check)
             except InputError as error:
-                error.path = os.fspath(out)  # What was checked has another name yet.
+                error.path = os.fspath(out)  # The checked folder has a temporary name.
                 raise
 
 
 def check_options(source: Source, *, formats: Sequence[str], table: str, length: int | None) -> int:
-    """Returns the length, filled in, if the options of `export` fit together and the model.
+    """Returns the length, or its default, if the options of `export` fit together and the model.
 
     Raises:
-      InputError: if they do not.
+      InputError: if they do not fit.
     """
     if unknown := set(formats) - set(FORMATS):
         raise InputError(
-            f"there is no format {', '.join(sorted(unknown))}",
+            f"unknown format {', '.join(sorted(unknown))}",
             remedy=f"choose from {', '.join(FORMATS)}",
         )
     if table not in DTYPES:
         raise InputError(
-            f"there is no embedding table of {table}", remedy=f"choose from {', '.join(DTYPES)}"
+            f"unknown type of embedding table: {table}", remedy=f"choose from {', '.join(DTYPES)}"
         )
     if table != "float32" and not {"hub", "text"} & set(formats):
         raise InputError(
-            f"--table {table} is of the SavedModels", remedy="add hub to --format, or leave it out"
+            f"--table {table} is only for the SavedModels",
+            remedy="add hub to --format, or leave it out",
         )
     size = 4 * source.encoder.count_params()
     if size > MOST_BYTES and "lite" in formats:
         raise InputError(
-            f"the encoder has {size / 1e9:.1f} GB, more than a file of lite can be made of",
-            remedy="leave it out, or keep the pieces of some --languages only",
+            f"the encoder has {size / 1e9:.1f} GB, more than the format lite can hold",
+            remedy="leave lite out, or keep only the pieces of some --languages",
         )
     most = source.config.max_positions
     length = min(DEFAULT_LENGTH, most) if length is None else length
@@ -147,10 +149,10 @@ def _log_check(check: Check) -> None:
 def _save_saved_models(
     source: Source, packed: Source, folder: Path, formats: Sequence[str], length: int
 ) -> None:
-    """Writes the SavedModels of `packed`, and what `source`, which it was made of, gives."""
+    """Writes the SavedModels of `packed`, and the vectors of `source`, from which it was made."""
     with tempfile.TemporaryDirectory() as temporary:
-        # The graphs keep the path that an asset was read from: let it tell nothing of this machine,
-        # but be another for each model, since TensorFlow shares tables of one name in a process.
+        # Graphs store the path that an asset was read from. It must reveal nothing about this
+        # machine, but differ between models: TensorFlow shares tables of one name in a process.
         vocab_file = Path(Path(temporary).name, VOCAB_FILE)
         with contextlib.chdir(Path(temporary).parent):
             wordpiece_file.write(vocab_file, source.tokens)
@@ -163,7 +165,7 @@ def _save_saved_models(
                 path = folder / "encoder"
                 save_encoder(packed.encoder, path, vocab_file=vocab_file, head=packed.head)
         inputs = tokenizer.pack([tokenizer(tf.constant(SENTENCES))], length)
-        with tf.device("CPU"):  # As `verify` computes.
+        with tf.device("CPU"):  # As `verify` does.
             vectors = embed(source.encoder, inputs, training=False).numpy()
         write_expected(folder, vectors)
 

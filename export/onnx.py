@@ -1,4 +1,4 @@
-"""ONNX files of the encoder, named as Hugging Face's exporters name theirs."""
+"""ONNX files of the encoder, with the names that Hugging Face's exporters use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from export.source import Source
 from labse_tf.model.encoder import build_encoder
 
 ONNX_FILE, INT8_FILE = Path("onnx", "model.onnx"), Path("onnx", "model_int8.onnx")
-# A protocol buffer cannot pass 2 GiB: past this, weights are beside it in NAME.onnx_data.
+# A protocol buffer cannot exceed 2 GiB: above this limit, weights are beside it in NAME.onnx_data.
 MOST_BYTES = 2_000_000_000
 
 _OPSET = 17
@@ -34,8 +34,9 @@ def save_onnx(source: Source, folder: Path) -> None:
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    # Converter and quantiser copy weights many times over: most of them, the table, they do not
-    # see. Another number of rows than any other weight has tells where it belongs.
+    # The converter and the quantiser copy weights many times, so they see only a few rows of the
+    # embedding table, which is most of the weights. No other weight has this number of rows, so the
+    # place of the table can be found afterwards.
     config = source.config
     rows = 1 + max(config.hidden_size, config.intermediate_size, config.max_positions)
     table = source.encoder.get_embedding_table().numpy()
@@ -52,7 +53,7 @@ def save_onnx(source: Source, folder: Path) -> None:
 
 
 def _with_few_rows(source: Source, rows: int) -> networks.BertEncoderV2:
-    """Returns the encoder with an embedding table of so many rows, which hold nothing."""
+    """Returns the encoder with an embedding table of this many meaningless rows."""
     encoder = build_encoder(dataclasses.replace(source.config, vocab_size=rows))
     for ours, theirs in zip(encoder.variables, source.encoder.variables, strict=True):
         if ours.shape == theirs.shape:
@@ -82,15 +83,16 @@ def _convert(encoder: networks.BertEncoderV2):
 
 
 def _quantize(table: np.ndarray, name: str) -> dict[str, np.ndarray]:
-    """Returns what ONNX Runtime's quantiser puts in a table's place, by its names.
+    """Returns the weights that ONNX Runtime's quantiser replaces a table with, by name.
 
-    A value is `scale * (quantized - zero_point)`, of 0 to 255, one scale for the whole.
+    A value is `scale * (quantized - zero_point)`, quantized from 0 to 255, with one scale for the
+    whole table.
     """
     low, high = min(table.min(), 0), max(table.max(), 0)
     scale = np.float32((high - low) / 255)
     zero_point = np.uint8(np.rint(-low / scale))
     quantized = np.empty(table.shape, np.uint8)
-    for row, values in enumerate(table):  # By rows, to need no room.
+    for row, values in enumerate(table):  # Row by row, to save memory.
         quantized[row] = np.clip(np.rint(values / scale) + zero_point, 0, 255)
     return {
         f"{name}_quantized": quantized,

@@ -1,4 +1,4 @@
-"""An encoder whose embedding table takes two bytes or one a weight: it is most of a LaBSE."""
+"""An encoder whose embedding table, most of LaBSE's weights, takes one or two bytes per weight."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ DTYPES = ("float32", "float16", "int8")
 
 
 class PackedEmbedding(tf_keras.layers.Layer):
-    """Looks rows up in float16, or in int8 with a scale a row; gives float32. Not trainable.
+    """Looks up rows in float16, or in int8 with one scale per row; returns float32. Not trainable.
 
-    In int8 a row is `scale * embeddings`; the largest absolute value of a row is 127 of its scale.
+    In int8 a row is `scale * embeddings`; the scale is the row's largest absolute value / 127.
     """
 
     def __init__(self, rows: int, width: int, dtype: str) -> None:
@@ -40,7 +40,7 @@ class PackedEmbedding(tf_keras.layers.Layer):
         super().build(input_shape)
 
     def pack(self, table: np.ndarray) -> None:
-        """Takes over a float32 `[rows, width]` table."""
+        """Fills the table from a float32 `[rows, width]` array."""
         if self.scales is not None:
             scales = np.abs(table).max(axis=1, keepdims=True) / 127
             self.scales.assign(scales)

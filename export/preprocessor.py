@@ -13,15 +13,16 @@ from labse_tf.tokenization.protocol import Tokenizer
 
 
 def save_preprocessor(tokenizer: Tokenizer, path: str | os.PathLike[str], *, length: int) -> None:
-    """Writes a drop-in for `google/universal-sentence-encoder-cmlm/multilingual-preprocess/2`.
+    """Writes a replacement for `google/universal-sentence-encoder-cmlm/multilingual-preprocess/2`.
 
     Args:
-      tokenizer: whose vocabulary file becomes an asset.
+      tokenizer: its vocabulary file becomes an asset.
       path: of the SavedModel.
-      length: static length of what the preprocessor gives when it is called, tokens.
+      length: static length of the preprocessor's output when it is called, tokens.
     """
-    # Assert ops would keep the preprocessor out of TPU input pipelines. The Model Garden's exporter
-    # leaves them out in the same way; no public function of it takes our limit of bytes a word.
+    # With assert ops the preprocessor could not run in TPU input pipelines. The Model Garden's
+    # exporter omits them in the same way, but none of its public functions takes our byte limit
+    # per word.
     with export_tfhub_lib._maybe_disable_assert(True):
         model = _build(tokenizer, length)
 
@@ -29,7 +30,7 @@ def save_preprocessor(tokenizer: Tokenizer, path: str | os.PathLike[str], *, len
         def serve(sentences):
             return model(sentences)
 
-        # Without it Keras would number the outputs.
+        # Without signatures Keras would number the outputs.
         model.save(
             os.fspath(path),
             include_optimizer=False,

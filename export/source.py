@@ -1,4 +1,4 @@
-"""What is exported: an encoder with its weights, its vocabulary, and what is known of it."""
+"""The model to export: an encoder with its weights, its vocabulary, and facts about it."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from vocab import wordpiece_file
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """An encoder, and what model.json tells of it.
+    """An encoder, and the facts about it for model.json.
 
     Attributes:
       encoder: with its weights.
       config: its sizes.
-      tokens: the vocabulary; a token's place is its id.
-      max_bytes_per_word: of the tokeniser, bytes.
-      languages: codes; None if nobody said.
-      training: how it was trained; None if nobody said.
-      licence: None if nobody said.
-      kept_of: facts of the vocabulary that this one is a part of; None if it is none.
-      head: the masked-language-model head, None if it has none.
+      tokens: the vocabulary; a token's index is its id.
+      max_bytes_per_word: limit of the tokeniser, bytes.
+      languages: codes; None if unknown.
+      training: how it was trained; None if unknown.
+      licence: None if unknown.
+      kept_of: facts about the vocabulary that this one is a part of; None if it is complete.
+      head: the masked-language-model head; None if it has none.
     """
 
     encoder: networks.BertEncoderV2
@@ -56,10 +56,10 @@ def open_source(path: str | os.PathLike[str], *, checkpoint: str | None = None) 
 
     Args:
       path: its folder.
-      checkpoint: which one of a run, as for `choose_checkpoint`.
+      checkpoint: which checkpoint of a run, as for `choose_checkpoint`.
 
     Raises:
-      InputError: if it is none of these, is damaged, or has not all weights of the encoder.
+      InputError: if it is none of these, is damaged, or lacks weights of the encoder.
     """
     path = Path(path)
     origin = open_origin(path, checkpoint)
@@ -67,7 +67,7 @@ def open_source(path: str | os.PathLike[str], *, checkpoint: str | None = None) 
         raise InputError(
             f"has the network {origin.encoder.network}, and only BERT is exported",
             path=path,
-            remedy="evaluate it while it is trained ('train.dev'), or write an export for it",
+            remedy="evaluate it during training ('train.dev'), or write an export for it",
         )
     encoder = build_encoder(origin.encoder)
     head = build_mlm_head(origin.encoder, encoder) if origin.encoder.num_layers else None
@@ -76,16 +76,16 @@ def open_source(path: str | os.PathLike[str], *, checkpoint: str | None = None) 
         raise InputError(
             f"has no pooler ({', '.join(missing)})",
             path=path,
-            remedy="embeddings come from it: take a model that has one",
+            remedy="use a model that has one: embeddings come from it",
         )
     tokens = wordpiece_file.read(origin.vocab_file)
     warn_of_misread(tokens, origin.vocab_file)
     rows = encoder.get_embedding_table().shape[0]
     if len(tokens) > rows:
         raise InputError(
-            f"has {len(tokens)} tokens, the embedding table of {path} {rows} rows",
+            f"has {len(tokens)} tokens, but the embedding table of {path} has {rows} rows",
             path=origin.vocab_file,
-            remedy="take the vocabulary that the model was trained with",
+            remedy="use the vocabulary that the model was trained with",
         )
     has_head = head is not None and all(v.name in fates.taken for v in head.variables)
     return Source(
@@ -99,7 +99,7 @@ def open_source(path: str | os.PathLike[str], *, checkpoint: str | None = None) 
 
 def _facts(path: Path, checkpoint: Chosen | None) -> dict[str, Any]:
     if (path / exported.FACTS_FILE).is_file():
-        # Also of one in Hugging Face's format alone.
+        # A model dir, even if it has only Hugging Face's format.
         facts = json.loads((path / exported.FACTS_FILE).read_text("utf-8"))
         names = ("max_bytes_per_word", "languages", "training", "licence", "kept_of")
         return {name: facts.get(name) for name in names}
@@ -118,12 +118,12 @@ def _facts(path: Path, checkpoint: Chosen | None) -> dict[str, Any]:
 
 
 def _training(run_dir: RunDir, checkpoint: Chosen) -> dict[str, Any]:
-    """Returns what is to be told of a training: its `kind`, its data, its settings."""
+    """Returns the facts about a training: its `kind`, data and settings."""
     config, lines = run_dir.config, run_dir.read_metrics()
     reached = [line for line in lines if line["step"] <= checkpoint.step]
     losses = [line["loss"] for line in reached if "loss" in line]
     held_out = [line["held_out"] for line in reached if "held_out" in line]
-    # Pre-training measures something else.
+    # Pre-training measures no retrieval.
     measured = [one["retrieval"] for one in held_out if "retrieval" in one]
     by_language = measured[-1]["by_language"] if measured else {}
     facts = {

@@ -18,19 +18,19 @@ def save_text_encoder(
     *,
     length: int,
 ) -> None:
-    """Writes a model of TF Hub's text embeddings: `[batch]` strings -> `[batch, dim]` unit rows.
+    """Writes a text embedding model for TF Hub: `[batch]` strings -> `[batch, dim]` unit rows.
 
-    A batch is padded to its longest text: little is padding. `training=` switches dropout.
+    A batch is padded only to its longest text. `training=` turns dropout on and off.
 
     Args:
-      encoder: with its weights; they are trainable here too.
-      tokenizer: whose vocabulary file becomes an asset.
+      encoder: with its weights, which are trainable here too.
+      tokenizer: its vocabulary file becomes an asset.
       path: of the SavedModel.
-      length: longer texts are cut to this many tokens, [CLS] and [SEP] included.
+      length: longer texts are truncated to this many tokens, including [CLS] and [SEP].
     """
     sentences = tf.TensorSpec((None,), tf.string, name="sentences")
 
-    # Most of the graph: as a function of its own it is there once.
+    # Most of the graph; as a separate function it is stored only once.
     tokenize = tf.function(tokenizer.__call__, input_signature=[sentences], autograph=False)
 
     @tf.function(autograph=False)
@@ -44,8 +44,8 @@ def save_text_encoder(
     def serve(sentences):
         return {"default": encode(sentences)}
 
-    # What TF Hub asks of a reusable SavedModel. Saved as a Keras model it would hold each layer's
-    # functions too: four times the graph, and as long to load.
+    # The attributes that TF Hub requires of a reusable SavedModel. A Keras model would also save
+    # each layer's functions: four times the graph, and four times as long to load.
     model = tf.train.Checkpoint(tokenizer=tokenizer.layer)
     model.__call__ = encode
     for training in (False, True):

@@ -1,4 +1,4 @@
-"""Checks a model dir in a new process that has TensorFlow, TF Text, TF Hub and nothing of ours."""
+"""Checks a model dir in a new process with TensorFlow, TF Text and TF Hub, but without our code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from labse_tf.errors import InputError
 CLIENT = Path(__file__).with_name("verification_client")
 FOLDER, SENTENCES_FILE, VECTORS_FILE = "verification", "sentences.txt", "vectors.npy"
 
-# Embedded by the training graph at export, and by the model dir whenever it is verified.
+# Embedded with the training graph at export, and with the model dir at each verification.
 SENTENCES = (
     "The river rose by 12.5 cm overnight, didn't it?",
     "Größere Straßen führen über den Fluss.",
@@ -43,7 +43,7 @@ SENTENCES = (
 
 
 class Check(NamedTuple):
-    """What came of a check; `detail` tells what was seen, or what is wrong."""
+    """The result of a check; `detail` says what was seen, or what is wrong."""
 
     name: str
     ok: bool
@@ -51,7 +51,7 @@ class Check(NamedTuple):
 
 
 def write_expected(folder: Path, vectors: np.ndarray) -> None:
-    """Keeps what the training graph makes of SENTENCES, `[n, dim]` unit rows, for `verify`."""
+    """Stores the training graph's vectors of SENTENCES, `[n, dim]` unit rows, for `verify`."""
     (folder / FOLDER).mkdir()
     (folder / FOLDER / SENTENCES_FILE).write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
     np.save(folder / FOLDER / VECTORS_FILE, vectors.astype(np.float32))
@@ -63,20 +63,20 @@ def verify(
     """Checks a model dir against the TF-Hub interface.
 
     Args:
-      model_dir: what `labse export` wrote.
-      report: called with each check as it ends.
+      model_dir: written by `labse export`.
+      report: called after each check.
 
     Raises:
-      InputError: if it is no model dir, or a check failed.
+      InputError: if it is not a model dir, or a check fails.
     """
     check_saved_models(model_dir)
     path = Path(model_dir).resolve()
     checks = []
-    # Beside the model dir, where there is room for a copy.
+    # Beside the model dir, where there is space for a copy.
     with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
-        # -I: no PYTHONPATH, no current folder, no user's packages.
+        # -I: no PYTHONPATH, current folder or user site-packages.
         command = [sys.executable, "-I", str(CLIENT), str(path), scratch]
-        # On the CPU: this process may hold a GPU's memory, and a GPU's sums are not as exact.
+        # On the CPU: this process may hold the GPU's memory, and a GPU's sums are less exact.
         environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1"}
         with (
             open(Path(scratch, "errors"), "w+", encoding="utf-8") as errors,
@@ -105,5 +105,5 @@ def verify(
             f"{len(failed)} of {len(checks)} checks failed, first '{failed[0].name}': "
             f"{failed[0].detail}",
             path=model_dir,
-            remedy="export it again; if it fails there too, report this as a bug",
+            remedy="export it again; if that fails too, report this as a bug",
         )

@@ -1,1 +1,1 @@
-"""WordPiece vocabularies: word splitting, smoothing, learning, the file, splitting, coverage."""
+"""WordPiece vocabularies: word splitting, smoothing, learner, file format, pieces, coverage."""

@@ -1,16 +1,16 @@
 """Splits text into words exactly as TF Text's BasicTokenizer(lower_case=False) does.
 
-The vocabulary must be learned from the very words that the model's tokenizer will look up, so
-the rule here is the rule of the tokenizer inside TF, oddities included. It has three parts:
+The vocabulary must be learned from exactly the words that the model's tokenizer will look up, so
+the rule here is that of TensorFlow's tokenizer, oddities included. It has three parts:
 
 * Gaps: control and format characters (Unicode categories Cc and Cf) and the ASCII space divide
   words and are dropped. Other Unicode spaces (no-break space U+00A0, ideographic space U+3000,
   line separator U+2028) do NOT divide words: RE2's whitespace class is ASCII only. The
-  zero-width joiner and non-joiner and the soft hyphen, being Cf, do. Most callers make the other
-  spaces ASCII ones first (`plain_spaces`; `WordPiece` tells when).
-* Words of their own: each ASCII punctuation mark or symbol, each character of Unicode category
+  zero-width joiner and non-joiner and the soft hyphen, being Cf, do. Most callers first replace
+  the other spaces by ASCII ones (`plain_spaces`; see `WordPiece` for when).
+* Single-character words: each ASCII punctuation mark or symbol, each character of Unicode category
   P, each character of the CJK ranges below.
-* Any other run of characters is a word. Thus kana, Hangul and Thai stay joined.
+* Any other run of characters is a word. Thus kana, Hangul and Thai are not divided.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _CJK = (
     "\U0002f800-\U0002fa1f"  # compatibility ideographs, supplement
 )
 
-# TF's RE2 knows an older Unicode version than the regex library. To RE2 these code points are
-# unassigned, thus plain letters of a word; to regex they are punctuation. A test compares all
-# code points, so that an upgrade of either side shows.
+# TF's RE2 has an older Unicode version than the regex library. In RE2 these code points are
+# unassigned, thus plain letters of a word; in regex they are punctuation. A test compares all
+# code points, so it fails if an upgrade of either library changes them.
 _PUNCTUATION_UNKNOWN_TO_TF = (
     "\u1b4e\u1b4f\u1b7f"  # Balinese
     "\u2e60-\u2e63"  # Supplemental Punctuation
@@ -50,18 +50,18 @@ _ALONE = rf"[[{_ASCII_MARKS}\p{{P}}{_CJK}]--[{_PUNCTUATION_UNKNOWN_TO_TF}]]"
 _WORD = regex.compile(rf"{_ALONE}|[^{_GAP}{_ALONE}]+", regex.VERSION1)
 
 
-# Unicode's spaces, the ASCII one among them, for `regex` and TF's RE2 alike.
+# Unicode's spaces, including the ASCII one, in the syntax of both `regex` and TF's RE2.
 UNICODE_SPACE = r"\p{Z}"
 _OTHER_SPACE = regex.compile(rf"[{UNICODE_SPACE}--[ ]]", regex.VERSION1)
 
 
 def plain_spaces(text: str) -> str:
-    """Returns the text with each space of Unicode (no-break, ideographic, ...) as an ASCII one."""
+    """Returns the text with each Unicode space (no-break, ideographic, ...) as an ASCII space."""
     return _OTHER_SPACE.sub(" ", text)
 
 
 def has_other_space(text: str) -> bool:
-    """Tells whether there is a space of Unicode that is not the ASCII one."""
+    """Returns whether there is a Unicode space other than the ASCII one."""
     return _OTHER_SPACE.search(text) is not None
 
 
@@ -73,7 +73,7 @@ def split_words(text: str) -> list[str]:
         letter).
 
     Returns:
-      Non-empty words. No word holds a gap character or mixes a character that stands alone with
-      others; an empty text or one of gaps only has no words.
+      Non-empty words. No word contains a gap character, or combines a single-character word with
+      other characters. A text that is empty or has only gaps has no words.
     """
     return _WORD.findall(text)

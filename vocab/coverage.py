@@ -1,8 +1,8 @@
 """Measures how well a vocabulary covers the text of each language.
 
-LaBSE's paper (arXiv 2007.01852) tries the model on languages that it has no training data for. What
-it can do there begins with its vocabulary: text that becomes `[UNK]` is lost before the encoder
-sees it, and text cut into many pieces fills the encoder's length.
+LaBSE's paper (arXiv 2007.01852) tests the model on languages for which it has no training data. How
+well that works depends first on the vocabulary: text that becomes `[UNK]` is lost before the
+encoder sees it, and text cut into many pieces uses up the encoder's length.
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ _CLS_AND_SEP = 2
 
 @dataclass
 class Coverage:
-    """What was counted in one language, and the rates that follow.
+    """The counts of one language, and rates calculated from them.
 
-    Characters are code points of words: spaces and what else divides words is not counted. A word
-    that is unknown is one token, `[UNK]`, so that unknown words and unknown tokens are one number.
+    Characters are code points of words: spaces and other characters that divide words are not
+    counted. An unknown word is one token, `[UNK]`, so there are as many unknown words as unknown
+    tokens.
 
     Attributes:
       sentences: texts with at least one word.
       words: those of `WordPiece.words`.
-      unknown_words: words that became `[UNK]`, those over the byte limit among them.
+      unknown_words: words that became `[UNK]`, including those over the byte limit.
       too_long_words: words over the byte limit.
       tokens: without `[CLS]` and `[SEP]`.
       characters: of all words.
       unknown_characters: of the unknown words.
-      truncated_sentences: those over the length limit, `[CLS]` and `[SEP]` counted.
+      truncated_sentences: those over the length limit, including `[CLS]` and `[SEP]`.
     """
 
     sentences: int = 0
@@ -54,8 +55,8 @@ class Coverage:
     def lost_rate(self) -> float:
         """Characters inside words that became `[UNK]`, as a share of all characters, 0 to 1.
 
-        Where words are written without spaces this is the rate to look at: one `[UNK]` can be half
-        of the sentence.
+        This is the relevant rate for languages written without spaces, where one `[UNK]` can be
+        half of a sentence.
         """
         return _ratio(self.unknown_characters, self.characters)
 
@@ -66,13 +67,13 @@ class Coverage:
 
     @property
     def characters_per_token(self) -> float:
-        """Characters a token; `[UNK]`, which stands for a word of any length, is left out."""
+        """Characters per token; `[UNK]`, which stands for a word of any length, is left out."""
         known_characters = self.characters - self.unknown_characters
         return _ratio(known_characters, self.tokens - self.unknown_words)
 
     @property
     def tokens_per_sentence(self) -> float:
-        """Tokens a sentence, without `[CLS]` and `[SEP]`."""
+        """Tokens per sentence, without `[CLS]` and `[SEP]`."""
         return _ratio(self.tokens, self.sentences)
 
     @property
@@ -93,11 +94,11 @@ def add_up(parts: Iterable[Coverage]) -> Coverage:
 
 
 class CoverageMeter:
-    """Counts texts as they come; memory does not grow with the text.
+    """Counts texts one at a time; memory does not grow with the text.
 
     Attributes:
-      languages: language -> what was counted, in order of first appearance. Any string names a
-        language. One without a word so far is not there.
+      languages: language -> its counts, in order of first appearance. Any string names a language.
+        Languages without a word so far are left out.
     """
 
     def __init__(self, wordpiece: WordPiece, *, max_length: int = 128) -> None:
@@ -105,7 +106,7 @@ class CoverageMeter:
 
         Args:
           wordpiece: the vocabulary to measure, and its byte limit.
-          max_length: of a sentence, in tokens, `[CLS]` and `[SEP]` counted.
+          max_length: of a sentence, in tokens, including `[CLS]` and `[SEP]`.
 
         Raises:
           ValueError: if `max_length` leaves no room for a token.
@@ -117,7 +118,7 @@ class CoverageMeter:
         self.languages: dict[str, Coverage] = {}
 
     def add(self, language: str, text: str) -> None:
-        """Counts one sentence; a text without words, a blank line for one, is none."""
+        """Counts one sentence; a text without words, such as a blank line, is ignored."""
         words = self._wordpiece.words(text)
         if not words:
             return

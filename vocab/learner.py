@@ -3,26 +3,26 @@
 The result is that of TF Text's `wordpiece_tokenizer_learner_lib.learn`, token for token, found
 in much less time.
 
-The algorithm searches for the count threshold that gives a vocabulary of about the size asked
-for. With one threshold it runs a few iterations. Each splits all words with the pieces found so
-far, then looks at every piece of text that begins where some split piece begins, counts it, and
-keeps it if its count reaches the threshold.
+The algorithm searches for the count threshold that gives a vocabulary of about the requested
+size. For each threshold it runs a few iterations. Each splits all words with the pieces found so
+far, then counts every piece of text that begins where a split piece begins, and keeps it if its
+count reaches the threshold.
 
-What is counted is where the time is saved. TF Text counts each candidate at all its occurrences
-and then, from the longest to the shortest, subtracts a candidate's adjusted count from all of
-its prefixes, whether the candidate is kept or not. Write raw(x) for the occurrences of x and
+The time is saved in counting. TF Text counts each candidate at all its occurrences and then, from
+the longest to the shortest, subtracts a candidate's adjusted count from all of its prefixes,
+whether the candidate is kept or not. Write raw(x) for the occurrences of x and
 adj(x) for its adjusted count. Then adj(x) = raw(x) - sum of adj(y) over the longer y that begin
 with x, that is, raw(x) is the sum of adj over x and all its extensions. The same holds for each
-x + c with c one character more, so
+x + c, where c is one more character, so
 
     adj(x) = raw(x) - sum over c of raw(x + c)
 
 which is the number of occurrences of x that no character follows: those at the END of a word.
 So only the suffixes of words need to be counted, not all substrings, and nothing is subtracted.
 
-The distinct suffixes are indexed once (`suffix_index`); then a piece is a number, its count an
-element of an array. Splitting needs the longest piece that begins what is left of a word. Both the
-piece and what is left are suffixes, so that is one array too, for all words at once.
+The distinct suffixes are indexed once (`suffix_index`); a piece is then a number, and its count an
+element of an array. Splitting needs the longest piece that is a prefix of the rest of a word. Both
+the piece and the rest are suffixes, so this is an array too, computed for all words at once.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def learn(
     """Returns a WordPiece vocabulary of about `vocab_size` tokens.
 
     The order is: the reserved tokens, the single characters by code point, then the pieces by
-    falling count and, at equal counts, by code point.
+    descending count and, at equal counts, by code point.
 
     With integer counts the result equals that of TF Text exactly (while their sum is below 2**63).
     Fractional counts are accepted too; there the sums may round differently.
@@ -61,11 +61,11 @@ def learn(
     Args:
       word_counts: word -> number of occurrences, or pairs of them. A word may come in several
         pairs. At equal counts, earlier words are preferred under `max_input_tokens`.
-      vocab_size: the size aimed at, in tokens. The search ends at the first threshold whose
-        vocabulary has at most this size and lacks at most `slack_ratio` of it. If there is
+      vocab_size: the target size, in tokens. The search ends at the first threshold whose
+        vocabulary has at most this size and is at most `slack_ratio` of it smaller. If there is
         none, the result is that of the last threshold tried, which may be larger.
-      reserved_tokens: tokens to put first, whatever the words are. Words equal to one are
-        left out of the learning.
+      reserved_tokens: tokens to put first, whatever the words are. Words equal to one of them
+        are not learned from.
       upper_thresh: upper end of the threshold search; the largest count of a word if that is
         less, or if None.
       lower_thresh: lower end of the threshold search; the smallest count of a word if that is
@@ -78,18 +78,18 @@ def learn(
       max_unique_chars: size of the alphabet, most frequent characters first; words with other
         characters are left out.
       slack_ratio: see `vocab_size`; below 0 means 0.
-      include_joiner_token: whether pieces inside a word are told apart by the joiner.
-      joiner: what goes in front of a piece that does not begin a word.
+      include_joiner_token: whether pieces inside a word are distinguished by the joiner.
+      joiner: prefix of a piece that does not begin a word.
       progress: called with a short line for each threshold tried.
 
     Raises:
       ValueError: if there are no words, a word is not a str, `reserved_tokens` is one str, a
-        number is out of its range, or the words have 2**31 characters or more.
+        number is out of range, or the words have 2**31 characters or more.
     """
     pairs = list(word_counts.items() if isinstance(word_counts, Mapping) else word_counts)
     _check_words(pairs, reserved_tokens)
     _check_numbers(vocab_size, num_iterations, max_input_tokens, max_token_length, max_unique_chars)
-    # The search range comes from all words, also from those that the filters drop.
+    # The search range depends on all words, including those that are filtered out.
     lower, upper = _threshold_range(pairs, lower_thresh, upper_thresh)
     reserved = set(reserved_tokens)
     pairs = [pair for pair in pairs if len(pair[0]) <= max_token_length and pair[0] not in reserved]
@@ -107,7 +107,7 @@ def learn(
         last = lower >= upper or threshold <= 1
         most = len(fixed) + counter.most_pieces(threshold)
         if not last and vocab_size - most > slack:
-            # Too small for sure: the search goes down from here without a look.
+            # Certainly too small: lower the threshold without learning at this one.
             upper = threshold - 1
             continue
         if threshold > 0:
@@ -127,10 +127,10 @@ def learn(
 
 
 def _all_pieces(words: WordCounts, num_iterations: int, joiner: str) -> dict[str, int]:
-    """Returns what `PieceCounter.learn_at` does, for a threshold of 0 or less.
+    """Returns the result of `PieceCounter.learn_at` for a threshold of 0 or less.
 
-    Then all substrings of words are pieces of the first iteration, with count 0 if they end none.
-    So the later ones do not split the words, and find just their prefixes.
+    All substrings of words are then pieces in the first iteration, with count 0 if they end no
+    word. So later iterations do not split the words and find only their prefixes.
     """
     pieces: dict[str, int] = {}
     inner: dict[str, int] = {}
@@ -146,7 +146,7 @@ def _all_pieces(words: WordCounts, num_iterations: int, joiner: str) -> dict[str
 
 
 def _with_alphabet(pieces: dict[str, int], alphabet: list[str], joiner: str) -> dict[str, int]:
-    """Adds the characters that are no pieces yet, with count 1, so that all words can be split."""
+    """Adds missing characters as pieces with count 1, so that all words can be split."""
     for char in alphabet:
         pieces.setdefault(char, 1)
         pieces.setdefault(joiner + char, 1)
@@ -190,7 +190,7 @@ def _select_words(
 
 
 def _check_words(pairs: WordCounts, reserved_tokens: Sequence[str]) -> None:
-    """Refuses words and reserved tokens of the wrong type, and counts that are no counts."""
+    """Refuses words and reserved tokens of the wrong type, and invalid counts."""
     if not pairs:
         raise ValueError("word_counts is empty; give at least one word with its count")
     for word, count in pairs:

@@ -1,4 +1,4 @@
-"""Counts the pieces of words: splits all words by longest match, round after round."""
+"""Counts the pieces of words: splits all words by longest match, in several iterations."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ WordCounts = list[tuple[str, int]]
 
 
 class PieceCounter:
-    """Splits all words by longest match, and counts what is left of them at each split.
+    """Splits all words by longest match, and counts the rest of the word at each split.
 
-    That count is the adjusted count of what is left, taken as a piece (see `learner`). A piece that
-    begins a word (initial) and one inside a word differ by the joiner. If there is none, they are
-    the same pieces, and both are counted in one and the same array.
+    That count is the adjusted count of the rest, taken as a piece (see `learner`). A piece that
+    begins a word (initial) and one inside a word (inner) differ by the joiner. Without a joiner
+    they are the same pieces, and both are counted in the same array.
     """
 
     def __init__(self, words: WordCounts, joiner: str) -> None:
@@ -33,7 +33,7 @@ class PieceCounter:
         self._inner = _count_inner(index, counts)
         if not joiner:
             self._initial = self._inner = self._initial + self._inner
-        # A word "##a" and the piece "a" inside a word are one token.
+        # A word "##a" and the piece "a" inside a word are the same token.
         clashing = [
             bool(joiner) and word.startswith(joiner) and word != joiner for word, _ in words
         ]
@@ -44,9 +44,9 @@ class PieceCounter:
         self._sorted_counts = np.sort(np.concatenate(groups))
 
     def most_pieces(self, threshold: float) -> int:
-        """Returns a number that `learn_at` cannot pass, for a threshold of 1 or more.
+        """Returns an upper bound on the pieces of `learn_at`, for a threshold of 1 or more.
 
-        The starts of later iterations are among the first one's, so no count grows.
+        Splits of later iterations start where those of the first one do, so no count increases.
         """
         return len(self._sorted_counts) - int(np.searchsorted(self._sorted_counts, threshold))
 
@@ -54,29 +54,29 @@ class PieceCounter:
         """Returns piece (inner ones with the joiner in front) -> adjusted count.
 
         Args:
-          threshold: 1 or more; the least count of a piece.
+          threshold: 1 or more; the minimum count of a piece.
           num_iterations: 1 or more.
         """
         initial, inner = self._initial, self._inner
         for _ in range(num_iterations - 1):
             initial, inner = self._count_splits(initial >= threshold, inner >= threshold)
         pieces = self._strings(initial, threshold, "")
-        # TF Text goes from long to short (the joiner not measured) and overwrites, so where an
-        # initial and an inner piece are one token, the inner one wins.
+        # TF Text goes from long to short (not counting the joiner) and overwrites, so if an initial
+        # and an inner piece are the same token, the inner one wins.
         pieces.update(self._strings(inner, threshold, self._joiner))
         return pieces
 
     def _count_splits(
         self, initial: np.ndarray, inner: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Splits all words with the pieces given; returns the counts of what begins at a split."""
+        """Splits all words with the given pieces; returns the counts of the suffixes at splits."""
         index = self._index
         clash_initial, clash_inner = self._clash_initial, self._clash_inner
         usable = initial.copy()
         usable[clash_initial] |= inner[clash_inner] | (index.length[clash_inner] == 1)
         inner = inner.copy()
         inner[clash_inner] |= initial[clash_initial]
-        # Characters are always pieces, so a match has at least one.
+        # Single characters are always pieces, so a match has at least one character.
         first = np.maximum(index.length[index.longest_prefix_in(usable)[self._words]], 1)
         matched = np.maximum(index.length[index.longest_prefix_in(inner)], 1)
 
@@ -105,7 +105,7 @@ class PieceCounter:
 def _joined_prefixes(words: WordCounts, joiner: str) -> WordCounts:
     """Returns, with count 0, the prefixes of words that begin with the joiner.
 
-    These alone can match a piece that is not initial at the start of a word.
+    Only these can match an inner piece at the start of a word.
     """
     if not joiner:
         return []
@@ -115,7 +115,7 @@ def _joined_prefixes(words: WordCounts, joiner: str) -> WordCounts:
 
 
 def _as_array(counts: Sequence[float]) -> np.ndarray:
-    """Returns int64 if all counts are integers that it can sum, float64 otherwise."""
+    """Returns int64 if all counts are integers whose sum fits, float64 otherwise."""
     if all(isinstance(count, int | np.integer) for count in counts) and sum(counts) < 2**63:
         return np.array(counts, np.int64)
     return np.array(counts, np.float64)

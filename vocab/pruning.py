@@ -1,8 +1,8 @@
-"""Which pieces of a vocabulary a set of languages needs.
+"""Finds the pieces of a vocabulary that a set of languages needs.
 
-A word keeps its pieces if all of them are kept: WordPiece takes the longest match, and what it
-passed over does not become longer. A word that loses a piece is spelled by shorter ones, down to
-single characters, which are kept as well.
+A word is still split into the same pieces if all of them are kept: WordPiece takes the longest
+match, and removing other pieces does not create a longer one. A word that loses a piece is spelled
+with shorter ones, down to single characters, which are kept as well.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ import regex
 from vocab.wordpiece import JOINER, UNKNOWN, WordPiece
 from vocab.wordpiece_file import RESERVED_TOKENS
 
-# Of what all scripts share: digits, punctuation, emoji, combining marks.
+# Characters that all scripts share: digits, punctuation, emoji, combining marks.
 _COMMON = r"\p{Script=Common}\p{Script=Inherited}"
-# Texts like those counted, of which is told how many would not keep their pieces: a tenth, but not
-# more than this.
+# A share of the texts, up to a maximum number, is held out to measure how many similar texts would
+# not keep their pieces.
 _HELD_OUT_SHARE, _MOST_HELD_OUT = 0.1, 10_000
 
 
 def pieces_of_scripts(tokens: Iterable[str], scripts: Iterable[str]) -> set[str]:
-    """Returns the tokens that are written in these scripts, and what all scripts share, alone.
+    """Returns the tokens with only characters of these scripts or that all scripts share.
 
     Args:
       tokens: of a vocabulary.
-      scripts: names or ISO 15924 codes that Unicode's property Script has, such as `Latn`.
+      scripts: names or ISO 15924 codes in Unicode's property Script, such as `Latn`.
     """
     names = "".join(rf"\p{{Script={script}}}" for script in scripts)
     written = regex.compile(rf"[{_COMMON}{names}]+")
@@ -52,7 +52,7 @@ class NeededPieces:
         self._random = random.Random(0)
 
     def add(self, text: str) -> None:
-        """Takes the pieces of a text."""
+        """Adds the pieces of a text."""
         pieces = frozenset(self._wordpiece.tokenize(text))
         self.texts += 1
         self.pieces |= pieces
@@ -61,7 +61,7 @@ class NeededPieces:
         self._of_others |= pieces
 
     def _hold_out(self, pieces: frozenset[str]) -> frozenset[str]:
-        """Holds a text out; returns the one that is not held out instead (Vitter's algorithm R)."""
+        """Holds out a text; returns the pieces of the text it replaces (Vitter's algorithm R)."""
         self._drawn += 1
         if len(self._held_out) < _MOST_HELD_OUT:
             self._held_out.append(pieces)
@@ -72,25 +72,25 @@ class NeededPieces:
         return pieces
 
     def changed_share(self) -> float:
-        """Returns the share of texts like these that would not keep their pieces, 0 to 1.
+        """Returns the share of similar texts that would not keep their pieces, 0 to 1.
 
-        Measured on a random tenth, at most 10,000, with the pieces that the others need; nan if
-        there is none.
+        Measured on a random tenth of the texts, at most 10,000, with the pieces that the others
+        need; nan if none was held out.
         """
         changed = [not pieces <= self._of_others for pieces in self._held_out]
         return sum(changed) / len(changed) if changed else float("nan")
 
 
 def kept_ids(tokens: Sequence[str], pieces: Collection[str]) -> list[int]:
-    """Returns the ids to keep, in their order: a token's new id is its place in the list.
+    """Returns the ids to keep, in ascending order: a token's new id is its index in the list.
 
     Args:
       tokens: of the vocabulary.
-      pieces: that are needed.
+      pieces: those that are needed.
 
     Returns:
       The ids of the reserved tokens, of `pieces`, and of every single character of these, at the
-      start of a word and inside it, that the vocabulary has.
+      start of a word and inside one, that the vocabulary has.
     """
     characters = {character for piece in pieces for character in _letters(piece)}
     kept = {UNKNOWN, *RESERVED_TOKENS, *pieces, *characters}

@@ -1,8 +1,8 @@
-"""How much a word of each language counts when one vocabulary serves many languages.
+"""Weights of the words of each language in a vocabulary for many languages.
 
-Counted as they come, the words of the largest languages would take nearly all of the
-vocabulary. LaBSE (arXiv 2007.01852, section 3.2) therefore smooths the language shares with
-the exponent 0.3 before the vocabulary is learned.
+Without weights, the words of the largest languages would take up nearly all of the vocabulary.
+LaBSE (arXiv 2007.01852, section 3.2) therefore smooths the language shares with the exponent 0.3
+before the vocabulary is learned.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ def smoothing_coefficients(
 
         weight(l) = p(l)**s / sum over k of p(k)**s / p(l)
 
-    so the weighted share of a language is proportional to p(l)**s while the weighted total over
-    all languages stays the unweighted total. Exponent 1 leaves every weight at 1; exponent 0
-    gives all languages the same weighted total.
+    so the weighted share of a language is proportional to p(l)**s, and the weighted total over
+    all languages equals the unweighted total. With exponent 1 every weight is 1; with exponent 0
+    all languages have the same weighted total.
 
     Args:
       token_counts: language code -> number of word occurrences (tokens) in that language, each
@@ -47,7 +47,7 @@ def smoothing_coefficients(
 
 
 def _check(token_counts: Mapping[str, int], exponent: float) -> None:
-    """Refuses what has no smoothed share."""
+    """Refuses arguments for which no share can be calculated."""
     if not 0 <= exponent <= 1:
         raise ValueError(f"exponent is {exponent}; give a number from 0 to 1 (LaBSE: 0.3)")
     if not token_counts:

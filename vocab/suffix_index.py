@@ -1,4 +1,4 @@
-"""All distinct suffixes of some words, and which of them begin with which others."""
+"""All distinct suffixes of some words, and which of them are prefixes of others."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# Code points end at 0x10FFFF. Raised by one, because 0 ends a word, they fit in 21 bits, so three
-# of them in an integer of 64.
+# Code points are at most 0x10FFFF. Incremented by one, because 0 ends a word, they fit in 21 bits,
+# so three of them fit in a 64-bit integer.
 _BITS = 21
 _PACKED = 3
 
@@ -17,18 +17,17 @@ _PACKED = 3
 class SuffixIndex:
     """The distinct suffixes of some words; a suffix is a number, the empty one is 0.
 
-    A suffix comes after all of its own prefixes: those have smaller numbers.
+    A suffix has a greater number than all of its own prefixes.
 
     Attributes:
-      text: the words, each followed by one character. A position is a place in it, counted in
-        characters.
+      text: the words, each followed by one character. A position is an index in it, in characters.
       word_starts: int64 `[words]`, the position of each word.
-      at: int32 `[positions]`, the suffix that runs from a position to the end of its word; 0 where
-        a word has ended.
+      at: int32 `[positions]`, the suffix that runs from a position to the end of its word; 0 after
+        the end of a word.
       start: int32 `[suffixes]`, one of the positions of each suffix.
       length: `[suffixes]`, in characters.
-      prefix: int32 `[suffixes]`, the longest suffix that begins this one and is shorter.
-      levels: how many of such prefixes a suffix has decides its level: level n is
+      prefix: int32 `[suffixes]`, the longest shorter suffix that is a prefix of this one.
+      levels: the level of a suffix is the number of its prefixes that are suffixes; level n is
         `range(levels[n], levels[n + 1])`.
     """
 
@@ -48,13 +47,13 @@ class SuffixIndex:
         return self.text[start : start + self.length[suffix]]
 
     def longest_prefix_in(self, chosen: np.ndarray) -> np.ndarray:
-        """Returns for each suffix the longest chosen one that begins it, itself included.
+        """Returns for each suffix its longest chosen prefix, which may be itself.
 
         Args:
           chosen: bool `[suffixes]`.
 
         Returns:
-          int32 `[suffixes]`; 0 where none is chosen.
+          int32 `[suffixes]`; 0 if none is chosen.
         """
         found = np.where(chosen, np.arange(len(self), dtype=np.int32), np.int32(0))
         for begin, end in zip(self.levels, self.levels[1:], strict=False):
@@ -67,9 +66,9 @@ def index_suffixes(words: Sequence[str]) -> SuffixIndex:
     """Builds the index of all suffixes of the words.
 
     Raises:
-      ValueError: if the words have 2**31 characters or more, one added for each word.
+      ValueError: if the words have 2**31 characters or more, with one added per word.
     """
-    # An empty word in front, so that the empty suffix is there even if no word is.
+    # An empty word in front, so that the empty suffix exists even without words.
     text = "".join(f"{word}\0" for word in ("", *words))
     lengths = np.array([0, *map(len, words)], np.int64)
     if len(text) >= 2**31:
@@ -92,7 +91,7 @@ def index_suffixes(words: Sequence[str]) -> SuffixIndex:
 
 
 def _characters_left(ends: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Returns for each position the characters from there to the end of its word."""
+    """Returns for each position the number of characters from there to the end of its word."""
     dtype = np.min_scalar_type(lengths.max(initial=0))
     positions = len(lengths) + lengths.sum()
     return (np.repeat(ends, lengths + 1) - np.arange(positions)).astype(dtype)
@@ -101,8 +100,8 @@ def _characters_left(ends: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 def _rank_suffixes(codes: np.ndarray, left: np.ndarray) -> np.ndarray:
     """Returns for each position the rank of its suffix, by code points, among the distinct ones.
 
-    By prefix doubling (Manber and Myers 1990): from the ranks by the first n characters follow
-    those by the first 2n. A rank is the number of positions that come before, so that only the
+    By prefix doubling (Manber and Myers 1990): the ranks by the first 2n characters follow from
+    those by the first n. A rank is the number of positions that come before, so that only the
     positions that have more characters need to be sorted again (Larsson and Sadakane 1999).
     """
     keys = np.zeros(len(codes), np.int64)
@@ -119,7 +118,7 @@ def _rank_suffixes(codes: np.ndarray, left: np.ndarray) -> np.ndarray:
         order = np.argsort(keys)
         keys = keys[order]
         before = keys >> 32
-        # Among those equal so far, the ones that end here come first.
+        # Among suffixes that are equal so far, those that end here come first.
         ended = np.bincount(ranks[left <= known], minlength=len(ranks))
         ranks[more[order]] = before + ended[before] + _first_of_run(keys) - _first_of_run(before)
         known *= 2
@@ -137,10 +136,10 @@ def _first_of_run(values: np.ndarray) -> np.ndarray:
 
 
 def _find_prefixes(codes: np.ndarray, start: np.ndarray, length: np.ndarray) -> np.ndarray:
-    """Returns for each suffix, in rank order, the longest shorter one that begins it, or 0.
+    """Returns for each suffix, in rank order, the longest shorter one that is its prefix, or 0.
 
-    Suffixes with the same first n characters are neighbours, and if one of them has just these,
-    it is the first.
+    Suffixes with the same first n characters are neighbours, and if one of them has only these, it
+    comes first.
     """
     shared = _shared_with_previous(codes, start)
     prefix = np.zeros(len(start), np.int32)
@@ -155,7 +154,7 @@ def _find_prefixes(codes: np.ndarray, start: np.ndarray, length: np.ndarray) -> 
 
 
 def _shared_with_previous(codes: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """Returns how many first characters each suffix shares with the one of the rank before."""
+    """Returns the length of the prefix that each suffix shares with the one of the rank before."""
     shared = np.zeros(len(start), np.int32)
     equal = np.arange(1, len(start), dtype=np.int32)
     size = 0
@@ -167,7 +166,7 @@ def _shared_with_previous(codes: np.ndarray, start: np.ndarray) -> np.ndarray:
 
 
 def _by_level(prefix: np.ndarray) -> tuple[np.ndarray, list[int]]:
-    """Returns the suffixes sorted by their number of prefixes, and where each number begins."""
+    """Returns the suffixes sorted by level (see `SuffixIndex`), and where each level begins."""
     level = np.zeros(len(prefix), np.int32)
     have_more = np.flatnonzero(prefix)
     above = prefix[have_more]

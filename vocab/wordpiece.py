@@ -1,12 +1,12 @@
 """Splits words into the pieces of a vocabulary, exactly as TF Text's BertTokenizer does.
 
-Words are those of `split_words`. Where no piece has a space of Unicode but the ASCII one in it, a
-word with one could be nothing but `[UNK]`: with such a vocabulary all of them divide words, as they
-do in Hugging Face's tokenisers.
+Words are those of `split_words`. If no piece contains a Unicode space other than the ASCII one, a
+word with such a space could only become `[UNK]`. So with such a vocabulary all Unicode spaces
+divide words, as they do in Hugging Face's tokenisers.
 
 From the start of a word the longest piece of the vocabulary is taken, then the longest one from
-there that continues a word (`##`), and so on. A word that the pieces cannot spell to its end, or
-that is longer than a limit in bytes, is one `[UNK]`.
+there that continues a word (`##`), and so on. A word that the pieces cannot spell completely, or
+that is longer than a limit in bytes, becomes one `[UNK]`.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from vocab.basic_tokenizer import has_other_space, plain_spaces, split_words
 UNKNOWN = "[UNK]"
 JOINER = "##"
 
-# What is remembered: the pieces of so many words, of up to so many characters. Running text repeats
-# short words; long runs without a space seldom come twice, and one may be as long as its file.
+# Cached: the pieces of this many words, of up to this many characters. Running text repeats short
+# words; long runs without a space seldom occur twice, and one may be as long as its file.
 _WORDS_REMEMBERED = 1 << 17
 _LONGEST_REMEMBERED = 40
 
 
 def divides_at_spaces(tokens: Iterable[str]) -> bool:
-    """Tells whether all spaces of Unicode divide words with this vocabulary: no token has one."""
+    """Returns whether all Unicode spaces divide words with this vocabulary: no token has one."""
     return not any(map(has_other_space, tokens))
 
 
@@ -41,7 +41,7 @@ class WordPiece:
         """Takes the tokens of a vocabulary.
 
         Args:
-          tokens: as `vocab.wordpiece_file.read` gives them.
+          tokens: as `vocab.wordpiece_file.read` returns them.
           max_bytes_per_word: the longest word that is split, in bytes of UTF-8.
 
         Raises:
@@ -66,13 +66,13 @@ class WordPiece:
         return split_words(plain_spaces(text) if self._divides_at_spaces else text)
 
     def split(self, word: str) -> tuple[str, ...]:
-        """Returns the pieces of one of the words; `(UNKNOWN,)` if it has none."""
+        """Returns the pieces of a word; `(UNKNOWN,)` if it cannot be split."""
         if len(word) > _LONGEST_REMEMBERED:
             return self._split(word)
         return self._remembered(word)
 
     def is_too_long(self, word: str) -> bool:
-        """Tells whether the word is over the limit in bytes, whatever the pieces could spell."""
+        """Returns whether the word is over the limit in bytes, whatever the pieces could spell."""
         return len(word.encode("utf-8")) > self.max_bytes_per_word
 
     def _split(self, word: str) -> tuple[str, ...]:

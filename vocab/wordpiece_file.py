@@ -1,6 +1,6 @@
 """Reads, checks and writes the vocabulary file that BERT and LaBSE publish.
 
-One token a line, UTF-8, lines end in LF; the token on line n (1-based) has the id n - 1. The
+One token per line, UTF-8, lines end in LF; the token on line n (1-based) has the id n - 1. The
 special tokens have the ids of the public multilingual BERT vocabulary: [PAD] 0, [UNK] 100,
 [CLS] 101, [SEP] 102, [MASK] 103. The ids 1 to 99 between them are [unused1] to [unused99] in the
 public files; readers do not depend on those.
@@ -24,12 +24,12 @@ RESERVED_TOKENS: tuple[str, ...] = (
 
 _SPECIAL_IDS = {"[PAD]": 0, "[UNK]": 100, "[CLS]": 101, "[SEP]": 102, "[MASK]": 103}
 
-# The tokenizer never leaves these inside a word, so a token that holds one can match nothing.
+# The tokenizer never leaves these inside a word, so a token that contains one cannot match.
 # Other Unicode spaces do occur inside words.
 _BAD_SPACE = re.compile(r"[ \t\r\n\v\f]")
 
-# What other programs read otherwise: most strip a line of all white space of Unicode, some of a
-# byte order mark too; Python's `splitlines` and its like end lines at more than LF.
+# Tokens that other programs read differently: most strip all Unicode white space from a line, some
+# also a byte order mark; Python's `splitlines` and the like end lines at more than LF.
 _MISREAD = re.compile(r"^[\s\ufeff]|[\s\ufeff]\Z|[\x1c-\x1e\x85\u2028\u2029]")
 
 
@@ -38,7 +38,7 @@ class VocabularyFileError(ValueError):
 
     Attributes:
       path: the file (str).
-      line: the line at fault, from 1, or None where no one line is.
+      line: the line at fault, from 1, or None if it is not a single line.
 
     `str()` of the error is `PATH:LINE: what is wrong; what to do`, without `:LINE` if line is
     None.
@@ -56,7 +56,7 @@ def read(path: str | os.PathLike[str]) -> list[str]:
 
     Raises:
       VocabularyFileError: if the file cannot be read, is not UTF-8, has line ends other than LF,
-        or holds tokens that `check` refuses.
+        or contains tokens that `check` refuses.
     """
     try:
         data = Path(path).read_bytes()
@@ -66,17 +66,17 @@ def read(path: str | os.PathLike[str]) -> list[str]:
         problem = f"cannot be read ({error.strerror})"
         raise VocabularyFileError(path, None, problem, "give a readable file") from error
     tokens = _decode(data, path).split("\n")
-    if tokens[-1] == "":  # What follows the LF of the last line is no line.
+    if tokens[-1] == "":  # After the LF of the last line.
         tokens.pop()
     check(tokens, path)
     return tokens
 
 
 def write(path: str | os.PathLike[str], tokens: Sequence[str]) -> None:
-    """Writes the tokens, one a line, after checking them; the index of a token becomes its id.
+    """Writes the tokens, one per line, after checking them; the index of a token becomes its id.
 
     A reader never sees half a file: the lines go to a temporary file in the same folder, which
-    then takes the place of `path`.
+    then replaces `path`.
 
     Raises:
       VocabularyFileError: if `check` refuses the tokens or UTF-8 cannot encode one of them.
@@ -101,7 +101,7 @@ def check(tokens: Sequence[str], path: str | os.PathLike[str]) -> None:
         given twice, or a special token that is missing or not at its id.
     """
     if not tokens:
-        raise VocabularyFileError(path, None, "the file is empty", "give one token a line")
+        raise VocabularyFileError(path, None, "the file is empty", "give one token per line")
     first_lines: dict[str, int] = {}
     for line, token in enumerate(tokens, start=1):
         if token == "":
@@ -118,16 +118,16 @@ def check(tokens: Sequence[str], path: str | os.PathLike[str]) -> None:
 
 
 def find_misread(tokens: Sequence[str]) -> list[int]:
-    """Returns the ids of the tokens that other programs read from the file as others, or as two.
+    """Returns the ids of the tokens that other programs read from the file as another, or as two.
 
-    `read` and TF Text take a line as it stands. Hugging Face's `tokenizers` and the original BERT
-    strip it: `##er` and a no-break space is then `##er` once more, whose id is the later one's.
+    `read` and TF Text take a line as it is. Hugging Face's `tokenizers` and the original BERT strip
+    it: `##er` and a no-break space then becomes a second `##er`, and the later id is used for both.
     """
     return [number for number, token in enumerate(tokens) if _MISREAD.search(token)]
 
 
 def rename_misread(tokens: Sequence[str]) -> list[str]:
-    """Returns the tokens, those of `find_misread` by names that no text has; ids are the same."""
+    """Returns the tokens, with those of `find_misread` renamed to match no text; ids stay."""
     misread = set(find_misread(tokens))
     return [f"[space{n}]" if n in misread else token for n, token in enumerate(tokens)]
 
@@ -149,13 +149,13 @@ def _check_special(
         remedy = f"move it to line {line}"
         raise VocabularyFileError(path, found_line, problem, remedy)
     instead = f"which holds {tokens[token_id]!r}" if line <= len(tokens) else "past the last line"
-    problem = f"{special} is missing: line {line} (id {token_id}) is its place, {instead}"
+    problem = f"{special} is missing: it belongs on line {line} (id {token_id}), {instead}"
     at_fault = line if line <= len(tokens) else None
     raise VocabularyFileError(path, at_fault, problem, f"put {special} on line {line}")
 
 
 def _decode(data: bytes, path: str | os.PathLike[str]) -> str:
-    """Decodes the bytes of a file and refuses what editors of other systems leave behind."""
+    """Decodes the bytes of a file; refuses byte order marks and carriage returns."""
     if data.startswith(b"\xef\xbb\xbf"):
         remedy = "save the file as UTF-8 without a byte order mark"
         raise VocabularyFileError(path, 1, "byte order mark before the first token", remedy)
@@ -172,7 +172,7 @@ def _decode(data: bytes, path: str | os.PathLike[str]) -> str:
 
 
 def _encode(token: str, line: int, path: str | os.PathLike[str]) -> bytes:
-    """Returns the line of one token in UTF-8, its LF included."""
+    """Returns the line of one token in UTF-8, including its LF."""
     try:
         return token.encode("utf-8") + b"\n"
     except UnicodeEncodeError as error:

@@ -1,1 +1,1 @@
-"""Counts words per language: what a vocabulary is learned from."""
+"""Word counts per language, from which a vocabulary is learned."""

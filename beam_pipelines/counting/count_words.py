@@ -1,7 +1,7 @@
-"""Counts words, weighted by language: what a vocabulary is learned from.
+"""Counts words, weighted by language. A vocabulary is learned from these counts.
 
 Both sides of a pair are counted, the source as English. The English side of a multi-parallel corpus
-comes once with every language and counts as often: the counts are those of the data as given.
+occurs once for each language and is counted each time: the data is counted as given.
 """
 
 from __future__ import annotations
@@ -26,21 +26,22 @@ from labse_tf.files.record_kinds import kind_of_record
 from labse_tf.languages import LANGUAGES
 from vocab.smoothing import smoothing_coefficients
 
-# Distinct words of a bundle held in memory before they are passed on: about 100 MB.
+# Distinct words of a bundle held in memory before they are emitted: about 100 MB.
 _MAX_WORDS_HELD = 500_000
 
-# A worker merges the words of one shard in memory. So much text has at most some 2 million distinct
-# words, mostly far less: 200 MB. Beyond the maximum, new words are rare enough for larger shards.
+# A worker merges the words of one shard in memory. This much text has at most about 2 million
+# distinct words (200 MB), usually far fewer. In corpora that exceed the maximum number of shards,
+# new words are rare enough for larger shards.
 _TEXT_BYTES_PER_SHARD = 64_000_000
 _MIN_SHARDS, _MAX_SHARDS = 32, 4096
 
-# What `totals.json` counts for each language.
+# The names of the counts in `totals.json`, per language.
 WORDS, TOO_LONG, OTHER_LANGUAGE_RECORDS = "words", "too_long", "records_of_other_languages"
 TOTALS_FILE = "totals.json"
 
 
 def plan_word_shards(files: Iterable[CorpusFile]) -> int:
-    """Returns a number of shards whose words fit in a worker's memory, from the files' sizes."""
+    """Returns a number of shards, from the files' sizes; the words of each fit in memory."""
     needed = math.ceil(sum(map(text_bytes, files)) / _TEXT_BYTES_PER_SHARD)
     return min(max(needed, _MIN_SHARDS), _MAX_SHARDS)
 
@@ -49,18 +50,18 @@ class CountWords(beam.PTransform):
     """Corpus files -> `FOLDER/words-?????-of-?????.tsv` and `FOLDER/totals.json`.
 
     A line of the former is `word<TAB>count`, sorted by word. The count is the sum over languages
-    of the word's count there times the language's smoothing coefficient (paper section 3.2),
-    rounded. Words that come below `min_word_count` by this are left out, and so are those that
-    come to 0. Shards without words are not written.
+    of the word's count in the language times the language's smoothing coefficient (paper section
+    3.2), rounded. Words whose count is then below `min_word_count` or 0 are left out. Shards
+    without words are not written.
 
-    Workers combine the counts before the shuffle, in bounded memory, and again behind it. Beam's
+    Workers combine the counts before the shuffle, in bounded memory, and again after it. Beam's
     own combiners would hold the words of all shards at once before the shuffle.
 
     Args:
-      files: of either kind.
+      files: monolingual or bitext.
       folder: where to write.
       smoothing_exponent: 0 to 1; 1 leaves the counts as they are.
-      min_word_count: the least weighted count.
+      min_word_count: the minimum weighted count.
       max_word_length: in characters; longer words are left out.
       shards: number of files; a worker holds the words of one in memory. See `plan_word_shards`.
     """
@@ -111,8 +112,8 @@ class CountWords(beam.PTransform):
 class _CountInBundle(beam.DoFn):
     """Batches -> `(shard, (language, {word: count}))`, and totals `((language, name), number)`.
 
-    Counts leave only when the bundle ends or memory asks for it, so that a frequent word is one
-    element of the shuffle, not one for each time that it occurs.
+    Counts are emitted only at the end of the bundle or when memory is short, so that a frequent
+    word is one element of the shuffle, not one per occurrence.
     """
 
     def __init__(self, max_word_length: int, shards: int) -> None:
@@ -151,7 +152,7 @@ class _CountInBundle(beam.DoFn):
                     totals[TOO_LONG] += count
                 else:
                     totals[WORDS] += count
-                    # Not `hash`, which differs from process to process.
+                    # Not `hash`, which differs between processes.
                     shards[zlib.crc32(word.encode("utf-8")) % self._shards][word] = count
             for number, words in shards.items():
                 yield number, (language, words)
@@ -194,7 +195,7 @@ def weigh_counts(
 ) -> dict[str, int]:
     """Returns word -> the sum over languages of count times coefficient, rounded to an integer."""
     weighted: dict[str, float] = collections.defaultdict(float)
-    # Sorted: a sum of floats depends on its order, and the order of arrival on the runner.
+    # Sorted, because a sum of floats depends on the order, and the order of arrival on the runner.
     for language in sorted(counts):
         coefficient = coefficients[language]
         for word, count in counts[language].items():

@@ -1,10 +1,10 @@
-"""Counts the words of much text in bounded memory: what a worker does before anything is shuffled.
+"""Counts words in bounded memory; a worker does this before the shuffle.
 
-All spaces of Unicode divide words here. So no piece is learned that has one, which other programs
-would read from the vocabulary's file as another piece or as none.
+Words are divided at every Unicode space. Otherwise a piece could contain one, and other programs
+would read it from the vocabulary file as another piece or as none.
 
-Text repeats itself: it is cut at ASCII spaces first, which always divide words, and only distinct
-pieces between spaces are split into words. That halves the time; the counts are the same.
+Text is repetitive, so it is first cut at ASCII spaces, which always divide words, and only the
+distinct pieces between them are split into words. That halves the time; the counts are the same.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections.abc import Sequence
 
 from vocab.basic_tokenizer import plain_spaces, split_words
 
-# Text held before it is split, in characters: at most 80 MB, where nothing repeats.
+# Text held before it is split, in characters: at most 80 MB, if nothing repeats.
 _CHARACTERS_HELD = 20_000_000
-# Pieces split at once. Scripts without spaces have whole sentences for pieces.
+# Pieces split at once. In scripts without spaces a piece is a whole sentence.
 _PIECES_AT_ONCE = 1000
 
 
@@ -30,7 +30,7 @@ class WordCounter:
         return sum(map(len, self._words.values()))
 
     def add(self, language: str, texts: Sequence[str]) -> None:
-        """Counts the words of texts, each of which begins and ends at the end of a word."""
+        """Counts the words of texts; no word spans two texts."""
         text = plain_spaces(" ".join(texts))
         self._pieces[language].update(text.split(" "))
         self._characters += len(text)
@@ -38,7 +38,7 @@ class WordCounter:
             self._split_pieces()
 
     def take(self) -> dict[str, collections.Counter[str]]:
-        """Returns language -> word -> count, and forgets them."""
+        """Returns language -> word -> count, and resets the counter."""
         self._split_pieces()
         words = self._words
         self._clear()

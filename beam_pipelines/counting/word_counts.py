@@ -1,8 +1,8 @@
-"""Word counts in a folder: made by a Beam job, kept if asked for, and read back.
+"""Word counts in a folder: made by a Beam job, kept on request, and read back.
 
 DIR/words-?????-of-?????.tsv  see `count_words.CountWords`
 DIR/totals.json               language -> {"words": n, "too_long": n}, in running text
-DIR/settings.json             the settings and the files that the counts come from
+DIR/settings.json             the settings, and the files that were counted
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _log = logging.getLogger("labse")
 
 SETTINGS_FILE = "settings.json"
 
-# What words are. Counts without this number have words with spaces of Unicode inside.
+# Version of the word splitting. Counts without this number have words that contain Unicode spaces.
 _WORDS_VERSION = 2
 
 
 class Settings(NamedTuple):
-    """What decides the counts besides the text; see `CountWords`."""
+    """The settings that the counts depend on; see `CountWords`."""
 
     smoothing_exponent: float = 0.3
     min_word_count: int = 1
@@ -51,12 +51,12 @@ class WordCounts(NamedTuple):
     """The result of `count`.
 
     Attributes:
-      words: word -> weighted count, an integer, at least 1; most frequent words first, equally
-        frequent ones by code point.
-      distinct: number of words in the counts, of which `words` holds the most frequent.
+      words: word -> weighted count, an integer, at least 1; by descending count, then by code
+        point.
+      distinct: number of distinct words counted, of which `words` holds the most frequent.
       tokens: language -> words of running text, without those that were too long.
       too_long: language -> words of running text that were longer than the limit.
-      other_languages: unsupported code -> records left out.
+      other_languages: unsupported language code -> records left out.
     """
 
     words: dict[str, int]
@@ -80,22 +80,22 @@ def count(
     Args:
       inputs: files, folders or globs.
       settings: what to count, and how.
-      folder: where the counts are kept. If it holds them already, made from the same files with the
-        same settings, they are read and not made again. Workers on other machines must see it.
-        None is a temporary folder of this machine.
-      shards: files that the words are written to; None chooses by `plan_word_shards`.
-      max_words: so many words are read back at most; None reads all.
-      beam_options: options for Beam, as strings; none choose the direct runner.
+      folder: where the counts are kept. Counts that it already holds, of the same files with the
+        same settings, are read instead of being made again. Workers on other machines must be able
+        to access it. None: a temporary folder on this machine.
+      shards: number of files that the words are written to; None: `plan_word_shards`.
+      max_words: the maximum number of words to read back; None reads all.
+      beam_options: options for Beam, as strings; if empty, the direct runner is used.
 
     Raises:
-      InputError: for inputs that are not there or damaged, or a `folder` that holds anything else.
+      InputError: for inputs that are missing or damaged, or a `folder` that holds anything else.
     """
     if folder is not None:
         folder = Path(local_path(folder))
     files = find_corpus_files(inputs)
     origin = _describe_origin(files, settings)
     if folder is not None and _is_kept(folder, origin):
-        _log.info("%s: word counts of these files are there already", folder)
+        _log.info("%s: reusing the word counts of these files", folder)
         return read_counts(folder, max_words=max_words)
     with _place(folder) as place:
         _log.info("counting words in %d files", len(files))
@@ -114,7 +114,7 @@ def count(
 def read_counts(folder: str | os.PathLike[str], *, max_words: int | None = None) -> WordCounts:
     """Returns the counts in a folder, with at most `max_words` words in memory."""
     pairs = _Counted(_read_words(Path(folder)))
-    # Keys that ascend as counts descend; so no more than `max_words` are ever held.
+    # The key ascends as counts descend, for `nsmallest`, which holds at most `max_words` pairs.
     if max_words is None:
         ordered = sorted(pairs, key=_by_frequency)
     else:
@@ -128,7 +128,7 @@ def read_counts(folder: str | os.PathLike[str], *, max_words: int | None = None)
 
 
 class _Counted:
-    """Counts what passes by."""
+    """Counts the items that are iterated over."""
 
     def __init__(self, items: Iterator) -> None:
         self.number = 0
@@ -147,7 +147,7 @@ def _by_frequency(pair: tuple[str, int]) -> tuple[int, str]:
 def _read_words(folder: Path) -> Iterator[tuple[str, int]]:
     for path in sorted(folder.glob("words-*.tsv")):
         with open(path, "rb") as stream:
-            # Bytes, since only a line feed ends a line: words may hold U+2028 and its like.
+            # Bytes, since only a line feed ends a line: words may contain U+2028 and the like.
             for line in stream:
                 word, count_ = line.decode("utf-8").split("\t")
                 yield word, int(count_)
@@ -168,7 +168,7 @@ def _describe_origin(files: Sequence[CorpusFile], settings: Settings) -> dict:
     return {
         "words_version": _WORDS_VERSION,
         "settings": settings._asdict(),
-        # Size and time of the last change, in ns: whether the same text is there.
+        # Size and modification time in ns, to detect changed text.
         "files": {path: [os.stat(path).st_size, os.stat(path).st_mtime_ns] for path in paths},
     }
 
@@ -177,7 +177,7 @@ def _is_kept(folder: Path, origin: dict) -> bool:
     """Whether the folder holds these counts.
 
     Raises:
-      InputError: if it holds others.
+      InputError: if it holds other counts.
     """
     try:
         kept = json.loads((folder / SETTINGS_FILE).read_text(encoding="utf-8"))
@@ -190,7 +190,7 @@ def _is_kept(folder: Path, origin: dict) -> bool:
     if kept == origin:
         return True
     raise InputError(
-        f"holds word counts of other {_difference(kept, origin)}",
+        f"holds different word counts: {_difference(kept, origin)}",
         path=folder,
         remedy="name another folder for --counts, or remove this one",
     )
@@ -198,15 +198,15 @@ def _is_kept(folder: Path, origin: dict) -> bool:
 
 def _difference(kept: dict, wanted: dict) -> str:
     if kept.get("words_version") != wanted["words_version"]:
-        return "words: another version of this program divided the text"
+        return "another version of this program split the text"
     for name, value in wanted["settings"].items():
         before = kept.get("settings", {}).get(name)
         if before != value:
-            return f"settings (--{name.replace('_', '-')} {before}, now {value})"
+            return f"--{name.replace('_', '-')} was {before}, now {value}"
     files = kept.get("files", {})
     changed = [
         path
         for path in sorted({*files, *wanted["files"]})
         if files.get(path) != wanted["files"].get(path)
     ]
-    return f"text ({len(changed)} files differ, first {changed[0]})"
+    return f"{len(changed)} input files differ, first {changed[0]}"

@@ -1,1 +1,1 @@
-"""Embeds sentences in batches, and writes their vectors in shards."""
+"""Embeds sentences in batches and writes their vectors in shards."""

@@ -1,4 +1,4 @@
-"""Embedding as a step of a pipeline: RunInference over batches of sentences."""
+"""Embedding as a pipeline step: RunInference over batches of sentences."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from labse_tf.progress import Progress
 
 _LINE_BREAKS = re.compile(r"[\r\n]+")
 
-# Of the process that shows it; workers that are processes of their own have none.
+# Set only in the process that shows it, not in worker processes.
 _progress: Progress | None = None
 
 
 class EmbeddedBatch(NamedTuple):
-    """Some sentences of one language and their vectors.
+    """Sentences of one language and their vectors.
 
     Attributes:
       language: one of the paper's.
       file: as for `NumberedBatch`.
-      first: likewise.
-      texts: n texts, none with a line break.
+      first: as for `NumberedBatch`.
+      texts: n texts without line breaks.
       vectors: `[n, dim]`, rows of unit length.
-      cut: how many of the texts are longer than the model reads.
+      cut: how many of the texts are longer than the model's maximum length.
     """
 
     language: str
@@ -47,10 +47,10 @@ class EmbedBatches(beam.PTransform):
     """PCollection of `NumberedBatch` of sentences -> PCollection of `EmbeddedBatch`.
 
     Args:
-      model: as `labse_tf.load` takes it, on all workers.
+      model: as for `labse_tf.load`, on all workers.
       dtype: of the vectors, "float16" or "float32".
-      share_model: one process of a machine loads the model and embeds for the others, which read
-        and write; else each process loads its own.
+      share_model: one process per machine loads the model and embeds for the others, which read
+        and write; otherwise each process loads its own.
     """
 
     def __init__(self, model: str, dtype: str, *, share_model: bool) -> None:
@@ -63,7 +63,7 @@ class EmbedBatches(beam.PTransform):
 
 @contextlib.contextmanager
 def progress_shown() -> Iterator[None]:
-    """While a pipeline runs in this process, its sentences are counted on stderr."""
+    """Shows the number of embedded sentences on stderr while a pipeline runs in this process."""
     global _progress
     with Progress("embed", unit="sentence") as _progress:
         try:
@@ -73,7 +73,7 @@ def progress_shown() -> Iterator[None]:
 
 
 class _EmbedderHandler(ModelHandler):
-    """Our batch is RunInference's example: batching again would only take them apart."""
+    """Treats one of our batches as one example of RunInference, so that it does not batch again."""
 
     def __init__(self, model: str, dtype: str, share_model: bool) -> None:
         super().__init__(min_batch_size=1, max_batch_size=1)
@@ -85,7 +85,7 @@ class _EmbedderHandler(ModelHandler):
         return self._share_model
 
     def load_model(self) -> _SentenceEmbedder:
-        # RunInference calls this in its DoFn's setup(), once a process or once a machine.
+        # RunInference calls this in its DoFn's setup(), once per process or once per machine.
         with input_errors_marked():
             return _SentenceEmbedder(self._path)
 
@@ -104,16 +104,16 @@ class _EmbedderHandler(ModelHandler):
 
 
 class _SentenceEmbedder:
-    """A loaded model with one method, as other processes can only call methods of it."""
+    """A loaded model behind one method, because other processes can only call its methods."""
 
     def __init__(self, model: str) -> None:
-        # TensorFlow is imported here.
+        # This imports TensorFlow.
         self._model = labse_tf.load(model)
         self._lock = threading.Lock()
 
     def embed(self, texts: list[str]) -> tuple[np.ndarray, int]:
         """Returns float32 `[len(texts), dim]` and how many texts were cut."""
-        # One batch takes all cores; and the model counts what it cuts for all callers together.
+        # One batch uses all cores, and `texts_cut` is one counter for all callers.
         with self._lock:
             before = self._model.texts_cut
             vectors = self._model.encode(texts)

@@ -1,8 +1,8 @@
 """Writes vectors and their sentences: `DIR/<lang>/part-?????-of-?????.npy` and `.txt.gz`.
 
-The sentences of a language are numbered through all files, in the order of these; each shard holds
-the next so many of them. So row i of an array is the vector of line i of the text beside it, and
-the shards, one after the other, have the order of the input.
+The sentences of a language are numbered across all its files, in the order of the files, and each
+shard holds the next `sentences_per_shard` of them. So row i of an array is the vector of line i of
+the text beside it, and the shards in sequence have the order of the input.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from beam_pipelines.embedding.batches import EmbeddedBatch
 from beam_pipelines.runtime.disk_shuffle import Place, SaveValues, load_values
 from beam_pipelines.runtime.storage import make_folder
 
-# The count of a language's shards, beside those of its sentences.
+# The count of a language's shards, reported beside the counts of its sentences.
 SHARDS = "shards"
 
 _Batch = tuple[str, int, int, int]  # language, file, number of the first sentence, sentences
-_Piece = tuple[int, int, Place]  # number of the first sentence in its language, sentences, where
+_Piece = tuple[int, int, Place]  # number of the first sentence in its language, sentences, place
 
 
 class _Plan(NamedTuple):
     """Where the sentences of a language go.
 
     Attributes:
-      starts: number of a file -> that of its first sentence among all of the language.
-      total: how many sentences there are.
+      starts: file number -> number of its first sentence within the language.
+      total: number of sentences in the language.
     """
 
     starts: dict[int, int]
@@ -40,7 +40,7 @@ class _Plan(NamedTuple):
 
 
 class WriteVectors(beam.PTransform):
-    """PCollection of `EmbeddedBatch` -> PCollection of ((language, SHARDS), 1), one a shard.
+    """PCollection of `EmbeddedBatch` -> PCollection of ((language, SHARDS), 1), one per shard.
 
     A worker holds one batch in memory at a time.
 
@@ -122,7 +122,7 @@ def _write_shard(
     with (
         _create(path + ".npy") as array,
         _create(path + ".txt.gz") as packed,
-        # No name and no time in the header: equal sentences give equal files.
+        # No name or time in the header, so that equal sentences give equal files.
         gzip.GzipFile("", "wb", compresslevel=6, fileobj=packed, mtime=0) as lines,
     ):
         for start, count, place in sorted(pieces):

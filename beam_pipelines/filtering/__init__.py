@@ -1,1 +1,1 @@
-"""The filter job: its steps, from records read to clean shards."""
+"""The steps of the filter job, from records read to clean shards."""

@@ -1,4 +1,4 @@
-"""The step that drops records and counts why."""
+"""The step that drops records and counts the reasons."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from labse_tf.languages import LANGUAGES
 
 
 class ApplyFilters(beam.PTransform):
-    """PCollection of `Batch` -> (the batches without what the filters drop, counts, examples).
+    """PCollection of `Batch` -> (batches of the records that pass, counts, examples).
 
-    Records in unsupported languages are dropped as OTHER_LANGUAGE. Of the others, the first filter
-    that does not accept a record is the reason that counts. Filters that learn
-    from the corpus (see `filters`) see all of it before any record is judged. Counts are
-    `((language, name), number)`, where name is READ, OTHER_LANGUAGE or the name of a filter.
+    Records in unsupported languages are dropped as OTHER_LANGUAGE. Any other dropped record is
+    counted under the first filter that does not accept it. Filters that learn from the corpus (see
+    `filters`) see all of it before any record is filtered. Counts are `((language, name), number)`,
+    where name is READ, OTHER_LANGUAGE or the name of a filter.
 
     Args:
-      filters: in the order in which they judge.
-      examples: how many examples of each reason to draw from a batch.
-      seed: of this draw.
-      scored: the batches are `ScoredBatch`: nothing is learnt or scored.
+      filters: in the order in which they are applied.
+      examples: number of examples to draw from a batch, per reason.
+      seed: for drawing examples.
+      scored: the batches are `ScoredBatch`: nothing is learned or scored.
       keep_score: name of the filter whose scores the output keeps, as `ScoredBatch`: the last of
-        those by a model, or any if `scored`.
+        the filters that use a model, or any filter if `scored`.
     """
 
     def __init__(

@@ -1,9 +1,9 @@
-"""Finds which records of a language stay where there are too many of them.
+"""Chooses which records of a language to keep if there are too many.
 
-Every record has a number: a hash of it, so that those with the smallest numbers are a uniform
-sample, or one that is the smaller the better its score is. Those up to a cut stay; the cut is the
-number of the N-th smallest. It is found exactly and without gathering all numbers: a histogram of
-their upper bits tells in which of its bins the N-th lies, and only numbers in that bin are sorted.
+Every record has a number: either a hash of the record, so that those with the smallest numbers are
+a uniform sample, or a number that decreases as its score increases. Records with numbers up to a
+cutoff, the N-th smallest number, are kept. The cutoff is found exactly and without gathering all
+numbers: a histogram of their upper bits gives the bin of the N-th, and only that bin is sorted.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import numpy as np
 from beam_pipelines.records.records import Batch
 from beam_pipelines.runtime.hashes import random_number_of
 
-# Of 10^9 random numbers 15,000 share a bin, which one worker sorts: 120 kB. Scores crowd more: a
-# bin is all that differ by less than 1 part in 128.
+# One worker sorts a bin. Of 10^9 random numbers, 15,000 share one (120 kB). Scores are denser: a
+# bin holds all that differ by less than 1 part in 128.
 _BIN_BITS = 16
 _SHIFT = 64 - _BIN_BITS
 
@@ -26,11 +26,11 @@ Numbers = tuple[str, np.ndarray]  # language, [n] uint64 numbers of its records
 
 
 class Bin(NamedTuple):
-    """Where the last record that stays lies.
+    """Position of the last record that is kept.
 
     Attributes:
       number: of the bin, from 0.
-      rank: how many records stay of those in the bin, 1 or more.
+      rank: how many records of the bin are kept, 1 or more.
     """
 
     number: int
@@ -43,15 +43,15 @@ def random_numbers(examples: Iterable[bytes], seed: int) -> np.ndarray:
 
 
 def best_first(scores: Sequence[float], numbers: np.ndarray) -> np.ndarray:
-    """Returns numbers in the order of the scores, the greatest first: [n] uint64.
+    """Returns numbers that ascend as the scores descend: [n] uint64.
 
     Args:
-      scores: as exact as float32 is; what is no number comes last.
-      numbers: random ones, for the order of records with equal scores.
+      scores: compared as float32; NaN comes last.
+      numbers: random numbers, which order records with equal scores.
     """
     values = np.asarray(scores, np.float32)
     bits = np.where(np.isnan(values), np.float32(-np.inf), values).view(np.uint32)
-    # As unsigned numbers the bits of positive floats ascend, those of negative ones descend.
+    # As unsigned integers, the bits of positive floats ascend and those of negative ones descend.
     ascending = np.where(bits >> 31, ~bits, bits | np.uint32(1 << 31))
     return (~ascending).astype(np.uint64) << np.uint64(32) | numbers >> np.uint64(32)
 
@@ -81,10 +81,10 @@ def _is_more(counted: tuple[str, int], maximum: int) -> bool:
 
 
 class FindCuts(beam.PTransform):
-    """PCollection of `Numbers` -> (language, largest number that stays).
+    """PCollection of `Numbers` -> (language, largest number that is kept).
 
-    The numbers of a language are all different, but for collisions of hashes. Languages with at
-    most `maximum` numbers have no cut.
+    The numbers of a language are distinct, except for hash collisions. Languages with at most
+    `maximum` numbers have no cutoff.
     """
 
     def __init__(self, maximum: int) -> None:
@@ -107,7 +107,7 @@ class FindCuts(beam.PTransform):
 
 
 def _histogram(language: str, numbers: np.ndarray) -> tuple[str, tuple[np.ndarray, np.ndarray]]:
-    """Returns the bins that are not empty and the counts in them."""
+    """Returns the bins that are not empty, and their counts."""
     return language, np.unique(numbers >> np.uint64(_SHIFT), return_counts=True)
 
 

@@ -1,4 +1,4 @@
-"""Finds the filters in the folder `filters`, and builds those that a job asks for."""
+"""Finds the filters in the folder `filters` and builds those that a job needs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from beam_pipelines.filters import RECORDS, STAGES, AnyFilter, Option, Use
 
 
 def find_filters(kind: str) -> list[type[AnyFilter]]:
-    """Returns the filters for a kind of records, in the order in which they judge."""
+    """Returns the filters for a kind of records, in the order in which they are applied."""
 
     def place(filter_):
         use = filter_.uses[kind]
@@ -26,13 +26,13 @@ def _all_filters() -> Iterator[type[AnyFilter]]:
     for file in pkgutil.walk_packages(filters.__path__, f"{filters.__name__}."):
         module = importlib.import_module(file.name)
         for value in vars(module).values():
-            # A file may import another filter; that one is found in its own.
+            # A file may import another filter, which is found in its own file.
             if inspect.isclass(value) and value.__module__ == file.name and hasattr(value, "uses"):
                 yield value
 
 
 def options_of(filter_: type[AnyFilter], kind: str) -> list[Option]:
-    """Returns a filter's options, the default of its constructor filled in."""
+    """Returns a filter's options, with the defaults of its constructor filled in."""
     use = filter_.uses[kind]
     options = [] if use.asked_by is None else [use.asked_by]
     if use.threshold is not None:
@@ -48,7 +48,7 @@ def _default(filter_: type[AnyFilter], threshold: Option) -> float | None:
 
 
 def take_options(kind: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Takes the values of all filters' options out of a job's keywords, and returns them."""
+    """Removes the values of all filters' options from a job's keywords and returns them."""
     keywords = [o.keyword for found in find_filters(kind) for o in options_of(found, kind)]
     return {keyword: options.pop(keyword) for keyword in keywords if keyword in options}
 
@@ -60,13 +60,13 @@ def build_filters(
     stage: str = RECORDS,
     from_scores: bool = False,
 ) -> list[AnyFilter]:
-    """Returns the filters of one stage, in the order in which they judge.
+    """Returns the filters of one stage, in the order in which they are applied.
 
     Args:
       kind: of records.
-      values: keyword of an option -> its value; None, or none, stands for the default.
+      values: keyword of an option -> its value; None or a missing keyword stands for the default.
       stage: one of STAGES.
-      from_scores: the scores are there already, see `JobOptions`.
+      from_scores: use existing scores, see `JobOptions`.
     """
     values = values or {}
     built = []

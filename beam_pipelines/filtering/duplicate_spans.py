@@ -1,11 +1,11 @@
-"""Removes spans of three sentences that stand in several places of the corpus (C4, section 2.2).
+"""Removes three-sentence spans that occur in several places of the corpus (C4, section 2.2).
 
-Two texts are the same here if their letters and digits are: case, spaces and punctuation do not
-count. Of a span's places one keeps it, by hash, so that neither the runner nor the order of the
-input matters. A sentence that is removed stands in a span that was kept elsewhere, so none is lost.
+Two texts are equal here if their letters and digits are: case, spaces and punctuation are ignored.
+One occurrence of a span is kept, chosen by hash, so that neither the runner nor the order of the
+input matters. A removed sentence is part of a span that is kept elsewhere, so no sentence is lost.
 
-Only hashes are compared across the corpus: 24 bytes a span, in buckets of which a worker holds one.
-The text waits in files meanwhile.
+Only hashes are compared across the corpus: 24 bytes per span, in buckets of which a worker holds
+one in memory. Meanwhile the text is in files.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ SENTENCES_PER_SPAN = 3
 
 # A worker sorts one bucket in memory: 1 TB of text has 10 million spans in each, 240 MB.
 _BUCKETS = 1024
-# Of the hash of a chunk.
+# Length of the hash of a chunk.
 _KEY_BYTES = 16
 
-# Where a span stands: its hash, its passage's hash; the passage's place in the chunk and the span's
-# place in the passage, both from 0.
+# An occurrence of a span: its hash, its passage's hash, the index of the passage in the chunk and
+# the index of the span in the passage, both from 0.
 _SPAN = np.dtype([("span", "<u8"), ("passage", "<u8"), ("number", "<u4"), ("start", "<u4")])
 _NOT_TEXT = regex.compile(r"[^\p{L}\p{M}\p{N}]+")
 
@@ -41,10 +41,10 @@ _Chunk = list[Passage]
 
 
 class RemoveDuplicateSpans(beam.PTransform):
-    """PCollection of lists of passages -> (batches of what is left, counts, examples).
+    """PCollection of lists of passages -> (batches of the remaining sentences, counts, examples).
 
-    Counts are `((language, name), number)` of sentences that are removed: DUPLICATE_SPAN and READ.
-    Examples are drawn of them as in `ApplyFilters`.
+    Counts are `((language, name), number)` of removed sentences: DUPLICATE_SPAN and READ. Examples
+    of them are drawn as in `ApplyFilters`.
 
     Args:
       temporary: a folder for files, see `disk_shuffle`.
@@ -78,7 +78,7 @@ class RemoveDuplicateSpans(beam.PTransform):
 
 
 def hash_chunk(chunk: _Chunk) -> bytes:
-    """Returns a hash of the chunk's content: the same if a worker that failed is tried again."""
+    """Returns a hash of the chunk's content: the same if failed work is repeated."""
     digest = hashlib.blake2b(digest_size=_KEY_BYTES)
     for passage in chunk:
         digest.update(_hash_passage(passage))
@@ -86,7 +86,7 @@ def hash_chunk(chunk: _Chunk) -> bytes:
 
 
 def find_spans(chunk: _Chunk) -> np.ndarray:
-    """Returns where the spans of a chunk stand: `[spans]` of `_SPAN`."""
+    """Returns the spans of a chunk and their positions: `[spans]` of `_SPAN`."""
     rows = []
     for number, passage in enumerate(chunk):
         if len(passage) < SENTENCES_PER_SPAN:
@@ -101,11 +101,10 @@ def find_spans(chunk: _Chunk) -> np.ndarray:
 
 
 def find_repeated(spans: np.ndarray) -> np.ndarray:
-    """Returns a mask of the spans that give way to an equal one.
+    """Returns a mask of the spans to remove in favour of an equal one.
 
-    Of equal spans the one with the lowest passage hash keeps its place, the first one in that
-    passage. So do its likes in passages that are equal as a whole: exact duplicates are removed
-    sentence by sentence, elsewhere.
+    Of equal spans, the first in the passage with the lowest hash is kept. So are those in the same
+    place of identical passages: exact duplicates are removed elsewhere, sentence by sentence.
     """
     order = np.lexsort((spans["start"], spans["passage"], spans["span"]))
     ordered = spans[order]
@@ -119,7 +118,7 @@ def find_repeated(spans: np.ndarray) -> np.ndarray:
 
 
 def remove_spans(chunk: _Chunk, repeated: Iterable[bytes]) -> tuple[_Chunk, list[Sentence]]:
-    """Returns what is left of a chunk, and what is removed."""
+    """Returns the remaining passages of a chunk and the removed sentences."""
     removed: dict[int, set[int]] = collections.defaultdict(set)
     for data in repeated:
         for span in np.frombuffer(data, _SPAN):
@@ -150,7 +149,7 @@ def _list_spans(keyed: tuple[bytes, _Chunk]) -> Iterator[tuple[int, list[bytes]]
 def _list_repeated(
     bucket: tuple[int, Iterable[list[bytes]]],
 ) -> Iterator[tuple[bytes, bytes]]:
-    """Yields `(hash of the chunk, its spans that give way)`."""
+    """Yields `(hash of the chunk, its spans to remove)`."""
     parts = [part for values in bucket[1] for part in values]
     keys = [part[:_KEY_BYTES] for part in parts]
     lengths = [(len(part) - _KEY_BYTES) // _SPAN.itemsize for part in parts]
@@ -163,7 +162,7 @@ def _list_repeated(
 
 def _split(spans: np.ndarray, labels: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     """Yields each label with its spans."""
-    # NumPy splits nothing into one empty part.
+    # NumPy would split an empty array into one empty part.
     if not len(spans):
         return
     order = np.argsort(labels, kind="stable")

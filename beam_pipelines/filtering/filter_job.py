@@ -1,4 +1,4 @@
-"""What `filter_monolingual` and `filter_bitext` share: read, filter, deduplicate, shard, report."""
+"""The job of `filter_monolingual` and `filter_bitext`: read, filter, deduplicate, shard, report."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ from labse_tf.languages import LANGUAGES
 _log = logging.getLogger("labse")
 
 REPORT, EXAMPLES = "report.json", "examples.md"
-# Beside these while the job runs.
+# A folder beside these while the job runs.
 TEMPORARY = "temporary"
 
 
 class FilterCorpus(beam.PTransform):
     """Corpus files of one kind -> `FOLDER/KIND/<lang>/*.tfrecord.gz` and `FOLDER/report.json`.
 
-    Beside these, if the options say so, `FOLDER/examples.md` and `FOLDER/scores`.
+    Depending on the options, also `FOLDER/examples.md` and `FOLDER/scores`.
     """
 
     def __init__(
@@ -174,12 +174,12 @@ def run(
 ) -> dict:
     """Filters the corpus files of one kind in `inputs` into the folder `out`; returns the report.
 
-    `text_settings` say how pages and lines become sentences; None, as for bitext: not at all. Pairs
-    that share their `unique_side`, if it is not None, are cut to `pairs_per_side`.
+    `text_settings` say how pages and lines become sentences; None, as for bitext: they do not. If
+    `unique_side` is not None, only `pairs_per_side` of the pairs that share this side are kept.
 
     Raises:
-      InputError: for inputs that are not there, more bad records than the options allow, an `out`
-        that is taken, or an option out of its range. Then nothing is written.
+      InputError: for inputs that are missing, more bad records than the options allow, an `out`
+        that exists, or an option out of range. Then nothing is written.
     """
     options.check()
     out = check_free(out, overwrite=options.overwrite)

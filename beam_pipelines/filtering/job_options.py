@@ -1,4 +1,4 @@
-"""The options that both filter jobs take."""
+"""The options that both filter jobs have."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from labse_tf.errors import InputError
 
 @dataclass(frozen=True, kw_only=True)
 class JobOptions:
-    """What both filter jobs take, whatever they filter by.
+    """Options of both filter jobs that do not depend on the filters.
 
     Attributes:
-      megabytes_per_shard: about how much uncompressed input goes into a shard. With `from_scores`
+      megabytes_per_shard: approximate amount of uncompressed input per shard. With `from_scores`
         there are as many shards as files of scores.
-      max_per_language: the largest number of records to keep of a language, a uniform sample of
+      max_per_language: the maximum number of records to keep per language, a uniform sample of
         those that the filters accept; None keeps all.
       best_by: name of a filter; then the records with its highest scores are kept instead.
-      max_bad_records: the largest number of unreadable records, of all files together.
+      max_bad_records: the maximum number of unreadable records, in all files together.
       scores: write the scores of all filters for every record.
       from_scores: the inputs are folders of such scores.
       examples: the number of random examples to write for each reason; 0 writes none.
-      seed: of the samples.
-      overwrite: replace what is at the output.
-      beam_options: options for Beam, as strings; none choose the direct runner.
+      seed: for the samples.
+      overwrite: replace an existing output.
+      beam_options: options for Beam, as strings; if empty, the direct runner is used.
     """
 
     megabytes_per_shard: int = 50
@@ -39,7 +39,7 @@ class JobOptions:
     beam_options: Sequence[str] = ()
 
     def check(self) -> None:
-        """Raises InputError for a number out of its range, or options that contradict."""
+        """Raises InputError for a number out of range, or contradictory options."""
         _check_least("--shard-megabytes", self.megabytes_per_shard, 1)
         if self.max_per_language is not None:
             _check_least("--max-per-language", self.max_per_language, 1)

@@ -1,4 +1,4 @@
-"""The step before the filters: pages and paragraphs become the sentences that these see."""
+"""The step before the filters, which splits pages and paragraphs into sentences."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from labse_tf.files.corpus_files import PAGE_FORMATS, CorpusFile
 
 
 class Limit(NamedTuple):
-    """A reason to drop sentences before the job's filters do, as `report.json` shows theirs."""
+    """A reason to drop sentences before the job's filters, listed with theirs in `report.json`."""
 
     name: str
     threshold: float
@@ -30,7 +30,7 @@ class MakeSentences(beam.PTransform):
       temporary: a folder for files, see `disk_shuffle`.
 
     Attributes:
-      limits: what sentences may be dropped for.
+      limits: the reasons for which sentences may be dropped.
     """
 
     def __init__(
@@ -60,5 +60,5 @@ class MakeSentences(beam.PTransform):
 
 
 def needs_sentences(files: Sequence[CorpusFile], settings: TextSettings) -> bool:
-    """Whether these files need the step, or their lines are the sentences."""
+    """Whether these files need the step; if not, their lines are the sentences."""
     return settings.concerns_lines or any(file.format in PAGE_FORMATS for file in files)

@@ -1,11 +1,11 @@
-"""Makes sentences of pages and paragraphs: language, C4's heuristics, lengths of lines, splitting.
+"""Makes sentences from pages and paragraphs: language, C4's heuristics, line lengths, splitting.
 
-The heuristics are those of Raffel et al. 2019, section 2.2, in this order: what is dropped of a
-page for its language, then whole pages, then lines, then pages of which little is left. C4's list
-of bad words is left out (there is none of good quality for 109 languages), and citation marks are
-not searched for (they go with Wikipedia's markup). Then come the lengths of lines (LaBSE, section
-3.1), before they are split: all pieces of a line stay or go. The filters themselves declare
-their stage, see `beam_pipelines.filters`.
+The heuristics are those of Raffel et al. 2019, section 2.2. They drop, in this order, lines of a
+page by their language, whole pages, lines, and pages of which little is left. C4's list of bad
+words is not used (there is none of good quality for 109 languages), nor is its search for citation
+marks (they are removed with Wikipedia's markup). Then lines are dropped by their length (LaBSE,
+section 3.1), before they are split, so that all pieces of a line are kept or dropped together. Each
+filter declares its stage, see `beam_pipelines.filters`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from beam_pipelines.reporting.report import OTHER_LANGUAGE, READ
 from beam_pipelines.text.language_id import identify
 from beam_pipelines.text.sentences import split_sentences
 
-# The reason for lines whose language is found with too little confidence.
+# The reason for lines whose language is identified with too little confidence.
 UNCERTAIN_LANGUAGE = "uncertain_language"
 
-# Sentences that follow each other on a page, or in a line that was split.
+# Consecutive sentences of a page, or of a line that was split.
 Passage = list[Sentence]
 # Reason -> sentences.
 Dropped = Mapping[str, list[Sentence]]
@@ -38,12 +38,12 @@ class TextSettings(NamedTuple):
     Attributes:
       min_language_confidence: 0 to 1; lines of web pages whose language is less probable are
         dropped.
-      split_sentences: make each sentence a record. None: of pages, not of lines.
-      c4: apply the filters below. None: to pages, not to lines.
-      page_filters: they see whole pages as they are read, and lines that are no part of a page.
-      line_filters: they see the lines of what these leave.
-      rest_filters: they see what is then left of pages, and no other lines.
-      length_filters: they see all lines that are left then, with C4's heuristics or without.
+      split_sentences: make each sentence a record. None: split pages, but not lines.
+      c4: apply the filters for pages, lines and rests. None: to pages, but not to lines.
+      page_filters: applied to whole pages as they are read, and to lines that are not in a page.
+      line_filters: applied to the lines that these leave.
+      rest_filters: applied to what is then left of pages, but not to other lines.
+      length_filters: applied to all lines that are then left, with C4's heuristics or without.
     """
 
     min_language_confidence: float = 0.5
@@ -56,12 +56,12 @@ class TextSettings(NamedTuple):
 
     @property
     def concerns_lines(self) -> bool:
-        """Whether anything is to be done where the input is lines, not pages."""
+        """Whether input lines, not only pages, have to be processed."""
         return bool(self.split_sentences or self.c4)
 
 
 class _Line:
-    """A line of a page, and what becomes of it."""
+    """A line of a page, its pieces, and the reason if it is dropped."""
 
     __slots__ = ("language", "page", "pieces", "reason", "text")
 
@@ -76,10 +76,10 @@ class _Line:
 class PrepareText(beam.PTransform):
     """PCollection of `Batch` -> (batches of sentences, lists of passages, counts, examples).
 
-    Where sentences come from a common text (pages, and lines that are split) they leave as
-    passages, else in batches. Counts are `((language, name), number)` of what is dropped: its
-    reason, and READ. All numbers are of sentences, or of lines where these are not split. Examples
-    are drawn as in `ApplyFilters`.
+    Sentences from a common text (a page, or a line that is split) are returned as passages, others
+    in batches. Counts are `((language, name), number)` of what is dropped, where name is the reason
+    or READ. They count sentences, or lines if these are not split. Examples are drawn as in
+    `ApplyFilters`.
     """
 
     def __init__(self, settings: TextSettings, examples: int = 0, seed: int = 0) -> None:
@@ -125,7 +125,7 @@ def count_dropped(dropped: Dropped) -> collections.Counter[tuple[str, str]]:
 
 
 def by_language(passages: Iterable[Passage]) -> Iterator[Batch]:
-    """Yields a batch for each language."""
+    """Yields one batch per language."""
     batches: dict[str, list[Sentence]] = collections.defaultdict(list)
     for passage in passages:
         for sentence in passage:
@@ -135,7 +135,7 @@ def by_language(passages: Iterable[Passage]) -> Iterator[Batch]:
 
 
 def prepare(batch: Batch, settings: TextSettings) -> tuple[list[Passage], Dropped]:
-    """Returns a passage for each page, or line, of which something is left, and what is dropped."""
+    """Returns a passage for each page or line that is not dropped entirely, and what is dropped."""
     are_pages = isinstance(batch.records[0], Document)
     lines = [
         _Line(page, text, batch.language)
@@ -150,7 +150,7 @@ def prepare(batch: Batch, settings: TextSettings) -> tuple[list[Passage], Droppe
     if are_pages if settings.c4 is None else settings.c4:
         _apply_page_filters(settings.page_filters, batch, lines)
         _apply_line_filters(settings.line_filters, lines)
-        # A line that is no part of a page has few sentences as it is.
+        # A line that is not in a page has few sentences anyway.
         if are_pages:
             _apply_rest_filters(settings.rest_filters, lines)
     _apply_line_filters(settings.length_filters, lines)
@@ -201,7 +201,7 @@ def _apply_rest_filters(filters: Sequence[Filter], lines: Sequence[_Line]) -> No
 
 
 def _grouped(lines: Sequence[_Line], key: Callable[[_Line], object]) -> dict[object, list[_Line]]:
-    """Returns the lines that nothing has dropped yet, by key."""
+    """Returns the lines that have not been dropped, grouped by key."""
     groups: dict[object, list[_Line]] = collections.defaultdict(list)
     for line in lines:
         if line.reason is None:

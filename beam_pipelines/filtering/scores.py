@@ -1,8 +1,8 @@
-"""The scores of all filters for every record, so that thresholds can be moved without scoring.
+"""The scores of all filters for every record, so that thresholds can be changed without scoring.
 
-`DIR/<lang>/part-?????-of-?????.parquet` holds the texts, a column a filter, and the filter that
-drops the record by the thresholds of the run. Records in unsupported languages are in the folder
-`other_language`, without scores.
+`DIR/<lang>/part-?????-of-?????.parquet` holds the texts, one column per filter, and the name of the
+filter that drops the record at the thresholds of the run. Records in unsupported languages are in
+the folder `other_language`, without scores.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ROWS_AT_ONCE = 10_000
 class ScoreBatches(beam.PTransform):
     """PCollection of `Batch` -> `ScoredBatch` with the scores of all filters.
 
-    A filter scores also what an earlier one drops.
+    Filters also score the records that earlier filters drop.
     """
 
     def __init__(self, filters: Sequence[AnyFilter]) -> None:
@@ -59,7 +59,7 @@ class ScoreBatches(beam.PTransform):
 
 
 def score_batch(batch: Batch, filters: Sequence[Filter], **learned) -> ScoredBatch:
-    """Returns the batch with its scores; `learned` is as `learning.teach` takes it."""
+    """Returns the batch with its scores; `learned` is as for `learning.teach`."""
     scores = {}
     if batch.language in LANGUAGES:
         for filter_ in teach(filters, learned):
@@ -78,15 +78,15 @@ def reasons_by_scores(filters: Sequence[AnyFilter], batch: ScoredBatch) -> list[
 
 
 class WriteScores(beam.PTransform):
-    """PCollection of `ScoredBatch` -> Parquet files, the same ones on any number of workers.
+    """PCollection of `ScoredBatch` -> Parquet files, the same for any number of workers.
 
-    A worker holds one of them in memory at a time. Records are in the order of their hashes.
+    A worker holds one file in memory at a time. Records are in the order of their hashes.
 
     Args:
       folder: where the language folders go.
       shards: language or OTHER_LANGUAGE -> number of files, or a side input of this.
-      filters: whose scores the batches hold.
-      record_type: that of a row of `record_kinds.KINDS`.
+      filters: the filters whose scores the batches hold.
+      record_type: the type of a row of `record_kinds.KINDS`.
       temporary: a folder for files, see `disk_shuffle`.
     """
 
@@ -121,8 +121,8 @@ class WriteScores(beam.PTransform):
 class _AssignShards(beam.DoFn):
     """ScoredBatch -> `((folder, shard), rows)`.
 
-    A row is its record's Example behind the scores and the reason's number, as bytes: in this form
-    a shard takes little more memory than its text.
+    A row is the scores, the reason's number and the record's Example, as bytes: in this form a
+    shard needs little more memory than its text.
     """
 
     def __init__(self, filters: list[AnyFilter]) -> None:

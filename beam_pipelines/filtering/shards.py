@@ -1,8 +1,8 @@
 """Removes exact duplicates and writes shards: `DIR/<lang>/part-?????-of-?????.tfrecord.gz`.
 
-A record's hash decides which shard it goes to and where it stands in it. So equal records meet in
-one shard, where all but one are dropped; records come out in a random order, as training wants
-it; and the bytes of a shard depend neither on the runner nor on the order of the input.
+A record's hash determines its shard and its position in the shard. So equal records meet in one
+shard, where all but one are dropped; records are in random order, as training needs; and the bytes
+of a shard depend neither on the runner nor on the order of the input.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _Shard = tuple[str, int]  # language, number from 0
 def plan_shards(files: Iterable[CorpusFile], megabytes_per_shard: int) -> dict[str, int]:
     """Returns the number of shards for each language, from the sizes of its files.
 
-    The size of the files decides because it is known before anything is read; so it is the input
-    that is sized, not what is kept of it. Files of several languages need `MeasureShards`.
+    The sizes of the files are known before anything is read, so the shards are planned for the
+    input, not for what is kept of it. Files of several languages need `MeasureShards`.
     """
     sizes = collections.Counter()
     for file in files:
@@ -54,7 +54,7 @@ class MeasureShards(beam.PTransform):
 
     Unsupported languages are counted as one, OTHER_LANGUAGE.
 
-    Another pass over the records, which only files need whose records tell their language.
+    This is another pass over the records, needed only for files whose records tell their language.
     """
 
     def __init__(self, megabytes_per_shard: int) -> None:
@@ -89,14 +89,14 @@ class WriteShards(beam.PTransform):
     """PCollection of `Batch` or `ScoredBatch` -> (counts, examples of what was dropped).
 
     Counts are `((language, name), number)` with KEPT, DUPLICATE or OVER_CAP as name. A worker holds
-    one shard in memory at a time. Languages of which nothing is left get no shards; all others get
-    all of theirs, even if one is empty.
+    one shard in memory at a time. Languages without any remaining records get no shards; all others
+    get all of their shards, even empty ones.
 
     Args:
       folder: where the language folders go.
       shards: language -> its number of shards, see `plan_shards`; or a side input of this,
         see `MeasureShards`.
-      record_type: that of a row of `record_kinds.KINDS`.
+      record_type: the type of a row of `record_kinds.KINDS`.
       options: those of the job.
       temporary: a folder for files, see `disk_shuffle`.
     """
@@ -139,7 +139,7 @@ class WriteShards(beam.PTransform):
 
 
 class _AssignShards(beam.DoFn):
-    """Gives each record to its shard: the number that `cap` cuts by, 8 bytes, then the record."""
+    """Assigns records to shards, each as its number for `cap` (8 bytes) followed by the record."""
 
     def __init__(self, options: JobOptions) -> None:
         self._options = options
@@ -168,7 +168,7 @@ class _AssignShards(beam.DoFn):
 def _number_shard(
     element: tuple[_Shard, Iterable[list[bytes]]], crowded: Mapping[str, int]
 ) -> Iterator[cap.Numbers]:
-    """Yields the numbers of a shard's distinct records, if its language needs a cut."""
+    """Yields the numbers of a shard's distinct records, if its language needs a cutoff."""
     (language, _), parts = element
     if language in crowded:
         numbers: dict[bytes, int] = {}
@@ -178,10 +178,10 @@ def _number_shard(
 
 
 def _add(numbers: dict[bytes, int], value: bytes) -> bytes | None:
-    """Adds a value of a shard; returns the record if it was there before."""
+    """Adds a value of a shard; returns the record if it was already there."""
     example, number = value[_NUMBER.size :], _NUMBER.unpack_from(value)[0]
     known = numbers.get(example)
-    # A model's scores of equal records may differ in their last digit.
+    # A model's scores of equal records may differ in the last digit.
     numbers[example] = number if known is None else min(known, number)
     return None if known is None else example
 
@@ -221,7 +221,7 @@ class _WriteShard(beam.DoFn):
     def _cut(
         self, distinct: Mapping[bytes, int], cut: int | None
     ) -> tuple[Collection[bytes], ExampleSample]:
-        """Returns what stays, and a sample of the rest."""
+        """Returns the records to keep, and a sample of the rest."""
         over_cap = self._sample()
         if cut is None:
             return distinct, over_cap
@@ -239,7 +239,7 @@ class _WriteShard(beam.DoFn):
 
 def _write_shard(path: str, examples: Sequence[bytes]) -> None:
     content = io.BytesIO()
-    # No name and no time in the header: equal records give equal files.
+    # No name or time in the header, so that equal records give equal files.
     with gzip.GzipFile(filename="", mode="wb", fileobj=content, compresslevel=6, mtime=0) as stream:
         tfrecords.write_records(stream, examples)
     with FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED) as file:

@@ -26,7 +26,7 @@ _TEXT_BYTES_PER_PART = 100_000_000
 
 
 def plan_parts(files: Iterable[CorpusFile | ScoreFile]) -> int:
-    """Returns into how many parts to divide each language, from the sizes of all files."""
+    """Returns the number of parts to divide each language into, from the sizes of all files."""
     return max(1, math.ceil(sum(map(text_bytes, files)) / _TEXT_BYTES_PER_PART))
 
 
@@ -35,16 +35,16 @@ class UniqueSides(beam.PTransform):
 
     Counts are `((language, DUPLICATE_SIDE), number)`.
 
-    Sides are the same if they differ in case and white space only. Of the different pairs with the
-    same side the `most` with the smallest hashes are kept, whatever the order of the input. Copies
+    Sides are the same if they differ only in case and white space. Of the different pairs with the
+    same side, the `most` with the smallest hashes are kept, whatever the order of the input. Copies
     of a kept pair are kept too: `WriteShards` drops duplicates.
 
     Args:
-      sides: SOURCE, TARGET, or EITHER: sources first, then targets of what is left.
+      sides: SOURCE, TARGET, or EITHER: sources first, then targets of the remaining pairs.
       parts: see `plan_parts`.
       most: how many pairs may share a side, 1 or more.
-      examples: how many to draw of each part; 0 for none.
-      seed: of this draw.
+      examples: number of examples to draw per part; 0 for none.
+      seed: for drawing examples.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class UniqueSides(beam.PTransform):
 def _divide(batch: Batch, side: str, parts: int) -> Iterator[tuple[tuple[str, int], list[tuple]]]:
     divided: dict[int, list[tuple]] = collections.defaultdict(list)
     for pair in batch.records:
-        # Not `hash`, which differs from process to process.
+        # Not `hash`, which differs between processes.
         digest = hash_of(_essence(pair, side).encode("utf-8"))
         divided[int.from_bytes(digest[:8], "big") % parts].append(tuple(pair))
     for part, pairs in divided.items():
@@ -110,7 +110,7 @@ class _Choose(beam.DoFn):
 
 
 def choose_by_side(pairs: Iterable[Pair], side: str, most: int) -> list[Pair]:
-    """Returns the pairs that `UniqueSides` keeps, of all pairs of a language; SOURCE or TARGET."""
+    """Returns those of a language's pairs that `UniqueSides` keeps; `side` is SOURCE or TARGET."""
     groups: dict[str, list[Pair]] = collections.defaultdict(list)
     for pair in pairs:
         groups[_essence(pair, side)].append(pair)

@@ -1,4 +1,4 @@
-"""A user's own filters, named as `module:attribute` or `module:attribute=threshold`."""
+"""User-defined filters, named as `module:attribute` or `module:attribute=threshold`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from labse_tf.errors import InputError
 from labse_tf.files.python_objects import find_object, is_object_name
 from labse_tf.files.record_kinds import KINDS
 
-# What reports count beside the filters' drops, and columns of the files of scores.
+# Names of the other counts in reports, and of columns of the score files.
 _RESERVED = (
     *(READ, KEPT, UNCERTAIN_LANGUAGE),
     *list_reasons([], DUPLICATE_SPAN, DUPLICATE_SIDE),
@@ -31,15 +31,16 @@ _HOW = "see 'A filter of your own' in docs/corpora.md"
 def add_user_filters(
     built: Sequence[AnyFilter], names: Sequence[str], *, taken: Sequence[AnyFilter] = ()
 ) -> list[AnyFilter]:
-    """Returns the filters of a job in the order in which they judge: the user's before models.
+    """Returns a job's filters in the order in which they are applied: the user's before models.
 
     Args:
-      built: those of the job.
-      names: of the user's.
-      taken: further filters, whose names the user's must not have either.
+      built: the job's own filters.
+      names: names of the user's filters.
+      taken: further filters whose names the user's filters must not have.
 
     Raises:
-      InputError: if one cannot be found or built, is no filter, or has a name that is taken.
+      InputError: if a filter cannot be found or built, is not a filter, or has a name that is
+        taken.
     """
     known = {*_RESERVED, *(filter_.name for filter_ in (*built, *taken))}
     own = []
@@ -62,10 +63,10 @@ def _load(name: str) -> AnyFilter:
     place, mark, text = name.partition("=")
     if not is_object_name(place):
         raise InputError(
-            "is no name of a filter", path=name, remedy="give module:attribute[=threshold]"
+            "is not the name of a filter", path=name, remedy="give module:attribute[=threshold]"
         )
     found = find_object(place)
-    # Workers that are processes of their own get this path, and so find the user's module.
+    # Worker processes get this path too, so that they find the user's module.
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
     filter_ = _build(found, [_number(text, name)] if mark else [], name)
@@ -78,7 +79,7 @@ def _number(text: str, name: str) -> float:
         return int(text) if text.lstrip("-").isdigit() else float(text)
     except ValueError:
         raise InputError(
-            f"its threshold '{text}' is no number", path=name, remedy="give such as =0.5"
+            f"its threshold '{text}' is not a number", path=name, remedy="give one, such as =0.5"
         ) from None
 
 
@@ -86,14 +87,14 @@ def _build(found: Any, arguments: Sequence[float], name: str) -> Any:
     if not callable(found):
         if arguments:
             raise InputError(
-                "is an object, which has its threshold already",
+                "is an object whose threshold is already set",
                 path=name,
                 remedy="name its class, or leave out the threshold",
             )
         return found
     try:
         return found(*arguments)
-    except Exception as error:  # Of the user's code: any.
+    except Exception as error:  # The user's code may raise any exception.
         raise InputError(
             f"cannot be built ({type(error).__name__}: {error})", path=name, remedy=_HOW
         ) from error
@@ -108,7 +109,7 @@ def _check(filter_: Any, name: str) -> None:
             remedy="set it to one word, such as 'too_loud'",
         )
     if not isinstance(getattr(filter_, "threshold", None), int | float):
-        raise InputError("has no number 'threshold'", path=name, remedy=_HOW)
+        raise InputError("has no numeric 'threshold'", path=name, remedy=_HOW)
     if not callable(getattr(filter_, "accept", None)):
         raise InputError("has no method 'accept'", path=name, remedy=_HOW)
     if not any(callable(getattr(filter_, method, None)) for method in ("score", "scoring_step")):

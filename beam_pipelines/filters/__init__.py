@@ -1,23 +1,24 @@
-"""Filters: one a file, found by its presence in this folder. A filter is a class with
+"""Filters: one per file, found by its presence in this folder. A filter is a class with
 
-  name       the reason that `report.json` counts dropped records under
-  uses       the kinds of records that it is for -> how the command uses it, see `Use`; a user's
-             own filter, which the command names, needs none
+  name       the reason under which `report.json` counts dropped records
+  uses       kind of records that it is for -> how the command uses it, see `Use`; user-defined
+             filters, which are named on the command line, do not need it
   threshold  its limit, with a declared default
   score      a batch of records of one language -> a number for each
-  accept     score -> whether the record stays
+  accept     score -> whether the record is kept
 
-Score and limit are apart so that scores can be kept and limits moved without computing them again.
-Filters travel to the workers pickled: what is large is loaded there, at the first batch.
+Score and limit are separate so that limits can be changed without computing the scores again.
+Filters are pickled for the workers, so large data is loaded there, at the first batch.
 A filter that needs to know the corpus first also has
 
-  learn         a transform, batches of records -> (language, what it wants to know)
-  with_learned  a dict of these -> the filter that knows
+  learn         a transform, batches of records -> (language, what it learns)
+  with_learned  a dict of these -> the filter that uses them
 
-A filter by a model has a step of the pipeline in place of `score`: see `ModelFilter`.
+A filter that uses a model has a pipeline step in place of `score`: see `ModelFilter`.
 
-To add one, write its file, as short as `length_ratio.py`; nothing else needs a change. The help of
-the commands imports these files, so they import Beam and other large libraries inside functions.
+To add a filter, write its file, as short as `length_ratio.py`; nothing else needs to change. The
+help of the commands imports these files, so they import Beam and other large libraries inside
+functions.
 """
 
 from __future__ import annotations
@@ -30,20 +31,20 @@ from beam_pipelines.records.records import Record
 if TYPE_CHECKING:
     import apache_beam as beam
 
-# What a filter sees, in the order in which text goes through a job. All but the last are for
-# monolingual text: C4's heuristics see whole pages, the lines of what is left of them, and what is
-# then left of the pages; then come the lengths of lines, before these are split into sentences.
+# What a filter is applied to, in the order in which text goes through a job. All but the last are
+# for monolingual text: C4's heuristics see whole pages, the lines of the remaining pages, and what
+# is then left of the pages; then the lengths of lines are checked, before lines are split.
 STAGES = PAGES, LINES, RESTS, LENGTHS, RECORDS = ("pages", "lines", "rests", "lengths", "records")
 
 
 class Option(NamedTuple):
-    """An option of the command line; in Python a keyword, its name with underscores.
+    """A command-line option; in Python it is a keyword, its name with underscores.
 
     Attributes:
       name: such as "--max-length-ratio".
-      help: what it does; a default is added to it.
+      help: what it does; a default is appended.
       metavar: stands for the value in the help; None for a switch.
-      default: None for that of the filter's constructor, if it has one.
+      default: None for the default of the filter's constructor, if it has one.
       type: of the value; None for a path.
     """
 
@@ -62,11 +63,11 @@ class Use(NamedTuple):
     """How a command uses a filter for one kind of records.
 
     Attributes:
-      order: within a stage the filter with the lowest number judges first. Cheap filters come
-        first, models last (from 200); a user's own filters judge at 150.
+      order: within a stage, the filter with the lowest number is applied first. Cheap filters come
+        first, models last (from 200); user-defined filters are at 150.
       threshold: the option that sets it; None if it is fixed.
       asked_by: the option without which the filter is left out: a switch, or the first argument of
-        the constructor, such as a model. None for a filter that always judges.
+        the constructor, such as a model. None for a filter that is always applied.
       stage: one of STAGES.
     """
 
@@ -77,7 +78,7 @@ class Use(NamedTuple):
 
 
 class Filter(Protocol):
-    """What a filter is; there is no need to inherit from it."""
+    """The interface of a filter; there is no need to inherit from it."""
 
     name: str
     uses: Mapping[str, Use]
@@ -90,7 +91,7 @@ class Filter(Protocol):
 
 @runtime_checkable
 class ModelFilter(Protocol):
-    """A filter whose scores cost so much that only what all others accept gets them."""
+    """A filter so expensive that it scores only records that all other filters accept."""
 
     name: str
     threshold: float
@@ -108,7 +109,7 @@ AnyFilter = Filter | ModelFilter
 def find_reasons(filters: Sequence[Filter], records: Sequence[Record]) -> list[str | None]:
     """Returns for each record the name of the first filter that does not accept it, or None.
 
-    A filter sees only what those before it accept, so the cheap ones go first.
+    A filter sees only records that all earlier filters accept, so cheap filters come first.
     """
     reasons: list[str | None] = [None] * len(records)
     left = list(range(len(records)))

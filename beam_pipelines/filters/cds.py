@@ -1,4 +1,4 @@
-"""Drops pairs by contrastive data selection: those that a tuned translator does not like better."""
+"""Drops pairs by contrastive data selection: those that fine-tuning does not make more probable."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Cds:
-    """The score is that of `labse_tf.cds.scorer.cds_scores`.
+    """Score: that of `labse_tf.cds.scorer.cds_scores`.
 
     Attributes:
-      run_dir: of `labse corpus train-cds`; all workers must see it. Scores that are read again need
-        none.
-      threshold: the lowest score that is kept, nats a token. Only pairs that people marked tell
-        where it should be: `labse corpus calibrate`.
+      run_dir: of `labse corpus train-cds`; all workers must be able to access it. Not needed if
+        existing scores are read.
+      threshold: the lowest score that is kept, in nats per token. `labse corpus calibrate` chooses
+        it from pairs that people have labelled.
 
     >>> [Cds("runs/cds", threshold=0.12).accept(score) for score in (0.11, 0.12)]
     [False, True]
@@ -30,7 +30,7 @@ class Cds:
     run_dir: str
     threshold: float
 
-    # As reports and files of scores have always had it.
+    # The name that reports and score files have always used.
     name = "contrastive"
     uses = {
         BITEXT: Use(
@@ -57,14 +57,14 @@ class Cds:
         """Returns the filter that these options ask for, or None.
 
         Raises:
-          InputError: for one of both without the other, or no run dir.
+          InputError: for one option without the other, or a missing run dir.
         """
         if run_dir is None and (threshold is None or from_scores):
             return None if threshold is None else cls("", threshold)
         if run_dir is None or threshold is None:
             raise InputError(
                 "--cds and --min-cds-score go together",
-                remedy="give both; `labse corpus calibrate` tells the score",
+                remedy="give both; `labse corpus calibrate` finds the score",
             )
         from labse_tf.training.runs.run_dir import open_existing
 

@@ -1,4 +1,4 @@
-"""Drops pairs that are not translated: both sides are the same text."""
+"""Drops untranslated pairs, whose sides are the same text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from labse_tf.files.record_kinds import BITEXT
 
 
 class IdenticalSides:
-    """Score: 1.0 if the sides are equal but for letter case and white space, else 0.0.
+    """Score: 1.0 if the sides differ only in letter case and white space, else 0.0.
 
     >>> IdenticalSides().score([Pair("PARIS", "Paris", "fr"), Pair("Paris", "Париж", "ru")])
     [1.0, 0.0]

@@ -12,9 +12,9 @@ from labse_tf.files.record_kinds import BITEXT
 class LengthRatio:
     """Score: characters of the longer side over characters of the shorter one, 1.0 or more.
 
-    Characters, as words need spaces and Chinese, Japanese, Thai and others have none. The default
-    is generous because Chinese takes few characters: of 830,000 pairs of Tatoeba and NTREX-128,
-    in 130 languages, 11 had a ratio above 9, and 7 of these 11 were wrong pairs.
+    Characters, because counting words needs spaces, which Chinese, Japanese, Thai and others lack.
+    The default is generous because Chinese needs few characters: of 830,000 pairs of Tatoeba and
+    NTREX-128 in 130 languages, 11 had a ratio above 9, and 7 of these 11 were wrong pairs.
 
     >>> LengthRatio().score([Pair("It is a privilege to meet you.", "幸会幸会。", "zh")])
     [6.0]

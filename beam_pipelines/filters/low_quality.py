@@ -1,4 +1,4 @@
-"""Drops sentences that do not look like the main content of a web page, as LaBSE's data."""
+"""Drops sentences that do not look like the main content of a web page, as was done for LaBSE."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class LowQuality:
-    """Score: 0 to 1, of a model that `labse corpus train-quality` wrote.
+    """Score: 0 to 1, by a model that `labse corpus train-quality` wrote.
 
     Raises:
-      InputError: when built, if there is no such model, or the threshold is out of its range.
+      InputError: when built, if there is no such model, or the threshold is out of range.
 
     >>> import numpy, tempfile
     >>> from beam_pipelines.text import quality_model
@@ -46,12 +46,12 @@ class LowQuality:
         if not 0 <= threshold <= 1:
             raise InputError(f"--min-quality is {threshold}", remedy="give a number from 0 to 1")
         self.threshold = threshold
-        # For the workers, who may have another working directory.
+        # Absolute, because workers may have another working directory.
         self._path = os.path.abspath(model)
         self._model = _load(self._path)
 
     def __getstate__(self) -> dict:
-        # Workers read the model themselves: it is too large to travel with every step.
+        # Workers read the model themselves: it is too large to pickle with every step.
         return {"threshold": self.threshold, "_path": self._path, "_model": None}
 
     def score(self, records: Sequence[Sentence]) -> list[float]:

@@ -10,7 +10,7 @@ from beam_pipelines.filters import Option, Use
 from beam_pipelines.records.records import Pair
 from labse_tf.files.record_kinds import BITEXT
 
-# A tag begins with a letter, a slash or an exclamation mark, so that "a < b" is none.
+# A tag begins with a letter, a slash or an exclamation mark, so "a < b" is not one.
 _MARKUP = regex.compile(
     r"""<[/!?]?[A-Za-z][^<>]{0,500}>      # <p>, </p>, <br/>, <a href="...">
     | &(?:[A-Za-z]{2,8}|\#\d{1,7}|\#x[0-9A-Fa-f]{1,6});
@@ -20,15 +20,15 @@ _MARKUP = regex.compile(
     """,
     regex.VERBOSE,
 )
-# Most text has none of these, and a look for single characters is quick.
+# Most text has none of these, and searching for single characters is fast.
 _HINT = regex.compile(r"[<&@{%]|://|www\.")
 
 
 class Markup:
     """Score: the share (0 to 1) of a side's characters that are mark-up; the greater of the two.
 
-    Mark-up is HTML or XML tags, entities (`&nbsp;`), web and mail addresses, and placeholders of
-    software (`{name}`, `%s`, `${x}`). White space does not count.
+    Mark-up is HTML or XML tags, entities (`&nbsp;`), web and email addresses, and software
+    placeholders (`{name}`, `%s`, `${x}`). White space is ignored.
 
     >>> Markup().score([Pair("Yes", "<b> Ja </b>", "de")])  # 7 of 9 characters
     [0.7777777777777778]

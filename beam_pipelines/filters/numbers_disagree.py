@@ -1,4 +1,4 @@
-"""Drops pairs whose sides hold different numbers."""
+"""Drops pairs whose sides contain different numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from beam_pipelines.filters import Option, Use
 from beam_pipelines.records.records import Pair
 from labse_tf.files.record_kinds import BITEXT
 
-# 1,000 and 1.000 and 1 000 and 1'000 are one number, and so are 1,00,000 and ١٬٠٠٠.
+# 1,000 and 1.000 and 1 000 and 1'000 are read as one number, and so are 1,00,000 and ١٬٠٠٠.
 _GROUPING = regex.compile(
     r"(?<=\d)[.,\u066b\u066c'\u2019\u00a0\u202f\u2009 ](?=\d{3}(?!\d)|\d{2},\d{3}(?!\d))"
 )
@@ -20,12 +20,12 @@ _DIGIT = regex.compile(r"\d")
 
 
 class NumbersDisagree:
-    """Score: the numbers that the sides share, as a share (0 to 1) of those they have (Dice).
+    """Score: Dice coefficient (0 to 1) of the numbers on the two sides.
 
-    A number is a run of digits of any script. Pairs whose sides have the same digits but for zeros
-    score 1 as well: "3000" and "3 thousand", "2:30" and "230". Where only one side has digits the
-    other may spell the number out, so such pairs score 1, as do pairs without digits. Other units
-    are the most frequent reason for a low score of a good pair: 80 °F is 27 °C, 5:30 pm 17:30.
+    A number is a run of digits of any script. Pairs whose sides have the same digits except for
+    zeros also score 1: "3000" and "3 thousand", "2:30" and "230". So do pairs with digits on only
+    one side, as the other may spell the number out, and pairs without digits. The most frequent
+    reason why good pairs score low is converted units: 80 °F is 27 °C, 5:30 pm is 17:30.
 
     >>> NumbersDisagree().score([Pair("1,000 people", "1.000 Leute", "de")])
     [1.0]
@@ -66,7 +66,7 @@ def _agreement(source: str, target: str) -> float:
 
 
 def _numbers(text: str) -> list[int]:
-    # `int` reads the digits of all scripts, and forgets leading zeros.
+    # `int` reads the digits of all scripts and drops leading zeros.
     return [int(run) for run in _RUN.findall(_GROUPING.sub("", text))]
 
 

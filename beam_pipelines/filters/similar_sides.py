@@ -1,4 +1,4 @@
-"""Drops pairs that are copied rather than translated, with small changes."""
+"""Drops pairs whose target is a slightly changed copy of the source, not a translation."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from labse_tf.files.record_kinds import BITEXT
 
 _NO_LETTERS = regex.compile(r"[^\p{L}\p{M}]+")
 _LEAST_TRIGRAMS = 12
-# Trigrams take ten times as long as words, and tell translations from copies no better.
+# Trigrams take ten times as long as words, and are no better at telling translations from copies,
+# so pairs with fewer common words are not compared by trigrams.
 _LEAST_COMMON_WORDS = 0.25
 
 
 class SimilarSides:
-    """Score: the trigrams of letters that both sides have, over those of either side (0 to 1).
+    """Score: Jaccard similarity (0 to 1) of the letter trigrams of the two sides.
 
-    Case, digits, punctuation and white space do not count, so that a copy with another number or
-    another quotation mark is a copy. Names are the same in many languages, so short sides (fewer
-    than 12 different trigrams) score 0: "Tom Hanks" is nobody's mistake. So do sides that share
-    less than a quarter of the words of the side with fewer.
+    Case, digits, punctuation and white space are ignored, so that a copy with another number or
+    another quotation mark is still a copy. Names are the same in many languages, so pairs with a
+    short side (fewer than 12 different trigrams) score 0: "Tom Hanks" on both sides is no error. So
+    do pairs whose common words are less than a quarter of those of the side with fewer words.
 
     >>> SimilarSides().score([Pair("The file is not here", "The file is not here!", "de")])
     [1.0]
@@ -52,7 +53,7 @@ class SimilarSides:
 def _similarity(source: str, target: str) -> float:
     source, target = source.casefold(), target.casefold()
     words = set(source.split())
-    # So it is with most translations, and the other set is saved.
+    # True of most translations, and saves building the other set.
     if words.isdisjoint(target_words := target.split()):
         return 0.0
     other_words = set(target_words)

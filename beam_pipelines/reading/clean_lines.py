@@ -1,4 +1,4 @@
-"""Lines of corpus text, where a NUL byte is a fault: it tells of damage or of another encoding."""
+"""Lines of corpus text. A NUL byte is an error: it indicates damage or another encoding."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from labse_tf.files import textio
 
 
 def clean_lines(stream: BinaryIO, name: str) -> Iterator[tuple[int, str | InputError]]:
-    """As `textio.lines_and_errors`, with an error in the place of a line with a NUL byte, too."""
+    """Like `textio.lines_and_errors`, but a line with a NUL byte is also replaced by an error."""
     for number, line in textio.lines_and_errors(stream, name):
         if not isinstance(line, InputError) and "\0" in line:
             line = nul_byte(name, "the line", number)
@@ -18,7 +18,7 @@ def clean_lines(stream: BinaryIO, name: str) -> Iterator[tuple[int, str | InputE
 
 
 def nul_byte(path: str, place: str, line: int | None = None) -> InputError:
-    """Returns the error; `place` says what holds the byte."""
+    """Returns the error; `place` says what contains the byte."""
     return InputError(
         f"{place} holds a NUL byte",
         path=path,

@@ -15,7 +15,7 @@ _OPTIONS = {"include_comments": False, "include_tables": True, "favor_recall": T
 
 _CHARSET = regex.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?([\w-]+)""", regex.IGNORECASE)
 _CHARSET_WITHIN = 4096
-# As browsers do: pages that declare the one are mostly in the other, which holds more characters.
+# As in browsers: pages that declare the first are mostly in the second, which has more characters.
 _WIDER_CHARSETS = {
     "ascii": "cp1252",
     "iso8859-1": "cp1252",
@@ -35,19 +35,19 @@ _INLINE = frozenset(
 _NO_TEXT = frozenset(("head", "iframe", "noscript", "script", "style", "svg", "template"))
 
 _NOT_TEXT = regex.compile(r"[^\p{L}\p{M}\p{N}]+")
-# A text that is at least so long is nowhere on a page by chance, as part of another.
+# A text of at least this length does not occur inside another text of the page by chance.
 _LONG = 40
 
 
 def main_text(html: bytes) -> str:
-    """Returns the main content, a paragraph a line; empty where there is none."""
+    """Returns the main content, one paragraph per line; empty if there is none."""
     return _trafilatura().extract(decode_html(html), **_OPTIONS) or ""
 
 
 def main_and_other_lines(html: bytes) -> tuple[list[str], list[str]]:
     """Returns the paragraphs of the main content, and those from elsewhere on the page.
 
-    A text that stands in both places is main content.
+    A text that occurs in both places is main content.
     """
     page = decode_html(html)
     content = main_text(html)
@@ -55,7 +55,7 @@ def main_and_other_lines(html: bytes) -> tuple[list[str], list[str]]:
     # The library breaks lines where the page has code and the like.
     main_content = _essence(content)
     main, other = [], []
-    # Both classes are cut into lines by the same code: a model would learn the difference.
+    # The same code splits both classes into lines, since a model would learn any difference.
     for line in _all_lines(page):
         essence = _essence(line)
         if not essence:
@@ -66,7 +66,7 @@ def main_and_other_lines(html: bytes) -> tuple[list[str], list[str]]:
 
 
 def decode_html(html: bytes) -> str:
-    """Returns a page in UTF-8, in the encoding that it declares, or in the likeliest one."""
+    """Decodes a page as UTF-8, else in the encoding that it declares, else in the likeliest one."""
     try:
         return html.decode("utf-8")
     except UnicodeDecodeError:
@@ -89,7 +89,7 @@ def _all_lines(page: str) -> list[str]:
 
 
 def _walk(tree: etree._Element) -> Iterator[str]:
-    """Yields the text of a tree in pieces; line feeds stand between blocks only."""
+    """Yields the text of a tree in pieces, with line feeds only between blocks."""
     walker = etree.iterwalk(tree, events=("start", "end", "comment", "pi"))
     for event, element in walker:
         if event == "start":
@@ -114,10 +114,10 @@ def _essence(line: str) -> str:
 
 @functools.cache
 def _trafilatura() -> ModuleType:
-    # Here, as its import takes a second.
+    # Imported here because it takes a second.
     import trafilatura
     import trafilatura.utils
 
-    # It warns of each page that it finds no text on.
+    # It warns about every page without text.
     logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
     return trafilatura

@@ -1,4 +1,4 @@
-"""Reads Moses pairs: two files of as many lines, a line and its translation on the same line."""
+"""Reads Moses pairs: two files of equal length, where each line translates that of the other."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def read_moses(
 ) -> Iterator[Pair | InputError]:
     """Yields the pairs of two open streams of raw bytes, or what is wrong with a line.
 
-    A side may be empty, as is common where sentences were aligned by machine: the filters count
-    and drop such pairs.
+    A side may be empty, as is common in automatically aligned text: the filters count and drop such
+    pairs.
 
     Raises:
       InputError: if a side is damaged or empty, or ends before the other.

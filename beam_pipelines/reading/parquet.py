@@ -1,4 +1,4 @@
-"""Reads Parquet files, a piece of a row group at a time."""
+"""Reads Parquet files, part of a row group at a time."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _ROWS_AT_ONCE = 10_000
 def read_parquet(stream: BinaryIO, file: CorpusFile) -> Iterator[Record | InputError]:
     """Yields the rows of a file with the columns of a kind: `text`, or `src_raw` and `tgt_raw`.
 
-    In the place of a row without a value, or with a NUL byte, comes an InputError.
+    A row without a value or with a NUL byte is replaced by an InputError.
 
-    Their language is that of the column `language_code`, else the file's. Unsupported codes are
-    kept as they are.
+    The language is that of the column `language_code`, else the file's. Unsupported codes are kept
+    as they are.
 
     Raises:
       InputError: if the file is damaged or empty, or lacks a column.
@@ -72,7 +72,7 @@ def _check_columns(schema: pa.Schema, names: tuple[str, ...], file: CorpusFile) 
             if file.language is not None:
                 continue
             raise InputError(
-                "has no column 'language_code' and its name tells no language",
+                "has no column 'language_code' and its name gives no language",
                 path=file.path,
                 remedy="name it <lang>.parquet, or add the column",
             )

@@ -59,14 +59,14 @@ class ReadCorpus(beam.PTransform):
 class ReadTolerantly(beam.PTransform):
     """Corpus files -> (PCollection of `Batch`, PCollection of `BadRecords`).
 
-    With `numbered`, `NumberedBatch`, where files have the numbers that they have in `files`.
+    With `numbered`, the batches are `NumberedBatch`; a file's number is its index in `files`.
 
-    The language of a batch is one of the paper's, except where a file of records in several
-    languages holds others too: these come as they are, so that the next step can count them.
+    The language of a batch is one of the paper's, unless a file of records in several languages
+    contains others: these are passed on, so that the next step can count them.
 
     Raises:
       InputError: when built without files; when run, if one file has more than `max_bad_records`
-        (see `read_file`). Those of all files together are for the caller to add up.
+        (see `read_file`). The caller must add up those of all files.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class _ReadFile(beam.DoFn):
 
 
 def in_batches(records: Iterable[Record]) -> Iterator[Batch]:
-    """Yields the records in batches of one language; holds one batch of each at most."""
+    """Yields the records in batches of one language; holds at most one batch per language."""
     batches: dict[str, list[Record]] = collections.defaultdict(list)
     for record in records:
         batch = batches[record.language]
@@ -119,7 +119,7 @@ def in_batches(records: Iterable[Record]) -> Iterator[Batch]:
 
 
 def number_batches(batches: Iterable[Batch], file: int) -> Iterator[NumberedBatch]:
-    """Yields the batches of a file, which has this number, with their places in it."""
+    """Yields the batches of the file with the number `file`, with their positions in it."""
     read = collections.Counter()
     for language, records in batches:
         yield NumberedBatch(language, records, file, read[language])
@@ -130,7 +130,7 @@ def read_texts(files: Iterable[CorpusFile]) -> Iterator[tuple[str, str]]:
     """Yields (language, text) of every sentence and of both sides of every pair in the files.
 
     Raises:
-      InputError: what `read_file` raises.
+      InputError: see `read_file`.
     """
     for file in files:
         for record in read_file(file):
@@ -142,10 +142,10 @@ def read_file(file: CorpusFile) -> Iterator[Record]:
 
     Raises:
       InputError: if the file is damaged, empty (a shard may be) or not UTF-8, if a line is longer
-        than `textio.MAX_LINE_BYTES` or a text holds a NUL byte, if a TSV line lacks one of its
-        sides, if the sides of a Moses pair have different numbers of lines, if a Parquet or
-        TFRecord file lacks a field, if a TMX file defines entities, if a record of a shard is not
-        of the shard's language, or if a WARC or WET file or a dump of Wikipedia has no pages.
+        than `textio.MAX_LINE_BYTES` or a text contains a NUL byte, if a TSV line lacks a side, if
+        the sides of a Moses pair have different numbers of lines, if a Parquet or TFRecord file
+        lacks a field, if a TMX file defines entities, if a record of a shard is not in the shard's
+        language, or if a WARC or WET file or a Wikipedia dump has no pages.
     """
     for record in records_and_errors(file):
         if isinstance(record, InputError):
@@ -154,7 +154,7 @@ def read_file(file: CorpusFile) -> Iterator[Record]:
 
 
 def records_and_errors(file: CorpusFile) -> Iterator[Record | InputError]:
-    """As `read_file`, but with an error in the place of what is at fault: a record or the rest."""
+    """Like `read_file`, but yields an error in place of a bad record or an unreadable rest."""
     try:
         yield from _open_and_read(file)
     except InputError as error:
@@ -162,7 +162,7 @@ def records_and_errors(file: CorpusFile) -> Iterator[Record | InputError]:
 
 
 def _open_and_read(file: CorpusFile) -> Iterator[Record | InputError]:
-    # Uncompressed: we decompress, so that errors name the file and the line.
+    # Beam does not decompress: our readers do, so that errors name the file and the line.
     with FileSystems.open(file.path, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
         if file.english_path is None:
             yield from _READERS[file.format](stream, file)
@@ -190,8 +190,8 @@ def _read_tsv(stream: BinaryIO, file: CorpusFile) -> Iterator[Pair | InputError]
         yield pair
 
 
-# A reader yields an InputError in the place of a record that is at fault alone, and raises one
-# where the rest of the file cannot be read.
+# A reader yields an InputError in place of a single bad record, and raises one if the rest of the
+# file cannot be read.
 _READERS = {
     TEXT: _read_text,
     TSV: _read_tsv,

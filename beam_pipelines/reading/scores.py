@@ -1,4 +1,4 @@
-"""Reads files of scores, which a filter job with --scores writes (filtering/scores.py)."""
+"""Reads the score files that a filter job with --scores writes (filtering/scores.py)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from labse_tf.languages import LANGUAGES
 
 
 class ScoreFile(NamedTuple):
-    """A file of scores, and the folder that it lies in: a language's code or OTHER_LANGUAGE."""
+    """A score file, and the name of its folder: a language's code or OTHER_LANGUAGE."""
 
     path: str
     folder: str
@@ -45,10 +45,10 @@ class ScoreFile(NamedTuple):
 
 
 def find_score_files(inputs: Sequence[str]) -> list[ScoreFile]:
-    """Returns the files of scores in the folders `inputs`, sorted by path.
+    """Returns the score files in the folders `inputs`, sorted by path.
 
     Raises:
-      InputError: if an input is no folder of scores.
+      InputError: if an input is not a folder of scores.
     """
     found = []
     for name in inputs:
@@ -59,7 +59,7 @@ def find_score_files(inputs: Sequence[str]) -> list[ScoreFile]:
         ]
         if not files:
             raise InputError(
-                "holds no scores",
+                "contains no scores",
                 path=name,
                 remedy="name the folder `scores` that a filter job with --scores wrote",
             )
@@ -68,10 +68,10 @@ def find_score_files(inputs: Sequence[str]) -> list[ScoreFile]:
 
 
 def have_score(files: Sequence[ScoreFile], name: str) -> bool:
-    """Returns whether the filter `name` scored these files, by the first of them.
+    """Returns whether the filter `name` scored these files, judging by the first of them.
 
     Raises:
-      InputError: if that is damaged.
+      InputError: if the first file is damaged.
     """
     path = files[0].path
     try:
@@ -81,20 +81,20 @@ def have_score(files: Sequence[ScoreFile], name: str) -> bool:
 
 
 def plan_score_shards(files: Sequence[ScoreFile]) -> dict[str, int]:
-    """Returns language -> number of shards: as many as there are files of scores.
+    """Returns language -> number of shards: as many as there are score files.
 
-    So the output is that of the run that scored, had it had these thresholds.
+    So the output is the same as if the scoring run had used the current thresholds.
     """
     return dict(collections.Counter(file.folder for file in files))
 
 
 class ReadScores(beam.PTransform):
-    """Files of scores -> PCollection of `ScoredBatch`.
+    """Score files -> PCollection of `ScoredBatch`.
 
     Args:
       files: at least one.
       names: of the filters whose scores are needed.
-      record_type: that of a row of `record_kinds.KINDS`.
+      record_type: the type of a row of `record_kinds.KINDS`.
 
     Raises:
       InputError: when run, if a file is damaged, of another kind, or lacks scores.

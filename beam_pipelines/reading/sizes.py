@@ -1,4 +1,4 @@
-"""How much text a corpus file holds, told by its size on disk before anything is read."""
+"""Estimates the amount of text in a corpus file from its size on disk, without reading it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from beam_pipelines.reading.scores import ScoreFile
 from labse_tf.files.corpus_files import PARQUET, CorpusFile
 from labse_tf.files.textio import COMPRESSIONS
 
-# Text of many languages shrinks to a third or a quarter of its size.
+# Text in many languages is compressed to a third or a quarter of its size.
 _COMPRESSION_FACTOR = 4
 
 
 def text_bytes(file: CorpusFile | ScoreFile) -> int:
-    """Returns about how many bytes of text a file holds; compressed ones, four times their size."""
+    """Returns the approximate bytes of text in a file: four times its size if it is compressed."""
     compressed = file.format == PARQUET or file.path.endswith(COMPRESSIONS)
     factor = _COMPRESSION_FACTOR if compressed else 1
     return factor * sum(map(os.path.getsize, file.paths))

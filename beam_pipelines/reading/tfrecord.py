@@ -1,4 +1,4 @@
-"""Reads TFRecord files of `tf.train.Example`: our clean shards, and files of other writers."""
+"""Reads TFRecord files of `tf.train.Example`: our clean shards, and files from other programs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from labse_tf.languages import find_code
 def read_shard(stream: BinaryIO, file: CorpusFile) -> Iterator[Record | InputError]:
     """Yields the records of a clean shard, which are all of the shard's language.
 
-    In the place of a record that is none comes an InputError.
+    An invalid record is replaced by an InputError.
 
     Raises:
       InputError: if the shard is damaged.
@@ -34,7 +34,7 @@ def read_shard(stream: BinaryIO, file: CorpusFile) -> Iterator[Record | InputErr
 def read_tfrecord(stream: BinaryIO, file: CorpusFile) -> Iterator[Record | InputError]:
     """Yields the records of a file that may hold several languages.
 
-    In the place of a record that lacks a feature comes an InputError.
+    A record that lacks a feature is replaced by an InputError.
 
     Raises:
       InputError: if the file is damaged or empty.
@@ -48,14 +48,14 @@ def read_tfrecord(stream: BinaryIO, file: CorpusFile) -> Iterator[Record | Input
 
 
 def _read_records(stream: BinaryIO, file: CorpusFile) -> Iterator[tuple[int, Record | InputError]]:
-    """Yields number from 1 and record, its language the paper's code where there is one."""
+    """Yields each record's number, from 1, and the record, with the paper's code if it has one."""
     data = gzip.GzipFile(fileobj=stream) if file.path.endswith(".gz") else stream
     record_type = None
     with _damage_reported(file):
         for number, example in enumerate(tfrecords.read_records(data), start=1):
             try:
                 features = decode_example(example)
-                # All records of a file are of one kind: of the first, if its name tells none.
+                # All records of a file are of one kind: the first one's, if the name tells none.
                 record_type = record_type or record_type_of(file.kind, features)
                 record = build_record(record_type, features, file.language)
             except ValueError as error:

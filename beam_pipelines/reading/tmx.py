@@ -18,19 +18,20 @@ from labse_tf.languages import find_code
 # The languages of a unit that has fewer than two (ISO 639: undetermined).
 UNDETERMINED = "und"
 
-# Elements inside a segment whose content is code of the file it came from, not text.
+# Elements inside a segment whose content is markup of the original file, not text.
 _CODES = frozenset(("bpt", "ept", "it", "ph", "ut"))
 
 
 def read_tmx(stream: BinaryIO, file: CorpusFile) -> Iterator[Pair]:
     """Yields for each unit a pair of English and each other language, in the order of the file.
 
-    White space in a text becomes single spaces. Of several English variants the first one is used.
-    To be counted, unsupported codes are kept as they are, a unit without English is a pair with the
-    code of both languages (`de-fr`), and a unit in one language has the code `und`.
+    White space in a text is reduced to single spaces. Of several English variants, the first is
+    used. Other units are yielded too, so that they can be counted: unsupported codes are kept as
+    they are, a unit without English is a pair with the codes of both languages (`de-fr`), and a
+    unit in one language has the code `und`.
 
     Raises:
-      InputError: if the file is damaged, no TMX, has no units, or defines entities, which could
+      InputError: if the file is damaged, is not TMX, has no units, or defines entities, which could
         make its text grow without limit.
     """
     units = _Units(file)
@@ -39,7 +40,7 @@ def read_tmx(stream: BinaryIO, file: CorpusFile) -> Iterator[Pair]:
     parser.StartElementHandler = units.start
     parser.EndElementHandler = units.end
     parser.CharacterDataHandler = units.text
-    # External entities are not fetched: expat leaves that to a handler, which there is none.
+    # External entities are not fetched: expat leaves that to a handler, and none is set.
     parser.EntityDeclHandler = units.refuse_entity
     empty = True
     for chunk in _with_end(textio.chunks_of_stream(stream, file.path)):
@@ -49,10 +50,10 @@ def read_tmx(stream: BinaryIO, file: CorpusFile) -> Iterator[Pair]:
             raise _damaged(expat.ErrorString(error.code), error.lineno, file) from error
         except _EntityError as error:
             raise InputError(
-                f"defines the entity '{error}', which a TMX file has no need of",
+                f"defines the entity '{error}', which a TMX file does not need",
                 path=file.path,
                 line=parser.CurrentLineNumber,
-                remedy="do not trust this file, or take its entities out",
+                remedy="do not trust this file, or remove its entities",
             ) from error
         for pair in units.take():
             empty = False
@@ -78,11 +79,11 @@ def _damaged(problem: str, line: int, file: CorpusFile) -> InputError:
 
 
 class _EntityError(Exception):
-    """A declaration of the entity named."""
+    """The file declares the named entity."""
 
 
 class _Units:
-    """Gathers units from expat's events; `take` gives those that are complete."""
+    """Collects units from expat's events; `take` returns the pairs of those that are complete."""
 
     def __init__(self, file: CorpusFile) -> None:
         self._file = file
@@ -90,7 +91,7 @@ class _Units:
         self._variants: list[tuple[str, str]] = []
         self._language = ""
         self._pieces: list[str] | None = None  # of the open segment
-        self._codes = 0  # how many elements of code are open
+        self._codes = 0  # number of open elements of `_CODES`
         self.is_tmx = False
 
     def start(self, name: str, attributes: dict[str, str]) -> None:

@@ -17,14 +17,14 @@ from labse_tf.files.corpus_files import CorpusFile
 
 _HTML = ("text/html", "application/xhtml+xml")
 
-# CommonCrawl itself cuts pages at 1 MiB, 5 MiB since 2025.
+# CommonCrawl itself truncates pages at 1 MiB, since 2025 at 5 MiB.
 MAX_PAGE_BYTES = 5 << 20
 
 
 def read_wet(stream: BinaryIO, file: CorpusFile) -> Iterator[Document | InputError]:
-    """Yields the pages of a WET file, all of their text.
+    """Yields the pages of a WET file with all of their text.
 
-    In the place of a page that cannot be read comes an InputError.
+    A page that cannot be read is replaced by an InputError.
 
     Raises:
       InputError: if the file is damaged or has no pages.
@@ -36,7 +36,7 @@ def read_wet(stream: BinaryIO, file: CorpusFile) -> Iterator[Document | InputErr
 def read_warc(stream: BinaryIO, file: CorpusFile) -> Iterator[Document | InputError]:
     """Yields the main text of the HTML pages of a WARC file.
 
-    In the place of a page that cannot be read comes an InputError.
+    A page that cannot be read is replaced by an InputError.
 
     Raises:
       InputError: if the file is damaged or has no HTML pages.
@@ -51,7 +51,7 @@ def read_warc(stream: BinaryIO, file: CorpusFile) -> Iterator[Document | InputEr
 def read_html(stream: BinaryIO, file: CorpusFile) -> Iterator[tuple[str, bytes | InputError]]:
     """Yields `(address, HTML)` of the pages of a WARC file.
 
-    In the place of the HTML of a page that cannot be read comes an InputError.
+    The HTML of a page that cannot be read is replaced by an InputError.
 
     Raises:
       InputError: if the file is damaged or has no HTML pages.
@@ -78,11 +78,11 @@ def _read_pages(
 
 
 def _read_records(stream: BinaryIO, file: CorpusFile) -> Iterator[WarcRecord]:
-    # FastWARC takes a gzip stream that is cut off for the end of the file; Python's module tells.
+    # FastWARC treats a truncated gzip stream as the end of the file; Python's module raises.
     data = gzip.GzipFile(fileobj=stream) if file.path.endswith(".gz") else stream
     records = iter(ArchiveIterator(data, parse_http=False, stream_detect=False))
     while True:
-        # Around the library alone: what the caller raises is not damage.
+        # Around the library calls only: an exception of the caller is not damage.
         try:
             record = next(records, None)
             if record is not None and record.content_length <= MAX_PAGE_BYTES:
@@ -99,7 +99,7 @@ def _read_records(stream: BinaryIO, file: CorpusFile) -> Iterator[WarcRecord]:
 
 
 def _check_length(record: WarcRecord) -> None:
-    """Reads the record; FastWARC takes the end of the file for that of the record."""
+    """Reads the record; raises EOFError if it is cut off, which FastWARC does not report."""
     declared = record.content_length
     record.freeze()
     if record.content_length < declared or "Content-Length" not in record.headers:
@@ -107,7 +107,7 @@ def _check_length(record: WarcRecord) -> None:
 
 
 def _parse_html(record: WarcRecord) -> bool:
-    """Whether it is an HTML page; its reader then gives the HTML, decompressed."""
+    """Whether it is an HTML page; if so, its reader then returns the HTML, decompressed."""
     record.parse_http(auto_decode="all")
     return record.http_content_type in _HTML
 

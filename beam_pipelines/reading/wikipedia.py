@@ -1,4 +1,4 @@
-"""Reads dumps of Wikipedia (`pages-articles.xml.bz2`) as a stream, without their markup."""
+"""Reads Wikipedia dumps (`pages-articles.xml.bz2`) as a stream and removes the markup."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import CorpusFile
 from labse_tf.languages import LANGUAGES
 
-# What is not running text: notes, formulas, code, pictures, tables.
+# Tags whose content is not running text: notes, formulas, code, pictures, tables.
 _LEFT_OUT = frozenset(
     ("ref", "references", "math", "chem", "score", "timeline", "gallery", "table", "pre", "code")
     + ("syntaxhighlight", "source", "hiero", "imagemap", "graph", "templatestyles", "mapframe")
 )
 _ARTICLES = "0"
-# Known in Wikipedias of every language, besides the names in their own.
+# Valid in the Wikipedia of every language, in addition to its own names.
 _ENGLISH_NAMESPACES = ("file", "image", "category", "media")
 _SWITCH = regex.compile(r"__[\p{L}_]+__")
 
@@ -32,7 +32,7 @@ _SWITCH = regex.compile(r"__[\p{L}_]+__")
 def read_wikipedia(stream: BinaryIO, file: CorpusFile) -> Iterator[Document | InputError]:
     """Yields the articles of a dump as plain text; redirects and other pages are left out.
 
-    In the place of an article that cannot be read comes an InputError.
+    An article that cannot be read is replaced by an InputError.
 
     Raises:
       InputError: if the dump is damaged or has no articles.
@@ -85,19 +85,19 @@ def _read_articles(data: BinaryIO) -> Iterator[tuple[str, str, frozenset[str]]]:
             if element.findtext("{*}ns") == _ARTICLES and element.find("{*}redirect") is None:
                 markup = element.findtext("{*}revision/{*}text") or ""
                 yield element.findtext("{*}title") or "", markup, frozenset(names)
-            # Else the whole dump would gather in memory.
+            # Otherwise the whole dump would accumulate in memory.
             root.clear()
 
 
 def plain_text(markup: str, namespaces: frozenset[str]) -> str:
-    """Returns the text of an article, a paragraph a line, without headings' and links' marks.
+    """Returns the text of an article, one paragraph per line, without markup of headings and links.
 
     Args:
       markup: the wikitext.
-      namespaces: in lower case; links to pages in one of these are left out, as they are pictures
-        and categories. So are links to other languages' articles.
+      namespaces: in lower case; links to pages in these, pictures and categories, are left out. So
+        are links to articles in other languages.
     """
-    # Bold and italics by quotes are what the parser is slowest at.
+    # The parser is slowest at bold and italics marked by quotes.
     code = mwparserfromhell.parse(markup, skip_style_tags=True)
     _prune(code, namespaces)
     text = code.strip_code(normalize=True, collapse=True)
@@ -118,7 +118,7 @@ def _is_left_out(node: Node, namespaces: frozenset[str]) -> bool:
         return str(node.tag).strip().lower() in _LEFT_OUT
     if not isinstance(node, Wikilink):
         return False
-    # A leading colon links to a page instead of showing it: then the namespace is empty here.
+    # A leading colon makes a link to a page instead of showing it; the namespace is then empty.
     namespace, colon, _ = str(node.title).partition(":")
     namespace = namespace.strip().lower()
     return bool(colon) and (namespace in namespaces or namespace in LANGUAGES)

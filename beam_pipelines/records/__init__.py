@@ -1,1 +1,1 @@
-"""Records, and their form in TFRecord files, without TensorFlow."""
+"""Records and their serialization in TFRecord files, without TensorFlow."""

@@ -1,4 +1,4 @@
-"""What the pipelines pass on: records and batches of them; their form in a shard.
+"""Records, batches of records, and their serialization in a shard.
 
 The kinds of records are the rows of `labse_tf.files.record_kinds.KINDS`.
 """
@@ -21,7 +21,7 @@ from labse_tf.files.record_kinds import (
 
 # ISO 639-2's code for text of unknown language.
 UNDETERMINED = "und"
-# The field of a record's language, in TFRecord and Parquet files.
+# The name of the language field in TFRecord and Parquet files.
 LANGUAGE_FIELD = "language_code"
 # Small enough that a batch of long paragraphs fits in memory many times over, large enough that
 # Beam's cost per step does not matter.
@@ -29,11 +29,11 @@ RECORDS_PER_BATCH = 1000
 
 
 class Document(NamedTuple):
-    """A page of the web or of Wikipedia, before sentences are made of it.
+    """A web page or Wikipedia article, before it is split into sentences.
 
     Attributes:
-      text: its paragraphs, a line each.
-      language: as for `Sentence`; UNDETERMINED where only the text can tell.
+      text: its paragraphs, one per line.
+      language: as for `Sentence`; UNDETERMINED if it has to be identified from the text.
     """
 
     text: str
@@ -44,14 +44,14 @@ Record = Sentence | Pair | Document
 
 
 class Batch(NamedTuple):
-    """Some records of one language and one kind: what moves between the steps of a pipeline."""
+    """Records of one language and one kind; the element that pipeline steps exchange."""
 
     language: str
     records: list[Record]
 
 
 class ScoredBatch(NamedTuple):
-    """A batch of records, and what each filter found in them.
+    """A batch of records with their scores.
 
     Attributes:
       language: of all records.
@@ -65,11 +65,11 @@ class ScoredBatch(NamedTuple):
 
 
 class NumberedBatch(NamedTuple):
-    """A batch that knows its place in the corpus.
+    """A batch with its position in the corpus.
 
     Attributes:
       language: as for `Batch`.
-      records: these follow each other in their file, those of other languages left out.
+      records: consecutive records of a file, not counting those in other languages.
       file: the number of the file, from 0.
       first: the number of the first record among those of this language in this file, from 0.
     """
@@ -81,12 +81,12 @@ class NumberedBatch(NamedTuple):
 
 
 def texts_of(record: Record) -> tuple[str, ...]:
-    """Returns the texts of a record: one of a sentence or document, two of a pair."""
+    """Returns the texts of a record: one for a sentence or document, two for a pair."""
     return record[:-1]
 
 
 def texts_by_language(record: Record) -> tuple[tuple[str, str], ...]:
-    """Returns `(language, text)` of each text of a record; of a pair English first."""
+    """Returns `(language, text)` of each text of a record; for a pair, English first."""
     kind, language = kind_of_record(type(record)), record.language
     texts = zip(kind.fields, texts_of(record), strict=True)
     return tuple([(ENGLISH if name in kind.english else language, text) for name, text in texts])
@@ -106,19 +106,19 @@ def _feature_names(record_type: type[Record]) -> tuple[str, ...]:
 
 
 def field_names(record_type: type[Record]) -> tuple[str, ...]:
-    """Returns the names of the texts of a record: those of features and columns."""
+    """Returns the names of a record's texts, which are those of features and columns."""
     return kind_of_record(record_type).fields
 
 
 def record_type_of(kind: str | None, names: Collection[str]) -> type[Record]:
-    """Returns the type of a file's records; the names of its fields tell a kind that is None."""
+    """Returns the type of a file's records; if `kind` is None, the field names determine it."""
     return KINDS[kind or kind_of_fields(names)].record
 
 
 def build_record(
     record_type: type[Record], features: Mapping[str, str], language: str | None
 ) -> Record:
-    """Returns a record; `language` stands in where there is no feature `language_code`.
+    """Returns a record; `language` is used if there is no feature `language_code`.
 
     Raises:
       ValueError: if a text is missing, or there is no language.
@@ -128,6 +128,6 @@ def build_record(
             raise ValueError(f"no feature '{name}'")
     language = features.get(LANGUAGE_FIELD) or language
     if language is None:
-        raise ValueError("no feature 'language_code', and the file's name tells no language")
+        raise ValueError("no feature 'language_code', and the file's name gives no language")
     texts = (features[name].strip() for name in field_names(record_type))
     return record_type(*texts, language)

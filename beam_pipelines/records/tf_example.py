@@ -1,7 +1,7 @@
 """`tf.train.Example` without TensorFlow, whose import would cost every worker eight seconds.
 
-The message classes are built here from a description of the part that the corpora use, features
-that hold byte strings. Field numbers and types are TensorFlow's, so the bytes are the same.
+The message classes are built from a description of the part that the corpora use: features that
+hold byte strings. Field numbers and types are TensorFlow's, so the bytes are the same.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
 
-# A package name of its own, and a descriptor pool of its own below: no clash with TensorFlow's
-# definitions where both are loaded. Names are not part of the wire format.
+# A separate package name, and below a separate descriptor pool, so that there is no clash with
+# TensorFlow's definitions if both are loaded. Names are not part of the wire format.
 _PACKAGE = "labse_example"
 
 
@@ -70,7 +70,7 @@ def encode_example(features: Mapping[str, str]) -> bytes:
     example = _Example()
     for name, text in features.items():
         example.features.feature[name].bytes_list.value.append(text.encode("utf-8"))
-    # Without `deterministic` the order of the features may change from process to process.
+    # Without `deterministic` the order of the features may differ between processes.
     return example.SerializeToString(deterministic=True)
 
 
@@ -78,12 +78,12 @@ def decode_example(data: bytes) -> dict[str, str]:
     """Returns the features of a serialized Example that hold one UTF-8 byte string each.
 
     Raises:
-      ValueError: if `data` is no serialized Example or a byte string is not UTF-8.
+      ValueError: if `data` is not a serialized Example or a byte string is not UTF-8.
     """
     try:
         example = _Example.FromString(data)
     except message.DecodeError as error:
-        raise ValueError("no tf.train.Example") from error
+        raise ValueError("not a tf.train.Example") from error
     features = {}
     for name, feature in example.features.feature.items():
         if len(feature.bytes_list.value) == 1:

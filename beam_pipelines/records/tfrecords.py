@@ -1,8 +1,8 @@
 """TFRecord files without TensorFlow: a length, its checksum, the data, its checksum.
 
 The checksum is CRC-32C. Beam's own TFRecord code needs a library for it that is not among our
-requirements, and plain Python takes a second for a few megabytes. NumPy does it here for many
-records at once: one byte of each a step.
+requirements, and plain Python takes a second for a few megabytes. Here NumPy computes it for many
+records at once, one byte of each per step.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-# A record longer than this is taken for damage, not memory asked for: 1 GiB.
+# A longer record is treated as damage, and no memory is allocated for it: 1 GiB.
 _MAX_RECORD_BYTES = 1 << 30
 _RECORDS_AT_ONCE = 1000
 
@@ -50,7 +50,7 @@ def crc32c_of_each(chunks: Sequence[bytes]) -> np.ndarray:
 
 
 def _masked(crcs: np.ndarray) -> np.ndarray:
-    # TFRecord stores checksums rotated and shifted, so that data holding checksums stays safe.
+    # TFRecord stores checksums rotated and shifted, so that data containing checksums stays safe.
     return ((crcs >> 15) | (crcs << 17)) + np.uint32(0xA282EAD8)
 
 
@@ -63,7 +63,7 @@ def write_records(stream: BinaryIO, records: Sequence[bytes]) -> None:
     for number, record in enumerate(records):
         crc = slice(4 * number, 4 * number + 4)
         parts += (lengths[number], length_crcs[crc], record, data_crcs[crc])
-    # In one piece: compressors are slow at small writes.
+    # In one write: compressors are slow with small ones.
     stream.write(b"".join(parts))
 
 
@@ -71,8 +71,8 @@ def read_records(stream: BinaryIO) -> Iterator[bytes]:
     """Yields the records of a binary stream in TFRecord framing, checksums verified.
 
     Raises:
-      ValueError: if the framing is damaged or ends within a record, after the records before it; it
-        says at which one. Errors of the stream pass, likewise.
+      ValueError: if a record is damaged or cut off, after the records before it; the message gives
+        its number. Errors of the stream are also raised after the records before them.
     """
     frames: list[_Frame] = []
     first, damage = 1, None

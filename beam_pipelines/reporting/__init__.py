@@ -1,1 +1,1 @@
-"""Counts and examples of what a job dropped: report.json and examples.md."""
+"""Counts and examples of the records that a job dropped: report.json and examples.md."""

@@ -1,4 +1,4 @@
-"""Counts what cannot be read: a line or record, or all that follows the damage in a file."""
+"""Counts unreadable input: a line or record, or the rest of a damaged file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from beam_pipelines.records.records import UNDETERMINED, Record
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import CorpusFile
 
-# So many are named in the report, and so many in the error that ends the job.
+# How many are listed in the report, and how many in the error that ends the job.
 MAX_LISTED = 100
 _MAX_NAMED = 3
 
@@ -19,11 +19,11 @@ Fault = tuple[str, int, str]
 
 @dataclass
 class BadRecords:
-    """Those of one file.
+    """The bad records of one file.
 
     Attributes:
       language: the file's, or UNDETERMINED.
-      number: how many.
+      number: how many there are.
       first: the first MAX_LISTED of them.
     """
 
@@ -70,5 +70,5 @@ def too_many(first: Sequence[Fault], maximum: int) -> InputError:
 
 
 def describe_place(path: str, line: int) -> str:
-    """Returns `FILE:LINE`, or `FILE` where the line is 0."""
+    """Returns `FILE:LINE`, or `FILE` if the line is 0."""
     return f"{path}:{line}" if line else path

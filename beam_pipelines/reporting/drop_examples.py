@@ -1,4 +1,4 @@
-"""`examples.md`: random examples of what was dropped, for each reason."""
+"""`examples.md`: random examples of dropped records, for each reason."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from beam_pipelines.records.tf_example import decode_example
 from beam_pipelines.runtime.hashes import random_number_of
 from beam_pipelines.runtime.smallest import KeepSmallest, Keyed, smallest
 
-# A text of megabytes shows in its first characters what it is.
+# The start of a long text is enough to recognize it.
 _MAX_CHARACTERS = 300
 _MAX_HELD = 1000
 _ESCAPES = str.maketrans({"\\": "\\\\", "|": "\\|", "\n": " ", "\r": " "})
 
-# A reason, and pairs of a random number and the fields of an example.
+# A reason, and pairs of a random number and an example's fields.
 Examples = tuple[str, list[Keyed]]
 
 
@@ -35,7 +35,7 @@ def draw_examples(reason: str, records: Sequence[Record], size: int, seed: int) 
 
 
 class ExampleSample:
-    """Draws from serialized records that come one by one, in constant memory."""
+    """Draws a sample of serialized records, added one by one, in constant memory."""
 
     def __init__(self, size: int, seed: int) -> None:
         self._size = size
@@ -50,7 +50,7 @@ class ExampleSample:
             self._drawn = smallest(self._drawn, self._size)
 
     def describe(self, reason: str, record_type: type[Record]) -> Examples:
-        """Returns what `draw_examples` does."""
+        """Returns the sample, in the form that `draw_examples` returns."""
         drawn = smallest(self._drawn, self._size)
         return reason, [
             (number, _describe(build_record(record_type, decode_example(example), None)))
@@ -69,13 +69,13 @@ def _cut(text: str) -> str:
 class WriteExamples(beam.PTransform):
     """PCollection of `Examples` -> a Markdown file at `path`: a uniform sample for each reason.
 
-    Records that are equal count once, so that a thousand empty lines are one example.
+    Equal records count once, so that a thousand empty lines are one example.
 
     Args:
       path: the file to write.
-      reasons: all that there may be, in the order that they are to be listed in.
-      record_type: that of a row of `record_kinds.KINDS`.
-      size: so many examples of each reason.
+      reasons: all possible reasons, in the order in which to list them.
+      record_type: the type of a row of `record_kinds.KINDS`.
+      size: the maximum number of examples per reason.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""`report.json`: how many records were read, kept, and dropped for which reason."""
+"""`report.json`: how many records were read, kept, and dropped for each reason."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from beam_pipelines.reporting.bad_records import MAX_LISTED, BadRecords, Fault, 
 from beam_pipelines.runtime.smallest import KeepSmallest
 
 READ, KEPT, DUPLICATE = "read", "kept", "duplicate"
-# The reasons for what cannot be read, and for what goes beyond the most records of a language.
+# The reasons for unreadable records, and for those beyond the maximum number per language.
 BAD_RECORD, OVER_CAP = "bad_record", "over_cap"
-# The reason for records in unsupported languages: all but the paper's 109.
+# The reason for records in unsupported languages: all except the paper's 109.
 OTHER_LANGUAGE = "other_language"
 
 _Count = tuple[tuple[str, str], int]
 
 
 class Limit(Protocol):
-    """What the report tells of a filter: its name, the reason for a drop, and its threshold."""
+    """What the report states about a filter: its name, which is the reason, and its threshold."""
 
     name: str
     threshold: float
 
 
 def list_reasons(filters: Sequence[Limit], *steps: str) -> list[str]:
-    """Returns all reasons for which a record may be dropped, in the order that they are checked.
+    """Returns all reasons for which a record may be dropped, in the order of the checks.
 
-    `steps` are the reasons of steps that not every job has, between the filters and the writing.
+    `steps` are the reasons of optional steps between the filters and the writing.
     """
     names = (filter_.name for filter_ in filters)
-    # One name may serve twice: for lines of pages, and again for sentences.
+    # A name may occur twice: for lines of pages, and again for sentences.
     reasons = [BAD_RECORD, OTHER_LANGUAGE, *names, *steps, DUPLICATE, OVER_CAP]
     return list(dict.fromkeys(reasons))
 
@@ -43,11 +43,11 @@ def list_reasons(filters: Sequence[Limit], *steps: str) -> list[str]:
 class WriteReport(beam.PTransform):
     """(Counts, faults) -> `report.json` at `path`; see `build_report`.
 
-    Counts are `((language, name), number)`, faults the first that the files had, in lists of
-    (place, fault).
+    Counts are `((language, name), number)`; faults are the first ones of each file, in the form of
+    `list_faults`.
 
-    The numbers are data of the pipeline, not metrics of the runner: these may count the work of a
-    worker that failed and was tried again twice.
+    The numbers are data of the pipeline, not metrics of the runner, which may count twice if a
+    failed worker's work is repeated.
     """
 
     def __init__(
@@ -111,13 +111,13 @@ def build_report(
 ) -> dict:
     """Returns `{"total": T, "languages": {language: T}, "thresholds": {filter name: limit}}`.
 
-    T is `{"read": n, "kept": n, "dropped": {reason: n}}`, with each of `reasons`: those of
-    `list_reasons` where they are None. `facts` are the names of further counts that T holds. The
-    languages are those given and those counted, which may be others than the paper's. The fourth
-    key, "bad_records", lists the faults as `{"file": path, "line": n or None, "problem": text}`.
+    T is `{"read": n, "kept": n, "dropped": {reason: n}}`, with each of `reasons`; if these are
+    None, with those of `list_reasons`. `facts` are the names of further counts in T. The languages
+    are those given and those counted, which may include others than the paper's. The fourth key,
+    "bad_records", lists the faults as `{"file": path, "line": n or None, "problem": text}`.
 
     Raises:
-      RuntimeError: if read = kept + dropped does not hold: a record was lost on the way.
+      RuntimeError: if read = kept + dropped does not hold, so that a record was lost.
     """
     summed = dict(counts)
     reasons = list_reasons(filters) if reasons is None else reasons
@@ -146,7 +146,7 @@ def build_report(
 
 
 def count_bad(bad: BadRecords) -> Iterator[_Count]:
-    """Yields the counts of a file's bad records: read, and dropped."""
+    """Yields the counts of a file's bad records, as read and as dropped."""
     yield (bad.language, READ), bad.number
     yield (bad.language, BAD_RECORD), bad.number
 

@@ -10,7 +10,7 @@ _REASONS_SHOWN = 3
 
 
 def format_report(report: dict) -> str:
-    """Returns a line a language with its most frequent reasons, and one for all together."""
+    """Returns one line per language with its most frequent reasons, and one for the total."""
     header = f"{'code':5}{'language':18}{'read':>14}{'kept':>14}{'kept %':>8}  dropped, mostly as"
     rule = "-" * len(header)
     rows = [

@@ -1,1 +1,1 @@
-"""Runners, workers, and what every pipeline needs of them."""
+"""Runners, workers, and helpers that every pipeline needs."""

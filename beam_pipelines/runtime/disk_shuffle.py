@@ -1,8 +1,8 @@
-"""Shuffles whose data lie in files: what the runner moves and keeps is only where they lie.
+"""Shuffles that keep the data in files: the runner moves and holds only positions in these files.
 
-Beam's direct runner keeps in its main process all that stands before a GroupByKey, and all that
-waits for a side input: its memory would grow with the corpus. Other runners have less to move.
-The files go to a folder that all workers reach, as they do the output; the caller removes it.
+Beam's direct runner holds in its main process everything before a GroupByKey and everything that
+waits for a side input, so its memory would grow with the corpus. Other runners have less to move.
+The files are in a folder that all workers can access, like the output; the caller removes it.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from beam_pipelines.records.records import (
 from beam_pipelines.records.tf_example import decode_example
 from beam_pipelines.runtime.storage import make_folder
 
-# What a worker holds before it writes a file.
+# How much a worker holds before it writes a file.
 _MAX_HELD_BYTES = 32_000_000
-# Of values in memory, beside their content.
+# Memory overhead of a value.
 _BYTES_PER_VALUE = 50
 _LENGTH = struct.Struct("<Q")
 
@@ -41,10 +41,10 @@ Keyed = tuple[Hashable, list[bytes]]
 class GroupOnDisk(beam.PTransform):
     """PCollection of `(key, values)` -> `(key, Parts)`, one for each key.
 
-    Values are lists of bytes. A key comes even if all of its lists are empty.
+    Values are lists of bytes. A key is returned even if all of its lists are empty.
 
     Args:
-      folder: for the files.
+      folder: where the files go.
     """
 
     def __init__(self, folder: str) -> None:
@@ -61,7 +61,7 @@ class GroupOnDisk(beam.PTransform):
 
 
 class SaveValues(beam.PTransform):
-    """PCollection of `(key, values)` -> `(key, Place)`: the key may come several times."""
+    """PCollection of `(key, values)` -> `(key, Place)`; a key may occur several times."""
 
     def __init__(self, folder: str) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ class SaveValues(beam.PTransform):
 class HoldOnDisk(beam.PTransform):
     """PCollection of `Batch` -> the same records in other batches.
 
-    For what is used after all of it has been looked at, as in a side input.
+    For data that is used only after all of it has been seen, as with a side input.
     """
 
     def __init__(self, folder: str, record_type: type[Record]) -> None:
@@ -87,14 +87,14 @@ class HoldOnDisk(beam.PTransform):
             batches
             | "Encode" >> beam.Map(_encode_batch)
             | "Save" >> SaveValues(self._folder)
-            # So that what follows is a step of its own, before which only places wait.
+            # Makes what follows a separate step, before which only places are held.
             | "Wait" >> beam.Reshuffle()
             | "Load" >> beam.FlatMap(_load_batches, self._record_type)
         )
 
 
 class Parts:
-    """An iterable of lists of values, which are loaded one after the other."""
+    """An iterable of lists of values, which are loaded one at a time."""
 
     def __init__(self, places: Iterable[Place]) -> None:
         self._places = list(places)
@@ -104,7 +104,7 @@ class Parts:
 
 
 def load_values(place: Place) -> list[bytes]:
-    """Returns the values that `SaveValues` put there."""
+    """Returns the values that `SaveValues` saved there."""
     path, start, length = place
     with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
         stream.seek(start)
@@ -135,7 +135,7 @@ class _Save(beam.DoFn):
         if not held:
             return []
         make_folder(self._folder)
-        # A worker that is tried again writes another file: nobody is told of the first.
+        # If failed work is repeated, it writes another file, and the first one is never read.
         path = FileSystems.join(self._folder, uuid.uuid4().hex)
         places, start = [], 0
         with FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED) as stream:

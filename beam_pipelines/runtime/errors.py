@@ -1,8 +1,8 @@
 """Brings an InputError from a Beam worker back to the caller.
 
-Beam turns a worker's exception into another one, and runners with several processes keep nothing
-but the text of its traceback. So the error travels in a marked piece of its message, in base64
-because runners quote and escape messages in many ways.
+Beam turns a worker's exception into another one, and runners with several processes keep only the
+text of its traceback. So the error is sent in a marked part of the message, in base64 because
+runners quote and escape messages in many ways.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from collections.abc import Iterator
 from labse_tf.errors import InputError
 
 _MARK = re.compile(r"\[labse-input-error:([A-Za-z0-9+/=]+)\]")
-# What Beam makes of a KeyboardInterrupt.
+# How Beam reports a KeyboardInterrupt.
 _INTERRUPTED = re.compile(r"^KeyboardInterrupt \[while running")
 
 
 @contextlib.contextmanager
 def input_errors_marked() -> Iterator[None]:
-    """Wrap the body of a DoFn that may raise InputError in this."""
+    """Marks InputErrors; to be wrapped around the body of a DoFn that may raise one."""
     try:
         yield
     except InputError as error:
@@ -33,11 +33,11 @@ def input_errors_marked() -> Iterator[None]:
 
 @contextlib.contextmanager
 def input_errors_recovered() -> Iterator[None]:
-    """Wrap the run of a pipeline in this: it raises the InputError that a worker marked.
+    """Raises the InputError that a worker marked; to be wrapped around the run of a pipeline.
 
     Raises:
       InputError: the worker's.
-      KeyboardInterrupt: where Ctrl-C hit inside a DoFn. Other exceptions pass unchanged.
+      KeyboardInterrupt: if Ctrl-C interrupted a DoFn. Other exceptions pass unchanged.
     """
     try:
         yield

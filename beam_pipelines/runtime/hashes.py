@@ -6,12 +6,12 @@ import hashlib
 
 
 def hash_of(data: bytes) -> bytes:
-    """Returns 16 bytes: where a record stands in the output."""
+    """Returns a hash of 16 bytes, which determines a record's position in the output."""
     return hashlib.blake2b(data, digest_size=16).digest()
 
 
 def random_number_of(data: bytes, seed: int) -> int:
-    """Returns a number below 2^64, as good as random and another one for another seed.
+    """Returns a pseudorandom number below 2^64 that depends on the seed.
 
     Records with the smallest numbers are a uniform sample, whichever worker draws them.
     """

@@ -16,16 +16,16 @@ from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from beam_pipelines.runtime.errors import input_errors_recovered
 
-# Of `pipeline.runner`; Beam's DirectRunner is the switching one.
+# Types of `pipeline.runner`; Beam's DirectRunner is the switching one.
 _DIRECT_RUNNERS = (FnApiRunner, SwitchingDirectRunner, BundleBasedDirectRunner)
 
-# From this much input (bytes on disk) the direct runner takes a process for each core. These cost
-# 5 s at start, mostly the import of Beam, against 0.3 s for working in this process, and data then
-# travels between them. Measured on 2 cores, of which others used one or so, one process against
-# two, in seconds:
+# From this much input (bytes on disk) the direct runner uses one process per core. Starting these
+# takes 5 s, mostly for importing Beam, against 0.3 s for running in this process, and data is then
+# sent between processes. Measured on 2 cores, about one of which was in use by others, one process
+# against two, in seconds:
 #   10 MB (434,000 short pairs, 108 .gz files): filter 15.7 / 15.2, count words 8.2 / 8.4
 #   30 MB (1.3 million):                        filter 35.7 / 34.9, count words 14.6 / 16.1
-# So small inputs lose nothing by one process, and large ones gain as cores are free.
+# So small inputs lose nothing with one process, and large ones gain from more if cores are free.
 MULTI_PROCESS_BYTES = 50_000_000
 
 
@@ -44,12 +44,12 @@ class _Options(PipelineOptions):
 
 
 def run_pipeline(job: beam.PTransform, paths: Sequence[str], beam_options: Sequence[str]) -> None:
-    """Builds and runs a pipeline of one transform, to its end.
+    """Builds a pipeline of one transform, runs it and waits for its end.
 
     Args:
       job: takes the pipeline's start as its input.
-      paths: the files that it reads; their size decides how many processes the default takes.
-      beam_options: what the user gave Beam, as strings.
+      paths: the files that it reads; their size determines the default number of processes.
+      beam_options: the user's options for Beam, as strings.
 
     Raises:
       InputError: as raised in a worker.
@@ -66,7 +66,7 @@ def run_pipeline(job: beam.PTransform, paths: Sequence[str], beam_options: Seque
 
 
 def has_worker_processes(beam_options: Sequence[str]) -> bool:
-    """Whether these options ask for workers that are processes of their own."""
+    """Whether these options ask for separate worker processes."""
     options = PipelineOptions(list(beam_options))
     if options.view_as(StandardOptions).runner is not None:
         return True
@@ -75,18 +75,18 @@ def has_worker_processes(beam_options: Sequence[str]) -> bool:
 
 def _set_log_level(runner: beam.runners.PipelineRunner) -> None:
     if isinstance(runner, _DIRECT_RUNNERS):
-        # It logs a worker's exception with its traceback, then raises it: once is enough.
+        # These log a worker's exception with its traceback, then raise it: once is enough.
         level = hints = logging.CRITICAL
     else:
-        # Of a job on other machines the log is all that there is to see; a line for every type
-        # hint that is a string, which `annotations` makes of all, would bury it.
+        # Of a job on other machines only the log is visible. A line for every type hint that is a
+        # string, as all are because of `annotations`, would bury it.
         level, hints = logging.INFO, logging.WARNING
     logging.getLogger("apache_beam").setLevel(level)
     logging.getLogger("apache_beam.typehints").setLevel(hints)
 
 
 def _direct_runner(options: PipelineOptions, paths: Sequence[str]) -> FnApiRunner:
-    # Named itself: the runner that Beam calls DirectRunner first tries to download Prism.
+    # Built explicitly: the runner that Beam calls DirectRunner first tries to download Prism.
     direct = options.view_as(DirectOptions)
     if direct.direct_running_mode == "in_memory" and direct.direct_num_workers == 1:
         cores = len(os.sched_getaffinity(0))
@@ -95,7 +95,7 @@ def _direct_runner(options: PipelineOptions, paths: Sequence[str]) -> FnApiRunne
             direct.direct_running_mode = "multi_processing"
     if direct.direct_running_mode != "multi_processing":
         return FnApiRunner()
-    # Beam would start its own worker module; ours is quiet. `in_memory` merely says: not that one.
+    # Beam would start its own worker module; ours is quiet. `in_memory` only disables Beam's own.
     direct.direct_running_mode = "in_memory"
     return FnApiRunner(
         default_environment=SubprocessSDKEnvironment.from_command_string(_worker_command())
@@ -103,7 +103,7 @@ def _direct_runner(options: PipelineOptions, paths: Sequence[str]) -> FnApiRunne
 
 
 def _worker_command() -> str:
-    # The path of this process, so that workers find our packages wherever they are started.
+    # This process's `sys.path`, so that workers find our packages wherever they are started.
     path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
     python = shlex.quote(sys.executable)
     return f"PYTHONPATH={shlex.quote(path)} exec {python} -m beam_pipelines.runtime.worker"

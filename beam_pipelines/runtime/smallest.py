@@ -17,9 +17,9 @@ def smallest(items: Iterable[Keyed], size: int) -> list[Keyed]:
 
 
 class KeepSmallest(beam.CombineFn):
-    """Combines lists of `(key, item)` to what `smallest` returns of all of them together.
+    """Combines lists of `(key, item)` into the result of `smallest` for all of them together.
 
-    Which items these are depends neither on the order nor on how they were spread over the lists.
+    The result depends neither on the order nor on how the items are spread over the lists.
     """
 
     def __init__(self, size: int) -> None:

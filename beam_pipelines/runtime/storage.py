@@ -1,4 +1,4 @@
-"""Folders that several workers may want to make at the same time."""
+"""Folders that several workers may create at the same time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from apache_beam.io.filesystems import FileSystems
 
 
 def make_folder(path: str) -> None:
-    """Makes the folder where it is not there yet."""
+    """Makes the folder if it does not exist."""
     if FileSystems.exists(path):
         return
     try:

@@ -1,7 +1,7 @@
 """Starts a Beam worker process that keeps its log off the user's terminal.
 
-Beam's own start module writes some forty lines a worker to stderr, and the traceback of every
-error. Neither is needed: errors travel to the caller as exceptions.
+Beam's own start module writes about forty lines per worker to stderr, and the traceback of every
+error. Neither is needed: errors reach the caller as exceptions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def main() -> None:
     warnings.filterwarnings("ignore")
     from apache_beam.runners.worker import sdk_worker_main
 
-    # What ends the worker itself leaves this block as an exception, and is shown after all.
+    # An error that ends the worker itself leaves this block as an exception, so it is still shown.
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere):
         sdk_worker_main.main(sys.argv)
 

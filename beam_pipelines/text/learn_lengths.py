@@ -14,28 +14,29 @@ from beam_pipelines.text.length_statistics import (
     is_finished,
 )
 
-# Fewer pairs make no median: a handful of odd ones would decide it.
+# With fewer pairs, a few outliers could determine the median.
 _LEAST_PAIRS = 100
 
-# A histogram instead of the ratios themselves: its size does not depend on the corpus. Bins of
+# A histogram instead of the ratios themselves, as its size does not depend on the corpus. Bins of
 # 2 % from 1/55 to 55.
 _WIDTH = 0.02
 _LIMIT = 4.0
 _BINS = round(2 * _LIMIT / _WIDTH)
 
-# Some languages stray more, Chinese by half. More than that is noise in the corpus.
+# Some languages vary more, Chinese by half. More than that is noise in the corpus.
 _LEAST_SPREAD, _MOST_SPREAD = 1.0, 1.6
 
-# Sums of floats depend on their order, which is the runner's. So 1 / length is summed as a multiple
-# of 2^-32, off by half of that at most. 64 bits hold it for 2 billion pairs of one character each.
+# Sums of floats depend on the order, and the order on the runner. So 1 / length is summed as a
+# multiple of 2^-32, with an error of at most half of that. 64 bits are enough for 2 billion pairs
+# of one character each.
 _INVERSE_UNIT = 1 << 32
 
-# Standard deviations in a median absolute deviation, of the normal distribution.
+# Standard deviation of the normal distribution, in units of its median absolute deviation.
 _PER_MAD = 1.4826
 
 
 class LearnLengths(beam.PTransform):
-    """PCollection of `Batch` -> (language, `LengthStatistics`); none for less than 100 pairs."""
+    """PCollection of `Batch` -> (language, `LengthStatistics`); none for fewer than 100 pairs."""
 
     def expand(self, batches):
         return (
@@ -47,15 +48,16 @@ class LearnLengths(beam.PTransform):
 
 
 def describe_lengths(batch: Batch) -> LengthStatistics | None:
-    """Returns the statistics of a single batch; None for less than 100 pairs."""
+    """Returns the statistics of a single batch; None for fewer than 100 pairs."""
     return next((found for _, found in _describe((batch.language, _count(batch)))), None)
 
 
 def _count(batch: Batch) -> np.ndarray:
     """Returns the histogram of log ratios, then three sums; all of them int64.
 
-    These are the pairs whose source is finished, those of them whose target is, and over all pairs
-    the inverse of the longer side's length, in units of 1 / _INVERSE_UNIT.
+    The sums are the number of pairs whose source is finished, the number of these whose target is
+    finished too, and, over all pairs, the inverse of the longer side's length, in units of
+    1 / _INVERSE_UNIT.
     """
     lengths = np.array([[len(pair.source), len(pair.target)] for pair in batch.records], np.int64)
     lengths = lengths.clip(1)

@@ -1,4 +1,4 @@
-"""Hashed character n-grams of texts, with NumPy: many times faster than a text at a time."""
+"""Hashed character n-grams of texts, with NumPy: many times faster than one text at a time."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import numpy as np
 MIN_N, MAX_N = 1, 4
 BITS = 18
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-# Stands before and after a text, so that n-grams know its ends; no text has it.
+# Marks the start and end of a text in n-grams; no text contains it.
 _EDGE = "\x00"
 
 
 def hash_ngrams(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the hashes of the n-grams of 1 to 4 characters, and which text each is from.
+    """Returns the hashes of the n-grams of 1 to 4 characters, and the text that each is from.
 
-    Both are `[n-grams of all texts]`: int64 hashes of `BITS` bits, and int64 places in `texts`.
-    Letter case counts. Texts of the same content have the same hashes everywhere.
+    Both are `[n-grams of all texts]`: int64 hashes of `BITS` bits, and int64 indices in `texts`.
+    Letter case matters. Equal texts have the same hashes on every machine.
     """
     joined = "".join(f"{_EDGE}{text}{_EDGE}" for text in texts)
-    # A lone surrogate is no character, but may stand in broken web pages.
+    # A lone surrogate is not a character, but may occur in broken web pages.
     codes = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.uint64)
     owners = np.repeat(np.arange(len(texts)), [len(text) + 2 for text in texts])
     hashes, places = [], []
     rolling = np.zeros(len(codes), np.uint64)
     for n in range(1, MAX_N + 1):
-        # The hash of n characters from here is made of that of n - 1 and the n-th.
+        # The hash of n characters is computed from that of the first n - 1 and the n-th.
         length = len(codes) - n + 1
         if length < 1:
             break

@@ -1,4 +1,4 @@
-"""What a quality model learns from: sentences of pages, of the main content or from elsewhere."""
+"""Training examples for a quality model: sentences of the main content of pages, and others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from beam_pipelines.text.sentences import split_sentences
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import CorpusFile
 
-# Of a few letters nobody can tell where on a page they stood.
+# A few letters do not tell which part of a page they are from.
 _MIN_CHARACTERS, _MAX_CHARACTERS = 10, 5000
 
 
@@ -24,7 +24,7 @@ class Example(NamedTuple):
 
     Attributes:
       text: a sentence.
-      is_main: whether it is of the main content.
+      is_main: whether it is part of the main content.
       site: the host of the page's address.
       page: the address.
       language: of the page, the paper's code or UNDETERMINED.
@@ -41,7 +41,7 @@ def read_examples(file: CorpusFile) -> Iterator[Example]:
     """Yields the sentences of the pages of a WARC file.
 
     Raises:
-      InputError: if the file is damaged, has no HTML pages, or one that cannot be read.
+      InputError: if the file is damaged, has no HTML pages, or has one that cannot be read.
     """
     with open(file.path, "rb") as stream:
         for page, html in read_html(stream, file):
@@ -63,16 +63,16 @@ def examples_of_page(page: str, html: bytes) -> Iterator[Example]:
 
 
 class Sample:
-    """Distinct texts of examples, each with the class that it is in most; a bounded number.
+    """A bounded number of distinct texts of examples, each with its most frequent class.
 
-    Where there are too many, the hash of a text decides whether it stays: so the sample is random,
-    and the same whatever the order of the pages.
+    If there are too many, the hash of a text determines whether it is kept, so the sample is random
+    and does not depend on the order of the pages.
     """
 
     def __init__(self, max_texts: int) -> None:
         self._max_texts = max_texts
         self._limit = 1 << 64
-        # Text -> its first example, how often it was main content, how often elsewhere.
+        # Text -> its first example, and how often it was elsewhere and in the main content.
         self._texts: dict[str, tuple[Example, list[int]]] = {}
 
     def add(self, example: Example) -> None:
@@ -87,7 +87,7 @@ class Sample:
             }
 
     def examples(self) -> Sequence[Example]:
-        """Returns an example of each text; a text as often in both classes is main content."""
+        """Returns an example of each text; one equally frequent in both classes is main content."""
         return [
             example._replace(is_main=main >= other)
             for example, (other, main) in self._texts.values()

@@ -1,7 +1,7 @@
-"""A linear model of text quality over hashed character n-grams: how it is kept, and how it scores.
+"""A linear model of text quality over hashed character n-grams: its files and its scores.
 
-A model is a folder: `weights.npz` with the weights, `model.json` with how it was made. Neither is a
-pickle, so a model of unknown origin can do no harm.
+A model is a folder: `weights.npz` with the weights, `model.json` with facts about its training.
+Neither is a pickle, so a model of unknown origin can do no harm.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from beam_pipelines.text.ngram_hashing import BITS, MAX_N, MIN_N, hash_ngrams
 from labse_tf.errors import InputError
 
 WEIGHTS_FILE, FACTS_FILE = "weights.npz", "model.json"
-# What weights mean; a model of other features is refused.
+# The features that the weights are for; a model with other features is refused.
 FEATURES = {"min_n": MIN_N, "max_n": MAX_N, "bits": BITS}
 
 
@@ -28,7 +28,7 @@ class QualityModel(NamedTuple):
 
     Attributes:
       weights: `[2 ** BITS]` float32, by hash.
-      bias: for every text.
+      bias: the same for every text.
     """
 
     weights: np.ndarray
@@ -54,7 +54,7 @@ def load(folder: str | os.PathLike[str]) -> QualityModel:
     """Reads a model that `save` wrote.
 
     Raises:
-      InputError: if it is not there, damaged, or of other features than this version has.
+      InputError: if it is missing, damaged, or has other features than this version.
     """
     folder = Path(folder)
     try:
@@ -63,7 +63,7 @@ def load(folder: str | os.PathLike[str]) -> QualityModel:
             model = QualityModel(arrays["weights"], float(arrays["bias"]))
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(
-            f"is no quality model ({error})",
+            f"is not a quality model ({error})",
             path=folder,
             remedy="name a folder that `labse corpus train-quality` wrote",
         ) from error

@@ -5,8 +5,8 @@ from __future__ import annotations
 import regex
 import sentencex
 
-# Where `sentencex` falls short: it knows no full stop of Tibetan and Khmer, where "។ល។" is "etc.",
-# and ends Burmese sentences at ၏, which marks the genitive too.
+# Languages that `sentencex` splits badly: it does not know the full stops of Tibetan and Khmer,
+# where "។ល។" is "etc.", and ends Burmese sentences at ၏, which also marks the genitive.
 _ENDS = {
     "bo": regex.compile(r"(?<=[།༎༑!?])(?![།༎༑!?]) +"),
     "km": regex.compile(r"(?<=[។៕!?])(?!ល។|[។៕!?]) *"),
@@ -15,14 +15,14 @@ _ENDS = {
 
 
 def split_sentences(paragraph: str, language: str) -> list[str]:
-    """Returns the sentences without the white space around them; none of them is empty.
+    """Returns the sentences, none of them empty, without surrounding white space.
 
-    Thai and Lao end sentences by a space, which stands between clauses too: their paragraphs come
-    whole.
+    Thai and Lao end sentences with a space, which also separates clauses, so their paragraphs are
+    not split.
 
     Args:
       paragraph: text without line breaks.
-      language: the paper's code, or any other: then by the rules of English.
+      language: the paper's code; for any other, the rules of English apply.
     """
     if language in _ENDS:
         pieces = _ENDS[language].split(paragraph)

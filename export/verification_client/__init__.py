@@ -1,1 +1,1 @@
-"""Does with a model dir what users of google/LaBSE/2 do; run by verification.py as a program."""
+"""Uses a model dir as users of google/LaBSE/2 do; verification.py runs it as a program."""

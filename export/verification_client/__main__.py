@@ -1,9 +1,9 @@
-"""Does with a model dir what users of google/LaBSE/2 do; run by verification.py, by itself.
+"""Uses a model dir as users of google/LaBSE/2 do; verification.py runs it as a separate program.
 
     python -I verification_client MODEL_DIR SCRATCH_DIR
 
-It must run where TensorFlow, TF Text and TF Hub are all there is, so it imports nothing of ours but
-the files beside it, which Python finds as it runs a folder.
+It must run where only TensorFlow, TF Text and TF Hub are installed, so of our code it imports only
+the files beside it, which Python finds because it runs the folder.
 Prints a line of JSON for each check: `check`, `ok`, `detail`.
 """
 
@@ -50,13 +50,13 @@ CHECKS: tuple[Callable[[Model], str], ...] = (
 
 
 def main(path: str, scratch: str) -> None:
-    # What libraries print is not for the reader of the results.
+    # Libraries print to stderr, so that stdout has only the results.
     results = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    # Two replicas, before TensorFlow starts its devices.
+    # Two replicas; must be set before TensorFlow initialises its devices.
     halves = [tf.config.LogicalDeviceConfiguration()] * 2
     tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], halves)
-    # Half of the time would go into looking for garbage among what stays.
+    # Otherwise half of the time would be spent on garbage collection of objects that stay alive.
     gc.set_threshold(100_000, 50, 100)
     model = Model(path, scratch)
     gc.freeze()
@@ -65,9 +65,9 @@ def main(path: str, scratch: str) -> None:
             line = {"ok": True, "detail": check(model)}
         except Failed as failure:
             line = {"ok": False, "detail": str(failure)}
-        except Exception as error:  # Whatever a user would have run into is a finding.
+        except Exception as error:  # Any error that a user would get is a finding.
             line = {"ok": False, "detail": f"{type(error).__name__}: {str(error)[:300]}"}
-        gc.collect()  # Loaded models are in cycles; each holds the weights once more.
+        gc.collect()  # Loaded models are in reference cycles; each holds a copy of the weights.
         line = {"check": check.__name__.replace("_", " "), **line}
         print(json.dumps(line), file=results, flush=True)
 

@@ -34,11 +34,13 @@ def encoder_call(model: Model) -> str:
             "encoder_outputs": [sequence] * max(model.layers, 1),
         },
     )
-    expect(distance(outputs["default"], outputs["pooled_output"]) == 0, "default is another tensor")
+    expect(
+        distance(outputs["default"], outputs["pooled_output"]) == 0, "default is not pooled_output"
+    )
     if model.pooling == "cls":
-        expect(np.abs(model.default).max() <= 1, "default is no tanh")
+        expect(np.abs(model.default).max() <= 1, "default is not a tanh")
     last = outputs["encoder_outputs"][-1]
-    expect(distance(last, outputs["sequence_output"]) == 0, "the last layer is another tensor")
+    expect(distance(last, outputs["sequence_output"]) == 0, "the last layer is not sequence_output")
     return f"{model.layers} layers, {model.dim} wide"
 
 
@@ -66,14 +68,14 @@ def signatures(model: Model) -> str:
     served = model.encoder.signatures["serving_default"](**model.packed)
     expect(set(served) == {"default", "pooled_output", "sequence_output"}, f"{sorted(served)}")
     off = distance(served["default"], model.default)
-    expect(off <= CLOSE, f"the encoder's differs by {off:.1e}")
+    expect(off <= CLOSE, f"the encoder's default differs by {off:.1e}")
     packed = model.preprocessor.signatures["serving_default"](model.strings)
     expect(set(packed) == set(INPUTS), f"{sorted(packed)}")
-    return "named as the outputs"
+    return "named like the outputs"
 
 
 def text_encoder(model: Model) -> str:
-    """Strings straight to unit vectors, those of the other two."""
+    """Maps strings to the same unit vectors as the preprocessor and the encoder."""
     if "text" not in model.facts["formats"]:
         return "the model dir has none"
     loaded = hub.KerasLayer(f"{model.path}/text_encoder")
@@ -85,7 +87,7 @@ def text_encoder(model: Model) -> str:
 
 
 def saved_again(model: Model) -> str:
-    """What `tf.saved_model.load` got from a copy is saved; the copy is deleted; it still loads."""
+    """A copy loaded by `tf.saved_model.load` is saved again, which loads without the copy."""
     copy, again = (os.path.join(model.scratch, name) for name in ("copy", "again"))
     for part in ("preprocessor", "encoder"):
         shutil.copytree(f"{model.path}/{part}", f"{copy}/{part}")
@@ -98,4 +100,4 @@ def saved_again(model: Model) -> str:
     off = distance(encoder(preprocessor(model.strings))["default"], model.default)
     shutil.rmtree(again)
     expect(off <= CLOSE, f"it differs by {off:.1e}")
-    return "its source deleted"
+    return "after its source was deleted"

@@ -1,4 +1,4 @@
-"""Checks of the folder: what can be loaded, and what it must not hold."""
+"""Checks of the folder: what can be loaded, and what it must not contain."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def ours_is_hidden(model: Model) -> str:
         except ImportError:
             continue
         raise Failed(f"{name} can be imported: the other checks prove little")
-    return "TensorFlow, TF Text and TF Hub alone"
+    return "only TensorFlow, TF Text and TF Hub"
 
 
 def no_absolute_path(model: Model) -> str:
-    """Nothing in the graphs names a place on the machine that made them."""
+    """The graphs contain no path of the machine that made them."""
     pattern = re.compile(rb"(?<![\w./-])/(?:" + "|".join(ROOTS).encode() + rb")/[\w./-]+")
     for folder, _, names in os.walk(model.path):
         for name in set(names) & {"saved_model.pb", "keras_metadata.pb", "model.json"}:
@@ -41,10 +41,10 @@ def no_absolute_path(model: Model) -> str:
 
 
 def loaders_agree(model: Model) -> str:
-    """Keras layers give what `hub.load` gave; what `tf.saved_model.load` gives, `saved_again`."""
+    """Keras layers return the same as `hub.load`. `saved_again` checks `tf.saved_model.load`."""
     packed = hub.KerasLayer(f"{model.path}/preprocessor")(model.strings)
     for name in INPUTS:
-        expect(bool((packed[name] == model.packed[name]).numpy().all()), f"other {name}")
+        expect(bool((packed[name] == model.packed[name]).numpy().all()), f"different {name}")
     default = hub.KerasLayer(f"{model.path}/encoder")(packed)["default"]
     off = distance(default, model.default)
     expect(off <= CLOSE, f"they differ by {off:.1e}")
@@ -52,7 +52,7 @@ def loaders_agree(model: Model) -> str:
 
 
 def assets(model: Model) -> str:
-    # Tokens may hold what Python takes for the end of a line.
+    # Tokens may contain characters that Python treats as line ends.
     with open(model.encoder.vocab_file.asset_path.numpy(), "rb") as file:
         tokens = file.read().count(b"\n")
     expect(tokens == model.facts["vocabulary"]["tokens"], f"vocab_file has {tokens} tokens")

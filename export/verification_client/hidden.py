@@ -1,3 +1,3 @@
-"""What users of a model dir do not have, whichever way it is installed here."""
+"""Packages that users of a model dir do not have, however they are installed here."""
 
 HIDDEN = ("labse_tf", "export", "vocab", "beam_pipelines", "official")

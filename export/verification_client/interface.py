@@ -1,4 +1,4 @@
-"""A model dir as its users load it, and what the checks share."""
+"""A model dir as its users load it, and helpers for the checks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import numpy as np
 import tensorflow as tf
 import tensorflow_hub as hub
-import tensorflow_text  # noqa: F401  The preprocessor's ops live in it.
+import tensorflow_text  # noqa: F401  It has the preprocessor's ops.
 
 INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
 SPECIAL = {
@@ -18,14 +18,14 @@ SPECIAL = {
 }
 ROOTS = ("tmp", "home", "root", "usr", "var", "opt", "mnt", "srv", "Users", "private", "content")
 TEXTS = ["The cat sees the house.", "", "猫は家を見ます。", "القطة ترى البيت.", "แมวเห็นบ้าน " * 200]
-# Of float32 sums in another order, as other batches and other lengths have them.
+# Differences of float32 sums in another order, as in other batches and with other lengths.
 CLOSE = 1e-5
-# Cosines of vectors from a table of float16 or int8 to those from float32.
+# Least cosine of vectors from a float16 or int8 table to those from float32.
 PACKED = 0.999
 
 
 class Failed(Exception):
-    """What a check found wrong."""
+    """A problem that a check found."""
 
 
 def expect(condition: bool, message: str) -> None:
@@ -52,7 +52,7 @@ def distance(one, other) -> float:
 
 
 class Model:
-    """A model dir, loaded as its users load it, and what model.json says."""
+    """A model dir, loaded as its users load it, and the facts in model.json."""
 
     def __init__(self, path: str, scratch: str) -> None:
         self.path, self.scratch = path, scratch

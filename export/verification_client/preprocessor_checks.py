@@ -72,5 +72,7 @@ def bert_pack_inputs(model: Model) -> str:
 def within_tf_data(model: Model) -> str:
     batches = list(tf.data.Dataset.from_tensor_slices(TEXTS).batch(2).map(model.preprocessor))
     joined = tf.concat([batch["input_word_ids"] for batch in batches], axis=0)
-    expect(bool((joined == model.packed["input_word_ids"]).numpy().all()), "other ids than outside")
+    expect(
+        bool((joined == model.packed["input_word_ids"]).numpy().all()), "different ids than outside"
+    )
     return ""

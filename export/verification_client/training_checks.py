@@ -1,4 +1,4 @@
-"""Checks of an encoder that is trained on."""
+"""Checks of training the encoder further."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from interface import (
 
 
 def training_graph(model: Model) -> str:
-    """The embeddings are those that the training graph gave when the model was exported."""
+    """The embeddings are those that the training graph computed when the model was exported."""
     with open(f"{model.path}/verification/sentences.txt", encoding="utf-8") as file:
         sentences = file.read().splitlines()
     expected = np.load(f"{model.path}/verification/vectors.npy", allow_pickle=False)
@@ -39,8 +39,8 @@ def fine_tuning(model: Model) -> str:
     with strategy.scope():
         layer = hub.KerasLayer(f"{model.path}/encoder", trainable=True)
     variables = layer.trainable_variables
-    # Three tables and a norm, 16 per layer, 2 of the pooler; without layers one table alone. A
-    # packed table does not train.
+    # 3 tables and the 2 weights of a norm, 16 per layer, 2 of the pooler; without layers, one table.
+    # Packed tables are frozen.
     count = 5 + 16 * model.layers + 2 if model.layers else 1
     count -= model.table != "float32"
     expect(len(variables) == count, f"{len(variables)} trainable weights, not {count}")
@@ -61,7 +61,7 @@ def fine_tuning(model: Model) -> str:
     strategy.run(step)
     before = {variable.name: variable for variable in model.encoder.variables}
     still = [v.name for v in variables if not tf.reduce_any(v != before[v.name])]
-    # Softmax does not change with what is added to all keys alike.
+    # A bias of the keys adds the same to all logits, so it does not change the softmax.
     still = [name for name in still if "key/bias" not in name]
     expect(not still, f"a step changes nothing in {', '.join(still)}")
     return f"{count} weights under MirroredStrategy"
@@ -73,7 +73,7 @@ def dropout(model: Model) -> str:
     layer = hub.KerasLayer(f"{model.path}/encoder", trainable=True)
     inputs = {name: model.packed[name][:, :16] for name in INPUTS}
     one, other = (layer(inputs, training=True)["default"] for _ in range(2))
-    expect(distance(one, other) > CLOSE, "training=True drops nothing")
+    expect(distance(one, other) > CLOSE, "training=True applies no dropout")
     one, other = (layer(inputs, training=False)["default"] for _ in range(2))
-    expect(distance(one, other) <= CLOSE, "training=False drops")
-    return "training= switches it"
+    expect(distance(one, other) <= CLOSE, "training=False applies dropout")
+    return "training= turns it on and off"

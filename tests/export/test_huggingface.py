@@ -200,7 +200,7 @@ LAYER = "encoder/transformer/layer_1/output"
         ),
         (drop("bert.pooler.dense.bias"), "has no pooler (encoder/pooler_transform/bias:0)"),
         (pickled(""), "has its weights as a pickle (pytorch_model.bin), which is never loaded"),
-        (lengthen_vocabulary, "tokens, the embedding table of "),
+        (lengthen_vocabulary, "tokens, but the embedding table of "),
         (lambda folder: (folder / "config.json").unlink(), "has no config.json"),
         (say("config.json", hidden_act="relu"), "describes a bert with relu"),
         (say("config.json", layer_norm_eps=1e-5), "has layer_norm_eps 1e-05; LaBSE has 1e-12"),
@@ -312,4 +312,4 @@ def test_an_output_that_exists(bert_dir, tmp_path, capsys):
 
 def test_an_unknown_format(bert_dir, tmp_path, capsys):
     assert import_hf(bert_dir, tmp_path / "model", "--format", "hub,gguf") == 2
-    assert "there is no format gguf; choose from hub, text, hf" in capsys.readouterr().err
+    assert "unknown format gguf; choose from hub, text, hf" in capsys.readouterr().err

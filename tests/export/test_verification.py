@@ -63,7 +63,7 @@ def test_a_model_dir_passes(copied, capsys):
     assert [line[8:32].strip() for line in lines] == CHECKS
     assert all(line.startswith("ok ") for line in lines)
     details = dict(zip(CHECKS, (line[32:] for line in lines), strict=True))
-    assert details["ours is hidden"] == "TensorFlow, TF Text and TF Hub alone"
+    assert details["ours is hidden"] == "only TensorFlow, TF Text and TF Hub"
     assert details["any length"] == "1, 2, 7, 64, 128; a batch of 1000"
     assert details["fine tuning"].startswith("39 weights")
     assert details["training graph"].startswith("18 sentences")
@@ -120,7 +120,7 @@ def test_other_graphs_fail(copied, trained_run, tmp_path, vocab_file, capsys):
         "text encoder",
         "fine tuning",
     }
-    assert checks["encoder call"].detail == "default is another tensor"
+    assert checks["encoder call"].detail == "default is not pooled_output"
     assert checks["assets"].detail == "do_lower_case is true"
     assert checks["fine tuning"].detail == "38 trainable weights, not 39"
 

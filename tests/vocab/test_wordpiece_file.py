@@ -81,7 +81,7 @@ def test_a_folder(tmp_path):
 def test_an_empty_file(path):
     path.write_bytes(b"")
     error = refused(wordpiece_file.read, path)
-    assert str(error) == f"{path}: the file is empty; give one token a line"
+    assert str(error) == f"{path}: the file is empty; give one token per line"
 
 
 def test_a_token_twice_names_both_lines(path):
@@ -120,7 +120,7 @@ def test_white_space_in_a_token(path, token):
 def test_a_missing_special_token(path, special, line):
     put(path, ["other" if token == special else token for token in RESERVED_TOKENS])
     assert str(refused(wordpiece_file.read, path)) == (
-        f"{path}:{line}: {special} is missing: line {line} (id {line - 1}) is its place, "
+        f"{path}:{line}: {special} is missing: it belongs on line {line} (id {line - 1}), "
         f"which holds 'other'; put {special} on line {line}"
     )
 
@@ -128,7 +128,7 @@ def test_a_missing_special_token(path, special, line):
 def test_a_missing_mask_at_the_end(path):
     put(path, RESERVED_TOKENS[:-1])
     assert str(refused(wordpiece_file.read, path)) == (
-        f"{path}: [MASK] is missing: line 104 (id 103) is its place, past the last line; "
+        f"{path}: [MASK] is missing: it belongs on line 104 (id 103), past the last line; "
         "put [MASK] on line 104"
     )
 

@@ -1,4 +1,4 @@
-"""Drops pages with program code: C4 tells them by a curly bracket (section 2.2)."""
+"""Drops pages with program code, which C4 recognizes by a curly bracket (section 2.2)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from labse_tf.files.record_kinds import MONOLINGUAL
 
 
 class CurlyBracket:
-    """Score: how many opening curly brackets the page, or line, has.
+    """Score: number of opening curly brackets in the page or line.
 
     >>> CurlyBracket().score([Document("if (x) { y(); }", "en")])
     [1]

@@ -1,4 +1,4 @@
-"""Drops pages on which few sentences are left (C4, section 2.2: under 3)."""
+"""Drops pages with few sentences left (C4, section 2.2: fewer than 3)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from labse_tf.files.record_kinds import MONOLINGUAL
 
 
 class FewSentences:
-    """Score: sentences of the page.
+    """Score: number of sentences in the page.
 
     >>> FewSentences().score([Document("One. Two.\\nThree.", "en")])
     [3]

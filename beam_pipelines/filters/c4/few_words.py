@@ -1,4 +1,4 @@
-"""Drops lines of few words (C4, section 2.2: under 5)."""
+"""Drops lines with few words (C4, section 2.2: fewer than 5)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from beam_pipelines.filters import LINES, Option, Use
 from beam_pipelines.records.records import Sentence
 from labse_tf.files.record_kinds import MONOLINGUAL
 
-# Scripts that do not separate words -> characters a word, about the mean of running text.
+# Scripts that do not separate words -> characters per word, about the mean in running text.
 _CHARACTERS_PER_WORD = (
     (regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}]"), 2),
     (regex.compile(r"[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"), 5),
@@ -25,11 +25,11 @@ _LETTER = regex.compile(r"[\p{L}\p{M}\p{N}]")
 
 
 class FewWords:
-    """Score: words, about.
+    """Score: approximate number of words.
 
-    A word is what stands between spaces and has a letter or digit. Where a script has no spaces,
-    2 Chinese or Japanese characters, 5 of Thai, Lao, Khmer or Burmese (their marks counted) or 2
-    Tibetan syllables are taken for one.
+    A word is text between spaces that has a letter or digit. In scripts without spaces, 2 Chinese
+    or Japanese characters, 5 Thai, Lao, Khmer or Burmese characters (including marks) or 2 Tibetan
+    syllables count as a word.
 
     >>> FewWords().score([Sentence("See you - tomorrow", "en"), Sentence("今天天气很好", "zh")])
     [3, 3]
@@ -60,7 +60,7 @@ class FewWords:
 
 
 def count_words(text: str) -> int:
-    """Returns about how many words a text has, in any script."""
+    """Returns the approximate number of words of a text, in any script."""
     unseparated = 0.0
     if not text.isascii() and _UNSEPARATED.search(text):
         for characters, per_word in _CHARACTERS_PER_WORD:

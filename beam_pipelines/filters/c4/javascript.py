@@ -10,7 +10,7 @@ from labse_tf.files.record_kinds import MONOLINGUAL
 
 
 class Javascript:
-    """Score: how often the line says "javascript", in any case of letters.
+    """Score: number of occurrences of "javascript" in the line, ignoring case.
 
     >>> Javascript().score([Sentence("Please enable JavaScript.", "en")])
     [1]

@@ -10,7 +10,7 @@ from labse_tf.files.record_kinds import MONOLINGUAL
 
 
 class LoremIpsum:
-    """Score: how often the page, or line, says "lorem ipsum", in any case of letters.
+    """Score: number of occurrences of "lorem ipsum" in the page or line, ignoring case.
 
     >>> LoremIpsum().score([Document("Lorem ipsum dolor\\nsit amet", "en")])
     [1]

@@ -10,34 +10,34 @@ from beam_pipelines.filters import LINES, Use
 from beam_pipelines.records.records import Sentence
 from labse_tf.files.record_kinds import MONOLINGUAL
 
-# Languages whose sentences end with nothing but a space.
+# Languages whose sentences end with only a space.
 _WITHOUT_PUNCTUATION = frozenset(("th", "lo"))
 
-# Unicode's property has the marks of nearly all scripts: Arabic ؟, Urdu ۔, Devanagari ।, Khmer ។,
+# Unicode's property covers nearly all scripts: Arabic ؟, Urdu ۔, Devanagari ।, Khmer ។,
 # Ethiopic ።, Burmese ။, full-width ones. It lacks the Tibetan marks, the ellipsis, and the two word
 # spaces that often stand for the Ethiopic full stop.
 _MARK = r"(?:[\p{Sentence_Terminal}།༎༏༐༑…]|፡፡)"
 _CLOSING = r"""[\p{Pe}\p{Pf}\p{Pi}"'\s]*"""
-# An end quotation mark will do by itself, as in C4.
+# A closing quotation mark is enough by itself, as in C4.
 _END = rf"""(?:{_MARK}{_CLOSING}|["”»」』]\s*)$"""
 
 _ENDS = regex.compile(_END)
-# Marks that stand in for those of the script: the Greek question mark is mostly typed as a
-# semicolon, the Armenian full stop as a colon, the danda as a vertical bar.
+# Marks often typed in place of the script's own: a semicolon for the Greek question mark, a colon
+# for the Armenian full stop, a vertical bar for the danda.
 _STAND_INS = {"el": ";", "hy": ":"} | dict.fromkeys(("as", "bn", "hi", "mr", "ne", "or", "pa"), "|")
 _ENDS_IN = {
     language: regex.compile(rf"(?:{_END}|{regex.escape(mark)}{_CLOSING}$)")
     for language, mark in _STAND_INS.items()
 }
-# The longest end that counts: a mark and some that close brackets and quotations.
+# The longest sentence end recognized: a mark, and some closing brackets and quotation marks.
 _TAIL = 20
 
 
 class NoTerminalPunctuation:
     """Score: 1.0 if the line ends in terminal punctuation of any script, else 0.0.
 
-    Closing quotation marks and brackets may follow it. Thai and Lao have none, so every line of
-    theirs scores 1.0.
+    Closing quotation marks and brackets may follow it. Thai and Lao have no terminal punctuation,
+    so all their lines score 1.0.
 
     >>> NoTerminalPunctuation().score([Sentence("Er kam (spät).", "de"), Sentence("Menü", "de")])
     [1.0, 0.0]

@@ -8,7 +8,7 @@ from beam_pipelines.filters import LINES, Use
 from beam_pipelines.records.records import Sentence
 from labse_tf.files.record_kinds import MONOLINGUAL
 
-# C4's own list; English alone, as such notices are on pages of all languages.
+# C4's own list. English only, because pages in all languages have such notices in English.
 _NOTICES = (
     "terms of use",
     "privacy policy",
@@ -20,7 +20,7 @@ _NOTICES = (
 
 
 class PolicyNotice:
-    """Score: how many of C4's phrases the line has, in any case of letters.
+    """Score: how many of C4's phrases occur in the line, ignoring case.
 
     >>> PolicyNotice().score([Sentence("Terms of Use and Privacy Policy", "en")])
     [2]

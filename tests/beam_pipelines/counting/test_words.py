@@ -211,17 +211,17 @@ def test_kept_counts_of_anything_else_are_refused(corpus, tmp_path):
     folder = tmp_path / "counts"
     word_counts.count([str(corpus)], Settings(1.0), folder=folder)
     before = sorted(folder.iterdir())
-    with pytest.raises(InputError, match="--smoothing-exponent 1.0, now 0.3"):
+    with pytest.raises(InputError, match="--smoothing-exponent was 1.0, now 0.3"):
         word_counts.count([str(corpus)], Settings(0.3), folder=folder)
     with open(corpus / "sw.tsv", "a") as file:
         file.write("a dog\tmbwa\n")
-    with pytest.raises(InputError, match="1 files differ, first .*sw.tsv"):
+    with pytest.raises(InputError, match="1 input files differ, first .*sw.tsv"):
         word_counts.count([str(corpus)], Settings(1.0), folder=folder)
     assert sorted(folder.iterdir()) == before
     settings = json.loads((folder / "settings.json").read_text("utf-8"))
     del settings["words_version"]
     (folder / "settings.json").write_text(json.dumps(settings))
-    with pytest.raises(InputError, match="another version of this program divided the text"):
+    with pytest.raises(InputError, match="another version of this program split the text"):
         word_counts.count([str(corpus)], Settings(1.0), folder=folder)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter").write_text("Dear")

@@ -176,8 +176,8 @@ def test_what_is_no_folder_of_scores_is_refused(tmp_path, capfd):
     )
     capfd.readouterr()
     cases = [
-        (["filter-bitext", f"{tmp_path}/de.tsv"], "holds no scores"),
-        (["filter-bitext", str(out)], "holds no scores"),
+        (["filter-bitext", f"{tmp_path}/de.tsv"], "contains no scores"),
+        (["filter-bitext", str(out)], "contains no scores"),
         (["filter-monolingual", f"{out}/scores"], "has no column 'text'"),
         (["filter-bitext", "--scores", f"{out}/scores"], "would copy the scores"),
     ]

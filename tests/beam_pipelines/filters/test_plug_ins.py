@@ -101,11 +101,11 @@ def test_monolingual_text_has_it_too(folder):
 @pytest.mark.parametrize(
     ("name", "edit", "error"),
     [
-        ("my_filters", "", "my_filters: is no name of a filter; give module:attribute"),
+        ("my_filters", "", "my_filters: is not the name of a filter; give module:attribute"),
         ("no_such:Filter", "", "no_such:Filter: cannot import no_such"),
         ("my_filters:Quiet", "", "my_filters:Quiet: there is no 'Quiet' in my_filters"),
-        ("my_filters:NoShouting=x", "", "its threshold 'x' is no number"),
-        ("my_filters:made=1", "made = NoShouting()", "is an object, which has its threshold"),
+        ("my_filters:NoShouting=x", "", "its threshold 'x' is not a number"),
+        ("my_filters:made=1", "made = NoShouting()", "is an object whose threshold is"),
         ("my_filters:json", "import json", "its 'name', the reason in report.json, is None"),
         ("my_filters:NoShouting", "del NoShouting.score", "has no method 'score'"),
         ("my_filters:NoShouting", "del NoShouting.accept", "has no method 'accept'"),
@@ -114,7 +114,7 @@ def test_monolingual_text_has_it_too(folder):
         ("my_filters:NoShouting", "NoShouting.name = 'too_long'", "'too_long' in report.json, is"),
         ("my_filters:NoShouting", "NoShouting.name = 'duplicate'", "'duplicate' in report.json"),
         ("my_filters:Needy", "class Needy:\n  def __init__(self, a): 1", "cannot be built (Type"),
-        ("my_filters:Bare", "class Bare(NoShouting):\n  def __init__(self): 1", "no number 'thres"),
+        ("my_filters:Bare", "class Bare(NoShouting):\n  def __init__(self): 1", "numeric 'thresh"),
         ("my_filters:NoShouting", "import no_such_library", "No module named 'no_such_library'"),
         ("my_filters:NoShouting", "1 +", "cannot import my_filters (SyntaxError"),
     ],

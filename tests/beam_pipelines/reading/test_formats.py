@@ -84,7 +84,7 @@ GOOD = encode_record(Pair("Hello", "Hallo", "de"))
     [
         ([GOOD] * 3, lambda content: content[:-12], "cannot be read"),
         ([GOOD], lambda content: b"no gzip at all", "cannot be read"),
-        ([GOOD, b"\xff\xff"], bytes, "record 2: no tf.train.Example"),
+        ([GOOD, b"\xff\xff"], bytes, "record 2: not a tf.train.Example"),
         ([GOOD, encode_record(Sentence("Hallo", "de"))], bytes, "record 2: no feature 'src_raw'"),
         ([GOOD, encode_record(Pair("Hi", "Salut", "fr"))], bytes, "record 2 is of language 'fr'"),
     ],

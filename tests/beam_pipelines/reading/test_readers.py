@@ -299,4 +299,4 @@ def test_what_is_of_other_languages_is_told(tmp_path, caplog):
         "900",
     ]
     assert main(args) == 0
-    assert "left out: 2 records in languages that are none of the paper's 109" in caplog.text
+    assert "left out: 2 records in languages other than the paper's 109" in caplog.text

@@ -146,12 +146,12 @@ def no_file(folder):
 @pytest.mark.parametrize(
     ("damage", "problem"),
     [
-        (break_weights, "is no quality model"),
-        (cut_weights, "is no quality model"),
-        (pickle_weights, "is no quality model"),
-        (bare_pickle, "is no quality model"),
-        (no_json, "is no quality model"),
-        (no_file, "is no quality model"),
+        (break_weights, "is not a quality model"),
+        (cut_weights, "is not a quality model"),
+        (pickle_weights, "is not a quality model"),
+        (bare_pickle, "is not a quality model"),
+        (no_json, "is not a quality model"),
+        (no_file, "is not a quality model"),
         (other_features, "is a quality model of another version"),
     ],
 )

@@ -109,7 +109,7 @@ def test_the_best_stay_where_there_are_too_many(
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (["--keep", "best"], "--keep best has no scores to choose by"),
+        (["--keep", "best"], "--keep best needs scores"),
         (
             ["--keep", "best", "--min-cds-score=0", "--unique-side", "source", "--cds"],
             "--keep best and --unique-side exclude each other",
