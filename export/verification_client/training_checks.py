@@ -39,7 +39,7 @@ def fine_tuning(model: Model) -> str:
     with strategy.scope():
         layer = hub.KerasLayer(f"{model.path}/encoder", trainable=True)
     variables = layer.trainable_variables
-    # 3 tables and the 2 weights of a norm, 16 per layer, 2 of the pooler; without layers, one table.
+    # 3 tables and the 2 weights of a norm, 16 per layer, 2 of the pooler; without layers one table.
     # Packed tables are frozen.
     count = 5 + 16 * model.layers + 2 if model.layers else 1
     count -= model.table != "float32"
