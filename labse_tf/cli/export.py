@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def write(args: argparse.Namespace, *, checkpoint: str | None = None) -> None:
-    """Writes the model dir that `add_model_dir_output` read of, from `args.source`."""
+    """Writes a model dir from `args.source`, with the options of `add_model_dir_output`."""
     from labse_tf.files.outputs import check_free
 
     check_free(args.out, overwrite=args.overwrite)
