@@ -1,4 +1,4 @@
-"""`labse embed`: a file of sentences becomes a file of vectors."""
+"""`labse embed`: embeds a file of sentences into a file of vectors."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ def embed_file(
     dtype: str = "float32",
     overwrite: bool = False,
 ) -> Embedded:
-    """Writes the vector of each line of a file, in their order.
+    """Writes the vectors of the lines of a file, in order.
 
-    What is done lies in `OUT.work` meanwhile, so that a stopped job goes on.
+    Finished work is kept in `OUT.work`, so that an interrupted job can resume.
 
     Args:
-      model: as `open_encoder` takes it.
+      model: a name that `open_encoder` accepts.
       source: a file, or STDIN.
-      out: a .npy, `[lines, dim]`; or a .parquet with the columns `line` and `vector`.
+      out: a .npy file, `[lines, dim]`; or .parquet with the columns `line` and `vector`.
       dtype: float32 or float16.
-      overwrite: replace `out`, and the work of another job.
+      overwrite: replace `out`, and discard the work of another job.
 
     Raises:
-      InputError: if something is wrong with the model, a line, the output or the disk.
+      InputError: if the model, a line or the output is invalid, or the disk is full.
     """
     out = check_free_file(out, overwrite=overwrite)
     if out.suffix not in _SUFFIXES:
@@ -54,7 +54,7 @@ def embed_file(
             "has another suffix than those known", path=out, remedy=f"use {' or '.join(_SUFFIXES)}"
         )
     lines = _lines(source)
-    # What is wrong with the file is found before a model is loaded.
+    # Errors in the file are reported before the model is loaded.
     first = next(lines)
     encoder = open_encoder(model)
     settings = {
