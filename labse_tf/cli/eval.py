@@ -98,7 +98,7 @@ def _given(args: argparse.Namespace, task) -> dict:
         value = getattr(args, known.name)
         if value is not None and known.name not in options:
             raise InputError(
-                f"{known.flag} is no option of {args.task}",
+                f"{known.flag} is not an option of {args.task}",
                 remedy="leave it out, see `labse eval --help`",
             )
         if value is not None:

@@ -146,7 +146,7 @@ def _run(command, args: argparse.Namespace) -> int:
         print(f"labse: error: {error}", file=sys.stderr)
         return EXIT_INPUT
     except KeyboardInterrupt:
-        print("labse: interrupted; the same command goes on from here", file=sys.stderr)
+        print("labse: interrupted; run the same command again to resume", file=sys.stderr)
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         # The reader of stdout (head, less) has closed the pipe.
@@ -210,9 +210,9 @@ def _print_overview(argv: list[str]) -> int:
     known = asked or (group and len(argv) == 1)
     out = sys.stdout if known else sys.stderr
     if not known:
-        print(f"labse: error: no command '{' '.join(argv[:2])}'; these exist:", file=out)
+        print(f"labse: error: no command '{' '.join(argv[:2])}'; the commands are:", file=out)
     else:
-        print("usage: labse COMMAND ...    (labse COMMAND --help tells more)\n", file=out)
+        print("usage: labse COMMAND ...    (for details: labse COMMAND --help)\n", file=out)
     for words, (_, summary) in COMMANDS.items():
         if group in (None, words[0]):
             print(f"  labse {' '.join(words):28}{summary}", file=out)

@@ -23,7 +23,7 @@ _WIDTH_INCHES = 11.0
 _LOST_TICKS = (0, 0.1, 1, 10, 100)
 _TITLES = (
     "text lost as [UNK] (mark: [UNK] among tokens)",
-    "tokens a sentence",
+    "tokens per sentence",
     "sentences truncated",
 )
 

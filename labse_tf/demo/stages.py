@@ -129,12 +129,12 @@ class Demo:
             ended = record.get(stage.name)
             if ended is not None and ended["command"] != stage.command:
                 raise InputError(
-                    f"'{stage.name}' was done here by another command",
+                    f"'{stage.name}' was completed here with a different command",
                     path=self._out,
                     remedy="choose another --out",
                 )
             if ended is not None:
-                _log.info("%s: done before", title)
+                _log.info("%s: already done", title)
             else:
                 _log.info("\n%s\n$ labse %s", title, shlex.join(stage.command))
                 start = time.monotonic()

@@ -50,9 +50,7 @@ def embed_file(
     """
     out = check_free_file(out, overwrite=overwrite)
     if out.suffix not in _SUFFIXES:
-        raise InputError(
-            "has another suffix than those known", path=out, remedy=f"use {' or '.join(_SUFFIXES)}"
-        )
+        raise InputError("has an unknown suffix", path=out, remedy=f"use {' or '.join(_SUFFIXES)}")
     lines = _lines(source)
     # Errors in the file are reported before the model is loaded.
     first = next(lines)
@@ -63,7 +61,7 @@ def embed_file(
         "dtype": dtype,
     }
     with (
-        full_disk_said(out, remedy="the same command goes on from here"),
+        full_disk_said(out, remedy="run the same command again to resume"),
         work_folder(out, settings, overwrite=overwrite) as folder,
     ):
         vectors = folder / "vectors.npy"
@@ -104,10 +102,10 @@ def _write_parquet(vectors: Path, out: Path) -> None:
 def _tell(done: Embedded, encoder: OpenedEncoder) -> None:
     _log.info("%d lines, vectors of %d dimensions", done.rows, encoder.dim)
     if zeros := encoder.facts()["zero_vectors"]:
-        _log.info("%d lines have a vector of zeros: the encoder made nothing of them", zeros)
+        _log.info("%d lines have a zero vector: the encoder could not embed them", zeros)
     if done.lines_cut:
         _log.info(
-            "%d lines were cut to %d tokens: split these lines, or export the model with a greater "
+            "%d lines were truncated to %d tokens: split them, or export the model with a greater "
             "--length, if it was trained for that",
             done.lines_cut,
             encoder.sequence_length,

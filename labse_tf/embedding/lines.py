@@ -107,10 +107,9 @@ def _skip(lines: Iterable[str], state: Embedded, path: Path):
     _digest(digest, itertools.islice(lines, state.rows))
     if state.rows and digest.hexdigest() != state.digest:
         raise InputError(
-            f"holds the vectors of {state.rows} other lines, of a stopped job",
+            f"holds the vectors of {state.rows} other lines, from an interrupted job",
             path=path.parent,
-            remedy="give the lines of that one, remove the folder, or start afresh with "
-            "--overwrite",
+            remedy="use that job's input, remove the folder, or start afresh with --overwrite",
         )
     return digest
 

@@ -18,7 +18,7 @@ def check_saved_models(path: str | os.PathLike[str]) -> None:
     for name in SAVED_MODELS:
         if not Path(path, name, "saved_model.pb").is_file():
             raise InputError(
-                f"is no model dir: it has no {name}/saved_model.pb",
+                f"is not a model dir: it has no {name}/saved_model.pb",
                 path=path,
                 remedy="name the --out of `labse export`, with hub among its formats",
             )
@@ -44,7 +44,7 @@ def find_model_dir(path: str | os.PathLike[str]) -> tuple[Path, Path]:
     model_dir = path.absolute().parent.parent
     if not (model_dir / "preprocessor" / "saved_model.pb").is_file():
         raise InputError(
-            "is in no model dir: there is no ../preprocessor",
+            "is not in a model dir: there is no ../preprocessor",
             path=path,
             remedy="export the model with hub among its formats",
         )

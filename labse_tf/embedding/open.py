@@ -126,7 +126,7 @@ class OpenedEncoder:
         }
 
     def _check(self, vectors: np.ndarray, count: int) -> None:
-        remedy = "let encode(texts) return an array of floats, a row a text"
+        remedy = "let encode(texts) return an array of floats, one row per text"
         if vectors.ndim != 2 or len(vectors) != count or vectors.dtype.kind != "f":
             raise InputError(
                 f"encode() of {count} texts returned {vectors.dtype} {list(vectors.shape)}",
@@ -135,7 +135,7 @@ class OpenedEncoder:
             )
         if self._dim not in (None, vectors.shape[1]):
             raise InputError(
-                f"encode() returned {vectors.shape[1]} columns, {self._dim} before",
+                f"encode() returned {vectors.shape[1]} columns, but {self._dim} before",
                 path=self.name,
                 remedy=remedy,
             )
@@ -144,7 +144,7 @@ class OpenedEncoder:
             raise InputError(
                 f"encode() returned NaN or infinity for text {int(np.argmin(finite))} of {count}",
                 path=self.name,
-                remedy="mend the encoder",
+                remedy="fix the encoder",
             )
 
     def _to_unit_length(self, vectors: np.ndarray) -> np.ndarray:
@@ -183,7 +183,7 @@ def _open_folder(name: str) -> OpenedEncoder:
     if (folder / _MODULES_FILE).is_file():
         return _open_sentence_transformers(name)
     raise InputError(
-        f"is no model: it has neither encoder/ and preprocessor/ nor {_MODULES_FILE}",
+        f"is not a model: it has neither encoder/ and preprocessor/ nor {_MODULES_FILE}",
         path=name,
         remedy="name the --out of `labse export`, or a sentence-transformers folder",
     )
@@ -209,9 +209,9 @@ def _open_sentence_transformers(name: str) -> OpenedEncoder:
     try:
         from sentence_transformers import SentenceTransformer
     except ImportError as error:
-        what = "is" if os.path.isdir(name) else "is no folder here; as a published name it is"
+        what = "is" if os.path.isdir(name) else "is not a local folder; as a published name it is"
         raise InputError(
-            f"{what} a sentence-transformers model, and that library cannot be imported ({error})",
+            f"{what} a sentence-transformers model, but that library cannot be imported ({error})",
             path=name,
             remedy="pip install sentence-transformers, or name a model dir",
         ) from error
@@ -268,14 +268,14 @@ def _open_python(name: str) -> OpenedEncoder:
             inspect.signature(model).bind()
         except TypeError as error:
             raise InputError(
-                f"is called without arguments, and cannot be ({error})",
+                f"cannot be called without arguments ({error})",
                 path=name,
                 remedy="name an object with encode(), or a function that makes one",
             ) from error
         model = model()
     if not callable(getattr(model, "encode", None)):
         raise InputError(
-            f"made a {type(model).__name__}, which has no encode()",
+            f"returned a {type(model).__name__}, which has no encode()",
             path=name,
             remedy="let it return an object with encode(list of strings)",
         )

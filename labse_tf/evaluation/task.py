@@ -85,7 +85,7 @@ def find_task(name: str) -> Task:
     task = find_object(name)
     if missing := [wanted for wanted in _NEEDED if not hasattr(task, wanted)]:
         raise InputError(
-            f"is no task: it has no {', '.join(missing)}",
+            f"is not a task: it has no {', '.join(missing)}",
             path=name,
             remedy="see Task in labse_tf/evaluation/task.py",
         )

@@ -115,7 +115,7 @@ def find_plain_files(inputs: Iterable[str], *, kind: str | None = None) -> list[
     for file in files:
         if file.language is None:
             raise InputError(
-                "its name tells no language",
+                "its name does not give a language",
                 path=file.path,
                 remedy="name it <lang>.tfrecord, or make clean shards of it with "
                 "`labse corpus filter-...`",

@@ -27,7 +27,7 @@ def local_path(name: str | os.PathLike[str]) -> str:
     scheme = url[1].lower()
     if scheme != "file":
         raise InputError(
-            f"the scheme {scheme}:// is not served",
+            f"the scheme {scheme}:// is not supported",
             path=name,
             remedy="give a local path: mount it, or copy the files from or to there",
         )
@@ -39,6 +39,6 @@ def local_path(name: str | os.PathLike[str]) -> str:
     path = unquote(path, errors="surrogateescape")
     if host.lower() not in _THIS_MACHINE or not path or "\0" in path:
         raise InputError(
-            "is no file of this machine", path=name, remedy="write file:///absolute/path"
+            "is not a file on this machine", path=name, remedy="write file:///absolute/path"
         )
     return path

@@ -122,7 +122,7 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
     except BlockingIOError as error:
         os.close(descriptor)
         raise InputError(
-            "another process works in this folder", path=path, remedy="wait for it or stop it"
+            "another process is using this folder", path=path, remedy="wait for it or stop it"
         ) from error
     try:
         yield

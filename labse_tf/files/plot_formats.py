@@ -19,7 +19,7 @@ def plot_format(path: str | os.PathLike[str]) -> str:
     extension = Path(path).suffix.removeprefix(".").lower()
     if extension not in PLOT_FORMATS:
         raise InputError(
-            "unknown kind of picture",
+            "unknown plot format",
             path=path,
             remedy=f"end the name in .{', .'.join(PLOT_FORMATS)}",
         )

@@ -39,7 +39,7 @@ def find_object(name: str) -> Any:
         raise InputError(
             f"cannot import {module_name} ({type(error).__name__}: {error})",
             path=name,
-            remedy="mend the module",
+            remedy="fix the module",
         ) from error
     finally:
         sys.path.remove(os.getcwd())

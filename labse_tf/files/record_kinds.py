@@ -85,4 +85,4 @@ def kind_of_record(record_type: type) -> RecordKind:
     for kind in KINDS.values():
         if kind.record is record_type:
             return kind
-    raise TypeError(f"{record_type.__name__} is the record of no kind: add a row to KINDS")
+    raise TypeError(f"{record_type.__name__} is not the record of any kind: add a row to KINDS")

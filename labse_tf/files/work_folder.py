@@ -77,9 +77,9 @@ def _prepare(folder: Path, settings: dict[str, Any], *, overwrite: bool) -> None
     if before is not None and not overwrite:
         names = [name for name in settings if before.get(name) != settings[name]]
         raise InputError(
-            f"holds the work of a stopped job with other settings ({', '.join(names)})",
+            f"holds the work of an interrupted job with other settings ({', '.join(names)})",
             path=folder,
-            remedy="run that one again, remove the folder, or start afresh with --overwrite",
+            remedy="run that job again, remove the folder, or start afresh with --overwrite",
         )
     for path in folder.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()

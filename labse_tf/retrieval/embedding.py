@@ -58,9 +58,9 @@ class _UnitEncoder:
         if len(bad):
             text = texts[bad[0]]
             raise InputError(
-                f"the model gives '{text[:60]}' no vector of unit length",
+                f"the model's vector for '{text[:60]}' is not of unit length",
                 path=self._sentences.path,
                 line=int(self._sentences.lines[self._sentences.texts.index(text)]) + 1,
-                remedy="remove the sentence, or take another model",
+                remedy="remove the sentence, or use another model",
             )
         return vectors

@@ -27,7 +27,7 @@ from labse_tf.retrieval.search import INDEXES, search_both
 from labse_tf.retrieval.sentences import NOWHERE, Sentences, read_sentences
 from labse_tf.retrieval.vectors import Selection, map_vectors
 
-GO_ON = "the same command goes on from here"
+GO_ON = "run the same command again to resume"
 _SEPARATORS = re.compile(r"[\t\r\n]+")
 
 
@@ -63,7 +63,7 @@ class Options:
         if self.neighbours < 1:
             raise InputError(f"--neighbours is {self.neighbours}", remedy="give 1 or more")
         if self.threshold is not None and math.isnan(self.threshold):
-            raise InputError("--threshold is no number", remedy="give a number")
+            raise InputError("--threshold is not a number", remedy="give a number")
         if not 0 < self.recall <= 1:
             raise InputError(f"--recall is {self.recall}", remedy="give more than 0, at most 1")
         for name, known in (("margin", MARGINS), ("retrieval", RETRIEVALS), ("index", INDEXES)):

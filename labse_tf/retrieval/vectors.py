@@ -86,7 +86,7 @@ class Vectors:
             return self._slice(*which.indices(len(self)))
         places = np.asarray(which)
         if len(places) and not 0 <= places.min() <= places.max() < len(self):
-            raise IndexError(f"a place is outside of 0 to {len(self) - 1}")
+            raise IndexError(f"an index is outside 0 to {len(self) - 1}")
         if len(self._shards) == 1:
             return self._shards[0].rows(places)
         rows = np.empty((len(places), self.shape[1]), np.float32)
@@ -181,7 +181,7 @@ def _what_is_wrong(vector: np.ndarray) -> tuple[str, str]:
     if not np.isfinite(vector).all():
         return "holds NaN or infinity", "embed the text again, or leave the line out"
     if not vector.any():
-        return "is all zeros", "leave the line out: its encoder made nothing of it"
+        return "is all zeros", "leave the line out: the encoder could not embed it"
     length = float(np.linalg.norm(vector))
     return f"has length {length:.4g}, not 1", "divide each vector by its Euclidean length"
 
@@ -217,7 +217,7 @@ def _files(path: Path) -> list[Path]:
 def _open_shard(path: Path, start: int) -> _Shard:
     if path.suffix == ".parquet":
         raise InputError(
-            "is Parquet, which is not read here",
+            "is Parquet, which is not supported here",
             path=path,
             remedy="let `labse embed` write a .npy",
         )
@@ -226,12 +226,12 @@ def _open_shard(path: Path, start: int) -> _Shard:
     except (ValueError, EOFError, OSError) as error:
         # NumPy's own message would suggest allowing pickles.
         raise InputError(
-            "is no whole .npy array of numbers",
+            "is not a complete .npy array of numbers",
             path=path,
             remedy="make it again with `labse embed`",
         ) from error
     if not isinstance(array, np.memmap):
-        raise InputError("is no .npy file", path=path, remedy="save one array with numpy.save")
+        raise InputError("is not a .npy file", path=path, remedy="save one array with numpy.save")
     if array.ndim != 2 or array.dtype not in DTYPES or not array.flags.c_contiguous:
         shape = ", ".join(map(str, array.shape))
         raise InputError(

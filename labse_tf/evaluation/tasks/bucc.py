@@ -148,7 +148,7 @@ def find_files(data: str | os.PathLike[str]) -> dict[str, tuple[str, str, str]]:
       InputError: if there are no gold pairs, or a side of the corpus is missing.
     """
     if not os.path.isdir(data):
-        raise InputError("is no folder", path=data, remedy="name the folder of BUCC's files")
+        raise InputError("is not a folder", path=data, remedy="name the folder of BUCC's files")
     paths: dict[str, str] = {}
     for path in sorted(Path(data).iterdir()):
         compression = path.suffix if path.suffix in COMPRESSIONS else ""
@@ -214,7 +214,7 @@ def read_sentences(path: str | os.PathLike[str]) -> dict[str, str]:
     for number, (id_, text) in _read_columns(path):
         if id_ in sentences:
             raise InputError(
-                f"the id '{id_}' comes twice", path=path, line=number, remedy="number them anew"
+                f"the id '{id_}' is repeated", path=path, line=number, remedy="make the ids unique"
             )
         sentences[id_] = check_text(text, path, number)
     return sentences

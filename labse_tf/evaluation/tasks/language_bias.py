@@ -199,8 +199,8 @@ def check_components(components: Sequence[int] | None, sentences: int) -> tuple[
         raise InputError("--components has a negative number", remedy="give 0 or more")
     if counts[-1] >= sentences:
         raise InputError(
-            f"--components {counts[-1]} leaves nothing of {sentences} sentences",
-            remedy="give fewer, or more sentences",
+            f"--components {counts[-1]} needs more than {counts[-1]} sentences, not {sentences}",
+            remedy="give fewer components, or more sentences",
         )
     return counts
 

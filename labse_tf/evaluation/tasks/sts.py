@@ -150,7 +150,7 @@ def read_scored_pairs(path: str | os.PathLike[str]) -> ScoredPairs:
         second.append(check_text(columns[2], path, number))
     if len(scores) < 2:
         raise InputError(
-            "holds one pair, of which there is no correlation", path=path, remedy="add others"
+            "has only one pair, too few for a correlation", path=path, remedy="add others"
         )
     return ScoredPairs(np.array(scores), first, second)
 
@@ -162,7 +162,7 @@ def _read_score(column: str, path: str | os.PathLike[str], line: int) -> float:
         score = math.nan
     if not math.isfinite(score):
         raise InputError(
-            f"the score '{column[:40]}' is no number",
+            f"the score '{column[:40]}' is not a number",
             path=path,
             line=line,
             remedy="give the score as 3.5; leave out pairs without one",
