@@ -1,1 +1,1 @@
-"""Benchmarks: what each claim of speed rests on. `make bench` runs them; none is a test."""
+"""Benchmarks: the measurements behind claims of speed. `make bench` runs them; none is a test."""

@@ -1,4 +1,4 @@
-"""What machine a figure was measured on: its processor, and the instructions that decide most."""
+"""Describes the machine of a measurement: its processor, and the instructions that matter most."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import os
 import platform
 from pathlib import Path
 
-# As Linux names them: float32 in wide registers, bfloat16 products, bfloat16 products of tiles.
+# Linux's names for float32 in wide registers, bfloat16 products and bfloat16 tile products.
 _DECISIVE = ("avx2", "avx512_bf16", "amx_bf16")
 _CPUINFO = Path("/proc/cpuinfo")
-# What keeps a library from instructions that the processor has: oneDNN's, MKL's and PyTorch's own.
+# Variables that keep a library from using available instructions: oneDNN's, MKL's, PyTorch's.
 _LIMITS = ("ONEDNN_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS", "ATEN_CPU_CAPABILITY")
 
 
 def describe() -> str:
-    """Returns a line: processor, which decisive instructions it has, limits, cores, load.
+    """Returns one line: processor, its decisive instructions, limits, cores and load.
 
     The cores are those that this process may use.
     """

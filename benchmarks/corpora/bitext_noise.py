@@ -1,13 +1,13 @@
-"""How much made noise the bitext heuristics find, and how many good pairs they lose.
+"""How much synthetic noise the bitext heuristics find, and how many good pairs they lose.
 
     python -m benchmarks.corpora.bitext_noise FOLDER ... [--languages de,fr] [--pairs 1000] \\
         [--out FILE.md]
 
-A FOLDER holds `<lang>.tsv` (English<TAB>foreign) that are taken for good. To --pairs of each
-language are added, for every kind of noise, a tenth as many pairs made of other lines of the file.
-The filters then learn and judge the mixture, alone and together. Prints, as a Markdown table a
-folder, the share of each kind that is dropped, in %, and the share of good pairs that is lost; then
-what is dropped together by the length of the longer side, in characters.
+A FOLDER holds `<lang>.tsv` (English<TAB>foreign), whose pairs are assumed to be good. For every
+kind of noise, a tenth as many pairs made from other lines of the file are added to the --pairs of
+each language. The filters then learn from and judge the mixture, alone and together. Prints one
+Markdown table per folder: the share of each kind that is dropped, in %, and the share of good pairs
+that is lost; then what all filters together drop, by the length of the longer side, in characters.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _NOISE_SHARE = 0.1
 _LEAST_WORDS = 4
 _PAIRS_PER_SIDE = 3
 _TOGETHER = "**together**"
-_LENGTHS = (20, 40, 80)  # where classes of length begin
+_LENGTHS = (20, 40, 80)  # lower bounds of the length classes
 
-# Given a pair and the lines of the folder, a noisy pair, or None where this pair makes none.
+# From a pair and the corpus to a noisy pair, or None if this pair yields none.
 _Maker = Callable[[Pair, "Corpus", random.Random], Pair | None]
 
 
 class Corpus:
-    """The pairs of a folder: `good` by language, and `spare` ones to make noise of."""
+    """The pairs of a folder: `good` by language, and `spare` ones to make noise from."""
 
     def __init__(self, folder: str, languages: Sequence[str] | None, pairs: int) -> None:
         self.good: dict[str, list[Pair]] = {}
@@ -54,7 +54,7 @@ class Corpus:
             for pair in found:
                 self.by_source[pair.source].append(pair)
             if languages is None or file.language in languages:
-                # At least half is for the noise.
+                # At least half is reserved for the noise.
                 size = min(pairs, len(found) // 2)
                 self.good[file.language] = found[:size]
                 self.spare[file.language] = found[size:]
@@ -73,7 +73,7 @@ def _shuffle_words(pair: Pair, corpus: Corpus, generator: random.Random) -> Pair
 
 
 def _in_other_language(pair: Pair, corpus: Corpus, generator: random.Random) -> str | None:
-    """Returns the same sentence in another language, as a corpus of several would have it."""
+    """Returns the same sentence in another language, as happens in multilingual corpora."""
     others = [
         other.target
         for other in corpus.by_source[pair.source]
@@ -117,7 +117,7 @@ def _copy_source(pair: Pair, corpus: Corpus, generator: random.Random) -> Pair:
 
 
 def _mark_up(pair: Pair, corpus: Corpus, generator: random.Random) -> Pair:
-    """Leaves a few words of the target between tags, entities and addresses."""
+    """Keeps a few words of the target between tags, entities and addresses."""
     words = " ".join(pair.target.split()[:3])[:20]
     number = generator.randint(1, 999)
     return pair._replace(
@@ -168,7 +168,7 @@ def mix(corpus: Corpus, language: str, generator: random.Random) -> list[tuple[s
 
 
 def judge(filters: Sequence[Filter], mixture: Sequence[tuple[str, Pair]]) -> dict[str, np.ndarray]:
-    """Returns for each filter, each deduplication and both together which pairs are dropped."""
+    """Returns which pairs each filter, each deduplication, and all of them together drop."""
     pairs = [pair for _, pair in mixture]
     language = pairs[0].language
     statistics = describe_lengths(Batch(language, pairs))
@@ -213,9 +213,9 @@ class Table:
         self.pairs = collections.Counter()  # by kind
         self.pairs_in = collections.Counter()  # by language and kind
         self.dropped = collections.Counter()  # by row and kind
-        self.dropped_in = collections.Counter()  # together, by language and kind
-        self.pairs_of = collections.Counter()  # by class of length and kind
-        self.dropped_of = collections.Counter()  # together, likewise
+        self.dropped_in = collections.Counter()  # by all together, by language and kind
+        self.pairs_of = collections.Counter()  # by length class and kind
+        self.dropped_of = collections.Counter()  # by all together, likewise
 
     def add(self, mixture: Sequence[tuple[str, Pair]], dropped: dict[str, np.ndarray]) -> None:
         """Adds the pairs of a language."""

@@ -1,4 +1,4 @@
-"""How well contrastive data selection tells good pairs from bad ones.
+"""How well contrastive data selection separates good pairs from bad ones.
 
     python -m benchmarks.corpora.cds_data de PAIRS.tsv... --out DATA
     labse corpus train-cds --config configs/cds_tiny.yaml --noisy DATA/noisy \\

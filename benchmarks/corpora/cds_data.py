@@ -1,14 +1,14 @@
-"""Makes the corpora that `benchmarks.corpora.cds` measures contrastive data selection on.
+"""Makes the corpora on which `benchmarks.corpora.cds` measures contrastive data selection.
 
     python -m benchmarks.corpora.cds_data LANGUAGE PAIRS.tsv... --out DIR [--trusted 5000] \\
         [--test 4000]
 
-Writes, as TSV: noisy/LANGUAGE (half real pairs, half shuffled), trusted/LANGUAGE (real ones), and
-for measuring good.tsv and bad.tsv (no sentence of which is in the others, on either side) and
-seen_good.tsv and seen_bad.tsv (samples of the two halves of the noisy corpus).
+Writes, as TSV: noisy/LANGUAGE (half real pairs, half shuffled), trusted/LANGUAGE (real pairs), and
+for the measurement good.tsv and bad.tsv (which share no sentence with the other files, on either
+side) and seen_good.tsv and seen_bad.tsv (samples of the two halves of the noisy corpus).
 
-A shuffled pair has the target of another pair with as many characters in the target and about as
-many in the source: lengths, letters and language say nothing about it.
+A shuffled pair has the target of another pair whose target has the same number of characters and
+whose source about the same: lengths, letters and language do not give it away.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def spoil_half(pairs: Sequence[_Pair], generator: random.Random) -> tuple[list[_
 
 
 def swap_targets(pairs: Sequence[_Pair], generator: random.Random) -> list[_Pair]:
-    """Returns the pairs with the targets swapped between those of nearly equal lengths."""
+    """Returns the pairs with targets swapped between pairs of nearly equal lengths."""
     order = sorted(pairs, key=lambda pair: (len(pair[1]), len(pair[0]), generator.random()))
     swapped = []
     for first, second in zip(order[::2], order[1::2], strict=False):
@@ -98,7 +98,7 @@ def swap_targets(pairs: Sequence[_Pair], generator: random.Random) -> list[_Pair
 
 
 def write_pairs(path: Path, rows: Sequence[_Pair]) -> None:
-    """Writes a TSV file, and its folder; prints how many pairs."""
+    """Writes a TSV file, creates its folder, and prints the number of pairs."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{source}\t{target}\n" for source, target in rows), "utf-8")
     print(f"{path}: {len(rows)} pairs")

@@ -1,14 +1,14 @@
-"""What filtering does to a dual encoder: one small model a corpus, trained at equal steps.
+"""The effect of filtering on a dual encoder: one small model per corpus, trained for equal steps.
 
     python -m benchmarks.corpora.effect CONFIG --vocab VOCAB --out RUNS
         --corpus clean=DIR/clean --corpus noisy=DIR/noisy --corpus filtered=DIR/clean2/bitext
         --test tatoeba=DIR/tatoeba --test libreoffice=DIR/libreoffice
         [--good DIR/clean] [--set KEY=VALUE ...]
 
-Trains by `labse train`, exports by `labse export` and scores by `labse eval retrieval`, which see
-1000 pairs of a test at most. Prints a Markdown table: retrieval accuracy in %, the mean of both
-directions; and of each corpus how many pairs it has, and which share of them is in --good. The same
-command goes on where it was stopped.
+Trains with `labse train`, exports with `labse export` and scores with `labse eval retrieval` on at
+most 1000 pairs per test. Prints a Markdown table: retrieval accuracy in %, the mean of both
+directions; and for each corpus its number of pairs, and the share of them that is in --good. The
+same command resumes an interrupted run.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def read(corpus: str) -> set[Pair]:
-    """Returns the different pairs of a corpus."""
+    """Returns the distinct pairs of a corpus."""
     return {pair for file in find_corpus_files([corpus], kind=BITEXT) for pair in read_file(file)}
 
 

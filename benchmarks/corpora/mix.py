@@ -5,8 +5,8 @@
 
 Writes, as TSV: clean/de (the good pairs), noisy/de (these and as many noisy ones), trusted/de, and
 for the AUC of contrastive data selection good.tsv and bad.tsv (targets swapped between pairs of
-equal lengths), no sentence of which is in the others. No pair is in two of clean, trusted and what
-the noise was made of.
+equal lengths), which share no sentence with the others. No pair is in more than one of clean,
+trusted and the pairs that the noise was made from.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from benchmarks.corpora.bitext_noise import MAKERS, Corpus
 from benchmarks.corpora.cds_data import split_apart, spoil_half, swap_targets, write_pairs
 from labse_tf.files.textio import read_pairs
 
-# Half of the noise is what only meaning gives away; the rest is shared by these.
+# Half of the noise can be recognised only by meaning; the rest is divided among these kinds.
 _KINDS = (
     "wrong language",
     "source not English",
@@ -73,7 +73,7 @@ def _read(paths: Sequence[str], max_characters: int) -> list[tuple[str, str]]:
 def _make_noise(
     corpus: Corpus, language: str, size: int, generator: random.Random
 ) -> list[tuple[str, str]]:
-    """Returns `size` noisy pairs, or fewer where the spare ones do not yield them."""
+    """Returns `size` noisy pairs, or fewer if the spare pairs do not yield enough."""
     spare = corpus.spare[language]
     swapped, rest = spare[: size // 2], spare[size // 2 :]
     noise = swap_targets([pair[:2] for pair in swapped], generator)

@@ -2,13 +2,13 @@
 
     python -m benchmarks.corpora.monolingual [INPUT ...] [--lines N] [--processes N] [OPTION ...]
 
-INPUT is files or folders of monolingual text or bitext, of which the foreign side is taken; without
-any it is the demo corpus, which the installed packages carry. Text that comes short of --lines is
-taken several times over, a serial number before each line, so that few lines are duplicates. Other
-options go to the command: `--identify`, `--c4`, `--split-sentences`, `--quality MODEL`.
+INPUT is files or folders of monolingual text or bitext, of which the foreign side is used; without
+any it is the demo corpus, from installed packages. If there is less text than --lines, it is
+repeated, with a serial number before each line so that few lines are duplicates. Other options are
+passed to the command: `--identify`, `--c4`, `--split-sentences`, `--quality MODEL`.
 
-Prints lines and megabytes of text a second, start of the processes included, and the peak resident
-memory of the main process and of the largest worker, as Linux counts it.
+Prints lines and megabytes of text per second, including the start of the processes, and the peak
+resident memory of the main process and of the largest worker, as counted by Linux.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _lines(files: list[CorpusFile]) -> Iterator[tuple[str, str]]:
 
 
 def run_watched(command: list[str]) -> list[int]:
-    """Runs a command; returns the peak resident bytes of its process, and of each under it."""
+    """Runs a command; returns the peak resident bytes of its process and of each descendant."""
     peaks: dict[int, int] = {}
     with subprocess.Popen(command) as process:
         while process.poll() is None:
@@ -103,7 +103,7 @@ def run_watched(command: list[str]) -> list[int]:
                 root = psutil.Process(process.pid)
                 for member in (root, *root.children(recursive=True)):
                     with contextlib.suppress(psutil.NoSuchProcess):
-                        # Shells between the processes are no workers.
+                        # Intermediate shells are not workers.
                         if member.name() != "sh":
                             now = member.memory_info().rss
                             peaks[member.pid] = max(peaks.get(member.pid, 0), now)

@@ -1,10 +1,10 @@
-"""What it costs to embed two corpora and to find each sentence's neighbours in the other.
+"""The cost of embedding two corpora and finding each sentence's neighbours in the other.
 
     python -m benchmarks.mining.cost [--sources 7.7e9] [--targets 6e8] [--tokens 30] ...
 
-Arithmetic, not a measurement: prints the tables of docs/scaling.md, in Markdown. The rates of a
-core are those that `python -m benchmarks.mining.rates` measures. Prices are what you put in:
---core-price and --accelerator-price are of an hour, in any currency.
+A calculation, not a measurement: prints the tables of docs/scaling.md, in Markdown. The rates of a
+core are those measured by `python -m benchmarks.mining.rates`. --core-price and --accelerator-price
+are per hour, in any currency.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import math
 from typing import NamedTuple
 
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
-# faiss keeps 8 bytes a vector beside what it stores: its number.
+# faiss stores an id of 8 bytes with each vector.
 _ID_BYTES = 8
 _PQ_BYTES = 64
-# Of k-means, as `labse_tf.retrieval.approximate` runs it: passes, and training vectors a list.
+# k-means as in `labse_tf.retrieval.approximate`: passes, and training vectors per list.
 _PASSES, _TRAINING_VECTORS = 8, 64
-# A neighbour is a float32 and an int64; a list an int32, kept by source and by list.
+# A neighbour is a float32 and an int64; a list number is an int32, kept by source and by list.
 _NEIGHBOUR_BYTES, _LIST_BYTES = 12, 8
 
 
@@ -32,7 +32,7 @@ class Encoder(NamedTuple):
 
 
 def sentence_flop(encoder: Encoder, tokens: int) -> int:
-    """Returns the operations that embed a sentence: 2 a weight and token, attention, the pooler."""
+    """Returns FLOPs to embed a sentence: 2 per weight and token, plus attention and pooler."""
     layers, width, intermediate = encoder
     weights = 4 * width**2 + 2 * width * intermediate
     attention = 4 * width * tokens**2
@@ -40,12 +40,12 @@ def sentence_flop(encoder: Encoder, tokens: int) -> int:
 
 
 def product_flop(sources: float, targets: float, dim: int) -> float:
-    """Returns the operations of all inner products; each serves both directions."""
+    """Returns the FLOPs of all inner products; each serves both directions."""
     return 2 * dim * sources * targets
 
 
 class JointSearch(NamedTuple):
-    """What `labse mine` does past a size: lists of both sides, compared list by list.
+    """What `labse mine` does above a size: lists of both sides, compared list by list.
 
     Attributes:
       lists: as `labse_tf.retrieval.approximate.default_lists`.
@@ -76,14 +76,14 @@ def plan_joint_search(sources: float, targets: float, *, dim: int, probes: int) 
 
 
 class Search(NamedTuple):
-    """What asking indexes of shards costs: inverted files, compressed, a query after the other.
+    """The cost of querying one index per shard: compressed inverted files, query by query.
 
     Attributes:
-      shards: of the indexed side, each with an index of its own.
-      lists: of a shard.
+      shards: number of shards of the indexed side, each with its own index.
+      lists: lists per shard.
       train_flop: k-means of all shards.
       assign_flop: finding the list of each indexed vector.
-      coarse_flop: finding the lists to look into, for each query in each shard.
+      coarse_flop: finding the lists to search, for each query in each shard.
       compared: vectors in these lists, for all queries.
     """
 
@@ -96,7 +96,7 @@ class Search(NamedTuple):
 
 
 def plan_search(queries: float, indexed: float, *, dim: int, shard: float, probes: int) -> Search:
-    """Returns the cost of asking indexes of `shard` vectors with 4 sqrt(shard) lists each."""
+    """Returns the cost of querying indexes of `shard` vectors with 4 sqrt(shard) lists each."""
     shards = math.ceil(indexed / shard)
     size = indexed / shards
     lists = round(4 * math.sqrt(size))

@@ -1,13 +1,12 @@
-"""The rates that the cost of mining is reckoned with, of one core of this machine.
+"""Measures the rates of one core of this machine that the cost of mining is calculated from.
 
     python -m benchmarks.mining.rates MODEL_DIR TEXT [--sentences 300]
 
-TEXT is a sentence a line; MODEL_DIR has `model.json` and a multiple of 64 dimensions. Seconds are
-of processor time, over all threads, so that a core that others use as well counts as much as it
-worked. Prints Markdown: embedding, products of float32 matrices, and faiss comparing a query after
-the other with vectors
-of the model's dimension, stored whole, in int8, and in 64 bytes by product quantisation. What the
-vectors are does not matter to their speed: they are random.
+TEXT has one sentence per line; MODEL_DIR has `model.json` and a multiple of 64 dimensions. Seconds
+are CPU time over all threads, so that other work on the machine does not count. Prints Markdown:
+embedding, products of float32 matrices, and faiss comparing queries one by one with vectors of the
+model's dimension, stored in full, in int8, and in 64 bytes by product quantisation. The vectors are
+random, as their values do not affect speed.
 """
 
 from __future__ import annotations
@@ -106,13 +105,13 @@ def _random_codes(dim: int, generator: np.random.Generator) -> faiss.IndexPQ:
 
 
 def _ask(index: faiss.Index, queries: np.ndarray) -> None:
-    # One at a time, as the lists of an inverted file are searched.
+    # One query at a time, as when the lists of an inverted file are searched.
     for query in queries:
         index.search(query[np.newaxis], 4)
 
 
 def _processor_seconds(work: Callable[[], object]) -> float:
-    """The best of some turns: others on the machine only slow one down."""
+    """Returns the best of several turns, as other work on the machine can only slow one down."""
     seconds = []
     for _ in range(_TURNS):
         start = time.process_time()

@@ -1,18 +1,18 @@
-"""How fast pairs are mined from vectors, and in how much memory, beside LASER's way.
+"""Speed and memory of mining pairs from vectors, compared with LASER's method.
 
     python -m benchmarks.mining.speed race SOURCE.npy TARGET.npy [--turns 2]
     python -m benchmarks.mining.speed race --mixture 200000 --folder vectors [--rows 20000]
     python -m benchmarks.mining.speed large --mixture 1000000 --folder vectors
 
-`race` runs the exact search of `labse mine` and `peers/laser_mining.py` in turns, each in a new
-process, and prints seconds, the ratios (on a busy machine, that of seconds of all cores' work tells
-more than that of the clock), the peak of each one's memory, and the share of the peer's pairs that
-ours finds; too small a share ends it with an error. `large` runs ours alone with the approximate
-index, and measures its recall against the exact neighbours of 2,000 queries. --mixture N makes
-vectors, see `benchmarks/mining/vectors.py`; --rows takes the first of each file.
+`race` alternates the exact search of `labse mine` and `peers/laser_mining.py`, each in a new
+process, and prints seconds, the ratios (on a busy machine, the ratio of CPU times is more reliable
+than that of wall times), the peak memory of each, and the share of the peer's pairs that ours
+finds; too small a share ends it with an error. `large` runs ours alone with the approximate index,
+and measures its recall against the exact neighbours of 2,000 queries. --mixture N makes vectors,
+see `benchmarks/mining/vectors.py`; --rows uses the first rows of each file.
 
-Memory is the peak of the resident set, and of that part of it that is no file's (pages of a file
-that is read are given back when others need them).
+Memory is the peak of the resident set, and of its part that is not file-backed (the kernel can
+reclaim pages of a file when other processes need memory).
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _our_command(args, paths: list[Path], scratch: Path, index: str) -> list:
 
 
 def _run(command: list) -> dict[str, float]:
-    """Runs a process that prints a JSON object; returns that and the peaks of its memory."""
+    """Runs a process that prints a JSON object; returns the object with peaks of its memory."""
     start, before = time.perf_counter(), _cpu_seconds()
     process = subprocess.Popen(
         [str(word) for word in command], stdout=subprocess.PIPE, text=True, env=dict(os.environ)
@@ -153,7 +153,7 @@ def _cpu_seconds() -> float:
 
 
 def ours(args: argparse.Namespace) -> None:
-    """In a process of its own: from vectors on disk to pairs, as `labse mine` does it."""
+    """Goes from vectors on disk to pairs as `labse mine` does; runs in its own process."""
     from labse_tf.cli.main import quiet_libraries
     from labse_tf.retrieval.mining import mine_pairs
     from labse_tf.retrieval.search import search_both

@@ -1,8 +1,8 @@
-"""Vectors for the mining benchmark that nobody has to embed: a mixture, written in blocks.
+"""Synthetic vectors for the mining benchmark, written in blocks.
 
-A source and its target are one point and noise. The points are Gaussian in directions whose
-variances fall as a power of their number, as those of sentence embeddings do; so there are no
-clusters that an index could find more easily than in text.
+A source and its target are the same point plus noise. The points are Gaussian, and the variances of
+the directions fall as a power of their number, as with sentence embeddings; so there are no
+clusters that would make the search easier than with text.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from labse_tf.progress import Progress
 _ROWS_PER_BLOCK = 16384
 # The variance of direction i is i ** -_DECAY.
 _DECAY = 1.5
-# Of the noise of each side, as a share of the point's length.
+# Length of the noise of each side, as a share of the point's length.
 _NOISE = 0.5
 _SEED = 0
 
 
 def write_mixture(folder: Path, count: int, dim: int) -> tuple[Path, Path]:
-    """Writes `source.npy` and `target.npy`, float32 `[count, dim]`, unless they are there."""
+    """Writes `source.npy` and `target.npy`, float32 `[count, dim]`, unless they exist."""
     paths = folder / f"source-{count}-{dim}.npy", folder / f"target-{count}-{dim}.npy"
     if all(path.exists() for path in paths):
         return paths
     folder.mkdir(parents=True, exist_ok=True)
-    # Targets are shuffled by blocks and inside of them, so that both files are written in order.
+    # Blocks of targets and the rows in them are shuffled, so that files are written in order.
     blocks = -(-count // _ROWS_PER_BLOCK)
     order = np.random.default_rng(_SEED).permutation(blocks)
     for path, numbers, side in ((paths[0], range(blocks), 1), (paths[1], order, 2)):

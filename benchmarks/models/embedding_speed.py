@@ -1,18 +1,19 @@
-"""Sentences a second: ours, sentence-transformers' and the hub way, of the same weights.
+"""Sentences per second of ours, sentence-transformers and TF-Hub usage, with the same weights.
 
     python -m benchmarks.models.embedding_speed make VOCAB MODEL_DIR
     python -m benchmarks.models.embedding_speed time MODEL_DIR TEXTS --peer PEER/bin/python
 
-`make` writes a BERT base of random weights (12 layers, 768 wide) as a model dir of the formats that
-`time` needs: hub, hf and onnx. TEXTS is a sentence a line, of which the first 20,000 are embedded;
-PEER is the environment of benchmarks/peers/requirements-sentence-transformers.txt. All run on all
-cores, in processes of their own, in turns; loading and a first batch are not timed, tokenising is.
+`make` writes a BERT base with random weights (12 layers, 768 wide) as a model dir with the formats
+that `time` needs: hub, hf and onnx. TEXTS has one sentence per line, of which the first 20,000 are
+embedded; PEER is the environment of benchmarks/peers/requirements-sentence-transformers.txt. All
+run on all cores, in their own processes, alternately; loading and a first batch are not timed,
+tokenisation is.
 
 The systems: `labse_tf.load(...)` with its SavedModel, with onnx/model.onnx and with
 onnx/model_int8.onnx; sentence-transformers, which sorts by length itself, in batches of 32, its
-default; and the hub way, whose preprocessor pads to 128 tokens, in batches of 32 of the first 600
-sentences. Prints Markdown: ratios to sentence-transformers, and how many vectors are equal to its,
-of the sentences that have the same tokens in both (docs/export.md tells which have not).
+default; and usage as on TF-Hub, whose preprocessor pads to 128 tokens, in batches of 32 of the
+first 600 sentences. Prints Markdown: ratios to sentence-transformers, and how many vectors equal
+its own, among sentences with the same tokens in both (docs/export.md explains which differ).
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def make(vocab: str, out: str) -> None:
     from vocab import wordpiece_file
 
     tokens = wordpiece_file.read(vocab)
-    # Weights spread wider than for training, so that sentences lie apart.
+    # Weights have a larger spread than for training, so that sentences differ more.
     config = EncoderConfig(vocab_size=len(tokens), initializer_range=0.05)
     tf_keras.utils.set_random_seed(1)
     source = Source(build_encoder(config), config, tokens, MAX_BYTES_PER_WORD, None, None)
@@ -125,7 +126,7 @@ def _print(rates: dict[str, list[float]], vectors: dict[str, np.ndarray], same: 
 
 
 def embed_once(system: str, model_dir: str, texts: str, out: str) -> None:
-    """Prints the seconds."""
+    """Embeds the texts and prints the seconds."""
     sentences = [text for _, text in read_lines(texts)]
     if system == _PADDED:
         encode = _padded_encoder(model_dir)
@@ -141,10 +142,10 @@ def embed_once(system: str, model_dir: str, texts: str, out: str) -> None:
 
 
 def _padded_encoder(model_dir: str):
-    """As code for google/LaBSE/2 does it."""
+    """Returns an encoder used like google/LaBSE/2."""
     import tensorflow as tf
     import tensorflow_hub as hub
-    import tensorflow_text  # noqa: F401  The preprocessor's ops live in it.
+    import tensorflow_text  # noqa: F401  Registers the preprocessor's ops.
 
     preprocessor = hub.KerasLayer(f"{model_dir}/preprocessor")
     encoder = hub.KerasLayer(f"{model_dir}/encoder")

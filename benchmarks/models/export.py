@@ -1,9 +1,9 @@
-"""What the formats of `labse export` cost and keep: size, speed, cosine and retrieval accuracy.
+"""Compares the formats of `labse export`: size, speed, cosine and retrieval accuracy.
 
     python -m benchmarks.models.export MODEL_DIR PAIRS [--sentences 5000] [--turns 3]
 
 PAIRS is a folder of `<lang>.tsv` that the model was not trained on. Exports MODEL_DIR in each
-format, embeds the same sentences with each in turns, each by batches of like length, and scores
+format, embeds the same sentences with each alternately, in batches of similar length, and scores
 retrieval. Prints Markdown; needs no other environment.
 """
 
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def _make(model_dir: str, folder: Path) -> dict:
-    """Exports each format; returns by name what is measured and what loads it."""
+    """Exports each format; returns by name the files to measure and how to load them."""
     source = open_source(model_dir)
     whole = folder / "float32"
     options = {"length": source.config.max_positions, "verified": False}

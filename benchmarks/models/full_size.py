@@ -1,11 +1,11 @@
-"""What a LaBSE of the paper's size costs to export, to verify and to load, and to tokenise for.
+"""The cost of exporting, verifying, loading and tokenising for a LaBSE of the paper's size.
 
     python -m benchmarks.models.full_size VOCAB TEXTS --peer PEER/bin/python [--formats hub hf lite]
 
-Random weights, 12 layers of 768, 501,153 rows; VOCAB has at most as many tokens, TEXTS a text a
-line. Each step is a process of its own, of which seconds and the largest resident memory are told.
-Then tokenises and packs TEXTS on all cores, in turns with Hugging Face's `tokenizers`, if both find
-the same tokens; PEER is the environment of
+Random weights, 12 layers of 768, 501,153 rows; VOCAB has at most as many tokens, TEXTS one text per
+line. Each step runs in its own process, whose seconds and peak resident memory are printed. Then
+tokenises and packs TEXTS on all cores, alternating with Hugging Face's `tokenizers`, provided both
+produce the same tokens; PEER is the environment of
 benchmarks/peers/requirements-sentence-transformers.txt. Prints Markdown.
 """
 
@@ -28,7 +28,7 @@ from benchmarks.peers.same_work import check_tokens
 _PEER = "benchmarks.peers.huggingface"
 _LENGTH = 128
 _LINES_PER_BATCH = 1000
-# Name: options of `export`.
+# Name -> options of `export`.
 _EXPORTS = {
     "hub": {"formats": ("hub",)},
     "text": {"formats": ("text",)},
@@ -79,7 +79,7 @@ def main() -> None:
 
 
 def _check_tokens(args: argparse.Namespace) -> None:
-    # Imported late: a child's largest memory is told as no less than its parent's at its start.
+    # Imported late: a child's peak memory is reported as no less than its parent's at its start.
     from benchmarks.peers.tokens import UNKNOWN, tokens_of_both
 
     rows = tokens_of_both(args.peer, Path(args.vocab), Path(args.texts))
@@ -91,7 +91,7 @@ def _ours(*arguments: object) -> tuple[float, float]:
 
 
 def _run(command: list[object]) -> tuple[float, float]:
-    """Returns the seconds that a process prints last, or took, and its largest memory, GB."""
+    """Returns the seconds that a process prints last, or took, and its peak memory in GB."""
     with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
         start = time.perf_counter()
         process = subprocess.Popen([str(part) for part in command], stdout=output)

@@ -1,11 +1,11 @@
-"""A Hugging Face LaBSE here and there: the same vectors, both ways, and the same tokens.
+"""Compares a Hugging Face LaBSE with its import and its export: vectors and tokens.
 
     python -m benchmarks.models.huggingface VOCAB TEXTS --peer PEER/bin/python [--layers 12]
 
-Makes a LaBSE of random weights with PyTorch (768 wide, a row a token of VOCAB), imports it, exports
-it again, and compares the vectors of 200 lines of TEXTS. Then compares the token ids of all lines
-with those of Hugging Face's BertTokenizerFast, lists what differs by its kind, and ends with an
-error if any differs of no known kind. PEER is the environment of
+Makes a LaBSE with random weights with PyTorch (768 wide, one row per token of VOCAB), imports it,
+exports it again, and compares the vectors of 200 lines of TEXTS. Then compares the token ids of all
+lines with those of Hugging Face's BertTokenizerFast, lists the differences by kind, and ends with
+an error if one is of unknown kind. PEER is the environment of
 benchmarks/peers/requirements-sentence-transformers.txt.
 """
 

@@ -1,4 +1,4 @@
-"""The dual encoder of sentence-transformers that races ours, checked before it is trained."""
+"""The sentence-transformers dual encoder that ours is compared with; checked before training."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def build(
 
     Args:
       vocab: vocab.txt.
-      sample: what `benchmarks.peers.tokens` wrote: texts with our ids.
+      sample: output of `benchmarks.peers.tokens`: texts with our ids.
       folder: for BERT's files; must not exist.
-      rows: of the embedding table; a row a token by default.
+      rows: rows of the embedding table; one per token by default.
     """
     tokens = wordpiece_file.read(vocab)
-    # A path would be read with white space stripped from its lines, which may shift ids.
+    # Given a path, BERT would strip white space from its lines, which may shift ids.
     ids = {token: number for number, token in enumerate(tokens)}
     tokenizer = BertTokenizerFast(vocab=ids, do_lower_case=False, strip_accents=False)
     config = BertConfig(
@@ -54,7 +54,7 @@ def build(
 
 
 def _check(model: SentenceTransformer, tokens: list[str], sample: Path, rows: int | None) -> None:
-    """Of what will be trained, not of what it was made from."""
+    """Checks the model that will be trained, not the files that it was made from."""
     tokenizer = model.tokenizer
     check_vocabulary(tokens, tokenizer.get_vocab())
     table = model[0].auto_model.get_input_embeddings()

@@ -2,7 +2,7 @@
 
 PEER/bin/python -m benchmarks.peers.huggingface, then one of:
 
-make VOCAB DIR LAYERS         a LaBSE of random weights, as on Hugging Face
+make VOCAB DIR LAYERS         a LaBSE with random weights, as on Hugging Face
 tokens VOCAB|DIR TEXTS OUT.npz  the ids of each line, and the vocabulary that was read
 embed DIR TEXTS OUT.npy       SentenceTransformer(DIR)'s vectors
 time_embed DIR TEXTS OUT      the same, and prints the seconds
@@ -27,7 +27,7 @@ from vocab import wordpiece_file
 
 LINES_PER_BATCH = 1000
 WARM_UP = 64  # Sentences.
-SPREAD = 0.05  # Of weights: more than BERT's 0.02, so that sentences lie apart.
+SPREAD = 0.05  # Of weights: more than BERT's 0.02, so that sentences differ more.
 
 
 def make(vocab, folder, layers):
@@ -78,10 +78,10 @@ def open_checked(folder):
 
 
 def tokenizer_of(source):
-    # What BertTokenizerFast is built on, without the copies that it makes of its answers.
+    # The tokenizer that BertTokenizerFast wraps, without its copying of results.
     if Path(source).is_dir():
         return AutoTokenizer.from_pretrained(source).backend_tokenizer
-    # A path would be read with white space stripped from its lines, which may shift ids.
+    # Given a path, it would strip white space from the lines, which may shift ids.
     ids = {token: number for number, token in enumerate(wordpiece_file.read(source))}
     return BertWordPieceTokenizer(ids, lowercase=False, strip_accents=False)
 

@@ -1,10 +1,10 @@
-"""Mines as LASER does; `benchmarks.mining.speed` runs this in a process of its own.
+"""Mines as LASER does; `benchmarks.mining.speed` runs this in a separate process.
 
     python laser_mining.py SOURCE.npy TARGET.npy NEIGHBOURS OUT.npz
 
-The algorithm that LASER publishes (Artetxe and Schwenk 2019; `--retrieval max --margin ratio`) in
-our words: all vectors in memory, an exact search by faiss in each direction, the margin of every
-candidate in a loop, then the pairs from the best score down, each sentence once. Writes the pairs;
+Our reimplementation of LASER's published algorithm (Artetxe and Schwenk 2019; `--retrieval max
+--margin ratio`): all vectors in memory, an exact search by faiss in each direction, the margin of
+every candidate in a loop, then the pairs by descending score, each sentence once. Writes the pairs;
 prints a JSON object of seconds.
 """
 

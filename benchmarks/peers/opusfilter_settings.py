@@ -1,10 +1,10 @@
-"""OpusFilter's counterparts of our filters; its Python and ours both read this."""
+"""OpusFilter's counterparts of our filters; imported in its environment and in ours."""
 
 
 def settings(language, script, lid_model):
     """Returns (our name, OpusFilter's class, its parameters) for pairs of English and a language.
 
-    Limits are near to ours; `lid_model` is the path of the same fastText model.
+    Limits are close to ours; `lid_model` is the path of the same fastText model.
     """
     return [
         ("length", "LengthFilter", {"min_length": 2, "max_length": 5000, "unit": "char"}),

@@ -1,6 +1,6 @@
-"""Does a peer do the same work as we? Checked before it is timed or trained, else there is no race.
+"""Checks that a peer does the same work as ours, before it is timed or trained.
 
-Standard library only: this runs in the environments of the peers, too. Each check ends the
+Standard library only: this also runs in the environments of the peers. Each check ends the
 benchmark with a line that says what differs.
 """
 
@@ -10,11 +10,11 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-_MOST_EXCEPTIONS = 0.02  # Of the texts; 0.4 % of lines in 448 languages are.
+_MOST_EXCEPTIONS = 0.02  # Of the texts; of lines in 448 languages, 0.4 % are exceptions.
 _UNKNOWN_APART = 0.005  # Of the tokens.
 _FALL = 0.95
 _MOST_APART = 0.05  # Of the pairs that a filter accepts.
-_LEAST_FOUND = 0.99  # Of mined pairs; of nearly equal scores, sums in another order take another.
+_LEAST_FOUND = 0.99  # Of mined pairs; summing in another order may swap nearly equal scores.
 
 
 def check_vocabulary(ours: Sequence[str], theirs: Mapping[str, int]) -> None:
@@ -35,9 +35,9 @@ def check_rows(rows: int, tokens: int, asked: int | None = None) -> None:
     """Checks that the peer's embedding table has a row for each token of its tokenizer.
 
     Args:
-      rows: of the table.
-      tokens: of the tokenizer.
-      asked: rows that were asked for, of which some may be unused; None for a row a token.
+      rows: rows of the table.
+      tokens: tokens of the tokenizer.
+      asked: requested number of rows, some of which may be unused; None for one per token.
     """
     if rows != (asked or tokens) or rows < tokens:
         raise SystemExit(
@@ -52,7 +52,7 @@ def check_tokens(
     theirs: Sequence[Sequence[int]],
     unknown: int,
 ) -> None:
-    """Checks that the peer's token ids of the texts are ours, but for known exceptions.
+    """Checks that the peer's token ids of the texts equal ours, except for known differences.
 
     Args:
       texts: the sample, not empty.
@@ -86,7 +86,7 @@ def _share(ids: Sequence[Sequence[int]], wanted: int) -> float:
 
 
 def exception_of(text: str) -> str | None:
-    """Names what in a text Hugging Face and TF Text are known to treat differently, or None."""
+    """Names the part of a text that Hugging Face and TF Text treat differently; None if none."""
     if any(len(word) > 75 for word in text.split()):
         return "a long word"
     found = {
@@ -98,11 +98,11 @@ def exception_of(text: str) -> str | None:
 
 
 def check_loss(losses: Sequence[float], name: str) -> None:
-    """Checks that training learns: the last fifth of the losses is clearly below the first one."""
+    """Checks that training learns: the last fifth of the losses is clearly below the first."""
     if len(losses) < 2:
         raise SystemExit(f"{name}: too few steps to see whether its loss falls")
     first, last = losses[0], fmean(losses[-max(1, len(losses) // 5) :])
-    if not last < _FALL * first:  # Nor if either is no number.
+    if not last < _FALL * first:  # Also true if either is NaN.
         raise SystemExit(
             f"{name} learns nothing: its loss was {first:.3f} at first and is {last:.3f} at last"
         )
@@ -111,13 +111,13 @@ def check_loss(losses: Sequence[float], name: str) -> None:
 def check_accepted(
     ours: Mapping[str, int], theirs: Mapping[str, int], pairs: int, known: Mapping[str, float]
 ) -> None:
-    """Checks that filters of one purpose accept about as many of the same pairs.
+    """Checks that filters of the same purpose accept about equally many of the same pairs.
 
     Args:
-      ours: by filter, the pairs that it accepts.
+      ours: number of accepted pairs by filter.
       theirs: likewise.
-      pairs: how many there are.
-      known: by filter, how far apart it may be because it is known to differ, in shares.
+      pairs: number of all pairs.
+      known: allowed difference, as a share of the pairs, for filters that are known to differ.
     """
     for name, accepted in ours.items():
         apart = abs(theirs[name] - accepted)
@@ -129,7 +129,7 @@ def check_accepted(
 
 
 def check_found(share: float) -> None:
-    """Checks that ours mines the peer's pairs from the same vectors, `share` of them."""
+    """Checks the `share` of the peer's pairs that ours mines from the same vectors."""
     if share < _LEAST_FOUND:
         raise SystemExit(
             f"ours finds {share:.1%} of the peer's pairs, less than {_LEAST_FOUND:.0%}: "

@@ -2,8 +2,8 @@
 
     python -m benchmarks.peers.time_opusfilter PAIRS.tsv LID_MODEL
 
-PAIRS.tsv has language, script, English and foreign text in its columns. Prints a JSON object: the
-pairs that were read, and by filter the seconds and the pairs accepted.
+PAIRS.tsv has the columns language, script, English and foreign text. Prints a JSON object: the
+number of pairs read, and by filter the seconds and the number of pairs accepted.
 """
 
 import collections

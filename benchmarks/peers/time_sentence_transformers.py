@@ -1,7 +1,7 @@
-"""Steps a second of sentence-transformers' training; run by `benchmarks.training.train_speed`.
+"""Steps per second of sentence-transformers' training; run by `benchmarks.training.train_speed`.
 
-As in train_sentence_transformers.py, but of BERT base; prints a JSON object: the steps a second
-after as many steps that are not timed, and the loss of each step.
+Same as train_sentence_transformers.py, but with BERT base; prints a JSON object: the steps per
+second after equally many untimed steps, and the loss of each step.
 """
 
 import argparse

@@ -1,9 +1,9 @@
-"""Our tokens of texts beside those of a peer that reads the same vocabulary.
+"""Our tokens of texts, and those of a peer that reads the same vocabulary.
 
     python -m benchmarks.peers.tokens PAIRS VOCAB --out SAMPLE
 
-writes our tokens of a sample of PAIRS (a folder of `<lang>.tsv`), some of each file, which the
-peers that train check theirs against before they start.
+writes our tokens of a sample of PAIRS (a folder of `<lang>.tsv`), some from each file. Peers that
+are trained compare theirs with these first.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ Row = tuple[str, list[int], list[int]]
 
 
 def tokens_of_both(python: str, source: Path, texts: Path) -> list[Row]:
-    """Returns each line with our ids and theirs, whose vocabulary is checked to be ours.
+    """Returns each line with our ids and theirs, after checking that the vocabularies are equal.
 
     Args:
-      python: the peer's.
-      source: a vocabulary, or a folder of Hugging Face's that has one, vocab.txt.
-      texts: a text a line.
+      python: the peer's Python.
+      source: a vocabulary, or a Hugging Face folder with vocab.txt.
+      texts: a file with one text per line.
     """
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch, "tokens.npz")
@@ -55,7 +55,7 @@ def tokens_of_both(python: str, source: Path, texts: Path) -> list[Row]:
 
 
 def write_sample(pairs: Path, vocab: Path, out: Path) -> None:
-    """Writes texts of all files of pairs with their ids, [CLS] and [SEP] around, as in training."""
+    """Writes texts of all files of pairs with their ids, including [CLS] and [SEP]."""
     texts = []
     for path in sorted(pairs.rglob("*.tsv*")):
         rows = [row for _, *row in read_pairs(path)]

@@ -1,16 +1,16 @@
-"""The race's other side: sentence-transformers on the same pairs, vocabulary, size and minutes.
+"""The peer in the race: sentence-transformers on the same pairs, vocabulary, size and minutes.
 
     python -m benchmarks.peers.tokens DATA/train VOCAB --out SAMPLE
     PEER/bin/python -m benchmarks.peers.train_sentence_transformers DATA/train VOCAB TEST \\
         --sample SAMPLE --out DIR [--minutes 40 | --steps N]
 
-The recipe of its documentation for pairs: BertModel, mean pooling, MultipleNegativesRankingLoss
+The recipe for pairs from its documentation: BertModel, mean pooling, MultipleNegativesRankingLoss
 (scale 20), AdamW, a learning rate that rises for a tenth of the budget and falls to 0 at its end.
-DATA/train is that of `benchmarks.training.tatoeba_race prepare`, VOCAB a vocab.txt, TEST the files
-of LASER's Tatoeba test. Ends before training if its tokens are not ours, and at the next checkpoint
-if its loss does not fall. Prints as `benchmarks.training.tatoeba_race score` does; DIR/result.json
-has the loss curve and the scores of every checkpoint, whose own time does not count. Environment:
-requirements-sentence-transformers.txt beside this file.
+DATA/train is from `benchmarks.training.tatoeba_race prepare`, VOCAB a vocab.txt, TEST the files of
+LASER's Tatoeba test. Ends before training if its tokens differ from ours, and at the next
+checkpoint if its loss does not fall. Prints the same as `benchmarks.training.tatoeba_race score`;
+DIR/result.json has the loss curve and the scores of every checkpoint, whose own time does not
+count. Environment: requirements-sentence-transformers.txt in the same folder.
 """
 
 import argparse
@@ -33,13 +33,13 @@ from benchmarks.peers.same_work import check_loss
 
 _MINUTES = 40
 _WARM_UP = 0.1  # Of the budget.
-_NO_END = 10**9  # Steps: the clock ends it.
-_LOSS_STEPS = 10  # Whose mean is a point of the curve.
-_ENOUGH_LOSSES = 10  # To end at a checkpoint because they do not fall.
+_NO_END = 10**9  # Steps; training ends by time.
+_LOSS_STEPS = 10  # Averaged for one point of the curve.
+_ENOUGH_LOSSES = 10  # Needed to decide at a checkpoint that losses do not fall.
 
 
 class Budget(TrainerCallback):
-    """Ends training when its minutes or its steps are over, with checkpoints on the way."""
+    """Ends training after the given minutes or steps, with checkpoints on the way."""
 
     def __init__(self, minutes, steps, checkpoint_steps, checkpoint):
         self._minutes, self._steps = minutes, steps
@@ -48,13 +48,13 @@ class Budget(TrainerCallback):
         self.losses = []
 
     def minutes(self):
-        """Returns the minutes of training, checkpoints left out."""
+        """Returns the minutes of training, without checkpoints."""
         if self._start is None:
             return 0.0
         return (time.perf_counter() - self._start - self._paused) / 60
 
     def learning_rate(self, step):
-        """Returns the share of the highest one."""
+        """Returns the learning rate as a share of its maximum."""
         spent = self._spent(step)
         return max(0.0, min(spent / _WARM_UP, (1 - spent) / (1 - _WARM_UP)))
 
@@ -79,7 +79,7 @@ class Budget(TrainerCallback):
 
 
 class Result:
-    """What DIR/result.json says."""
+    """The content of DIR/result.json."""
 
     def __init__(self, model, args):
         self._model, self._args = model, args
@@ -87,7 +87,7 @@ class Result:
         self._scores = []
 
     def write(self, budget, steps, finished):
-        """Scores the model, writes all that is known, and ends if training learns nothing."""
+        """Scores the model, writes the result so far, and ends if training learns nothing."""
         minutes = budget.minutes()
         self._scores.append({"step": steps, "minutes": round(minutes, 2)})
         self._scores[-1] |= score(self._model, self._args.test, self._counts)

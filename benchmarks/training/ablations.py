@@ -1,12 +1,12 @@
-"""The paper's findings at small scale: dual encoders that differ in one thing each.
+"""The paper's findings at small scale: dual encoders that differ in one setting each.
 
     python -m benchmarks.training.ablations_data ... --out DATA
     python -m benchmarks.training.ablations DATA --out DIR [--only margin,scale] [--seeds 42,43]
 
 Learns a vocabulary from DATA and trains the dual encoder of benchmarks/training/ablations.yaml,
-with one setting changed at a time and for each seed, two runs at a time, a core each. Scores each
-by retrieval on both tests. The same command goes on where it was stopped; tables and plots of what
-is there: `python -m benchmarks.training.ablations_report DIR`.
+with one setting changed at a time and for each seed, two runs in parallel, one core each. Scores
+each by retrieval on both tests. The same command resumes after an interruption; for tables and
+plots of finished runs: `python -m benchmarks.training.ablations_report DIR`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ TITLES = {
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
-    """A run: the base, and what it does otherwise."""
+    """A run: the base configuration with some changes."""
 
     group: str
     label: str
@@ -56,14 +56,14 @@ class Variant:
     replicas: int = 1
 
     def name(self, seed: int) -> str:
-        """Returns the name of its run; runs that differ in nothing are one run."""
+        """Returns the name of its run; equal runs have the same name."""
         as_base = dataclasses.replace(self, group="", label="") == Variant("", "")
         name = BASE if as_base else re.sub(r"[^\w.]+", "_", f"{self.group}_{self.label}")
         return f"{name}-{seed}"
 
 
 def variants() -> list[Variant]:
-    """Returns all runs that are compared, those of a group one below the other."""
+    """Returns all runs to compare, ordered by group."""
     rows = []
     for margin in (0.0, 0.1, 0.2, 0.3, 0.4):
         changes = () if margin == 0.3 else (f"train.margin={margin}",)
@@ -75,7 +75,7 @@ def variants() -> list[Variant]:
     local = ("train.global_negatives=false",)
     rows.append(Variant("negatives", "local", local, replicas=4))
     for size in (64, 128, 256, 512, 1024, 2048, 4096):
-        # So few steps that the largest batch is to be had.
+        # Few enough steps to make the largest batch affordable.
         changes = [f"train.batch_size={size}", "train.steps=60"]
         if size > 256:
             changes.append("train.chunk_size=256")
@@ -103,7 +103,7 @@ def variants() -> list[Variant]:
 
 
 class Laboratory:
-    """The folder that a series of runs is kept in, and what all of them share."""
+    """The folder of a series of runs, and what they share."""
 
     def __init__(self, data: Path, out: Path) -> None:
         self._data, self._out = data.resolve(), out.resolve()
@@ -114,7 +114,7 @@ class Laboratory:
             (self._out / folder).mkdir(parents=True, exist_ok=True)
 
     def prepare(self, *, initialised: bool, mined: bool) -> None:
-        """Learns the vocabulary; pre-trains and mines hard negatives if that is wanted."""
+        """Learns the vocabulary; pre-trains and mines hard negatives if requested."""
         vocab, bitext = self._out / "vocab.txt", self._data / "bitext"
         if not vocab.exists():
             options = ("--vocab-size", "16000", "--out", str(vocab))
@@ -131,7 +131,7 @@ class Laboratory:
             self._labse("mined", "mine-negatives", str(bitext), *options, *out, *_set(settings))
 
     def run(self, variant: Variant, seed: int) -> None:
-        """Trains and scores a variant, unless that is done, on a core that is free."""
+        """Trains and scores a variant on a free core, unless that is done."""
         name = variant.name(seed)
         result = self._out / RESULTS / f"{name}.json"
         if result.exists():
@@ -176,7 +176,7 @@ class Laboratory:
 
 
 def _settings_of(part: str) -> list[str]:
-    """Returns what CONFIG says of a part, as `--set` takes it."""
+    """Returns a section of CONFIG as values for `--set`."""
     tree = yaml.safe_load(CONFIG.read_text("utf-8"))[part]
     return [f"{part}.{key}={json.dumps(value)}" for key, value in flatten(tree)]
 
@@ -202,7 +202,7 @@ def main() -> None:
         mined=any(variant.mined for variant in rows),
     )
     for seed in map(int, args.seeds.split(",")):
-        # A run that several groups share is one.
+        # A run that several groups share is done once.
         runs = {variant.name(seed): variant for variant in rows}
         with ThreadPoolExecutor(max_workers=2) as pool:
             list(pool.map(lambda variant, seed=seed: laboratory.run(variant, seed), runs.values()))

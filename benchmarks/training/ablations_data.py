@@ -1,11 +1,11 @@
-"""The corpora of the ablations: everyday sentences and messages of software, in 16 languages.
+"""The corpora of the ablations: everyday sentences and software messages in 16 languages.
 
     python -m benchmarks.training.ablations_data TATOEBA_TRAIN TATOEBA_TEST LIBREOFFICE --out DIR
 
 TATOEBA_TRAIN holds `<iso 639-3>.tsv[.xz]`, English first, TATOEBA_TEST the files of LASER's test,
 LIBREOFFICE the folders train and test of `<code>.tsv[.xz]`, English first. Writes bitext to
-DIR/bitext, both its sides to DIR/text, the tests to DIR/test. A pair that shares a sentence with
-a test is left out of the bitext.
+DIR/bitext, both its sides to DIR/text, the tests to DIR/test. Pairs that share a sentence with a
+test are left out of the bitext.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from labse_tf.files.textio import read_lines, read_pairs
 
-# Of several scripts and families, and of all sizes from 300 everyday pairs (th) to 20,000.
+# Several scripts and families, and all sizes from 300 everyday pairs (th) to 20,000.
 LANGUAGES = {
     "ar": "ara", "de": "deu", "el": "ell", "fi": "fin", "fr": "fra", "he": "heb", "hi": "hin",
     "ja": "jpn", "ko": "kor", "nl": "nld", "pl": "pol", "ru": "rus", "th": "tha", "tr": "tur",

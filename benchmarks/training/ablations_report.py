@@ -2,7 +2,7 @@
 
     python -m benchmarks.training.ablations_report DIR [--plot PLOT.png]
 
-Prints Markdown: retrieval accuracy in %, the mean of both directions and of the languages, on each
+Prints Markdown: retrieval accuracy in %, the mean over both directions and over languages, on each
 test, for each seed and on average. PLOT.png has the curves of margin, batch size and pre-training.
 """
 

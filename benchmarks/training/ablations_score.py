@@ -1,6 +1,6 @@
 """Scores a run of the ablations on each test: `RUN_DIR TESTS RESULT.json`, see ablations.py.
 
-The result holds for each folder of TESTS what `labse train` measures on its dev pairs.
+For each folder of TESTS the result has the metrics that `labse train` measures on its dev pairs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def main(run_dir: str, tests: str, result: str) -> None:
     run = open_existing(run_dir)
     config = run.config
     tokenizer = load_tokenizer(run)
-    # The newest: the best of the runs that measure while they train would have seen the test.
+    # The newest: in runs that measure during training, the best was selected on the test.
     encoder = load_encoder(run, checkpoint=tf.train.latest_checkpoint(run.checkpoints))
     scores = {}
     for test in sorted(Path(tests).iterdir()):

@@ -1,19 +1,19 @@
-"""How many mined negatives are translations that nobody told of, by the rule that leaves some out.
+"""How many mined negatives are unknown translations, for several rules that leave out targets.
 
     python -m benchmarks.training.hard_negatives MODEL CORPUS [--languages de,fr] [--count 3] \\
         [--out FILE.md]
 
-MODEL is what `labse mine-negatives --model` takes, CORPUS holds `<lang>.tsv[.gz|.xz]`. Sources a
-and b that share a target have further targets: those of b translate a, too, most likely, and no
-pair says so. `labse mine-negatives` knows them by the shared target. Here it forgets that, so
-that they are what unknown translations are: targets of another source. Of the sources that have
-such targets, prints which share of their negatives they are, by the rule that leaves targets out:
+MODEL is a model for `labse mine-negatives --model`, CORPUS holds `<lang>.tsv[.gz|.xz]`. If sources
+a and b share a target, the other targets of b most likely translate a, too, though no pair says so.
+`labse mine-negatives` recognises them by the shared target. This is disabled here, so that they are
+like unknown translations: targets of another source. For the sources that have such targets, prints
+their share among the negatives, for each rule that leaves out targets:
 
 - near target: those more similar than the limit to a target of the source;
 - near source: those paired with a source more similar than the limit to the source;
 - either;
 - nearer: those more similar to the source than its nearest target, by more than the limit;
-- below share: those of a similarity to the source above this share of that of its nearest target.
+- below share: those whose similarity to the source exceeds this share of its nearest target's.
 
 `similarity` is the mean similarity of the negatives to the source, `full` the share of sources with
 all negatives among the nearest 60 targets.
@@ -121,7 +121,7 @@ def _measure(files, encoder) -> _Facts:
             "near_source": search.to_sources(some, nearest),
         }
         for name, values in facts.items():
-            # What is not there is as if it were known.
+            # Missing candidates are treated as known translations.
             padding = ((0, 0), (0, _CANDIDATES - depth))
             padded = np.pad(values, padding, constant_values=name == "direct")
             found.setdefault(name, []).append(padded)

@@ -1,9 +1,9 @@
-"""Draws pre-training runs over the time that their steps took, and prints where they ended.
+"""Plots pre-training runs over the time of their steps, and prints their last measurements.
 
     python -m benchmarks.training.pretraining_curves NAME=RUN_DIR ... --out PLOT.png
 
-Left the loss of the training batches, right accuracy of MLM and TLM on the held-out text. Prints
-each run's last measurement as a Markdown table, and both accuracies by language.
+Left: loss of the training batches; right: accuracy of MLM and TLM on held-out text. Prints each
+run's last measurement as a Markdown table, and both accuracies by language.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def _with_minutes(lines: list[dict]) -> list[dict]:
-    """Adds to each line when it was written, by the time that steps took until then."""
+    """Adds to each line the time that all steps up to it took."""
     minutes, position = 0.0, (None, 0)
     for line in lines:
         stage, step = position

@@ -1,10 +1,10 @@
-"""Whether pre-training waits for its input: tf.data alone against the step alone.
+"""Does pre-training wait for its input? Measures tf.data alone and the step alone.
 
     python -m benchmarks.training.pretraining_input CONFIG [--set KEY=VALUE ...] [--batches 40]
 
-Takes the configuration of `labse pretrain`. Prints batches a second of the input pipeline by
-itself, steps a second on one batch that is held in memory, for the first stage's depth and for
-the last's, their ratios, and the share of MLM's tokens that is no padding.
+CONFIG is a configuration for `labse pretrain`. Prints batches per second of the input pipeline
+alone, steps per second on one batch held in memory, for the depths of the first and the last stage,
+their ratios, and the share of MLM's tokens that is not padding.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _measure_input(config: Config, count: int) -> tuple[dict[str, tf.Tensor], fl
     start = time.perf_counter()
     first = next(batches)
     print(f"first batch after {time.perf_counter() - start:.1f} s")
-    for _ in range(count // 2):  # What was prefetched meanwhile does not count.
+    for _ in range(count // 2):  # Prefetched batches do not count.
         next(batches)
     start = time.perf_counter()
     taken = list(itertools.islice(batches, count))

@@ -1,13 +1,13 @@
-"""What a training step costs with a small and with the paper's vocabulary.
+"""The cost of a training step with a small vocabulary and with the paper's.
 
     python -m benchmarks.training.step_cost [--layers 12] [--batch-size 16] [--length 32] [--dense]
     python -m benchmarks.training.step_cost --mlm [--sampled-softmax 8192] --batch-size 4 \\
         --length 128
 
 The step is the dual encoder's, or with --mlm that of pre-training (20 % of the tokens masked).
-One process a vocabulary size, with the encoder of the paper's width (768); prints the mean
-seconds a step, the peak memory and the ratio. Token ids are drawn by Zipf's law, as text would.
---dense updates the whole embedding table, as AdamW does by itself.
+Runs one process per vocabulary size, with an encoder of the paper's width (768); prints the mean
+seconds per step, the peak memory and the ratio. Token ids follow Zipf's law, as in text. --dense
+updates the whole embedding table, as AdamW does by default.
 """
 
 from __future__ import annotations
@@ -88,9 +88,9 @@ def _measure(args: argparse.Namespace) -> dict[str, float]:
         trainer = MlmTrainer(head=head, sampled_softmax=args.sampled_softmax, **shared)
     else:
         trainer = DualEncoderTrainer(settings=TrainConfig(chunk_size=args.chunk_size), **shared)
-    trainer.train(tf.constant(2))  # For tracing, and for the first touch of the memory.
-    # The end of a loop has work of its own, such as rows of the table that make up for steps; so
-    # short loops and one long loop tell both apart.
+    trainer.train(tf.constant(2))  # For tracing and for first touching the memory.
+    # The end of a loop has its own work, such as catching up table rows on missed steps. Timing
+    # short loops and one long loop separates the two.
     ends = [_seconds(trainer, 1) for _ in range(3)]
     step = (_seconds(trainer, 1 + args.steps) - min(ends)) / args.steps
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6

@@ -6,13 +6,12 @@
     python -m benchmarks.training.tatoeba_race score RUNS/model TEST --counts DIR
 
 PAIRS holds `<iso 639-3>.tsv[.xz]`, English first, TEST the files of LASER's Tatoeba test.
-`prepare` checks that they share no sentence, and writes DIR/train for `labse train` and DIR/dev,
-for tuning: a tenth of each language's pairs, 300 at most, in files like the test's, none of whose
-sentences is in its language's training pairs. `train` goes through the stages, shallow ones
-stacked, by benchmarks/training/tatoeba_race.yaml, and tells the minutes. `score` prints the
-accuracy of each language's sentences finding their translation among the English ones (xx to en),
-and two means: over all languages, and over those that have at least 1,000 training pairs in
-`--counts DIR`.
+`prepare` checks that they share no sentence, and writes DIR/train for `labse train` and DIR/dev for
+tuning: a tenth of each language's pairs, 300 at most, in files like the test's; no sentence of them
+is in the language's training pairs. `train` runs the stages of
+benchmarks/training/tatoeba_race.yaml, with progressive stacking, and prints the minutes. `score`
+prints each language's accuracy of retrieving the English translation (xx to en), and two means:
+over all languages, and over those with at least 1,000 training pairs in `--counts DIR`.
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ from benchmarks import machine
 from labse_tf.files.textio import read_lines, read_pairs
 from labse_tf.languages import LANGUAGES, find_code
 
-# Where the smallest languages go that have no code among the paper's 109; the others of these get
-# one each that no language here has. The code counts for vocabulary and sampling alone.
+# Code for the smallest languages that are not among the paper's 109; each of the other such
+# languages gets a code that no language here has. Codes affect only vocabulary and sampling.
 _STAND_IN = "en"
 _DEV_PAIRS = 300
 _LEAST_WITH_DEV = 200
@@ -63,7 +62,7 @@ def prepare(pairs: Path, test: Path, out: Path) -> None:
         shared = [row for row in rows if test_sentences & {_normalise(text) for text in row}]
         if shared:
             raise ValueError(f"{code}: {shared[0]} is in the test")
-        # Of a very small language all is for training.
+        # All pairs of a very small language are used for training.
         dev_pairs = min(_DEV_PAIRS, len(rows) // 10) if len(rows) >= _LEAST_WITH_DEV else 0
         dev = random.Random(code).sample(rows, dev_pairs)
         known = {text for row in dev for text in row}

@@ -1,13 +1,13 @@
-"""Steps a second of dual-encoder training, ours and sentence-transformers' on the same pairs.
+"""Steps per second of dual-encoder training: ours and sentence-transformers', on the same pairs.
 
     python -m benchmarks.training.train_speed PAIRS VOCAB --peer PEER/bin/python [--rows 501153] \\
         [--turns 3]
 
 PAIRS is a folder of `<lang>.tsv`, VOCAB a vocab.txt of at most --rows tokens, PEER the environment
 of benchmarks/peers/requirements-sentence-transformers.txt. Both train the same encoder (BERT base
-but for the rows of its embedding table) in float32 with AdamW and in-batch negatives, in turns, and
-tell the steps a second after the first ones. Prints the machine, each turn and the ratio of the
-medians. Ends with an error if the peer finds other tokens than ours, or its loss does not fall.
+except for the rows of its embedding table) in float32 with AdamW and in-batch negatives,
+alternately, and report the steps per second after the first ones. Prints the machine, each turn and
+the ratio of the medians. Ends with an error if the peer's tokens differ, or its loss does not fall.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def main() -> None:
         tokens = ["benchmarks.peers.tokens", args.pairs, args.vocab, "--out", sample]
         _run([sys.executable, "-m", *tokens])
         for turn in range(args.turns):
-            # The peer first: where it does not do the same work, nothing else is worth its time.
+            # The peer first: if it does not do the same work, the rest would be a waste of time.
             theirs.append(_theirs(args, sample))
             ours.append(_ours(args))
             print(f"turn {turn + 1}: {ours[-1]:.3f} and {theirs[-1]:.3f} steps/s", flush=True)
@@ -64,7 +64,7 @@ def _ours(args: argparse.Namespace) -> float:
         "train.steps": 2 * args.steps,
         "train.optimizer.warmup_steps": 0.1,
         "compute.precision": "float32",
-        # The end of such a loop, where all rows make up for missed steps, is timed, too.
+        # The end of such a loop, where all rows catch up on missed steps, is also timed.
         "train.loop.log_interval": args.steps,
     }
     with tempfile.TemporaryDirectory() as folder:

@@ -1,10 +1,10 @@
-"""Weak scaling: one process with a batch of its own, and two with as many pairs each.
+"""Weak scaling: one process with its own batch, and two with the same number of pairs each.
 
     python -m benchmarks.training.weak_scaling PAIRS VOCAB [--local-batch 128] [--turns 3]
 
 Each process is pinned to a core. Two train as workers of MultiWorkerMirroredStrategy with the whole
-global batch as negatives. Prints steps a second of both, in turns, and the ratio of the medians:
-1 would be scaling without a loss.
+global batch as negatives. Prints alternate measurements of steps per second of both, and the ratio
+of the medians: 1 would be perfect scaling.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _steps_per_second(args: argparse.Namespace, *, workers: int) -> float:
         "tokenizer.vocab_file": args.vocab,
         "train.bitext": f"[{args.pairs}]",
         "train.batch_size": workers * args.local_batch,
-        # One length: then a step's work is the same whatever is in its batch.
+        # One length, so that all steps have the same amount of work.
         "train.bucket_lengths": "[16]",
         "train.steps": 2 * args.steps,
         "train.loop.log_interval": args.steps,

@@ -1,10 +1,10 @@
-"""What the smoothing exponent does to the languages of a corpus, from its largest to its smallest.
+"""The effect of the smoothing exponent on the languages of a corpus, from largest to smallest.
 
     python -m benchmarks.vocab.exponents TRAIN HELD_OUT --out FOLDER [--vocab-size 60000]
 
-Learns a vocabulary of one size from TRAIN at each of the exponents 1.0, 0.7, 0.3 and 0.0, and
-measures each on HELD_OUT (both as for `labse vocab build`). Writes exponents.tsv, a row a language
-and exponent, and exponents.png, and prints the means over the thirds of the languages.
+Learns vocabularies of one size from TRAIN with the exponents 1.0, 0.7, 0.3 and 0.0, and measures
+each on HELD_OUT (both as for `labse vocab build`). Writes exponents.tsv, one row per language and
+exponent, and exponents.png, and prints the means over each third of the languages.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from vocab.wordpiece import WordPiece  # noqa: E402
 
 EXPONENTS = (1.0, 0.7, 0.3, 0.0)
 
-# Where text is lost to [UNK], fewer tokens are no gain: the two panels go together.
+# Fewer tokens are no gain if text is lost to [UNK], so the two panels belong together.
 _MEASURES = {
     "tokens per sentence, relative to exponent 1.0": lambda one, base: (
         one.tokens_per_sentence / base.tokens_per_sentence

@@ -1,4 +1,4 @@
-"""The vocabulary learner against TF Text's, and the word count, on the same words in one run.
+"""The vocabulary learner compared with TF Text's on the same words in one run; the word count.
 
     python -m benchmarks.vocab.learner equality CORPUS...   the same tokens, each corpus at \\
         three sizes
@@ -8,9 +8,9 @@
         [TEXT...]       5 million words to 501,153 tokens, ours alone
     python -m benchmarks.vocab.learner count [INPUT...]     the Beam word count, see `word_count.py`
 
-CORPUS and TEXT are folders of .txt and .tsv files, compressed or not; without one it is the text of
-the demo corpus. `speed` and `full` take the most frequent words and, if the text has too few, make
-more (`benchmarks/vocab/words.py`).
+CORPUS and TEXT are folders of .txt and .tsv files, compressed or not; the default is the text of
+the demo corpus. `speed` and `full` use the most frequent words and, if the text has too few,
+generate more (`benchmarks/vocab/words.py`).
 """
 
 from __future__ import annotations

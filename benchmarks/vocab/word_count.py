@@ -1,11 +1,11 @@
-"""Our word count against the naive one on Beam, on the same text in one run; prints the ratio.
+"""Compares our word count with a naive one on Beam, on the same text in one run.
 
     python -m benchmarks.vocab.word_count [INPUT ...] [--megabytes 44]
 
-The naive pipeline passes one element on for each word of the text to `Count.PerElement`. Both read
-by the same reader, run on the direct runner in this process and write what they counted to files.
-INPUT is files or folders of text; without any it is the demo corpus, which the installed packages
-carry. Text that comes short of --megabytes is read several times over.
+The naive pipeline passes one element per word of the text to `Count.PerElement`. Both use the same
+reader, run on the direct runner in this process and write their counts to files. Prints the ratio.
+INPUT is files or folders of text; the default is the demo corpus, from installed packages. If there
+is less text than --megabytes, it is read repeatedly.
 """
 
 from __future__ import annotations

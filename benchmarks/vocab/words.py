@@ -1,4 +1,4 @@
-"""Words to measure vocabulary learners on: those of real text, and more that look like them."""
+"""Words to measure vocabulary learners on: from real text, and generated ones like them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vocab.basic_tokenizer import plain_spaces, split_words
 def count_words(places: Iterable[str]) -> collections.Counter[str]:
     """Counts the words of all .txt and .tsv files in `places`; of the demo corpus if none is given.
 
-    Whatever language a file is in, and all of a line's columns.
+    Files of any language and all columns of a line are counted.
     """
     counts: collections.Counter[str] = collections.Counter()
     for text in _files_text(places) if places else _demo_text():
@@ -47,8 +47,8 @@ def extend(words: dict[str, int], size: int, seed: int = 0) -> dict[str, int]:
     """Returns the words and new ones, `size` in all.
 
     A new word is the beginning of one word and the end of another of the same length and script,
-    with the count of the first. Both are drawn from all words alike, so length, count and script
-    stay distributed as they are. Words of one character have no new ones.
+    with the count of the first. Both are drawn uniformly from all words, so the distributions of
+    length, count and script do not change. Words of one character yield no new ones.
     """
     generator = random.Random(seed)
     groups: dict[tuple[int, str], list[str]] = collections.defaultdict(list)

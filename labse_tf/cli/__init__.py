@@ -1,1 +1,1 @@
-"""The `labse` command line: a module a command; each parses, calls and prints."""
+"""The `labse` command line: one module per command, which parses, calls and prints."""

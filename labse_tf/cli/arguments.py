@@ -14,7 +14,7 @@ MODEL_HELP = (
 
 
 def path_argument(text: str) -> str:
-    """The type of every argument that names no other: see `local_path`."""
+    """Converts an argument that has no `type` of its own: see `local_path`."""
     try:
         return local_path(text)
     except InputError as error:
@@ -32,7 +32,7 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
 def add_filter_job(
     parser: argparse.ArgumentParser, kind: str, *, max_per_language: int = 0
 ) -> None:
-    """INPUT, --out, --overwrite, the filters for a kind of records, and what both jobs take."""
+    """Adds the arguments common to both filter jobs, and the options of the filters for `kind`."""
     add_inputs(parser)
     parser.add_argument("--out", required=True, metavar="DIR", help="folder to write")
     parser.add_argument(
@@ -88,7 +88,7 @@ def add_filter_job(
 
 
 def _add_filters(parser: argparse.ArgumentParser, kind: str) -> None:
-    """The options that the filters declare, in the order in which they judge; then --filter."""
+    """Adds the options that the filters declare, in the order they run in; then --filter."""
     from beam_pipelines.filtering.choose_filters import find_filters, options_of
 
     keywords = []
@@ -115,7 +115,7 @@ def _add_filters(parser: argparse.ArgumentParser, kind: str) -> None:
 
 
 def filter_job_options(args: argparse.Namespace) -> dict:
-    """Returns what `add_filter_job` read beside the paths, as the filter jobs take it."""
+    """Returns the arguments of `add_filter_job`, except paths, as options of the filter jobs."""
     names = ("max_bad_records", "scores", "from_scores", "examples", "seed", "overwrite")
     names = (*names, "filters", *args.filter_keywords)
     return {
@@ -127,13 +127,13 @@ def filter_job_options(args: argparse.Namespace) -> dict:
 
 
 def strategy_options(args: argparse.Namespace) -> dict:
-    """Returns what `add_run` read of the strategy, as `launch` takes it."""
+    """Returns the strategy arguments of `add_run` as options of `launch`."""
     names = ("strategy", "tpu", "logical_cpus", "overwrite")
     return {name: getattr(args, name) for name in names}
 
 
 def add_init(parser: argparse.ArgumentParser) -> None:
-    """--init, --init-checkpoint."""
+    """Adds --init and --init-checkpoint."""
     parser.add_argument(
         "--init",
         metavar="DIR",
@@ -145,7 +145,7 @@ def add_init(parser: argparse.ArgumentParser) -> None:
 
 
 def add_model_dir_output(parser: argparse.ArgumentParser) -> None:
-    """What every export takes: --out, --format, --length, --no-verify, --overwrite."""
+    """Adds the options of every export: --out, --format, --length, --no-verify, --overwrite."""
     parser.add_argument("--out", required=True, metavar="MODEL_DIR", help="the model dir to write")
     parser.add_argument(
         "--format",
@@ -179,7 +179,7 @@ def add_model_dir_output(parser: argparse.ArgumentParser) -> None:
 
 
 def add_languages(parser: argparse.ArgumentParser) -> None:
-    """--languages, --language-text: a model for some languages only."""
+    """Adds --languages and --language-text, which restrict a model to some languages."""
     parser.add_argument(
         "--languages",
         metavar="CODES",
@@ -196,7 +196,7 @@ def add_languages(parser: argparse.ArgumentParser) -> None:
 
 
 def add_checkpoint(parser: argparse.ArgumentParser, option: str) -> None:
-    """Which checkpoint of a run is read."""
+    """Adds the option that selects which checkpoint of a run is read."""
     parser.add_argument(
         option,
         choices=["best", "latest"],
@@ -206,13 +206,13 @@ def add_checkpoint(parser: argparse.ArgumentParser, option: str) -> None:
 
 
 def add_training(parser: argparse.ArgumentParser) -> None:
-    """CONFIG and what `add_run` adds."""
+    """Adds CONFIG and the arguments of `add_run`."""
     parser.add_argument("config", metavar="CONFIG", help="a YAML preset, see configs/")
     add_run(parser)
 
 
 def add_run(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """--run-dir, --set, the strategy, --overwrite."""
+    """Adds --run-dir, --set, the strategy options and --overwrite."""
     parser.add_argument(
         "--run-dir",
         required=required,
@@ -248,12 +248,12 @@ def add_run(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
 
 
 def add_model_name(parser: argparse.ArgumentParser) -> None:
-    """MODEL, as `labse_tf.embedding.open.open_encoder` takes it."""
+    """Adds MODEL, a name that `labse_tf.embedding.open.open_encoder` accepts."""
     parser.add_argument("model", metavar="MODEL", help=MODEL_HELP)
 
 
 def add_search(parser: argparse.ArgumentParser) -> None:
-    """-k, --index, --recall: how neighbours are looked for."""
+    """Adds -k, --index and --recall, the settings of the nearest-neighbour search."""
     parser.add_argument(
         "-k",
         "--neighbours",

@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
     from labse_tf.demo.result import show_result, write_sentences
     from labse_tf.demo.stages import Demo, stages
 
-    # What is wrong with it is said now, not after four stages.
+    # Report errors in the configuration now, not after four stages.
     load_config(args.config)
     out = Path(args.out)
     demo = Demo(out, main)

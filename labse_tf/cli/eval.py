@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_task_options(parser: argparse.ArgumentParser) -> None:
-    """Without defaults, which are the tasks' own: what is None was not given."""
+    """Adds the tasks' options without their defaults, so that None means not given."""
     seen = set()
     for name, task in _TASKS.items():
         new = [option for option in task.OPTIONS if option.name not in seen]
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _given(args: argparse.Namespace, task) -> dict:
-    """Returns the options of the task that were given; refuses those of other tasks."""
+    """Returns the options of the task that were given; rejects those of other tasks."""
     from labse_tf.errors import InputError
 
     options = {option.name: option for option in task.OPTIONS}
@@ -98,7 +98,7 @@ def _given(args: argparse.Namespace, task) -> dict:
         value = getattr(args, known.name)
         if value is not None and known.name not in options:
             raise InputError(
-                f"{known.flag} is no option of {args.task}",
+                f"{known.flag} is not an option of {args.task}",
                 remedy="leave it out, see `labse eval --help`",
             )
         if value is not None:
@@ -119,7 +119,7 @@ def _given(args: argparse.Namespace, task) -> dict:
 
 
 def _check(args: argparse.Namespace, task) -> None:
-    """Before the model is loaded, which takes longest."""
+    """Checks the arguments before the model is loaded, which takes longest."""
     import os
 
     from labse_tf.errors import InputError

@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def write(args: argparse.Namespace, *, checkpoint: str | None = None) -> None:
-    """Writes the model dir that `add_model_dir_output` read of, from `args.source`."""
+    """Writes a model dir from `args.source`, with the options of `add_model_dir_output`."""
     from labse_tf.files.outputs import check_free
 
     check_free(args.out, overwrite=args.overwrite)
@@ -64,7 +64,7 @@ def _languages(args: argparse.Namespace) -> list[str]:
     from labse_tf.languages import require_code
 
     if args.language_text and not args.languages:
-        raise InputError("--language-text goes with --languages", remedy="name the languages")
+        raise InputError("--language-text requires --languages", remedy="name the languages")
     return [
         require_code(name.strip()) for name in (args.languages or "").split(",") if name.strip()
     ]
@@ -90,6 +90,6 @@ def _restrict(source, languages: list[str], inputs: list[str] | None):
     print(f"encoder: {megabytes[0]:,.1f} of {megabytes[1]:,.1f} MB")
     if counter:
         share = 100 * counter.changed_share()
-        print(f"texts: {counter.texts:,} read, which keep their pieces and so their vectors")
-        print(f"other texts like them: {share:.1f} % would not keep all pieces")
+        print(f"texts: {counter.texts:,} read; all keep their pieces and vectors")
+        print(f"similar texts: an estimated {share:.1f} % would not keep all pieces")
     return restricted

@@ -1,9 +1,9 @@
 """`labse COMMAND ...`: finds the command's module, runs it, turns errors into exit statuses.
 
 A command is a module with `EXAMPLES` (shown below its help), `add_arguments(parser)` and
-`run(args)`, which may return an exit status. Only the module of the command that is asked for is
-imported, and modules import TensorFlow or Beam inside `run`, so that help answers at once. An
-argument without a `type` may be a path: file:// URLs become paths, others are refused.
+`run(args)`, which may return an exit status. Only the module of the requested command is imported,
+and modules import TensorFlow or Beam inside `run`, so that help appears at once. An argument
+without a `type` may be a path: file:// URLs become paths, other URLs are rejected.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from labse_tf.errors import InputError
 from labse_tf.files.outputs import NO_SPACE
 from vocab.wordpiece_file import VocabularyFileError
 
-# The words of a command -> (module in this folder, what it does).
+# The words of a command -> (module in this folder, summary).
 COMMANDS = {
     ("demo",): ("demo", "run every stage on the demo corpus; print a table, write an HTML report"),
     ("corpus", "demo"): ("corpus.demo", "write the demo corpus from installed packages"),
@@ -87,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words, rest = _split_command(argv)
     if words is None:
         return _print_overview(rest)
-    # What follows `--` belongs to Beam.
+    # Arguments after `--` are Beam's.
     own, beam = _split_at(rest, "--")
     command = importlib.import_module(f"labse_tf.cli.{COMMANDS[words][0]}")
     parser = make_parser(words, command)
@@ -126,15 +126,15 @@ def _parse(parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespa
     except argparse.ArgumentError as error:
         if not isinstance(error.__context__, argparse.ArgumentTypeError):
             parser.error(str(error))
-        # Its type says what is wrong, which the usage would bury.
+        # The argument's type reports the problem; the usage would bury that message.
         print(f"labse: error: {error}", file=sys.stderr)
         sys.exit(EXIT_INPUT)
 
 
 def _run(command, args: argparse.Namespace) -> int:
     quiet_libraries(debug=args.debug)
-    # TensorFlow makes millions of objects that stay: at Python's thresholds a third of the time of
-    # building, saving and loading graphs would go into looking for garbage among them.
+    # TensorFlow creates millions of long-lived objects. With Python's default thresholds, a third
+    # of the time to build, save and load graphs would be spent in garbage collection.
     gc.set_threshold(100_000, 50, 100)
     try:
         status = command.run(args) or EXIT_DONE
@@ -146,17 +146,17 @@ def _run(command, args: argparse.Namespace) -> int:
         print(f"labse: error: {error}", file=sys.stderr)
         return EXIT_INPUT
     except KeyboardInterrupt:
-        print("labse: interrupted; the same command goes on from here", file=sys.stderr)
+        print("labse: interrupted; run the same command again to resume", file=sys.stderr)
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # The reader of our stdout (head, less) has seen enough.
+        # The reader of stdout (head, less) has closed the pipe.
         _drop_stdout()
         return EXIT_DONE
     except Exception as error:
         if args.debug:
             raise
         if isinstance(error, OSError) and error.errno in NO_SPACE:
-            # Commands say it of their files; this is stdout, mostly.
+            # Commands report this for their own files, so here it is mostly stdout.
             what = error.filename or "the output"
             print(
                 f"labse: error: {what} cannot be written ({error.strerror}): make room",
@@ -170,12 +170,15 @@ def _run(command, args: argparse.Namespace) -> int:
 
 
 def _drop_stdout() -> None:
-    """What stdout still holds cannot be written: without this Python would fail with it at exit."""
+    """Discards unwritten output, since Python would fail when it flushes stdout at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def quiet_libraries(*, debug: bool = False) -> None:
-    """Plain log lines of ours on stderr, of libraries only errors; before TensorFlow's import."""
+    """Logs our messages plainly to stderr, and only errors of libraries.
+
+    Call it before TensorFlow is imported.
+    """
     logging.basicConfig(level=logging.ERROR, format="%(message)s", stream=sys.stderr)
     logging.getLogger("labse").setLevel(logging.INFO)
     if not debug:
@@ -207,9 +210,9 @@ def _print_overview(argv: list[str]) -> int:
     known = asked or (group and len(argv) == 1)
     out = sys.stdout if known else sys.stderr
     if not known:
-        print(f"labse: error: no command '{' '.join(argv[:2])}'; these exist:", file=out)
+        print(f"labse: error: no command '{' '.join(argv[:2])}'; the commands are:", file=out)
     else:
-        print("usage: labse COMMAND ...    (labse COMMAND --help tells more)\n", file=out)
+        print("usage: labse COMMAND ...    (for details: labse COMMAND --help)\n", file=out)
     for words, (_, summary) in COMMANDS.items():
         if group in (None, words[0]):
             print(f"  labse {' '.join(words):28}{summary}", file=out)
@@ -217,7 +220,7 @@ def _print_overview(argv: list[str]) -> int:
 
 
 def entry_point() -> None:
-    """The console script."""
+    """Entry point of the console script."""
     sys.exit(main())
 
 

@@ -86,7 +86,9 @@ def run(args: argparse.Namespace) -> None:
     if args.report:
         check_free_file(args.report, overwrite=args.overwrite)
         if os.path.realpath(args.report) == os.path.realpath(args.out):
-            raise InputError("is --out as well", path=args.report, remedy="name another --report")
+            raise InputError(
+                "is the same file as --out", path=args.report, remedy="name another --report"
+            )
     report = mine(
         *args.paths[-2:],
         args.out,

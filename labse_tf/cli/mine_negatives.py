@@ -106,7 +106,7 @@ def _refuse_training_options(args: argparse.Namespace) -> None:
             from labse_tf.errors import InputError
 
             raise InputError(
-                f"{name} does nothing with --model, which trains no model",
+                f"{name} has no effect with --model, which does not train",
                 remedy=f"leave {name} out, or give --run-dir instead of --model",
             )
 

@@ -1,4 +1,4 @@
-"""The coverage of a vocabulary as a picture: a row a language, in groups of scripts."""
+"""Plots the coverage of a vocabulary: one row per language, grouped by script."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _ROW_INCHES = 0.165
 _HEAD_INCHES, _FOOT_INCHES = 0.55, 0.1
 _WIDTH_INCHES = 11.0
 # Per cent. Linear up to the first step, logarithmic above: most languages lose a thousandth of
-# their text or nothing, and one whose script the vocabulary lacks loses all.
+# their text or nothing, but one whose script is missing from the vocabulary loses everything.
 _LOST_TICKS = (0, 0.1, 1, 10, 100)
 _TITLES = (
     "text lost as [UNK] (mark: [UNK] among tokens)",
-    "tokens a sentence",
+    "tokens per sentence",
     "sentences truncated",
 )
 
@@ -31,10 +31,10 @@ _TITLES = (
 def write_plot(
     coverage: Mapping[str, Coverage], path: str | os.PathLike[str], *, file_format: str
 ) -> None:
-    """Draws what each language loses to `[UNK]`, how long and how often too long its sentences are.
+    """Plots for each language the text lost to `[UNK]`, sentence lengths and truncated sentences.
 
     Args:
-      coverage: of each language, by the paper's code; at least one.
+      coverage: per language, by the paper's code; at least one.
       path: the file to write.
       file_format: one of `plot_formats.PLOT_FORMATS`.
     """
@@ -58,7 +58,7 @@ def write_plot(
 
 
 def _group(coverage: Mapping[str, Coverage]) -> list[tuple[Family, list[tuple[str, Coverage]]]]:
-    """Returns the families that have a language here, each with its languages, worst first."""
+    """Returns the families with at least one language, each with its languages, worst first."""
     ranked = worst_first(coverage)
     groups = (
         (family, [(code, counts) for code, counts in ranked if family_of(code) == family])
@@ -97,7 +97,7 @@ def _draw_value(
 
 
 def _percent(value: float) -> str:
-    """Returns two digits of a share, and nothing for none."""
+    """Returns a percentage with two or three digits, and "" for 0."""
     if value == 0:
         return ""
     return f"{value:.2f}" if value < 1 else f"{value:.1f}" if value < 10 else f"{value:.0f}"

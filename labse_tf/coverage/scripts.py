@@ -1,4 +1,4 @@
-"""The scripts of the 109 languages, in families that plots show together."""
+"""The scripts of the 109 languages, grouped into families for plots."""
 
 from __future__ import annotations
 

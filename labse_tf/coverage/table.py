@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from labse_tf.languages import LANGUAGES
 from vocab.coverage import Coverage, add_up
 
-# Header -> the rate below it, per cent or not.
+# Column header -> attribute of `Coverage`, and the factor it is multiplied by.
 _COLUMNS = {
     "lost %": ("lost_rate", 100),
     "[UNK] %": ("unknown_rate", 100),
@@ -32,10 +32,10 @@ def worst_first(coverage: Mapping[str, Coverage]) -> list[tuple[str, Coverage]]:
 def format_table(coverage: Mapping[str, Coverage]) -> str:
     """Returns the rates as plain text within 100 columns, the worst language first.
 
-    The last two lines: all text taken together, and the mean of the languages.
+    The last two lines are the rates over all text and the mean over languages.
 
     Args:
-      coverage: of each language, by the paper's code; at least one.
+      coverage: per language, by the paper's code; at least one.
     """
     header = f"{'code':5}{'language':18}{'sentences':>10}"
     header += "".join(f"{name:>{_width(name)}}" for name in _COLUMNS)
@@ -82,10 +82,10 @@ def _mean(rates: Iterable[float]) -> float:
 
 
 def format_tsv(coverage: Mapping[str, Coverage]) -> str:
-    """Returns a header and a line a language, the worst first: all counts, then all rates.
+    """Returns a header and one line per language, the worst first: all counts, then all rates.
 
-    Rates are shares from 0 to 1 or ratios; one without a base, such as the characters a token where
-    all is `[UNK]`, is empty. The columns are named as `Coverage`'s attributes.
+    Rates are shares from 0 to 1, or ratios. An undefined rate, such as characters per token where
+    every token is `[UNK]`, is empty. The columns are named after `Coverage`'s attributes.
     """
     lines = [("language", "name", "script", *_COUNTS, *_RATES)]
     for code, counts in worst_first(coverage):

@@ -1,4 +1,4 @@
-"""The sentences of the report in the plane, and each one's neighbours in other languages."""
+"""2-D projection of the report's sentences, and their nearest neighbours in other languages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Sentence(NamedTuple):
     Attributes:
       text: the sentence.
       language: the paper's code.
-      group: the same number for all translations of one English message, which is among them.
+      group: the same number for an English message and all of its translations.
     """
 
     text: str
@@ -32,14 +32,14 @@ class Sentence(NamedTuple):
 
 
 def writing_direction(language: str) -> str:
-    """Returns the HTML attribute `dir`; "auto" would go by the first word, often a Latin name."""
+    """Returns the HTML attribute `dir`; "auto" goes by the first word, often a Latin name."""
     return "rtl" if LANGUAGES[language].script in RIGHT_TO_LEFT else "auto"
 
 
 def language_colours(languages: Sequence[str]) -> dict[str, str]:
-    """Returns a CSS colour for each language: the hue tells the script, shades the language.
+    """Returns a CSS colour for each language: the hue shows the script, the shade the language.
 
-    All are of middling lightness, so that they show on a white and on a dark ground.
+    All have medium lightness, so that they are visible on light and dark backgrounds.
     """
     members: dict[str, list[str]] = defaultdict(list)
     for language in sorted(set(languages)):
@@ -48,22 +48,22 @@ def language_colours(languages: Sequence[str]) -> dict[str, str]:
     for codes in members.values():
         for code, place in zip(codes, np.linspace(-1, 1, len(codes) + 2)[1:-1], strict=True):
             hue = family_of(code).hue + 12 * place
-            # A step of three through the shades sets languages apart that follow one another.
+            # Three shades in rotation distinguish successive languages.
             lightness = 46 + 7 * (codes.index(code) % 3)
             colours[code] = f"hsl({hue % 360:.0f} 68% {lightness}%)"
     return colours
 
 
 def project(vectors: np.ndarray, *, seed: int = 0) -> np.ndarray:
-    """Returns places in the unit square by t-SNE of the cosine distances, float `[n, 2]`.
+    """Returns positions in the unit square by t-SNE of the cosine distances, float `[n, 2]`.
 
     Args:
       vectors: float `[n, dim]`, n >= 3.
-      seed: of the descent; the start is the first two principal components.
+      seed: of the optimisation, which starts from the first two principal components.
     """
     perplexity = min(PERPLEXITY, (len(vectors) - 1) / 3)
     model = TSNE(metric="cosine", init="pca", perplexity=perplexity, random_state=seed)
-    # Threads sum in another order each time, and on busy cores they mostly wait for one another.
+    # Several threads sum in a different order each time, and on busy cores they mostly wait.
     with threadpool_limits(limits=1):
         places = model.fit_transform(vectors)
     low, high = places.min(axis=0), places.max(axis=0)
@@ -75,13 +75,13 @@ def find_neighbours(
 ) -> list[list[tuple[int, float]]]:
     """Returns for each sentence the nearest in other languages: `(index, cosine)`, nearest first.
 
-    The same string in another language (Danish and Norwegian share many) is passed over: it would
-    be found without an understanding of it.
+    The same string in another language (Danish and Norwegian share many) is skipped: finding it
+    says nothing about the model.
 
     Args:
-      sentences: n of them.
+      sentences: n sentences.
       vectors: float `[n, dim]`, unit rows.
-      count: at most so many neighbours of each.
+      count: maximum number of neighbours per sentence.
     """
     cosines = vectors @ vectors.T
     for attribute in ("language", "text"):

@@ -1,4 +1,4 @@
-"""The end of the demo: a page that shows what the tiny model has learnt, and a plain-text table."""
+"""The demo's HTML report, which shows what the tiny model has learnt."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ MAX_SENTENCES = 1500
 
 
 def choose_sentences(dev: Path, *, messages: int = 40, seed: int = 0) -> list[Sentence]:
-    """Returns the messages translated into the most languages: the English, then translations.
+    """Returns the messages translated into the most languages: English first, then translations.
 
-    A message that shares more than half of its words with one chosen before is passed over. Where
-    there are more than `MAX_SENTENCES` in all, each message keeps the translations into the
-    languages that have the fewest sentences so far.
+    A message that shares more than half of its words with one already chosen is skipped. If there
+    are more than `MAX_SENTENCES` in all, each message keeps its translations into the languages
+    with the fewest sentences so far.
 
     Args:
-      dev: a folder of held-out bitext, `<lang>.tsv.gz` with the English first.
-      messages: how many, at most.
-      seed: decides between languages with equally many sentences.
+      dev: a folder of held-out bitext, `<lang>.tsv.gz` with English first.
+      messages: maximum number of messages.
+      seed: breaks ties between languages with equally many sentences.
 
     Raises:
       InputError: if the files are missing or broken.
@@ -90,16 +90,16 @@ def write_report(
     facts: dict[str, str],
     destination: Path,
 ) -> None:
-    """Writes the report, one HTML file that needs no other; replaces an old one.
+    """Writes the report as one self-contained HTML file; an existing one is replaced.
 
     Args:
-      evaluation: of `labse eval retrieval`, with the systems "model" and "tfidf".
-      untrained: the same of the untrained "model" alone.
+      evaluation: result of `labse eval retrieval`, with the systems "model" and "tfidf".
+      untrained: the same for the untrained "model" alone.
       metrics: the rows of metrics.jsonl of "pretrain" (with `stage`) and "train"; may be empty.
-      sentences: held-out sentences in at least two languages, of every group the English too.
+      sentences: held-out sentences in at least two languages, with the English one of every group.
       vectors: their embeddings, float `[len(sentences), dim]`, unit rows.
       facts: shown at the top, text by label.
-      destination: the file.
+      destination: the file to write.
 
     Raises:
       InputError: if `destination` is a folder.

@@ -1,4 +1,4 @@
-"""The sentences in the demo's report: the map of the projection, and queries with neighbours."""
+"""The sentences in the demo's report: a map of the projection, and queries with neighbours."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def draw_map(sentences: Sequence[Sentence], vectors: np.ndarray) -> dict[str, An
 
 
 def _place_labels(centres: dict[int, np.ndarray], count: int) -> dict[int, tuple[float, float]]:
-    """Returns the middles of the first labels that have room above their group's centre."""
+    """Returns the centres of the first `count` labels that fit above their group's centre."""
     width, height = LABEL_SIZE
     placed: dict[int, tuple[float, float]] = {}
     for group, (x, y) in centres.items():
@@ -77,7 +77,7 @@ def _place_labels(centres: dict[int, np.ndarray], count: int) -> dict[int, tuple
 
 
 def neighbourhood(sentences: Sequence[Sentence], vectors: np.ndarray) -> dict[str, Any]:
-    """Returns the queries with their neighbours, and how many of all neighbours are right."""
+    """Returns queries with their neighbours, and the share of all neighbours that are right."""
     neighbours = find_neighbours(sentences, vectors)
     english = {s.group: s.text for s in sentences if s.language == "en"}
 
@@ -113,7 +113,7 @@ def neighbourhood(sentences: Sequence[Sentence], vectors: np.ndarray) -> dict[st
 
 
 def _choose_queries(sentences: Sequence[Sentence], *, seed: int = 0) -> list[int]:
-    """Returns sentences drawn at random: of the commonest scripts one each, all of other groups."""
+    """Returns one random sentence for each of the commonest scripts, each of another group."""
     scripts = [LANGUAGES[sentence.language].script for sentence in sentences]
     order = list(range(len(sentences)))
     random.Random(seed).shuffle(order)

@@ -26,8 +26,8 @@ def format_table(evaluation: dict, untrained: dict) -> str:
     """Returns the accuracies as plain text, the best language first, within 100 columns.
 
     Args:
-      evaluation: of `labse eval retrieval`, with the systems "model" and "tfidf".
-      untrained: the same of the untrained "model" alone.
+      evaluation: result of `labse eval retrieval`, with the systems "model" and "tfidf".
+      untrained: the same for the untrained "model" alone.
     """
     rule = "-" * 80
     lines = [
@@ -98,8 +98,8 @@ def mean_scores(rows: Sequence[dict]) -> dict[str, dict[str, float]]:
 
 
 def curve(rows: Sequence[dict]) -> dict[str, Any] | None:
-    """Returns the losses over all steps, a line a stage, and the axes' ticks."""
-    rows = [row for row in rows if "loss" in row]  # The others tell of held-out text.
+    """Returns the losses over all steps, one line per stage, and the axis ticks."""
+    rows = [row for row in rows if "loss" in row]  # The others are about held-out text.
     if not rows:
         return None
     stages: dict[int, list[dict]] = defaultdict(list)

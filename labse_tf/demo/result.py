@@ -1,4 +1,4 @@
-"""The demo's result: the table on stdout and report.html, from what the stages left."""
+"""The demo's result: the table on stdout and report.html, from the output of the stages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _log = logging.getLogger("labse")
 
 
 def write_sentences(out: Path) -> None:
-    """Writes the dev sentences that the report shows to sentences.txt, one a line."""
+    """Writes the dev sentences that the report shows to sentences.txt, one per line."""
     with whole_file(out / "sentences.txt", overwrite=True) as partial:
         sentences = choose_sentences(out / "corpus" / "dev")
         partial.write_text("".join(sentence.text + "\n" for sentence in sentences), "utf-8")
@@ -27,8 +27,8 @@ def show_result(out: Path, seconds: dict[str, float]) -> None:
     """Prints the table and writes report.html.
 
     Args:
-      out: the demo's folder, all stages done.
-      seconds: that each stage took.
+      out: the demo's folder, with all stages completed.
+      seconds: time that each stage took.
     """
     evaluation = _read_json(out / "retrieval.json")
     untrained = _read_json(out / "retrieval_untrained.json")

@@ -1,4 +1,4 @@
-"""The stages of the demo: the commands that a user would type, one after the other."""
+"""The stages of the demo: the commands that a user would type, in order."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Stage(NamedTuple):
     """A command of the demo.
 
     Attributes:
-      name: said when it starts.
+      name: logged when it starts.
       command: the words after `labse`.
     """
 
@@ -31,7 +31,7 @@ class Stage(NamedTuple):
 
 
 def stages(out: Path, config: str) -> list[Stage]:
-    """Returns all commands that lead from nothing to `out`/sentences.npy."""
+    """Returns all commands of the demo, up to `out`/sentences.npy."""
     corpus, vocab = out / "corpus", out / "vocab.txt"
     monolingual, bitext = out / "clean_monolingual", out / "clean_bitext"
     pretrained, trained, untrained = out / "pretrain", out / "dual", out / "untrained"
@@ -45,8 +45,8 @@ def stages(out: Path, config: str) -> list[Stage]:
         ),
         (
             "filter the translation pairs",
-            # People made these translations, and many are single terms, of which language
-            # identification knows too little: 0.3, the default, would lose 8 % of them.
+            # These are human translations, and many are single terms, for which language
+            # identification is unreliable: 0.3, the default, would lose 8 % of them.
             ["corpus", "filter-bitext", corpus / "bitext", "--out", bitext]
             + ["--max-language-doubt", "0.5"],
         ),
@@ -89,10 +89,10 @@ def stages(out: Path, config: str) -> list[Stage]:
 
 
 class Demo:
-    """Runs the stages in a folder; goes on where it was stopped.
+    """Runs the stages in a folder, and resumes after an interruption.
 
-    `stages.json` in the folder says which commands have ended. A training run that was stopped
-    inside goes on from its last checkpoint.
+    `stages.json` in the folder records the completed commands. An interrupted training run resumes
+    from its last checkpoint.
     """
 
     def __init__(self, out: Path, run_command: Callable[[Sequence[str]], int]) -> None:
@@ -102,14 +102,14 @@ class Demo:
         self.seconds: dict[str, float] = {}
 
     def run(self, stages: Sequence[Stage], *, before: dict[str, Callable[[], None]]) -> int:
-        """Runs what has not ended yet; returns 0, or the exit status of the stage that failed.
+        """Runs the remaining stages; returns 0, or the exit status of the stage that failed.
 
         Args:
-          stages: in order.
-          before: called before the stage of that name, to prepare what it reads.
+          stages: all stages, in order.
+          before: functions by stage name, called before the stage to prepare its input.
 
         Raises:
-          InputError: if the folder holds something else, or another demo works in it.
+          InputError: if the folder holds something else, or is in use by another demo.
         """
         if self._out.is_dir() and any(self._out.iterdir()) and not self._record_file.exists():
             raise InputError(
@@ -129,18 +129,18 @@ class Demo:
             ended = record.get(stage.name)
             if ended is not None and ended["command"] != stage.command:
                 raise InputError(
-                    f"'{stage.name}' was done here by another command",
+                    f"'{stage.name}' was completed here with a different command",
                     path=self._out,
                     remedy="choose another --out",
                 )
             if ended is not None:
-                _log.info("%s: done before", title)
+                _log.info("%s: already done", title)
             else:
                 _log.info("\n%s\n$ labse %s", title, shlex.join(stage.command))
                 start = time.monotonic()
                 before.get(stage.name, lambda: None)()
-                # A run dir resumes; any other output is left over from a stage that was stopped
-                # after its end and before our record of it.
+                # A run dir is resumed. Any other output is from a stage that was interrupted
+                # after it completed and before it was recorded.
                 fresh = [] if stage.command[0] in ("pretrain", "train") else ["--overwrite"]
                 status = self._run_command([*stage.command, *fresh])
                 if status:

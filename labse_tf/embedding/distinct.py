@@ -1,4 +1,4 @@
-"""Texts become vectors, each distinct text once."""
+"""Embeds texts, each distinct text once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.progress import Progress
 
-# What `labse_tf.load(...).encode` sorts by length at a time.
+# Texts per call of `encode`; model dirs sort them by length.
 TEXTS_AT_ONCE = 8192
 
 
@@ -17,19 +17,19 @@ class TextVectors:
     """The vectors of texts that were embedded together.
 
     Attributes:
-      texts: the distinct ones, in the order in which they first came.
+      texts: the distinct texts, in order of first occurrence.
       vectors: float32 `[len(texts), dim]`.
     """
 
     def __init__(self, encoder: Encoder, texts: Iterable[str]) -> None:
-        """Embeds the distinct ones among the texts, with progress on stderr."""
+        """Embeds the distinct texts, with progress on stderr."""
         self.texts = list(dict.fromkeys(texts))
         self._places = {text: place for place, text in enumerate(self.texts)}
         with Progress("embed", total=len(self.texts), unit="sentence") as progress:
             self.vectors = embed(encoder, self.texts, progress)
 
     def __getitem__(self, texts: Sequence[str]) -> np.ndarray:
-        """Returns float32 `[len(texts), dim]`; equal texts have equal rows, bit by bit."""
+        """Returns float32 `[len(texts), dim]`; equal texts have bitwise equal rows."""
         return self.vectors[[self._places[text] for text in texts]]
 
 

@@ -10,27 +10,27 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_text  # noqa: F401  The preprocessor's ops live in it.
+import tensorflow_text  # noqa: F401  Registers the preprocessor's ops.
 
 from labse_tf.embedding.model_dir import find_model_dir
 from labse_tf.embedding.runtimes import open_runtime
 from labse_tf.progress import Progress
 
-# Texts of a window are sorted by length: in batches of it little is padding.
+# The texts of a window are sorted by length, so that its batches contain little padding.
 _TEXTS_PER_WINDOW = 2048
-# What a layer makes of a batch stays in the processor's caches.
+# A layer's output for one batch stays in the processor's caches.
 _TOKENS_PER_BATCH = 2048
-# Few shapes: memory of one batch fits the next.
+# Few different shapes, so that memory is reused from batch to batch.
 _LENGTH_STEP = 8
 
 
 class SortingEncoder(abc.ABC):
-    """Sorts texts by length inside a window, so that little is padding.
+    """Encoder that sorts texts by length within a window, to reduce padding.
 
     Attributes:
-      dim: the length of a vector.
-      sequence_length: longer texts are cut to this many tokens, [CLS] and [SEP] included.
-      texts_cut: how many of the texts so far were longer.
+      dim: the dimension of the vectors.
+      sequence_length: longer texts are truncated to this many tokens, [CLS] and [SEP] included.
+      texts_cut: number of texts truncated so far.
     """
 
     dim: int
@@ -39,21 +39,21 @@ class SortingEncoder(abc.ABC):
 
     @abc.abstractmethod
     def _tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """`[n]` strings -> int32 ragged `[n, (tokens)]`, without special tokens."""
+        """Maps `[n]` strings to int32 ragged `[n, (tokens)]`, without special tokens."""
 
     @abc.abstractmethod
     def _embed(self, tokens: tf.RaggedTensor, length: int) -> np.ndarray:
-        """Ragged `[n, (tokens)]`, to be padded to `length` -> `[n, dim]`, not normalised."""
+        """Maps ragged `[n, (tokens)]`, padded to `length`, to `[n, dim]`, not normalised."""
 
     def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> np.ndarray:
-        """Returns an embedding a text, in the order of the texts.
+        """Returns one embedding per text, in the order of the texts.
 
-        A text has the same embedding whatever is embedded with it, up to rounding: float32
-        encoders are within 1e-5. Those in int8 scale what a batch holds together, and are not.
+        With float32 encoders, the embedding of a text does not depend on the other texts, up to
+        rounding (within 1e-5). With int8 encoders it does: they use one scale for a whole batch.
 
         Args:
-          texts: any strings, the empty one too.
-          show_progress: on stderr.
+          texts: any strings, including empty ones.
+          show_progress: show progress on stderr.
 
         Returns:
           float32 `[len(texts), dim]`, rows of unit length.
@@ -73,7 +73,7 @@ class SortingEncoder(abc.ABC):
         return vectors
 
     def _tokenized_windows(self, texts: Sequence[str]) -> Iterator[tf.RaggedTensor]:
-        """Yields the tokens of each window, while those of the next are made in a thread."""
+        """Yields the tokens of each window; a thread tokenises the next one meanwhile."""
 
         def tokenize(start: int) -> tf.RaggedTensor:
             return self._tokenize(tf.constant(list(texts[start : start + _TEXTS_PER_WINDOW])))
@@ -113,11 +113,11 @@ class Embedder(SortingEncoder):
         """Loads the preprocessor and an encoder.
 
         Args:
-          path: a model dir, for its `encoder`; or the file of an encoder in it, such as
+          path: a model dir, for its `encoder`; or an encoder file in it, such as
             MODEL_DIR/onnx/model_int8.onnx or MODEL_DIR/lite/encoder_int8.tflite.
 
         Raises:
-          InputError: if it is no model dir, or the file is no such encoder.
+          InputError: if it is not a model dir, or the file is not an encoder in one.
         """
         model_dir, encoder = find_model_dir(path)
         self._preprocessor = tf.saved_model.load(str(model_dir / "preprocessor"))
@@ -127,7 +127,7 @@ class Embedder(SortingEncoder):
         self.dim = self._runtime.run(packed).shape[1]
 
     def count_weights(self) -> int | None:
-        """Returns the number of the encoder's weights, None if its format does not tell."""
+        """Returns the encoder's number of weights; None if its format does not provide it."""
         return self._runtime.count_weights()
 
     def _tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:

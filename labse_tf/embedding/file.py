@@ -1,4 +1,4 @@
-"""`labse embed`: a file of sentences becomes a file of vectors."""
+"""`labse embed`: embeds a file of sentences into a file of vectors."""
 
 from __future__ import annotations
 
@@ -34,27 +34,25 @@ def embed_file(
     dtype: str = "float32",
     overwrite: bool = False,
 ) -> Embedded:
-    """Writes the vector of each line of a file, in their order.
+    """Writes the vectors of the lines of a file, in order.
 
-    What is done lies in `OUT.work` meanwhile, so that a stopped job goes on.
+    Finished work is kept in `OUT.work`, so that an interrupted job can resume.
 
     Args:
-      model: as `open_encoder` takes it.
+      model: a name that `open_encoder` accepts.
       source: a file, or STDIN.
-      out: a .npy, `[lines, dim]`; or a .parquet with the columns `line` and `vector`.
+      out: a .npy file, `[lines, dim]`; or .parquet with the columns `line` and `vector`.
       dtype: float32 or float16.
-      overwrite: replace `out`, and the work of another job.
+      overwrite: replace `out`, and discard the work of another job.
 
     Raises:
-      InputError: if something is wrong with the model, a line, the output or the disk.
+      InputError: if the model, a line or the output is invalid, or the disk is full.
     """
     out = check_free_file(out, overwrite=overwrite)
     if out.suffix not in _SUFFIXES:
-        raise InputError(
-            "has another suffix than those known", path=out, remedy=f"use {' or '.join(_SUFFIXES)}"
-        )
+        raise InputError("has an unknown suffix", path=out, remedy=f"use {' or '.join(_SUFFIXES)}")
     lines = _lines(source)
-    # What is wrong with the file is found before a model is loaded.
+    # Errors in the file are reported before the model is loaded.
     first = next(lines)
     encoder = open_encoder(model)
     settings = {
@@ -63,7 +61,7 @@ def embed_file(
         "dtype": dtype,
     }
     with (
-        full_disk_said(out, remedy="the same command goes on from here"),
+        full_disk_said(out, remedy="run the same command again to resume"),
         work_folder(out, settings, overwrite=overwrite) as folder,
     ):
         vectors = folder / "vectors.npy"
@@ -104,10 +102,10 @@ def _write_parquet(vectors: Path, out: Path) -> None:
 def _tell(done: Embedded, encoder: OpenedEncoder) -> None:
     _log.info("%d lines, vectors of %d dimensions", done.rows, encoder.dim)
     if zeros := encoder.facts()["zero_vectors"]:
-        _log.info("%d lines have a vector of zeros: the encoder made nothing of them", zeros)
+        _log.info("%d lines have a zero vector: the encoder could not embed them", zeros)
     if done.lines_cut:
         _log.info(
-            "%d lines were cut to %d tokens: split these lines, or export the model with a greater "
+            "%d lines were truncated to %d tokens: split them, or export the model with a greater "
             "--length, if it was trained for that",
             done.lines_cut,
             encoder.sequence_length,

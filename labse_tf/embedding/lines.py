@@ -1,4 +1,4 @@
-"""Embeds lines of text into a `.npy` chunk by chunk, and goes on where it was stopped."""
+"""Embeds lines of text into a `.npy` file chunk by chunk; resumes after an interruption."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from labse_tf.files.outputs import whole_file
 from labse_tf.progress import Progress
 
 DTYPES = ("float32", "float16")
-# What a job loses at most when it is killed.
+# A killed job loses at most this many lines.
 _LINES_PER_CHUNK = 8192
 _UNFINISHED, _STATE = ".unfinished", ".json"
 
 
 @dataclasses.dataclass
 class Embedded:
-    """What is done of a job.
+    """The finished part of a job.
 
     Attributes:
-      rows: embedded, as many as lines.
-      digest: of these lines, to know them again.
-      lines_cut: how many were longer than the encoder takes; None if it does not tell.
+      rows: number of rows written, one per line.
+      digest: hash of these lines, to recognise them on resuming.
+      lines_cut: number of lines truncated by the encoder; None if it does not count them.
     """
 
     rows: int = 0
@@ -48,21 +48,21 @@ def embed_lines(
     total: int | None = None,
     description: str = "embed",
 ) -> Embedded:
-    """Writes `[lines, dim]` to `path`, a row a line, unless that is done.
+    """Writes `[lines, dim]` to `path`, one row per line, unless the file exists.
 
-    Until it is whole it is called `path.unfinished`, and `path.json` tells what of it is done.
-    These lines are read again by the same job, but not embedded.
+    Until it is complete the file is called `path.unfinished`, and `path.json` records how much is
+    done. When the job is resumed, finished lines are read again but not embedded.
 
     Args:
-      lines: the same as when it was stopped.
-      encoder: as then; `texts_cut` counts, if it has that, which were too long for it.
+      lines: the same as before an interruption.
+      encoder: the same, too; its `texts_cut`, if any, is the number of texts truncated.
       path: ends in .npy.
       dtype: one of DTYPES.
-      total: the number of lines, if it is known, for the progress.
-      description: for the progress.
+      total: the number of lines, if known, for the progress bar.
+      description: for the progress bar.
 
     Raises:
-      InputError: if the lines that are done were others.
+      InputError: if the finished rows are of other lines.
     """
     state_file = path.with_name(path.name + _STATE)
     state = Embedded()
@@ -98,19 +98,18 @@ def embed_lines(
 
 
 def _skip(lines: Iterable[str], state: Embedded, path: Path):
-    """Passes the lines that are done; returns their hash.
+    """Skips the finished lines and returns their hash.
 
     Raises:
-      InputError: if they are others.
+      InputError: if they differ from those that were embedded.
     """
     digest = hashlib.sha256()
     _digest(digest, itertools.islice(lines, state.rows))
     if state.rows and digest.hexdigest() != state.digest:
         raise InputError(
-            f"holds the vectors of {state.rows} other lines, of a stopped job",
+            f"holds the vectors of {state.rows} other lines, from an interrupted job",
             path=path.parent,
-            remedy="give the lines of that one, remove the folder, or start afresh with "
-            "--overwrite",
+            remedy="use that job's input, remove the folder, or start afresh with --overwrite",
         )
     return digest
 
@@ -122,8 +121,8 @@ def _digest(digest, lines: Iterable[str]) -> str:
 
 
 def _append(file: BinaryIO, vectors: np.ndarray, rows: int) -> None:
-    """Writes vectors behind `rows` others, and their number into the header."""
-    # NumPy's header has room for the number to grow.
+    """Appends vectors after `rows` existing ones, and updates the row count in the header."""
+    # NumPy pads the header so that the count can grow in place.
     end = file.tell()
     file.seek(0)
     header = {
@@ -140,7 +139,7 @@ def _append(file: BinaryIO, vectors: np.ndarray, rows: int) -> None:
 
 
 def _size(file: BinaryIO, rows: int) -> int:
-    """Returns the bytes of the header and so many rows."""
+    """Returns the size in bytes of the header and the first `rows` rows."""
     if not rows:
         return 0
     np.lib.format.read_magic(file)

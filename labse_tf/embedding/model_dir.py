@@ -1,4 +1,4 @@
-"""A model dir as files: whether it is one, and which one it is; without TensorFlow."""
+"""Model dirs as files: validation, finding the encoder, hashing; without TensorFlow."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ ENCODER_FILES = (".onnx", ".tflite")
 
 
 def check_saved_models(path: str | os.PathLike[str]) -> None:
-    """Raises InputError if this is no model dir with a preprocessor and an encoder."""
+    """Raises InputError unless this is a model dir with a preprocessor and an encoder."""
     for name in SAVED_MODELS:
         if not Path(path, name, "saved_model.pb").is_file():
             raise InputError(
-                f"is no model dir: it has no {name}/saved_model.pb",
+                f"is not a model dir: it has no {name}/saved_model.pb",
                 path=path,
                 remedy="name the --out of `labse export`, with hub among its formats",
             )
 
 
 def find_model_dir(path: str | os.PathLike[str]) -> tuple[Path, Path]:
-    """Returns a model dir and the encoder in it that `path` names.
+    """Returns a model dir and the encoder in it that `path` refers to.
 
     Args:
-      path: the model dir, for the SavedModel `encoder`; or a file in a folder of it, for that one.
+      path: the model dir, for its SavedModel `encoder`; or an encoder file in one of its folders.
 
     Raises:
-      InputError: if there is no such thing.
+      InputError: if there is no such model dir or encoder.
     """
     path = Path(local_path(path))
     if path.suffix not in ENCODER_FILES or path.is_dir():
@@ -44,7 +44,7 @@ def find_model_dir(path: str | os.PathLike[str]) -> tuple[Path, Path]:
     model_dir = path.absolute().parent.parent
     if not (model_dir / "preprocessor" / "saved_model.pb").is_file():
         raise InputError(
-            "is in no model dir: there is no ../preprocessor",
+            "is not in a model dir: there is no ../preprocessor",
             path=path,
             remedy="export the model with hub among its formats",
         )
@@ -54,18 +54,18 @@ def find_model_dir(path: str | os.PathLike[str]) -> tuple[Path, Path]:
 def hash_model(path: str | os.PathLike[str]) -> str:
     """Returns a SHA-256, in hex, of all files of the preprocessor and of the encoder.
 
-    A copy of a model dir has the same one; models that embed otherwise have others.
+    Copies of a model dir have the same hash; models with different embeddings have different ones.
 
     Args:
       path: as for `find_model_dir`.
 
     Raises:
-      InputError: likewise.
+      InputError: as `find_model_dir`.
     """
     model_dir, encoder = find_model_dir(path)
     files = [*(model_dir / "preprocessor").rglob("*"), *encoder.rglob("*")]
     if encoder.is_file():
-        # Large ONNX models have their weights beside them: model.onnx_data.
+        # Large ONNX models keep their weights in a separate file: model.onnx_data.
         files += encoder.parent.glob(f"{encoder.name}*")
     files = [file.absolute() for file in files if file.is_file()]
     return sha256_of_files(files, root=model_dir.absolute())

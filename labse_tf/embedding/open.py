@@ -1,14 +1,14 @@
-"""Opens whatever can embed sentences by its name: for mining, evaluation and comparisons.
+"""Opens any sentence encoder by its name: for mining, evaluation and comparisons.
 
 A name is one of
 
-  MODEL_DIR             a model dir, what `labse export` writes; or the file of an encoder in it,
-                        such as MODEL_DIR/onnx/model_int8.onnx or .../lite/encoder_int8.tflite
+  MODEL_DIR             a model dir, written by `labse export`; or an encoder file in it, such as
+                        MODEL_DIR/onnx/model_int8.onnx or .../lite/encoder_int8.tflite
   FOLDER or OWNER/NAME  a sentence-transformers folder (it has modules.json), or a published name
   module:attribute      a Python object with `encode(list[str])`, or a class or function that makes
-                        one when it is called without arguments; found from the current folder
+                        one when called without arguments; modules in the current folder are found
 
-Importing this module imports none of their libraries.
+Importing this module does not import any of their libraries.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PYTHON_OBJECT = "Python object"
 
 UNIT_ALREADY, MADE_UNIT = "rows came with unit length", "rows were scaled to unit length"
 
-# float16 encoders miss unit length by about this much.
+# Vectors of float16 encoders deviate from unit length by about this much.
 _UNIT_TOLERANCE = 1e-3
 _MODULES_FILE = "modules.json"
 _VOCAB_FILES = (
@@ -47,12 +47,12 @@ _PUBLISHED_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 
 
 class OpenedEncoder:
-    """An encoder of any kind, whose vectors have unit length and whose facts are on record.
+    """An encoder of any kind that returns unit vectors and describes itself for records.
 
     Attributes:
-      name: what it was opened by.
+      name: the name it was opened by.
       kind: MODEL_DIR, SENTENCE_TRANSFORMERS or PYTHON_OBJECT.
-      sequence_length: longer texts are cut to this many tokens; None if the encoder does not tell.
+      sequence_length: longer texts are truncated to this many tokens; None if unknown.
       model: the object that encodes.
     """
 
@@ -79,25 +79,25 @@ class OpenedEncoder:
 
     @property
     def dim(self) -> int:
-        """The length of a vector; an encoder that does not tell embeds one text to find out."""
+        """The dimension of the vectors; if unknown, it is found by embedding one text."""
         if self._dim is None:
             self.encode(["a"])
         return self._dim
 
     @property
     def texts_cut(self) -> int | None:
-        """How many texts were longer than `sequence_length`; None if the encoder does not tell."""
+        """Number of texts longer than `sequence_length`; None if the encoder does not count."""
         return getattr(self.model, "texts_cut", None)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Embeds texts.
 
         Returns:
-          float32 `[len(texts), dim]`, in the order of the texts, rows of unit length. A row that is
-          all zeros, which has no direction, stays so and is counted in the facts.
+          float32 `[len(texts), dim]`, in the order of the texts, rows of unit length. A row of
+          zeros has no direction; it is left unchanged and counted in the facts.
 
         Raises:
-          InputError: if the encoder returns something else than a finite row a text.
+          InputError: if the encoder returns anything but one row of finite floats per text.
         """
         if isinstance(texts, str):
             raise TypeError("encode() takes a list of strings, not one string")
@@ -109,10 +109,10 @@ class OpenedEncoder:
         return self._to_unit_length(vectors.astype(np.float32, copy=False))
 
     def facts(self) -> dict[str, Any]:
-        """Returns what a record of an experiment tells of the encoder, for JSON.
+        """Returns a description of the encoder for the JSON record of an experiment.
 
-        Known after the first call of `encode`: `dim` and `normalisation`. `texts_cut` counts the
-        texts that were longer than `sequence_length`, None if the encoder does not tell.
+        `dim` and `normalisation` are known after the first call of `encode`. `texts_cut` is the
+        number of texts longer than `sequence_length`, or None if the encoder does not count them.
         """
         return {
             "name": self.name,
@@ -126,7 +126,7 @@ class OpenedEncoder:
         }
 
     def _check(self, vectors: np.ndarray, count: int) -> None:
-        remedy = "let encode(texts) return an array of floats, a row a text"
+        remedy = "let encode(texts) return an array of floats, one row per text"
         if vectors.ndim != 2 or len(vectors) != count or vectors.dtype.kind != "f":
             raise InputError(
                 f"encode() of {count} texts returned {vectors.dtype} {list(vectors.shape)}",
@@ -135,7 +135,7 @@ class OpenedEncoder:
             )
         if self._dim not in (None, vectors.shape[1]):
             raise InputError(
-                f"encode() returned {vectors.shape[1]} columns, {self._dim} before",
+                f"encode() returned {vectors.shape[1]} columns, but {self._dim} before",
                 path=self.name,
                 remedy=remedy,
             )
@@ -144,7 +144,7 @@ class OpenedEncoder:
             raise InputError(
                 f"encode() returned NaN or infinity for text {int(np.argmin(finite))} of {count}",
                 path=self.name,
-                remedy="mend the encoder",
+                remedy="fix the encoder",
             )
 
     def _to_unit_length(self, vectors: np.ndarray) -> np.ndarray:
@@ -183,7 +183,7 @@ def _open_folder(name: str) -> OpenedEncoder:
     if (folder / _MODULES_FILE).is_file():
         return _open_sentence_transformers(name)
     raise InputError(
-        f"is no model: it has neither encoder/ and preprocessor/ nor {_MODULES_FILE}",
+        f"is not a model: it has neither encoder/ and preprocessor/ nor {_MODULES_FILE}",
         path=name,
         remedy="name the --out of `labse export`, or a sentence-transformers folder",
     )
@@ -209,9 +209,9 @@ def _open_sentence_transformers(name: str) -> OpenedEncoder:
     try:
         from sentence_transformers import SentenceTransformer
     except ImportError as error:
-        what = "is" if os.path.isdir(name) else "is no folder here; as a published name it is"
+        what = "is" if os.path.isdir(name) else "is not a local folder; as a published name it is"
         raise InputError(
-            f"{what} a sentence-transformers model, and that library cannot be imported ({error})",
+            f"{what} a sentence-transformers model, but that library cannot be imported ({error})",
             path=name,
             remedy="pip install sentence-transformers, or name a model dir",
         ) from error
@@ -235,7 +235,7 @@ def _open_sentence_transformers(name: str) -> OpenedEncoder:
 
 
 class _CountingCuts:
-    """A SentenceTransformer that counts in `texts_cut` what was too long for it."""
+    """A SentenceTransformer that counts truncated texts in `texts_cut`."""
 
     def __init__(self, model: Any) -> None:
         from transformers import PreTrainedTokenizerBase
@@ -251,7 +251,7 @@ class _CountingCuts:
 
     def _count_cut(self, texts: list[str]) -> int:
         most = self._model.max_seq_length
-        # No text has more tokens than bytes, [CLS] and [SEP] aside: most need no second look.
+        # Apart from [CLS] and [SEP] a text has no more tokens than bytes; most need no tokenising.
         long = [text for text in texts if len(text.encode("utf-8", "replace")) > most - 2]
         if not long:
             return 0
@@ -268,14 +268,14 @@ def _open_python(name: str) -> OpenedEncoder:
             inspect.signature(model).bind()
         except TypeError as error:
             raise InputError(
-                f"is called without arguments, and cannot be ({error})",
+                f"cannot be called without arguments ({error})",
                 path=name,
                 remedy="name an object with encode(), or a function that makes one",
             ) from error
         model = model()
     if not callable(getattr(model, "encode", None)):
         raise InputError(
-            f"made a {type(model).__name__}, which has no encode()",
+            f"returned a {type(model).__name__}, which has no encode()",
             path=name,
             remedy="let it return an object with encode(list of strings)",
         )
@@ -291,7 +291,7 @@ def _open_python(name: str) -> OpenedEncoder:
 
 
 def _hash_folder(folder: Path) -> dict[str, str]:
-    """Returns `model_sha256`, of all files in the folder, and `vocabulary_sha256`."""
+    """Returns `model_sha256`, over all files in the folder, and `vocabulary_sha256`."""
     files = [file for file in folder.rglob("*") if file.is_file()]
     return {"model_sha256": sha256_of_files(files, root=folder), **_hash_vocabulary(folder)}
 

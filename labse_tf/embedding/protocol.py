@@ -1,4 +1,4 @@
-"""The encoder protocol: any model that can embed sentences can be evaluated, and mine."""
+"""The encoder protocol: any model that embeds sentences can be evaluated and used for mining."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 class Encoder(Protocol):
-    """What tasks and mining ask of a model."""
+    """What evaluation tasks and mining require of a model."""
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Returns float32 `[len(texts), dim]`, rows of unit length, in the order of the texts."""

@@ -1,7 +1,7 @@
-"""What runs an exported encoder: TensorFlow, ONNX Runtime or LiteRT.
+"""Runtimes for exported encoders: TensorFlow, ONNX Runtime and LiteRT.
 
-Each is called on the preprocessor's dict, int32 `[batch, length]` tensors, and returns `default`,
-float32 `[batch, dim]`, not normalised.
+Each takes the preprocessor's dict of int32 `[batch, length]` tensors and returns `default`, float32
+`[batch, dim]`, not normalised.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ _ONNX_INPUTS = {
 
 
 class Runtime(Protocol):
-    """An encoder that is loaded."""
+    """A loaded encoder."""
 
     def run(self, packed: dict[str, tf.Tensor]) -> np.ndarray:
         """Returns float32 `[batch, dim]`."""
 
     def count_weights(self) -> int | None:
-        """Returns the number of weights, None if the format does not tell."""
+        """Returns the number of weights; None if the format does not provide it."""
 
 
 def open_runtime(encoder: Path) -> Runtime:
-    """Loads a SavedModel folder, or a .onnx or .tflite file, by its name.
+    """Loads a SavedModel folder, or a .onnx or .tflite file, according to its name.
 
     Raises:
-      InputError: if it cannot be read, or what runs it is missing.
+      InputError: if it cannot be read, or its runtime is not installed.
     """
     runtime = {".onnx": OnnxRuntime, ".tflite": LiteRuntime}.get(encoder.suffix, SavedModelRuntime)
     try:
@@ -46,7 +46,7 @@ def open_runtime(encoder: Path) -> Runtime:
         raise InputError(
             f"needs a library that is missing ({error})", path=encoder, remedy="install it"
         ) from error
-    except Exception as error:  # ONNX Runtime's errors have no other base.
+    except Exception as error:  # ONNX Runtime's errors have no other base class.
         raise InputError(
             f"cannot be read ({str(error).splitlines()[0]})",
             path=encoder,
@@ -59,8 +59,7 @@ class SavedModelRuntime:
 
     def __init__(self, folder: Path) -> None:
         self._encoder = tf.saved_model.load(str(folder))
-        # As a function: what no one asked for is not computed, and each layer's memory serves the
-        # next.
+        # As a tf.function, which skips unused outputs and reuses memory from layer to layer.
         self._default = tf.function(
             lambda packed: self._encoder(packed)["default"],
             input_signature=[

@@ -1,1 +1,1 @@
-"""Tasks that score any encoder, and systems to compare with."""
+"""Tasks that evaluate any encoder, and baselines to compare with."""

@@ -16,7 +16,7 @@ _MOSES = re.compile(r"(.+\.)?([A-Za-z_]+)-([A-Za-z_]+)\.([A-Za-z_]+)")
 
 
 class AlignedFiles(NamedTuple):
-    """Where an aligned corpus lies: two paths, of a TSV file the same."""
+    """The two paths of an aligned corpus; for a TSV file, both are the same."""
 
     source_path: str
     target_path: str
@@ -29,7 +29,7 @@ class AlignedFiles(NamedTuple):
         """Yields the sources (side 0) or targets (side 1).
 
         Raises:
-          InputError: as `read_lines`, or a text is empty or holds a NUL byte.
+          InputError: as `read_lines`, or if a text is empty or contains a NUL byte.
         """
         path = self[side]
         for number, line in read_lines(path):
@@ -39,7 +39,7 @@ class AlignedFiles(NamedTuple):
 
 
 def find_corpora(data: str | os.PathLike[str]) -> dict[str, AlignedFiles]:
-    """Returns the aligned corpora by their names, those of Moses pairs ending in `<a>-<b>`.
+    """Returns the aligned corpora by name; names of Moses pairs end in `<a>-<b>`.
 
     Raises:
       InputError: if there is none, or a Moses pair lacks a side.

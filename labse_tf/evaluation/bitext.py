@@ -1,4 +1,4 @@
-"""What bitext retrieval is scored by: the nearest candidate's index against the right one."""
+"""Metrics of bitext retrieval, which compare the nearest candidate's index with the right one."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import numpy as np
 
 
 def nearest_indices(queries: np.ndarray, candidates: np.ndarray) -> np.ndarray:
-    """Returns for each query the index of the most similar candidate; of equals the lowest.
+    """Returns for each query the index of the most similar candidate; on ties, the lowest.
 
-    Candidates with equal vectors, as of a sentence that comes twice, are compared once, so that
-    rounding cannot put the later one first. Others are equally similar if float32 products are.
+    Candidates with equal vectors, such as a repeated sentence, are compared once, so that rounding
+    cannot rank the later one first. Other ties are ties of the float32 products.
 
     Args:
       queries: float32 `[n, dim]`, unit rows.
-      candidates: float32 `[m, dim]`, unit rows; m is small, since all similarities are held.
+      candidates: float32 `[m, dim]`, unit rows; m is small, as all similarities are held in memory.
 
     Returns:
       int64 `[n]`.
@@ -28,26 +28,26 @@ def nearest_indices(queries: np.ndarray, candidates: np.ndarray) -> np.ndarray:
 def accuracy(predicted: np.ndarray, gold: np.ndarray) -> float:
     """Returns the share of queries whose nearest candidate is the right one.
 
-    1 minus it is LASER's similarity search error (Artetxe and Schwenk 2019, arXiv 1812.10464,
+    1 minus this is LASER's similarity search error (Artetxe and Schwenk 2019, arXiv 1812.10464,
     section 4.4), which LASER prints in per cent.
 
     Args:
-      predicted: `[n]` ints, of `nearest_indices`.
+      predicted: `[n]` ints, from `nearest_indices`.
       gold: `[n]` ints, the right candidates.
     """
     return float(np.mean(np.asarray(predicted) == np.asarray(gold)))
 
 
 def weighted_scores(predicted: np.ndarray, gold: np.ndarray) -> dict[str, float]:
-    """Returns `precision`, `recall` and `f1` of retrieval seen as classification, as MTEB does.
+    """Returns `precision`, `recall` and `f1` of retrieval as classification, as in MTEB.
 
-    MTEB (Muennighoff et al. 2023, arXiv 2210.07316, section 3.2) takes each candidate for a class
+    MTEB (Muennighoff et al. 2023, arXiv 2210.07316, section 3.2) treats each candidate as a class
     and averages the scores of the classes, weighted by the number of queries that belong to them.
-    With one query a class, a query counts in `f1` in full if no other query found its candidate
-    too, with 2/3 if one other did, 2/4 if two did, and so on; one that is wrong counts 0.
+    With one query per class, a correct query counts 1 in `f1` if no other query found its
+    candidate, 2/3 if one other did, 2/4 if two did, and so on; a wrong one counts 0.
 
     Args:
-      predicted: `[n]` ints, of `nearest_indices`.
+      predicted: `[n]` ints, from `nearest_indices`.
       gold: `[n]` ints, the right candidates; may repeat.
     """
     predicted, gold = np.asarray(predicted), np.asarray(gold)

@@ -1,4 +1,4 @@
-"""A pool of the same sentences in several languages: files `<code>.txt` of as many lines."""
+"""A pool of the same sentences in several languages: files `<code>.txt`, equally many lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def find_files(
     """Returns the path of each `<code>.txt`, by code.
 
     Raises:
-      InputError: if there are fewer than two, or one of `languages` has none.
+      InputError: if there are fewer than two files, or one of `languages` has none.
     """
     folder = Path(data)
     found: dict[str, str] = {}
@@ -44,10 +44,10 @@ def find_files(
 
 
 def read_pool(files: Mapping[str, str], sentences: int) -> dict[str, list[str]]:
-    """Returns the first sentences of each language.
+    """Returns the first `sentences` sentences of each language.
 
     Raises:
-      InputError: if `sentences` is less than 2, or a file has another number of lines.
+      InputError: if `sentences` is less than 2, or the files differ in their number of lines.
     """
     if sentences < 2:
         raise InputError(f"--sentences is {sentences}", remedy="give 2 or more")

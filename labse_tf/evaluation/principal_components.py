@@ -1,4 +1,4 @@
-"""Takes out of a language's vectors what they have in common, which tells the language."""
+"""Removes the principal components of a language's vectors, which identify the language."""
 
 from __future__ import annotations
 
@@ -6,40 +6,40 @@ import numpy as np
 
 
 def principal_components(vectors: np.ndarray, count: int) -> np.ndarray:
-    """Returns the directions in which a language's vectors are longest.
+    """Returns the principal directions of a language's vectors.
 
-    They are the first right singular vectors of the matrix as it is, not centred: the first one is
-    nearly the mean, which is most of what a language's vectors share (Yang et al. 2021, arXiv
-    2012.14388, section 5.1; after Arora, Liang and Ma 2017, who did so for English).
+    They are the first right singular vectors of the uncentred matrix: the first one is close to the
+    mean, which is most of what a language's vectors share (Yang et al. 2021, arXiv 2012.14388,
+    section 5.1; after Arora, Liang and Ma 2017, who did this for English).
 
     Args:
       vectors: float `[n, dim]`.
       count: at most `dim` and n.
 
     Returns:
-      float32 `[count, dim]`, unit rows at right angles to each other, the longest direction first.
+      float32 `[count, dim]`, orthonormal rows, in descending order of singular values.
     """
     if len(vectors) < vectors.shape[1]:
         directions = np.linalg.svd(vectors.astype(np.float64), full_matrices=False)[2]
     else:
-        # Of dim x dim, however many vectors there are.
+        # The size is dim x dim, however many vectors there are.
         products = vectors.T.astype(np.float64) @ vectors
         directions = np.linalg.eigh(products)[1].T[::-1]
     return directions[:count].astype(np.float32)
 
 
 def remove_components(vectors: np.ndarray, components: np.ndarray) -> np.ndarray:
-    """Returns the vectors without their parts along the components, scaled to unit length.
+    """Returns the vectors without their projections on the components, scaled to unit length.
 
     Args:
       vectors: float32 `[n, dim]`.
-      components: float32 `[count, dim]`, as `principal_components` returns them.
+      components: float32 `[count, dim]`, from `principal_components`.
 
     Returns:
-      float32 `[n, dim]`; a row of which nothing is left is zeros.
+      float32 `[n, dim]`; a row with nothing left is zero.
     """
     rest = vectors - (vectors @ components.T) @ components
     lengths = np.linalg.norm(rest, axis=1, keepdims=True)
-    # What rounding leaves has no direction.
+    # A remainder that is only rounding error has no direction.
     nothing = lengths < 1e-6
     return np.where(nothing, 0, rest / np.where(nothing, 1, lengths)).astype(np.float32)

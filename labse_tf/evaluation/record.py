@@ -1,4 +1,4 @@
-"""The record of an evaluation: what was scored on what, with which versions; for JSON."""
+"""The JSON record of an evaluation: encoder, data, settings, scores and library versions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.files.hashing import sha256_of_files
 
-# Module -> the package that tells its version. Those that are loaded can have had a part in it.
+# Module -> the package with its version. Only loaded modules can have affected the result.
 _PACKAGES = {
     "labse_tf": "labse_tf",
     "numpy": "numpy",
@@ -37,15 +37,15 @@ def make_record(
     settings: dict[str, Any],
     scores: dict[str, Any],
 ) -> dict[str, Any]:
-    """Returns the record of a task; call it when the encoder has done its work.
+    """Returns the record of a task; to be called after all texts have been encoded.
 
     Args:
-      task: by its name.
-      encoder: if it has `facts()`, as those that `open_encoder` returns, they are recorded.
-      data: the folder that the user named.
-      files: those in it that were read.
-      primary_metric: the key in `scores` that sums the result up.
-      directions: what searches what, such as "xx -> en".
+      task: the name of the task.
+      encoder: if it has `facts()`, as encoders from `open_encoder` have, they are recorded.
+      data: the folder that the user gave.
+      files: the files in it that were read.
+      primary_metric: the key of the main figure in `scores`.
+      directions: search directions, such as "xx -> en".
       settings: the task's options.
       scores: the task's own keys.
     """
@@ -70,13 +70,13 @@ def make_record(
 
 
 def encoder_facts(encoder: Encoder) -> dict[str, Any]:
-    """Returns what the encoder tells of itself, or at least its class."""
+    """Returns the encoder's `facts()`, or its class name if it has none."""
     facts = getattr(encoder, "facts", None)
     return facts() if callable(facts) else {"name": type(encoder).__name__}
 
 
 def loaded_versions() -> dict[str, str]:
-    """Returns the versions of Python and of the libraries that are loaded."""
+    """Returns the versions of Python and of the loaded libraries."""
     versions = {"python": ".".join(map(str, sys.version_info[:3]))}
     for module, package in _PACKAGES.items():
         if module in sys.modules:

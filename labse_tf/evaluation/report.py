@@ -1,4 +1,4 @@
-"""The plot that an evaluation leaves."""
+"""Writes the plot of an evaluation."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def write_plot(
     *,
     overwrite: bool = False,
 ) -> None:
-    """Writes a picture of a record.
+    """Writes the plot of a record.
 
     Args:
-      draw: the task's; it sets the figure's size too.
+      draw: the task's function; it also sets the figure's size.
       result: the record.
-      path: the file; its ending tells the format.
-      overwrite: replace what is there.
+      path: the file; its extension determines the format.
+      overwrite: replace an existing file.
     """
-    # Here, since most evaluations draw nothing, and this takes half a second.
+    # Imported here because it takes half a second and most evaluations draw nothing.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -1,4 +1,4 @@
-"""What an evaluation task is, and how it is found by its name."""
+"""The interface of an evaluation task, and finding tasks by name."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Option(NamedTuple):
     """An option of a task: `--max-candidates` for the keyword `max_candidates` of `evaluate`.
 
     Attributes:
-      name: of the keyword.
+      name: the name of the keyword.
       help: what it does, with its default, which is that of the keyword.
-      type: makes the value of the text that was given.
-      metavar: shown in the help for the value.
-      choices: the only values, if there are not many.
+      type: converts the given text to the value.
+      metavar: placeholder for the value in the help.
+      choices: the allowed values, if they are few.
     """
 
     name: str
@@ -43,9 +43,9 @@ class Task(Protocol):
     LOWER_IS_BETTER = True.
 
     Attributes:
-      DATA: the lines of `labse eval --help` that say what --data holds and what is measured.
+      DATA: the lines of `labse eval --help` that describe --data and what is measured.
       OPTIONS: the keyword arguments of `evaluate`, which have defaults.
-      PRIMARY_METRIC: the key of the result that sums it up.
+      PRIMARY_METRIC: the key of the main figure in the result.
     """
 
     DATA: str
@@ -55,10 +55,10 @@ class Task(Protocol):
     def evaluate(
         self, encoder: Encoder, data: str | os.PathLike[str], **options: Any
     ) -> dict[str, Any]:
-        """Scores any encoder; returns what `record.make_record` makes."""
+        """Evaluates any encoder and returns a record from `record.make_record`."""
 
     def format_table(self, result: dict[str, Any]) -> str:
-        """Returns what is printed."""
+        """Returns the table to print."""
 
 
 _NEEDED = ("DATA", "OPTIONS", "PRIMARY_METRIC", "evaluate", "format_table")
@@ -70,10 +70,10 @@ def task_names() -> list[str]:
 
 
 def find_task(name: str) -> Task:
-    """Returns the task of that name, or a user's own, named `module:attribute`.
+    """Returns the task of that name, or a user's own task, named `module:attribute`.
 
     Raises:
-      InputError: if there is none, or what is there is no task.
+      InputError: if there is none, or the object is not a task.
     """
     if name in task_names():
         return importlib.import_module(f"{tasks.__name__}.{name.replace('-', '_')}")
@@ -85,7 +85,7 @@ def find_task(name: str) -> Task:
     task = find_object(name)
     if missing := [wanted for wanted in _NEEDED if not hasattr(task, wanted)]:
         raise InputError(
-            f"is no task: it has no {', '.join(missing)}",
+            f"is not a task: it has no {', '.join(missing)}",
             path=name,
             remedy="see Task in labse_tf/evaluation/task.py",
         )
@@ -93,6 +93,6 @@ def find_task(name: str) -> Task:
 
 
 def primary_figure(task: Task, result: dict[str, Any]) -> float:
-    """Returns the one number that sums a result up: that of PRIMARY_METRIC, or of `figure`."""
+    """Returns the main figure of a result: from the task's `figure`, or its PRIMARY_METRIC."""
     figure = getattr(task, "figure", None)
     return float(figure(result) if figure else result[task.PRIMARY_METRIC])

@@ -2,22 +2,22 @@
 
 The paper gives the groups by description and size, not by name:
 
-  14   "m-USE supports": Yang et al. 2019 (arXiv 1907.04307), table 1, names 16 languages; less
-       English, with simplified and traditional Chinese counted once, they are 14.
-  36   XTREME's Tatoeba set: Hu et al. 2020 (arXiv 2003.11080), its 40 languages less English, and
-       less Burmese and Yoruba, which Tatoeba lacks, and Malay, which XTREME leaves out.
+  14   "m-USE supports": Yang et al. 2019 (arXiv 1907.04307), table 1, names 16 languages; without
+       English, and with simplified and traditional Chinese counted once, there are 14.
+  36   XTREME's Tatoeba set: Hu et al. 2020 (arXiv 2003.11080), its 40 languages without English,
+       Burmese and Yoruba, which Tatoeba lacks, and Malay, which XTREME leaves out.
   82   languages that LASER has training data for. LASER's list (Artetxe and Schwenk 2019, arXiv
        1812.10464, appendix) has 93: English, 9 without a file in Tatoeba (Aymara, Burmese, Divehi,
        Hausa, Malagasy, Sindhi, Sinhala, Somali, Tajik), and the 83 below. The paper counts 82 and
-       does not say which one it leaves out. It matters little: the published LaBSE's average over
-       the 83 is 87.3 (from the accuracies by language in MTEB's public results), the paper's over
-       its 82 is 87.3 as well.
+       does not say which one it leaves out. This matters little: the published LaBSE's average over
+       the 83 is 87.3 (from the accuracies by language in MTEB's public results), and the paper's
+       over its 82 is also 87.3.
   112  all of Tatoeba's.
 
-Two more groups tell what the model was trained on: the 77 of Tatoeba's languages that are among
+Two more groups depend on the training languages: the 77 of Tatoeba's languages that are among
 LaBSE's 109, and the 35 that are not (the paper's section on unsupported languages; its average of
-60.5 there, and 59.8 from MTEB's results, agree with this split, while the average over the 77 is
-94.3: they are not the paper's 82).
+60.5, and 59.8 from MTEB's results, agree with this split, while the average over the 77 is 94.3:
+they are not the paper's 82).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ tzl uig ukr urd uzb vie war wuu xho yid yue zsm
 
 ALL = tuple(_ALL.split())
 
-# The paper's name of the group -> its languages.
+# The paper's name for the group -> its languages.
 GROUPS: dict[str, tuple[str, ...]] = {
     "14": tuple(_M_USE.split()),
     "36": tuple(_XTREME.split()),
@@ -69,7 +69,7 @@ DESCRIPTIONS = {
 
 
 def members(languages: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Returns of each group the languages that are there; groups of which none is are left out."""
+    """Returns each group's languages among `languages`; groups without any are left out."""
     there = set(languages)
     found = {name: tuple(code for code in group if code in there) for name, group in GROUPS.items()}
     return {name: group for name, group in found.items() if group}

@@ -1,4 +1,4 @@
-"""Test sets are read whole and strictly: a line that cannot be scored ends the evaluation."""
+"""Reads test sets strictly: a line that cannot be scored ends the evaluation."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from labse_tf.files.textio import ends_early, read_lines
 
 
 def read_texts(path: str | os.PathLike[str]) -> list[str]:
-    """Returns the lines of a file, without white space around them.
+    """Returns the lines of a file, without surrounding white space.
 
     Raises:
-      InputError: as `read_lines`, or a line is empty or holds a NUL byte.
+      InputError: as `read_lines`, or if a line is empty or contains a NUL byte.
     """
     return [check_text(line, path, number) for number, line in read_lines(path)]
 
@@ -20,10 +20,10 @@ def read_texts(path: str | os.PathLike[str]) -> list[str]:
 def read_aligned(
     source_path: str | os.PathLike[str], target_path: str | os.PathLike[str]
 ) -> tuple[list[str], list[str]]:
-    """Returns the lines of two files of as many lines; line i of one translates that of the other.
+    """Returns the lines of two files of the same length, in which lines i are translations.
 
     Raises:
-      InputError: as `read_texts`, or one file has fewer lines.
+      InputError: as `read_texts`, or if one file has fewer lines.
     """
     sources, targets = read_texts(source_path), read_texts(target_path)
     if len(sources) < len(targets):
@@ -34,10 +34,10 @@ def read_aligned(
 
 
 def check_text(text: str, path: str | os.PathLike[str], line: int) -> str:
-    """Returns the text without white space around it.
+    """Returns the text without surrounding white space.
 
     Raises:
-      InputError: if nothing is left, or it holds a NUL byte.
+      InputError: if nothing is left, or it contains a NUL byte.
     """
     if "\0" in text:
         raise InputError(

@@ -1,4 +1,4 @@
-"""The baseline that needs no training: TF-IDF of character n-grams.
+"""A baseline that needs no training: TF-IDF of character n-grams.
 
 It finds translations that share letters: names, numbers, loan words, related languages.
 """
@@ -13,11 +13,11 @@ _NGRAM_CHARACTERS = (1, 4)
 
 
 def tfidf_similarities(sources: Sequence[str], targets: Sequence[str]) -> np.ndarray:
-    """Returns the cosine similarity of every source to every target: float `[n, m]`.
+    """Returns the cosine similarities of every source and every target: float `[n, m]`.
 
-    The document frequencies are those of the pool itself, both sides together.
+    Document frequencies are computed from the pool itself, both sides together.
     """
-    # Here, since every training run measures retrieval, and this takes most of a second.
+    # Imported here because it takes most of a second, and every training run measures retrieval.
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     vectorizer = TfidfVectorizer(

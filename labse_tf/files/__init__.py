@@ -1,1 +1,1 @@
-"""Files in and out: corpora, outputs that appear whole, working folders."""
+"""Files: corpora, outputs that appear complete or not at all, work folders."""

@@ -1,4 +1,4 @@
-"""Finds the corpus files behind the paths that a user names, and what each of them holds."""
+"""Finds the corpus files at the paths that a user gives, and determines what each contains."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from labse_tf.files.record_kinds import BITEXT, ENGLISH, KINDS, MONOLINGUAL
 from labse_tf.files.textio import COMPRESSIONS
 from labse_tf.languages import find_code, require_code
 
-# The folder of what the filters found in such files; no corpus.
+# The folder in which a filter job writes scores; not a corpus.
 SCORES = "scores"
 
 TEXT, TSV, SHARD, MOSES, PARQUET, TFRECORD = "text", "tsv", "shard", "moses", "parquet", "tfrecord"
 TMX = "tmx"
 WARC, WET, WIKIPEDIA = "warc", "wet", "wikipedia"
-# What training and evaluation read; the other formats become clean shards first.
+# The formats that training and evaluation read; others are converted to clean shards first.
 PLAIN_FORMATS = (TEXT, TSV, SHARD, MOSES, TFRECORD)
 ALL_FORMATS = (*PLAIN_FORMATS, PARQUET, TMX)
-# Pages of text, which only `labse corpus filter-monolingual` makes sentences of.
+# Pages of text, which only `labse corpus filter-monolingual` can split into sentences.
 PAGE_FORMATS = (WARC, WET, WIKIPEDIA)
 
 _WIKIPEDIA = re.compile(r"([a-z_]+)wiki-.*\.xml")
@@ -34,12 +34,12 @@ class CorpusFile(NamedTuple):
     """A file of text, or of pairs of English and another language.
 
     Attributes:
-      path: where it lies; of a Moses pair, the side that is not English.
-      language: the paper's code; of bitext, the side that is not English. In Parquet and loose
-        TFRecord files it is that of records that do not tell theirs, or None. None for TMX, WARC
-        and WET, whose content tells.
-      kind: MONOLINGUAL, BITEXT or another key of `record_kinds.KINDS`; None where only the content
-        of the file can tell.
+      path: its path; for a Moses pair, the path of the side that is not English.
+      language: the paper's code; for bitext, that of the side that is not English. For Parquet and
+        loose TFRECORD files, the default for records without a language, or None. None for TMX,
+        WARC and WET, whose content gives the language.
+      kind: MONOLINGUAL, BITEXT or another key of `record_kinds.KINDS`; None if only the content of
+        the file determines it.
       format: TEXT, TSV, SHARD, MOSES, PARQUET, TFRECORD, TMX, WARC, WET or WIKIPEDIA.
       english_path: the English side of a Moses pair, else None.
     """
@@ -52,12 +52,12 @@ class CorpusFile(NamedTuple):
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Where it lies, all of it."""
+        """Its path or, for a Moses pair, both paths."""
         return (self.path,) if self.english_path is None else (self.path, self.english_path)
 
     @property
     def tells_language(self) -> bool:
-        """Whether records may carry a language of their own, so that they may be of several."""
+        """Whether records may state their own language, so that the file may have several."""
         return self.format in (PARQUET, TFRECORD, TMX, WARC, WET)
 
 
@@ -66,9 +66,9 @@ def find_corpus_files(
 ) -> list[CorpusFile]:
     """Returns the corpus files in `inputs` (files, folders, globs), sorted by path.
 
-    Their names tell what they hold; text may be plain, .gz, .xz, .bz2 or .zst:
+    Their names determine the format; text may be plain, .gz, .xz, .bz2 or .zst:
 
-      <lang>.txt                                        monolingual, a sentence or paragraph a line
+      <lang>.txt                                        monolingual, sentence or paragraph per line
       <lang>.tsv                                        bitext, English<TAB>foreign
       NAME.<a>-<b>.<a> and NAME.<a>-<b>.<b>             bitext, a Moses pair, one side English
       NAME.tmx                                          bitext, one side English
@@ -78,17 +78,17 @@ def find_corpus_files(
       NAME.warc[.gz], NAME[.warc].wet[.gz]              monolingual, web pages
       <lang>wiki-NAME.xml[.bz2]                         monolingual, a dump of Wikipedia
 
-    In a folder other files are passed over; a file that is named itself must be one of these.
+    Other files in a folder are ignored; a file given by name must be one of these.
 
     Args:
-      inputs: what the user named.
-      kind: keep only files of this kind; files whose names do not tell are taken for it. None
+      inputs: the paths that the user gave.
+      kind: keep only files of this kind; files of unknown kind are assumed to be of it. None
         keeps all.
-      formats: what the caller can read.
+      formats: the formats that the caller can read.
 
     Raises:
-      InputError: if a path does not exist, holds no corpus file, names no known language, lacks the
-        other side of a Moses pair, or has a format that the caller cannot read.
+      InputError: if a path does not exist, contains no corpus file, names an unknown language,
+        lacks the other side of a Moses pair, or has a format that the caller cannot read.
     """
     found: dict[str, CorpusFile] = {}
     for name in inputs:
@@ -106,16 +106,16 @@ def find_corpus_files(
 
 
 def find_plain_files(inputs: Iterable[str], *, kind: str | None = None) -> list[CorpusFile]:
-    """As `find_corpus_files`, of PLAIN_FORMATS; the language of each file is known.
+    """Same as `find_corpus_files` for PLAIN_FORMATS; the language of each file is known.
 
     Raises:
-      InputError: as there, or the name of a loose TFRECORD file tells no language.
+      InputError: as there, or if the name of a loose TFRECORD file contains no language.
     """
     files = find_corpus_files(inputs, kind=kind, formats=PLAIN_FORMATS)
     for file in files:
         if file.language is None:
             raise InputError(
-                "its name tells no language",
+                "its name does not give a language",
                 path=file.path,
                 remedy="name it <lang>.tfrecord, or make clean shards of it with "
                 "`labse corpus filter-...`",
@@ -179,7 +179,7 @@ def _describe_all(name: str) -> list[CorpusFile]:
 
 
 def describe(path: str) -> CorpusFile | None:
-    """Returns what `path` holds, told by its name alone; None for no corpus file.
+    """Returns the description of a corpus file from its name alone; None for other files.
 
     Raises:
       InputError: if the name has the form of a corpus file but no known language code.
@@ -204,14 +204,14 @@ def describe(path: str) -> CorpusFile | None:
     if extension in (".warc", ".wet") and compression in ("", ".gz"):
         return CorpusFile(path, None, MONOLINGUAL, extension.removeprefix("."))
     if dump := _WIKIPEDIA.fullmatch(base):
-        # `zh_yue` is Cantonese and `be_x_old` another orthography: neither is what precedes the _.
+        # `zh_yue` is Cantonese and `be_x_old` another orthography, not the code before the "_".
         language = require_code(dump[1].replace("_", ""), path=path)
         return CorpusFile(path, language, MONOLINGUAL, WIKIPEDIA)
     return _describe_moses(path, stem, extension.removeprefix("."), compression)
 
 
 def _describe_moses(path: str, stem: str, side: str, compression: str) -> CorpusFile | None:
-    """Describes NAME.<a>-<b>.<side>, if it is one; codes may hold hyphens themselves."""
+    """Describes NAME.<a>-<b>.<side>; None for other names. Codes may contain hyphens."""
     name, _, pair = stem.rpartition(".")
     if not name or not side:
         return None

@@ -1,4 +1,4 @@
-"""Hashes and stamps that tell in a record which files something was made from."""
+"""Hashes and stamps that record which files an output was made from."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def sha256_of_files(
 ) -> str:
     """Returns one SHA-256 over the names of files, relative to `root`, and their contents.
 
-    The order of `paths` does not matter, and neither does where `root` lies.
+    It depends neither on the order of `paths` nor on the location of `root`.
     """
     digest = hashlib.sha256()
     for name, path in sorted((os.path.relpath(path, root), path) for path in paths):
@@ -28,6 +28,6 @@ def sha256_of_files(
 
 
 def stamps_of_files(paths: Iterable[str | os.PathLike[str]]) -> list[list]:
-    """Returns path, bytes and time of change of each file, sorted: quicker than hashes."""
+    """Returns path, size in bytes and mtime of each file, sorted: faster than hashes."""
     status = {os.fspath(path): os.stat(path) for path in paths}
     return [[path, status[path].st_size, status[path].st_mtime_ns] for path in sorted(status)]

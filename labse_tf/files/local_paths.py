@@ -1,4 +1,4 @@
-"""Names of files that a user gives: paths of this machine, or URLs that stand for such paths."""
+"""File names given by a user: local paths, or file:// URLs of local paths."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from urllib.parse import unquote
 
 from labse_tf.errors import InputError
 
-# One slash will do: RFC 8089 allows file:/path, and pathlib makes gs:/bucket of gs://bucket.
+# One slash is enough: RFC 8089 allows file:/path, and pathlib turns gs://bucket into gs:/bucket.
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 _THIS_MACHINE = ("", "localhost")
 
 
 def local_path(name: str | os.PathLike[str]) -> str:
-    """Returns the path that `name` is, or that it stands for as a file:// URL (RFC 8089).
+    """Returns `name`, or the path that it stands for if it is a file:// URL (RFC 8089).
 
     Raises:
-      InputError: for any other URL, which would be taken for a folder named after the scheme.
+      InputError: for any other URL, which would otherwise be read as a folder named like the
+        scheme.
     """
     name = os.fspath(name)
     url = _URL.match(name)
@@ -26,7 +27,7 @@ def local_path(name: str | os.PathLike[str]) -> str:
     scheme = url[1].lower()
     if scheme != "file":
         raise InputError(
-            f"the scheme {scheme}:// is not served",
+            f"the scheme {scheme}:// is not supported",
             path=name,
             remedy="give a local path: mount it, or copy the files from or to there",
         )
@@ -34,10 +35,10 @@ def local_path(name: str | os.PathLike[str]) -> str:
     if path.startswith("//"):
         host, slash, path = path[2:].partition("/")
         path = slash + path
-    # What looks like a query or a fragment belongs to the path: `?` may be of a glob.
+    # Queries and fragments are part of the path: `?` may belong to a glob.
     path = unquote(path, errors="surrogateescape")
     if host.lower() not in _THIS_MACHINE or not path or "\0" in path:
         raise InputError(
-            "is no file of this machine", path=name, remedy="write file:///absolute/path"
+            "is not a file on this machine", path=name, remedy="write file:///absolute/path"
         )
     return path

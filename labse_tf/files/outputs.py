@@ -1,4 +1,4 @@
-"""Outputs appear whole or not at all: written beside their place, then moved into it."""
+"""Outputs appear complete or not at all: written under a temporary name, then moved into place."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from labse_tf.errors import InputError
 from labse_tf.files.local_paths import local_path
 
 PARTIAL_SUFFIX = ".partial"
-# A full disk, a quota used up, a limit on the size of a file.
+# The disk is full, the quota is used up, or a file exceeds the size limit.
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def check_free(path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-    """Refuses an output path that is taken, before any work is spent on it.
+    """Rejects an output path that exists, before any work is done.
 
-    An empty folder counts as free, a folder with anything in it does not.
+    An empty folder counts as free.
 
     Raises:
-      InputError: if something is there and `overwrite` is False, the parent is no folder, or the
-        path is a URL that is not served.
+      InputError: if the path exists and `overwrite` is False, its parent is not a folder, or the
+        path is an unsupported URL.
     """
     path = Path(local_path(path))
     parent = path.parent
@@ -50,7 +50,7 @@ def check_free(path: str | os.PathLike[str], *, overwrite: bool = False) -> Path
 
 
 def check_free_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-    """As `check_free`, for a file: a folder is refused even if it is empty or to be overwritten."""
+    """Same as `check_free` for a file: any folder is rejected, even with `overwrite`."""
     path = Path(local_path(path))
     if path.is_dir():
         raise InputError("is a folder", path=path, remedy="name a file to write to")
@@ -59,7 +59,7 @@ def check_free_file(path: str | os.PathLike[str], *, overwrite: bool = False) ->
 
 @contextlib.contextmanager
 def whole_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[Path]:
-    """Yields a path beside `path` to write a file to; moves it to `path` if the block succeeds."""
+    """Yields a temporary path next to `path`; moves the file to `path` if the block succeeds."""
     path = check_free_file(path, overwrite=overwrite)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + PARTIAL_SUFFIX)
@@ -73,7 +73,7 @@ def whole_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iter
 def write_json(
     path: str | os.PathLike[str], value: dict[str, Any], *, overwrite: bool = False
 ) -> None:
-    """Writes a record as a whole file of JSON; a number that JSON has not becomes null."""
+    """Writes a record as a JSON file; NaN and infinities become null."""
     with whole_file(path, overwrite=overwrite) as partial:
         text = json.dumps(_finite(value), indent=1, ensure_ascii=False, allow_nan=False)
         partial.write_text(text + "\n", "utf-8")
@@ -89,9 +89,9 @@ def _finite(value: Any) -> Any:
 
 @contextlib.contextmanager
 def whole_dir(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[Path]:
-    """Yields a new folder beside `path`; moves it to `path` if the block succeeds.
+    """Yields a new temporary folder next to `path`; moves it to `path` if the block succeeds.
 
-    What a killed process left behind under the temporary name is removed first.
+    A temporary folder left behind by a killed process is removed first.
     """
     path = check_free(path, overwrite=overwrite)
     partial = path.with_name(path.name + PARTIAL_SUFFIX)
@@ -110,19 +110,19 @@ def whole_dir(path: str | os.PathLike[str], *, overwrite: bool = False) -> Itera
 
 @contextlib.contextmanager
 def locked(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Keeps a second process from working in the folder `path` at the same time.
+    """Prevents a second process from working in the folder `path` at the same time.
 
     Raises:
-      InputError: if another process does.
+      InputError: if another process holds the lock.
     """
-    # The kernel drops the lock with the process, however that ends.
+    # The kernel releases the lock when the process ends, however it ends.
     descriptor = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         os.close(descriptor)
         raise InputError(
-            "another process works in this folder", path=path, remedy="wait for it or stop it"
+            "another process is using this folder", path=path, remedy="wait for it or stop it"
         ) from error
     try:
         yield
@@ -132,11 +132,11 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def full_disk_said(path: str | os.PathLike[str], *, remedy: str) -> Iterator[None]:
-    """Inside, a disk that takes no more raises InputError.
+    """Turns the error of a full disk inside the block into an InputError.
 
     Args:
-      path: what is being written.
-      remedy: what to do beside making room.
+      path: the file being written.
+      remedy: what to do besides making room.
     """
     try:
         yield

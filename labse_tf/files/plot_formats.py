@@ -1,4 +1,4 @@
-"""The formats of the pictures that commands write."""
+"""The formats of the plots that commands write."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ PLOT_FORMATS = ("png", "svg", "pdf")
 
 
 def plot_format(path: str | os.PathLike[str]) -> str:
-    """Returns the format that the name of a picture asks for.
+    """Returns the format of a plot, from the extension of its file name.
 
     Raises:
-      InputError: if it is none of PLOT_FORMATS.
+      InputError: if it is not one of PLOT_FORMATS.
     """
     extension = Path(path).suffix.removeprefix(".").lower()
     if extension not in PLOT_FORMATS:
         raise InputError(
-            "unknown kind of picture",
+            "unknown plot format",
             path=path,
             remedy=f"end the name in .{', .'.join(PLOT_FORMATS)}",
         )

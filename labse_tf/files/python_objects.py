@@ -1,4 +1,4 @@
-"""Finds the objects that a user names as `module:attribute`."""
+"""Finds objects that a user names as `module:attribute`."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def is_object_name(name: str) -> bool:
 
 
 def find_object(name: str) -> Any:
-    """Returns what `module:attribute` names; modules in the current folder are found too.
+    """Returns the object named `module:attribute`; also finds modules in the current folder.
 
     Raises:
       InputError: if the module cannot be imported or has no such attribute.
     """
     module_name, _, attribute = name.partition(":")
-    # Console scripts do not look for modules in the current folder, as `python -m` does.
+    # Console scripts do not search the current folder for modules, unlike `python -m`.
     sys.path.insert(0, os.getcwd())
     try:
         found = importlib.import_module(module_name)
@@ -35,11 +35,11 @@ def find_object(name: str) -> Any:
             path=name,
             remedy="run in the folder that holds it, or set PYTHONPATH",
         ) from error
-    except Exception as error:  # Of the user's code: any.
+    except Exception as error:  # The user's code may raise anything.
         raise InputError(
             f"cannot import {module_name} ({type(error).__name__}: {error})",
             path=name,
-            remedy="mend the module",
+            remedy="fix the module",
         ) from error
     finally:
         sys.path.remove(os.getcwd())

@@ -1,8 +1,8 @@
-"""The kinds of records that corpora hold: a row of `KINDS` for each.
+"""The kinds of records in corpora, one row of `KINDS` each.
 
 To add a kind, write its record (a NamedTuple: the texts, then `language`) and its row. Readers,
 shards, scores and `tf.data` streams take the fields from here; a folder `KIND/<lang>/` of shards is
-known by the row's key.
+recognised by the row's key.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Sentence(NamedTuple):
 
     Attributes:
       text: the line without surrounding white space; may be empty.
-      language: the paper's code of its language, or the file's for a language that it lacks.
+      language: the paper's code, or the code in the file for a language that the paper lacks.
     """
 
     text: str
@@ -35,7 +35,7 @@ class Pair(NamedTuple):
     Attributes:
       source: the English side, without surrounding white space.
       target: the other side, likewise.
-      language: that of the target, as for `Sentence`.
+      language: the target's language, as in `Sentence`.
     """
 
     source: str
@@ -44,13 +44,13 @@ class Pair(NamedTuple):
 
 
 class RecordKind(NamedTuple):
-    """How records of a kind look in memory and in files.
+    """The form of a kind of records in memory and in files.
 
     Attributes:
       record: their type, a NamedTuple of the texts and the language, in this order.
       fields: the names of the texts in TFRecord and Parquet files, in the order of the record. The
-        first one tells the kind of a file whose name does not.
-      english: those fields whose text is in English, whatever the record's language.
+        first one identifies the kind of a file whose name does not.
+      english: the fields that are always in English, whatever the record's language.
     """
 
     record: type
@@ -65,7 +65,7 @@ KINDS = {
 
 
 def kind_of_fields(names: Collection[str]) -> str:
-    """Returns the kind of records with these fields; MONOLINGUAL where they tell none."""
+    """Returns the kind of records with these fields; MONOLINGUAL if they match none."""
     # Later rows first: a new kind may share the field `text` with sentences.
     for name, kind in reversed(KINDS.items()):
         if kind.fields[0] in names:
@@ -74,15 +74,15 @@ def kind_of_fields(names: Collection[str]) -> str:
 
 
 def describe_fields() -> str:
-    """Returns which fields the records of each kind need, for a remedy."""
+    """Returns a sentence for error messages: the fields that each kind of record needs."""
     needs = {name: " and ".join(map(repr, kind.fields)) for name, kind in KINDS.items()}
     return ", ".join(f"{name} records need {fields}" for name, fields in needs.items())
 
 
-@functools.cache  # It is asked for every record.
+@functools.cache  # Called for every record.
 def kind_of_record(record_type: type) -> RecordKind:
-    """Returns the row of a type of records."""
+    """Returns the row of `KINDS` for a record type."""
     for kind in KINDS.values():
         if kind.record is record_type:
             return kind
-    raise TypeError(f"{record_type.__name__} is the record of no kind: add a row to KINDS")
+    raise TypeError(f"{record_type.__name__} is not the record of any kind: add a row to KINDS")

@@ -1,4 +1,4 @@
-"""Text files line by line, compressed or not; whatever is wrong is said with file and line."""
+"""Reads text files line by line, compressed or not; errors name the file and the line."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ COMPRESSIONS = (*_DECOMPRESSORS, ".zst")
 _PACKED = (b"\x1f\x8b", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")
 _DAMAGED = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error, zstandard.ZstdError, OSError)
 _CHUNK_BYTES = 1 << 20
-# Some thousand bytes of zstd may unpack to a hundred megabytes.
+# A few thousand bytes of zstd may decompress to a hundred megabytes.
 _ZSTD_CHUNK_BYTES = 1 << 10
-# Longer than any paragraph or page: what has no line feed for so long is no text.
+# Longer than any paragraph or page: a longer line is not text.
 MAX_LINE_BYTES = 10_000_000
 
 
 def read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
-    """Yields `(line number from 1, line without its end)` of a UTF-8 file.
+    """Yields `(line number from 1, line without line ending)` of a UTF-8 file.
 
     Raises:
       InputError: if the file is missing, empty, damaged or not UTF-8, or if a line is longer than
@@ -48,7 +48,7 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
 
 
 def count_lines(path: str | os.PathLike[str]) -> int:
-    """Returns how many lines `read_lines` would yield, without decoding them.
+    """Returns the number of lines that `read_lines` would yield, without decoding them.
 
     Raises:
       InputError: if the file is missing, empty or damaged.
@@ -65,7 +65,7 @@ def count_lines(path: str | os.PathLike[str]) -> int:
 
 
 def check_file(path: str | os.PathLike[str]) -> Path:
-    """Returns the path; InputError if there is no such file."""
+    """Returns the path; raises InputError if there is no such file."""
     path = Path(local_path(path))
     if not path.is_file():
         raise InputError("no such file", path=path, remedy="check the path")
@@ -73,7 +73,7 @@ def check_file(path: str | os.PathLike[str]) -> Path:
 
 
 def open_to_write(path: str | os.PathLike[str], *, name: str | os.PathLike[str]) -> TextIO:
-    """Opens `path` for UTF-8 text, packed as the extension of `name` tells."""
+    """Opens `path` to write UTF-8 text, compressed according to the extension of `name`."""
     opener = _OPENERS.get(os.path.splitext(name)[1], open)
     return opener(path, "wt", encoding="utf-8", newline="\n")
 
@@ -82,7 +82,7 @@ def read_pairs(path: str | os.PathLike[str]) -> Iterator[tuple[int, str, str]]:
     """Yields `(line number from 1, source, target)` of a TSV file; further columns are ignored.
 
     Raises:
-      InputError: as `read_lines`, or a line has fewer than two columns or an empty one.
+      InputError: as `read_lines`, or if a line has fewer than two columns or an empty one.
     """
     for number, line in read_lines(path):
         yield (number, *split_pair(line, str(path), number))
@@ -93,8 +93,8 @@ def read_negatives(
 ) -> Iterator[tuple[int, str, str, list[str]]]:
     """Yields `(line number from 1, source, target, negatives)` of a TSV file.
 
-    The `count` columns behind the target are the negatives: `count` strings, "" where a line has
-    no such column or an empty one.
+    The `count` columns after the target are the negatives: `count` strings, "" for a missing or
+    empty column.
 
     Raises:
       InputError: as `read_pairs`.
@@ -108,10 +108,10 @@ def read_negatives(
 def read_moses(
     english: str | os.PathLike[str], foreign: str | os.PathLike[str]
 ) -> Iterator[tuple[int, str, str]]:
-    """Yields `(line number from 1, source, target)` of two files of as many lines.
+    """Yields `(line number from 1, source, target)` of two files with the same number of lines.
 
     Raises:
-      InputError: as `read_lines`, or a line is empty, or a file ends before the other.
+      InputError: as `read_lines`, or if a line is empty, or one file ends before the other.
     """
     for one, other in zip_longest(read_lines(english), read_lines(foreign)):
         if one is None:
@@ -144,10 +144,10 @@ def ends_early(
 
 
 def lines_of_stream(stream: BinaryIO, name: str) -> Iterator[tuple[int, str]]:
-    """As `read_lines`, from an open stream of the file's raw bytes; `name` tells the compression.
+    """Same as `read_lines` for an open stream of raw bytes; `name` gives the compression.
 
     Only a line feed ends a line (a carriage return before it is dropped): characters such as
-    U+2028 or U+0085 stay inside the text.
+    U+2028 or U+0085 stay in the text.
     """
     for number, line in lines_and_errors(stream, name):
         if isinstance(line, InputError):
@@ -156,7 +156,7 @@ def lines_of_stream(stream: BinaryIO, name: str) -> Iterator[tuple[int, str]]:
 
 
 def lines_and_errors(stream: BinaryIO, name: str) -> Iterator[tuple[int, str | InputError]]:
-    """As `lines_of_stream`, but with an error in the place of a line that is at fault itself.
+    """Same as `lines_of_stream`, but yields an error in place of an invalid line.
 
     Raises:
       InputError: if the file is empty, or damaged so that the rest of it cannot be read.
@@ -176,7 +176,7 @@ def lines_and_errors(stream: BinaryIO, name: str) -> Iterator[tuple[int, str | I
 
 
 def empty_file(name: str) -> InputError:
-    """Returns the error for a file of no bytes."""
+    """Returns the error for an empty file."""
     return InputError("the file is empty", path=name, remedy="remove it or fill it")
 
 
@@ -205,7 +205,7 @@ def _invalid_utf_8(name: str, number: int, raw: bytes, error: UnicodeDecodeError
 
 
 def _raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
-    """Yields the lines; of one that is too long only the start, longer than MAX_LINE_BYTES."""
+    """Yields the lines; a line that is too long is cut, but still exceeds MAX_LINE_BYTES."""
     held, size = [], 0
     for chunk in chunks_of_stream(stream, name):
         end, feed, chunk = chunk.partition(b"\n")
@@ -226,7 +226,7 @@ def chunks_of_stream(stream: BinaryIO, name: str) -> Iterator[bytes]:
     """Yields the content of an open stream of a file's raw bytes, decompressed.
 
     Raises:
-      InputError: if the file is damaged; the line is the one it breaks off in.
+      InputError: if the file is damaged, with the line in which reading stopped.
     """
     line = 1
     try:
@@ -248,14 +248,14 @@ def _chunks(stream: BinaryIO, extension: str) -> Iterator[bytes]:
         return
     decompress = _DECOMPRESSORS.get(extension)
     data = decompress(stream) if decompress else stream
-    # `read` would lose what it had unpacked before it met damage.
+    # `read` would lose data that it decompressed before the damaged part.
     read = data.read1 if decompress else data.read
     while chunk := read(_CHUNK_BYTES):
         yield chunk
 
 
 def _zstd_chunks(stream: BinaryIO) -> Iterator[bytes]:
-    # The library's stream reader takes a frame that is cut off for the end of the file.
+    # The library's stream reader treats a truncated frame as the end of the file.
     frame = None
     while data := stream.read(_ZSTD_CHUNK_BYTES):
         while data:

@@ -1,4 +1,4 @@
-"""The folder beside an output in which a long job keeps what it has done."""
+"""The folder next to an output in which a long job keeps finished work."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _SETTINGS = "settings.json"
 
 
 def describe(path: Path) -> list[list]:
-    """Returns name, size and time of change of a file, or of each file in a folder.
+    """Returns path, size in bytes and mtime of a file, or of each file in a folder.
 
     Raises:
-      InputError: if there is nothing.
+      InputError: if the path does not exist.
     """
     path = Path(local_path(path))
     if not path.exists():
@@ -39,17 +39,17 @@ def describe_model(name: str) -> list:
 
 @contextlib.contextmanager
 def work_folder(out: Path, settings: dict[str, Any], *, overwrite: bool) -> Iterator[Path]:
-    """Yields the folder `OUT.work`, new or of the same job.
+    """Yields the folder `OUT.work`, new or from an interrupted run of the same job.
 
-    It is removed if the block succeeds, or fails before anything was done.
+    It is removed if the block succeeds, or fails before any work was saved.
 
     Args:
       out: the output.
-      settings: for JSON; what is kept serves jobs with the same ones.
-      overwrite: start afresh where they differ.
+      settings: serialisable as JSON; saved work is reused only by a job with equal settings.
+      overwrite: discard saved work of a job with other settings.
 
     Raises:
-      InputError: if it is of a job with other settings, or another process works in it.
+      InputError: if it belongs to a job with other settings, or another process works in it.
     """
     folder = out.with_name(out.name + SUFFIX)
     settings = json.loads(json.dumps(settings))
@@ -77,9 +77,9 @@ def _prepare(folder: Path, settings: dict[str, Any], *, overwrite: bool) -> None
     if before is not None and not overwrite:
         names = [name for name in settings if before.get(name) != settings[name]]
         raise InputError(
-            f"holds the work of a stopped job with other settings ({', '.join(names)})",
+            f"holds the work of an interrupted job with other settings ({', '.join(names)})",
             path=folder,
-            remedy="run that one again, remove the folder, or start afresh with --overwrite",
+            remedy="run that job again, remove the folder, or start afresh with --overwrite",
         )
     for path in folder.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()

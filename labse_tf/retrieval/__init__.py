@@ -1,1 +1,1 @@
-"""Nearest neighbours, margin scores and the mining of translations, on vectors alone."""
+"""Nearest neighbours, margin scores and mining of translations, from vectors alone."""

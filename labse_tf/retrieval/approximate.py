@@ -1,10 +1,10 @@
-"""Approximate nearest neighbours of both directions, for more vectors than can all be compared.
+"""Approximate nearest neighbours in both directions, for more vectors than can all be compared.
 
 An inverted file (Sivic and Zisserman 2003; faiss's IVF-Flat) of both sides: targets are sorted into
-lists by their nearest centroid, and a source is compared with the lists of its nearest centroids
-alone. As all the sources of a list are compared with it at once, by one product of matrices that
-serves both directions, this is faster than to ask an index for one query after the other, and needs
-no copy of the vectors in memory.
+lists by their nearest centroid, and a source is compared only with the lists of its nearest
+centroids. All sources of a list are compared with it at once, by one matrix product that serves
+both directions. This is faster than querying an index for one source after the other, and needs no
+copy of the vectors in memory.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _SEED = 0
 
 @dataclasses.dataclass(frozen=True)
 class Lists:
-    """What is compared with what.
+    """The lists of targets, and those that each source is compared with.
 
     Attributes:
       sources: int32 `[n, probes]`, the lists that each source is compared with, the nearest first.
       targets: int32 `[m]`, the list that each target is in.
-      count: of lists.
+      count: the number of lists.
     """
 
     sources: np.ndarray
@@ -54,7 +54,7 @@ class Lists:
 
     @property
     def steps(self) -> int:
-        """How many steps the search has: each list is searched twice, for other sources."""
+        """Number of steps of the search: each list is searched twice, for different sources."""
         return 2 * self.count
 
 
@@ -64,7 +64,7 @@ def default_lists(sources: int, targets: int) -> int:
 
 
 def train_centroids(sources: ArrayLike, targets: ArrayLike, lists: int) -> np.ndarray:
-    """Returns float32 `[lists, dim]`: spherical k-means (faiss) of a sample of both sides."""
+    """Returns float32 `[lists, dim]` by spherical k-means (faiss) on a sample of both sides."""
     wanted = lists * _TRAINING_VECTORS_PER_LIST // 2
     sample = np.concatenate([side[_sample(side, wanted, _SEED)] for side in (sources, targets)])
     kmeans = faiss.Kmeans(
@@ -95,9 +95,9 @@ def make_lists(
       sources: float `[n, dim]`.
       targets: float `[m, dim]`.
       centroids: float32 `[lists, dim]`.
-      k: the neighbours that are looked for.
-      recall: the share of them to find, 0 to 1, and also of the nearest ones alone.
-      on_progress: called with the vectors done since the last call, `n + m` in all.
+      k: the number of neighbours to search for.
+      recall: the share of them to find, 0 to 1; it must also hold for the nearest ones alone.
+      on_progress: called with the number of vectors done since the last call, `n + m` in all.
     """
     of_targets = _assign(targets, centroids, 1, on_progress)[:, 0]
     probes = _probes(sources, targets, of_targets, centroids, k, recall)
@@ -114,12 +114,12 @@ def search_lists(
     *,
     start: int = 0,
 ) -> Iterator[int]:
-    """Searches list by list; yields up to which it is done, as `neighbours.search_blocks` does.
+    """Searches list by list; yields the number of finished steps after each group of lists.
 
-    `folder` keeps the codes of many vectors meanwhile, in a byte a number.
+    Meanwhile `folder` holds the codes of the vectors, if there are many, in one byte per number.
     """
-    # First the nearest list of each source alone. That takes little time, and few of the other
-    # lists' vectors are as near as what is found there.
+    # The first pass covers only the nearest list of each source. It takes little time, and few
+    # vectors of the other lists are nearer than those found there.
     targets_of = _members(plan.targets[:, np.newaxis], plan.count)
     passes = [_members(lists, plan.count) for lists in np.split(plan.sources, [1], axis=1)]
     with threads() as pool, contextlib.ExitStack() as stack:
@@ -141,8 +141,10 @@ def search_lists(
 
 
 def _members(lists: np.ndarray, count: int) -> Callable[[int], np.ndarray]:
-    """Returns what gives the vectors of a list, ascending, of int32 `[n, lists of a vector]`."""
-    # As a sparse matrix, since its transposition sorts in little memory; less with ends of int32.
+    """Returns a function from a list to its vectors, ascending; `lists` is int32 `[n, per vector]`.
+
+    Transposing a sparse matrix sorts with little memory; int32 offsets need less of it.
+    """
     few = lists.size <= np.iinfo(np.int32).max
     ends = (lists.shape[1] * np.arange(len(lists) + 1)).astype(np.int32 if few else np.int64)
     ones = np.ones(lists.size, bool)
@@ -173,7 +175,7 @@ class _Side:
     codes: Codes | None
 
     def part(self, places: np.ndarray) -> Part:
-        """Returns these vectors, of which those alone are read that are looked at."""
+        """Returns these vectors, which are read from disk only when used."""
         codes = self.codes and self.codes[places]
         return Part(Selection(self.vectors, places), self.best[places], codes)
 
@@ -181,16 +183,16 @@ class _Side:
 def _search_list(
     sources: _Side, targets: _Side, own: np.ndarray, others: np.ndarray, lock: Lock
 ) -> None:
-    """Compares the sources at the places `own` with the targets at the places `others`."""
+    """Compares the sources with the indices `own` with the targets with the indices `others`."""
     if not len(others):
         return
-    # Those that have found nothing yet have no limit, and are compared in float32.
+    # Sources without k neighbours yet have no limit, and are compared in float32.
     new = np.isinf(sources.best.similarities[own, -1])
     for some in (own[new], own[~new]):
         for first in range(0, len(some), _ROWS_PER_BLOCK):
             rows = some[first : first + _ROWS_PER_BLOCK]
             ahead, back = compare(sources.part(rows), targets.part(others), bounds=likely_bounds)
-            # A source is in several lists, so several threads may have something for it.
+            # A source is in several lists, so several threads may find neighbours for it.
             with lock:
                 insert(sources.best, rows[ahead.own], others[ahead.others], ahead.similarities)
             insert(targets.best, others[back.own], rows[back.others], back.similarities)
@@ -199,7 +201,10 @@ def _search_list(
 def complete(
     sources: ArrayLike, targets: ArrayLike, forward: Neighbours, backward: Neighbours
 ) -> int:
-    """Searches all vectors for those that found fewer than k in their lists; returns how many."""
+    """Searches exactly for vectors with fewer than k neighbours in their lists; returns how many.
+
+    It compares them with all vectors of the other side.
+    """
     count = 0
     for best, own, others in ((forward, sources, targets), (backward, targets, sources)):
         rows = np.flatnonzero(np.isinf(best.similarities[:, -1]))
@@ -214,11 +219,11 @@ def complete(
 def measure_recall(
     sources: ArrayLike, targets: ArrayLike, forward: Neighbours, backward: Neighbours
 ) -> dict[str, float]:
-    """Returns the share of true neighbours that were found, of 1,000 queries a direction.
+    """Returns the share of true neighbours that were found, for 1,000 queries per direction.
 
-    `forward` and `backward` are of all k, `forward_nearest` and `backward_nearest` of the first.
-    The queries are others than those that the number of probes was chosen by, but for the smallest
-    sides.
+    `forward` and `backward` count all k neighbours, `forward_nearest` and `backward_nearest` only
+    the first. Unless a side is very small, these are not the queries that the number of probes was
+    chosen with.
     """
     measured = {}
     for name, best, own, others in (
@@ -233,7 +238,7 @@ def measure_recall(
 
 
 def _sample(vectors: ArrayLike, count: int, seed: int) -> np.ndarray:
-    """Returns places in ascending order."""
+    """Returns random row indices in ascending order."""
     total = vectors.shape[0]
     if count >= total:
         return np.arange(total)
@@ -243,7 +248,7 @@ def _sample(vectors: ArrayLike, count: int, seed: int) -> np.ndarray:
 def _assign(
     vectors: ArrayLike, centroids: np.ndarray, count: int, on_progress: Callable[[int], None]
 ) -> np.ndarray:
-    """Returns int32 `[n, count]`, the nearest centroid of each vector and then the others near."""
+    """Returns int32 `[n, count]`: the nearest centroids of each vector, the very nearest first."""
     assigned = np.empty((vectors.shape[0], count), np.int32)
     last = len(centroids) - count
 
@@ -253,7 +258,7 @@ def _assign(
         part[:, 0] = found.argmax(axis=1)
         if count > 1:
             np.put_along_axis(found, part[:, :1], np.inf, axis=1)
-            # Ascending up to the last, which is the one just raised.
+            # The nearest centroid, whose product was just set to inf, comes last.
             others = np.argpartition(found, (last, len(centroids) - 1), axis=1)
             part[:, 1:] = others[:, last:-1]
         on_progress(len(found))
@@ -271,10 +276,10 @@ def _probes(
     k: int,
     recall: float,
 ) -> int:
-    """Returns how many lists of a source have to be searched to reach a recall both ways.
+    """Returns how many lists per source must be searched to reach the recall in both directions.
 
     A neighbour is found if the target's list is among those of the source. So it is enough to know
-    the true neighbours of a sample, and at which rank the source has the list of the target.
+    the true neighbours of a sample, and the rank of the target's list for the source.
     """
     rows = _sample(sources, _SAMPLE, _SEED + 2)
     found = nearest(sources[rows], targets, k).indices
@@ -285,7 +290,7 @@ def _probes(
     backward = _ranks(
         found.ravel(), np.repeat(rows, found.shape[1]), sources, of_targets, centroids
     ).reshape(found.shape)
-    # A pair is mostly the nearest, and that is not the one most easily found.
+    # Mined pairs are mostly nearest neighbours, which are not the easiest to find.
     return max(
         int(np.sort(ranks)[max(0, math.ceil(recall * len(ranks)) - 1)]) + 1
         for ranks in (forward.ravel(), forward[:, 0], backward.ravel(), backward[:, 0])
@@ -299,7 +304,7 @@ def _ranks(
     of_targets: np.ndarray,
     centroids: np.ndarray,
 ) -> np.ndarray:
-    """Returns `[pairs]`, how many centroids are nearer to the source than that of the target."""
+    """Returns `[pairs]`: the number of centroids nearer to the source than the target's."""
     order = np.argsort(source_rows, kind="stable")
     found = products(sources[source_rows[order]], centroids)
     lists = of_targets[target_rows[order]].astype(np.int64)

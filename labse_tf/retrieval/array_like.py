@@ -1,4 +1,4 @@
-"""The type of vectors wherever they are."""
+"""The type of vectors in memory or on disk."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 class ArrayLike(Protocol):
-    """Vectors in memory or on disk: `[n, dim]`, whose slices are arrays."""
+    """Vectors `[n, dim]` in memory or on disk, whose slices are arrays."""
 
     shape: tuple[int, ...]
 

@@ -1,4 +1,4 @@
-"""The nearest neighbours found so far, and how new ones are taken in."""
+"""The nearest neighbours found so far, and insertion of new ones."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import dataclasses
 
 import numpy as np
 
-# Above any place: what is not found yet loses every tie.
+# Greater than any index, so that an empty entry loses every tie.
 _NONE = np.iinfo(np.int64).max
 
 
 @dataclasses.dataclass(frozen=True)
 class Neighbours:
-    """The nearest of each query, nearest first; of equally near ones the lower place.
+    """The nearest neighbours of each query, nearest first; on ties, the lower index first.
 
     Attributes:
       similarities: float32 `[n, k]`, inner products.
-      indices: int64 `[n, k]`, places among the candidates.
+      indices: int64 `[n, k]`, indices of the candidates.
     """
 
     similarities: np.ndarray
@@ -24,7 +24,7 @@ class Neighbours:
 
     @classmethod
     def none_yet(cls, count: int, k: int) -> Neighbours:
-        """Returns neighbours of `count` queries before the search."""
+        """Returns empty neighbours of `count` queries, for the start of a search."""
         return cls(np.full((count, k), -np.inf, np.float32), np.full((count, k), _NONE))
 
     def __getitem__(self, which: slice | np.ndarray) -> Neighbours:
@@ -32,13 +32,13 @@ class Neighbours:
 
 
 def insert(best: Neighbours, rows: np.ndarray, places: np.ndarray, values: np.ndarray) -> None:
-    """Keeps in `best` the k best of what it has and of the new, none of which it has yet.
+    """Updates `best` with new neighbours, none of which it contains yet, and keeps the k best.
 
     Args:
       best: `[n, k]`.
-      rows: `[found]`, whose neighbour it is.
-      places: `[found]`, its place among all candidates.
-      values: `[found]`, the products.
+      rows: `[found]`, the query of each new neighbour.
+      places: `[found]`, the indices of the new neighbours among all candidates.
+      values: `[found]`, the inner products.
     """
     k = best.similarities.shape[1]
     changed, new = np.unique(rows, return_inverse=True)

@@ -1,11 +1,11 @@
-"""Vectors as whole numbers of a byte, whose products tell which pairs may be near.
+"""Vectors quantised to 8 bits, whose inner products show which pairs may be near.
 
 Processors multiply bytes more than twice as fast as float32. With x = x' + e and y = y' + f,
-where x' and y' are what the codes stand for, the Cauchy-Schwarz inequality bounds what is lost:
+where x' and y' are the quantised vectors, the Cauchy-Schwarz inequality bounds the error:
 
     |x.y - x'.y'| = |e.y + x'.f| <= |e| |y| + (|x| + |e|) |f|
 
-so a pair that is not near by its codes and this bound is not near.
+so a pair whose code product plus this bound is too low cannot be near.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ import numpy as np
 
 from labse_tf.retrieval.array_like import ArrayLike
 
-# The rotated coordinates of a unit vector are distributed as normal ones; few are cut off here.
+# Rotated coordinates of a unit vector are normally distributed, so that few are clipped.
 _STANDARD_DEVIATIONS = 5.0
 _SOURCE_STEPS, _ZERO = 127, 128
-# Of 7 bits: processors that add pairs of products in 16 bits would overflow with 8.
+# 7 bits: with 8, processors that add pairs of products in 16 bits would overflow.
 _TARGET_STEPS = 63
 _SEED = 0
 _ROWS_PER_BLOCK = 4096
@@ -36,10 +36,10 @@ class Codes:
     """Coded vectors.
 
     Attributes:
-      numbers: uint8 `[n, dim]` of sources, int8 of targets.
-      errors: float32 `[n]`, the length of what a vector lost.
-      longest: the length of the longest vector, or more.
-      step: what a number of 1 stands for.
+      numbers: `[n, dim]`, uint8 for sources, int8 for targets.
+      errors: float32 `[n]`, the Euclidean norms of the quantisation errors.
+      longest: an upper bound of the vectors' lengths.
+      step: the value of one quantisation step.
     """
 
     numbers: np.ndarray
@@ -52,10 +52,10 @@ class Codes:
 
 
 class Coder:
-    """Codes vectors of one dimension and of about unit length."""
+    """Codes vectors of dimension `dim` and about unit length."""
 
     def __init__(self, dim: int) -> None:
-        # A rotation changes no product, and spreads what a few large coordinates hold over all.
+        # A rotation preserves inner products and spreads a few large coordinates over all.
         normal = np.random.default_rng(_SEED).normal(size=(dim, dim))
         self._rotation = np.linalg.qr(normal)[0].astype(np.float32)
         self._scale = _STANDARD_DEVIATIONS / math.sqrt(dim)
@@ -85,13 +85,13 @@ def code_all(
     *,
     file: Path | None = None,
 ) -> Codes:
-    """Codes vectors a block at a time.
+    """Codes vectors block by block.
 
     Args:
       vectors: float `[n, dim]`.
       code: `Coder.code_sources` or `Coder.code_targets`.
-      pool: its threads take a block each.
-      file: a `.npy` that holds the numbers; None for memory.
+      pool: each of its threads codes one block at a time.
+      file: a `.npy` file for the numbers; None keeps them in memory.
 
     Raises:
       OSError: if the disk is full.
@@ -103,7 +103,7 @@ def code_all(
     else:
         numbers = np.lib.format.open_memmap(file, "w+", dtype, shape)
         with open(file, "r+b") as handle:
-            # Else a full disk would kill the process when the map is written to.
+            # Otherwise a full disk would kill the process when the map is written to.
             os.posix_fallocate(handle.fileno(), 0, file.stat().st_size)
     errors = np.empty(shape[0], np.float32)
 
@@ -114,15 +114,15 @@ def code_all(
         return block.longest
 
     longest = max(pool.map(fill, range(0, shape[0], _ROWS_PER_BLOCK)))
-    # A plain array of the map: its rows are taken faster.
+    # Indexing rows of a plain array is faster than of a memmap.
     return Codes(np.asarray(numbers), errors, longest, some.step)
 
 
 def bounds(sources: Codes, targets: Codes) -> tuple[np.ndarray, np.ndarray]:
-    """Returns how far products of codes may be from those of the vectors.
+    """Returns bounds of the difference between products of codes and of vectors.
 
     Returns:
-      Float32 `[n]`, of each source and any target; and `[m]`, of each target and any source.
+      Float32 `[n]`, for each source with any target; and `[m]`, for each target with any source.
     """
 
     def bound(source_errors, target_errors):
@@ -135,11 +135,12 @@ def bounds(sources: Codes, targets: Codes) -> tuple[np.ndarray, np.ndarray]:
 
 
 def likely_bounds(sources: Codes, targets: Codes) -> tuple[np.ndarray, np.ndarray]:
-    """As `bounds`, of nearly all products: six standard deviations.
+    """Same as `bounds`, but for nearly all products: six standard deviations.
 
-    What rounding leaves of rotated unit vectors points anywhere, so that its product with another
-    has the standard deviation of the product of both lengths, divided by the root of the dimension.
-    (Of longer vectors coordinates are cut off, and what is cut off points as they do.)
+    The rounding errors of rotated unit vectors have random directions. The standard deviation of
+    the inner product of an error and a vector is thus the product of their lengths, divided by the
+    square root of the dimension. (Coordinates of longer vectors are clipped, and such errors point
+    in the direction of the vectors.)
     """
     share = min(1.0, 6 / math.sqrt(sources.numbers.shape[1]))
     by_source, by_target = bounds(sources, targets)
@@ -147,7 +148,7 @@ def likely_bounds(sources: Codes, targets: Codes) -> tuple[np.ndarray, np.ndarra
 
 
 def products(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Returns int32 `[n, m]`, the products of codes, in this thread alone.
+    """Returns the inner products of codes, int32 `[n, m]`, computed in the calling thread only.
 
     Args:
       sources: uint8 `[n, dim]`.
@@ -158,7 +159,7 @@ def products(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
 
 @functools.cache
 def _session():
-    """ONNX Runtime's product of matrices of bytes; NumPy has none that is fast."""
+    """Returns an ONNX Runtime session for byte matrix products, which NumPy computes slowly."""
     import onnxruntime
     from onnx import TensorProto, helper
 

@@ -1,4 +1,4 @@
-"""Compares some vectors with others: which pairs may be near, and their inner products."""
+"""Compares some vectors with others: finds the pairs that may be near and their inner products."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from labse_tf.retrieval.best import Neighbours
 _MOST_IN_A_GROUP = 32
 _GROUPS_PER_NEIGHBOUR = 8
 _FEWEST_VECTORS = 64
-# Their vectors stay in the processor's caches.
+# So that their vectors stay in the processor's caches.
 _PAIRS_AT_ONCE = 1024
-# Products of float32 in another order differ by less.
+# Float32 inner products summed in another order differ by less.
 _ROUNDING = 1e-5
 
 
 def products(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Returns `rows @ columns.T`, float32; equal vectors have equal products wherever they are.
+    """Returns `rows @ columns.T`, float32; equal vectors have equal products at any position.
 
-    BLAS has other kernels for few vectors, which round otherwise. So there are never few.
+    BLAS uses other kernels for few vectors, which round differently, so few vectors are padded.
     """
     padded = _at_least(rows) @ _at_least(columns).T
     return padded[: len(rows), : len(columns)]
@@ -44,8 +44,8 @@ class Part:
 
     Attributes:
       vectors: float `[n, dim]`.
-      best: what they have found so far; None if nothing is looked for.
-      codes: of the vectors; None to compare in float32 alone.
+      best: their neighbours found so far; None if no neighbours are wanted.
+      codes: codes of the vectors; None to compare in float32 only.
     """
 
     vectors: ArrayLike
@@ -54,7 +54,7 @@ class Part:
 
 
 class Candidates(NamedTuple):
-    """Places `[pairs]` in one part and in the other, and float32 inner products."""
+    """Indices `[pairs]` in one part and in the other, and float32 inner products."""
 
     own: np.ndarray
     others: np.ndarray
@@ -64,15 +64,15 @@ class Candidates(NamedTuple):
 def compare(
     sources: Part, targets: Part, *, bounds: Callable = codes.bounds
 ) -> tuple[Candidates, Candidates | None]:
-    """Returns what may be near: to the sources, and to the targets if that is looked for.
+    """Returns the candidates for neighbours of the sources, and of the targets if wanted.
 
-    Each source with its targets, and each target with its sources. Another thread may raise what
-    was found so far meanwhile, which does no harm: limits only rise.
+    Another thread may update the neighbours found so far at the same time. This is harmless, as
+    limits only rise.
 
     Args:
-      sources: some of a side.
-      targets: some of the other.
-      bounds: how far products of codes may be off, `codes.bounds` or `codes.likely_bounds`.
+      sources: some vectors of a side.
+      targets: some vectors of the other side.
+      bounds: bounds of the error of code products, `codes.bounds` or `codes.likely_bounds`.
     """
     parts = [part for part in (sources, targets) if part.best is not None]
     if sources.codes and targets.codes and all(_is_limited(part.best) for part in parts):
@@ -88,7 +88,7 @@ def compare(
 
 
 def _near_by_codes(sources: Part, targets: Part, bounds: Callable) -> list:
-    """As rows and columns of `near`, of the products and of their transpose."""
+    """Returns rows and columns as `near` does, for the products and for their transpose."""
     found = codes.products(sources.codes.numbers, targets.codes.numbers)
     unit = sources.codes.step * targets.codes.step
     lost = bounds(sources.codes, targets.codes)
@@ -99,12 +99,12 @@ def _near_by_codes(sources: Part, targets: Part, bounds: Callable) -> list:
 
 
 def _is_limited(best: Neighbours) -> bool:
-    """Whether all have k neighbours, so that there is something to be nearer than."""
+    """Whether all queries have k neighbours, so that there is a limit to compare with."""
     return bool(np.isfinite(best.similarities[:, -1]).all())
 
 
 def _exactly(own: Part, others: Part, rows: np.ndarray, columns: np.ndarray) -> Candidates:
-    """Returns of the pairs those that reach the k best, with their products."""
+    """Returns the pairs whose exact products are among the k best, with these products."""
     values = np.empty(len(rows), np.float32)
     for first in range(0, len(rows), _PAIRS_AT_ONCE):
         part = slice(first, first + _PAIRS_AT_ONCE)
@@ -119,13 +119,13 @@ def near(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns row, column and value of the products that may be among the k best of their row.
 
-    One pass takes the highest of each group of columns. The k-th of these is a limit, as is the
-    k-th best of the blocks before, and only groups that reach both are looked into.
+    One pass computes the maximum of each group of columns. The k-th highest maximum is a limit, as
+    is the k-th best of earlier blocks, and only groups that reach both are examined.
 
     Args:
       found: `[n, m]`, products.
-      best: `[n, k]`, what was found before.
-      tolerance: by how much products may be off.
+      best: `[n, k]`, the neighbours found before.
+      tolerance: the possible error of the products.
     """
     k = best.similarities.shape[1]
     size = min(_MOST_IN_A_GROUP, found.shape[1] // (_GROUPS_PER_NEIGHBOUR * k))
@@ -146,7 +146,7 @@ def reaching(
     Args:
       found: `[n, m]`, products.
       limits: `[n]`.
-      groups: what `_highest_of_groups` gives, if it is known.
+      groups: the result of `_highest_of_groups`, if known.
     """
     highest, size = _highest_of_groups(found, _MOST_IN_A_GROUP) if groups is None else groups
     count = highest.shape[1]
@@ -162,9 +162,9 @@ def reaching(
 
 
 def _highest_of_groups(found: np.ndarray, size: int) -> tuple[np.ndarray, int]:
-    """Returns `[n, groups]`, the highest of each group of columns, and the size of the groups."""
-    # Group g has the columns g, g + groups, g + 2 groups, ...: the fastest to read. What is left
-    # behind the last multiple of the size is in none.
+    """Returns `[n, groups]`, the maximum of each group of columns, and the size of the groups."""
+    # Group g has the columns g, g + groups, g + 2 groups, ...: the fastest to read. Columns after
+    # the last multiple of the size are in no group.
     size = max(1, min(size, found.shape[1]))
     groups = found.shape[1] // size
     return found[:, : groups * size].reshape(-1, size, groups).max(axis=1), size

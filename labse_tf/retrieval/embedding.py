@@ -1,4 +1,4 @@
-"""The vectors of sentences that a job keeps on disk."""
+"""Embeds the sentences of a job to vectors on disk."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from labse_tf.retrieval.vectors import Vectors, not_unit, open_vectors
 def embed_sides(
     sides: Sequence[Sentences], folder: Path, open_encoder: Callable[[], Encoder]
 ) -> list[Vectors]:
-    """Writes `source.npy` and `target.npy` to `folder`, or goes on with that; opens them.
+    """Writes, or finishes writing, `source.npy` and `target.npy` in `folder`, and opens them.
 
     Args:
-      sides: source and target, the same as when it was stopped.
-      folder: of the job.
+      sides: source and target, the same as before an interruption.
+      folder: the job's work folder.
       open_encoder: called only if there is something to embed.
 
     Raises:
-      InputError: if the encoder gives a sentence no vector of unit length.
+      InputError: if the encoder's vector for a sentence does not have unit length.
     """
     files = [folder / f"{name}.npy" for name in ("source", "target")]
     if not all(file.exists() for file in files):
@@ -42,7 +42,7 @@ def embed_sides(
 
 
 class _UnitEncoder:
-    """An encoder that names the sentence that it can make nothing of."""
+    """An encoder that reports sentences whose vector does not have unit length."""
 
     def __init__(self, encoder: Encoder, sentences: Sentences) -> None:
         self._encoder = encoder
@@ -58,9 +58,9 @@ class _UnitEncoder:
         if len(bad):
             text = texts[bad[0]]
             raise InputError(
-                f"the model gives '{text[:60]}' no vector of unit length",
+                f"the model's vector for '{text[:60]}' is not of unit length",
                 path=self._sentences.path,
                 line=int(self._sentences.lines[self._sentences.texts.index(text)]) + 1,
-                remedy="remove the sentence, or take another model",
+                remedy="remove the sentence, or use another model",
             )
         return vectors

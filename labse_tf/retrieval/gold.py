@@ -1,4 +1,4 @@
-"""Gold pairs: which lines of two files are known to be translations."""
+"""Gold pairs: lines of two files that are known to be translations."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from labse_tf.retrieval.threshold import Threshold, at_threshold, best_threshold
 def read_gold(
     path: str | os.PathLike[str], sources: Sentences, targets: Sentences
 ) -> set[tuple[int, int]]:
-    """Reads a TSV of a source's line and a target's line, both counted from 1.
+    """Reads a TSV file of line numbers of source and target, both counted from 1.
 
     Returns:
-      Places of the distinct sentences that these lines have.
+      Indices of the distinct sentences in these lines.
 
     Raises:
-      InputError: as `textio.read_pairs`, or a column is no number, or there is no such line, or it
-        is empty.
+      InputError: as `textio.read_pairs`, or if a column is not a number, or the line does not exist
+        or is empty.
     """
     pairs = set()
     for number, *columns in read_pairs(path):
@@ -66,7 +66,7 @@ def _place(
 
 
 def measure(pairs: Pairs, gold: set[tuple[int, int]], threshold: float | None) -> Threshold:
-    """Returns how good pairs are at a threshold, or at the one of the best F1 if it is None."""
+    """Returns the quality of pairs at a threshold, or at the one with the best F1 if it is None."""
     mined = zip(pairs.sources.tolist(), pairs.targets.tolist(), strict=True)
     is_gold = np.fromiter((pair in gold for pair in mined), bool, len(pairs))
     if threshold is None:

@@ -27,22 +27,22 @@ from labse_tf.retrieval.search import INDEXES, search_both
 from labse_tf.retrieval.sentences import NOWHERE, Sentences, read_sentences
 from labse_tf.retrieval.vectors import Selection, map_vectors
 
-GO_ON = "the same command goes on from here"
+GO_ON = "run the same command again to resume"
 _SEPARATORS = re.compile(r"[\t\r\n]+")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    """How to mine.
+    """Options of mining.
 
     Attributes:
-      neighbours: k of the margin, and how many candidates a sentence has.
+      neighbours: k of the margin, and the number of candidates per sentence.
       margin: one of MARGINS.
       retrieval: one of RETRIEVALS.
-      one_to_one: whether a sentence is in one pair at most; None: with `max` alone.
-      threshold: the lowest score that is kept; None for all, or the best on the gold pairs.
+      one_to_one: whether a sentence is in at most one pair; None: only with `max`.
+      threshold: the lowest score to keep; None for all, or the best threshold on the gold pairs.
       index: one of INDEXES.
-      recall: the share of true neighbours that an approximate search is to find.
+      recall: the share of true neighbours that an approximate search should find.
     """
 
     neighbours: int = 4
@@ -55,7 +55,7 @@ class Options:
 
     @property
     def is_one_to_one(self) -> bool:
-        """What `one_to_one` stands for."""
+        """The value of `one_to_one`, with None resolved."""
         return self.retrieval == "max" if self.one_to_one is None else self.one_to_one
 
     def __post_init__(self) -> None:
@@ -63,7 +63,7 @@ class Options:
         if self.neighbours < 1:
             raise InputError(f"--neighbours is {self.neighbours}", remedy="give 1 or more")
         if self.threshold is not None and math.isnan(self.threshold):
-            raise InputError("--threshold is no number", remedy="give a number")
+            raise InputError("--threshold is not a number", remedy="give a number")
         if not 0 < self.recall <= 1:
             raise InputError(f"--recall is {self.recall}", remedy="give more than 0, at most 1")
         for name, known in (("margin", MARGINS), ("retrieval", RETRIEVALS), ("index", INDEXES)):
@@ -87,24 +87,24 @@ def mine(
 ) -> dict[str, Any]:
     """Writes the pairs found to `out`, a TSV of score, source and target, the best first.
 
-    What is done lies in `OUT.work` meanwhile, so that a stopped job goes on.
+    Finished work is kept in `OUT.work`, so that an interrupted job can resume.
 
     Args:
-      source: a file, a sentence a line.
+      source: a file with one sentence per line.
       target: likewise.
-      out: a file, packed if its name ends like that.
+      out: the output file, compressed according to its extension.
       model: the name of the encoder.
       open_encoder: opens it; called only if there is something to embed.
-      embeddings: vectors of the lines of both files, as `open_vectors` takes them, instead.
+      embeddings: used instead of a model: vectors of the lines of both files, see `open_vectors`.
       gold: a TSV of line numbers, see `read_gold`.
       options: how to mine.
-      overwrite: replace `out`, and the work of a job with other settings.
+      overwrite: replace `out`, and discard the work of a job with other settings.
 
     Returns:
       The report.
 
     Raises:
-      InputError: if an input is missing or broken, an output is taken or the disk is full.
+      InputError: if an input is missing or broken, the output exists or the disk is full.
     """
     options = options or Options()
     out = check_free_file(out, overwrite=overwrite)
@@ -163,7 +163,7 @@ def mine(
 
 
 class _Clock:
-    """Seconds of each part of this run; what an earlier one did is not in them."""
+    """Measures the seconds of each part of this run, without those of interrupted runs."""
 
     def __init__(self) -> None:
         self.laps: dict[str, float] = {}
@@ -179,7 +179,7 @@ def open_pair(sides: list[Sentences], paths: tuple[str, str]) -> list[ArrayLike]
     """Opens the vectors of the lines of two files; returns those of their distinct sentences.
 
     Raises:
-      InputError: as `open_vectors`, or a file has not as many rows as its text has lines.
+      InputError: as `open_vectors`, or if the number of rows differs from the number of lines.
     """
     opened: list[ArrayLike] = []
     for side, path in zip(sides, paths, strict=True):
@@ -190,7 +190,7 @@ def open_pair(sides: list[Sentences], paths: tuple[str, str]) -> list[ArrayLike]
                 path=path,
                 remedy="embed that file again with `labse embed`",
             )
-        # A line without text may have any vector, nobody looks at it.
+        # The vector of an empty line is not used, so it may be anything.
         vectors.check(side.places != NOWHERE)
         whole = len(side.texts) == len(vectors)
         opened.append(vectors if whole else Selection(vectors, side.lines))

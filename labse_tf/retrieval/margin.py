@@ -16,19 +16,19 @@ def margin_scores(
 ) -> np.ndarray:
     """Returns the scores of pairs (Artetxe and Schwenk 2019, arXiv 1811.01136, equations 1 and 2).
 
-    With a the similarity of a pair and b the average of its two means: `absolute` is a, `distance`
-    a - b, `ratio` a / b. A ratio where b is not above 0 is -inf: there even the nearest neighbours
+    With the similarity a of a pair and the average b of its two means, `absolute` is a, `distance`
+    a - b and `ratio` a / b. If b is not above 0, the ratio is -inf: even the nearest neighbours
     have nothing in common.
 
     Args:
       similarities: `[...]` floats, cosines of source and target.
-      source_means: the mean cosine of each pair's source and its k nearest targets; its shape and
-        that of the next broadcast to that of `similarities`.
-      target_means: of its target and that one's k nearest sources.
+      source_means: for each pair, the mean cosine of the source and its k nearest targets; its
+        shape and that of `target_means` broadcast to that of `similarities`.
+      target_means: the mean cosine of the target and its k nearest sources.
       margin: one of MARGINS.
 
     Raises:
-      ValueError: if `margin` is none of them.
+      ValueError: if `margin` is not one of MARGINS.
     """
     if margin not in MARGINS:
         raise ValueError(f"margin is {margin!r}, not one of {', '.join(MARGINS)}")

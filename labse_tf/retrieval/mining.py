@@ -1,4 +1,4 @@
-"""From the neighbours of both directions to pairs of translations."""
+"""Extracts pairs of translations from the nearest neighbours in both directions."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ RETRIEVALS = ("forward", "backward", "intersection", "max")
 
 @dataclasses.dataclass(frozen=True)
 class Pairs:
-    """What was mined, the highest score first; of equal scores the lower source, then target.
+    """Mined pairs, the highest score first; on ties, the lower source first, then the lower target.
 
     Attributes:
-      sources: int64 `[n]`, places of the sources.
-      targets: int64 `[n]`, places of the targets.
+      sources: int64 `[n]`, indices of the sources.
+      targets: int64 `[n]`, indices of the targets.
       scores: float32 `[n]`.
     """
 
@@ -41,22 +41,22 @@ def mine_pairs(
     retrieval: str = "max",
     one_to_one: bool | None = None,
 ) -> Pairs:
-    """Returns the pairs that a retrieval of Artetxe and Schwenk 2019 (section 3.2) finds.
+    """Returns the pairs found by a retrieval method of Artetxe and Schwenk 2019 (section 3.2).
 
-    `forward` takes for each source the best scored of its neighbours (of equal scores the more
-    similar one, then the lower place), `backward` for each target; `intersection` takes what both
-    take, `max` what either takes. One to one then goes from the highest score to the lowest and
-    takes a pair if neither of its sentences was taken before.
+    `forward` takes for each source the neighbour with the best score (on ties the more similar one,
+    then the lower index), `backward` likewise for each target; `intersection` takes the pairs found
+    by both, `max` those found by either. One-to-one matching then goes through the pairs by
+    descending score and keeps a pair if neither of its sentences is in a pair kept before.
 
     Args:
       forward: the k nearest targets of each source.
       backward: the k nearest sources of each target.
       margin: one of MARGINS.
       retrieval: one of RETRIEVALS.
-      one_to_one: by default for `max` alone, as in LASER (`intersection` is it by itself).
+      one_to_one: by default only for `max`, as in LASER (`intersection` is always one-to-one).
 
     Raises:
-      ValueError: if `margin` or `retrieval` is none of these.
+      ValueError: if `margin` or `retrieval` is not one of these.
     """
     if retrieval not in RETRIEVALS:
         raise ValueError(f"retrieval is {retrieval!r}, not one of {', '.join(RETRIEVALS)}")
@@ -76,8 +76,8 @@ def mine_pairs(
 def _best(
     neighbours: Neighbours, own_means: np.ndarray, other_means: np.ndarray, margin: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the best scored neighbour of each row, `[n]`, and its score."""
-    # The average of both means is the same whichever of the two is called the source.
+    """Returns the neighbour with the best score for each row, `[n]`, and its score."""
+    # The average of the two means does not depend on which side is the source.
     scores = margin_scores(
         neighbours.similarities,
         own_means[:, np.newaxis],

@@ -1,7 +1,7 @@
 """Exact nearest neighbours by inner product, in blocks, on all cores.
 
-Of many vectors, products of bytes (`codes`) tell first which pairs cannot be near; what is left is
-compared in float32. So the result is that of comparing all in float32.
+If there are many vectors, byte products (`codes`) first exclude pairs that cannot be near; the rest
+are compared in float32. The result is the same as when all pairs are compared in float32.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from labse_tf.retrieval.comparing import Part, compare
 
 ROWS_PER_BLOCK = 4096
 COLUMNS_PER_BLOCK = 2048
-# Fewer are not worth the coding.
+# Coding fewer vectors is not worth the time.
 FEWEST_CODED = 16384
 
 
 def nearest(queries: ArrayLike, candidates: ArrayLike, k: int) -> Neighbours:
-    """Returns the k nearest candidates of each query, of all there are if these are fewer.
+    """Returns the k nearest candidates of each query, or all of them if there are fewer.
 
     Args:
       queries: float `[n, dim]`.
       candidates: float `[m, dim]`.
-      k: how many, 1 or more.
+      k: the number of neighbours, 1 or more.
 
     Raises:
       ValueError: if k is less than 1, there is no candidate, or the dimensions differ.
@@ -53,12 +53,12 @@ def nearest_both(
 ) -> tuple[Neighbours, Neighbours]:
     """Returns the k nearest targets of each source and the k nearest sources of each target.
 
-    Every inner product is computed once and serves both.
+    Every inner product is computed once and used in both directions.
 
     Args:
       sources: float `[n, dim]`.
       targets: float `[m, dim]`.
-      k: as `nearest`; each direction has at most as many as there are candidates.
+      k: as `nearest`, limited in each direction to the number of candidates.
       on_progress: called with the number of sources done since the last call.
 
     Raises:
@@ -74,7 +74,7 @@ def nearest_both(
 
 
 def check_search(queries: ArrayLike, candidates: ArrayLike, k: int) -> int:
-    """Returns k, or the number of candidates if these are fewer; ValueError as `nearest`."""
+    """Returns k, or the number of candidates if that is smaller; raises ValueError as `nearest`."""
     if k < 1:
         raise ValueError(f"k is {k}, not 1 or more")
     if not candidates.shape[0]:
@@ -94,19 +94,19 @@ def search_blocks(
     rows: int = ROWS_PER_BLOCK,
     columns: int = COLUMNS_PER_BLOCK,
 ) -> Iterator[int]:
-    """Searches with a block of sources after the other; yields up to which it is done.
+    """Searches block by block of sources; yields the number of finished sources after each.
 
-    After each step `forward` is final up to there and `backward` knows these sources, so that a
-    search may be stopped, kept, and continued from there.
+    Then `forward` is final for the finished sources, and `backward` takes them into account, so
+    that a search can be stopped, saved, and resumed from there.
 
     Args:
       sources: float `[n, dim]`.
       targets: float `[m, dim]`.
-      forward: of the sources, filled in place.
-      backward: of the targets, likewise; None if they are not wanted.
-      start: the first source that is not done.
-      rows: sources in a block.
-      columns: targets in a block; each thread holds a block of rows x columns float32.
+      forward: neighbours of the sources, filled in place.
+      backward: neighbours of the targets, likewise; None if they are not wanted.
+      start: the first source that is not finished.
+      rows: sources per block.
+      columns: targets per block; each thread holds a block of rows x columns float32.
     """
     places = range(0, targets.shape[0], columns)
     with threads() as pool:
@@ -133,7 +133,7 @@ def _search_block(
     lock: Lock,
     columns: slice,
 ) -> None:
-    """Compares sources from `start` on with some targets, and keeps what is near."""
+    """Compares the sources from `start` on with some targets, and stores the neighbours found."""
     others = Part(targets[columns], backward and backward[columns], coded and coded[columns])
     ahead, back = compare(own, others)
     with lock:
@@ -144,7 +144,10 @@ def _search_block(
 
 @contextmanager
 def threads() -> Iterator[ThreadPoolExecutor]:
-    """A thread for each core, with products of one thread each: selection is parallel too."""
+    """Yields a pool with one thread per core and limits BLAS to one thread.
+
+    So selecting neighbours runs in parallel, not only the products.
+    """
     count = len(os.sched_getaffinity(0))
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(count) as pool:
         yield pool

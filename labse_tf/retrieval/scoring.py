@@ -1,4 +1,4 @@
-"""`labse score`: how near the two sides of given pairs are."""
+"""`labse score`: computes the similarity of the two sides of given pairs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from labse_tf.retrieval.sentences import check_text, distinct
 STANDARD = "-"
 _PAIRS_PER_CHUNK = 8192
 
-# A line as it is, and its two sides.
+# A line as read, and its two sides.
 PairLine = tuple[str, str, str]
 
 
@@ -39,22 +39,23 @@ def score_pairs(
     threshold: float | None = None,
     overwrite: bool = False,
 ) -> tuple[int, int]:
-    """Writes the lines of a TSV of pairs, the cosine in front as a further column.
+    """Writes the lines of a TSV file of pairs with the cosine added as the first column.
 
-    Holds some thousand pairs at a time.
+    Holds a few thousand pairs in memory at a time.
 
     Args:
       pairs: a file, or - for stdin.
-      out: a file, packed if its name ends like that, or - for stdout.
-      encoder: of both sides.
-      threshold: the lowest score that is written.
+      out: a file, compressed according to its extension, or - for stdout.
+      encoder: embeds both sides.
+      threshold: the lowest score to write.
       overwrite: replace `out`.
 
     Returns:
-      How many pairs there were, and how many were written.
+      The numbers of pairs read and written.
 
     Raises:
-      InputError: as `textio.read_pairs`, or a line has a NUL byte, `out` is taken or the disk full.
+      InputError: as `textio.read_pairs`, or if a line has a NUL byte, `out` exists or the disk is
+        full.
     """
     rows = _read(pairs)
     with (
@@ -77,10 +78,10 @@ def score_margins(
     options: Options,
     overwrite: bool = False,
 ) -> tuple[int, int]:
-    """As `score_pairs`, the margin score in front.
+    """Same as `score_pairs` with the margin score in place of the cosine.
 
-    The neighbours of a sentence are looked for in the whole other column. What is done lies in
-    `OUT.work` meanwhile, so that a stopped job goes on.
+    The neighbours of a sentence are searched for in the whole other column. Finished work is kept
+    in `OUT.work`, so that an interrupted job can resume.
 
     Args:
       pairs: a file; it is read twice.
@@ -88,10 +89,10 @@ def score_margins(
       model: the name of the encoder.
       open_encoder: opens it; called only if there is something to embed.
       options: `neighbours`, `margin`, `threshold`, `index` and `recall` are used.
-      overwrite: replace `out`, and the work of a job with other settings.
+      overwrite: replace `out`, and discard the work of a job with other settings.
 
     Raises:
-      InputError: as `score_pairs`, or one of the paths is -.
+      InputError: as `score_pairs`, or if one of the paths is -.
     """
     if STANDARD in (str(pairs), str(out)):
         raise InputError(
@@ -142,7 +143,7 @@ def _read(pairs: str | os.PathLike[str]) -> Iterator[PairLine]:
 
 
 def _cosines(chunk: list[PairLine], encoder: Encoder) -> np.ndarray:
-    """Returns `[pairs]`; a sentence that comes several times is embedded once."""
+    """Returns the cosines `[pairs]`; repeated sentences are embedded once."""
     places = {
         text: place
         for place, text in enumerate(
@@ -155,7 +156,7 @@ def _cosines(chunk: list[PairLine], encoder: Encoder) -> np.ndarray:
 
 
 class _Writer:
-    """Writes what reaches the threshold; counts."""
+    """Writes the pairs that reach the threshold, and counts pairs read and written."""
 
     def __init__(self, file: TextIO, threshold: float | None) -> None:
         self.read = self.written = 0
@@ -173,7 +174,7 @@ class _Writer:
 @contextlib.contextmanager
 def _output(out: str | os.PathLike[str], *, overwrite: bool, remedy: str) -> Iterator[TextIO]:
     if str(out) == STANDARD:
-        # Whatever the locale says, as files are.
+        # The same as for files, whatever the locale.
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")
         yield sys.stdout
         return

@@ -1,4 +1,4 @@
-"""The search of both directions as a job: exact or approximate, kept on disk as it goes."""
+"""The search in both directions as a job: exact or approximate, with progress saved to disk."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from labse_tf.retrieval.best import Neighbours
 from labse_tf.retrieval.neighbours import check_search, search_blocks
 
 INDEXES = ("auto", "exact", "approximate")
-# Products of a source and a target: about ten minutes at dimension 768 on 2 cores.
+# Inner products of a source and a target: about ten minutes at dimension 768 on 2 cores.
 MOST_EXACT_PRODUCTS = 10**11
 _SECONDS_BETWEEN_SAVES = 60
 _STATE = "search.npz"
 
 
 def choose_index(index: str, sources: int, targets: int) -> str:
-    """Returns `exact` or `approximate`, for `auto` by the number of products."""
+    """Returns `exact` or `approximate`; `auto` is resolved by the number of products."""
     if index != "auto":
         return index
     return "exact" if sources * targets <= MOST_EXACT_PRODUCTS else "approximate"
@@ -32,15 +32,15 @@ def choose_index(index: str, sources: int, targets: int) -> str:
 def search_both(
     sources: ArrayLike, targets: ArrayLike, k: int, folder: Path, *, index: str, recall: float
 ) -> tuple[Neighbours, Neighbours, dict[str, Any]]:
-    """As `nearest_both`, and goes on where it was stopped.
+    """Same as `nearest_both`, but resumes an interrupted search.
 
     Args:
       sources: float `[n, dim]`.
       targets: float `[m, dim]`.
-      k: how many neighbours.
-      folder: keeps what is done; of the same search, or empty.
+      k: the number of neighbours.
+      folder: keeps finished work; from the same search, or empty.
       index: one of INDEXES.
-      recall: of the approximate search, see `labse_tf.retrieval.approximate`.
+      recall: recall of an approximate search, see `labse_tf.retrieval.approximate`.
 
     Returns:
       The neighbours of both directions, and facts for a report.
@@ -53,7 +53,7 @@ def search_both(
         steps = search_blocks(sources, targets, forward, backward, start=start)
         _run(steps, folder, forward, backward, start, total=sources.shape[0], unit="source")
         return forward, backward, {"index": "exact"}
-    # Here, since it imports faiss.
+    # Imported here because it imports faiss.
     from labse_tf.retrieval import approximate
 
     plan = _plan(sources, targets, k, folder, recall)
@@ -129,7 +129,7 @@ def _save(path: Path, forward: Neighbours, backward: Neighbours, done: int) -> N
 
 
 def _load(path: Path, forward: Neighbours, backward: Neighbours) -> int:
-    """Fills in what was kept; returns up to which the search is done."""
+    """Loads the saved neighbours; returns the number of finished steps."""
     if not path.exists():
         return 0
     with np.load(path, allow_pickle=False) as kept:

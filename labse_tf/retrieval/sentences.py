@@ -1,4 +1,4 @@
-"""One side of a search for translations: its distinct sentences, and the lines they come from."""
+"""One side of a search for translations: its distinct sentences and their lines."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Sentences:
     """Distinct sentences in the order of their first lines.
 
     Attributes:
-      path: of the file, or what stands for it in messages.
-      texts: without surrounding white space.
-      lines: int64 `[texts]`, the line of each, counted from 0.
-      places: int64 `[lines of the file]`, which of the texts each line has; NOWHERE if empty.
+      path: path of the file, or a name for messages.
+      texts: the sentences, without surrounding white space.
+      lines: int64 `[texts]`, the first line of each, counted from 0.
+      places: int64 `[lines of the file]`, the index of each line's text; NOWHERE if empty.
     """
 
     path: str
@@ -31,7 +31,7 @@ class Sentences:
     places: np.ndarray
 
     def facts(self) -> dict[str, int]:
-        """Returns how many lines there are, and how many were left out for which reason."""
+        """Returns the number of lines, and how many were left out for each reason."""
         empty = int((self.places == NOWHERE).sum())
         return {
             "lines": len(self.places),
@@ -42,19 +42,19 @@ class Sentences:
 
 
 def read_sentences(path: str | os.PathLike[str]) -> Sentences:
-    """Reads a file of a sentence a line.
+    """Reads a file with one sentence per line.
 
-    Sentences are the same if they are without surrounding white space; the first stays. Empty lines
-    are no sentences. Neither changes how lines are counted.
+    Sentences are compared without surrounding white space; of equal ones the first is kept. Empty
+    lines are skipped. Neither affects line numbers.
 
     Raises:
-      InputError: as `textio.read_lines`, or a line has a NUL byte, or all lines are empty.
+      InputError: as `textio.read_lines`, or if a line has a NUL byte, or all lines are empty.
     """
     return distinct((line for _, line in read_lines(path)), os.fspath(path))
 
 
 def distinct(lines: Iterable[str], path: str) -> Sentences:
-    """Returns the sentences of lines, as `read_sentences`; `path` is named in errors."""
+    """Returns the distinct sentences of lines, as `read_sentences`; `path` is for errors."""
     first: dict[str, int] = {}
     starts: list[int] = []
     places: list[int] = []
@@ -74,7 +74,7 @@ def distinct(lines: Iterable[str], path: str) -> Sentences:
 
 
 def check_text(text: str, path: str, line: int) -> None:
-    """Raises InputError if a text has a NUL byte: it is no text, or in another encoding."""
+    """Raises InputError if there is a NUL byte: the file is not text, or in another encoding."""
     if "\0" in text:
         raise InputError(
             "the line has a NUL byte",

@@ -1,4 +1,4 @@
-"""Neighbours from a search of each shard of the candidates, made one."""
+"""Merges the neighbours found in separate shards of the candidates."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from labse_tf.retrieval.best import Neighbours
 def merge_neighbours(
     parts: Sequence[Neighbours], offsets: Sequence[int], *, k: int | None = None
 ) -> Neighbours:
-    """Returns the k nearest among all shards: what a search of the whole would have found.
+    """Returns the k nearest among all shards: the same as a search over all candidates.
 
-    That holds since each of the k nearest of all is among the k nearest of its shard. Parts that
-    are approximate make an approximate whole. Merging step by step, `[merged, next]` with the
-    offsets `[0, next's]`, gives the same, so that a shard can be searched after the other.
+    This holds because each of the k nearest overall is among the k nearest of its shard. If parts
+    are approximate, so is the result. Merging step by step, `[merged, next]` with the offsets
+    `[0, next's]`, gives the same result, so shards can be searched one after the other.
 
     Args:
-      parts: of the same n queries, a part a shard; each has its k nearest, or all if it has fewer.
-        A place below 0 means that an index found no more.
-      offsets: of each shard, the place of its first candidate among all of them.
-      k: how many are wanted; None: as many as the part with the most has.
+      parts: one per shard, for the same n queries; each has the k nearest of its shard, or all if
+        it has fewer. An index below 0 means that no more were found.
+      offsets: for each shard, the index of its first candidate among all of them.
+      k: number of neighbours; None: as many as the part with the most has.
 
     Raises:
-      ValueError: if there are no parts, not as many offsets, or the numbers of queries differ.
+      ValueError: if there are no parts, or the numbers of offsets or of queries do not match.
     """
     if not parts or len(parts) != len(offsets):
         raise ValueError(f"{len(parts)} parts, {len(offsets)} offsets")
@@ -41,7 +41,7 @@ def merge_neighbours(
         ],
         axis=1,
     )
-    # Nearest first, of equally near ones the lower place.
+    # Nearest first; on ties, the lower index first.
     order = np.lexsort((indices, -similarities), axis=1)[:, :k]
     return Neighbours(
         np.take_along_axis(similarities, order, axis=1), np.take_along_axis(indices, order, axis=1)

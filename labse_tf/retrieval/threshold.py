@@ -1,4 +1,4 @@
-"""The threshold of a score that serves gold pairs best."""
+"""Chooses the score threshold with the best F1 on gold pairs."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class Threshold:
-    """What is kept by `score >= threshold`, against the gold pairs.
+    """Quality of the pairs with `score >= threshold`, measured on gold pairs.
 
     Attributes:
-      threshold: a score; inf where there is none to choose.
-      precision: gold pairs kept, of all pairs kept; 0 where none is kept.
-      recall: gold pairs kept, of all gold pairs.
-      f1: the harmonic mean of the two; 0 where both are 0.
+      threshold: a score; inf if there are no pairs.
+      precision: gold pairs kept / all pairs kept; 0 if none is kept.
+      recall: gold pairs kept / all gold pairs.
+      f1: the harmonic mean of the two; 0 if both are 0.
     """
 
     threshold: float
@@ -26,18 +26,19 @@ class Threshold:
 
 
 def best_threshold(scores: np.ndarray, is_gold: np.ndarray, gold_count: int) -> Threshold:
-    """Returns the threshold of the best F1; of equally good ones the highest.
+    """Returns the threshold with the best F1; on ties, the highest.
 
-    It lies half way between the lowest score that is kept and the highest that is not. Pairs of
-    equal scores stand or fall together.
+    It is midway between the lowest score that is kept and the highest that is not. Pairs with equal
+    scores are all kept or all dropped.
 
     Args:
       scores: `[n]` floats, in any order.
-      is_gold: `[n]` bools, which are of gold pairs; a gold pair is there at most once.
-      gold_count: of all gold pairs, found or not.
+      is_gold: `[n]` bools, whether each pair is a gold pair; a gold pair occurs at most once.
+      gold_count: number of all gold pairs, found or not.
 
     Raises:
-      ValueError: if `gold_count` is less than 1 or than the gold pairs here.
+      ValueError: if `gold_count` is less than 1, or less than the number of gold pairs in
+        `is_gold`.
     """
     found = _check(scores, is_gold, gold_count)
     if not len(scores):
@@ -59,7 +60,7 @@ def best_threshold(scores: np.ndarray, is_gold: np.ndarray, gold_count: int) -> 
 def at_threshold(
     scores: np.ndarray, is_gold: np.ndarray, gold_count: int, threshold: float
 ) -> Threshold:
-    """Returns how good the pairs of `score >= threshold` are; arguments as `best_threshold`."""
+    """Returns the quality of the pairs with `score >= threshold`; arguments as `best_threshold`."""
     found = _check(scores, is_gold, gold_count)
     keeps = np.asarray(scores, np.float64) >= threshold
     right, kept = int((found & keeps).sum()), int(keeps.sum())

@@ -1,4 +1,4 @@
-"""Vectors on disk: one `.npy`, or a folder of such shards, read a slice at a time."""
+"""Vectors on disk: one `.npy` file, or a folder of such shards, read one slice at a time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from labse_tf.retrieval.array_like import ArrayLike
 DTYPES = (np.dtype(np.float32), np.dtype(np.float16))
 _SHARD = re.compile(r"part-(\d{5})-of-(\d{5})\.npy")
 _ROWS_PER_CHECK = 8192
-# Far above the rounding of float16, far below what forgetting to normalise does.
+# Far above the rounding of float16, far below the effect of not normalising.
 _LENGTH_TOLERANCE = 0.01
 
 
@@ -31,11 +31,11 @@ class _Shard:
     offset: int
 
     def slice(self, which: slice) -> np.ndarray:
-        # Mapped anew each time, so that pages once read do not count as this process's memory.
+        # Mapped again each time, so that pages already read do not count as this process's memory.
         return np.array(self._map()[which], np.float32)
 
     def rows(self, places: np.ndarray) -> np.ndarray:
-        # Mapped once: for scattered rows, to map a page takes longer than to copy from it.
+        # Mapped once: for scattered rows, mapping a page takes longer than copying from it.
         return self._kept_map.take(places, axis=0).astype(np.float32, copy=False)
 
     @functools.cached_property
@@ -47,16 +47,16 @@ class _Shard:
 
 
 class Vectors:
-    """An array-like `[n, dim]` that lies on disk.
+    """An array-like `[n, dim]` on disk.
 
     Attributes:
-      path: of the file or the folder.
+      path: the file or folder.
       shape: `(n, dim)`.
-      dtype: float32 or float16, as stored; what is read is float32.
+      dtype: float32 or float16, as stored; reading returns float32.
     """
 
     def __init__(self, path: Path, shards: Sequence[_Shard]) -> None:
-        """Takes what `open_vectors` found; call that."""
+        """Use `open_vectors` instead."""
         self.path = path
         self.shape = (sum(shard.shape[0] for shard in shards), shards[0].shape[1])
         self.dtype = shards[0].dtype
@@ -66,13 +66,13 @@ class Vectors:
         return self.shape[0]
 
     def check(self, used: np.ndarray | None = None) -> None:
-        """Reads through the vectors once.
+        """Checks all vectors, reading each once.
 
         Args:
           used: bool `[n]`, the rows to check; None for all.
 
         Raises:
-          InputError: if a row holds NaN or infinity or is not of unit length (the line named is the
+          InputError: if a row contains NaN or infinity or does not have unit length (`line` is the
             row in its file, counted from 1).
         """
         for shard in self._shards:
@@ -81,12 +81,12 @@ class Vectors:
             check_rows(shard.slice, count, path=shard.path, used=here)
 
     def __getitem__(self, which: slice | np.ndarray) -> np.ndarray:
-        """Returns float32 `[rows, dim]`, for a slice without a step or an array of places >= 0."""
+        """Returns float32 `[rows, dim]` for a slice without a step or an array of indices >= 0."""
         if isinstance(which, slice):
             return self._slice(*which.indices(len(self)))
         places = np.asarray(which)
         if len(places) and not 0 <= places.min() <= places.max() < len(self):
-            raise IndexError(f"a place is outside of 0 to {len(self) - 1}")
+            raise IndexError(f"an index is outside 0 to {len(self) - 1}")
         if len(self._shards) == 1:
             return self._shards[0].rows(places)
         rows = np.empty((len(places), self.shape[1]), np.float32)
@@ -110,7 +110,7 @@ class Vectors:
 
 
 def open_vectors(path: str | os.PathLike[str], *, dim: int | None = None) -> Vectors:
-    """Opens vectors as `map_vectors`, and checks them all.
+    """Opens vectors as `map_vectors` does, and checks them all.
 
     Raises:
       InputError: as `map_vectors` and `Vectors.check`.
@@ -121,16 +121,16 @@ def open_vectors(path: str | os.PathLike[str], *, dim: int | None = None) -> Vec
 
 
 def map_vectors(path: str | os.PathLike[str], *, dim: int | None = None) -> Vectors:
-    """Opens vectors, and reads none yet.
+    """Opens vectors without reading them.
 
     Args:
       path: `FILE.npy`, float32 or float16 `[n, dim]`, or a folder of `part-?????-of-?????.npy`,
-        which follow one another in the order of their names.
-      dim: the dimension that they must have.
+        which are concatenated in the order of their names.
+      dim: the required dimension; None for any.
 
     Raises:
-      InputError: if there is no such file, a shard is missing, an array is no 2-dimensional one of
-        these types or is cut off, the dimension is another one, or there is no row.
+      InputError: if the file does not exist, a shard is missing, an array is not 2-dimensional, has
+        another type or is truncated, the dimension differs, or there are no rows.
     """
     path = Path(local_path(path))
     shards: list[_Shard] = []
@@ -158,13 +158,13 @@ def check_rows(
     """Checks that vectors are finite and of unit length.
 
     Args:
-      rows: a slice -> float32 `[rows, dim]`.
-      count: of the rows there are.
-      path: where they lie, for the error.
+      rows: function from a slice to float32 `[rows, dim]`.
+      count: the number of rows.
+      path: their file, for the error message.
       used: bool `[count]`, the rows to check; None for all.
 
     Raises:
-      InputError: if one is not; its line is the row, counted from 1.
+      InputError: if one is not; its `line` is the row, counted from 1.
     """
     for start in range(0, count, _ROWS_PER_CHECK):
         block = rows(slice(start, start + _ROWS_PER_CHECK))
@@ -181,15 +181,15 @@ def _what_is_wrong(vector: np.ndarray) -> tuple[str, str]:
     if not np.isfinite(vector).all():
         return "holds NaN or infinity", "embed the text again, or leave the line out"
     if not vector.any():
-        return "is all zeros", "leave the line out: its encoder made nothing of it"
+        return "is all zeros", "leave the line out: the encoder could not embed it"
     length = float(np.linalg.norm(vector))
     return f"has length {length:.4g}, not 1", "divide each vector by its Euclidean length"
 
 
 def not_unit(vectors: np.ndarray) -> np.ndarray:
-    """Returns the places of the rows of `[n, dim]` that are not of unit length, NaN and all."""
+    """Returns the indices of the rows of `[n, dim]` without unit length, including NaN rows."""
     squares = np.einsum("nd,nd->n", vectors, vectors)
-    # Written so that NaN is bad.
+    # Negated so that NaN is reported.
     return np.flatnonzero(~(np.abs(np.sqrt(squares) - 1) <= _LENGTH_TOLERANCE))
 
 
@@ -217,21 +217,21 @@ def _files(path: Path) -> list[Path]:
 def _open_shard(path: Path, start: int) -> _Shard:
     if path.suffix == ".parquet":
         raise InputError(
-            "is Parquet, which is not read here",
+            "is Parquet, which is not supported here",
             path=path,
             remedy="let `labse embed` write a .npy",
         )
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, OSError) as error:
-        # NumPy's own words would advise to load pickles.
+        # NumPy's own message would suggest allowing pickles.
         raise InputError(
-            "is no whole .npy array of numbers",
+            "is not a complete .npy array of numbers",
             path=path,
             remedy="make it again with `labse embed`",
         ) from error
     if not isinstance(array, np.memmap):
-        raise InputError("is no .npy file", path=path, remedy="save one array with numpy.save")
+        raise InputError("is not a .npy file", path=path, remedy="save one array with numpy.save")
     if array.ndim != 2 or array.dtype not in DTYPES or not array.flags.c_contiguous:
         shape = ", ".join(map(str, array.shape))
         raise InputError(
@@ -249,7 +249,7 @@ class Selection:
 
     Attributes:
       vectors: float32 `[n, dim]`, in memory or on disk.
-      rows: `[m]` ints, which.
+      rows: `[m]` ints, indices of the selected rows.
     """
 
     vectors: ArrayLike

@@ -89,7 +89,7 @@ def test_without_text_all_of_their_scripts_stays(model_dir, whole, tmp_path):
     [
         (["--languages", "de,tlh"], "'tlh' is not the code of one of the 109 languages"),
         (["--languages", "de,sw", "--language-text", "BITEXT"], "there is no text in sw"),
-        (["--language-text", "BITEXT"], "--language-text goes with --languages"),
+        (["--language-text", "BITEXT"], "--language-text requires --languages"),
         (["--languages", "de", "--language-text", "nowhere"], "nowhere"),
     ],
 )

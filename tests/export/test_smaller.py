@@ -143,7 +143,7 @@ def test_embedding_with_a_file(
 ):
     whole = tmp_path / "model"
     shutil.copytree(smaller, whole)
-    with pytest.raises(InputError, match="is in no model dir"):
+    with pytest.raises(InputError, match="is not in a model dir"):
         labse_tf.load(whole / file)
     shutil.copytree(model_dir / "preprocessor", whole / "preprocessor")
     encoder = open_encoder(str(whole / file))

@@ -137,7 +137,8 @@ def test_one_line_tells_what_failed(copied, capsys):
 def test_what_is_no_model_dir(copied, part, capsys):
     shutil.rmtree(copied / part)
     assert main(["verify", str(copied)]) == 2
-    assert f"{copied}: is no model dir: it has no {part}/saved_model.pb" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert f"{copied}: is not a model dir: it has no {part}/saved_model.pb" in error
 
 
 def test_an_export_that_fails_a_check_leaves_nothing(trained_run, tmp_path, monkeypatch, capsys):

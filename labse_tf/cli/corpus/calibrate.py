@@ -1,4 +1,4 @@
-"""`labse corpus calibrate`: chooses a score threshold from pairs that people labelled."""
+"""`labse corpus calibrate`: chooses a score threshold from pairs labelled by people."""
 
 from __future__ import annotations
 

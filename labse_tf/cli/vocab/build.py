@@ -1,4 +1,4 @@
-"""`labse vocab build`: counts words per language, smooths, learns a vocabulary."""
+"""`labse vocab build`: counts words per language, smooths the counts, learns a vocabulary."""
 
 from __future__ import annotations
 

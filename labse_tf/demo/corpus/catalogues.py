@@ -1,10 +1,10 @@
 """Reads pairs of English and another language from the gettext catalogues of a package.
 
-Plural forms: a message that counts something has one English form for one thing and one for more,
-but between one and six forms in other languages. Each catalogue states, as a C expression, which
-form goes with which number. The English plural is paired with the form for `MANY` things, the
-singular with the form for `ONE` where that is another form; forms for other numbers are left out.
-The same numbers replace the placeholders later.
+Plural forms: a message with a count has two forms in English, singular and plural, but between one
+and six in other languages. Each catalogue states, as a C expression, which form goes with which
+number. The English plural is paired with the form for `MANY`, and the singular with the form for
+`ONE` if that is a different form; forms for other numbers are left out. The same numbers replace
+the placeholders later.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class RawPair(NamedTuple):
       foreign: the other side.
       language: the paper's code of the other side.
       source: the distribution that it comes from.
-      number: what a counted placeholder stands for.
+      number: the number that replaces a placeholder for a count.
     """
 
     english: str
@@ -57,7 +57,7 @@ def list_catalogues(source: Source) -> list[tuple[Path, str | None]]:
 
 
 def read_catalogue(path: Path, language: str, source: Source) -> Iterator[RawPair]:
-    """Yields the translated entries of a .mo or .po file; none where the file is malformed."""
+    """Yields the translated entries of a .mo or .po file, or nothing if the file is malformed."""
     try:
         catalogue = (polib.mofile if path.suffix == ".mo" else polib.pofile)(str(path))
     except (OSError, UnicodeDecodeError):  # polib's syntax errors are OSErrors

@@ -1,14 +1,15 @@
 """Turns a raw pair of catalogue entries into two clean sentences, or drops it.
 
-Placeholders become what a reader would see: a counted one becomes the number of the pair, the
-others X, Y and Z in the order in which English names them. A pair is dropped if
+Placeholders are replaced by readable text: those for a count by the number of the pair, the others
+by X, Y and Z in their order in the English text. A pair is dropped if
 
-* it is not translated: an empty side, the same text on both sides, or a foreign side without a
+* it is not translated: a side is empty, both sides are the same text, or the foreign side has no
   letter of a script that its language is written in;
-* the placeholders of the two sides differ, or more than three are not counted;
-* a side is no language: no word of two letters (one, where a character is a word), code,
-  identifiers, patterns of dates, web or e-mail addresses; or it is longer than `MAX_CHARACTERS`;
-* one side is so much longer than the other that it says more.
+* the placeholders of the two sides differ, or more than three do not stand for counts;
+* a side is not natural language: it has no word of two letters (one, where a character is a word),
+  or contains code, identifiers, date patterns, web or e-mail addresses; or it is longer than
+  `MAX_CHARACTERS`;
+* one side is so much longer than the other that it must say more.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from labse_tf.languages import LANGUAGES
 
 MAX_CHARACTERS = 400
 
-# Only the tags that shape text: other ones in a message are spoken of, and drop it as code.
+# Only tags that format text. Other tags are what the message is about: it is dropped as code.
 _BLOCK_TAG = regex.compile(r"</?(?:p|div|li|ul|ol|dl|dt|dd|h\d|br|hr|pre)\b[^<>]*>", regex.I)
 _TAG = regex.compile(
     r"</?(?:a|abbr|b|button|code|dfn|em|i|kbd|label|small|span|strong|sub|sup|tt|u)\b[^<>]*>",
@@ -35,8 +36,8 @@ _MNEMONIC = regex.compile(r"\s?\(&\w\)|(?<![\w&])[&_](?=\p{L})")
 _INVISIBLE = regex.compile(r"[\u00ad\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 _SPACE = regex.compile(r"\s+")
 
-# `%(name)s %s ${name} {name} {} $name`; not \w, as it would go on into the text that follows in
-# a language that writes no spaces.
+# `%(name)s %s ${name} {name} {} $name`; not \w, which in a language written without spaces would
+# also match the text after the placeholder.
 _PLACEHOLDER = regex.compile(
     r"""%\((?P<name>\w+)\)[-#0+]?\d*(?:\.\d+)?(?P<type>[a-z])
       | %[-#0+]?\d*(?:\.\d+)?(?P<type>[sdifrx])
@@ -64,7 +65,7 @@ _CODE = regex.compile(
     """,
     regex.VERBOSE,
 )
-# What all of these contain; looked for first, as most texts have none of it.
+# Each match of _CODE contains one of these. Checked first, as most texts have none.
 _CODE_MARK = regex.compile(r"[{}\\=<>|~^$:%_/@.()\-]")
 _WORD = regex.compile(r"\p{L}[\p{L}\p{M}]|[\p{Han}\p{Hangul}]")
 _SEVERAL_SCRIPTS = {
@@ -73,14 +74,14 @@ _SEVERAL_SCRIPTS = {
     "Hani": r"\p{Han}",
 }
 _ALSO_WRITTEN_IN = {"sr": r"\p{Latn}"}
-# Texts for old Burmese fonts: a killer (U+1039) that stacks no consonant, or the letters of the
-# Mon, Karen and Shan languages, whose places those fonts took for other shapes.
+# Text encoded for old Burmese fonts: a virama (U+1039) without a consonant to stack, or letters of
+# the Mon, Karen and Shan languages, whose code points those fonts used for other glyphs.
 _OLD_BURMESE = regex.compile("\u1039(?![\u1000-\u1021])|[\u105a-\u109f]")
 
 _DENSE = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]")
 _DENSE_WEIGHT = 2.5
 _LENGTH_RATIO = 3.0
-_SHORT = 40  # letters; below it lengths say little
+_SHORT = 40  # letters; length ratios of shorter texts are not meaningful
 
 
 def clean_pair(
@@ -92,7 +93,7 @@ def clean_pair(
       english: a catalogue's English text.
       foreign: its translation.
       language: the paper's code of the foreign side.
-      number: what replaces counted placeholders; both sides must be the form for this number.
+      number: replaces placeholders for counts; both sides must be the form for this number.
     """
     if not foreign or english == foreign:
         return None
@@ -125,7 +126,7 @@ def strip_markup(text: str) -> str:
     return _SPACE.sub(" ", text).strip()
 
 
-# The same English comes with every language.
+# The same English text occurs with every language.
 _strip_english = functools.lru_cache(maxsize=1 << 16)(strip_markup)
 
 
@@ -150,7 +151,7 @@ def _fill_placeholders(english: str, foreign: str, number: int) -> tuple[str, st
 
 
 def _placeholders(text: str) -> list[str]:
-    """Returns the names of the placeholders in order; those without one are counted through."""
+    """Returns the names of the placeholders in order; unnamed ones are numbered."""
     names: list[str] = []
     for match in _PLACEHOLDER.finditer(text):
         name = match["name"] or f"%{len(names)}"
@@ -173,7 +174,7 @@ def _is_language(text: str) -> bool:
 
 
 def _fit_in_length(english: str, foreign: str) -> bool:
-    """Tells whether neither side is so much longer that it must say more than the other."""
+    """Tells whether the lengths are similar enough for the two sides to say the same."""
     if max(len(english), len(foreign)) * _DENSE_WEIGHT < _SHORT:
         return True
     lengths = sorted(

@@ -1,6 +1,6 @@
-"""Reads names from CLDR, which Babel carries: of languages, territories, currencies, units, time.
+"""Reads names of languages, territories, currencies, units and time from CLDR, as part of Babel.
 
-Only kinds whose entries are words in every language are taken; abbreviations, patterns and the
+Only kinds whose entries are words in every language are used; abbreviations, patterns and the
 cities of time zones (mostly the same word in another spelling) are not.
 """
 
@@ -16,12 +16,12 @@ from labse_tf.languages import find_code
 
 _FLAT_KINDS = ("languages", "territories", "scripts", "currency_names", "measurement_systems")
 _CALENDAR_KINDS = ("months", "days", "quarters", "day_periods")
-# Beside the bare languages, the other standard of a language with two.
+# In addition to plain languages, the second standard of languages that have two.
 _STANDARDS = ("zh_Hant", "pt_PT", "sr_Latn", "nn")
 
 
 def list_locales() -> list[tuple[str, str]]:
-    """Returns `(CLDR's locale, the paper's code)` of what is read, without English, sorted."""
+    """Returns `(CLDR's locale, the paper's code)` of each locale to read, sorted, no English."""
     locales = [name for name in localedata.locale_identifiers() if "_" not in name]
     pairs = [(name, find_code(name)) for name in {*locales, *_STANDARDS}]
     return sorted((name, code) for name, code in pairs if code and code != "en")
@@ -53,14 +53,14 @@ def _names(data: Mapping) -> Iterator[tuple[tuple, str]]:
 
 
 def _own(data: Mapping, *keys: str) -> Mapping:
-    """Returns the mapping at `keys` without what is an alias for another place.
+    """Returns the mapping at `keys` without aliases.
 
-    The aliases are not followed, as Babel writes what it finds into data that languages share: the
-    months of one language would turn up in another.
+    Aliases are not followed, as Babel writes the resolved values into data that languages share:
+    the months of one language would turn up in another.
     """
     for key in keys:
         data = data.get(key, {})
-        if isinstance(data, tuple):  # (alias, what differs from it)
+        if isinstance(data, tuple):  # (alias, values that differ from it)
             data = data[1]
         if isinstance(data, localedata.Alias):
             return {}

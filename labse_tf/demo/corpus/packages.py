@@ -1,4 +1,4 @@
-"""The installed packages that the demo corpus is taken from, and what they say of themselves."""
+"""The installed packages that the demo corpus is taken from: folders, versions, licences."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ NAMES = "names"
 
 
 class Source(NamedTuple):
-    """A package that carries translations.
+    """A package that contains translations.
 
     Attributes:
       distribution: its name on PyPI.
       module: the Python package whose folder holds the files.
       kind: MESSAGES or NAMES.
-      pattern: of the catalogues' file names; "" for a source without gettext catalogues.
-      data_licence: of the data, where the package's metadata names another for its code.
+      pattern: glob of the catalogues' file names; "" for a source without gettext catalogues.
+      data_licence: licence of the data, if the package's metadata gives another one for its code.
     """
 
     distribution: str
@@ -31,9 +31,9 @@ class Source(NamedTuple):
     data_licence: str = ""
 
 
-# The compiled .mo files are smaller and leave out fuzzy entries. Plone is read from .po, as only
-# these hold its English: the keys of its messages are identifiers such as `label_save`. Of
-# pycountry all but ISO 3166-2 is read: what it calls provinces in English is mostly not English.
+# The compiled .mo files are smaller and leave out fuzzy entries. Plone is read from .po files, as
+# only these hold its English text: its message keys are identifiers such as `label_save`. All of
+# pycountry is read except ISO 3166-2, whose English names of provinces are mostly not English.
 SOURCES = (
     Source("Django", "django", MESSAGES, "*.mo"),
     Source("django-cms", "cms", MESSAGES, "*.mo"),
@@ -51,7 +51,7 @@ SOURCES = (
 
 
 def find_folder(source: Source) -> Path:
-    """Returns the folder of an installed source, without importing what is in it.
+    """Returns the folder of an installed source, without importing it.
 
     Raises:
       InputError: if the package is not installed.
@@ -63,7 +63,7 @@ def find_folder(source: Source) -> Path:
     if spec is None or not spec.submodule_search_locations:
         raise InputError(
             f"the package {source.distribution} is not installed",
-            remedy="install what the demo corpus is made of: pip install 'labse-tf[demo]'",
+            remedy="install the demo corpus's packages: pip install 'labse-tf[demo]'",
         )
     return Path(next(iter(spec.submodule_search_locations)))
 
@@ -74,7 +74,7 @@ def find_version(source: Source) -> str:
 
 
 def find_licence(source: Source) -> str:
-    """Returns the licence of an installed source, as its metadata states it, and of its data."""
+    """Returns the licence of an installed source, as stated in its metadata, and of its data."""
     facts = importlib.metadata.metadata(source.distribution)
     stated = facts.get("License-Expression") or facts.get("License")
     if not stated:

@@ -1,8 +1,8 @@
 """Divides clean pairs into training pairs and held-out pairs that share no sentence.
 
-Sentences are compared by `sentence_key`: letters alone, so that two messages that differ in case,
-punctuation, digits or a filled placeholder are one. The hash of the English key decides, hence a
-message that is held out in one language is held out in all of them, however the corpus grows.
+Sentences are compared by `sentence_key`, which keeps letters only: messages that differ in case,
+punctuation, digits or a filled placeholder count as the same. The hash of the English key decides,
+so a message that is held out in one language is held out in all, even if the corpus grows.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class SourcedPair(NamedTuple):
 
 @functools.lru_cache(maxsize=1 << 20)
 def sentence_key(text: str) -> str:
-    """Returns the letters and marks of `text` without case, its words separated by one space."""
+    """Returns the casefolded letters and marks of `text`, with one space between words."""
     text = unicodedata.normalize("NFKC", _FILLED.sub(" ", text)).casefold()
     return _NO_LETTERS.sub(" ", text).strip()
 
 
 def hash_key(key: str) -> float:
-    """Returns the number in [0, 1) that decides about a key; the same everywhere and always."""
+    """Returns the hash of a key as a number in [0, 1); the same on every machine."""
     digest = hashlib.blake2b(key.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") / _HASH_RANGE
 
@@ -65,12 +65,12 @@ def split_pairs(
     """Returns `(training pairs, held-out pairs)`, each sorted.
 
     The held-out pairs are messages of at least `MIN_WORDS` different English words, at most
-    `MAX_DEV_PAIRS` in a language, with neither a sentence of English nor of the language twice in
-    it. A training pair has no sentence, on either side, that is held out in any language.
+    `MAX_DEV_PAIRS` per language; within a language, no sentence occurs twice on the same side. A
+    training pair has no sentence, on either side, that is held out in any language.
 
     Args:
       pairs: all pairs.
-      message_sources: the sources whose pairs are messages; others are only trained on.
+      message_sources: the sources whose pairs are messages; others are used for training only.
     """
     pairs = sorted(pairs)
     messages = (pair for pair in pairs if pair.source in message_sources)
@@ -93,9 +93,9 @@ def split_pairs(
 
 
 def _choose(held: list[SourcedPair]) -> list[SourcedPair]:
-    """Returns the dev pairs of one language; where there are too many, those of lowest hash.
+    """Returns the dev pairs of one language; if there are too many, those with the lowest hash.
 
-    The choice by hash takes the same messages in every language.
+    Choosing by hash selects the same messages in every language.
     """
     english_keys, foreign_keys, chosen = set(), set(), []
     for pair in sorted(held, key=lambda pair: (hash_key(sentence_key(pair.english)), pair)):

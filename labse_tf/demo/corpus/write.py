@@ -3,9 +3,9 @@
     OUT/bitext/<lang>.tsv.gz       English<TAB>foreign, for training
     OUT/dev/<lang>.tsv.gz          the same, held out
     OUT/monolingual/<lang>.txt.gz  the sentences of the training pairs, English in en.txt.gz
-    OUT/SOURCES.json               what came from where, under which licence
+    OUT/SOURCES.json               the packages, with their licences and numbers of pairs
 
-The same versions of the packages give the same bytes.
+The same package versions give the same bytes.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ SOURCES_FILE = "SOURCES.json"
 def write_demo_corpus(
     out: str | os.PathLike[str], *, sources: Sequence[Source] = SOURCES, overwrite: bool = False
 ) -> dict:
-    """Writes the demo corpus to the folder `out` and returns what SOURCES.json holds.
+    """Writes the demo corpus to the folder `out` and returns the content of SOURCES.json.
 
     Args:
       out: a new or empty folder.
-      sources: the packages to take it from; of a pair in several, the first is its source.
-      overwrite: replace what is at `out`.
+      sources: the packages to read; a pair that occurs in several is attributed to the first.
+      overwrite: replace `out` if it exists.
 
     Raises:
       InputError: if a package is not installed, or `out` is taken.
@@ -65,7 +65,7 @@ def write_demo_corpus(
 
 
 def collect_pairs(sources: Sequence[Source]) -> tuple[list[SourcedPair], int]:
-    """Returns the distinct clean pairs of `sources`, and how many files name no known language.
+    """Returns the distinct clean pairs of `sources`, and the number of files in unknown languages.
 
     Raises:
       InputError: if a package is not installed.
@@ -146,5 +146,5 @@ def _write_monolingual(folder: Path, pairs: list[SourcedPair]) -> None:
 def _write_lines(path: Path, lines: Iterable[str]) -> None:
     path.parent.mkdir(exist_ok=True)
     data = "".join(f"{line}\n" for line in sorted(lines)).encode()
-    # Neither a name nor a time in the header, so that the same text gives the same bytes.
+    # No name or time in the header, so that the same text gives the same bytes.
     path.write_bytes(gzip.compress(data, compresslevel=6, mtime=0))

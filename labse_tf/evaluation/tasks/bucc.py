@@ -1,10 +1,10 @@
-"""The task `bucc`: finding the translations that are hidden in two monolingual corpora.
+"""The task `bucc`: finding the translations in two monolingual corpora.
 
-BUCC 2018 (Zweigenbaum, Sharoff and Rapp 2018) gives two files of `id<TAB>sentence` and the gold
-pairs of ids; a system extracts pairs, and is scored by their precision, recall and F1. As LaBSE's
-paper and LASER do, pairs are ranked by a score and cut off where F1 is best: an upper bound, since
-the threshold is chosen on the same gold pairs. The scores are the cosine, which LaBSE's paper
-takes, and the margin scores of Artetxe and Schwenk 2019 (arXiv 1811.01136).
+BUCC 2018 (Zweigenbaum, Sharoff and Rapp 2018) provides two files of `id<TAB>sentence` and the gold
+pairs of ids; a system extracts pairs, and is scored by their precision, recall and F1. As in
+LaBSE's paper and LASER, pairs are ranked by a score and cut off where F1 is best: an upper bound,
+as the threshold is chosen on the same gold pairs. The scores are the cosine, which LaBSE's paper
+uses, and the margin scores of Artetxe and Schwenk 2019 (arXiv 1811.01136).
 """
 
 from __future__ import annotations
@@ -48,25 +48,25 @@ OPTIONS = (
     ),
 )
 
-# LASER's, of the margin scores.
+# LASER's default for the margin scores.
 NEIGHBOURS = 4
-# What `f1` is of: the best of Artetxe and Schwenk 2019, table 1.
+# The setting of `f1`: the best one in Artetxe and Schwenk 2019, table 1.
 PRIMARY_MARGIN, PRIMARY_RETRIEVAL = "ratio", "max"
-# What `f1_cosine` is of: the score of LaBSE's paper, and a search from each side.
+# The settings of `f1_cosine`: the score of LaBSE's paper, searched from each side.
 COSINE, COSINE_RETRIEVALS = "absolute", ("forward", "backward")
 
-# <a>-<b>.<split>.<side>, the side a language or `gold`.
+# <a>-<b>.<split>.<side>, where side is a language or `gold`.
 _NAME = re.compile(r"([a-z]+)-([a-z]+)\.([a-z]+)\.([a-z]+)")
 _GOLD = "gold"
 
 
 class Corpora(NamedTuple):
-    """Two monolingual corpora, and which sentences are translations.
+    """Two monolingual corpora and their gold pairs.
 
     Attributes:
       sources: sentences.
       targets: sentences.
-      gold: int64 `[pairs, 2]`, places of source and target.
+      gold: int64 `[pairs, 2]`, indices of source and target.
     """
 
     sources: list[str]
@@ -77,20 +77,20 @@ class Corpora(NamedTuple):
 def evaluate(
     encoder: Encoder, data: str | os.PathLike[str], *, neighbours: int = NEIGHBOURS
 ) -> dict[str, Any]:
-    """Scores an encoder.
+    """Evaluates an encoder.
 
     Args:
       encoder: any.
-      data: a folder with `<a>-<b>.<split>.<a>`, `.<b>` and `.gold`, packed or not; all that have
-        gold pairs are scored.
-      neighbours: that the means of the margin scores are taken over.
+      data: a folder with `<a>-<b>.<split>.<a>`, `.<b>` and `.gold`, compressed or not; all corpora
+        with gold pairs are scored.
+      neighbours: number of neighbours that the means of the margin scores are taken over.
 
     Returns:
-      The record. `corpora`: by the name `<a>-<b>.<split>` its sizes; `mining`: by margin and
-      retrieval the best `threshold` and its `precision`, `recall` and `f1`; `mteb`: precision,
+      The record. `corpora`: for each name `<a>-<b>.<split>` the sizes; `mining`: for each margin
+      and retrieval the best `threshold` and its `precision`, `recall` and `f1`; `mteb`: precision,
       recall and F1 of the nearest target of each gold source, among `all` targets (MTEB's BUCC) and
-      among the `gold` ones (its BUCC.v2). `f1`: the mean over the corpora of ratio and max;
-      `f1_cosine`: by retrieval, that of the cosine.
+      among the `gold` ones (its BUCC.v2). `f1`: the mean over corpora for ratio and max;
+      `f1_cosine`: for each retrieval, the mean for the cosine.
 
     Raises:
       InputError: if the data are missing or broken.
@@ -142,13 +142,13 @@ def _mean_f1(results: dict[str, Any], margin: str, retrieval: str) -> float:
 
 
 def find_files(data: str | os.PathLike[str]) -> dict[str, tuple[str, str, str]]:
-    """Returns by name the paths of sources, targets and gold pairs.
+    """Returns for each name the paths of sources, targets and gold pairs.
 
     Raises:
-      InputError: if there are no gold pairs, or a side is missing beside them.
+      InputError: if there are no gold pairs, or a side of the corpus is missing.
     """
     if not os.path.isdir(data):
-        raise InputError("is no folder", path=data, remedy="name the folder of BUCC's files")
+        raise InputError("is not a folder", path=data, remedy="name the folder of BUCC's files")
     paths: dict[str, str] = {}
     for path in sorted(Path(data).iterdir()):
         compression = path.suffix if path.suffix in COMPRESSIONS else ""
@@ -176,8 +176,8 @@ def read_corpora(source_path: str, target_path: str, gold_path: str) -> Corpora:
     """Reads both corpora and the gold pairs.
 
     Raises:
-      InputError: as `read_lines`, or a line has not two columns, an id comes twice, a gold pair
-        comes twice, or one names an id that there is not.
+      InputError: as `read_lines`, or if a line does not have two columns, an id or a gold pair is
+        repeated, or a gold pair refers to an unknown id.
     """
     sources, targets = read_sentences(source_path), read_sentences(target_path)
     places = [dict(zip(side, itertools.count())) for side in (sources, targets)]
@@ -205,7 +205,7 @@ def read_corpora(source_path: str, target_path: str, gold_path: str) -> Corpora:
 
 
 def read_sentences(path: str | os.PathLike[str]) -> dict[str, str]:
-    """Returns the sentences of a corpus by their ids, in order.
+    """Returns the sentences of a corpus by id, in order.
 
     Raises:
       InputError: as `read_corpora`.
@@ -214,7 +214,7 @@ def read_sentences(path: str | os.PathLike[str]) -> dict[str, str]:
     for number, (id_, text) in _read_columns(path):
         if id_ in sentences:
             raise InputError(
-                f"the id '{id_}' comes twice", path=path, line=number, remedy="number them anew"
+                f"the id '{id_}' is repeated", path=path, line=number, remedy="make the ids unique"
             )
         sentences[id_] = check_text(text, path, number)
     return sentences
@@ -241,8 +241,8 @@ def score_corpora(
     Args:
       sources: float32 `[n, dim]`, unit rows.
       targets: float32 `[m, dim]`, unit rows.
-      gold: int64 `[pairs, 2]`, places of source and target; no pair twice.
-      neighbours: that the means of the margin scores are taken over.
+      gold: int64 `[pairs, 2]`, indices of source and target; no repeated pairs.
+      neighbours: number of neighbours that the means of the margin scores are taken over.
     """
     with Progress("search", total=len(sources), unit="sentence") as progress:
         forward, backward = nearest_both(sources, targets, neighbours, on_progress=progress.update)
@@ -273,7 +273,7 @@ def _mteb_scores(
 
 
 def format_table(result: dict[str, Any]) -> str:
-    """Returns for each pair of corpora a line a margin and retrieval, MTEB's scores; the means."""
+    """Returns per pair of corpora a line per margin and retrieval, and MTEB's; then the means."""
     lines = []
     for name, one in result["corpora"].items():
         sizes = f"{one['sources']:,} and {one['targets']:,} sentences, {one['gold']:,} gold pairs"
@@ -302,7 +302,7 @@ def _percents(scores: dict[str, float]) -> str:
 
 
 def draw(result: dict[str, Any], figure: Figure) -> None:
-    """Draws the best F1 by margin and retrieval, a panel a pair of corpora."""
+    """Plots the best F1 by margin and retrieval, one panel per pair of corpora."""
     corpora = result["corpora"]
     figure.set_size_inches(3.6 * len(corpora) + 1, 3.2)
     panels = figure.subplots(1, len(corpora), sharey=True, squeeze=False)[0]

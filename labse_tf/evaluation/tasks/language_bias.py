@@ -1,10 +1,10 @@
-"""The task `language-bias`: do vectors lie together by meaning, or by language?
+"""The task `language-bias`: do vectors cluster by meaning or by language?
 
-The pool is the same sentences in several languages: files `<code>.txt`, line i of each a
-translation of the others'. An unbiased encoder has translations as nearest neighbours; a biased one
-has other sentences of the same language. The task counts both, before and after the first r
-principal components of each language's vectors are taken out (Yang et al. 2021, arXiv 2012.14388,
-section 5.1), and with `tatoeba` tells what that does for Tatoeba's accuracy.
+The pool is the same sentences in several languages: files `<code>.txt` in which lines i are
+translations of each other. With an unbiased encoder, nearest neighbours are translations; with a
+biased one, they are other sentences of the same language. The task counts both, before and after
+removing the first r principal components of each language's vectors (Yang et al. 2021, arXiv
+2012.14388, section 5.1), and with `tatoeba` measures the effect on Tatoeba's accuracy.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ DATA = "<code>.txt, the same sentences in each: are neighbours of the same langu
 
 
 def numbers(text: str) -> list[int]:
-    """Its name is in argparse's message."""
+    """Parses comma-separated numbers; argparse shows this function's name in its errors."""
     return [int(number) for number in text.split(",")]
 
 
@@ -86,26 +86,26 @@ def evaluate(
     sentences: int = SENTENCES,
     languages: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """Scores an encoder.
+    """Evaluates an encoder.
 
     Args:
       encoder: any.
-      data: a folder of `<code>.txt`, packed or not, all of as many lines.
-      fit: a folder of other text, `<code>.txt`, that the components are those of; left out, they
-        are those of the pool's own vectors, which flatters.
-      tatoeba: LASER's folder, as the task `tatoeba` reads it.
-      components: the numbers of components to take out, 0 or more, fewer than the sentences that
-        they are found in; left out, COMPONENTS as far as they are.
-      sentences: the pool has the first so many of each language.
-      languages: of these codes; left out, of all in the folder.
+      data: a folder of `<code>.txt`, compressed or not, all with the same number of lines.
+      fit: a folder of other text, `<code>.txt`, to compute the components from; by default they are
+        computed from the pool itself, which gives better results than unseen text would.
+      tatoeba: LASER's folder, as for the task `tatoeba`.
+      components: the numbers of components to remove, each 0 or more and fewer than the sentences
+        they are computed from; by default all of COMPONENTS for which this holds.
+      sentences: the pool has this many sentences per language, from the first.
+      languages: codes of the languages to use; by default all in the folder.
 
     Returns:
       The record. `removed`: for each number of components `same_language`, the share of sentences
-      whose nearest neighbour in the pool (other than themselves) is of their own language;
-      `translation`, the share for which it is a translation; `shares`, by language the share of it
-      among all nearest neighbours; `from`, by language of the sentence the shares of the languages
-      of its neighbours; and `tatoeba`, the accuracy (mean of both directions) by language and its
-      average. `same_language`: that without any removed.
+      whose nearest neighbour in the pool (other than themselves) is in their own language;
+      `translation`, the share for which it is a translation; `shares`, each language's share of all
+      nearest neighbours; `from`, for each language the shares of the languages of its neighbours;
+      and `tatoeba`, the accuracy (mean of both directions) for each language and the average.
+      `same_language`: the value with no components removed.
 
     Raises:
       InputError: if the data are missing or broken.
@@ -183,14 +183,14 @@ def _describe_fit(fit, files: dict[str, str]) -> str | dict[str, Any]:
 
 
 def check_components(components: Sequence[int] | None, sentences: int) -> tuple[int, ...]:
-    """Returns the numbers of components, sorted, 0 among them.
+    """Returns the numbers of components, sorted, including 0.
 
     Args:
-      components: None for those of COMPONENTS that can be found.
-      sentences: in which they are found, of the language that has the fewest.
+      components: None for those of COMPONENTS that can be computed.
+      sentences: number of sentences that they are computed from, in the smallest language.
 
     Raises:
-      InputError: if one is negative, or nothing would be left of the sentences.
+      InputError: if one is negative, or nothing would be left of the vectors.
     """
     if components is None:
         components = [count for count in COMPONENTS if count < sentences]
@@ -199,8 +199,8 @@ def check_components(components: Sequence[int] | None, sentences: int) -> tuple[
         raise InputError("--components has a negative number", remedy="give 0 or more")
     if counts[-1] >= sentences:
         raise InputError(
-            f"--components {counts[-1]} leaves nothing of {sentences} sentences",
-            remedy="give fewer, or more sentences",
+            f"--components {counts[-1]} needs more than {counts[-1]} sentences, not {sentences}",
+            remedy="give fewer components, or more sentences",
         )
     return counts
 
@@ -209,17 +209,17 @@ def neighbour_shares(vectors: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """Counts the languages of nearest neighbours.
 
     Args:
-      vectors: of each language float32 `[n, dim]`, row i a translation of the others' row i.
+      vectors: per language float32 `[n, dim]`; rows i are translations of each other.
 
     Returns:
-      `same_language`, `translation`, `shares` and `from`, as `evaluate` tells.
+      `same_language`, `translation`, `shares` and `from`, as described in `evaluate`.
     """
     codes = list(vectors)
     size = len(vectors[codes[0]])
     pool = np.concatenate([vectors[code] for code in codes])
     own = np.arange(len(pool))
     two = nearest(pool, pool, 2).indices
-    # A sentence is its own nearest, unless others have the same vector.
+    # A sentence is its own nearest neighbour, unless others have the same vector.
     neighbours = np.where(two[:, 0] == own, two[:, 1], two[:, 0])
     counts = np.zeros((len(codes), len(codes)))
     np.add.at(counts, (own // size, neighbours // size), 1)
@@ -238,10 +238,10 @@ def neighbour_shares(vectors: Mapping[str, np.ndarray]) -> dict[str, Any]:
 def _tatoeba_files(
     data: str | os.PathLike[str] | None, pool: Iterable[str]
 ) -> dict[str, tuple[str, tuple[str, str]]]:
-    """Returns of Tatoeba's languages that the pool has: its code there, and the paths."""
+    """Returns for each language of Tatoeba that is in the pool its code there, and the paths."""
     if data is None:
         return {}
-    # The first of several that are one language, such as fra and fra-CA, stands for it.
+    # Of several codes for one language, such as fra and fra-CA, the first is used.
     by_language = {_language(code): code for code in reversed(list(pool))}
     found = {
         code: (by_language[_language(code)], paths)
@@ -282,7 +282,7 @@ def _tatoeba_scores(
 
 
 def format_table(result: dict[str, Any]) -> str:
-    """Returns a line a number of components, then the languages that come most."""
+    """Returns a line per number of components, with the most frequent languages."""
     of = result["settings"]["components_of"]
     of = of if isinstance(of, str) else of["path"]
     count = len(result["settings"]["languages"])
@@ -303,7 +303,7 @@ def format_table(result: dict[str, Any]) -> str:
 
 
 def draw(result: dict[str, Any], figure: Figure) -> None:
-    """Draws shares by components; and by language its share among the neighbours."""
+    """Plots the shares by number of components, and each language's share of the neighbours."""
     right_inches = max(4.0, 0.1 * len(result["settings"]["languages"]))
     figure.set_size_inches(4 + right_inches, 3.6)
     left, right = figure.subplots(1, 2, width_ratios=(4, right_inches))

@@ -1,6 +1,6 @@
 """The task `retrieval`: find each sentence's translation in a pool, in both directions.
 
-The data are bitext files, `DIR/<lang>.tsv[.gz]`; a language's pool are its own pairs.
+The data are bitext files, `DIR/<lang>.tsv[.gz]`; the pool of a language is its own pairs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ OPTIONS = (
 
 MAX_CANDIDATES = 500
 
-# (sources, targets) -> similarity of every source to every target, [n, m].
+# (sources, targets) -> similarities of every source and every target, [n, m].
 Similarities = Callable[[Sequence[str], Sequence[str]], np.ndarray]
 
 
@@ -47,7 +47,7 @@ def evaluate(
     baseline: str | None = None,
     max_candidates: int = MAX_CANDIDATES,
 ) -> dict[str, Any]:
-    """Scores an encoder, and a baseline on the same pools.
+    """Evaluates an encoder, and a baseline on the same pools.
 
     Args:
       encoder: any.
@@ -56,7 +56,7 @@ def evaluate(
       max_candidates: as `read_pools`.
 
     Returns:
-      The record, with what `evaluate_systems` returns of the systems `model` and `baseline`.
+      The record, with the result of `evaluate_systems` for the systems `model` and `baseline`.
 
     Raises:
       InputError: as `read_pools`.
@@ -92,15 +92,15 @@ def evaluate(
 def evaluate_systems(
     systems: Mapping[str, Similarities], pools: Mapping[str, Sequence[tuple[str, str]]]
 ) -> dict[str, Any]:
-    """Scores every system on the same pools.
+    """Evaluates every system on the same pools.
 
     Args:
-      systems: by name.
-      pools: by language pairs of English and foreign text, as `read_pools` gives them.
+      systems: similarity functions by name.
+      pools: per language, pairs of English and foreign text, from `read_pools`.
 
     Returns:
       `languages`: for each its `pairs` and, by system, the accuracies `to_english` and
-      `from_english`; `average`: by system, the means of these over the languages.
+      `from_english`; `average`: by system, the means of these over languages.
     """
     languages: dict[str, dict[str, Any]] = {}
     with Progress("evaluate", total=len(pools), unit="language") as progress:
@@ -124,14 +124,14 @@ def evaluate_systems(
 def read_pools(
     data: str | os.PathLike[str], max_candidates: int = MAX_CANDIDATES
 ) -> dict[str, list[tuple[str, str]]]:
-    """Reads each language's first pairs; several files of a language follow one another.
+    """Reads each language's first pairs; several files of a language are concatenated.
 
     Args:
       data: a folder of bitext files.
       max_candidates: a language's pool has at most this many pairs.
 
     Returns:
-      By language pairs of English and foreign text.
+      Per language, pairs of English and foreign text.
 
     Raises:
       InputError: if the data are missing or broken.
@@ -160,7 +160,7 @@ def figure(result: dict[str, Any]) -> float:
 
 
 def format_table(result: dict[str, Any]) -> str:
-    """Returns a line a language, then the average."""
+    """Returns a line per language, then the average."""
     systems = list(result["average"])
     header = f"{'':8}{'pairs':>6}" + "".join(
         f"{name + ' xx-en':>15}{'en-xx':>8}" for name in systems

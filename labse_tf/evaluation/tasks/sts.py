@@ -1,10 +1,10 @@
-"""The task `sts`: semantic textual similarity, as SentEval's STS12 to STS16 and the STS benchmark.
+"""The task `sts`: semantic textual similarity, such as STS12 to STS16 and the STS benchmark.
 
 The data are files `DIR/<set>/<name>.tsv[.xz]` (or `DIR/<name>.tsv`) of score, sentence 1,
-sentence 2 and anything else. An encoder's similarity is compared with people's scores by Pearson's
-and Spearman's correlation, with two similarities: the cosine, and the angular one,
+sentence 2 and anything else, as in SentEval. Similarities are compared with human scores by
+Pearson's and Spearman's correlation, for two similarities: the cosine, and the angular one,
 1 - arccos(cosine) / pi, which Cer et al. 2018 (arXiv 1803.11175, equation 1) found to work better
-on average. Spearman's is the same for both, since one rises with the other.
+on average. Spearman's is the same for both, as one is a monotonic function of the other.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _EXTENSIONS = (".tsv", ".txt")
 
 
 class ScoredPairs(NamedTuple):
-    """A file: `n` pairs of sentences and their scores."""
+    """The `n` pairs of sentences in a file, and their scores."""
 
     scores: np.ndarray
     first: list[str]
@@ -50,18 +50,18 @@ class ScoredPairs(NamedTuple):
 def evaluate(
     encoder: Encoder, data: str | os.PathLike[str], *, split: str = "test"
 ) -> dict[str, Any]:
-    """Scores an encoder.
+    """Evaluates an encoder.
 
     Args:
       encoder: any.
-      data: a folder of files, or of folders of them, one a set.
-      split: of the files `NAME.train`, `NAME.dev` and `NAME.test` only this one; files whose names
-        tell no split are always taken.
+      data: a folder of files, or of folders of files, one per set.
+      split: of the files `NAME.train`, `NAME.dev` and `NAME.test`, use only this one; files whose
+        names contain no split are always used.
 
     Returns:
-      The record. `sets`: of each its `files`, for each its `pairs` and METRICS; `all`, the metrics
-      of all its files taken together, and `mean`, the means of those of its files. `spearman`: the
-      mean of the sets' `all`. A correlation is NaN where all similarities are equal.
+      The record. `sets`: for each set its `files`, with `pairs` and METRICS for each; `all`, the
+      metrics over all pairs of the set, and `mean`, the mean over its files. `spearman`: the mean
+      of the sets' `all`. A correlation is NaN if all similarities are equal.
 
     Raises:
       InputError: if the data are missing or broken.
@@ -103,7 +103,7 @@ def evaluate(
 
 
 def find_files(data: str | os.PathLike[str], split: str) -> dict[str, dict[str, str]]:
-    """Returns by set and name the paths of the split's files.
+    """Returns the paths of the split's files, by set and name.
 
     Raises:
       InputError: if there is none.
@@ -132,8 +132,8 @@ def read_scored_pairs(path: str | os.PathLike[str]) -> ScoredPairs:
     """Reads score, sentence 1, sentence 2; further columns are ignored.
 
     Raises:
-      InputError: as `read_lines`, or a line has fewer than three columns, a score that is no
-        number, or an empty sentence, or there is one line only.
+      InputError: as `read_lines`, or if a line has fewer than three columns, a score that is not a
+        number, or an empty sentence, or there is only one line.
     """
     scores, first, second = [], [], []
     for number, line in read_lines(path):
@@ -150,7 +150,7 @@ def read_scored_pairs(path: str | os.PathLike[str]) -> ScoredPairs:
         second.append(check_text(columns[2], path, number))
     if len(scores) < 2:
         raise InputError(
-            "holds one pair, of which there is no correlation", path=path, remedy="add others"
+            "has only one pair, too few for a correlation", path=path, remedy="add others"
         )
     return ScoredPairs(np.array(scores), first, second)
 
@@ -162,7 +162,7 @@ def _read_score(column: str, path: str | os.PathLike[str], line: int) -> float:
         score = math.nan
     if not math.isfinite(score):
         raise InputError(
-            f"the score '{column[:40]}' is no number",
+            f"the score '{column[:40]}' is not a number",
             path=path,
             line=line,
             remedy="give the score as 3.5; leave out pairs without one",
@@ -171,7 +171,7 @@ def _read_score(column: str, path: str | os.PathLike[str], line: int) -> float:
 
 
 def score_set(files: dict[str, ScoredPairs], vectors: TextVectors) -> dict[str, Any]:
-    """Returns the metrics of a set's files, of all together, and their means."""
+    """Returns the metrics for each file of a set, over all its pairs, and the mean over files."""
     cosines = {
         name: np.einsum("nd,nd->n", vectors[pairs.first], vectors[pairs.second])
         for name, pairs in files.items()
@@ -194,7 +194,7 @@ def score_set(files: dict[str, ScoredPairs], vectors: TextVectors) -> dict[str, 
 
 def correlations(cosines: np.ndarray, scores: np.ndarray) -> dict[str, float]:
     """Returns METRICS of `[n]` cosines against `[n]` scores; NaN if either are all equal."""
-    # Here, since it takes most of a second, and other tasks do without.
+    # Imported here because it takes most of a second, and other tasks do not need it.
     from scipy.stats import pearsonr, spearmanr
 
     cosines = np.clip(cosines.astype(np.float64), -1, 1)
@@ -221,7 +221,7 @@ _HEADER = f"{'':34}{'pairs':>6}{'Pearson cos':>13}{'angular':>9}{'Spearman':>10}
 
 
 def format_table(result: dict[str, Any]) -> str:
-    """Returns a line a file, two a set, and the mean of the sets; correlations times 100."""
+    """Returns a line per file, two per set, and the mean of the sets; correlations times 100."""
     lines = [_HEADER]
     for name, scores in result["sets"].items():
         lines += [
@@ -241,7 +241,7 @@ def _format_row(label: str, pairs: int | str, row: dict[str, Any]) -> str:
 
 
 def draw(result: dict[str, Any], figure: Figure) -> None:
-    """Draws Spearman's correlation of each file, a panel a set."""
+    """Plots Spearman's correlation of each file, one panel per set."""
     sets = result["sets"]
     widths = [len(set_["files"]) + 1 for set_ in sets.values()]
     figure.set_size_inches(0.3 * sum(widths) + 1.5, 3.6)

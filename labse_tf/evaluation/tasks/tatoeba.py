@@ -1,8 +1,8 @@
 """The task `tatoeba`: LASER's Tatoeba test set, as LaBSE's paper reports it (section 4.1, table 5).
 
-Each language has up to 1000 sentences and their English translations. A sentence is found if the
-most similar sentence of the other side has its own index; of equally similar ones the lowest index
-counts, so that of sentences that come twice only the first can be found.
+Each language has up to 1000 sentences and their English translations. A prediction is correct if
+the most similar sentence of the other side has the same index. Ties go to the lowest index, so only
+the first of several equal sentences can be found.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ _NAME = re.compile(r"tatoeba\.([a-z]{3})-eng\.([a-z]{3})")
 
 
 def evaluate(encoder: Encoder, data: str | os.PathLike[str]) -> dict[str, Any]:
-    """Scores an encoder.
+    """Evaluates an encoder.
 
     Args:
       encoder: any.
-      data: a folder with `tatoeba.<xxx>-eng.<xxx>` and `tatoeba.<xxx>-eng.eng`, packed or not.
+      data: a folder with `tatoeba.<xxx>-eng.<xxx>` and `tatoeba.<xxx>-eng.eng`, compressed or not.
 
     Returns:
       The record. `languages`: for each its `pairs`, and by direction `accuracy`, LASER's `error`
       (per cent), and MTEB's `precision`, `recall` and `f1`; `mean_accuracy` of both directions.
-      `groups`: of each the macro averages over its languages that are in `data`. `accuracy`: the
-      mean of both directions over all languages in `data`.
+      `groups`: for each the macro averages over its languages in `data`. `accuracy`: the mean of
+      both directions over all languages in `data`.
 
     Raises:
       InputError: if the data are missing or broken.
@@ -92,7 +92,7 @@ def evaluate(encoder: Encoder, data: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def find_files(data: str | os.PathLike[str]) -> dict[str, tuple[str, str]]:
-    """Returns of each language in the folder the paths of its side and of the English one.
+    """Returns for each language in the folder the paths of its side and of the English side.
 
     Raises:
       InputError: if there is none, or one of the two is missing.
@@ -122,7 +122,7 @@ def find_files(data: str | os.PathLike[str]) -> dict[str, tuple[str, str]]:
 
 
 def score_language(foreign: np.ndarray, english: np.ndarray) -> dict[str, Any]:
-    """Returns the scores of a language; both are float32 `[pairs, dim]`, row i of one pair."""
+    """Returns the scores of a language from float32 `[pairs, dim]`; rows i are of one pair."""
     own = np.arange(len(foreign))
     scores: dict[str, Any] = {"pairs": len(foreign)}
     for direction, queries, candidates in (
@@ -160,7 +160,7 @@ _HEADER = (
 
 
 def format_table(result: dict[str, Any]) -> str:
-    """Returns a line a language, then a line a group, with how many of its languages are there."""
+    """Returns a line per language, then one per group, with how many of its languages there are."""
     lines = [_HEADER]
     for code, scores in result["languages"].items():
         lines.append(_format_row(code, scores["pairs"], scores))
@@ -182,7 +182,7 @@ def _format_row(label: str, count: int | str, scores: dict[str, Any]) -> str:
 
 
 def draw(result: dict[str, Any], figure: Figure) -> None:
-    """Draws the accuracy of each language, in both directions, the best first."""
+    """Plots the accuracy of each language in both directions, the best first."""
     ranked = sorted(
         result["languages"].items(), key=lambda item: item[1]["mean_accuracy"], reverse=True
     )

@@ -1,11 +1,12 @@
-"""The task `un`: P@1 of translation retrieval over a whole corpus, as LaBSE's paper on the UN's.
+"""The task `un`: P@1 of translation retrieval over a whole corpus, as in LaBSE's paper on the UN's.
 
-The paper finds each English sentence's translation among all different sentences of the UN's
-parallel corpus (Ziemski, Junczys-Dowmunt and Pouliquen 2016), as Guo et al. 2018 (arXiv 1807.11906)
-did. That is `same_text` from English: as equal texts are equally near, the share that finds the
-right text is the same whether the pool holds a text once or often. Both directions are scored. Any
-aligned corpus will do: Moses pairs `NAME.<a>-<b>.<a>` and `NAME.<a>-<b>.<b>`, or TSV files
-`NAME.tsv`. Millions of sentences are fine: vectors go to disk, and the search reads them in blocks.
+The paper searches for each English sentence's translation among all distinct sentences of the UN's
+parallel corpus (Ziemski, Junczys-Dowmunt and Pouliquen 2016), following Guo et al. 2018 (arXiv
+1807.11906). That is `same_text` from English: as equal texts are equally near, the share of queries
+that find the right text does not depend on how often the pool contains it. Both directions are
+scored. Any aligned corpus can be used: Moses pairs `NAME.<a>-<b>.<a>` and `NAME.<a>-<b>.<b>`, or
+TSV files `NAME.tsv`. Millions of sentences are possible: vectors are kept on disk, and the search
+reads them in blocks.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ RECALL = 0.99
 
 _HASH_BYTES = 8
 _MADE_FROM = "made_from.json"
-# What of an encoder's facts its vectors depend on.
+# The encoder facts that its vectors depend on.
 _IDENTITY = ("name", "kind", "sequence_length", "model_sha256", "vocabulary_sha256")
 
 
@@ -81,24 +82,24 @@ def evaluate(
     index: str = "exact",
     recall: float = RECALL,
 ) -> dict[str, Any]:
-    """Scores an encoder.
+    """Evaluates an encoder.
 
     Args:
       encoder: any.
-      data: a folder of aligned corpora, each a pool of its own.
-      work: a folder for vectors, 4 bytes x dim a sentence, and the search. They stay there: an
-        evaluation that was stopped goes on, and those of the same texts and model are used again.
-        Left out, they lie in a temporary folder.
-      index: one of INDEXES; an approximate search finds less than there is.
-      recall: the share of true neighbours that an approximate search is to find.
+      data: a folder of aligned corpora, each with its own pool.
+      work: a folder for vectors, 4 bytes x dim per sentence, and the search. They are kept: an
+        interrupted evaluation resumes, and the same texts and model reuse them. By default a
+        temporary folder.
+      index: one of INDEXES; an approximate search may miss the nearest sentence.
+      recall: the share of true neighbours that an approximate search should find.
 
     Returns:
       The record. `corpora`: for each its `pairs`, and for `forward` (source to target) and
-      `backward` `p_at_1`, the share whose most similar sentence has its own index (of equally
-      similar ones the lowest index counts), and `same_text`, the share for which the text found
-      equals the right one, so that duplicates do no harm; `from_english`, the direction in which
-      English asks, or None; `search` tells the index, and of an approximate one the recall
-      measured. `p_at_1`: the mean over corpora and directions. `from_english`: the means over the
+      `backward` `p_at_1`, the share whose most similar sentence has the same index (ties go to the
+      lowest index), and `same_text`, the share for which the text found equals the right one, so
+      that duplicates do not count as errors; `from_english`, the direction in which English
+      sentences are the queries, or None; `search`, the index and, if approximate, the measured
+      recall. `p_at_1`: the mean over corpora and directions. `from_english`: the means over the
       corpora that have such a direction, in it, and their number; None if there is none.
 
     Raises:
@@ -151,10 +152,10 @@ def _mean(rows: list[dict[str, float]]) -> dict[str, float]:
 
 
 def direction_from_english(name: str, files: AlignedFiles) -> str | None:
-    """Returns the direction in which English asks, as far as the name tells.
+    """Returns the direction in which English sentences are the queries; None if not in the name.
 
-    A name that ends in `<a>-<b>` says which side is English. One that ends in a single language is
-    that of a TSV file with English first, as all of the project's have it.
+    A name that ends in `<a>-<b>` says which side is English. A TSV file whose name ends in a single
+    language has English first, as all TSV files of the project do.
     """
     codes = [find_code(code) for code in name.rsplit(".", 1)[-1].split("-")]
     if "en" in codes:
@@ -164,9 +165,9 @@ def direction_from_english(name: str, files: AlignedFiles) -> str | None:
 
 
 def _read_hashes(files: AlignedFiles) -> tuple[np.ndarray, np.ndarray]:
-    """Returns 64-bit hashes of sources and targets, by which equal texts are known: `[n]` each.
+    """Returns 64-bit hashes of sources and targets, to recognise equal texts: `[n]` each.
 
-    Reading all texts before any is embedded also finds what is wrong with them.
+    Reading all texts before any is embedded also finds errors in them early.
     """
     sides = []
     for side in (0, 1):
@@ -197,7 +198,7 @@ def _work_folder(work: str | os.PathLike[str] | None) -> Iterator[Path]:
 def _search(
     encoder: Encoder, files: AlignedFiles, count: int, folder: Path, *, index: str, recall: float
 ) -> tuple[tuple[np.ndarray, np.ndarray], dict[str, Any]]:
-    """Returns the nearest target of each source and source of each target, and facts."""
+    """Returns the nearest target of each source, the nearest source of each target, and facts."""
     search_folder = folder / f"search-{index}-{recall}"
     _forget_others(folder, _origin(encoder, files))
     search_folder.mkdir(parents=True, exist_ok=True)
@@ -220,9 +221,9 @@ def _origin(encoder: Encoder, files: AlignedFiles) -> dict[str, Any]:
 
 
 def _forget_others(folder: Path, origin: dict[str, Any]) -> None:
-    """Removes what was made from something else, or may have been.
+    """Removes results that were, or may have been, made from other texts or another encoder.
 
-    Nobody knows whether an encoder that tells no hash of its model is still the same.
+    An encoder without a hash of its model may have changed.
     """
     note = folder / _MADE_FROM
     with contextlib.suppress(OSError, ValueError):
@@ -249,8 +250,8 @@ def score_direction(found: np.ndarray, candidates: np.ndarray) -> dict[str, floa
     """Returns `p_at_1` and `same_text`.
 
     Args:
-      found: `[n]` ints, the candidate that is nearest to each query; the right one has its index.
-      candidates: `[n]`, equal where texts are.
+      found: `[n]` ints, the nearest candidate of each query; the right one has the query's index.
+      candidates: `[n]`, equal where texts are equal.
     """
     return {
         "p_at_1": float(np.mean(found == np.arange(len(found)))),
@@ -259,7 +260,7 @@ def score_direction(found: np.ndarray, candidates: np.ndarray) -> dict[str, floa
 
 
 def format_table(result: dict[str, Any]) -> str:
-    """Returns a line a corpus, then the means: the paper's, that of both directions."""
+    """Returns a line per corpus, then the means: the paper's, and of both directions."""
     lines = [
         f"{'':24}{'':>12}{'P@1, %':^16}{'same text, %':^18}",
         f"{'':24}{'pairs':>12}{'a -> b':>8}{'b -> a':>8}{'a -> b':>10}{'b -> a':>8}",
@@ -287,7 +288,7 @@ def format_table(result: dict[str, Any]) -> str:
 
 
 def draw(result: dict[str, Any], figure: Figure) -> None:
-    """Draws P@1 of each corpus, in both directions."""
+    """Plots P@1 of each corpus in both directions."""
     corpora = result["corpora"]
     figure.set_size_inches(0.8 * len(corpora) + 2.5, 3.2)
     axes = figure.subplots()

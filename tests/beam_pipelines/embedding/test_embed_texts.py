@@ -137,7 +137,7 @@ def test_bad_lines_end_the_job_or_are_counted(tmp_path, capfd, model_dir, model)
         ({"sentences_per_shard": 0}, "--shard-sentences is 0"),
         ({"max_bad_records": -1}, "--max-bad-records is -1"),
         ({"out": "taken"}, "not empty; choose another one, or add --overwrite"),
-        ({"model": "nothing"}, "is no model dir"),
+        ({"model": "nothing"}, "is not a model dir"),
         ({"inputs": "de.tsv"}, "holds no monolingual files"),
     ],
 )

@@ -32,7 +32,7 @@ def test_embed_a_file_that_cannot_be_read(capsys, tmp_path, model_dir, name, dat
 def test_embed_with_no_model_dir(capsys, tmp_path):
     (tmp_path / "in.txt").write_text("Hallo\n")
     error = refused(capsys, "embed", tmp_path, tmp_path / "in.txt", "--out", tmp_path / "out.npy")
-    assert "is no model: it has neither encoder/ and preprocessor/" in error
+    assert "is not a model: it has neither encoder/ and preprocessor/" in error
     assert files(tmp_path) == {"in.txt"}
 
 

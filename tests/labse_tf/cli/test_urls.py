@@ -56,7 +56,7 @@ def test_every_argument_that_may_be_a_path_refuses_urls(words, capsys, tmp_path,
     names = set()
     for name, arguments in cases(words):
         said = refused(capsys, *words, *arguments)
-        assert said.startswith(f"argument {name}: {URL}: the scheme gs:// is not served; "), said
+        assert said.startswith(f"argument {name}: {URL}: the scheme gs:// is not supported; "), said
         assert "give a local path" in said
         names.add(name)
     assert names  # No command is without paths.
@@ -82,7 +82,7 @@ def test_the_tests_see_every_kind_of_path():
 def test_real_inputs_and_an_output_elsewhere(bitext_dir, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     said = refused(capsys, "corpus", "filter-bitext", bitext_dir, "--out", "gs://bucket/clean")
-    assert said.startswith("argument --out: gs://bucket/clean: the scheme gs:// is not served")
+    assert said.startswith("argument --out: gs://bucket/clean: the scheme gs:// is not supported")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -90,12 +90,12 @@ def test_real_inputs_and_an_output_elsewhere(bitext_dir, capsys, tmp_path, monke
 def test_every_scheme_is_refused(url, capsys):
     scheme = url.partition(":")[0]
     for arguments in (["embed", url, "-"], ["vocab", "build", "de.txt", f"--out={url}"]):
-        assert f"{url}: the scheme {scheme}:// is not served" in refused(capsys, *arguments)
+        assert f"{url}: the scheme {scheme}:// is not supported" in refused(capsys, *arguments)
 
 
 def test_a_file_of_another_host_is_refused(capsys):
     said = refused(capsys, "verify", "file://host/model")
-    assert said.startswith("argument MODEL_DIR: file://host/model: is no file of this machine")
+    assert said.startswith("argument MODEL_DIR: file://host/model: is not a file on this machine")
 
 
 def test_file_urls_are_local_paths(vocab_file, monolingual_dir, capsys, tmp_path, monkeypatch):
@@ -141,7 +141,7 @@ def test_every_text_of_the_configuration_refuses_urls(key, tmp_path):
     value = ["clean", URL] if isinstance(TEXTS[key], list) else URL
     file = tmp_path / "preset.yaml"
     file.write_text(yaml.safe_dump(nested(key, value)), "utf-8")
-    said = f"'{key}' is {URL}: the scheme gs:// is not served; give a local path"
+    said = f"'{key}' is {URL}: the scheme gs:// is not supported; give a local path"
     with pytest.raises(InputError) as caught:
         load_config(file)
     assert str(caught.value).startswith(f"{file}: {said}")
@@ -196,5 +196,5 @@ print([name for name in ("tensorflow", "apache_beam") if name in sys.modules])
         [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60
     )
     assert (result.returncode, result.stdout) == (0, "[]\n"), result.stderr
-    assert "the scheme gs:// is not served" in result.stderr
+    assert "the scheme gs:// is not supported" in result.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["urls.yaml"]

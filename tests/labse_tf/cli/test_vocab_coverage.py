@@ -90,7 +90,7 @@ def test_the_byte_limit_is_that_of_training(capsys, tmp_path, vocab):
         (["VOCAB", "th.txt", "--max-bytes-per-word", "0"], "--max-bytes-per-word is 0"),
         (["VOCAB", "th.txt", "--out", "th.json"], "th.json: the output exists already"),
         (["VOCAB", "th.txt", "--plot", "th.json"], "th.json: the output exists already"),
-        (["VOCAB", "th.txt", "--plot", "x.gif"], "x.gif: unknown kind of picture"),
+        (["VOCAB", "th.txt", "--plot", "x.gif"], "x.gif: unknown plot format"),
     ],
 )
 def test_refusals(capsys, monkeypatch, tmp_path, vocab, arguments, problem):

@@ -24,7 +24,7 @@ def test_the_name_chooses_the_format(name):
 
 @pytest.mark.parametrize("name", ["a.jpg", "png", "a.png.partial"])
 def test_other_names_are_refused(name):
-    with pytest.raises(InputError, match="unknown kind of picture"):
+    with pytest.raises(InputError, match="unknown plot format"):
         plot_format(name)
 
 

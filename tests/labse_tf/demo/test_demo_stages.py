@@ -83,7 +83,7 @@ def test_a_folder_with_something_else_is_refused(two_stages, tmp_path):
 def test_other_settings_in_the_same_folder_are_refused(two_stages, tmp_path):
     assert Demo(tmp_path / "demo", main).run(two_stages, before={}) == 0
     two_stages[1].command[-1] = "300"
-    with pytest.raises(InputError, match="another command"):
+    with pytest.raises(InputError, match="different command"):
         Demo(tmp_path / "demo", main).run(two_stages, before={})
 
 

@@ -166,7 +166,7 @@ def test_killed_and_run_again(folder, caplog):
     assert main(command) == 0
     assert ratios("out.npy") == [len(line) for line in lines]
     cut = sum(len(line) > 20 for line in lines)
-    assert f"{cut} lines were cut to 20 tokens" in caplog.text
+    assert f"{cut} lines were truncated to 20 tokens" in caplog.text
     assert sorted(path.name for path in folder.glob("out*")) == ["out.npy"]
 
 
@@ -223,7 +223,7 @@ def test_the_work_of_another_job_is_kept(folder, monkeypatch, capsys):
     before = (folder / "out.npy.work" / "vectors.npy.unfinished").read_bytes()
     (folder / "in.txt").write_text("0\n")
     assert main(command) == 2
-    assert "work of a stopped job with other settings (input)" in capsys.readouterr().err
+    assert "work of an interrupted job with other settings (input)" in capsys.readouterr().err
     assert (folder / "out.npy.work" / "vectors.npy.unfinished").read_bytes() == before
     assert main([*command, "--overwrite"]) == 0
     assert len(np.load("out.npy")) == 1
@@ -252,4 +252,4 @@ def test_lines_that_an_encoder_makes_nothing_of_are_counted(folder, caplog):
     (folder / "in.txt").write_text("eins\nnothing\nzwei\n")
     assert main(["embed", "dictionary_encoder:Dictionary", "in.txt", "--out", "out.npy"]) == 0
     assert np.load("out.npy").any(axis=1).tolist() == [True, False, True]
-    assert "1 lines have a vector of zeros" in caplog.text
+    assert "1 lines have a zero vector" in caplog.text

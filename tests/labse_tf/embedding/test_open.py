@@ -82,8 +82,8 @@ def test_one_string_is_no_list():
         ("no_such_module_here:x", "cannot import no_such_module_here"),
         ("hashed_encoders:number", "has no encode()"),
         ("hashed_encoders:needs_an_argument", "without arguments"),
-        ("hashed_encoders:makes_nothing", "made a NoneType"),
-        ("tests", "is no model"),
+        ("hashed_encoders:makes_nothing", "returned a NoneType"),
+        ("tests", "is not a model"),
         ("README.md", "is a file"),
     ],
 )

@@ -127,7 +127,7 @@ def test_the_papers_score_is_printed_first_and_both_are_named(tmp_path):
         ("de-en.dev.gold", "d1\te9\n", 1, "has no sentence 'e9'"),
         ("de-en.dev.gold", "d1\te3\nd2\te1\nd1\te3\n", 3, "in line 1 already"),
         ("de-en.dev.gold", "d1 e3\n", 1, "1 columns"),
-        ("de-en.dev.de", "d1\tKatze\nd2\tHund\nd1\tWort\n", 3, "'d1' comes twice"),
+        ("de-en.dev.de", "d1\tKatze\nd2\tHund\nd1\tWort\n", 3, "'d1' is repeated"),
         ("de-en.dev.de", "d1\tKatze\nd2\t\n", 2, "empty"),
         ("de-en.dev.en", "e1\tdog\nwithout id\n", 2, "1 columns"),
         ("de-en.dev.en", "e1\td\0og\n", 1, "NUL"),

@@ -87,9 +87,9 @@ def test_the_hash_is_of_names_and_contents_wherever_they_lie(tmp_path):
 @pytest.mark.parametrize(
     "arguments, problem",
     [
-        (["--fit", "x"], "--fit is no option of sts"),
-        (["--baseline", "tfidf"], "--baseline is no option of sts"),
-        (["--plot", "x.bmp"], "unknown kind of picture"),
+        (["--fit", "x"], "--fit is not an option of sts"),
+        (["--baseline", "tfidf"], "--baseline is not an option of sts"),
+        (["--plot", "x.bmp"], "unknown plot format"),
         (["--out", "{taken}"], "exists already"),
         (["--data", "nowhere"], "no such file"),
     ],
@@ -112,7 +112,7 @@ def test_an_error_keeps_what_was_written_before(tmp_path, capsys):
     before = out.read_bytes()
     (data / "x/a.tsv").write_text("5\tone\tone\nhigh\tone\ttwo\n")
     assert main(command) == 2
-    assert "a.tsv:2: the score 'high' is no number" in capsys.readouterr().err
+    assert "a.tsv:2: the score 'high' is not a number" in capsys.readouterr().err
     assert out.read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "out.json"]
 

@@ -118,7 +118,7 @@ def test_components_of_other_text(pool, tmp_path):
         ({}, {"languages": ["deu"]}, "fewer than two"),
         ({}, {"sentences": 1}, "--sentences is 1"),
         ({}, {"components": [-1]}, "negative"),
-        ({}, {"components": [1, 4]}, "--components 4 leaves nothing of 4 sentences"),
+        ({}, {"components": [1, 4]}, "--components 4 needs more than 4 sentences"),
     ],
 )
 def test_broken_pools(pool, change, options, problem):

@@ -54,7 +54,7 @@ def test_a_file_in_the_folder_of_tasks_is_found(tmp_path, monkeypatch):
         ("tatoba", "there is no task 'tatoba'; choose from bucc,.*tatoeba"),
         ("no_such_module:Task", "cannot import no_such_module"),
         ("toy_task:Task", "there is no 'Task' in toy_task"),
-        ("toy_task:evaluate", "is no task: it has no DATA, OPTIONS"),
+        ("toy_task:evaluate", "is not a task: it has no DATA, OPTIONS"),
     ],
 )
 def test_what_is_no_task_is_refused(name, message):

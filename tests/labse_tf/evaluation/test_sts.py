@@ -90,9 +90,9 @@ def test_splits(data, split, files):
 @pytest.mark.parametrize(
     "text, line, problem",
     [
-        ("3\ta\tb\nhigh\ta\tb\n", 2, "'high' is no number"),
-        ("nan\ta\tb\n", 1, "'nan' is no number"),
-        ("\ta\tb\n", 1, "'' is no number"),
+        ("3\ta\tb\nhigh\ta\tb\n", 2, "'high' is not a number"),
+        ("nan\ta\tb\n", 1, "'nan' is not a number"),
+        ("\ta\tb\n", 1, "'' is not a number"),
         ("3\ta\n", 1, "2 columns"),
         ("3\ta\tb\n1\ta\t\n", 2, "empty"),
         ("3\ta\0\tb\n", 1, "NUL"),

@@ -65,12 +65,12 @@ def test_schemes_are_refused(url, scheme):
     with pytest.raises(InputError, match="give a local path") as caught:
         local_path(url)
     assert caught.value.path == url
-    assert caught.value.problem == f"the scheme {scheme}:// is not served"
+    assert caught.value.problem == f"the scheme {scheme}:// is not supported"
 
 
 @pytest.mark.parametrize("url", ["file://host/path", "file://", "file://localhost", "file:///%00"])
 def test_file_urls_of_no_file_here(url):
-    with pytest.raises(InputError, match="is no file of this machine"):
+    with pytest.raises(InputError, match="is not a file on this machine"):
         local_path(url)
 
 
@@ -100,7 +100,7 @@ PYTHON_API = {
 def test_python_functions_refuse_urls(function, as_given, tmp_path, monkeypatch):
     """Also those that pathlib has made gs:/bucket/x of."""
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match="the scheme gs:// is not served"):
+    with pytest.raises(InputError, match="the scheme gs:// is not supported"):
         function(as_given("gs://bucket/x"))
     assert list(tmp_path.iterdir()) == []
 

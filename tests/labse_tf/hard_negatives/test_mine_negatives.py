@@ -277,11 +277,11 @@ def test_refusals(capsys, corpus, tmp_path, vocab_file, untrained_run):
     assert "tokenizer.vocab_file" in refused(capsys, corpus, *run)
     assert "no such file" in refused(capsys, tmp_path / "none", "--vocab", vocab_file, *run)
     missing = ["--model", tmp_path / "none", "--out", out]
-    assert "is no model dir" in refused(capsys, corpus, *missing)
+    assert "is not a model dir" in refused(capsys, corpus, *missing)
     other = ["--model", untrained_run, "--out", out]
     assert "no checkpoint of an averaging encoder" in refused(capsys, corpus, *other)
     idle = ["--model", untrained_run, "--out", out, "--set", "seed=1"]
-    assert "--set does nothing with --model" in refused(capsys, corpus, *idle)
+    assert "--set has no effect with --model" in refused(capsys, corpus, *idle)
     # Before a model is trained.
     trained = [*run, "--vocab", vocab_file]
     assert "--max-similarity is 9" in refused(capsys, corpus, *trained, "--max-similarity", 9)

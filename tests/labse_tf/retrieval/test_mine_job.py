@@ -158,7 +158,7 @@ def test_a_stop_while_embedding_loses_one_chunk_at_most(
     command = ("mine", MODEL, source, target, "--out", out)
     monkeypatch.setattr(encoder, "stop_after", stop_after)
     status, _, error = labse(*command)
-    assert (status, error) == (130, error) and "goes on from here" in error
+    assert (status, error) == (130, error) and "run the same command again" in error
     assert not out.exists()
     # A row of which a part was written before the power went.
     for unfinished in (tmp_path / "pairs.tsv.work").glob("*.unfinished"):
@@ -217,7 +217,8 @@ def test_work_of_other_settings_is_refused_or_replaced(
     status, _, error = labse(*command, "-k", 2)
     assert status == 2
     assert (
-        "pairs.tsv.work: holds the work of a stopped job with other settings (neighbours)" in error
+        "pairs.tsv.work: holds the work of an interrupted job with other settings "
+        "(neighbours)" in error
     )
     write_lines(source, sentences_of("th")[:40])
     status, _, error = labse(*command)
@@ -249,9 +250,7 @@ def test_a_full_disk_is_said_and_what_was_written_serves(
     out = tmp_path / "pairs.tsv"
     with files_of_at_most(size):
         status, _, error = labse("mine", MODEL, source, target, "--out", out)
-    message = (
-        f"labse: error: {out}: cannot be written (File too large); make room; the same command"
-    )
+    message = f"labse: error: {out}: cannot be written (File too large); make room; run the same"
     assert status == 2 and message in error, error
     assert labse("mine", MODEL, source, target, "--out", out)[0] == 0
     assert len(read_rows(out)) == 48
@@ -294,7 +293,7 @@ def test_gold_that_points_nowhere_is_refused_before_any_work(
         ([], "a.txt: the file is empty"),
         (["", "  "], "a.txt: has no line with text"),
         (["one", "t\0wo"], "a.txt:2: the line has a NUL byte"),
-        (["one", "", "nothing"], "a.txt:3: the model gives 'nothing' no vector of unit length"),
+        (["one", "", "nothing"], "a.txt:3: the model's vector for 'nothing' is not of unit length"),
     ],
 )
 def test_text_that_cannot_be_mined_is_refused(encoder, tmp_path, labse, lines, message):
@@ -312,10 +311,10 @@ def test_text_that_cannot_be_mined_is_refused(encoder, tmp_path, labse, lines, m
         (["--margin", "cosine"], "--margin is 'cosine'; give one of absolute, distance, ratio"),
         (["--retrieval", "both"], "--retrieval is 'both'; give one of forward, "),
         (["--index", "hnsw"], "--index is 'hnsw'; give one of auto, exact, approximate"),
-        (["--threshold", "nan"], "--threshold is no number"),
+        (["--threshold", "nan"], "--threshold is not a number"),
         (["extra"], "4 names where MODEL SOURCE TARGET are expected"),
         (["--embeddings", "a.npy", "b.npy"], "3 names where SOURCE TARGET (with --embeddings)"),
-        (["--report", "{folder}/out.tsv"], "out.tsv: is --out as well"),
+        (["--report", "{folder}/out.tsv"], "out.tsv: is the same file as --out"),
         (["--report", "{folder}"], ": is a folder; name a file to write to"),
     ],
 )

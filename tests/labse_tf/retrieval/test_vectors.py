@@ -61,7 +61,7 @@ def bad_row(value):
         (bad_row(0.0), ":4: the vector in row 4 is all zeros"),
         (unit(6)[0], "float32 [4]"),
         (unit(6).astype(np.float64), "float64 [6, 4]"),
-        (np.array([["a"]], object), "no whole .npy array of numbers"),
+        (np.array([["a"]], object), "not a complete .npy array of numbers"),
         (unit(0), "holds no vectors"),
         (unit(6, 3), "dimension 3, where 4 is expected"),
         (np.asfortranarray(unit(6)), "C order"),
@@ -81,13 +81,13 @@ def test_files_that_are_not_whole_are_refused(tmp_path):
     whole = path.read_bytes()
     for content in (b"", b"text\n", whole[:50], whole[:-1]):
         path.write_bytes(content)
-        with pytest.raises(InputError, match="no whole .npy"):
+        with pytest.raises(InputError, match="not a complete .npy"):
             open_vectors(path)
     (tmp_path / "v.parquet").write_bytes(whole)
-    with pytest.raises(InputError, match="is Parquet, which is not read here"):
+    with pytest.raises(InputError, match="is Parquet, which is not supported here"):
         open_vectors(tmp_path / "v.parquet")
     np.savez(tmp_path / "v.npz", a=unit(3))
-    with pytest.raises(InputError, match="no .npy file"):
+    with pytest.raises(InputError, match="not a .npy file"):
         open_vectors(tmp_path / "v.npz")
     with pytest.raises(InputError, match="no such file"):
         open_vectors(tmp_path / "none.npy")

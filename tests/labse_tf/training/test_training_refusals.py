@@ -80,7 +80,7 @@ def test_a_locked_run_is_refused(capsys, trained_run, config_file):
     before = contents(trained_run)
     with lock(trained_run):
         error = refused(capsys, ["train", config_file, "--run-dir", trained_run])
-    assert "another process works" in error
+    assert "another process is using" in error
     assert contents(trained_run) == before
 
 
