@@ -112,13 +112,10 @@ def duplicates(
              [ True, False, False],
              [False, False, False]])
     """
-    equal = functools.reduce(
-        tf.logical_or,
-        [
-            ours[:, None] == theirs[None]
-            for ours, theirs in zip(tf.unstack(keys), tf.unstack(candidate_keys), strict=True)
-        ],
-    )
+    ours, theirs = keys[:, :, None], candidate_keys[:, None]
+    # Side by side: a tensor of all comparisons would be read and written once more.
+    by_side = [ours[side] == theirs[side] for side in range(keys.shape[0])]
+    equal = functools.reduce(tf.logical_or, by_side)
     positives = positive_offset + tf.range(tf.shape(keys)[1])
     return equal & (positives[:, None] != tf.range(tf.shape(candidate_keys)[1])[None])
 
