@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from labse_tf.config.requirements import Requirement, at_least
+from labse_tf.config.requirements import Requirement, at_least, more_than_0
 
 
 @dataclass
@@ -15,6 +15,10 @@ class OptimizerConfig:
 
     `warmup_steps` is the number of steps until the rate reaches `learning_rate`; below 1 it is a
     fraction of the run's steps (of the stage's, if there are stages).
+
+    `table_rate`, `layer_rate` and `pooler_rate` multiply the rate of the embedding table, of
+    everything else, and of the pooler. Each layer has `depth_rate` times the rate of the layer
+    above it.
 
     With `lazy_embeddings`, a step updates only the rows of the embedding table that occur in its
     batch; the others catch up when they are next read. Large vocabularies need this on CPU and GPU.
@@ -27,6 +31,10 @@ class OptimizerConfig:
     beta_2: float = 0.999
     clip_norm: float = 1.0
     lazy_embeddings: bool = True
+    table_rate: float = 1.0
+    layer_rate: float = 1.0
+    pooler_rate: float = 1.0
+    depth_rate: float = 1.0
 
     def warmup_of(self, steps: int) -> int:
         """Returns the steps of warm-up in a run of `steps` steps."""
@@ -34,8 +42,10 @@ class OptimizerConfig:
         return int(self.warmup_steps * steps) if share else int(self.warmup_steps)
 
     def requirements(self, section: str) -> Iterator[Requirement]:
-        names = ("learning_rate", "warmup_steps", "weight_decay", "clip_norm")
+        names = ("learning_rate", "warmup_steps", "weight_decay", "clip_norm", "table_rate")
+        names += ("layer_rate", "pooler_rate")
         yield from at_least(0, section, self, *names)
+        yield from more_than_0(section, self, "depth_rate")
         whole = self.warmup_steps < 1 or self.warmup_steps == int(self.warmup_steps)
         yield Requirement(f"{section}.warmup_steps", whole, "a whole number, or a fraction below 1")
 

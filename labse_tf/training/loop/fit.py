@@ -12,7 +12,7 @@ from labse_tf.config import LoopConfig, OptimizerConfig
 from labse_tf.data.features import check_features
 from labse_tf.training.loop import resumable
 from labse_tf.training.loop.trainer import Trainer, distribute
-from labse_tf.training.optimizer.adamw import build_optimizer
+from labse_tf.training.optimizer.adamw import build_optimizer, count_layers
 from labse_tf.training.runs.run_dir import RunDir
 from labse_tf.training.validation.course import Validation
 
@@ -69,7 +69,9 @@ def fit(
       TypeError: if the batches lack a feature that the trainer reads.
     """
     with strategy.scope():
-        optimizer = build_optimizer(stage.optimizer, steps=stage.steps)
+        optimizer = build_optimizer(
+            stage.optimizer, steps=stage.steps, layers=count_layers(variables)
+        )
         optimizer.build(variables)
 
     def make_trainer(steps_done: int) -> Trainer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
@@ -33,17 +34,25 @@ class LazyAdamW(tf_keras.optimizers.AdamW):
     """
 
     def __init__(
-        self, *args, steps: int, lazy_variables: str = "word_embeddings", **kwargs
+        self,
+        *args,
+        steps: int,
+        lazy_variables: str = "word_embeddings",
+        factor_of: Callable[[str], float] = lambda name: 1.0,
+        **kwargs,
     ) -> None:
         """Prepares to optimise; all other arguments are those of AdamW.
 
         Args:
           steps: the maximum number of steps; the rate of each is stored.
           lazy_variables: variables whose names contain this may be updated lazily.
+          factor_of: called with a variable's name; multiplies its learning rate, and with it its
+            weight decay.
         """
         super().__init__(*args, **kwargs)
         self._steps = steps
         self._lazy_variables = lazy_variables
+        self._factor_of = factor_of
 
     def build(self, var_list) -> None:
         if getattr(self, "_built", False):
@@ -75,9 +84,13 @@ class LazyAdamW(tf_keras.optimizers.AdamW):
 
     def _apply_weight_decay(self, variables):
         # Sparsely updated rows decay as part of their update.
-        super()._apply_weight_decay(
-            [variable for variable in variables if self._var_key(variable) not in self._sparse]
-        )
+        dense = [one for one in variables if self._var_key(one) not in self._sparse]
+        decay = self.weight_decay
+        for factor in sorted({self._factor_of(variable.name) for variable in dense}):
+            group = [one for one in dense if self._factor_of(one.name) == factor]
+            self.weight_decay = decay * factor
+            super()._apply_weight_decay(group)
+        self.weight_decay = decay
 
     def update_step(self, gradient, variable):
         """Updates a variable; a sparse gradient must have each row only once."""
@@ -97,7 +110,7 @@ class LazyAdamW(tf_keras.optimizers.AdamW):
             v=v.handle,
             beta1_power=0.0,  # The rate includes the bias correction.
             beta2_power=0.0,
-            lr=self._corrected_rate(),
+            lr=self._corrected_rate(variable),
             beta1=self.beta_1,
             beta2=self.beta_2,
             epsilon=self.epsilon,
@@ -112,8 +125,8 @@ class LazyAdamW(tf_keras.optimizers.AdamW):
         new_v = self.beta_2 * tf.gather(v, rows) + (1 - self.beta_2) * tf.square(values)
         weights = tf.gather(variable, rows)
         if self._use_weight_decay(variable):
-            weights *= 1 - tf.cast(self.learning_rate, variable.dtype) * self.weight_decay
-        weights -= self._corrected_rate() * new_m / (tf.sqrt(new_v) + self.epsilon)
+            weights *= 1 - self._rate(variable) * self.weight_decay
+        weights -= self._corrected_rate(variable) * new_m / (tf.sqrt(new_v) + self.epsilon)
         last = self._last_steps[self._place[index]]
         done = tf.fill(tf.shape(rows), tf.cast(self.iterations + 1, tf.int32))
         for table, new in ((m, new_m), (v, new_v), (variable, weights), (last, done)):
@@ -188,17 +201,20 @@ class LazyAdamW(tf_keras.optimizers.AdamW):
         step = tf.minimum(tf.cast(self.iterations + 1, tf.int32), self._steps)
         logs, log_decay = self._log_decays[place], 0.0
         if self._use_weight_decay(variable):
-            log_decay = tf.math.log1p(-self.weight_decay * tf.cast(self.learning_rate, tf.float32))
+            log_decay = tf.math.log1p(-self.weight_decay * self._rate(variable))
         total = tf.gather(logs, step - 1) + log_decay
-        for history, new in ((self._rates[place], self._corrected_rate()), (logs, total)):
+        for history, new in ((self._rates[place], self._corrected_rate(variable)), (logs, total)):
             history.scatter_update(tf.IndexedSlices(new, step))
 
-    def _corrected_rate(self) -> tf.Tensor:
-        """The learning rate with bias correction for both moments: a float32 scalar."""
+    def _rate(self, variable) -> tf.Tensor:
+        """The learning rate of a variable: a float32 scalar."""
+        return tf.cast(self.learning_rate, tf.float32) * self._factor_of(variable.name)
+
+    def _corrected_rate(self, variable) -> tf.Tensor:
+        """The variable's learning rate, corrected for the bias of both moments: a scalar."""
         step = tf.cast(self.iterations + 1, tf.float32)
-        rate = tf.cast(self.learning_rate, tf.float32)
         first, second = (_one_minus_power(beta, step) for beta in (self.beta_1, self.beta_2))
-        return rate * tf.sqrt(second) / first
+        return self._rate(variable) * tf.sqrt(second) / first
 
 
 def _zeros(shape: list[int], dtype: tf.DType) -> tf.Variable:

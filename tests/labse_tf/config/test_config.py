@@ -194,7 +194,7 @@ def test_wrong_types(override, key, wanted):
         "encoder.activation=relu",
         "encoder.num_attention_heads=5",
         "encoder.num_attention_heads=0",
-        "encoder.num_layers=0",
+        "encoder.num_layers=-1",
         "encoder.dropout=1",
         "encoder.dropout=-0.1",
         "encoder.hidden_size=0",

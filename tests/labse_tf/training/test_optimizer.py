@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import tensorflow as tf
+import tf_keras
 from repository import CONFIGS
 
 from labse_tf.config import EncoderConfig, OptimizerConfig
@@ -11,7 +13,8 @@ from labse_tf.config.check import check_warmup
 from labse_tf.config.files import load_config
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder
-from labse_tf.training.optimizer.adamw import build_optimizer
+from labse_tf.training.optimizer.adamw import build_optimizer, rate_factor
+from labse_tf.training.optimizer.lazy_adamw import LazyAdamW
 
 
 def rates(settings, steps):
@@ -88,7 +91,7 @@ def test_warmup_that_leaves_nothing_to_train_is_refused(section, overrides, key,
     with pytest.raises(InputError) as caught:
         check_warmup(config, section)
     assert f"'{key}.warmup_steps'" in str(caught.value)
-    assert f"fewer than the {steps} steps" in str(caught.value)
+    assert f"fewer than the {steps} training steps" in str(caught.value)
     # What a command does not train by may be anything.
     for other in {"pretrain", "train", "cds", "negatives"} - {section}:
         check_warmup(config, other)
@@ -126,3 +129,42 @@ def test_biases_and_layer_norms_do_not_decay():
             kept += 1
     # 3 tables, 6 matrices a layer, the pooler; biases of the same matrices and 5 layer norms.
     assert (shrunk, kept) == (3 + 2 * 6 + 1, 2 * 6 + 1 + 5 * 2)
+
+
+@pytest.mark.parametrize(
+    "name, expected",
+    [
+        ("encoder/word_embeddings/embeddings:0", 20.0),
+        ("encoder/pooler_transform/kernel:0", 0.5),
+        ("encoder/transformer/layer_2/output/kernel:0", 3.0),
+        ("encoder/transformer/layer_0/output/kernel:0", 3.0 * 0.81),
+        ("encoder/position_embedding/embeddings:0", 3.0),
+        ("mlm_head/transform/dense/kernel:0", 3.0),
+    ],
+)
+def test_rates_by_part_and_depth(name, expected):
+    settings = OptimizerConfig(table_rate=20, layer_rate=3, pooler_rate=0.5, depth_rate=0.9)
+    assert rate_factor(settings, name, layers=3) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("lazy", [True, False])
+def test_a_factor_is_another_learning_rate(lazy):
+    """Against AdamW with the rate multiplied, rows that catch up and weight decay among it."""
+    table = np.random.default_rng(3).normal(size=(4, 3)).astype(np.float32)
+    found, kernel = tf.Variable(table, name="word_embeddings"), tf.Variable(table, name="kernel")
+    expected = [tf.Variable(table, name=name) for name in ("a", "b")]
+    settings = {"weight_decay": 0.1, "epsilon": 1e-6}
+    ours = LazyAdamW(
+        0.01, steps=10, factor_of=lambda name: 5.0 if "word" in name else 1.0, **settings
+    )
+    theirs = [tf_keras.optimizers.AdamW(rate, **settings) for rate in (0.05, 0.01)]
+    ours.build([found, kernel])
+    for step in range(4):
+        gradient = tf.IndexedSlices(tf.ones([1, 3]) * (step + 1), tf.constant([step % 2]), [4, 3])
+        whole = tf.convert_to_tensor(gradient)
+        ours.apply_gradients([(gradient if lazy else whole, found), (whole, kernel)])
+        for optimizer, variable in zip(theirs, expected, strict=True):
+            optimizer.apply_gradients([(whole, variable)])
+    ours.catch_up_all([found])
+    np.testing.assert_allclose(found, expected[0], atol=1e-5)
+    np.testing.assert_allclose(kernel, expected[1], atol=1e-6)
