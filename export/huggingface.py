@@ -8,6 +8,7 @@ mean pooling and a Dense layer without an activation.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def save_huggingface(source: Source, folder: Path, *, length: int) -> None:
     # Hugging Face divides words at all Unicode spaces, so it would never use the renamed pieces.
     wordpiece_file.write(folder / VOCAB_FILE, wordpiece_file.rename_misread(source.tokens))
     names = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
-    _write(
+    write_json(
         folder / CONFIG_FILE,
         {
             "architectures": ["BertModel"],
@@ -77,8 +78,8 @@ def save_huggingface(source: Source, folder: Path, *, length: int) -> None:
     special = {
         f"{name}_token": f"[{name.upper()}]" for name in ("unk", "sep", "pad", "cls", "mask")
     }
-    _write(folder / "tokenizer_config.json", {**tokenizer, **special})
-    _write_modules(folder, sizes.hidden_size, length, POOLING_MODES[sizes.pooling])
+    write_json(folder / "tokenizer_config.json", {**tokenizer, **special})
+    _write_pipeline(folder, sizes.hidden_size, length, POOLING_MODES[sizes.pooling])
     (folder / DENSE).mkdir()
     dense = {"linear.weight": "pooler.dense.weight", "linear.bias": "pooler.dense.bias"}
     save_file(
@@ -86,7 +87,7 @@ def save_huggingface(source: Source, folder: Path, *, length: int) -> None:
         folder / DENSE / WEIGHTS_FILE,
         metadata={"format": "pt"},
     )
-    _write(
+    write_json(
         folder / DENSE / CONFIG_FILE,
         {
             "in_features": sizes.hidden_size,
@@ -97,8 +98,22 @@ def save_huggingface(source: Source, folder: Path, *, length: int) -> None:
     )
 
 
-def _write_modules(folder: Path, dim: int, length: int, pooling_mode: str) -> None:
-    folders = {"Transformer": "", "Pooling": POOLING, "Dense": DENSE, "Normalize": NORMALIZE}
+def _write_pipeline(folder: Path, dim: int, length: int, pooling_mode: str) -> None:
+    write_modules(
+        folder,
+        {"Transformer": "", "Pooling": POOLING, "Dense": DENSE, "Normalize": NORMALIZE},
+    )
+    (folder / POOLING).mkdir()
+    modes = ("cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens")
+    chosen = {f"pooling_mode_{mode}": mode == pooling_mode for mode in modes}
+    write_json(folder / POOLING / CONFIG_FILE, {"word_embedding_dimension": dim, **chosen})
+    (folder / NORMALIZE).mkdir()
+    settings = {"max_seq_length": length, "do_lower_case": False}
+    write_json(folder / "sentence_bert_config.json", settings)
+
+
+def write_modules(folder: Path, folders: Mapping[str, str]) -> None:
+    """Writes `modules.json`: the modules of sentence-transformers, each with its folder."""
     modules = [
         {
             "idx": index,
@@ -108,14 +123,9 @@ def _write_modules(folder: Path, dim: int, length: int, pooling_mode: str) -> No
         }
         for index, (kind, path) in enumerate(folders.items())
     ]
-    _write(folder / MODULES_FILE, modules)
-    (folder / POOLING).mkdir()
-    modes = ("cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens")
-    chosen = {f"pooling_mode_{mode}": mode == pooling_mode for mode in modes}
-    _write(folder / POOLING / CONFIG_FILE, {"word_embedding_dimension": dim, **chosen})
-    (folder / NORMALIZE).mkdir()
-    _write(folder / "sentence_bert_config.json", {"max_seq_length": length, "do_lower_case": False})
+    write_json(folder / MODULES_FILE, modules)
 
 
-def _write(file: Path, content: Any) -> None:
-    file.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+def write_json(file: Path, content: Any) -> None:
+    """Writes JSON that people can read."""
+    file.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

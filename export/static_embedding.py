@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from safetensors.numpy import save_file
 
+from export.huggingface import write_json, write_modules
 from export.source import Source
-from labse_tf.model.sentence_transformers import MODULES_FILE
 from vocab import wordpiece_file
 
 STATIC_EMBEDDING, NORMALIZE = "0_StaticEmbedding", "1_Normalize"
@@ -33,19 +32,9 @@ def save_static_embedding(source: Source, folder: Path) -> None:
     inner.mkdir()
     table = source.encoder.get_embedding_table().numpy()
     save_file({"embedding.weight": table}, inner / "model.safetensors", metadata={"format": "pt"})
-    _write(inner / "tokenizer.json", _tokenizer(tokens, source.max_bytes_per_word))
+    write_json(inner / "tokenizer.json", _tokenizer(tokens, source.max_bytes_per_word))
     (folder / NORMALIZE).mkdir()
-    folders = {"StaticEmbedding": STATIC_EMBEDDING, "Normalize": NORMALIZE}
-    modules = [
-        {
-            "idx": index,
-            "name": str(index),
-            "path": path,
-            "type": f"sentence_transformers.models.{kind}",
-        }
-        for index, (kind, path) in enumerate(folders.items())
-    ]
-    _write(folder / MODULES_FILE, modules)
+    write_modules(folder, {"StaticEmbedding": STATIC_EMBEDDING, "Normalize": NORMALIZE})
 
 
 def _tokenizer(tokens: list[str], max_characters_per_word: int) -> dict[str, Any]:
@@ -82,7 +71,3 @@ def _tokenizer(tokens: list[str], max_characters_per_word: int) -> dict[str, Any
             "vocab": {token: number for number, token in enumerate(tokens)},
         },
     }
-
-
-def _write(file: Path, content: Any) -> None:
-    file.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
