@@ -16,8 +16,11 @@ translations lie close together.
 
 | | |
 |---|---|
-| Encoder | {{ encoder.num_layers }} layers, {{ encoder.hidden_size }} wide, \
-{{ encoder.num_attention_heads }} heads, {{ '{:,}'.format(parameters) }} weights |
+| Encoder | \
+{% if encoder.num_layers %}{{ encoder.num_layers }} layers, {{ encoder.hidden_size }} wide, \
+{{ encoder.num_attention_heads }} heads\
+{% else %}the average of token vectors, {{ encoder.hidden_size }} wide{% endif %}, \
+{{ '{:,}'.format(parameters) }} weights |
 | Vocabulary | {{ '{:,}'.format(vocabulary.tokens) }} cased WordPieces \
 (sha256 `{{ vocabulary.sha256[:12] }}`)\
 {% if kept_of %}, a subset of {{ '{:,}'.format(kept_of.tokens) }}{% endif %} |
@@ -45,7 +48,11 @@ to recognize translations, \
 seed {{ training.seed }}. \
 Data: {{ (training.get('monolingual', []) + training.get('bitext', [])) | join(', ') \
 or 'not stated' }}.
-{% if training.get('dev_accuracy_by_language') %}
+{% if training.get('matryoshka') %}
+Its vectors have {{ training.matryoshka[0] }} dimensions and can be cut (Matryoshka, \
+arXiv 2205.13147): their first {{ training.matryoshka[1:] | join(' or ') }} columns, scaled to \
+unit length again, are vectors too.
+{% endif %}{% if training.get('dev_accuracy_by_language') %}
 Retrieval accuracy on the dev pairs of the training, mean of both directions, %:
 
 | language | accuracy |
@@ -71,7 +78,10 @@ vectors = tf.math.l2_normalize(encoder(inputs)["default"], 1)
 ```
 
 `default` is not normalised. With labse_tf: `labse_tf.load(".").encode(["Hello", "Hallo"])`.
-{% endif %}{% if 'text' in formats %}
+{% if training and training.get('matryoshka') %}
+Shorter vectors: `tf.math.l2_normalize(vectors[:, :{{ training.matryoshka[-1] }}], 1)`, or on the \
+command line `--dim {{ training.matryoshka[-1] }}`.
+{% endif %}{% endif %}{% if 'text' in formats %}
 From strings to unit vectors in one step:
 
 ```python
@@ -85,10 +95,10 @@ from sentence_transformers import SentenceTransformer
 
 vectors = SentenceTransformer(".").encode(["Hello", "Hallo"])
 ```
-
+{% if encoder.num_layers and encoder.pooling == 'cls' %}
 With transformers: use the `pooler_output` of `BertModel`, scaled to unit length, not the mean of
 the tokens.
-{% endif %}{% if 'lite' in formats or 'onnx' in formats %}
+{% endif %}{% endif %}{% if 'lite' in formats or 'onnx' in formats %}
 {% if 'hub' in formats %}`inputs` of these is from above.{% else %}\
 `inputs`: int32 `[batch, length]` each of `input_word_ids` (from a cased BERT tokeniser with \
 `vocab.txt`), `input_mask` and `input_type_ids`.{% endif %} \

@@ -90,7 +90,7 @@ def open_source(path: str | os.PathLike[str], *, checkpoint: str | None = None) 
     has_head = head is not None and all(v.name in fates.taken for v in head.variables)
     return Source(
         encoder,
-        origin.encoder,
+        dataclasses.replace(origin.encoder, subwords=[]),  # Their sums are the table's rows.
         tokens,
         head=head if has_head else None,
         **_facts(path, fates.checkpoint),
@@ -118,7 +118,10 @@ def _facts(path: Path, checkpoint: Chosen | None) -> dict[str, Any]:
 
 
 def _training(run_dir: RunDir, checkpoint: Chosen) -> dict[str, Any]:
-    """Returns the facts about a training: its `kind`, data and settings."""
+    """Returns the facts about a training: its `kind`, data and settings.
+
+    `matryoshka` is there if leading columns were trained: the dimensions, the vectors' own first.
+    """
     config, lines = run_dir.config, run_dir.read_metrics()
     reached = [line for line in lines if line["step"] <= checkpoint.step]
     losses = [line["loss"] for line in reached if "loss" in line]
@@ -137,6 +140,8 @@ def _training(run_dir: RunDir, checkpoint: Chosen) -> dict[str, Any]:
         "seed": config.seed,
     }
     train, stages = config.train, config.pretrain.stage_steps
+    dims = train.dims(config.encoder.hidden_size)
+    nested = {"matryoshka": dims} if len(dims) > 1 else {}
     if config.distill.teacher:
         return {
             "kind": "distillation",
@@ -144,6 +149,7 @@ def _training(run_dir: RunDir, checkpoint: Chosen) -> dict[str, Any]:
             "monolingual": _base_names(config.distill.monolingual),
             "bitext": _base_names(train.bitext),
             "batch_size": train.batch_size,
+            **nested,
             **facts,
         }
     if Path(checkpoint.path).parent.name.startswith("stage_"):
@@ -161,6 +167,7 @@ def _training(run_dir: RunDir, checkpoint: Chosen) -> dict[str, Any]:
         "batch_size": train.batch_size,
         "margin": train.margin,
         "scale": train.scale,
+        **nested,
         **facts,
     }
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from labse_tf.config.optimizer import OptimizerConfig, Run
-from labse_tf.config.requirements import Requirement, at_least, dropout, more_than_0
+from labse_tf.config.requirements import Requirement, at_least, dropout, more_than_0, within
 from labse_tf.config.train import TrainConfig
 
 
@@ -52,6 +52,8 @@ class NegativesConfig:
             yield Requirement(
                 f"{section}.train.{name}", nothing, "empty: nothing is measured there"
             )
+        name = f"{section}.encoder.hidden_size"
+        yield within(f"{section}.train", self.train.matryoshka, self.encoder.hidden_size, name)
 
     def runs(self, section: str) -> Iterator[Run]:
         yield from self.train.runs(f"{section}.train")

@@ -50,3 +50,13 @@ def buckets(section: str, settings, *, least: int) -> Requirement:
     lengths: Sequence[int] = settings.bucket_lengths
     ascending = bool(lengths) and sorted(set(lengths)) == list(lengths) and lengths[0] >= least
     return Requirement(f"{section}.bucket_lengths", ascending, f"ascending, from {least}")
+
+
+def within(section: str, dims: Sequence[int], width: int, name: str) -> Requirement:
+    """Returns the requirement that `dims`, a section's `matryoshka`, are at most `width`.
+
+    `name` is the full name of the key that sets the width.
+    """
+    fits = max(dims, default=0) <= width
+    wanted = f"descending, from {name} ({width}) or less"
+    return Requirement(f"{section}.matryoshka", fits, wanted)

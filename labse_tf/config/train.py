@@ -26,8 +26,13 @@ class TrainConfig:
     whose primary metric selects the best checkpoint; if empty, the dev pairs select it, or without
     dev pairs the first task of `evaluate`.
     Training stops after `patience` measurements without improvement; 0 disables early stopping.
+    With `cache_tokens`, all pairs are tokenised first and stay in memory, 4 bytes a token: for
+    corpora that fit and are passed over often.
     `hard_negatives` is the number of columns after source and target that are read as wrong
     targets (appendix B); 0 reads none.
+    `matryoshka` are dimensions below the encoder's own, descending, such as [128, 64]: the first so
+    many columns of a vector, scaled to unit length, are trained to be vectors too (Kusupati et al.
+    2022, arXiv 2205.13147). The encoder's own dimension always counts; naming it changes nothing.
     """
 
     bitext: list[str] = field(default_factory=list)
@@ -48,6 +53,8 @@ class TrainConfig:
     language_exponent: float = 1.0
     one_language_batches: bool = False
     hard_negatives: int = 0
+    matryoshka: list[int] = field(default_factory=list)
+    cache_tokens: bool = False
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     loop: LoopConfig = field(default_factory=LoopConfig)
 
@@ -65,9 +72,16 @@ class TrainConfig:
         yield Requirement(f"{section}.patience", measured, wanted)
         named = all(0 < entry.find("=") < len(entry) - 1 for entry in self.evaluate)
         yield Requirement(f"{section}.evaluate", named, "a list of TASK=DIR")
+        dims = self.matryoshka
+        descending = sorted({dim for dim in dims if dim > 0}, reverse=True) == dims
+        yield Requirement(f"{section}.matryoshka", descending, "descending, each 1 or more")
 
     def runs(self, section: str) -> Iterator[Run]:
         yield Run(f"{section}.optimizer", self.optimizer, self.steps)
+
+    def dims(self, width: int) -> list[int]:
+        """Returns the dimensions that are trained: `width`, the vectors' own, and `matryoshka`."""
+        return [width, *(dim for dim in self.matryoshka if dim != width)]
 
 
 @dataclass

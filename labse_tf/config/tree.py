@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from labse_tf.config.cds import CdsConfig
-from labse_tf.config.encoder import ComputeConfig, EncoderConfig, TokenizerConfig
+from labse_tf.config.encoder import BERT, ComputeConfig, EncoderConfig, TokenizerConfig
 from labse_tf.config.negatives import NegativesConfig
 from labse_tf.config.pretrain import PretrainConfig
-from labse_tf.config.requirements import Requirement
+from labse_tf.config.requirements import Requirement, within
 from labse_tf.config.train import DistillConfig, TrainConfig
 
 
@@ -47,6 +47,9 @@ class Config:
             fits = max(train.bucket_lengths, default=0) <= longest
             wanted = "ascending, from 4 to encoder.max_positions"
             yield Requirement("train.bucket_lengths", fits, wanted)
+            if self.encoder.network == BERT:  # What the width of another is, it alone knows.
+                name = "encoder.hidden_size"
+                yield within("train", train.matryoshka, self.encoder.hidden_size, name)
 
 
 def flatten(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

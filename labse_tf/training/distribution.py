@@ -97,7 +97,9 @@ def cross_replica_concat(rows: tf.Tensor) -> tf.Tensor:
     if context.num_replicas_in_sync == 1:
         return rows
     # A tensor straight from the input is not on a device yet; multi-worker gathers need one.
-    return context.all_gather(tf.identity(rows), axis=0)
+    gathered = context.all_gather(tf.identity(rows), axis=0)
+    gathered.set_shape([None, *rows.shape[1:]])  # Workers' gathers forget it.
+    return gathered
 
 
 def from_first_replica(strategy: tf.distribute.Strategy, value: npt.ArrayLike) -> npt.ArrayLike:

@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from labse_tf.cli.main import main
+from labse_tf.embedding.open import open_encoder
 
 
 def export(source, out, *more):
@@ -25,6 +26,27 @@ def test_a_dual_encoder(model_dir):
     card = (model_dir / "README.md").read_text("utf-8")
     assert "4 steps of 8 pairs, additive margin softmax with margin 0.3 and scale 10.0" in card
     assert "Data: bitext." in card and "not stated: ask whoever published it" in card
+
+
+def test_leading_columns(model_dir, config_file, static_run, tmp_path):
+    """They are told if they were trained; and stay so when the model is exported again."""
+    assert "columns" not in (model_dir / "README.md").read_text("utf-8")
+    for dims, expected in (("[8,4]", [16, 8, 4]), ("[16]", None)):
+        run, out = tmp_path / f"run_{len(dims)}", tmp_path / f"model_{len(dims)}"
+        sets = ("encoder.num_layers=0", "encoder.pooling=mean", "train.steps=2")
+        options = [word for one in (*sets, f"train.matryoshka={dims}") for word in ("--set", one)]
+        command = ["train", str(config_file), "--init", str(static_run), "--run-dir", str(run)]
+        assert main([*command, *options]) == 0
+        facts, card = export(run, out, "--format", "hub")
+        assert facts["training"].get("matryoshka") == expected
+        assert ("vectors have 16 dimensions" in card) == bool(expected)
+    facts, card = export(tmp_path / "model_5", tmp_path / "again", "--format", "hub")
+    assert facts["training"]["matryoshka"] == [16, 8, 4]
+    assert "their first 8 or 4 columns" in card and "[:, :4], 1)`" in card
+    vectors = open_encoder(tmp_path / "again", dim=4).encode(["Hello", "Hallo"])
+    full = open_encoder(tmp_path / "again").encode(["Hello", "Hallo"])[:, :4]
+    full /= np.linalg.norm(full, axis=1, keepdims=True)
+    np.testing.assert_allclose(vectors, full, atol=1e-6)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labse_tf import losses
-from labse_tf.losses import additive_margin_softmax, duplicates, translation_ranking_loss
+from labse_tf.losses import (
+    additive_margin_softmax,
+    duplicates,
+    leading_columns,
+    margin_cross_entropies,
+    margin_cross_entropy,
+    translation_ranking_loss,
+)
 
 
 def unit_rows(generator, rows, width):
@@ -193,6 +200,32 @@ def test_an_ignored_candidate_has_no_gradient():
     assert (gradient[1] == 0).all() and (gradient[[0, 2]] != 0).any(axis=1).all()
 
 
+@pytest.mark.parametrize("margin, scale", [(0.3, 10.0), (0.0, 40.0), (0.3, 200.0)])
+def test_both_directions_at_once_are_both_directions(margin, scale):
+    """Also with pairs that share a text, and beyond the scale at which exponentials overflow."""
+    generator = np.random.default_rng(14)
+    source, target = (f32(unit_rows(generator, 5, 4)) for _ in range(2))
+    similarities = tf.matmul(source, target, transpose_b=True)
+    keys = tf.constant([[1, 2, 1, 4, 5], [6, 7, 8, 9, 7]])
+    options = {"margin": margin, "scale": scale, "ignored": duplicates(keys, keys)}
+    weights = tf.constant([1.0, 2.0, 0.5, 0.0, 3.0])
+    results = []
+    for loss in (
+        margin_cross_entropies,
+        lambda matrix, **options: (
+            margin_cross_entropy(matrix, **options)
+            + margin_cross_entropy(tf.transpose(matrix), **options)
+        ),
+    ):
+        with tf.GradientTape() as tape:
+            tape.watch(similarities)
+            losses_ = loss(similarities, **options)
+            total = tf.reduce_sum(weights * losses_)
+        results.append((losses_, tape.gradient(total, similarities)))
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
+
+
 def test_duplicates_by_hand():
     # Pairs (7, 1), (8, 2), (7, 3), (9, 2): 0 and 2 share the source, 1 and 3 the target.
     keys = tf.constant([[7, 8, 7, 9], [1, 2, 3, 2]])
@@ -206,7 +239,14 @@ def test_duplicates_by_hand():
 
 
 def test_every_loss_shows_an_example_which_is_true():
-    for loss in (additive_margin_softmax, duplicates, translation_ranking_loss):
+    for loss in (
+        additive_margin_softmax,
+        margin_cross_entropy,
+        margin_cross_entropies,
+        duplicates,
+        leading_columns,
+        translation_ranking_loss,
+    ):
         assert ">>> " in loss.__doc__
     result = doctest.testmod(losses)
     assert result.attempted > 0 and result.failed == 0

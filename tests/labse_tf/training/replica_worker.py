@@ -45,8 +45,13 @@ CASES = {
     "dual_local": ("dual", 0.0, {"global_negatives": False}),
     # With hard negatives, and three pairs at a time, through the gradient cache.
     "dual_clipped": ("dual", 0.05, {"hard_negatives": NEGATIVES, "chunk_size": 3}),
+    "dual_nested": (
+        "dual",
+        0.0,
+        {"matryoshka": [8, 3], "hard_negatives": NEGATIVES, "chunk_size": 3},
+    ),
     "mlm": ("mlm", 0.0, {}),
-    "distill": ("distill", 0.0, {}),
+    "distill": ("distill", 0.0, {"matryoshka": [8, 3]}),
 }
 
 
@@ -162,6 +167,7 @@ def train(strategy, kind, clip_norm, changes):
             encoder=encoder,
             teacher=teacher,
             projection=projection.astype(np.float32),
+            settings=settings,
             **shared,
         )
     else:

@@ -1,0 +1,197 @@
+"""Vectors whose first columns are vectors: the loss by NumPy, and all that it goes with."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tf_keras
+
+from labse_tf.config import Config, EncoderConfig, TrainConfig
+from labse_tf.config.check import check
+from labse_tf.config.files import load_config
+from labse_tf.errors import InputError
+from labse_tf.model.dual_encoder import embed
+from labse_tf.model.encoder import build_encoder
+from labse_tf.training.dual_encoder_trainer import DualEncoderTrainer, all_inputs
+
+PAIRS, NEGATIVES, LENGTH, WIDTH = 6, 2, 5, 8
+DIMS = [6, 3, 1]
+PLAIN = TrainConfig(margin=0.3, scale=10.0, hard_negatives=NEGATIVES)
+NESTED = dataclasses.replace(PLAIN, matryoshka=DIMS)
+
+
+def token_inputs(generator, *shape):
+    ids = generator.integers(5, 40, (*shape, LENGTH), dtype=np.int32)
+    return {
+        "input_word_ids": tf.constant(ids),
+        "input_mask": tf.ones_like(ids),
+        "input_type_ids": tf.zeros_like(ids),
+    }
+
+
+@pytest.fixture(scope="module")
+def batch():
+    generator = np.random.default_rng(4)
+    keys = np.arange(10, 10 + 2 * PAIRS, dtype=np.int32).reshape(PAIRS, 2)
+    keys[3, 1] = keys[0, 1]  # Pairs 0 and 3 have the same target.
+    return {
+        "source": token_inputs(generator, PAIRS),
+        "target": token_inputs(generator, PAIRS),
+        "keys": tf.constant(keys),
+        "negatives": token_inputs(generator, PAIRS, NEGATIVES),
+        "negative_keys": tf.reshape(tf.range(50, 50 + PAIRS * NEGATIVES), [PAIRS, NEGATIVES]),
+    }
+
+
+def without_negatives(batch):
+    return {name: value for name, value in batch.items() if "negative" not in name}
+
+
+def make_trainer(settings, layers=1):
+    tf_keras.utils.set_random_seed(1)
+    config = EncoderConfig(
+        vocab_size=40,
+        hidden_size=WIDTH,
+        num_layers=layers,
+        num_attention_heads=2,
+        intermediate_size=16,
+        dropout=0.1 if settings.chunk_size else 0.0,
+        initializer_range=0.5,
+        pooling="cls" if layers else "mean",
+    )
+    encoder = build_encoder(config, replayable=True)
+    trainer = DualEncoderTrainer(
+        encoder=encoder,
+        settings=settings,
+        strategy=tf.distribute.get_strategy(),
+        optimizer=tf_keras.optimizers.SGD(0.1),
+        clip_norm=0.0,
+        dataset=tf.data.Dataset.range(1),
+    )
+    return encoder, trainer
+
+
+def numpy_loss(vectors, dim):
+    """Equations 2 to 4 of the first `dim` columns, hard negatives behind the targets."""
+    vectors = vectors[:, :dim] / np.sqrt(np.square(vectors[:, :dim]).sum(axis=1, keepdims=True))
+    source, target, negatives = np.split(vectors, [PAIRS, 2 * PAIRS])
+    total = 0.0
+    for queries, candidates in (
+        (source, np.concatenate([target, negatives])),
+        (target, source),
+    ):
+        for row, query in enumerate(queries):
+            logits = 10 * (candidates @ query)
+            logits[row] -= 3
+            if row in (0, 3):
+                logits[3 - row] = -np.inf
+            total += np.log(np.exp(logits).sum()) - logits[row]
+    return total / PAIRS
+
+
+@pytest.mark.parametrize("layers", [0, 1])
+@pytest.mark.parametrize("with_negatives", [False, True])
+def test_the_loss_by_numpy(batch, layers, with_negatives):
+    settings = NESTED
+    if not with_negatives:
+        batch = without_negatives(batch)
+        settings = dataclasses.replace(NESTED, hard_negatives=0)
+    encoder, trainer = make_trainer(settings, layers)
+    vectors = embed(encoder, all_inputs(batch), training=False).numpy().astype(np.float64)
+    expected = np.mean([numpy_loss(vectors, dim) for dim in [WIDTH, *DIMS]])
+    loss, accuracy = trainer.replica_loss(batch)
+    np.testing.assert_allclose(loss, expected, rtol=1e-5)
+    # It is that of the full vectors.
+    plain = make_trainer(dataclasses.replace(settings, matryoshka=[]), layers)[1]
+    assert accuracy == plain.replica_loss(batch)[1]
+
+
+@pytest.mark.parametrize("hard_negatives", [0, NEGATIVES])
+def test_the_own_dimension_alone_is_the_plain_loss(batch, hard_negatives):
+    batch = batch if hard_negatives else without_negatives(batch)
+    settings = dataclasses.replace(PLAIN, hard_negatives=hard_negatives)
+    plain, named = (
+        make_trainer(dataclasses.replace(settings, matryoshka=dims))[1].replica_gradients(batch)
+        for dims in ([], [WIDTH])
+    )
+    for one, other in zip(tf.nest.flatten(plain), tf.nest.flatten(named), strict=True):
+        np.testing.assert_array_equal(tf.convert_to_tensor(one), tf.convert_to_tensor(other))
+
+
+def test_the_own_dimension_counts_once_named_or_not():
+    assert NESTED.dims(WIDTH) == [WIDTH, *DIMS]
+    assert TrainConfig(matryoshka=[WIDTH, 4]).dims(WIDTH) == [WIDTH, 4]
+    assert TrainConfig().dims(WIDTH) == [WIDTH]
+
+
+@pytest.mark.parametrize("layers", [0, 1])
+def test_the_gradient_cache_gives_the_same_gradients(batch, layers):
+    """Two chunks through the same dropout as on one tape."""
+    encoder, chunked = make_trainer(dataclasses.replace(NESTED, chunk_size=3), layers)
+    generators = chunked._dropout
+    states = [tf.identity(generator.state) for generator in generators]
+    loss, accuracy, found = chunked.replica_gradients(batch)
+    for generator, state in zip(generators, states, strict=True):
+        generator.state.assign(state)
+    inputs = all_inputs(batch)
+    half = PAIRS * (2 + NEGATIVES) // 2
+    with tf.GradientTape() as tape:
+        rows = [
+            embed(encoder, {name: ids[part] for name, ids in inputs.items()}, training=True)
+            for part in (slice(0, half), slice(half, None))
+        ]
+        expected_loss, expected_accuracy = chunked._loss_of(tf.concat(rows, axis=0), batch)
+    expected = tape.gradient(
+        expected_loss,
+        encoder.trainable_variables,
+        unconnected_gradients=tf.UnconnectedGradients.ZERO,
+    )
+    np.testing.assert_allclose(loss, expected_loss, rtol=1e-5)
+    np.testing.assert_allclose(accuracy, expected_accuracy)
+    for one, other in zip(found, expected, strict=True):
+        one, other = tf.convert_to_tensor(one), tf.convert_to_tensor(other)
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_spare_columns_of_a_table_stay_0(batch):
+    """They are the last two; a dimension that reaches into them changes nothing there."""
+    settings = dataclasses.replace(NESTED, matryoshka=[WIDTH - 1, 3])
+    encoder, trainer = make_trainer(settings, layers=0)
+    gradient = tf.convert_to_tensor(trainer.replica_gradients(batch)[2][0]).numpy()
+    assert (encoder.get_embedding_table().numpy()[:, -2:] == 0).all()
+    assert (gradient[:, -2:] == 0).all() and (gradient[5:40, :3] != 0).any(axis=0).all()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ["train.matryoshka=[64,128]"],
+        ["train.matryoshka=[64,64]"],
+        ["train.matryoshka=[64,0]"],
+        ["train.matryoshka=[-1]"],
+        ["train.matryoshka=[129,64]", "train.bitext=[pairs]"],
+        ["train.matryoshka=[129,64]", "distill.monolingual=[texts]"],
+        ["negatives.train.matryoshka=[257]"],
+    ],
+)
+def test_dimensions_that_are_refused(settings):
+    key, _, value = settings[0].partition("=")
+    with pytest.raises(InputError) as caught:
+        load_config(None, ["encoder.hidden_size=128", "encoder.num_attention_heads=4", *settings])
+    assert f"'{key}' is {value.replace(',', ', ')}" in str(caught.value)
+    assert "descending" in str(caught.value)
+
+
+def test_a_network_of_ones_own_tells_its_width_when_it_trains(batch):
+    """`encoder.hidden_size` need not be the dimension of its vectors."""
+    config = Config()
+    config.encoder.network = "toy_network:MeanOfTokens"
+    config.encoder.hidden_size, config.encoder.num_attention_heads = 4, 2
+    config.train.matryoshka, config.train.bitext = [6], ["pairs"]
+    check(config)
+    trainer = make_trainer(dataclasses.replace(PLAIN, matryoshka=[WIDTH + 1]))[1]
+    with pytest.raises(InputError, match="9 dimensions, and the encoder's vectors 8"):
+        trainer.replica_loss(batch)
