@@ -33,7 +33,7 @@ _CJK = (
 # TF's RE2 has an older Unicode version than the regex library. In RE2 these code points are
 # unassigned, thus plain letters of a word; in regex they are punctuation. A test compares all
 # code points, so it fails if an upgrade of either library changes them.
-_PUNCTUATION_UNKNOWN_TO_TF = (
+PUNCTUATION_UNKNOWN_TO_TF = (
     "\u1b4e\u1b4f\u1b7f"  # Balinese
     "\u2e60-\u2e63"  # Supplemental Punctuation
     "\U00010d6e"  # Garay
@@ -46,7 +46,7 @@ _PUNCTUATION_UNKNOWN_TO_TF = (
 
 _GAP = r" \p{Cc}\p{Cf}"
 # "--" is regex's set difference (version 1 syntax).
-_ALONE = rf"[[{_ASCII_MARKS}\p{{P}}{_CJK}]--[{_PUNCTUATION_UNKNOWN_TO_TF}]]"
+_ALONE = rf"[[{_ASCII_MARKS}\p{{P}}{_CJK}]--[{PUNCTUATION_UNKNOWN_TO_TF}]]"
 _WORD = regex.compile(rf"{_ALONE}|[^{_GAP}{_ALONE}]+", regex.VERSION1)
 
 

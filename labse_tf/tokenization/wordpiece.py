@@ -11,13 +11,20 @@ limit in bytes, is one [UNK].
 from __future__ import annotations
 
 import os
+import re
 
 import tensorflow as tf
+import tensorflow_text as text
 from official.nlp.modeling import layers
 
 from vocab import wordpiece_file
-from vocab.basic_tokenizer import UNICODE_SPACE
+from vocab.basic_tokenizer import PUNCTUATION_UNKNOWN_TO_TF, UNICODE_SPACE
 from vocab.wordpiece import divides_at_spaces
+
+_PRIVATE = "\U0010fffd"  # For private use: a letter to both of TF Text's tokenisers.
+_NEWER_PUNCTUATION = f"[{PUNCTUATION_UNKNOWN_TO_TF}]"
+# To the fast tokeniser these are not letters, or they stand for such characters.
+_UNLIKE = re.compile(f"[{PUNCTUATION_UNKNOWN_TO_TF}{_PRIVATE}]")
 
 
 class SpaceDividingTokenizer(layers.BertTokenizer):
@@ -49,6 +56,7 @@ class WordPieceTokenizer:
             tokenizer_kwargs={"max_bytes_per_word": max_bytes_per_word},
         )
         self.special_tokens = self.layer.get_special_tokens_dict()
+        self._fast = _fast_tokenizer(self.tokens, max_bytes_per_word) if divides else None
         # One graph each, traced once and shared by all parts of an input pipeline.
         strings = tf.TensorSpec([None], tf.string)
         self._tokenize = tf.function(self._call_layer, input_signature=[strings], autograph=False)
@@ -59,7 +67,12 @@ class WordPieceTokenizer:
         return (self._tokenize if tf.inside_function() else self._call_layer)(strings)
 
     def _call_layer(self, strings: tf.Tensor) -> tf.RaggedTensor:
-        return self.layer(strings).merge_dims(1, 2)
+        if self._fast is None:
+            return self.layer(strings).merge_dims(1, 2)
+        strings = tf.strings.regex_replace(strings, UNICODE_SPACE, " ")
+        # No piece has any of these: a word with one is [UNK].
+        strings = tf.strings.regex_replace(strings, _NEWER_PUNCTUATION, _PRIVATE)
+        return self._fast.tokenize(strings)
 
     def pack(
         self, segments: list[tf.RaggedTensor], length: int | tf.Tensor
@@ -84,3 +97,21 @@ class WordPieceTokenizer:
             end_of_segment_id=special["end_of_segment_id"],
             padding_id=special["padding_id"],
         )
+
+
+def _fast_tokenizer(tokens: list[str], max_bytes_per_word: int) -> text.FastBertTokenizer | None:
+    """Returns TF Text's faster tokeniser (Song et al. 2021, "Fast WordPiece Tokenization").
+
+    It takes a fifth of the time of `SpaceDividingTokenizer`, and differs from it in one thing: it
+    has newer tables of Unicode, to which more characters are punctuation. Returns None if that
+    matters to the vocabulary, or TF Text refuses it for pieces that no text has, such as a control
+    character.
+    """
+    if any(map(_UNLIKE.search, tokens)):
+        return None
+    try:
+        return text.FastBertTokenizer(
+            tokens, token_out_type=tf.int32, max_bytes_per_word=max_bytes_per_word
+        )
+    except RuntimeError:
+        return None

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import regex
 import tensorflow as tf
 import tensorflow_hub as hub
+from hypothesis import given, reject, settings
+from hypothesis import strategies as st
 
 from labse_tf.tokenization.wordpiece import WordPieceTokenizer
 from vocab import wordpiece_file
@@ -113,6 +116,39 @@ def test_the_limit_is_configuration(vocab_file):
     short = WordPieceTokenizer(vocab_file, max_bytes_per_word=9)
     assert "[UNK]" not in pieces(short, "แมว")
     assert pieces(short, "แมวแ แมว")[0] == "[UNK]"
+
+
+def _odd_characters():
+    """Every character of a category that divides words, and others of all planes."""
+    characters = (chr(c) for c in range(1, 0x110000) if not 0xD800 <= c < 0xE000)
+    kinds = regex.compile(r"[\p{P}\p{Z}\p{Cc}\p{Cf}\p{S}\p{M}]")
+    return [c for n, c in enumerate(characters) if n % 200 == 0 or kinds.match(c)]
+
+
+@pytest.mark.parametrize("form", ["{}", "a{}b", "the {}1"])
+def test_each_character_divides_words_as_in_the_exported_layer(tokenizer, form):
+    texts = tf.constant([form.format(character) for character in _odd_characters()])
+    expected = tokenizer.layer(texts).merge_dims(1, 2)
+    found = tokenizer(texts)
+    np.testing.assert_array_equal(found.row_splits, expected.row_splits)
+    np.testing.assert_array_equal(found.flat_values, expected.flat_values)
+
+
+@given(words=st.lists(st.text(min_size=1, max_size=6), min_size=1, max_size=12), data=st.data())
+@settings(max_examples=40, deadline=None)
+def test_pieces_of_any_vocabulary_as_in_the_exported_layer(words, data, tmp_path_factory):
+    """Also of one with pieces that can never be found, such as `[MASK]` or `don't`."""
+    letters = sorted(set("".join(words)))
+    pieces_ = [*RESERVED_TOKENS, *words, *(f"##{word}" for word in words), *letters, "don't"]
+    file = tmp_path_factory.mktemp("vocab") / "vocab.txt"
+    try:
+        wordpiece_file.write(file, list(dict.fromkeys(pieces_)))
+    except VocabularyFileError:
+        reject()
+    made = WordPieceTokenizer(file, max_bytes_per_word=12)
+    some = st.lists(st.sampled_from([*words, *letters, "[MASK]", " ", "don't", "."]), max_size=8)
+    texts = tf.constant(["".join(data.draw(some)) for _ in range(8)])
+    assert made(texts).to_list() == made.layer(texts).merge_dims(1, 2).to_list()
 
 
 def packed(tokenizer, *segments, length):
