@@ -9,13 +9,14 @@ import tensorflow as tf
 from labse_tf.config import TrainConfig
 from labse_tf.data import texts
 from labse_tf.data.features import ENCODER_INPUTS, Features
-from labse_tf.data.hard_negatives import pack_negatives
 from labse_tf.data.record_counts import count_records, language_weights
+from labse_tf.data.token_cache import draw_pairs, read_tokens
 from labse_tf.files.corpus_files import BITEXT, CorpusFile
 from labse_tf.tokenization.protocol import Tokenizer
 
 BATCHES_PER_WINDOW = 16
 NO_KEY = -1
+_SPECIALS = 2  # [CLS] and [SEP]
 
 
 def pair_features(hard_negatives: int) -> Features:
@@ -48,7 +49,7 @@ def pair_batches(
     A window of pairs, of mixed languages or of one, is sorted by length and cut into batches, which
     come in random order; each is padded to the smallest bucket that holds its longest sentence. A
     window has 16 batches, but at most one pass over a small corpus: otherwise sorting would bring
-    copies of a pair into one batch.
+    copies of a pair into one batch. With `cache_tokens` all pairs are read before the first batch.
 
     Args:
       settings: `bitext` and how it is sampled and cut.
@@ -68,6 +69,74 @@ def pair_batches(
     negatives = settings.hard_negatives
     if negatives:
         texts.require_negatives(files)
+    cut = _cut_cached if settings.cache_tokens else _cut_texts
+    batches, read = cut(files, settings, tokenizer, seed=seed, skip=skip)
+
+    @tf.autograph.experimental.do_not_convert
+    def pack(*element):
+        columns, keys = read(*element)
+        longest = _SPECIALS + tf.reduce_max(
+            [tf.reduce_max(column.row_lengths()) for column in columns]
+        )
+        length = smallest_bucket(longest, settings.bucket_lengths)
+        source, target, *wrong = (tokenizer.pack([column], length) for column in columns)
+        batch = {"source": source, "target": target, "keys": keys[:, :2]}
+        if wrong:
+            # The batch stays the first dimension, so that it can be split among replicas.
+            batch["negatives"] = tf.nest.map_structure(lambda *ids: tf.stack(ids, axis=1), *wrong)
+            batch["negative_keys"] = keys[:, 2:]
+        return batch
+
+    return batches.map(pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
+
+
+def _cut_cached(
+    files: Sequence[CorpusFile],
+    settings: TrainConfig,
+    tokenizer: Tokenizer,
+    *,
+    seed: int,
+    skip: int,
+) -> tuple[tf.data.Dataset, Callable]:
+    """Same as `_cut_texts`, of numbers of pairs whose tokens are in memory."""
+    tokens = settings.bucket_lengths[-1] - _SPECIALS
+    cache = read_tokens(files, tokenizer, _key, tokens=tokens, negatives=settings.hard_negatives)
+    weights = language_weights(files, settings.language_exponent)
+    window = _window(files, settings)
+    draws, copies = window * settings.batch_size, 1
+    if settings.one_language_batches:
+        draws, copies = window, settings.batch_size
+    pairs = draw_pairs(cache, weights, seed=seed, draws=draws, copies=copies)
+
+    def measure(pairs):
+        lengths = tf.gather(cache.longest, pairs)
+        if settings.one_language_batches:
+            language = tf.searchsorted(cache.starts, pairs, side="right")
+            lengths += language * tf.reduce_max(cache.longest)
+        return (pairs,), lengths
+
+    def read(pairs):
+        columns = [tf.gather(column, pairs) for column in cache.columns]
+        return columns, tf.gather(cache.keys, pairs)
+
+    batches = sorted_windows(pairs, measure, settings.batch_size, window=window, skip=skip)
+    return batches, read
+
+
+def _cut_texts(
+    files: Sequence[CorpusFile],
+    settings: TrainConfig,
+    tokenizer: Tokenizer,
+    *,
+    seed: int,
+    skip: int,
+) -> tuple[tf.data.Dataset, Callable]:
+    """Returns batches of pairs of `files`, and what reads the pairs of a batch.
+
+    That function returns the tokens of each column, ragged `[batch, (tokens)]`, and the hashes of
+    all columns, int32 `[batch, columns]`.
+    """
+    negatives = settings.hard_negatives
     streams = texts.language_streams(files, seed=seed, negatives=negatives)
     weights = language_weights(files, settings.language_exponent)
     if settings.one_language_batches:
@@ -84,23 +153,12 @@ def pair_batches(
             pairs, files, settings, lambda text: tokenizer(text).row_lengths(), skip=skip
         )
 
-    @tf.autograph.experimental.do_not_convert
-    def pack(source, target, wrong=None):
-        texts_ = [source, target] if wrong is None else [source, target, tf.reshape(wrong, [-1])]
-        tokens = [tokenizer(column) for column in texts_]
-        longest = 2 + tf.reduce_max([tf.reduce_max(column.row_lengths()) for column in tokens])
-        length = smallest_bucket(longest, settings.bucket_lengths)
-        batch = {
-            "source": tokenizer.pack([tokens[0]], length),
-            "target": tokenizer.pack([tokens[1]], length),
-            "keys": tf.stack([_key(source), _key(target)], axis=1),
-        }
-        if wrong is not None:
-            batch["negatives"] = pack_negatives(tokenizer, tokens[2], negatives, length)
-            batch["negative_keys"] = tf.where(wrong == "", NO_KEY, _key(wrong))
-        return batch
+    def read(*columns):
+        strings = tf.concat([tf.reshape(one, [settings.batch_size, -1]) for one in columns], axis=1)
+        sides = tf.unstack(strings, 2 + negatives, axis=1)
+        return [tokenizer(side) for side in sides], _key(strings)
 
-    return batches.map(pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
+    return batches, read
 
 
 def _cut(
@@ -126,9 +184,13 @@ def _cut(
         columns = parse(serialized)
         return columns, tf.maximum(*(lengths(side) for side in columns[:2]))
 
-    batches = sum(count_records(files).values()) // settings.batch_size
-    window = min(max(1, batches), BATCHES_PER_WINDOW)
+    window = _window(files, settings)
     return sorted_by_length(pairs, measure, settings.batch_size, window=window, skip=skip)
+
+
+def _window(files: Sequence[CorpusFile], settings: TrainConfig) -> int:
+    batches = sum(count_records(files).values()) // settings.batch_size
+    return min(max(1, batches), BATCHES_PER_WINDOW)
 
 
 def sorted_by_length(
@@ -151,14 +213,27 @@ def sorted_by_length(
     Returns:
       A dataset of tuples of the columns, `[batch_size]` each.
     """
+    windows = elements.batch(batch_size * window, drop_remainder=True)
+    return sorted_windows(windows, measure, batch_size, window=window, skip=skip)
+
+
+def sorted_windows(
+    windows: tf.data.Dataset,
+    measure: Callable[[tf.Tensor], tuple[tuple[tf.Tensor, ...], tf.Tensor]],
+    batch_size: int,
+    *,
+    window: int,
+    skip: int,
+) -> tf.data.Dataset:
+    """Same as `sorted_by_length`, of a dataset of windows: `[window * batch_size]` elements."""
 
     @tf.autograph.experimental.do_not_convert
     def measured(index, elements):
         return index, *measure(elements)
 
     whole_windows, batches = divmod(skip, window)
-    windows = elements.batch(batch_size * window, drop_remainder=True).enumerate()
-    windows = windows.skip(whole_windows).map(measured, num_parallel_calls=tf.data.AUTOTUNE)
+    windows = windows.enumerate().skip(whole_windows)
+    windows = windows.map(measured, num_parallel_calls=tf.data.AUTOTUNE)
     return windows.flat_map(
         lambda index, columns, lengths: sorted_batches(columns, lengths, batch_size, index)
     ).skip(batches)
@@ -172,7 +247,8 @@ def byte_lengths(texts_: tf.Tensor) -> tf.Tensor:
 def _key(texts_: tf.Tensor) -> tf.Tensor:
     # 31 bits, as TPUs have no other integers. In a batch of 4096, one text in a thousand or fewer
     # shares its key with another by chance.
-    return tf.cast(tf.strings.to_hash_bucket_fast(texts_, 2**31 - 1), tf.int32)
+    hashes = tf.cast(tf.strings.to_hash_bucket_fast(texts_, 2**31 - 1), tf.int32)
+    return tf.where(texts_ == "", NO_KEY, hashes)
 
 
 def sorted_batches(

@@ -12,11 +12,13 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
 
+import numpy as np
 import tensorflow as tf
 
 from labse_tf.errors import InputError
 from labse_tf.files import textio
 from labse_tf.files.corpus_files import (
+    BITEXT,
     MOSES,
     SHARD,
     TEXT,
@@ -231,6 +233,31 @@ def records(file: CorpusFile, *, negatives: int = 0) -> tf.data.Dataset:
         generate, output_signature=tf.TensorSpec([None], tf.string)
     )
     return chunks.unbatch()
+
+
+def columns(file: CorpusFile, *, negatives: int = 0) -> Iterator[np.ndarray]:
+    """Yields the texts of a file of pairs, in order: `[records, 2 + negatives]` strings each time.
+
+    Args:
+      file: bitext of any format.
+      negatives: hard negatives per pair, "" where a pair has fewer.
+
+    Raises:
+      InputError: if the file is broken.
+    """
+    if file.format in (SHARD, TFRECORD):
+        with input_errors():
+            for some in records(file).batch(_RECORDS_PER_CALL):
+                parsed = parse(BITEXT, some, negatives=negatives)
+                yield tf.concat([tf.reshape(one, [tf.size(some), -1]) for one in parsed], 1).numpy()
+        return
+    rows = (
+        ((*fields, *wrong) for _, *fields, wrong in textio.read_negatives(file.path, negatives))
+        if negatives and file.format == TSV
+        else ((*fields, *[""] * negatives) for _, *fields in _read(file))
+    )
+    while chunk := list(islice(rows, _RECORDS_PER_CALL)):
+        yield np.array(chunk, object)
 
 
 def _read(file: CorpusFile) -> Iterator[tuple]:

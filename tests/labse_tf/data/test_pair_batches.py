@@ -18,6 +18,12 @@ from labse_tf.files.textio import read_pairs
 PADDING, START, END = 0, 101, 102
 
 
+@pytest.fixture(params=["streamed", "in memory"])
+def tiny_config(tiny_config, request):
+    """The same must hold whether pairs are read as they come or once."""
+    return configured(tiny_config, cache_tokens=request.param == "in memory")
+
+
 def batches_of(config, tokenizer, **kwargs):
     settings = {"languages": config.languages, "seed": config.seed}
     return pair_batches(config.train, tokenizer, **settings, **kwargs)

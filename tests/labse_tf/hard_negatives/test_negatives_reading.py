@@ -10,7 +10,6 @@ import pytest
 import tensorflow as tf
 
 from labse_tf.data import texts
-from labse_tf.data.hard_negatives import pack_negatives
 from labse_tf.data.pairs import NO_KEY, pair_batches
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import BITEXT, find_corpus_files
@@ -96,25 +95,16 @@ def test_a_run_without_negatives_ignores_the_columns(corpus, tiny_config, tokeni
     assert len(tf.nest.flatten(batch)) >= 6
 
 
-def test_negatives_are_packed_by_pair(tokenizer):
-    column = tf.constant(["犬。", "牛と魚。", "กข", "", "", ""])
-    packed = pack_negatives(tokenizer, tokenizer(column), 2, 6)
-    assert set(packed) == {"input_word_ids", "input_mask", "input_type_ids"}
-    assert all(ids.shape == (3, 2, 6) for ids in packed.values())
-    for place, text in enumerate(column.numpy()):
-        alone = tokenizer.pack([tokenizer(tf.constant([text]))], 6)
-        for name, ids in alone.items():
-            np.testing.assert_array_equal(packed[name][place // 2, place % 2], ids[0])
-
-
+@pytest.mark.parametrize("cached", [False, True])
 @pytest.mark.parametrize("buckets", [[12], [4, 6, 8]])
-def test_batches_hold_the_negatives_of_their_pairs(corpus, tiny_config, tokenizer, buckets):
+def test_batches_hold_the_negatives_of_their_pairs(corpus, tiny_config, tokenizer, buckets, cached):
     settings = dataclasses.replace(
         tiny_config.train,
         bitext=[str(corpus)],
         batch_size=4,
         bucket_lengths=buckets,
         hard_negatives=2,
+        cache_tokens=cached,
     )
     config = dataclasses.replace(tiny_config, train=settings, languages=["ja"])
     missing, known = 0, 0
