@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from labse_tf.config.requirements import (
     Requirement,
@@ -37,12 +37,16 @@ class EncoderConfig:
     `network` is "bert", a Transformer of the sizes given here, or `module:attribute`: a function
     that takes this section and returns your own `EncoderNetwork` (labse_tf/model/protocol.py).
 
-    `pooling` is "cls", tanh(dense([CLS])) as in LaBSE, or "mean", dense(average of all tokens).
+    `pooling` is "cls", tanh(dense([CLS])) as in LaBSE, or "mean", dense(average of all tokens),
+    whose layers have dropout, but not its embeddings.
     With `num_layers` 0 there is neither: the encoder is the average of its tokens' rows of the
     embedding table.
 
     With `averaging_start`, [CLS] starts as the average of its sentence, from which a dual encoder
     that is not pre-trained learns faster.
+
+    With `subwords`, for an encoder without layers, a token's vector is the sum of its own row and
+    of the rows of the tokens of at most n characters that spell it, for each n of the list.
     """
 
     network: str = BERT
@@ -57,13 +61,19 @@ class EncoderConfig:
     initializer_range: float = 0.02
     averaging_start: bool = False
     pooling: str = "cls"
+    subwords: list[int] = field(default_factory=list)
 
     def requirements(self, section: str) -> Iterator[Requirement]:
         known = self.activation in ACTIVATIONS
         yield Requirement(f"{section}.activation", known, f"one of {ACTIVATIONS}")
         known = self.pooling in POOLINGS
         yield Requirement(f"{section}.pooling", known, f"one of {POOLINGS}")
-        yield heads(section, self)
+        wanted = "empty: it is for an encoder without layers ('num_layers' 0)"
+        yield Requirement(f"{section}.subwords", not (self.subwords and self.num_layers), wanted)
+        known = all(length > 0 for length in self.subwords)
+        yield Requirement(f"{section}.subwords", known, "a list of numbers of characters above 0")
+        if self.num_layers:
+            yield heads(section, self)
         yield from at_least(0, section, self, "vocab_size", "num_layers")
         # Two columns of a table without layers are spare.
         yield from at_least(1 if self.num_layers else 3, section, self, "hidden_size")

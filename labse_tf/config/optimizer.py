@@ -8,6 +8,9 @@ from typing import NamedTuple
 
 from labse_tf.config.requirements import Requirement, at_least, more_than_0
 
+ADAGRAD = "adagrad"
+TABLE_UPDATES = ("adamw", ADAGRAD)
+
 
 @dataclass
 class OptimizerConfig:
@@ -22,6 +25,10 @@ class OptimizerConfig:
 
     With `lazy_embeddings`, a step updates only the rows of the embedding table that occur in its
     batch; the others catch up when they are next read. Large vocabularies need this on CPU and GPU.
+
+    `table_update` is "adamw", or "adagrad" with one accumulator per row of the embedding table. The
+    latter suits encoders without layers, takes a third of the memory, and wants a rate some 10
+    times as high (`table_rate`, if there are layers too). It has no weight decay.
     """
 
     learning_rate: float = 1e-3
@@ -31,6 +38,7 @@ class OptimizerConfig:
     beta_2: float = 0.999
     clip_norm: float = 1.0
     lazy_embeddings: bool = True
+    table_update: str = "adamw"
     table_rate: float = 1.0
     layer_rate: float = 1.0
     pooler_rate: float = 1.0
@@ -46,6 +54,8 @@ class OptimizerConfig:
         names += ("layer_rate", "pooler_rate")
         yield from at_least(0, section, self, *names)
         yield from more_than_0(section, self, "depth_rate")
+        known = self.table_update in TABLE_UPDATES
+        yield Requirement(f"{section}.table_update", known, f"one of {TABLE_UPDATES}")
         whole = self.warmup_steps < 1 or self.warmup_steps == int(self.warmup_steps)
         yield Requirement(f"{section}.warmup_steps", whole, "a whole number, or a fraction below 1")
 

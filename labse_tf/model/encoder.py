@@ -17,6 +17,7 @@ from labse_tf.model.dropout import replayable_dropout
 from labse_tf.model.precision import precision
 from labse_tf.model.protocol import EncoderNetwork
 from labse_tf.model.static_encoder import StaticEncoder
+from labse_tf.model.subwords import Subwords
 
 TYPE_VOCAB_SIZE = 2
 
@@ -35,6 +36,9 @@ class BertEncoder(networks.BertEncoderV2):
         self._pools_mean = pooling == "mean"
         if self._pools_mean:
             self._pooler_layer.activation = tf_keras.activations.linear
+            # A row of a table that layers are put on may have its length in two columns
+            # (`grow_layers`). Without them the layer norms would blow up what is left of it.
+            self._embedding_dropout.rate = 0.0
 
     def call(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Returns `pooled_output`, `sequence_output` and `encoder_outputs`."""
@@ -71,6 +75,7 @@ def build_encoder(
     compute: ComputeConfig | None = None,
     replayable: bool = False,
     embedding_layer: tf_keras.layers.Layer | None = None,
+    subwords: Subwords | None = None,
 ) -> BertEncoder | StaticEncoder | EncoderNetwork:
     """Returns the encoder `config.network`, BERT by default, with its variables created.
 
@@ -86,6 +91,7 @@ def build_encoder(
       compute: precision and compilation; by default float32, not compiled.
       replayable: build it with `replayable_dropout`.
       embedding_layer: BERT's token embedding layer, instead of a float32 table.
+      subwords: for an encoder without layers; see `StaticEncoder`.
 
     Raises:
       InputError: if `config.network` is not an encoder network.
@@ -96,7 +102,7 @@ def build_encoder(
         if config.network != BERT:
             return _build_own(dataclasses.replace(config, num_layers=layers))
         if not layers:
-            encoder = StaticEncoder(config, embedding_layer=embedding_layer)
+            encoder = StaticEncoder(config, embedding_layer=embedding_layer, subwords=subwords)
         else:
             encoder = _build(config, layers, embedding_layer)
         # Variables exist only after a call; an optimiser built before would train nothing.

@@ -10,8 +10,8 @@ import tensorflow as tf
 class EncoderNetwork(Protocol):
     """A network that maps the output of `Tokenizer.pack` to sentence vectors.
 
-    Implemented by `model.encoder` (BERT) and `model.averaging_encoder`. Its variables exist once it
-    is built. Attributes are those of `tf_keras.Model`.
+    Implemented by `model.encoder` (BERT), `model.static_encoder` and `model.averaging_encoder`. Its
+    variables exist once it is built. Attributes are those of `tf_keras.Model`.
     """
 
     name: str

@@ -8,10 +8,10 @@ import numpy as np
 import tensorflow as tf
 from official.nlp.modeling import networks
 
+from labse_tf.errors import InputError
 from labse_tf.model.static_encoder import SPARE_COLUMNS
 
-# The longest row of a table takes this share of what a layer norm gives: some is left for others
-# that training makes longer.
+# The share of a layer norm's squared length that the longest row of a table takes.
 _LONGEST = 0.9
 
 
@@ -58,11 +58,14 @@ def grow_layers(table: np.ndarray, deep: networks.BertEncoderV2, *, unread: Sequ
       unread: the rows that the average leaves out: of [CLS] and [SEP].
 
     Raises:
-      ValueError: if the spare columns of the table hold something.
+      InputError: if the spare columns of the table are not 0.
     """
     width = table.shape[1]
     if np.abs(table[:, -SPARE_COLUMNS:]).max() > 1e-6:
-        raise ValueError("the spare columns of the table are not 0")
+        raise InputError(
+            "layers cannot be put on this table: its spare columns are not 0",
+            remedy="start from a run of `labse train` with encoder.num_layers=0 and without --init",
+        )
     rows = table[:, :-SPARE_COLUMNS].astype(np.float64)
     rows[list(unread)] = 0
     length = np.square(rows).sum(axis=1) + np.square(rows.sum(axis=1)) / 2

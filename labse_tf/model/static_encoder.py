@@ -7,6 +7,7 @@ import tf_keras
 from official.nlp.modeling import layers
 
 from labse_tf.config import EncoderConfig
+from labse_tf.model.subwords import Subwords
 
 # Columns that stay 0 in each row. A layer norm needs them if layers are put on top: see
 # `grow_layers` in `model.stacking`.
@@ -26,52 +27,96 @@ class StaticEncoder(tf_keras.layers.Layer):
     """
 
     def __init__(
-        self, config: EncoderConfig, *, embedding_layer: tf_keras.layers.Layer | None = None
+        self,
+        config: EncoderConfig,
+        *,
+        embedding_layer: tf_keras.layers.Layer | None = None,
+        subwords: Subwords | None = None,
     ) -> None:
         """Makes the layer; its variables exist once it is called.
 
         Args:
           config: `vocab_size`, `hidden_size` and `initializer_range` are read.
           embedding_layer: to look tokens up, instead of a table of float32.
+          subwords: e(t) is a sum of rows of the table; None: e(t) is row t.
         """
-        super().__init__(name="encoder")
+        # There is no product of matrices that bfloat16 would make faster.
+        super().__init__(name="encoder", dtype="float32")
+        self._parts = subwords and subwords.rows
         self._embedding_layer = embedding_layer or layers.OnDeviceEmbedding(
-            vocab_size=config.vocab_size,
+            vocab_size=subwords.count if subwords else config.vocab_size,
             embedding_width=config.hidden_size,
             initializer=_SpareColumns(config.initializer_range),
             name="word_embeddings",
+            dtype="float32",
         )
         names = ("input_word_ids", "input_mask", "input_type_ids")
         self.inputs = {name: tf_keras.Input((None,), dtype=tf.int32, name=name) for name in names}
         self.transformer_layers: list = []
 
     def get_embedding_table(self) -> tf.Variable:
-        """Returns the tokens' vectors: float32 `[vocab_size, hidden_size]`."""
+        """Returns the table: float32 `[vocab_size, hidden_size]`, or with subwords more rows."""
         return self._embedding_layer.embeddings
 
     def rows(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
-        """Returns int32 `[batch, length]`: the rows of the table that `inputs` read."""
-        return inputs["input_word_ids"]
+        """Returns the rows of the table that `inputs` read: int32 `[batch, length]`.
 
-    def call(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        With subwords: `[n]`.
+        """
+        ids = inputs["input_word_ids"]
+        if self._parts is None:
+            return ids
+        return tf.gather(self._parts, tf.unique(tf.reshape(ids, [-1]))[0]).values
+
+    def call(
+        self, inputs: dict[str, tf.Tensor], training: bool | None = None
+    ) -> dict[str, tf.Tensor]:
         """Returns `pooled_output`, `[batch, hidden_size]`, and the tokens' vectors.
 
         Args:
           inputs: int32 `[batch, length]` tensors as `Tokenizer.pack` gives them; of these,
             `input_type_ids` is not read.
+          training: look each distinct token up only once. That saves most of a step's time, but has
+            no static shapes, which a TPU needs.
 
         Returns:
           `pooled_output`, `sequence_output` (`[batch, length, hidden_size]`) and `encoder_outputs`:
           a list of the latter alone.
         """
-        vectors = self._embedding_layer(inputs["input_word_ids"])
+        vectors = self._look_up(inputs["input_word_ids"])
         weights = average_weights(inputs["input_mask"], vectors.dtype)
-        pooled = tf.squeeze(tf.matmul(weights[:, tf.newaxis], vectors), axis=1)
+        on_tpu = isinstance(tf.distribute.get_strategy(), tf.distribute.TPUStrategy)
+        if training and not on_tpu:
+            pooled = self._sum_distinct(inputs["input_word_ids"], weights)
+        else:
+            pooled = tf.squeeze(tf.matmul(weights[:, tf.newaxis], vectors), axis=1)
         return {
             "pooled_output": pooled,
             "sequence_output": vectors,
             "encoder_outputs": [vectors],
         }
+
+    def _look_up(self, ids: tf.Tensor) -> tf.Tensor:
+        if self._parts is None:
+            return self._embedding_layer(ids)
+        distinct, places = tf.unique(tf.reshape(ids, [-1]))
+        return tf.gather(self._look_up_distinct(distinct), tf.reshape(places, tf.shape(ids)))
+
+    def _look_up_distinct(self, ids: tf.Tensor) -> tf.Tensor:
+        if self._parts is None:
+            return self._embedding_layer(ids)
+        parts = tf.gather(self._parts, ids)
+        distinct, places = tf.unique(parts.values)
+        rows = self._embedding_layer(distinct)
+        return tf.sparse.segment_sum(rows, places, parts.value_rowids())
+
+    def _sum_distinct(self, ids: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        places = tf.where(weights > 0)
+        distinct, columns = tf.unique(tf.gather_nd(ids, places))
+        sums = tf.sparse.segment_sum(
+            self._look_up_distinct(distinct), columns, places[:, 0], num_segments=tf.shape(ids)[0]
+        )
+        return sums * tf.reduce_max(weights, axis=1, keepdims=True)
 
 
 def average_weights(mask: tf.Tensor, dtype: tf.DType = tf.float32) -> tf.Tensor:

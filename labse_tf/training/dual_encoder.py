@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import filecmp
 import functools
 from pathlib import Path
 
@@ -14,12 +15,15 @@ from labse_tf.data.pairs import pair_batches
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.stacking import grow_layers, stack
+from labse_tf.model.subwords import Subwords
+from labse_tf.model.vocabulary_growth import grow_vocabulary
 from labse_tf.training.dual_encoder_trainer import DualEncoderTrainer
 from labse_tf.training.loop.fit import Stage, fit
-from labse_tf.training.runs.checkpoints import load_tokenizer
+from labse_tf.training.runs.checkpoints import load_subwords, load_tokenizer
 from labse_tf.training.runs.initial_weights import restore, write_report
 from labse_tf.training.runs.run_dir import Origin, RunDir
 from labse_tf.training.validation.validate import validation_of
+from vocab import wordpiece_file
 
 
 def train(
@@ -41,9 +45,12 @@ def train(
     tokenizer = load_tokenizer(run_dir)
     with strategy.scope():
         tf_keras.utils.set_random_seed(config.seed)
-        encoder = build_encoder(config.encoder, compute=config.compute, replayable=True)
+        subwords = load_subwords(run_dir)
+        encoder = build_encoder(
+            config.encoder, compute=config.compute, replayable=True, subwords=subwords
+        )
         if init is not None:
-            _start_from(init, encoder, config, run_dir, strategy)
+            _start_from(init, encoder, config, run_dir, strategy, subwords)
 
     settings = on_strategy(settings, strategy)
 
@@ -99,19 +106,37 @@ def on_strategy(settings: TrainConfig, strategy: tf.distribute.Strategy) -> Trai
     return settings
 
 
-def _start_from(init: Origin, encoder, config: Config, run_dir: RunDir, strategy) -> None:
-    """Initialises `encoder` from `init`, which is stacked if it has fewer layers."""
+def _start_from(
+    init: Origin, encoder, config: Config, run_dir: RunDir, strategy, subwords: Subwords | None
+) -> None:
+    """Initialises `encoder` from `init`, which is stacked if it has fewer layers.
+
+    Without layers, `init` may have another vocabulary.
+    """
     layers = init.encoder.num_layers
     stacked = layers < config.encoder.num_layers
+    grown = init.encoder.vocab_size != config.encoder.vocab_size or not filecmp.cmp(
+        init.vocab_file, run_dir.vocab_file, shallow=False
+    )
     source = encoder
-    if stacked:
-        source = build_encoder(config.encoder, num_layers=layers)
+    if stacked or grown or subwords:
+        sizes = dataclasses.replace(config.encoder, vocab_size=init.encoder.vocab_size)
+        source = build_encoder(sizes, num_layers=layers)
     fates = restore(init, source)
     if strategy.extended.should_checkpoint:
         write_report(fates, init, source.variables, run_dir)
     if stacked and layers:
         stack(source, encoder)
-    elif stacked:
+        return
+    if source is encoder:
+        return
+    table = source.get_embedding_table().numpy()
+    if grown:
+        vocabularies = map(wordpiece_file.read, (init.vocab_file, run_dir.vocab_file))
+        table = grow_vocabulary(table, *vocabularies)
+    if stacked:
         special = load_tokenizer(run_dir).special_tokens
         unread = (special["start_of_sequence_id"], special["end_of_segment_id"])
-        grow_layers(source.get_embedding_table().numpy(), encoder, unread=unread)
+        grow_layers(table, encoder, unread=unread)
+    else:
+        encoder.get_embedding_table().assign(subwords.unfold(table) if subwords else table)

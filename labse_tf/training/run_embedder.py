@@ -8,6 +8,7 @@ import tensorflow as tf
 from labse_tf.data.features import ENCODER_INPUTS
 from labse_tf.embedding.embedder import SortingEncoder
 from labse_tf.model.protocol import EncoderNetwork
+from labse_tf.model.static_encoder import StaticEncoder
 from labse_tf.tokenization.protocol import Tokenizer
 
 
@@ -31,6 +32,8 @@ class RunEmbedder(SortingEncoder):
         )
         self.dim = self._run.get_concrete_function().structured_outputs.shape[1]
         self.sequence_length = sequence_length
+        if isinstance(network, StaticEncoder):
+            self._has_no_layers()
 
     def _tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
         return self._tokenizer(texts)

@@ -1,4 +1,4 @@
-"""AdamW with linear warm-up and linear decay.
+"""The optimiser of every run: AdamW with linear warm-up and linear decay.
 
 LaBSE (section 3.2) names AdamW and "linear weight decay", interpreted here as in BERT: the
 learning rate decays linearly, the weight decay is constant. It does not mention warm-up.
@@ -14,6 +14,8 @@ import tensorflow as tf
 from official.modeling.optimization import lr_schedule
 
 from labse_tf.config import OptimizerConfig
+from labse_tf.config.optimizer import ADAGRAD
+from labse_tf.training.optimizer.adagrad_tables import AdagradTables
 from labse_tf.training.optimizer.lazy_adamw import LazyAdamW
 
 # As in BERT, layer norms and biases do not decay.
@@ -46,7 +48,7 @@ def build_optimizer(config: OptimizerConfig, *, steps: int, layers: int = 0) -> 
         schedule = lr_schedule.LinearWarmup(
             after_warmup_lr_sched=schedule, warmup_steps=warmup, warmup_learning_rate=0.0
         )
-    optimizer = LazyAdamW(
+    optimizer = (AdagradTables if config.table_update == ADAGRAD else LazyAdamW)(
         schedule,
         steps=max(1, steps),
         weight_decay=config.weight_decay,

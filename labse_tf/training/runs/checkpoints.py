@@ -15,10 +15,12 @@ from labse_tf.config import Config
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.protocol import EncoderNetwork
+from labse_tf.model.subwords import Subwords
 from labse_tf.tokenization.protocol import Tokenizer
 from labse_tf.tokenization.wordpiece import WordPieceTokenizer
 from labse_tf.training.runs.best import DEV_PAIRS, read_best
 from labse_tf.training.runs.run_dir import RunDir
+from vocab import wordpiece_file
 
 BEST, LATEST = "best", "latest"
 
@@ -194,9 +196,34 @@ def load_encoder(
         settings = dataclasses.replace(settings, dropout=dropout)
     encoder = build_encoder(settings)
     path = checkpoint or choose_checkpoint(run_dir).path
-    read = tf.train.Checkpoint(encoder=encoder).read(path)
-    read.assert_existing_objects_matched()
+    read_weights(run_dir, path, encoder=encoder)
     return encoder
+
+
+def read_weights(run_dir: RunDir, path: str, *, encoder: EncoderNetwork, **others) -> None:
+    """Reads a checkpoint of a run: all weights of `encoder` and of `others`.
+
+    If the run has subwords, the table of `encoder` becomes the tokens' vectors.
+
+    Args:
+      run_dir: the run.
+      path: the checkpoint.
+      encoder: from `build_encoder` without subwords.
+      **others: other parts of the model, by their names in the checkpoint.
+    """
+    subwords = load_subwords(run_dir)
+    trained = build_encoder(run_dir.config.encoder, subwords=subwords) if subwords else encoder
+    read = tf.train.Checkpoint(encoder=trained, **others).read(path)
+    read.assert_existing_objects_matched()
+    if subwords:
+        vectors = subwords.fold(trained.get_embedding_table().numpy())
+        encoder.get_embedding_table().assign(vectors)
+
+
+def load_subwords(run_dir: RunDir) -> Subwords | None:
+    """Returns the subwords of a run's vocabulary; None if it has none."""
+    lengths = run_dir.config.encoder.subwords
+    return Subwords(wordpiece_file.read(run_dir.vocab_file), lengths) if lengths else None
 
 
 def _number(name: str) -> int:

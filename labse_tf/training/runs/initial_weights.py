@@ -13,7 +13,7 @@ from labse_tf.errors import InputError
 from labse_tf.files.local_paths import local_path
 from labse_tf.files.outputs import whole_file
 from labse_tf.model import exported, huggingface_bert
-from labse_tf.training.runs.checkpoints import Chosen, choose_checkpoint
+from labse_tf.training.runs.checkpoints import Chosen, choose_checkpoint, read_weights
 from labse_tf.training.runs.run_dir import Origin, RunDir, open_existing
 
 _log = logging.getLogger("labse")
@@ -121,13 +121,13 @@ def write_report(fates: Fates, origin: Origin, variables, run_dir: RunDir) -> No
 
 
 def _restore_run(origin: Origin, encoder, head, variables: list[tf.Variable]) -> Fates:
-    chosen = choose_checkpoint(open_existing(origin.path), origin.checkpoint)
+    run = open_existing(origin.path)
+    chosen = choose_checkpoint(run, origin.checkpoint)
     path = chosen.path
     saved = {name for name, _ in tf.train.list_variables(path)}
     has_head = head is not None and any(name.startswith("head/") for name in saved)
     parts = {"encoder": encoder, "head": head} if has_head else {"encoder": encoder}
-    checkpoint = tf.train.Checkpoint(**parts)
-    checkpoint.read(path).assert_existing_objects_matched()
+    read_weights(run, path, **parts)
     restored = [v for v in variables if has_head or v.name.startswith(f"{encoder.name}/")]
     left = {name.split("/.ATTRIBUTES")[0] for name in saved if name.split("/")[0] not in parts}
     return Fates({variable.name: variable.name for variable in restored}, sorted(left), chosen)

@@ -33,8 +33,8 @@ _ARCHITECTURE = (
     "activation",
     "pooling",
 )
-# What there is of one without layers.
-_STATIC_ARCHITECTURE = ("network", "vocab_size", "hidden_size", "pooling")
+# What there is of one without layers, which can also take another vocabulary.
+_STATIC_ARCHITECTURE = ("network", "hidden_size", "pooling")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -190,7 +190,8 @@ def resolve(
     Args:
       config: the configuration as loaded.
       inputs: the corpora of the run; an empty `languages` becomes all of theirs.
-      init: the origin of the weights; its vocabulary is used.
+      init: the origin of the weights; its vocabulary is used, unless it has no layers and `config`
+        names another.
       first_depth: number of layers of the encoder that takes the weights, if it has fewer than
         `config`; may be a multiple of the origin's.
 
@@ -198,7 +199,8 @@ def resolve(
       InputError: if there is no vocabulary, or that of `init` or its encoder differs.
     """
     vocab_file = config.tokenizer.vocab_file
-    if init is not None:
+    takes_other = init is not None and not init.encoder.num_layers  # See vocabulary_growth.py.
+    if init is not None and not (takes_other and vocab_file):
         if vocab_file and not filecmp.cmp(vocab_file, init.vocab_file, shallow=False):
             raise InputError(
                 f"differs from the vocabulary of --init {init.path}",
@@ -210,7 +212,8 @@ def resolve(
         raise InputError(
             "'tokenizer.vocab_file' is empty", remedy="add --set tokenizer.vocab_file=vocab.txt"
         )
-    size_of_file = init.encoder.vocab_size if init else len(wordpiece_file.read(vocab_file))
+    kept = init is not None and not takes_other
+    size_of_file = init.encoder.vocab_size if kept else len(wordpiece_file.read(vocab_file))
     encoder = config.encoder
     # In pre-training the stages depend on the depth, so it must be set explicitly.
     if init is not None and first_depth is None and _sizes(encoder) == _sizes(EncoderConfig()):

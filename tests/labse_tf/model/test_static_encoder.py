@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from labse_tf.config import EncoderConfig
+from labse_tf.errors import InputError
 from labse_tf.losses import additive_margin_softmax
 from labse_tf.model.dual_encoder import embed
 from labse_tf.model.encoder import build_encoder
@@ -51,6 +54,20 @@ def test_the_average_leaves_out_what_is_no_token_of_the_text(static, inputs):
     assert [variable.name for variable in static.variables] == [
         "encoder/word_embeddings/embeddings:0"
     ]
+
+
+def test_training_looks_up_each_token_once_and_has_the_same_result(static, inputs):
+    table = static.get_embedding_table()
+    results = []
+    for training in (True, False):
+        with tf.GradientTape() as tape:
+            pooled = static(inputs, training=training)["pooled_output"]
+            loss = tf.reduce_sum(pooled * tf.reshape(tf.range(24.0), [3, 8]))
+        results.append((pooled, tape.gradient(loss, table)))
+    np.testing.assert_allclose(results[0][0], results[1][0], atol=1e-6)
+    sparse, whole = (gradient for _, gradient in results)
+    assert sorted(sparse.indices.numpy()) == [CLS, SEP, 5, 7, 8]
+    np.testing.assert_allclose(tf.convert_to_tensor(sparse), tf.convert_to_tensor(whole), atol=1e-5)
 
 
 def test_padding_changes_nothing(static, inputs):
@@ -114,5 +131,13 @@ def test_layers_on_top_learn(static, inputs):
 
 def test_a_table_without_spare_columns_is_refused():
     deep = build_encoder(CONFIG, num_layers=1)
-    with pytest.raises(ValueError, match="spare columns"):
+    with pytest.raises(InputError, match="spare columns"):
         grow_layers(np.ones([9, 8], np.float32), deep, unread=[CLS, SEP])
+
+
+def test_dropout_changes_nothing_before_layers_add_something(static, inputs):
+    """Attention and feed-forward parts add 0 at first, and embeddings have no dropout."""
+    deep = build_encoder(dataclasses.replace(CONFIG, dropout=0.5), num_layers=2)
+    grow_layers(static.get_embedding_table().numpy(), deep, unread=[CLS, SEP])
+    vectors = [embed(deep, inputs, training=training) for training in (True, False)]
+    np.testing.assert_allclose(vectors[0], vectors[1], atol=1e-6)
