@@ -7,14 +7,13 @@ import functools
 import json
 import logging
 import os
-import re
 from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
 import tf_keras
 
-from labse_tf.config import BERT, Config, EncoderConfig, TokenizerConfig
+from labse_tf.config import BERT, Config, EncoderConfig, TokenizerConfig, TrainConfig
 from labse_tf.config.check import check
 from labse_tf.data.features import ENCODER_INPUTS, Features
 from labse_tf.data.single_texts import text_batches, text_stream
@@ -22,16 +21,24 @@ from labse_tf.data.texts import input_errors
 from labse_tf.embedding.embedder import Embedder
 from labse_tf.errors import InputError
 from labse_tf.files.outputs import whole_file
+from labse_tf.losses import leading_columns
 from labse_tf.model import exported
 from labse_tf.model.dropout import dropout_generators
 from labse_tf.model.dual_encoder import embed
 from labse_tf.model.encoder import build_encoder
+from labse_tf.model.static_encoder import SPARE_COLUMNS
 from labse_tf.training.distribution import from_first_replica
 from labse_tf.training.dual_encoder import on_strategy, stage_of
 from labse_tf.training.loop.fit import fit
 from labse_tf.training.loop.trainer import Trainer
-from labse_tf.training.runs.checkpoints import load_tokenizer
+from labse_tf.training.runs.checkpoints import load_subwords, load_tokenizer
 from labse_tf.training.runs.run_dir import RunDir, resolve
+from labse_tf.training.student_start import (
+    principal_directions,
+    rotate_pooler,
+    start_as,
+    start_static,
+)
 from labse_tf.training.validation.validate import validation_of
 
 PROJECTION_FILE = "projection.npy"
@@ -46,15 +53,31 @@ class DistillationTrainer(Trainer):
 
     For unit vectors that is 2 - 2 cos. The accuracy is the share of texts whose own teacher vector
     is the nearest one in the replica's batch.
+
+    With `matryoshka`, the loss is the mean over the student's own dimension and these: of the
+    leading columns of both vectors, scaled to unit length. The columns of `projection` are the
+    teacher's principal directions, the strongest first, so the leading d columns of what a student
+    learns are the projection onto d of them: there is no better one of inner products. A teacher's
+    own leading columns are no better than any others, unless it was trained with `matryoshka`.
     """
 
-    def __init__(self, *, encoder, teacher, projection: np.ndarray | None, **kwargs) -> None:
+    def __init__(
+        self,
+        *,
+        encoder,
+        teacher,
+        projection: np.ndarray | None,
+        settings: TrainConfig | None = None,
+        **kwargs,
+    ) -> None:
         """Prepares to train.
 
         Args:
           encoder: the student, from `build_encoder`, `replayable` if it has dropout.
           teacher: maps encoder inputs to `default`, `[batch, teacher dim]`; not trained.
-          projection: float32 `[teacher dim, student dim]`, None if these are equal.
+          projection: float32 `[teacher dim, student dim]`; None: the student learns the teacher's
+            vectors as they are.
+          settings: `matryoshka` is read.
           **kwargs: as for `Trainer`.
         """
         super().__init__(
@@ -64,6 +87,7 @@ class DistillationTrainer(Trainer):
         )
         self._encoder, self._teacher = encoder, teacher
         self._projection = None if projection is None else tf.constant(projection)
+        self._settings = settings or TrainConfig()
 
     @property
     def features(self) -> Features:
@@ -84,18 +108,21 @@ class DistillationTrainer(Trainer):
         divisor = tf.cast(replicas * rows, tf.float32)
         nearest = tf.argmax(tf.matmul(vectors, wanted, transpose_b=True), 1, output_type=tf.int32)
         hits = tf.cast(nearest == tf.range(rows), tf.float32)
-        return (
-            tf.reduce_sum(tf.square(vectors - wanted)) / divisor,
-            tf.reduce_sum(hits) / divisor,
-        )
+        distances = [
+            tf.reduce_sum(tf.square(leading_columns(vectors, dim) - leading_columns(wanted, dim)))
+            for dim in self._settings.dims(vectors.shape[-1])
+        ]
+        return tf.add_n(distances) / len(distances) / divisor, tf.reduce_sum(hits) / divisor
 
 
 def distill(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -> None:
     """Trains `config.encoder` as a student of `config.distill.teacher`, or resumes.
 
     A student as wide as its teacher starts with the teacher's embeddings, pooler and an evenly
-    spaced selection of its layers. A narrower student learns the teacher's vectors projected onto
-    their principal directions.
+    spaced selection of its layers. A narrower student, and any with `train.matryoshka`, learns the
+    teacher's vectors projected onto their principal directions; one as wide, onto all of them,
+    which is a rotation, and its pooler is rotated for a start. A student without layers learns the
+    projected vectors too, and starts with its teacher's vectors of single tokens.
 
     Raises:
       InputError: as `fit` raises.
@@ -105,18 +132,36 @@ def distill(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -
     with strategy.scope():
         tf_keras.utils.set_random_seed(config.seed)
         teacher = tf.saved_model.load(os.path.join(config.distill.teacher, "encoder"))
-        encoder = build_encoder(config.encoder, compute=config.compute, replayable=True)
+        subwords = load_subwords(run_dir)
+        encoder = build_encoder(
+            config.encoder, compute=config.compute, replayable=True, subwords=subwords
+        )
         width = teacher_width(teacher)
+        static = config.encoder.network == BERT and not config.encoder.num_layers
         as_wide = width == config.encoder.hidden_size
-        if as_wide and config.encoder.network == BERT:
+        starts_as_teacher = as_wide and config.encoder.network == BERT and not static
+        if starts_as_teacher:
             start_as(encoder, teacher.variables, config.encoder.num_layers)
     projection = None
-    if not as_wide:
+    if not as_wide or static or settings.matryoshka:
         projection = np.zeros((width, config.encoder.hidden_size), np.float32)
         if strategy.extended.should_checkpoint:
             projection = _read_or_make_projection(config, run_dir)
         # From one machine, as directions are only unique up to sign.
         projection = from_first_replica(strategy, projection)
+    if starts_as_teacher and projection is not None:
+        rotate_pooler(encoder, projection)
+    if static and tf.train.latest_checkpoint(run_dir.checkpoints) is None:
+        _log.info("start with the teacher's vectors of %d tokens", config.encoder.vocab_size)
+        with strategy.scope():
+            start_static(
+                encoder,
+                subwords,
+                teacher=teacher,
+                projection=projection,
+                tokenizer=tokenizer,
+                texts=_sample(config),
+            )
 
     settings = on_strategy(settings, strategy)
 
@@ -126,7 +171,11 @@ def distill(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -
     fit(
         stage_of(settings, "distill", run_dir.checkpoints),
         trainer=functools.partial(
-            DistillationTrainer, encoder=encoder, teacher=teacher, projection=projection
+            DistillationTrainer,
+            encoder=encoder,
+            teacher=teacher,
+            projection=projection,
+            settings=settings,
         ),
         batches=batches,
         model={"encoder": encoder},
@@ -146,6 +195,12 @@ def distill(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -
 def _texts(config: Config) -> tf.data.Dataset:
     order = {"languages": config.languages, "seed": config.seed}
     return text_stream(config.distill, config.train, **order)
+
+
+def _sample(config: Config) -> list[str]:
+    with input_errors():
+        texts = _texts(config).take(_SAMPLE).as_numpy_iterator()
+        return [text.decode("utf-8") for text in texts]
 
 
 def resolve_student(config: Config, teacher: str) -> Config:
@@ -169,7 +224,7 @@ def resolve_student(config: Config, teacher: str) -> Config:
         encoder=dataclasses.replace(config.encoder, vocab_size=sizes.vocab_size),
         distill=dataclasses.replace(config.distill, teacher=teacher),
     )
-    if config.encoder.hidden_size == sizes.hidden_size:
+    if config.encoder.hidden_size == sizes.hidden_size and config.encoder.num_layers:
         _check_layers(config.encoder, sizes)
         encoder = dataclasses.replace(config.encoder, activation=sizes.activation)
         config = dataclasses.replace(config, encoder=encoder)
@@ -213,57 +268,19 @@ def teacher_width(teacher) -> int:
     return outputs["default"].shape[1]
 
 
-def start_as(encoder, weights, num_layers: int) -> None:
-    """Initialises a student from a teacher of the same width.
-
-    The student's layers are taken from the teacher at even spacing, ending with the last: 3 of 12
-    are the 4th, the 8th and the 12th.
-
-    Args:
-      encoder: the student.
-      weights: the teacher's variables.
-      num_layers: the student's number of layers.
-    """
-    by_name = {weight.name: weight for weight in weights}
-    depth = len({name.split("/")[2] for name in by_name if "transformer/layer_" in name})
-    for variable in encoder.variables:
-        theirs = by_name[
-            re.sub(
-                r"(?<=transformer/layer_)\d+",
-                lambda layer: str((int(layer[0]) + 1) * depth // num_layers - 1),
-                variable.name,
-            )
-        ]
-        if "position_embedding" in variable.name:
-            theirs = theirs[: variable.shape[0]]  # The student may have fewer.
-        variable.assign(theirs)
-
-
-def principal_directions(vectors: np.ndarray, dim: int) -> np.ndarray:
-    """Returns the projection to `dim` dimensions that best preserves inner products.
-
-    Args:
-      vectors: float32 `[n, d]`.
-      dim: at most d.
-
-    Returns:
-      float32 `[d, dim]`, orthonormal columns: the first right singular vectors, not centred
-      (Eckart and Young 1936).
-    """
-    _, directions = np.linalg.eigh(vectors.T.astype(np.float64) @ vectors)
-    return np.ascontiguousarray(directions[:, ::-1][:, :dim], dtype=np.float32)
-
-
 def _read_or_make_projection(config: Config, run_dir: RunDir) -> np.ndarray:
     file = Path(run_dir.path, PROJECTION_FILE)
     if file.exists():
         return np.load(file, allow_pickle=False)
     _log.info("embed %d texts to find the teacher's principal directions", _SAMPLE)
-    with input_errors():
-        texts = list(_texts(config).take(_SAMPLE).as_numpy_iterator())
-    sample = [text.decode("utf-8") for text in texts]
-    vectors = Embedder(config.distill.teacher).encode(sample, show_progress=True)
-    projection = principal_directions(vectors, config.encoder.hidden_size)
+    vectors = Embedder(config.distill.teacher).encode(_sample(config), show_progress=True)
+    width = config.encoder.hidden_size
+    if config.encoder.num_layers:
+        projection = principal_directions(vectors, width)
+    else:
+        # So that layers can be put on top of the student.
+        projection = principal_directions(vectors, width - SPARE_COLUMNS)
+        projection = np.pad(projection, [(0, 0), (0, SPARE_COLUMNS)])
     with whole_file(file) as partial, open(partial, "wb") as output:
         np.save(output, projection)
     return projection

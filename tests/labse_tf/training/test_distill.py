@@ -8,18 +8,20 @@ import shutil
 import numpy as np
 import pytest
 import tensorflow as tf
+from tiny_text import sentences_of
 
 import labse_tf
 from labse_tf.cli.main import main
-from labse_tf.config import EncoderConfig
+from labse_tf.config import EncoderConfig, TrainConfig
 from labse_tf.config.files import load_config
 from labse_tf.data.single_texts import text_batches, text_stream
 from labse_tf.model.encoder import build_encoder
-from labse_tf.training.distill import DistillationTrainer, principal_directions, start_as
+from labse_tf.training.distill import DistillationTrainer
 from labse_tf.training.optimizer.adamw import build_optimizer
 from labse_tf.training.run_embedder import RunEmbedder
 from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
 from labse_tf.training.runs.run_dir import open_existing, resolve
+from labse_tf.training.student_start import principal_directions, rotate_pooler, start_as
 
 STUDENT = (
     "encoder.num_layers=1",
@@ -63,7 +65,7 @@ def test_principal_directions_keep_what_is_there():
     np.testing.assert_allclose(np.abs(first), 0.5, atol=0.05)
 
 
-def tiny_encoder(seed, num_layers=2, hidden_size=8):
+def tiny_encoder(seed, num_layers=2, hidden_size=8, pooling="cls"):
     tf.keras.utils.set_random_seed(seed)
     return build_encoder(
         EncoderConfig(
@@ -75,13 +77,15 @@ def tiny_encoder(seed, num_layers=2, hidden_size=8):
             max_positions=8,
             dropout=0.0,
             initializer_range=0.5,
+            pooling=pooling,
         ),
         replayable=True,
     )
 
 
 @pytest.mark.parametrize("projected", [False, True])
-def test_the_loss_by_numpy(projected):
+@pytest.mark.parametrize("dims", [[], [5, 2]])
+def test_the_loss_by_numpy(projected, dims):
     encoder = tiny_encoder(1)
     generator = np.random.default_rng(2)
     given = generator.normal(size=(4, 12 if projected else 8)).astype(np.float32)
@@ -90,6 +94,7 @@ def test_the_loss_by_numpy(projected):
         encoder=encoder,
         teacher=lambda inputs: {"default": tf.constant(given)},
         projection=projection,
+        settings=TrainConfig(matryoshka=dims),
         strategy=tf.distribute.get_strategy(),
         optimizer=build_optimizer(load_config(None).train.optimizer, steps=1),
         clip_norm=1.0,
@@ -104,7 +109,11 @@ def test_the_loss_by_numpy(projected):
 
     wanted = unit(unit(given) @ projection) if projected else unit(given)
     found = unit(encoder(batch)["pooled_output"].numpy())
-    np.testing.assert_allclose(loss, np.mean(2 - 2 * (wanted * found).sum(axis=1)), rtol=1e-5)
+    losses = [
+        np.mean(2 - 2 * (unit(wanted[:, :dim]) * unit(found[:, :dim])).sum(axis=1))
+        for dim in [8, *dims]
+    ]
+    np.testing.assert_allclose(loss, np.mean(losses), rtol=1e-5)
     expected = np.mean((found @ wanted.T).argmax(axis=1) == np.arange(4))
     np.testing.assert_allclose(accuracy, expected)
 
@@ -120,6 +129,19 @@ def test_a_student_starts_with_every_other_layer():
                 name = name.replace(f"layer_{ours}/", f"layer_{source}/")
                 break
         np.testing.assert_array_equal(variable, theirs[name], err_msg=name)
+
+
+def test_a_rotated_pooler_rotates_the_mean():
+    """What a student as wide as its teacher starts with to learn principal directions."""
+    encoder = tiny_encoder(1, pooling="mean")
+    ids = tf.constant(np.random.default_rng(2).integers(5, 30, (4, 6)), tf.int32)
+    batch = {"input_word_ids": ids, "input_mask": ids * 0 + 1, "input_type_ids": ids * 0}
+    [bias] = [v for v in encoder.variables if "pooler" in v.name and "bias" in v.name]
+    bias.assign(tf.range(8.0) / 8)
+    before = encoder(batch)["pooled_output"].numpy()
+    rotation = principal_directions(before, 8)
+    rotate_pooler(encoder, rotation)
+    np.testing.assert_allclose(encoder(batch)["pooled_output"], before @ rotation, atol=1e-5)
 
 
 @pytest.fixture
@@ -194,14 +216,27 @@ def test_a_student_comes_nearer_and_goes_on_where_it_was_stopped(
         np.testing.assert_allclose(found, wanted, atol=1e-6)
 
 
-def test_a_narrower_student(tmp_path, config_file, model_dir, monolingual_dir):
+@pytest.mark.parametrize("width", [8, 16])
+def test_a_student_of_principal_directions(
+    tmp_path, config_file, model_dir, monolingual_dir, width
+):
+    """A narrower one, and one as wide whose leading columns are to be vectors."""
     run = tmp_path / "run"
-    sizes = ("encoder.hidden_size=8", "encoder.intermediate_size=16")
-    assert distill(config_file, run, model_dir, monolingual_dir, *sizes) == 0
+    sizes = (f"encoder.hidden_size={width}", f"encoder.intermediate_size={2 * width}")
+    dims = ("train.matryoshka=[4]",) if width == 16 else ()
+    assert distill(config_file, run, model_dir, monolingual_dir, *sizes, *dims) == 0
     losses = [line["loss"] for line in metrics(run) if "loss" in line]
     assert losses[-1] < 0.7 * losses[0]
     projection = np.load(run / "projection.npy", allow_pickle=False)
-    np.testing.assert_allclose(projection.T @ projection, np.eye(8), atol=1e-5)
+    np.testing.assert_allclose(projection.T @ projection, np.eye(width), atol=1e-5)
+    if dims:
+        run_dir = open_existing(run)
+        network, tokenizer = load_encoder(run_dir), load_tokenizer(run_dir)
+        sentences = sentences_of("de")
+        found = RunEmbedder(network, tokenizer, sequence_length=32).encode(sentences)[:, :4]
+        wanted = (labse_tf.load(model_dir).encode(sentences) @ projection)[:, :4]
+        lengths = np.linalg.norm(found, axis=1) * np.linalg.norm(wanted, axis=1)
+        assert ((found * wanted).sum(axis=1) / lengths).mean() > 0.9
 
 
 @pytest.mark.parametrize(
@@ -213,6 +248,7 @@ def test_a_narrower_student(tmp_path, config_file, model_dir, monolingual_dir):
             "'train.bucket_lengths' is [16, 256]",
         ),
         (["encoder.max_positions=512"], "'encoder.max_positions' is 512, the teacher's 128"),
+        (["train.matryoshka=[17]"], "'train.matryoshka' is [17]"),
         (["encoder.num_layers=8"], "the student has 8 layers, its teacher 2"),
         (
             ["encoder.intermediate_size=64"],
