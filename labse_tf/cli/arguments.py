@@ -252,6 +252,17 @@ def add_model_name(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help=MODEL_HELP)
 
 
+def add_dim(parser: argparse.ArgumentParser) -> None:
+    """Adds --dim, for `labse_tf.embedding.open.open_encoder`."""
+    parser.add_argument(
+        "--dim",
+        type=int,
+        metavar="N",
+        help="keep the first N columns of the vectors, scaled to unit length again; for models "
+        "trained with train.matryoshka (default: all)",
+    )
+
+
 def add_search(parser: argparse.ArgumentParser) -> None:
     """Adds -k, --index and --recall, the settings of the nearest-neighbour search."""
     parser.add_argument(

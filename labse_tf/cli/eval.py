@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import textwrap
 
-from labse_tf.cli.arguments import add_overwrite
+from labse_tf.cli.arguments import add_dim, add_overwrite
 from labse_tf.evaluation.task import find_task, task_names
 
 _TASKS = {name: find_task(name) for name in task_names()}
@@ -33,6 +33,7 @@ examples:
   labse eval bucc my_encoders:ngrams --data bucc2018
   labse eval language-bias model --data ntrex --fit more/text --tatoeba LASER/data/tatoeba/v1
   labse eval retrieval model --data demo/corpus/dev --baseline tfidf --out retrieval.json
+  labse eval retrieval model --data demo/corpus/dev --dim 64
   labse eval my_tasks:Headlines model --data headlines --option pairs=500"""
 
 
@@ -45,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plot", metavar="FILE.png", help="draw them (png, svg or pdf); not of retrieval"
     )
+    add_dim(parser)
     parser.add_argument(
         "--option",
         action="append",
@@ -77,7 +79,7 @@ def run(args: argparse.Namespace) -> None:
     _check(args, task)
     from labse_tf.embedding.open import open_encoder
 
-    result = task.evaluate(open_encoder(args.model), args.data, **given)
+    result = task.evaluate(open_encoder(args.model, dim=args.dim), args.data, **given)
     print(task.format_table(result))
     from labse_tf.evaluation.report import write_plot
     from labse_tf.files.outputs import write_json

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 
-from labse_tf.cli.arguments import MODEL_HELP, add_overwrite, add_search
+from labse_tf.cli.arguments import MODEL_HELP, add_dim, add_overwrite, add_search
 
 EXAMPLES = """examples:
   labse mine model news.de.txt news.en.txt --out pairs.tsv
@@ -14,6 +15,8 @@ EXAMPLES = """examples:
   labse embed model news.de.txt --out de.npy
   labse embed model news.en.txt --out en.npy
   labse mine news.de.txt news.en.txt --embeddings de.npy en.npy --out pairs.tsv
+  labse mine news.de.txt news.en.txt --embeddings de.bin.npy en.bin.npy --rescore de.npy en.npy \\
+      --out pairs.tsv
 
 SOURCE and TARGET have one sentence per line, plain, .gz, .xz, .bz2 or .zst. pairs.tsv has the
 columns score, source and target, the best first. Equal sentences of a side count once; empty lines
@@ -34,6 +37,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs=2,
         metavar=("SOURCE.npy", "TARGET.npy"),
         help="one vector per line of the files, from `labse embed`; no model is loaded",
+    )
+    add_dim(parser)
+    parser.add_argument(
+        "--rescore",
+        nargs=2,
+        metavar=("SOURCE.npy", "TARGET.npy"),
+        help="float32, float16 or int8 vectors of the same lines: of the neighbours found with "
+        "quantised --embeddings, keep the nearest by these, with their similarities",
+    )
+    parser.add_argument(
+        "--candidates",
+        type=int,
+        metavar="N",
+        help="with --rescore: candidates per sentence (default: 16 times --neighbours for binary "
+        "--embeddings, otherwise twice)",
     )
     add_search(parser)
     parser.add_argument(
@@ -81,8 +99,13 @@ def run(args: argparse.Namespace) -> None:
         raise InputError(
             f"{len(args.paths)} names where {names} are expected", remedy="see labse mine --help"
         )
-    names = ("neighbours", "margin", "retrieval", "one_to_one", "threshold", "index", "recall")
-    options = Options(**{name: getattr(args, name) for name in names})
+    if args.embeddings and args.dim is not None:
+        raise InputError(
+            "--dim is for a MODEL, not for --embeddings", remedy="embed with `labse embed --dim`"
+        )
+    options = Options(
+        **{field.name: getattr(args, field.name) for field in dataclasses.fields(Options)}
+    )
     if args.report:
         check_free_file(args.report, overwrite=args.overwrite)
         if os.path.realpath(args.report) == os.path.realpath(args.out):
@@ -95,6 +118,7 @@ def run(args: argparse.Namespace) -> None:
         model=args.paths[0],
         open_encoder=open_encoder,
         embeddings=args.embeddings,
+        rescore=args.rescore,
         gold=args.gold,
         options=options,
         overwrite=args.overwrite,

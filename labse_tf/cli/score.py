@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import add_model_name, add_overwrite, add_search
+from labse_tf.cli.arguments import add_dim, add_model_name, add_overwrite, add_search
 
 EXAMPLES = """examples:
   labse score model pairs.tsv --out scored.tsv
@@ -28,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="ratio or distance: relative to the mean similarity of both sentences' neighbours; "
         "absolute (default): the cosine itself, which keeps nothing in memory or on disk",
     )
+    add_dim(parser)
     add_search(parser)
     parser.add_argument(
         "--threshold", type=float, metavar="X", help="write only pairs with this score or above"
@@ -44,7 +45,7 @@ def run(args: argparse.Namespace) -> None:
     from labse_tf.retrieval.job import Options
     from labse_tf.retrieval.scoring import STANDARD, score_margins, score_pairs
 
-    names = ("neighbours", "threshold", "index", "recall")
+    names = ("neighbours", "threshold", "index", "recall", "dim")
     options = Options(
         margin=args.margin or "absolute", **{name: getattr(args, name) for name in names}
     )
@@ -56,7 +57,7 @@ def run(args: argparse.Namespace) -> None:
         read, written = score_pairs(
             args.pairs,
             args.out,
-            open_encoder(args.model),
+            open_encoder(args.model, dim=args.dim),
             threshold=args.threshold,
             overwrite=args.overwrite,
         )

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  Registers the preprocessor's ops.
 
-from labse_tf.embedding.model_dir import find_model_dir
+from labse_tf.embedding.model_dir import find_model_dir, num_layers
 from labse_tf.embedding.runtimes import open_runtime
 from labse_tf.progress import Progress
 
@@ -20,6 +20,8 @@ from labse_tf.progress import Progress
 _TEXTS_PER_WINDOW = 2048
 # A layer's output for one batch stays in the processor's caches.
 _TOKENS_PER_BATCH = 2048
+# Without layers, there are only the tokens' vectors, once: the fewer batches, the better.
+_TOKENS_PER_STATIC_BATCH = 65536
 # Few different shapes, so that memory is reused from batch to batch.
 _LENGTH_STEP = 8
 
@@ -36,6 +38,10 @@ class SortingEncoder(abc.ABC):
     dim: int
     sequence_length: int
     texts_cut: int = 0
+    _tokens_per_batch: int = _TOKENS_PER_BATCH
+
+    def _has_no_layers(self) -> None:
+        self._tokens_per_batch = _TOKENS_PER_STATIC_BATCH
 
     @abc.abstractmethod
     def _tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
@@ -98,7 +104,7 @@ class SortingEncoder(abc.ABC):
         while start < len(order):
             longest = -(-int(lengths[order[start]]) // _LENGTH_STEP) * _LENGTH_STEP
             longest = min(longest, self.sequence_length)
-            rows = order[start : start + max(1, _TOKENS_PER_BATCH // longest)]
+            rows = order[start : start + max(1, self._tokens_per_batch // longest)]
             pooled = self._embed(tf.gather(tokens, rows), longest)
             vectors[rows] = pooled / np.linalg.norm(pooled, axis=1, keepdims=True)
             start += len(rows)
@@ -125,6 +131,8 @@ class Embedder(SortingEncoder):
         packed = self._preprocessor(tf.constant([""]))
         self.sequence_length = packed["input_word_ids"].shape[1]
         self.dim = self._runtime.run(packed).shape[1]
+        if num_layers(model_dir) == 0:
+            self._has_no_layers()
 
     def count_weights(self) -> int | None:
         """Returns the encoder's number of weights; None if its format does not provide it."""

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from labse_tf.embedding.lines import Embedded, embed_lines
+from labse_tf.embedding.lines import DTYPES, Embedded, embed_lines
 from labse_tf.embedding.open import OpenedEncoder, open_encoder
+from labse_tf.embedding.quantisation import QUANTISED, calibration_path
 from labse_tf.errors import InputError
 from labse_tf.files.outputs import check_free_file, full_disk_said, whole_file
 from labse_tf.files.textio import lines_of_stream, read_lines
@@ -32,6 +33,7 @@ def embed_file(
     out: str | os.PathLike[str],
     *,
     dtype: str = "float32",
+    dim: int | None = None,
     overwrite: bool = False,
 ) -> Embedded:
     """Writes the vectors of the lines of a file, in order.
@@ -42,23 +44,33 @@ def embed_file(
       model: a name that `open_encoder` accepts.
       source: a file, or STDIN.
       out: a .npy file, `[lines, dim]`; or .parquet with the columns `line` and `vector`.
-      dtype: float32 or float16.
+      dtype: float32 or float16; int8 or binary in a .npy file, with its calibration beside it, see
+        `labse_tf.embedding.quantisation`.
+      dim: the number of leading columns to keep, as for `open_encoder`; None: all.
       overwrite: replace `out`, and discard the work of another job.
 
     Raises:
-      InputError: if the model, a line or the output is invalid, or the disk is full.
+      InputError: if the model, a line or the output is invalid, the type is unknown or cannot be
+        written to `out`, or the disk is full.
     """
     out = check_free_file(out, overwrite=overwrite)
     if out.suffix not in _SUFFIXES:
         raise InputError("has an unknown suffix", path=out, remedy=f"use {' or '.join(_SUFFIXES)}")
+    if dtype not in DTYPES:
+        raise InputError(f"--dtype is {dtype}", remedy=f"give one of {', '.join(DTYPES)}")
+    if dtype in QUANTISED and out.suffix != ".npy":
+        raise InputError(
+            f"cannot hold {dtype} vectors", path=out, remedy="name a .npy file, or use float16"
+        )
     lines = _lines(source)
     # Errors in the file are reported before the model is loaded.
     first = next(lines)
-    encoder = open_encoder(model)
+    encoder = open_encoder(model, dim=dim)
     settings = {
         "model": [encoder.name, encoder.facts().get("model_sha256")],
         "input": STDIN if source == STDIN else describe(Path(source)),
         "dtype": dtype,
+        "dim": dim,
     }
     with (
         full_disk_said(out, remedy="run the same command again to resume"),
@@ -66,10 +78,10 @@ def embed_file(
     ):
         vectors = folder / "vectors.npy"
         done = embed_lines(itertools.chain([first], lines), encoder, vectors, dtype=dtype)
-        with whole_file(out, overwrite=overwrite) as partial:
-            if out.suffix == ".npy":
-                os.replace(vectors, partial)
-            else:
+        if out.suffix == ".npy":
+            _move(vectors, check_free_file(out, overwrite=overwrite), dtype)
+        else:
+            with whole_file(out, overwrite=overwrite) as partial:
                 _write_parquet(vectors, partial)
     _tell(done, encoder)
     return done
@@ -78,6 +90,19 @@ def embed_file(
 def _lines(source: str) -> Iterator[str]:
     numbered = lines_of_stream(sys.stdin.buffer, "stdin") if source == STDIN else read_lines(source)
     return (line for _, line in numbered)
+
+
+def _move(vectors: Path, out: Path, dtype: str) -> None:
+    """Moves vectors into place, after their calibration; may be interrupted and called again."""
+    made, calibration = calibration_path(vectors), calibration_path(out)
+    if made.exists() or calibration.exists():
+        # Vectors of an earlier job must not be read with the calibration of this one.
+        out.unlink(missing_ok=True)
+    if made.exists():
+        os.replace(made, calibration)
+    elif dtype not in QUANTISED:
+        calibration.unlink(missing_ok=True)
+    os.replace(vectors, out)
 
 
 def _write_parquet(vectors: Path, out: Path) -> None:

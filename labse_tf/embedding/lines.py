@@ -14,12 +14,18 @@ from typing import BinaryIO
 import numpy as np
 
 from labse_tf.embedding.protocol import Encoder
+from labse_tf.embedding.quantisation import (
+    QUANTISED,
+    Calibration,
+    read_calibration,
+    write_calibration,
+)
 from labse_tf.errors import InputError
 from labse_tf.files.outputs import whole_file
 from labse_tf.progress import Progress
 
-DTYPES = ("float32", "float16")
-# A killed job loses at most this many lines.
+DTYPES = ("float32", "float16", *QUANTISED)
+# A killed job loses at most this many lines. Quantised vectors are calibrated on the first chunk.
 _LINES_PER_CHUNK = 8192
 _UNFINISHED, _STATE = ".unfinished", ".json"
 
@@ -51,7 +57,8 @@ def embed_lines(
     """Writes `[lines, dim]` to `path`, one row per line, unless the file exists.
 
     Until it is complete the file is called `path.unfinished`, and `path.json` records how much is
-    done. When the job is resumed, finished lines are read again but not embedded.
+    done. When the job is resumed, finished lines are read again but not embedded. Quantised vectors
+    have fewer columns if binary, and a calibration beside the file: see `quantisation`.
 
     Args:
       lines: the same as before an interruption.
@@ -80,10 +87,16 @@ def embed_lines(
     ):
         file.seek(_size(file, state.rows))
         file.truncate()
+        calibration = read_calibration(path) if state.rows and dtype in QUANTISED else None
         while chunk := list(itertools.islice(lines, _LINES_PER_CHUNK)):
             cut_before = getattr(encoder, "texts_cut", None)
-            vectors = np.asarray(encoder.encode(chunk)).astype(f"<{np.dtype(dtype).str[1:]}")
-            _append(file, vectors, state.rows)
+            vectors = np.asarray(encoder.encode(chunk))
+            if dtype in QUANTISED:
+                calibration = calibration or _calibrate(vectors, dtype, path)
+                rows = calibration.quantise(vectors)
+            else:
+                rows = vectors.astype(f"<{np.dtype(dtype).str[1:]}")
+            _append(file, rows, state.rows)
             state.rows += len(chunk)
             state.digest = _digest(digest, chunk)
             if cut_before is None:
@@ -143,5 +156,11 @@ def _size(file: BinaryIO, rows: int) -> int:
     if not rows:
         return 0
     np.lib.format.read_magic(file)
-    (_, dim), _, dtype = np.lib.format.read_array_header_1_0(file)
-    return file.tell() + rows * dim * dtype.itemsize
+    (_, columns), _, dtype = np.lib.format.read_array_header_1_0(file)
+    return file.tell() + rows * columns * dtype.itemsize
+
+
+def _calibrate(sample: np.ndarray, dtype: str, path: Path) -> Calibration:
+    calibration = QUANTISED[dtype].fit(sample)
+    write_calibration(path, calibration)
+    return calibration

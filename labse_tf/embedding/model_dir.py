@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -49,6 +50,14 @@ def find_model_dir(path: str | os.PathLike[str]) -> tuple[Path, Path]:
             remedy="export the model with hub among its formats",
         )
     return model_dir, path
+
+
+def num_layers(model_dir: Path) -> int | None:
+    """Returns the encoder's number of layers; None if the model dir does not say."""
+    try:
+        return json.loads((model_dir / "model.json").read_text("utf-8"))["encoder"]["num_layers"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def hash_model(path: str | os.PathLike[str]) -> str:

@@ -72,7 +72,8 @@ class OpenedEncoder:
         self.model = model
         self.sequence_length = sequence_length
         self._encode = encode
-        self._dim = dim
+        self._width = dim
+        self._leading: int | None = None
         self._hashes = hashes
         self._normalised = False
         self._zero_vectors = 0
@@ -83,6 +84,22 @@ class OpenedEncoder:
         if self._dim is None:
             self.encode(["a"])
         return self._dim
+
+    @property
+    def _dim(self) -> int | None:
+        return self._leading or self._width
+
+    def keep_leading(self, dim: int) -> None:
+        """Makes `encode` return only the first `dim` columns, scaled to unit length again.
+
+        Raises:
+          InputError: if that is less than 1, or more than the model has. An encoder that does not
+            tell its dimension raises the latter when it encodes.
+        """
+        if dim < 1:
+            raise InputError(f"--dim is {dim}", remedy="give 1 or more")
+        self._leading = dim
+        self._check_width()
 
     @property
     def texts_cut(self) -> int | None:
@@ -105,15 +122,18 @@ class OpenedEncoder:
             return np.zeros((0, self._dim), np.float32)
         vectors = np.asarray(self._encode(list(texts)))
         self._check(vectors, len(texts))
-        self._dim = vectors.shape[1]
-        return self._to_unit_length(vectors.astype(np.float32, copy=False))
+        self._width = vectors.shape[1]
+        self._check_width()
+        return self._to_unit_length(vectors[:, : self._dim].astype(np.float32, copy=False))
 
     def facts(self) -> dict[str, Any]:
         """Returns a description of the encoder for the JSON record of an experiment.
 
         `dim` and `normalisation` are known after the first call of `encode`. `texts_cut` is the
         number of texts longer than `sequence_length`, or None if the encoder does not count them.
+        `leading_columns` is only there after `keep_leading`.
         """
+        leading = {"leading_columns": self._leading} if self._leading else {}
         return {
             "name": self.name,
             "kind": self.kind,
@@ -122,6 +142,7 @@ class OpenedEncoder:
             "zero_vectors": self._zero_vectors,
             "sequence_length": self.sequence_length,
             "texts_cut": self.texts_cut,
+            **leading,
             **self._hashes,
         }
 
@@ -133,9 +154,9 @@ class OpenedEncoder:
                 path=self.name,
                 remedy=remedy,
             )
-        if self._dim not in (None, vectors.shape[1]):
+        if self._width not in (None, vectors.shape[1]):
             raise InputError(
-                f"encode() returned {vectors.shape[1]} columns, but {self._dim} before",
+                f"encode() returned {vectors.shape[1]} columns, but {self._width} before",
                 path=self.name,
                 remedy=remedy,
             )
@@ -147,6 +168,14 @@ class OpenedEncoder:
                 remedy="fix the encoder",
             )
 
+    def _check_width(self) -> None:
+        if self._leading and self._width and self._leading > self._width:
+            raise InputError(
+                f"has vectors of {self._width} dimensions, and --dim is {self._leading}",
+                path=self.name,
+                remedy=f"give {self._width} or less",
+            )
+
     def _to_unit_length(self, vectors: np.ndarray) -> np.ndarray:
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         self._zero_vectors += int(np.sum(norms == 0))
@@ -156,12 +185,24 @@ class OpenedEncoder:
         return vectors / np.where(norms == 0, 1, norms)
 
 
-def open_encoder(name: str) -> OpenedEncoder:
+def open_encoder(name: str, *, dim: int | None = None) -> OpenedEncoder:
     """Opens a model dir, a sentence-transformers model or a Python object.
 
+    Args:
+      name: the encoder's.
+      dim: keep only so many leading columns of its vectors, scaled to unit length again; None: all.
+
     Raises:
-      InputError: if there is no such encoder, it cannot be loaded, or the library is missing.
+      InputError: if there is no such encoder, it cannot be loaded, the library is missing, or `dim`
+        is out of range.
     """
+    encoder = _open(name)
+    if dim is not None:
+        encoder.keep_leading(dim)
+    return encoder
+
+
+def _open(name: str) -> OpenedEncoder:
     name = local_path(name)
     if os.path.isdir(name):
         return _open_folder(name)

@@ -72,15 +72,17 @@ def _has_work(folder: Path) -> bool:
 def _prepare(folder: Path, settings: dict[str, Any], *, overwrite: bool) -> None:
     file = folder / _SETTINGS
     before = json.loads(file.read_text("utf-8")) if file.is_file() else None
-    if before == settings:
-        return
-    if before is not None and not overwrite:
-        names = [name for name in settings if before.get(name) != settings[name]]
-        raise InputError(
-            f"holds the work of an interrupted job with other settings ({', '.join(names)})",
-            path=folder,
-            remedy="run that job again, remove the folder, or start afresh with --overwrite",
-        )
+    if before is not None:
+        # None and absent are the same: an option that is new and not given changes nothing.
+        names = [name for name in settings | before if before.get(name) != settings.get(name)]
+        if not names:
+            return
+        if not overwrite:
+            raise InputError(
+                f"holds the work of an interrupted job with other settings ({', '.join(names)})",
+                path=folder,
+                remedy="run that job again, remove the folder, or start afresh with --overwrite",
+            )
     for path in folder.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     write_json(file, settings, overwrite=True)

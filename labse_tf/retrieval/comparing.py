@@ -105,13 +105,27 @@ def _is_limited(best: Neighbours) -> bool:
 
 def _exactly(own: Part, others: Part, rows: np.ndarray, columns: np.ndarray) -> Candidates:
     """Returns the pairs whose exact products are among the k best, with these products."""
+    values = exact_products(own.vectors, others.vectors, rows, columns)
+    kept = values >= own.best.similarities[rows, -1]
+    return Candidates(rows[kept], columns[kept], values[kept])
+
+
+def exact_products(
+    own: ArrayLike, others: ArrayLike, rows: np.ndarray, columns: np.ndarray
+) -> np.ndarray:
+    """Returns float32 `[pairs]`, the inner products of the pairs of rows; few are read at once.
+
+    Args:
+      own: float `[n, dim]`.
+      others: float `[m, dim]`.
+      rows: `[pairs]`, indices in `own`.
+      columns: `[pairs]`, indices in `others`.
+    """
     values = np.empty(len(rows), np.float32)
     for first in range(0, len(rows), _PAIRS_AT_ONCE):
         part = slice(first, first + _PAIRS_AT_ONCE)
-        vectors = own.vectors[rows[part]], others.vectors[columns[part]]
-        np.einsum("nd,nd->n", *vectors, out=values[part])
-    kept = values >= own.best.similarities[rows, -1]
-    return Candidates(rows[kept], columns[kept], values[kept])
+        np.einsum("nd,nd->n", own[rows[part]], others[columns[part]], out=values[part])
+    return values
 
 
 def near(

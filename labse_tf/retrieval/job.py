@@ -25,7 +25,7 @@ from labse_tf.retrieval.margin import MARGINS
 from labse_tf.retrieval.mining import RETRIEVALS, Pairs, mine_pairs
 from labse_tf.retrieval.search import INDEXES, search_both
 from labse_tf.retrieval.sentences import NOWHERE, Sentences, read_sentences
-from labse_tf.retrieval.vectors import Selection, map_vectors
+from labse_tf.retrieval.vectors import Selection, is_binary, map_vectors
 
 GO_ON = "run the same command again to resume"
 _SEPARATORS = re.compile(r"[\t\r\n]+")
@@ -43,6 +43,8 @@ class Options:
       threshold: the lowest score to keep; None for all, or the best threshold on the gold pairs.
       index: one of INDEXES.
       recall: the share of true neighbours that an approximate search should find.
+      dim: the number of leading columns of the model's vectors that are used; None: all.
+      candidates: how many per sentence are rescored; None: see `search_both`.
     """
 
     neighbours: int = 4
@@ -52,6 +54,8 @@ class Options:
     threshold: float | None = None
     index: str = "auto"
     recall: float = 0.95
+    dim: int | None = None
+    candidates: int | None = None
 
     @property
     def is_one_to_one(self) -> bool:
@@ -62,6 +66,11 @@ class Options:
         """Raises InputError if a value is out of range."""
         if self.neighbours < 1:
             raise InputError(f"--neighbours is {self.neighbours}", remedy="give 1 or more")
+        if self.candidates is not None and self.candidates < self.neighbours:
+            raise InputError(
+                f"--candidates is {self.candidates}",
+                remedy=f"give as many as --neighbours ({self.neighbours}) or more",
+            )
         if self.threshold is not None and math.isnan(self.threshold):
             raise InputError("--threshold is not a number", remedy="give a number")
         if not 0 < self.recall <= 1:
@@ -79,8 +88,9 @@ def mine(
     out: str | os.PathLike[str],
     *,
     model: str | None = None,
-    open_encoder: Callable[[str], Encoder] | None = None,
+    open_encoder: Callable[..., Encoder] | None = None,
     embeddings: tuple[str, str] | None = None,
+    rescore: tuple[str, str] | None = None,
     gold: str | os.PathLike[str] | None = None,
     options: Options | None = None,
     overwrite: bool = False,
@@ -94,8 +104,10 @@ def mine(
       target: likewise.
       out: the output file, compressed according to its extension.
       model: the name of the encoder.
-      open_encoder: opens it; called only if there is something to embed.
+      open_encoder: opens it, with `dim`; called only if there is something to embed.
       embeddings: used instead of a model: vectors of the lines of both files, see `open_vectors`.
+      rescore: the same vectors, less or not quantised. Candidates are then found with `embeddings`
+        and compared by these, see `search_both`.
       gold: a TSV of line numbers, see `read_gold`.
       options: how to mine.
       overwrite: replace `out`, and discard the work of a job with other settings.
@@ -107,6 +119,10 @@ def mine(
       InputError: if an input is missing or broken, the output exists or the disk is full.
     """
     options = options or Options()
+    if rescore and not embeddings:
+        raise InputError("--rescore without --embeddings", remedy="add the vectors to search with")
+    if options.candidates and not rescore:
+        raise InputError("--candidates without --rescore", remedy="add the vectors to rescore by")
     out = check_free_file(out, overwrite=overwrite)
     sides = [read_sentences(source), read_sentences(target)]
     pairs_known = read_gold(gold, *sides) if gold else None
@@ -114,10 +130,13 @@ def mine(
         "source": describe(Path(source)),
         "target": describe(Path(target)),
         "vectors": [describe(Path(path)) for path in embeddings or ()],
+        "rescore": [describe(Path(path)) for path in rescore or ()],
         "model": None if embeddings else describe_model(str(model)),
         "neighbours": options.neighbours,
         "index": options.index,
         "recall": options.recall,
+        "dim": options.dim,
+        "candidates": options.candidates,
     }
     clock = _Clock()
     with (
@@ -127,10 +146,17 @@ def mine(
         if embeddings:
             vectors = open_pair(sides, embeddings)
         else:
-            vectors = embed_sides(sides, folder, lambda: open_encoder(model))
+            vectors = embed_sides(sides, folder, lambda: open_encoder(model, dim=options.dim))
+        exact = open_exact(sides, rescore, dim=vectors[0].shape[1]) if rescore else None
         clock.lap("vectors")
         forward, backward, searched = search_both(
-            *vectors, options.neighbours, folder, index=options.index, recall=options.recall
+            *vectors,
+            options.neighbours,
+            folder,
+            index=options.index,
+            recall=options.recall,
+            rescored_by=exact,
+            candidates=options.candidates,
         )
         clock.lap("search")
         pairs = mine_pairs(
@@ -175,7 +201,9 @@ class _Clock:
         self._last = now
 
 
-def open_pair(sides: list[Sentences], paths: tuple[str, str]) -> list[ArrayLike]:
+def open_pair(
+    sides: list[Sentences], paths: tuple[str, str], *, dim: int | None = None
+) -> list[ArrayLike]:
     """Opens the vectors of the lines of two files; returns those of their distinct sentences.
 
     Raises:
@@ -183,7 +211,7 @@ def open_pair(sides: list[Sentences], paths: tuple[str, str]) -> list[ArrayLike]
     """
     opened: list[ArrayLike] = []
     for side, path in zip(sides, paths, strict=True):
-        vectors = map_vectors(path, dim=opened[0].shape[1] if opened else None)
+        vectors = map_vectors(path, dim=opened[0].shape[1] if opened else dim)
         if len(vectors) != len(side.places):
             raise InputError(
                 f"has {len(vectors)} rows, but {side.path} has {len(side.places)} lines",
@@ -195,6 +223,22 @@ def open_pair(sides: list[Sentences], paths: tuple[str, str]) -> list[ArrayLike]
         whole = len(side.texts) == len(vectors)
         opened.append(vectors if whole else Selection(vectors, side.lines))
     return opened
+
+
+def open_exact(sides: list[Sentences], paths: tuple[str, str], *, dim: int) -> list[ArrayLike]:
+    """Opens the vectors to rescore by, as `open_pair`.
+
+    Raises:
+      InputError: as `open_pair`, or if they are binary.
+    """
+    for path in paths:
+        if is_binary(map_vectors(path)):
+            raise InputError(
+                "holds binary vectors, which are not exact",
+                path=path,
+                remedy="rescore by float32, float16 or int8 vectors",
+            )
+    return open_pair(sides, paths, dim=dim)
 
 
 def _write(out: Path, sides: list[Sentences], pairs: Pairs, *, overwrite: bool) -> None:

@@ -74,7 +74,7 @@ def score_margins(
     out: str | os.PathLike[str],
     *,
     model: str,
-    open_encoder: Callable[[str], Encoder],
+    open_encoder: Callable[..., Encoder],
     options: Options,
     overwrite: bool = False,
 ) -> tuple[int, int]:
@@ -87,8 +87,8 @@ def score_margins(
       pairs: a file; it is read twice.
       out: a file.
       model: the name of the encoder.
-      open_encoder: opens it; called only if there is something to embed.
-      options: `neighbours`, `margin`, `threshold`, `index` and `recall` are used.
+      open_encoder: opens it, with `dim`; called only if there is something to embed.
+      options: `neighbours`, `margin`, `threshold`, `index`, `recall` and `dim` are used.
       overwrite: replace `out`, and discard the work of a job with other settings.
 
     Raises:
@@ -108,12 +108,13 @@ def score_margins(
         "neighbours": options.neighbours,
         "index": options.index,
         "recall": options.recall,
+        "dim": options.dim,
     }
     with (
         full_disk_said(out, remedy=GO_ON),
         work_folder(out, settings, overwrite=overwrite) as folder,
     ):
-        vectors = embed_sides(sides, folder, lambda: open_encoder(model))
+        vectors = embed_sides(sides, folder, lambda: open_encoder(model, dim=options.dim))
         forward, backward, _ = search_both(
             *vectors, options.neighbours, folder, index=options.index, recall=options.recall
         )

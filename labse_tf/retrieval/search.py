@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,10 @@ from labse_tf.files.outputs import whole_file
 from labse_tf.progress import Progress
 from labse_tf.retrieval.array_like import ArrayLike
 from labse_tf.retrieval.best import Neighbours
+from labse_tf.retrieval.hamming import search_bits
 from labse_tf.retrieval.neighbours import check_search, search_blocks
+from labse_tf.retrieval.rescoring import PER_NEIGHBOUR, PER_NEIGHBOUR_IF_BINARY, rescore
+from labse_tf.retrieval.vectors import is_binary, read_bits
 
 INDEXES = ("auto", "exact", "approximate")
 # Inner products of a source and a target: about ten minutes at dimension 768 on 2 cores.
@@ -30,9 +34,19 @@ def choose_index(index: str, sources: int, targets: int) -> str:
 
 
 def search_both(
-    sources: ArrayLike, targets: ArrayLike, k: int, folder: Path, *, index: str, recall: float
+    sources: ArrayLike,
+    targets: ArrayLike,
+    k: int,
+    folder: Path,
+    *,
+    index: str,
+    recall: float,
+    rescored_by: Sequence[ArrayLike] | None = None,
+    candidates: int | None = None,
 ) -> tuple[Neighbours, Neighbours, dict[str, Any]]:
     """Same as `nearest_both`, but resumes an interrupted search.
+
+    Binary vectors on disk are searched exactly by their bits.
 
     Args:
       sources: float `[n, dim]`.
@@ -41,17 +55,51 @@ def search_both(
       folder: keeps finished work; from the same search, or empty.
       index: one of INDEXES.
       recall: recall of an approximate search, see `labse_tf.retrieval.approximate`.
+      rescored_by: more exact vectors of the same sources and targets, `[n, other dim]` and
+        `[m, other dim]`. If given, the search finds candidates, and the k nearest of them by these
+        vectors are returned, with similarities of these vectors.
+      candidates: how many per query, at least k; None: 16 k for binary vectors, otherwise 2 k.
 
     Returns:
       The neighbours of both directions, and facts for a report.
+
+    Raises:
+      ValueError: as `nearest`, or if the numbers of vectors differ in `rescored_by`.
     """
+    search = functools.partial(_search, sources, targets, folder, index=index, recall=recall)
+    if rescored_by is None:
+        return search(k)
+    counts = [side.shape[0] for side in rescored_by]
+    if counts != [sources.shape[0], targets.shape[0]]:
+        raise ValueError(f"{sources.shape[0]} and {targets.shape[0]} vectors, rescored by {counts}")
+    check_search(*rescored_by, k)
+    if candidates is None:
+        coarse = is_binary(sources) or is_binary(targets)
+        candidates = k * (PER_NEIGHBOUR_IF_BINARY if coarse else PER_NEIGHBOUR)
+    forward, backward, facts = search(candidates)
+    with Progress("rescore", total=sum(counts), unit="sentence") as progress:
+        ahead = rescore(forward, *rescored_by, k, on_progress=progress.update)
+        back = rescore(backward, *rescored_by[::-1], k, on_progress=progress.update)
+    return ahead, back, facts | {"candidates": candidates}
+
+
+def _search(
+    sources: ArrayLike, targets: ArrayLike, folder: Path, k: int, *, index: str, recall: float
+) -> tuple[Neighbours, Neighbours, dict[str, Any]]:
     index = choose_index(index, sources.shape[0], targets.shape[0])
     forward = Neighbours.none_yet(sources.shape[0], check_search(sources, targets, k))
     backward = Neighbours.none_yet(targets.shape[0], check_search(targets, sources, k))
     start = _load(folder / _STATE, forward, backward)
     if index == "exact":
-        steps = search_blocks(sources, targets, forward, backward, start=start)
-        _run(steps, folder, forward, backward, start, total=sources.shape[0], unit="source")
+        total, unit = sources.shape[0], "source"
+        if is_binary(sources) and is_binary(targets):
+            bits = read_bits(sources), read_bits(targets)
+            dim = sources.shape[1]
+            steps = search_bits(*bits, forward, backward, dim=dim, start=start)
+            total, unit = total + targets.shape[0], "sentence"
+        else:
+            steps = search_blocks(sources, targets, forward, backward, start=start)
+        _run(steps, folder, forward, backward, start, total=total, unit=unit)
         return forward, backward, {"index": "exact"}
     # Imported here because it imports faiss.
     from labse_tf.retrieval import approximate

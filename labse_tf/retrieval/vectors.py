@@ -11,11 +11,20 @@ from pathlib import Path
 
 import numpy as np
 
+from labse_tf.embedding.quantisation import (
+    QUANTISED,
+    REMEDY,
+    Binary,
+    Calibration,
+    calibration_path,
+    read_calibration,
+)
 from labse_tf.errors import InputError
 from labse_tf.files.local_paths import local_path
 from labse_tf.retrieval.array_like import ArrayLike
 
-DTYPES = (np.dtype(np.float32), np.dtype(np.float16))
+_FLOATS = (np.dtype(np.float32), np.dtype(np.float16))
+_QUANTISED = tuple(one.dtype for one in QUANTISED.values())
 _SHARD = re.compile(r"part-(\d{5})-of-(\d{5})\.npy")
 _ROWS_PER_CHECK = 8192
 # Far above the rounding of float16, far below the effect of not normalising.
@@ -26,24 +35,38 @@ _LENGTH_TOLERANCE = 0.01
 class _Shard:
     path: Path
     start: int
-    shape: tuple[int, int]
+    stored: tuple[int, int]
     dtype: np.dtype
     offset: int
+    calibration: Calibration | None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        rows, columns = self.stored
+        return rows, self.calibration.dim if self.calibration else columns
 
     def slice(self, which: slice) -> np.ndarray:
         # Mapped again each time, so that pages already read do not count as this process's memory.
-        return np.array(self._map()[which], np.float32)
+        return self._read(np.array(self._map()[which]))
 
     def rows(self, places: np.ndarray) -> np.ndarray:
         # Mapped once: for scattered rows, mapping a page takes longer than copying from it.
-        return self._kept_map.take(places, axis=0).astype(np.float32, copy=False)
+        return self._read(self._kept_map.take(places, axis=0))
+
+    def stored_rows(self) -> np.ndarray:
+        return self._map()
+
+    def _read(self, rows: np.ndarray) -> np.ndarray:
+        if self.calibration:
+            return self.calibration.dequantise(rows)
+        return rows.astype(np.float32, copy=False)
 
     @functools.cached_property
     def _kept_map(self) -> np.ndarray:
         return np.asarray(self._map())
 
     def _map(self) -> np.memmap:
-        return np.memmap(self.path, self.dtype, "r", self.offset, self.shape)
+        return np.memmap(self.path, self.dtype, "r", self.offset, self.stored)
 
 
 class Vectors:
@@ -52,7 +75,8 @@ class Vectors:
     Attributes:
       path: the file or folder.
       shape: `(n, dim)`.
-      dtype: float32 or float16, as stored; reading returns float32.
+      dtype: as stored: float32, float16, int8, or uint8 for binary vectors. Reading returns
+        float32; quantised vectors are scaled to unit length.
     """
 
     def __init__(self, path: Path, shards: Sequence[_Shard]) -> None:
@@ -79,6 +103,10 @@ class Vectors:
             count = shard.shape[0]
             here = None if used is None else used[shard.start : shard.start + count]
             check_rows(shard.slice, count, path=shard.path, used=here)
+
+    def stored(self) -> np.ndarray:
+        """Reads all rows as they are on disk, quantised or not, into memory."""
+        return np.concatenate([shard.stored_rows() for shard in self._shards])
 
     def __getitem__(self, which: slice | np.ndarray) -> np.ndarray:
         """Returns float32 `[rows, dim]` for a slice without a step or an array of indices >= 0."""
@@ -124,13 +152,15 @@ def map_vectors(path: str | os.PathLike[str], *, dim: int | None = None) -> Vect
     """Opens vectors without reading them.
 
     Args:
-      path: `FILE.npy`, float32 or float16 `[n, dim]`, or a folder of `part-?????-of-?????.npy`,
-        which are concatenated in the order of their names.
+      path: `FILE.npy`, float32 or float16 `[n, dim]`, or quantised with its calibration beside it;
+        or a folder of `part-?????-of-?????.npy`, which are concatenated in the order of their
+        names.
       dim: the required dimension; None for any.
 
     Raises:
       InputError: if the file does not exist, a shard is missing, an array is not 2-dimensional, has
-        another type or is truncated, the dimension differs, or there are no rows.
+        another type or is truncated, a calibration is missing or wrong, the dimension differs, or
+        there are no rows.
     """
     path = Path(local_path(path))
     shards: list[_Shard] = []
@@ -143,6 +173,12 @@ def map_vectors(path: str | os.PathLike[str], *, dim: int | None = None) -> Vect
                 f"holds vectors of dimension {shard.shape[1]}, where {expected} is expected",
                 path=file,
                 remedy="embed both sides with the same model",
+            )
+        if shards and shard.dtype != shards[0].dtype:
+            raise InputError(
+                f"holds {shard.dtype}, but {shards[0].path.name} holds {shards[0].dtype}",
+                path=file,
+                remedy="name the shards of one job",
             )
         shards.append(shard)
         start += shard.shape[0]
@@ -232,15 +268,30 @@ def _open_shard(path: Path, start: int) -> _Shard:
         ) from error
     if not isinstance(array, np.memmap):
         raise InputError("is not a .npy file", path=path, remedy="save one array with numpy.save")
-    if array.ndim != 2 or array.dtype not in DTYPES or not array.flags.c_contiguous:
+    known = array.dtype in (*_FLOATS, *_QUANTISED)
+    if array.ndim != 2 or not known or not array.flags.c_contiguous:
         shape = ", ".join(map(str, array.shape))
         raise InputError(
-            f"holds {array.dtype} [{shape}], where float32 or float16 [rows, dimension] is "
-            "expected",
+            f"holds {array.dtype} [{shape}], where float32, float16 or quantised vectors "
+            "[rows, dimension] are expected",
             path=path,
             remedy="save the vectors in that form (C order)",
         )
-    return _Shard(path, start, array.shape, array.dtype, array.offset)
+    calibration = _calibration(path, array) if array.dtype in _QUANTISED else None
+    return _Shard(path, start, array.shape, array.dtype, array.offset, calibration)
+
+
+def _calibration(path: Path, array: np.ndarray) -> Calibration:
+    calibration = read_calibration(path)
+    if (calibration.dtype, calibration.columns) != (array.dtype, array.shape[1]):
+        raise InputError(
+            f"is for {calibration.kind} vectors of dimension {calibration.dim} "
+            f"({calibration.dtype}, {calibration.columns} columns), but {path.name} holds "
+            f"{array.dtype} with {array.shape[1]} columns",
+            path=calibration_path(path),
+            remedy=REMEDY,
+        )
+    return calibration
 
 
 @dataclasses.dataclass(frozen=True)
@@ -261,3 +312,17 @@ class Selection:
 
     def __getitem__(self, which: slice | np.ndarray) -> np.ndarray:
         return self.vectors[self.rows[which]]
+
+
+def is_binary(vectors: ArrayLike) -> bool:
+    """Whether these are binary vectors on disk, or some of them."""
+    if isinstance(vectors, Selection):
+        return is_binary(vectors.vectors)
+    return isinstance(vectors, Vectors) and vectors.dtype == Binary.dtype
+
+
+def read_bits(vectors: Vectors | Selection) -> np.ndarray:
+    """Reads binary vectors as they are stored, uint8 `[n, ceil(dim / 8)]`, into memory."""
+    if isinstance(vectors, Selection):
+        return read_bits(vectors.vectors)[vectors.rows]
+    return vectors.stored()

@@ -45,6 +45,9 @@ def test_the_files(static_model):
     assert "config.json" not in names
     facts = json.loads((static_model / "model.json").read_text("utf-8"))
     assert (facts["encoder"]["num_layers"], facts["encoder"]["pooling"]) == (0, "mean")
+    card = (static_model / "README.md").read_text("utf-8")
+    assert "the average of token vectors, 16 wide" in card
+    assert "SentenceTransformer" in card and "BertModel" not in card
 
 
 def test_the_static_embedding_of_sentence_transformers(
@@ -57,6 +60,19 @@ def test_the_static_embedding_of_sentence_transformers(
     encoded = tokenizer.encode_batch(list(multilingual_sentences), add_special_tokens=False)
     found = np.stack([table[one.ids].mean(axis=0) for one in encoded])
     np.testing.assert_allclose(cosines(found, vectors), 1, atol=1e-5)
+
+
+def test_many_texts_are_one_batch(static_model, vectors, multilingual_sentences, monkeypatch):
+    """A batch costs more than its tokens do; the vectors are those of small batches."""
+    encoder, batches = labse_tf.load(static_model), []
+    embed = encoder._embed
+    monkeypatch.setattr(
+        encoder, "_embed", lambda tokens, length: batches.append(length) or embed(tokens, length)
+    )
+    copies = 1000 // len(multilingual_sentences)
+    found = encoder.encode(list(multilingual_sentences) * copies)
+    assert len(batches) == 1
+    np.testing.assert_allclose(found, np.tile(vectors, (copies, 1)), atol=1e-5)
 
 
 @pytest.mark.parametrize(

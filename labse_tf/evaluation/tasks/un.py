@@ -70,8 +70,9 @@ RECALL = 0.99
 
 _HASH_BYTES = 8
 _MADE_FROM = "made_from.json"
-# The encoder facts that its vectors depend on.
+# The encoder facts that its vectors depend on; the last one only some have.
 _IDENTITY = ("name", "kind", "sequence_length", "model_sha256", "vocabulary_sha256")
+_LEADING = "leading_columns"
 
 
 def evaluate(
@@ -214,9 +215,10 @@ def _search(
 def _origin(encoder: Encoder, files: AlignedFiles) -> dict[str, Any]:
     facts = encoder_facts(encoder)
     root = os.path.dirname(files.source_path) or "."
+    leading = {_LEADING: facts[_LEADING]} if _LEADING in facts else {}
     return {
         "texts_sha256": sha256_of_files(files.paths, root=root),
-        "encoder": {name: facts.get(name) for name in _IDENTITY},
+        "encoder": {name: facts.get(name) for name in _IDENTITY} | leading,
     }
 
 

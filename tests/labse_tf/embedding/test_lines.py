@@ -16,6 +16,12 @@ from tiny_text import SENTENCES
 
 from labse_tf.cli.main import main
 from labse_tf.embedding.lines import embed_lines
+from labse_tf.embedding.quantisation import (
+    QUANTISED,
+    Int8,
+    read_calibration,
+    write_calibration,
+)
 
 DIM = 8
 
@@ -82,6 +88,31 @@ def test_float16(tmp_path):
     found = np.load(tmp_path / "out.npy")
     assert found.dtype == np.float16
     np.testing.assert_array_equal(found, expected(SENTENCES).astype(np.float16))
+
+
+@pytest.mark.parametrize("dtype", list(QUANTISED))
+@pytest.mark.parametrize("last", [0, 1, 2])
+def test_quantised_vectors_are_calibrated_on_the_first_chunk(tmp_path, chunks_of_3, dtype, last):
+    """Also if the job is stopped and goes on."""
+    lines, path = SENTENCES[:8], tmp_path / "out.npy"
+    with pytest.raises(Stopped):
+        embed_lines(lines, StoppingEncoder(last), path, dtype=dtype)
+    done = embed_lines(lines, CharacterEncoder(), path, dtype=dtype)
+    vectors = expected(lines)
+    calibration = QUANTISED[dtype].fit(vectors[:3])
+    found = np.load(path)
+    np.testing.assert_array_equal(found, calibration.quantise(vectors))
+    assert (found.dtype, done.rows) == (calibration.dtype, 8)
+    kept = read_calibration(path)
+    np.testing.assert_array_equal(kept.dequantise(found), calibration.dequantise(found))
+
+
+def test_a_calibration_without_rows_is_made_again(tmp_path, chunks_of_3):
+    path = tmp_path / "out.npy"
+    write_calibration(path, Int8.fit(np.ones((1, DIM), np.float32)))
+    embed_lines(SENTENCES[:3], CharacterEncoder(), path, dtype="int8")
+    scales = Int8.fit(expected(SENTENCES[:3])).scales
+    np.testing.assert_array_equal(read_calibration(path).scales, scales)
 
 
 @pytest.mark.parametrize("last", [0, 1, 2])
@@ -227,6 +258,25 @@ def test_the_work_of_another_job_is_kept(folder, monkeypatch, capsys):
     assert (folder / "out.npy.work" / "vectors.npy.unfinished").read_bytes() == before
     assert main([*command, "--overwrite"]) == 0
     assert len(np.load("out.npy")) == 1
+
+
+def test_leading_columns(folder, monkeypatch, capsys):
+    """Vectors of all columns are not what another dimension goes on with."""
+    (folder / "in.txt").write_text("eins\nzwei\n")
+    command = ["embed", "dictionary_encoder:Dictionary", "in.txt", "--out", "out.npy"]
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", _failing_after(os.replace, 2))
+        assert main(command) == 130
+    for dim in ("17", "8"):
+        assert main([*command, "--dim", dim]) == 2
+    errors = capsys.readouterr().err
+    assert "has vectors of 16 dimensions, and --dim is 17" in errors
+    assert "work of an interrupted job with other settings (dim)" in errors
+    assert main([*command, "--dim", "8", "--overwrite"]) == 0
+    found = np.load("out.npy")
+    assert found.shape == (2, 8)
+    # Its first 8 columns have a single number, of the animal.
+    np.testing.assert_allclose(found.max(axis=1), 1)
 
 
 def _failing_after(function, times: int):

@@ -117,6 +117,51 @@ def test_hashes_follow_contents_and_names(tmp_path):
     assert first["model_sha256"] != second["model_sha256"]
 
 
+# The first columns of the vectors.
+
+
+def test_the_leading_columns_alone():
+    table = {"a": [0.48, 0.64, 0.6], "b": [0.0, 0.0, 1.0], "c": [-3.0, 0.0, 1.0]}
+    encoder = opened(Table(table))
+    encoder.keep_leading(2)
+    assert encoder.facts()["leading_columns"] == 2
+    found = encoder.encode(["a", "b", "c"])
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, [[0.6, 0.8], [0, 0], [-1, 0]], atol=1e-6)
+    facts = encoder.facts()
+    assert (facts["normalisation"], facts["zero_vectors"], facts["dim"]) == (MADE_UNIT, 1, 2)
+    assert encoder.encode([]).shape == (0, 2)
+
+
+def test_all_columns_are_the_vectors_as_they_are():
+    name, texts = "hashed_encoders:hashed", ["Katze", "แมว"]
+    found = open_encoder(name, dim=64)
+    np.testing.assert_array_equal(found.encode(texts), open_encoder(name).encode(texts))
+    assert found.dim == 64
+    assert "leading_columns" not in open_encoder(name).facts()
+
+
+@pytest.mark.parametrize(
+    "dim, problem",
+    [
+        (65, "hashed_encoders:hashed: has vectors of 64 dimensions, and --dim is 65"),
+        (0, "--dim is 0"),
+        (-1, "--dim is -1"),
+    ],
+)
+def test_columns_that_are_not_there(dim, problem):
+    with pytest.raises(InputError) as caught:
+        open_encoder("hashed_encoders:hashed", dim=dim)
+    assert problem in str(caught.value)
+
+
+def test_an_encoder_that_does_not_tell_its_dimension_is_refused_when_it_encodes():
+    encoder = opened(Table({"a": [3.0, 4.0]}))
+    encoder.keep_leading(3)
+    with pytest.raises(InputError, match="has vectors of 2 dimensions, and --dim is 3"):
+        encoder.encode(["a"])
+
+
 def test_a_model_dir(model_dir):
     """Its own vectors; and it tells how many texts it cut."""
     encoder = open_encoder(str(model_dir))

@@ -74,6 +74,16 @@ def test_record_table_and_plot(task, tmp_path, capsys):
         assert len(np.unique(matplotlib.image.imread(plot).reshape(-1, 4), axis=0)) > 3
 
 
+def test_leading_columns(tmp_path, capsys):
+    data, out = write(tmp_path, "sts"), tmp_path / "out.json"
+    command = ["eval", "sts", ENCODER, "--data", str(data), "--dim"]
+    assert main([*command, "16", "--out", str(out)]) == 0
+    encoder = json.loads(out.read_text("utf-8"))["encoder"]
+    assert (encoder["dim"], encoder["leading_columns"]) == (16, 16)
+    assert main([*command, "65"]) == 2
+    assert "has vectors of 64 dimensions, and --dim is 65" in capsys.readouterr().err
+
+
 def test_the_hash_is_of_names_and_contents_wherever_they_lie(tmp_path):
     files = DATA["sts"]
     digests = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()}

@@ -109,16 +109,16 @@ def test_same_text_is_p_at_1_in_a_pool_without_duplicates(tmp_path):
 class Counted(HashedCharacters):
     """Tells a hash, as a model dir does, and counts what it embeds."""
 
-    def __init__(self, sha256):
+    def __init__(self, sha256, **facts):
         super().__init__(longest=1)
-        self.sha256, self.seen = sha256, 0
+        self.sha256, self.more, self.seen = sha256, facts, 0
 
     def encode(self, texts):
         self.seen += len(texts)
         return super().encode(texts)
 
     def facts(self):
-        return {"name": "model", "model_sha256": self.sha256}
+        return {"name": "model", "model_sha256": self.sha256, **self.more}
 
 
 def test_vectors_of_the_same_texts_and_model_are_used_again(data, tmp_path):
@@ -129,10 +129,11 @@ def test_vectors_of_the_same_texts_and_model_are_used_again(data, tmp_path):
     again = Counted("abc")
     assert un.evaluate(again, data, work=work)["corpora"] == expected
     assert again.seen == 0
-    other_model, nobody_knows = Counted("def"), Counted(None)
-    for encoder in (other_model, nobody_knows, nobody_knows):
+    fewer, nobody_knows = Counted("abc", leading_columns=8), Counted(None)
+    other_model = Counted("def")
+    for encoder in (fewer, fewer, other_model, nobody_knows, nobody_knows):
         un.evaluate(encoder, data, work=work)
-    assert (other_model.seen, nobody_knows.seen) == (8, 16)
+    assert (fewer.seen, other_model.seen, nobody_knows.seen) == (8, 8, 16)
     un.evaluate(Counted("abc"), data, work=work)
     (data / "UN.v1.de-en.en").write_text("cat\ndog\nhound\nhare\n", "utf-8")
     changed = Counted("abc")

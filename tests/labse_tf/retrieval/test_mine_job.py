@@ -216,6 +216,7 @@ def test_work_of_other_settings_is_refused_or_replaced(
     monkeypatch.setattr(encoder, "stop_after", None)
     status, _, error = labse(*command, "-k", 2)
     assert status == 2
+    assert "(dim)" in labse(*command, "--dim", 8)[2]
     assert (
         "pairs.tsv.work: holds the work of an interrupted job with other settings "
         "(neighbours)" in error
@@ -312,6 +313,8 @@ def test_text_that_cannot_be_mined_is_refused(encoder, tmp_path, labse, lines, m
         (["--retrieval", "both"], "--retrieval is 'both'; give one of forward, "),
         (["--index", "hnsw"], "--index is 'hnsw'; give one of auto, exact, approximate"),
         (["--threshold", "nan"], "--threshold is not a number"),
+        (["--dim", 0], "--dim is 0; give 1 or more"),
+        (["--dim", 17], "has vectors of 16 dimensions, and --dim is 17; give 16 or less"),
         (["extra"], "4 names where MODEL SOURCE TARGET are expected"),
         (["--embeddings", "a.npy", "b.npy"], "3 names where SOURCE TARGET (with --embeddings)"),
         (["--report", "{folder}/out.tsv"], "out.tsv: is the same file as --out"),
@@ -329,6 +332,10 @@ def test_options_that_make_no_sense_are_refused(encoder, tmp_path, labse, option
 
 def test_vectors_that_are_not_there_are_refused(tmp_path, labse):
     path = write_lines(tmp_path / "a.txt", ["x"])
+    status, _, error = labse(
+        "mine", path, path, "--embeddings", "a", "b", "--dim", 2, "--out", tmp_path / "out.tsv"
+    )
+    assert status == 2 and "--dim is for a MODEL, not for --embeddings" in error
     vectors = ("--embeddings", tmp_path / "no.npy", tmp_path / "no.npy")
     status, _, error = labse("mine", path, path, *vectors, "--out", tmp_path / "out.tsv")
     assert (status, error) == (

@@ -56,6 +56,15 @@ def test_margin_scores_by_hand(encoder, tmp_path, labse):
     np.testing.assert_allclose([float(row[0]) for row in read_rows(out)], expected, atol=2e-6)
 
 
+@pytest.mark.parametrize("options", [[], ["--margin", "absolute"], ["--margin", "ratio"]])
+def test_leading_columns(encoder, tmp_path, labse, options):
+    """The first eight columns tell only the animal: cat and dog, not house and book."""
+    path, out = pairs_file(tmp_path, PAIRS), tmp_path / "out.tsv"
+    status, _, error = labse("score", MODEL, path, "--dim", 8, "--out", out, "-k", 1, *options)
+    assert status == 0, error
+    assert [row[0] for row in read_rows(out)] == ["1.000000", "0.000000", "0.000000"]
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [

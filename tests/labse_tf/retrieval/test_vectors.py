@@ -5,8 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from labse_tf.embedding.quantisation import (
+    QUANTISED,
+    Int8,
+    calibration_path,
+    write_calibration,
+)
 from labse_tf.errors import InputError
-from labse_tf.retrieval.vectors import Selection, open_vectors
+from labse_tf.retrieval.vectors import Selection, is_binary, map_vectors, open_vectors, read_bits
 
 
 def unit(count, dim=4, seed=0):
@@ -44,6 +50,47 @@ def test_slices_and_rows_are_those_of_the_whole(sharded):
     assert selection.shape == (3, 4)
     np.testing.assert_array_equal(selection[1:3], whole[[5, 9]])
     np.testing.assert_array_equal(selection[np.array([2, 0])], whole[[9, 1]])
+
+
+@pytest.mark.parametrize("kind", QUANTISED.values())
+def test_quantised_vectors_are_read_as_unit_vectors(tmp_path, kind):
+    vectors = unit(20, dim=12)
+    vectors[5] = 0
+    calibration = kind.fit(vectors)
+    path = tmp_path / "v.npy"
+    np.save(path, calibration.quantise(vectors))
+    write_calibration(path, calibration)
+    found = map_vectors(path, dim=12)
+    assert (found.shape, found.dtype) == ((20, 12), calibration.dtype)
+    expected = calibration.dequantise(calibration.quantise(vectors))
+    np.testing.assert_array_equal(found[:], expected)
+    rows = np.array([7, 0, 19])
+    np.testing.assert_array_equal(found[rows], expected[rows])
+    # Nearer to its own vector than to any other.
+    products = found[:] @ vectors.T
+    assert (np.delete(products, 5, 0).argmax(1) == np.delete(np.arange(20), 5)).all()
+    with pytest.raises(InputError, match="v.npy:6: the vector in row 6 is all zeros"):
+        found.check()
+    found.check(np.arange(20) != 5)
+    selection = Selection(found, rows)
+    assert is_binary(found) == is_binary(selection) == (calibration.kind == "binary")
+    if is_binary(found):
+        np.testing.assert_array_equal(read_bits(selection), np.load(path)[rows])
+
+
+def test_calibrations_of_other_vectors_are_refused(tmp_path):
+    path = tmp_path / "v.npy"
+    for dtype, message in (
+        (np.uint8, r"is for int8 vectors of dimension 12 \(int8, 12 columns\), but v.npy holds ui"),
+        (np.int8, "v.npy holds int8 with 11 columns"),
+    ):
+        np.save(path, np.ones((3, 11), dtype))
+        write_calibration(path, Int8.fit(unit(3, dim=12)))
+        with pytest.raises(InputError, match=message):
+            open_vectors(path)
+    calibration_path(path).unlink()
+    with pytest.raises(InputError, match="its calibration v.npy.calibration.json is missing"):
+        open_vectors(path)
 
 
 def bad_row(value):
@@ -94,11 +141,15 @@ def test_files_that_are_not_whole_are_refused(tmp_path):
 
 
 def test_shards_that_are_not_one_whole_are_refused(sharded, tmp_path):
-    folder, _ = sharded
+    folder, whole = sharded
     np.save(folder / "part-00001-of-00002.npy", unit(3))
     with pytest.raises(InputError, match="several jobs"):
         open_vectors(folder)
     (folder / "part-00001-of-00002.npy").unlink()
+    other = np.float16 if whole.dtype == np.float32 else np.float32
+    np.save(folder / "part-00002-of-00003.npy", unit(3).astype(other))
+    with pytest.raises(InputError, match=r"part-00002-of-00003.npy: holds float.., but part-00000"):
+        open_vectors(folder)
     np.save(folder / "part-00002-of-00003.npy", unit(3, 5))
     with pytest.raises(InputError, match=r"part-00002-of-00003.npy: holds vectors of dimension 5"):
         open_vectors(folder)

@@ -1,0 +1,145 @@
+"""Quantised vectors: values by hand, bounds of the error, calibrations that are refused."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+
+from labse_tf.embedding.quantisation import (
+    Binary,
+    Int8,
+    calibration_path,
+    read_calibration,
+    write_calibration,
+)
+from labse_tf.errors import InputError
+
+finite = st.floats(-1, 1, width=32)
+matrices = arrays(np.float32, array_shapes(min_dims=2, max_dims=2, max_side=20), elements=finite)
+
+
+def test_int8_by_hand():
+    sample = np.array([[0.254, -0.5, 0], [-0.1, 0.25, 0]], np.float32)
+    calibration = Int8.fit(sample)
+    # The largest is 127 steps; a dimension without values may hold up to 1.
+    np.testing.assert_allclose(calibration.scales, [0.002, 0.5 / 127, 1 / 127], rtol=1e-6)
+    rows = calibration.quantise(np.array([[0.254, 0.25, 0.5], [0.0029, -2, 0]], np.float32))
+    assert rows.dtype == np.int8
+    # -2 is beyond the sample.
+    np.testing.assert_array_equal(rows, [[127, 64, 64], [1, -127, 0]])
+    found = calibration.dequantise(rows)
+    whole = np.array([[0.254, 64 * 0.5 / 127, 64 / 127], [0.002, -0.5, 0]])
+    np.testing.assert_allclose(
+        found, whole / np.linalg.norm(whole, axis=1, keepdims=True), rtol=1e-5
+    )
+    assert found.dtype == np.float32
+
+
+def test_binary_by_hand():
+    """64 rows of the same values are half of a sample with 64 rows of zeros."""
+    calibration = Binary.fit(
+        np.tile(np.array([1, -1, 0.5, 0, 0, 0, 0, 0, 0.5], np.float32), (64, 1))
+    )
+    np.testing.assert_array_equal(calibration.thresholds, [0.5, -0.5, 0.25, 0, 0, 0, 0, 0, 0.25])
+    vectors = np.array(
+        [[0.6, -0.6, 0.2, 0.1, -0.1, 0, 0, 1, 0.2], [-1, -1, -1, -1, -1, -1, -1, -0.1, -1]],
+        np.float32,
+    )
+    rows = calibration.quantise(vectors)
+    # Nothing of the second is above its threshold: its bit is the one that comes nearest.
+    np.testing.assert_array_equal(rows, [[0b10010001, 0], [0b00000001, 0]])
+    third = np.float32(1 / 3)
+    np.testing.assert_array_equal(
+        calibration.dequantise(rows),
+        np.where([[1, 0, 0, 1, 0, 0, 0, 1, 0], [0, 0, 0, 0, 0, 0, 0, 1, 0]], third, -third),
+    )
+
+
+def test_few_rows_say_little_about_thresholds():
+    row = np.full((1, 4), 0.65, np.float32)
+    np.testing.assert_allclose(Binary.fit(row).thresholds, np.full(4, 0.01), rtol=1e-6)
+
+
+@given(matrices)
+def test_int8_is_off_by_half_a_step_at_most(vectors):
+    calibration = Int8.fit(vectors)
+    rows = calibration.quantise(vectors)
+    assert np.abs(rows.astype(int)).max() <= 127
+    errors = np.abs(rows * calibration.scales.astype(np.float64) - vectors)
+    assert (errors <= calibration.scales * (0.5 + 1e-4)).all()
+
+
+@given(matrices)
+def test_bits_survive_packing(vectors):
+    calibration = Binary.fit(vectors)
+    rows = calibration.quantise(vectors)
+    assert (rows.dtype, rows.shape) == (np.uint8, (len(vectors), calibration.columns))
+    found = calibration.dequantise(rows)
+    above = vectors > calibration.thresholds
+    zero = ~vectors.any(axis=1)
+    assert (found[zero] == 0).all()
+    plain = above.any(axis=1) & ~zero
+    np.testing.assert_array_equal(found[plain] > 0, above[plain])
+    # Where nothing is above, one bit is set, so that the row is not one of zeros.
+    np.testing.assert_array_equal((found[~plain & ~zero] > 0).sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("kind", [Int8, Binary])
+@given(vectors=matrices)
+def test_vectors_are_read_with_unit_length_or_as_zeros(kind, vectors):
+    # As an encoder returns them: no number is so small that its square is 0.
+    vectors = np.where(np.abs(vectors) < 1e-3, 0, vectors)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors = (vectors / np.where(lengths == 0, 1, lengths)).astype(np.float32)
+    calibration = kind.fit(vectors)
+    found = np.linalg.norm(calibration.dequantise(calibration.quantise(vectors)), axis=1)
+    np.testing.assert_allclose(found, np.where(lengths[:, 0] == 0, 0, 1), atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [Int8, Binary])
+def test_a_calibration_is_read_as_it_was_written(tmp_path, kind):
+    path = tmp_path / "v.npy"
+    calibration = kind.fit(np.random.default_rng(0).standard_normal((9, 5), np.float32))
+    write_calibration(path, calibration)
+    found = read_calibration(path)
+    assert type(found) is kind
+    for name, numbers in vars(calibration).items():
+        np.testing.assert_array_equal(getattr(found, name), numbers)
+    facts = json.loads((tmp_path / "v.npy.calibration.json").read_text())
+    assert (facts["kind"], facts["dim"]) == (kind.kind, 5)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"kind": "int4", "dim": 1, "scales": [1]}',
+        '{"kind": "int8", "dim": 1, "thresholds": [1]}',
+        '{"kind": "int8", "dim": 2, "scales": [1]}',
+        '{"kind": "int8", "dim": 1, "scales": [0]}',
+        '{"kind": "int8", "dim": 1, "scales": ["one"]}',
+        '{"kind": ["int8"], "dim": 1, "scales": [1]}',
+        '{"kind": "binary", "dim": 1, "thresholds": [null]}',
+        '{"kind": "binary", "dim": 1, "thresholds": [[0.5]]}',
+        '{"kind": "binary", "dim": 0, "thresholds": []}',
+        b"\xff",
+    ],
+)
+def test_what_is_no_calibration_is_refused(tmp_path, content):
+    path = calibration_path(tmp_path / "v.npy")
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(InputError) as error:
+        read_calibration(tmp_path / "v.npy")
+    assert str(error.value).startswith(f"{path}: is not a calibration; keep the file")
+
+
+def test_a_calibration_that_is_missing_is_named(tmp_path):
+    with pytest.raises(InputError, match="v.npy: .* its calibration v.npy.calibration.json is"):
+        read_calibration(tmp_path / "v.npy")
