@@ -142,13 +142,17 @@ def shorter(recipe: Recipe) -> dict[str, object]:
         # Those of a model that is tuned are its own.
         if section != "encoder" or "finetune" not in recipe.config
     }
-    if recipe.sets.get("encoder.num_layers") == "0":
+    if not config.encoder.num_layers:
         sets["encoder.num_layers"] = 0
     if recipe.words[-1] == "distill":
         # Half of its teacher: a student of the same size would begin as good as that.
-        sets |= {"encoder.num_layers": 1, "encoder.hidden_size": 8}
+        sets |= {"encoder.hidden_size": 8}
+        if config.encoder.num_layers:
+            sets["encoder.num_layers"] = 1
     if config.train.chunk_size:
         sets["train.chunk_size"] = 4
+    if config.train.matryoshka:
+        sets["train.matryoshka"] = [6, 3]
     for key, optimizer_key in STEPS.items():
         if recipe.in_a_minute and key in recipe.sets:
             continue
@@ -249,7 +253,7 @@ def stand_ins(request, made_once, pretrained_run):
     def init(path: str) -> str:
         if path == "bert-base-multilingual-cased":
             return str(made_once("hf_of_pretrained", lambda out: write_hf(pretrained_run, out)))
-        if path == "runs/static":
+        if path in ("runs/static", "runs/table"):
             return of("static_run")
         return of("pretrained_run") if path.startswith("runs/") else of("model_dir")
 

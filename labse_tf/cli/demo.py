@@ -12,13 +12,22 @@ EXAMPLES = """examples:
 If interrupted, run the same command again: it resumes after the last completed stage, or from the
 last checkpoint within a stage. Writes DIR/report.html, and a model to DIR/model."""
 
-_PRESET = Path(__file__).parents[2] / "configs" / "tiny.yaml"
+_PRESETS = Path(__file__).parents[2] / "configs"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", default="demo", metavar="DIR", help="default: demo")
     parser.add_argument(
-        "--config", default=str(_PRESET), metavar="FILE", help="default: configs/tiny.yaml"
+        "--config",
+        default=str(_PRESETS / "tiny.yaml"),
+        metavar="FILE",
+        help="of the model with layers; default: configs/tiny.yaml",
+    )
+    parser.add_argument(
+        "--table-config",
+        default=str(_PRESETS / "tiny_table.yaml"),
+        metavar="FILE",
+        help="of the model without layers that it starts from; default: configs/tiny_table.yaml",
     )
 
 
@@ -29,11 +38,12 @@ def run(args: argparse.Namespace) -> int:
     from labse_tf.demo.stages import Demo, stages
 
     # Report errors in the configuration now, not after four stages.
-    load_config(args.config)
+    for config in (args.config, args.table_config):
+        load_config(config)
     out = Path(args.out)
     demo = Demo(out, main)
     status = demo.run(
-        stages(out, args.config),
+        stages(out, args.config, args.table_config),
         before={"embed sentences for the report": lambda: write_sentences(out)},
     )
     if not status:

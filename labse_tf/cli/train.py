@@ -7,9 +7,11 @@ import argparse
 from labse_tf.cli.arguments import add_init, add_training, strategy_options
 
 EXAMPLES = """examples:
-  labse train configs/tiny.yaml --run-dir runs/dual --init runs/pretrain \\
+  labse train configs/tiny_table.yaml --run-dir runs/table \\
+      --set tokenizer.vocab_file=vocab.txt --set train.bitext=[clean/bitext]
+  labse train configs/tiny.yaml --run-dir runs/dual --init runs/table \\
       --set train.bitext=[clean/bitext]
-  labse train configs/tiny.yaml --run-dir runs/best --init runs/pretrain \\
+  labse train configs/tiny.yaml --run-dir runs/best --init runs/table \\
       --set train.bitext=[clean/bitext] --set train.dev=[dev] --set train.patience=5
   labse train configs/labse_mbert_vocab.yaml --run-dir runs/mbert \\
       --init bert-base-multilingual-cased --set encoder.activation=gelu \\

@@ -83,7 +83,7 @@ def _different(keys: Iterable[str], count: int) -> list[str]:
 def write_report(
     *,
     evaluation: dict,
-    untrained: dict,
+    table: dict,
     metrics: dict[str, list[dict]],
     sentences: list[Sentence],
     vectors: np.ndarray,
@@ -94,8 +94,8 @@ def write_report(
 
     Args:
       evaluation: result of `labse eval retrieval`, with the systems "model" and "tfidf".
-      untrained: the same for the untrained "model" alone.
-      metrics: the rows of metrics.jsonl of "pretrain" (with `stage`) and "train"; may be empty.
+      table: the same for the "model" without layers alone.
+      metrics: the rows of metrics.jsonl of the runs "table" and "layers"; may be empty.
       sentences: held-out sentences in at least two languages, with the English one of every group.
       vectors: their embeddings, float `[len(sentences), dim]`, unit rows.
       facts: shown at the top, text by label.
@@ -107,7 +107,7 @@ def write_report(
     """
     if len(sentences) != len(vectors):
         raise ValueError(f"{len(sentences)} sentences, but {len(vectors)} vectors")
-    languages = language_rows(evaluation, untrained)
+    languages = language_rows(evaluation, table)
     large = [row for row in languages if row["pairs"] >= LARGE_POOL]
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
@@ -120,7 +120,7 @@ def write_report(
         systems=SYSTEMS,
         directions=DIRECTIONS,
         facts=facts,
-        average=systems_of(evaluation["average"], untrained["average"]),
+        average=systems_of(evaluation["average"], table["average"]),
         small_pool=SMALL_POOL,
         large_pool=LARGE_POOL,
         large=len(large),
@@ -128,7 +128,7 @@ def write_report(
         max_candidates=evaluation["max_candidates"],
         languages=languages,
         scripts=script_rows(languages),
-        curves=[curve(metrics["pretrain"]), curve(metrics["train"])],
+        curves=[curve(metrics["table"]), curve(metrics["layers"])],
         map=draw_map(sentences, vectors),
         **neighbourhood(sentences, vectors),
     )

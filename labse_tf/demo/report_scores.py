@@ -13,8 +13,8 @@ from labse_tf.coverage.scripts import SCRIPT_NAMES
 from labse_tf.languages import LANGUAGES
 
 SYSTEMS = {
-    "trained": "Trained",
-    "untrained": "Untrained",
+    "trained": "With layers",
+    "table": "Without layers",
     "tfidf": "Character n-gram TF-IDF",
 }
 DIRECTIONS = {"to_english": "xx → en", "from_english": "en → xx"}
@@ -22,22 +22,22 @@ SMALL_POOL = 20
 LARGE_POOL = 100  # pairs; chance finds at most 1 % in such a pool
 
 
-def format_table(evaluation: dict, untrained: dict) -> str:
+def format_table(evaluation: dict, table: dict) -> str:
     """Returns the accuracies as plain text, the best language first, within 100 columns.
 
     Args:
       evaluation: result of `labse eval retrieval`, with the systems "model" and "tfidf".
-      untrained: the same for the untrained "model" alone.
+      table: the same for the "model" without layers alone.
     """
     rule = "-" * 80
     lines = [
-        f"{'accuracy in %':32}{'trained':>16}{'untrained':>16}{'n-gram TF-IDF':>16}",
+        f"{'accuracy in %':32}{'with layers':>16}{'without':>16}{'n-gram TF-IDF':>16}",
         f"{'code':6}{'language':19}{'pairs':>7}" + f"{'xx→en':>9}{'en→xx':>7}" * 3,
         rule,
     ]
-    for row in language_rows(evaluation, untrained):
+    for row in language_rows(evaluation, table):
         lines.append(_format_row(row["code"], row["name"], row["pairs"], row["scores"]))
-    average = systems_of(evaluation["average"], untrained["average"])
+    average = systems_of(evaluation["average"], table["average"])
     return "\n".join([*lines, rule, _format_row("", "average", "", average)])
 
 
@@ -49,22 +49,22 @@ def _format_row(code: str, name: str, pairs: Any, scores: dict) -> str:
     return f"{code:6}{name:19}{pairs:>7}{figures}"
 
 
-def systems_of(scores: dict, untrained: dict) -> dict[str, dict[str, float]]:
+def systems_of(scores: dict, table: dict) -> dict[str, dict[str, float]]:
     return {
         "trained": scores["model"],
-        "untrained": untrained["model"],
+        "table": table["model"],
         "tfidf": scores["tfidf"],
     }
 
 
-def language_rows(evaluation: dict, untrained: dict) -> list[dict[str, Any]]:
+def language_rows(evaluation: dict, table: dict) -> list[dict[str, Any]]:
     rows = [
         {
             "code": code,
             "name": LANGUAGES[code].name,
             "script": SCRIPT_NAMES[LANGUAGES[code].script],
             "pairs": entry["pairs"],
-            "scores": systems_of(entry, untrained["languages"][code]),
+            "scores": systems_of(entry, table["languages"][code]),
         }
         for code, entry in evaluation["languages"].items()
     ]
@@ -98,29 +98,16 @@ def mean_scores(rows: Sequence[dict]) -> dict[str, dict[str, float]]:
 
 
 def curve(rows: Sequence[dict]) -> dict[str, Any] | None:
-    """Returns the losses over all steps, one line per stage, and the axis ticks."""
+    """Returns the loss of each logged step, and the axis ticks."""
     rows = [row for row in rows if "loss" in row]  # The others are about held-out text.
     if not rows:
         return None
-    stages: dict[int, list[dict]] = defaultdict(list)
-    for row in rows:
-        stages[row.get("stage", 0)].append(row)
-    lines, start = [], 0
-    for _, stage in sorted(stages.items()):
-        lines.append(
-            {
-                "start": start,
-                "end": start + stage[-1]["step"],
-                "points": [(start + row["step"], row["loss"]) for row in stage],
-            }
-        )
-        start = lines[-1]["end"]
-    losses = [row["loss"] for row in rows]
     ticks = MaxNLocator(nbins=5, min_n_ticks=2)
+    steps, losses = ([row[name] for row in rows] for name in ("step", "loss"))
     return {
-        "lines": lines,
-        "x_ticks": [int(x) for x in ticks.tick_values(0, start) if x <= start],
-        "x_max": start,
+        "points": list(zip(steps, losses, strict=True)),
+        "x_ticks": [int(x) for x in ticks.tick_values(0, steps[-1]) if x <= steps[-1]],
+        "x_max": steps[-1],
         "y_ticks": [float(y) for y in ticks.tick_values(0, max(losses))],
         "last": rows[-1],
     }

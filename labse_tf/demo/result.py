@@ -31,8 +31,9 @@ def show_result(out: Path, seconds: dict[str, float]) -> None:
       seconds: time that each stage took.
     """
     evaluation = _read_json(out / "retrieval.json")
-    untrained = _read_json(out / "retrieval_untrained.json")
+    table = _read_json(out / "retrieval_table.json")
     model = _read_json(out / "model" / "model.json")
+    first = _read_json(out / "table_model" / "model.json")["training"]
     total = _read_json(out / "clean_bitext" / "report.json")["total"]
     encoder, training = model["encoder"], model["training"]
     facts = {
@@ -41,27 +42,32 @@ def show_result(out: Path, seconds: dict[str, float]) -> None:
         f"{len(evaluation['languages'])} languages",
         "Encoder": f"{encoder['num_layers']} layers, {encoder['hidden_size']} wide",
         "Vocabulary": f"{model['vocabulary']['tokens']:,} cased WordPieces",
-        "Training": f"{training['steps']:,} steps of {training['batch_size']} pairs",
+        "Training without layers": _extent(first),
+        "Training with layers": _extent(training),
         "Time": f"{sum(seconds.values()) / 60:.1f} minutes on {os.cpu_count()} cores",
     }
     report = out / "report.html"
     with whole_file(report, overwrite=True) as partial:
         write_report(
             evaluation=evaluation,
-            untrained=untrained,
+            table=table,
             metrics={
-                "pretrain": _read_json_lines(out / "pretrain" / "metrics.jsonl"),
-                "train": _read_json_lines(out / "dual" / "metrics.jsonl"),
+                "table": _read_json_lines(out / "table" / "metrics.jsonl"),
+                "layers": _read_json_lines(out / "dual" / "metrics.jsonl"),
             },
             sentences=choose_sentences(out / "corpus" / "dev"),
             vectors=np.load(out / "sentences.npy", allow_pickle=False),
             facts=facts,
             destination=partial,
         )
-    print(format_table(evaluation, untrained))
+    print(format_table(evaluation, table))
     for name, value in seconds.items():
         _log.info("%6.1f s  %s", value, name)
     _log.info("\nthe report: %s\nthe model:  %s", report, out / "model")
+
+
+def _extent(training: dict) -> str:
+    return f"{training['steps']:,} steps of {training['batch_size']:,} pairs"
 
 
 def _read_json(path: Path):

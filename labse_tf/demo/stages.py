@@ -15,7 +15,7 @@ from labse_tf.files.outputs import locked, whole_file
 
 _log = logging.getLogger("labse")
 
-VOCAB_SIZE = 16_000
+VOCAB_SIZE = 60_000
 
 
 class Stage(NamedTuple):
@@ -30,14 +30,19 @@ class Stage(NamedTuple):
     command: list[str]
 
 
-def stages(out: Path, config: str) -> list[Stage]:
-    """Returns all commands of the demo, up to `out`/sentences.npy."""
+def stages(out: Path, config: str, table_config: str) -> list[Stage]:
+    """Returns all commands of the demo, up to `out`/sentences.npy.
+
+    Args:
+      out: the demo's folder.
+      config: of the encoder with layers.
+      table_config: of the encoder without layers that it starts from.
+    """
     corpus, vocab = out / "corpus", out / "vocab.txt"
     monolingual, bitext = out / "clean_monolingual", out / "clean_bitext"
-    pretrained, trained, untrained = out / "pretrain", out / "dual", out / "untrained"
-    use_vocab = ["--set", f"tokenizer.vocab_file={vocab}"]
+    table_run, trained = out / "table", out / "dual"
     use_bitext = ["--set", f"train.bitext=[{bitext}]"]
-    table = [
+    commands = [
         ("the corpus", ["corpus", "demo", corpus]),
         (
             "filter the monolingual text",
@@ -55,37 +60,32 @@ def stages(out: Path, config: str) -> list[Stage]:
             ["vocab", "build", monolingual, bitext, "--out", vocab, "--vocab-size", VOCAB_SIZE],
         ),
         (
-            "pre-train the encoder (MLM + TLM, progressive stacking)",
-            ["pretrain", config, "--run-dir", pretrained, *use_vocab]
-            + ["--set", f"pretrain.monolingual=[{monolingual}]"]
-            + ["--set", f"pretrain.bitext=[{bitext}]"],
+            "train a dual encoder without layers: a sentence is the average of its token vectors",
+            ["train", table_config, "--run-dir", table_run, *use_bitext]
+            + ["--set", f"tokenizer.vocab_file={vocab}"],
         ),
+        ("export it", ["export", table_run, "--out", out / "table_model", "--no-verify"]),
         (
-            "train the dual encoder (additive margin softmax)",
-            ["train", config, "--run-dir", trained, "--init", pretrained, *use_bitext],
+            "put layers on top, and train on",
+            ["train", config, "--run-dir", trained, "--init", table_run, *use_bitext],
         ),
         ("export the model", ["export", trained, "--out", out / "model"]),
-        (
-            "the same encoder, untrained, to compare with",
-            ["train", config, "--run-dir", untrained, "--set", "train.steps=0", *use_vocab],
-        ),
-        ("export that", ["export", untrained, "--out", out / "untrained_model", "--no-verify"]),
         (
             "evaluate the model and the TF-IDF baseline",
             ["eval", "retrieval", out / "model", "--data", corpus / "dev"]
             + ["--baseline", "tfidf", "--out", out / "retrieval.json"],
         ),
         (
-            "evaluate the untrained encoder",
-            ["eval", "retrieval", out / "untrained_model", "--data", corpus / "dev"]
-            + ["--out", out / "retrieval_untrained.json"],
+            "evaluate the model without layers",
+            ["eval", "retrieval", out / "table_model", "--data", corpus / "dev"]
+            + ["--out", out / "retrieval_table.json"],
         ),
         (
             "embed sentences for the report",
             ["embed", out / "model", out / "sentences.txt", "--out", out / "sentences.npy"],
         ),
     ]
-    return [Stage(name, [str(word) for word in command]) for name, command in table]
+    return [Stage(name, [str(word) for word in command]) for name, command in commands]
 
 
 class Demo:
@@ -141,7 +141,7 @@ class Demo:
                 before.get(stage.name, lambda: None)()
                 # A run dir is resumed. Any other output is from a stage that was interrupted
                 # after it completed and before it was recorded.
-                fresh = [] if stage.command[0] in ("pretrain", "train") else ["--overwrite"]
+                fresh = [] if stage.command[0] == "train" else ["--overwrite"]
                 status = self._run_command([*stage.command, *fresh])
                 if status:
                     return status

@@ -88,6 +88,6 @@ def test_other_settings_in_the_same_folder_are_refused(two_stages, tmp_path):
 
 
 def test_every_stage_is_a_command_that_exists(tmp_path):
-    for stage in stages(tmp_path, "configs/tiny.yaml"):
+    for stage in stages(tmp_path, "configs/tiny.yaml", "configs/tiny_table.yaml"):
         words = tuple(stage.command[:2])
         assert words in COMMANDS or words[:1] in COMMANDS, stage
