@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+from sentence_transformers.sentence_transformer.modules import (
+    Pooling,
+    StaticEmbedding,
+    Transformer,
+)
+from tokenizers import Tokenizer
 from transformers import BertConfig, BertModel, BertTokenizerFast
 
 from benchmarks.peers.same_work import check_rows, check_tokens, check_vocabulary
@@ -26,7 +32,7 @@ def build(
     length: int,
     rows: int | None = None,
 ) -> SentenceTransformer:
-    """Returns a BERT of random weights with mean pooling.
+    """Returns a BERT of random weights with mean pooling; without layers, a StaticEmbedding.
 
     Args:
       vocab: vocab.txt.
@@ -38,6 +44,14 @@ def build(
     # Given a path, BERT would strip white space from its lines, which may shift ids.
     ids = {token: number for number, token in enumerate(tokens)}
     tokenizer = BertTokenizerFast(vocab=ids, do_lower_case=False, strip_accents=False)
+    if not layers:
+        fast = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+        static = StaticEmbedding(fast, embedding_dim=hidden_size)
+        model = SentenceTransformer(modules=[static], device="cpu")
+        check_vocabulary(tokens, fast.get_vocab())
+        check_rows(static.embedding.num_embeddings, fast.get_vocab_size())
+        _check_tokens(sample, lambda texts: [one.ids for one in fast.encode_batch(texts)])
+        return model
     config = BertConfig(
         vocab_size=rows or len(tokenizer),
         hidden_size=hidden_size,
@@ -59,9 +73,12 @@ def _check(model: SentenceTransformer, tokens: list[str], sample: Path, rows: in
     check_vocabulary(tokens, tokenizer.get_vocab())
     table = model[0].auto_model.get_input_embeddings()
     check_rows(table.num_embeddings, len(tokenizer), rows)
+    _check_tokens(sample, lambda texts: tokenizer(texts)["input_ids"])
+
+
+def _check_tokens(sample: Path, tokenize: Callable[[list[str]], list[list[int]]]) -> None:
     ours = json.loads(sample.read_text("utf-8"))
-    theirs = tokenizer(ours["texts"])["input_ids"]
-    check_tokens(ours["texts"], ours["ids"], theirs, ours["unknown"])
+    check_tokens(ours["texts"], ours["ids"], tokenize(ours["texts"]), ours["unknown"])
 
 
 def read_pairs(folder: Path) -> Dataset:

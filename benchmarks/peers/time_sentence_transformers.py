@@ -1,7 +1,8 @@
 """Steps per second of sentence-transformers' training; run by `benchmarks.training.train_speed`.
 
-Same as train_sentence_transformers.py, but with BERT base; prints a JSON object: the steps per
-second after equally many untimed steps, and the loss of each step.
+Same as train_sentence_transformers.py, but with BERT base, or with --layers 0 a StaticEmbedding;
+prints a JSON object: the steps per second after equally many untimed steps, and the loss of each
+step.
 """
 
 import argparse
@@ -33,6 +34,7 @@ def main():
     parser.add_argument("--sample", type=Path)
     parser.add_argument("--rows", type=int)
     parser.add_argument("--layers", type=int)
+    parser.add_argument("--hidden_size", type=int, default=768)
     parser.add_argument("--batch_size", type=int)
     parser.add_argument("--steps", type=int)
     args = parser.parse_args()
@@ -43,7 +45,7 @@ def main():
             args.vocab,
             args.sample,
             Path(folder) / "initial",
-            hidden_size=768,
+            hidden_size=args.hidden_size,
             layers=args.layers,
             heads=12,
             intermediate_size=3072,
@@ -56,7 +58,8 @@ def main():
                 output_dir=folder,
                 max_steps=2 * args.steps,
                 per_device_train_batch_size=args.batch_size,
-                learning_rate=1e-4,
+                # Of static embeddings: as in the documentation of sentence-transformers.
+                learning_rate=1e-4 if args.layers else 0.2,
                 save_strategy="no",
                 logging_steps=1,
                 report_to="none",

@@ -1,16 +1,17 @@
 """The peer in the race: sentence-transformers on the same pairs, vocabulary, size and minutes.
 
     python -m benchmarks.peers.tokens DATA/train VOCAB --out SAMPLE
-    PEER/bin/python -m benchmarks.peers.train_sentence_transformers DATA/train VOCAB TEST \\
-        --sample SAMPLE --out DIR [--minutes 40 | --steps N]
+    PEER/bin/python -m benchmarks.peers.train_sentence_transformers DATA/train VOCAB \\
+        --test NAME=FOLDER --sample SAMPLE --out DIR [--minutes 40 | --steps N] \\
+        [--layers 0 --batch-size 2048 --learning-rate 0.2]
 
 The recipe for pairs from its documentation: BertModel, mean pooling, MultipleNegativesRankingLoss
-(scale 20), AdamW, a learning rate that rises for a tenth of the budget and falls to 0 at its end.
-DATA/train is from `benchmarks.training.tatoeba_race prepare`, VOCAB a vocab.txt, TEST the files of
-LASER's Tatoeba test. Ends before training if its tokens differ from ours, and at the next
-checkpoint if its loss does not fall. Prints the same as `benchmarks.training.tatoeba_race score`;
-DIR/result.json has the loss curve and the scores of every checkpoint, whose own time does not
-count. Environment: requirements-sentence-transformers.txt in the same folder.
+(scale 20), AdamW, a learning rate that rises for a tenth of the budget and falls to 0 at its end;
+with --layers 0 a StaticEmbedding. DATA is from `benchmarks.race.data`, VOCAB a vocab.txt, FOLDER as
+for `benchmarks.race.score`. Ends before training if its tokens differ from ours, and at the next
+checkpoint if its loss does not fall. DIR/result.json has the loss curve and the scores of every
+checkpoint, whose own time does not count. Environment: requirements-sentence-transformers.txt in
+the same folder.
 """
 
 import argparse
@@ -20,7 +21,6 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
-import numpy as np
 import torch
 from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
@@ -30,6 +30,7 @@ from transformers import TrainerCallback
 from benchmarks import machine
 from benchmarks.peers.dual_encoder import build, read_pairs
 from benchmarks.peers.same_work import check_loss
+from benchmarks.race.score import describe, score_tests
 
 _MINUTES = 40
 _WARM_UP = 0.1  # Of the budget.
@@ -83,14 +84,14 @@ class Result:
 
     def __init__(self, model, args):
         self._model, self._args = model, args
-        self._counts = json.loads((args.pairs.parent / "counts.json").read_text("utf-8"))
         self._scores = []
 
     def write(self, budget, steps, finished):
         """Scores the model, writes the result so far, and ends if training learns nothing."""
         minutes = budget.minutes()
         self._scores.append({"step": steps, "minutes": round(minutes, 2)})
-        self._scores[-1] |= score(self._model, self._args.test, self._counts)
+        found = score_tests(self._encode, self._args.test, self._args.pairs.parent / "counts.json")
+        self._scores[-1] |= found
         packages = ("sentence-transformers", "transformers", "tokenizers", "torch")
         result = {
             "finished": finished,
@@ -104,30 +105,12 @@ class Result:
         partial = file.with_suffix(".json.partial")
         partial.write_text(json.dumps(result, indent=1, default=str) + "\n", "utf-8")
         os.replace(partial, file)
-        print(f"{steps} steps in {minutes:.1f} minutes; {file}", flush=True)
+        print(f"{steps} steps in {minutes:.1f} minutes: {describe(found)}", flush=True)
         if finished or len(budget.losses) >= _ENOUGH_LOSSES:
             check_loss([loss for _, loss in budget.losses], "the peer")
 
-
-def score(model, test, counts):
-    accuracies = {}
-    for path in sorted(test.glob("tatoeba.*-eng.eng")):
-        code = path.name.split(".")[1].removesuffix("-eng")
-        english = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
-        foreign = path.with_suffix(f".{code}").read_text(encoding="utf-8").rstrip("\n").split("\n")
-        sides = [
-            model.encode(side, normalize_embeddings=True, show_progress_bar=False)
-            for side in (foreign, english)
-        ]
-        hits = (sides[0] @ sides[1].T).argmax(axis=1) == np.arange(len(english))
-        accuracies[code] = 100 * float(hits.mean())
-        print(f"{code} {accuracies[code]:.1f}")
-    seen = [code for code in accuracies if counts.get(code, 0) >= 1000]
-    means = {}
-    for name, codes in (("all", list(accuracies)), ("with 1,000 training pairs", seen)):
-        means[name] = float(np.mean([accuracies[code] for code in codes]))
-        print(f"mean over {len(codes)} languages, {name}: {means[name]:.1f} %")
-    return {"means": means, "languages": accuracies}
+    def _encode(self, texts):
+        return self._model.encode(texts, normalize_embeddings=True, show_progress_bar=False)
 
 
 def read_arguments():
@@ -136,7 +119,7 @@ def read_arguments():
     )
     parser.add_argument("pairs", type=Path)
     parser.add_argument("vocab")
-    parser.add_argument("test", type=Path)
+    parser.add_argument("--test", action="append", required=True, metavar="NAME=FOLDER")
     parser.add_argument("--sample", type=Path, required=True, help="our tokens of some texts")
     parser.add_argument("--out", type=Path, required=True)
     budget = parser.add_mutually_exclusive_group()
@@ -144,6 +127,8 @@ def read_arguments():
     budget.add_argument("--steps", type=int, help="however long they take")
     parser.add_argument("--checkpoint-steps", type=int, default=500, metavar="N")
     parser.add_argument("--batch-size", type=int, default=128)
+    parser.add_argument("--learning-rate", type=float, default=5e-4)
+    parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--hidden-size", type=int, default=256)
     parser.add_argument("--heads", type=int, default=4)
@@ -159,7 +144,7 @@ def read_arguments():
 def main():
     args = read_arguments()
     print(machine.describe(), flush=True)
-    torch.manual_seed(42)
+    torch.manual_seed(args.seed)
     sizes = ("layers", "hidden_size", "heads", "intermediate_size", "length")
     model = build(
         args.vocab,
@@ -180,13 +165,13 @@ def main():
             output_dir=str(args.out / "run"),
             max_steps=args.steps or _NO_END,
             per_device_train_batch_size=args.batch_size,
-            learning_rate=5e-4,
+            learning_rate=args.learning_rate,
             save_strategy="no",
             logging_steps=_LOSS_STEPS,
             report_to="none",
             disable_tqdm=True,
             use_cpu=True,
-            seed=42,
+            seed=args.seed,
         ),
         train_dataset=read_pairs(args.pairs),
         loss=MultipleNegativesRankingLoss(model, scale=20.0),

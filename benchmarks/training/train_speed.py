@@ -2,12 +2,16 @@
 
     python -m benchmarks.training.train_speed PAIRS VOCAB --peer PEER/bin/python [--rows 501153] \\
         [--turns 3]
+    python -m benchmarks.training.train_speed PAIRS VOCAB --peer PEER/bin/python --layers 0 \\
+        --hidden-size 256 --batch-size 2048 --steps 100 [--set encoder.subwords=[]]
 
 PAIRS is a folder of `<lang>.tsv`, VOCAB a vocab.txt of at most --rows tokens, PEER the environment
 of benchmarks/peers/requirements-sentence-transformers.txt. Both train the same encoder (BERT base
 except for the rows of its embedding table) in float32 with AdamW and in-batch negatives,
-alternately, and report the steps per second after the first ones. Prints the machine, each turn and
-the ratio of the medians. Ends with an error if the peer's tokens differ, or its loss does not fall.
+alternately, and report the steps per second after the first ones. With --layers 0, it is
+configs/static.yaml against StaticEmbedding, with one row a token in both. --set is for ours. Prints
+the machine, each turn and the ratio of the medians. Ends with an error if the peer's tokens differ,
+or its loss does not fall.
 """
 
 from __future__ import annotations
@@ -35,6 +39,8 @@ def main() -> None:
     parser.add_argument("--peer", required=True, metavar="PYTHON")
     parser.add_argument("--rows", type=int, default=501_153, help="of the embedding table")
     parser.add_argument("--layers", type=int, default=12)
+    parser.add_argument("--hidden-size", type=int, default=768)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--steps", type=int, default=25, help="that are timed")
     parser.add_argument("--turns", type=int, default=3)
@@ -56,7 +62,8 @@ def main() -> None:
 def _ours(args: argparse.Namespace) -> float:
     settings = {
         "tokenizer.vocab_file": args.vocab,
-        "encoder.vocab_size": args.rows,
+        "encoder.vocab_size": args.rows if args.layers else 0,
+        "encoder.hidden_size": args.hidden_size,
         "encoder.num_layers": args.layers,
         "train.bitext": f"[{args.pairs}]",
         "train.batch_size": args.batch_size,
@@ -68,9 +75,10 @@ def _ours(args: argparse.Namespace) -> float:
         "train.loop.log_interval": args.steps,
     }
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "labse_tf.cli.main", "train", "configs/labse_base.yaml"]
-        for key, value in settings.items():
-            command += ["--set", f"{key}={value}"]
+        config = "configs/labse_base.yaml" if args.layers else "configs/static.yaml"
+        command = [sys.executable, "-m", "labse_tf.cli.main", "train", config]
+        for setting in [*(f"{key}={value}" for key, value in settings.items()), *args.set]:
+            command += ["--set", setting]
         run_dir = Path(folder) / "run"
         _run([*command, "--run-dir", str(run_dir)])
         lines = (run_dir / "metrics.jsonl").read_text("utf-8").splitlines()
@@ -78,7 +86,7 @@ def _ours(args: argparse.Namespace) -> float:
 
 
 def _theirs(args: argparse.Namespace, sample: str) -> float:
-    options = ("rows", "layers", "batch_size", "steps")
+    options = ["layers", "hidden_size", "batch_size", "steps"] + ["rows"] * bool(args.layers)
     settings = [part for key in options for part in (f"--{key}", str(getattr(args, key)))]
     command = [args.peer, "-m", _PEER, args.pairs, args.vocab, "--sample", sample, *settings]
     result = json.loads(_run(command).splitlines()[-1])

@@ -21,7 +21,7 @@ from statistics import median
 
 from benchmarks import machine
 
-_CONFIG = Path(__file__).with_name("tatoeba_race.yaml")
+_CONFIG = Path(__file__).with_suffix(".yaml")
 
 
 def main() -> None:

@@ -1,0 +1,106 @@
+"""The data of the race: pairs to train on, pairs to tune on, news to test on.
+
+    python -m benchmarks.race.data PAIRS TATOEBA NTREX --out DIR
+
+PAIRS holds `<iso 639-3>.tsv[.xz]`, English first; TATOEBA the files of LASER's Tatoeba test; NTREX
+those of NTREX-128, `<code>.txt[.xz]` and `eng.txt[.xz]`. Checks that no sentence of the pairs is in
+the Tatoeba test, and writes
+
+    DIR/train        for `labse train`
+    DIR/dev          for tuning: a tenth of each language's pairs, 300 at most, in files like the
+                     test's; no sentence of them is in the language's training pairs
+    DIR/news         the first 500 sentences of each language of NTREX, in such files
+    DIR/counts.json  training pairs by language
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import unicodedata
+from collections.abc import Iterable
+from itertools import zip_longest
+from pathlib import Path
+
+from labse_tf.files.textio import read_lines, read_pairs
+from labse_tf.languages import LANGUAGES, find_code
+
+# Code for the smallest languages that are not among the paper's 109; each of the other such
+# languages gets a code that no language here has. Codes affect only vocabulary and sampling.
+_STAND_IN = "en"
+_DEV_PAIRS = 300
+_LEAST_WITH_DEV = 200
+_NEWS_SENTENCES = 500
+
+
+def prepare(pairs: Path, test: Path, out: Path) -> None:
+    test_sentences = {
+        _normalise(text) for path in sorted(test.glob("tatoeba.*")) for _, text in read_lines(path)
+    }
+    by_code = {
+        path.name.split(".")[0]: [tuple(row) for _, *row in read_pairs(path)]
+        for path in sorted(pairs.glob("[a-z]*.tsv*"))
+    }
+    counts = {code: len(rows) for code, rows in by_code.items()}
+    stand_ins = _stand_ins(counts)
+    for code, rows in by_code.items():
+        shared = [row for row in rows if test_sentences & {_normalise(text) for text in row}]
+        if shared:
+            raise ValueError(f"{code}: {shared[0]} is in the test")
+        # All pairs of a very small language are used for training.
+        dev_pairs = min(_DEV_PAIRS, len(rows) // 10) if len(rows) >= _LEAST_WITH_DEV else 0
+        dev = random.Random(code).sample(rows, dev_pairs)
+        known = {text for row in dev for text in row}
+        train = ["\t".join(row) for row in rows if not known & set(row)]
+        _write(out / "train" / code / f"{find_code(code) or stand_ins[code]}.tsv", train)
+        if dev:
+            for suffix, side in zip(("eng", code), zip(*dev, strict=True), strict=True):
+                _write(out / "dev" / f"tatoeba.{code}-eng.{suffix}", side)
+    (out / "counts.json").write_text(json.dumps(counts), encoding="utf-8")
+    print(f"{sum(counts.values())} pairs in {len(counts)} languages; none is in the test")
+
+
+def _stand_ins(counts: dict[str, int]) -> dict[str, str]:
+    unknown = sorted((c for c in counts if not find_code(c)), key=lambda c: -counts[c])
+    free = sorted(set(LANGUAGES) - {find_code(code) for code in counts} - {"en"})
+    return dict(zip_longest(unknown, free, fillvalue=_STAND_IN))
+
+
+def _write(path: Path, lines: Iterable[str]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+
+
+def _normalise(text: str) -> str:
+    folded = unicodedata.normalize("NFKC", text).lower()
+    letters = (" " if unicodedata.category(c).startswith("P") else c for c in folded)
+    return " ".join("".join(letters).split())
+
+
+def write_news(ntrex: Path, out: Path) -> None:
+    sides = {path.name.split(".")[0]: path for path in sorted(ntrex.glob("*.txt*"))}
+    english = _first(sides.pop("eng"))
+    for code, path in sides.items():
+        _write(out / f"ntrex.{code}-eng.eng", english)
+        _write(out / f"ntrex.{code}-eng.{code}", _first(path))
+
+
+def _first(path: Path) -> list[str]:
+    return [text for _, text in read_lines(path)][:_NEWS_SENTENCES]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    for name in ("pairs", "tatoeba", "ntrex"):
+        parser.add_argument(name, type=Path, metavar=name.upper())
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR")
+    args = parser.parse_args()
+    prepare(args.pairs, args.tatoeba, args.out)
+    write_news(args.ntrex, args.out / "news")
+
+
+if __name__ == "__main__":
+    main()
