@@ -83,40 +83,44 @@ class StaticEncoder(tf_keras.layers.Layer):
           `pooled_output`, `sequence_output` (`[batch, length, hidden_size]`) and `encoder_outputs`:
           a list of the latter alone.
         """
-        vectors = self._look_up(inputs["input_word_ids"])
-        weights = average_weights(inputs["input_mask"], vectors.dtype)
+        ids = inputs["input_word_ids"]
+        weights = average_weights(inputs["input_mask"])
         on_tpu = isinstance(tf.distribute.get_strategy(), tf.distribute.TPUStrategy)
-        if training and not on_tpu:
-            pooled = self._sum_distinct(inputs["input_word_ids"], weights)
-        else:
+        if self._parts is None and (on_tpu or not training):
+            vectors = self._embedding_layer(ids)
             pooled = tf.squeeze(tf.matmul(weights[:, tf.newaxis], vectors), axis=1)
+        else:
+            distinct, places = tf.unique(tf.reshape(ids, [-1]))
+            places = tf.reshape(places, tf.shape(ids))
+            rows = self._vectors(distinct)
+            vectors = tf.gather(rows, places)
+            pooled = _average(rows, places, weights)
         return {
             "pooled_output": pooled,
             "sequence_output": vectors,
             "encoder_outputs": [vectors],
         }
 
-    def _look_up(self, ids: tf.Tensor) -> tf.Tensor:
-        if self._parts is None:
-            return self._embedding_layer(ids)
-        distinct, places = tf.unique(tf.reshape(ids, [-1]))
-        return tf.gather(self._look_up_distinct(distinct), tf.reshape(places, tf.shape(ids)))
-
-    def _look_up_distinct(self, ids: tf.Tensor) -> tf.Tensor:
+    def _vectors(self, ids: tf.Tensor) -> tf.Tensor:
+        """Returns `[n, hidden_size]`, the vectors of `[n]` distinct tokens."""
         if self._parts is None:
             return self._embedding_layer(ids)
         parts = tf.gather(self._parts, ids)
         distinct, places = tf.unique(parts.values)
         rows = self._embedding_layer(distinct)
+        # Else TensorFlow's graph optimiser merges look-up and sum (SimplifyEmbeddingLookupStage),
+        # and each step copies the whole table.
+        rows = tf.ensure_shape(rows, [None, rows.shape[-1]])
         return tf.sparse.segment_sum(rows, places, parts.value_rowids())
 
-    def _sum_distinct(self, ids: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-        places = tf.where(weights > 0)
-        distinct, columns = tf.unique(tf.gather_nd(ids, places))
-        sums = tf.sparse.segment_sum(
-            self._look_up_distinct(distinct), columns, places[:, 0], num_segments=tf.shape(ids)[0]
-        )
-        return sums * tf.reduce_max(weights, axis=1, keepdims=True)
+
+def _average(rows: tf.Tensor, places: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+    """Returns `[batch, width]`: the averages of rows of `[n, width]`, at `[batch, length]`."""
+    read = tf.where(weights > 0)
+    sums = tf.sparse.segment_sum(
+        rows, tf.gather_nd(places, read), read[:, 0], num_segments=tf.shape(places)[0]
+    )
+    return sums * tf.reduce_max(weights, axis=1, keepdims=True)
 
 
 def average_weights(mask: tf.Tensor, dtype: tf.DType = tf.float32) -> tf.Tensor:

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 import tensorflow as tf
 import tensorflow_text as tf_text
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from repository import SHARED
 
@@ -163,6 +163,8 @@ def test_the_tokens_of_tf_text_on_sentences(vocab_file, multilingual_sentences, 
 
 @settings(max_examples=60, deadline=None)
 @given(texts=st.lists(ANY_TEXT, min_size=1, max_size=20), limit=st.integers(1, 40))
+@example(texts=["¶00", "—แa"], limit=1)  # Punctuation that is longer than the limit.
+@example(texts=["¶00", "—แa"], limit=2)
 def test_the_tokens_of_tf_text_on_any_text(names_vocab_file, texts, limit):
     assert_same_tokens(names_vocab_file, texts, limit)
 

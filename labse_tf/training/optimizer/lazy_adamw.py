@@ -79,6 +79,10 @@ class LazyAdamW(tf_keras.optimizers.AdamW):
         }
         return super().apply_gradients(grads_and_vars, name=name, **kwargs)
 
+    def _deduplicate_sparse_grad(self, grads):
+        # Keras would sum again the rows that the trainer has summed for the norm.
+        return [sum_rows(one) if isinstance(one, tf.IndexedSlices) else one for one in grads]
+
     def _is_lazy(self, variable) -> bool:
         return self._index_dict[self._var_key(variable)] in self._place
 
@@ -231,5 +235,9 @@ def _one_minus_power(beta: float, step: tf.Tensor) -> tf.Tensor:
 def sum_rows(gradient: tf.IndexedSlices) -> tf.IndexedSlices:
     """Returns the gradient with duplicate rows summed."""
     rows, place = tf.unique(gradient.indices)
-    values = tf.math.unsorted_segment_sum(gradient.values, place, tf.size(rows))
+    values = tf.cond(
+        tf.size(rows) == tf.size(place),
+        lambda: gradient.values,
+        lambda: tf.math.unsorted_segment_sum(gradient.values, place, tf.size(rows)),
+    )
     return tf.IndexedSlices(values, rows, gradient.dense_shape)

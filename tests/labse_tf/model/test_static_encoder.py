@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.eager import context
 
 from labse_tf.config import EncoderConfig
 from labse_tf.errors import InputError
@@ -14,6 +15,7 @@ from labse_tf.losses import additive_margin_softmax
 from labse_tf.model.dual_encoder import embed
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.stacking import grow_layers
+from labse_tf.model.subwords import Subwords
 
 CONFIG = EncoderConfig(
     vocab_size=9,
@@ -26,7 +28,7 @@ CONFIG = EncoderConfig(
     pooling="mean",
     initializer_range=0.5,
 )
-CLS, SEP = 2, 3
+PAD, CLS, SEP = 0, 2, 3
 
 
 @pytest.fixture
@@ -66,8 +68,32 @@ def test_training_looks_up_each_token_once_and_has_the_same_result(static, input
         results.append((pooled, tape.gradient(loss, table)))
     np.testing.assert_allclose(results[0][0], results[1][0], atol=1e-6)
     sparse, whole = (gradient for _, gradient in results)
-    assert sorted(sparse.indices.numpy()) == [CLS, SEP, 5, 7, 8]
+    assert sorted(sparse.indices.numpy()) == [PAD, CLS, SEP, 5, 7, 8]
     np.testing.assert_allclose(tf.convert_to_tensor(sparse), tf.convert_to_tensor(whole), atol=1e-5)
+
+
+@pytest.mark.parametrize("lengths", [[], [1, 2]])
+def test_a_step_does_not_copy_the_table(inputs, lengths):
+    """TensorFlow's graph optimiser can turn a look-up into a sum over a copy of all rows."""
+    tokens = [f"[{number}]" for number in range(5)] + list("abcd")
+    static = build_encoder(CONFIG, subwords=Subwords(tokens, lengths) if lengths else None)
+    table = static.get_embedding_table()
+    shapes = {name: tf.TensorSpec([None, None], tf.int32) for name in inputs}
+    batches = tf.data.Dataset.from_generator(lambda: iter([inputs] * 2), output_signature=shapes)
+
+    @tf.function
+    def steps(iterator):
+        for _ in tf.range(2):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum(static(next(iterator), training=True)["pooled_output"] ** 2)
+            table.scatter_sub(tape.gradient(loss, table))
+
+    context.enable_graph_collection()
+    steps(iter(batches))
+    graphs = context.export_run_metadata().function_graphs
+    context.disable_graph_collection()
+    operations = {node.op for graph in graphs for node in graph.post_optimization_graph.node}
+    assert "ResourceGather" in operations and "ReadVariableOp" not in operations
 
 
 def test_padding_changes_nothing(static, inputs):
