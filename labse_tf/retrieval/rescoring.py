@@ -11,7 +11,7 @@ from labse_tf.retrieval.best import Neighbours
 from labse_tf.retrieval.comparing import exact_products
 from labse_tf.retrieval.neighbours import threads
 
-# The nearest by binary vectors are among that many, mostly; docs/mining.md has measurements.
+# The nearest by binary vectors are among that many, mostly; docs/embedding.md has figures.
 PER_NEIGHBOUR_IF_BINARY = 16
 PER_NEIGHBOUR = 2
 _ROWS_PER_BLOCK = 1024
