@@ -10,11 +10,12 @@ os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
 
 if TYPE_CHECKING:
     from labse_tf.embedding.embedder import Embedder
+    from labse_tf.embedding.static import StaticEmbedder
 
 __version__ = "0.1.0"
 
 
-def load(model_dir: str | os.PathLike[str]) -> Embedder:
+def load(model_dir: str | os.PathLike[str]) -> Embedder | StaticEmbedder:
     """Loads a model dir for embedding: `labse_tf.load("MODEL_DIR").encode(["Hello", "Hallo"])`.
 
     TensorFlow is imported here rather than at module level, to keep `import labse_tf` fast.
@@ -27,7 +28,10 @@ def load(model_dir: str | os.PathLike[str]) -> Embedder:
     """
     from labse_tf.embedding.model_dir import find_model_dir
 
-    find_model_dir(model_dir)  # Fail before the import, which takes seconds.
+    folder, encoder = find_model_dir(model_dir)  # Fail before the imports, which take seconds.
     from labse_tf.embedding.embedder import Embedder
+    from labse_tf.embedding.static import StaticEmbedder, has_plain_table
 
+    if encoder.is_dir() and has_plain_table(folder):
+        return StaticEmbedder(folder)
     return Embedder(model_dir)

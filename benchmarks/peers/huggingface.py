@@ -5,7 +5,7 @@ PEER/bin/python -m benchmarks.peers.huggingface, then one of:
 make VOCAB DIR LAYERS         a LaBSE with random weights, as on Hugging Face
 tokens VOCAB|DIR TEXTS OUT.npz  the ids of each line, and the vocabulary that was read
 embed DIR TEXTS OUT.npy       SentenceTransformer(DIR)'s vectors
-time_embed DIR TEXTS OUT      the same, and prints the seconds
+time_embed DIR TEXTS OUT SIZE the same in batches of SIZE, and prints the seconds
 time VOCAB TEXTS LENGTH       prints seconds of tokenising and packing all lines
 """
 
@@ -19,12 +19,14 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 from sentence_transformers import SentenceTransformer
-from tokenizers import BertWordPieceTokenizer
+from sentence_transformers.models import StaticEmbedding
+from tokenizers import BertWordPieceTokenizer, Tokenizer
 from transformers import AutoTokenizer, BertConfig, BertModel
 
 from benchmarks.peers.same_work import check_rows, check_vocabulary
 from vocab import wordpiece_file
 
+STATIC_TOKENIZER = "0_StaticEmbedding/tokenizer.json"
 LINES_PER_BATCH = 1000
 WARM_UP = 64  # Sentences.
 SPREAD = 0.05  # Of weights: more than BERT's 0.02, so that sentences differ more.
@@ -73,11 +75,18 @@ def open_checked(folder):
     model = SentenceTransformer(str(folder), device="cpu")
     vocabulary = model.tokenizer.get_vocab()
     check_vocabulary(wordpiece_file.read(Path(folder, "vocab.txt")), vocabulary)
-    check_rows(model[0].auto_model.get_input_embeddings().num_embeddings, len(vocabulary))
+    if isinstance(model[0], StaticEmbedding):
+        table = model[0].embedding
+    else:
+        table = model[0].auto_model.get_input_embeddings()
+    check_rows(table.num_embeddings, len(vocabulary))
     return model
 
 
 def tokenizer_of(source):
+    static = Path(source, STATIC_TOKENIZER)
+    if static.exists():
+        return Tokenizer.from_file(str(static))
     # The tokenizer that BertTokenizerFast wraps, without its copying of results.
     if Path(source).is_dir():
         return AutoTokenizer.from_pretrained(source).backend_tokenizer
@@ -102,11 +111,11 @@ def embed(folder, texts, out):
     np.save(out, open_checked(folder).encode(lines(texts)))
 
 
-def time_embed(folder, texts, out):
+def time_embed(folder, texts, out, batch_size):
     model, sentences = open_checked(folder), lines(texts)
     model.encode(sentences[:WARM_UP])
     start = time.perf_counter()
-    vectors = model.encode(sentences)
+    vectors = model.encode(sentences, batch_size=int(batch_size))
     print(time.perf_counter() - start)
     np.save(out, vectors)
 

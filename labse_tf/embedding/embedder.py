@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import abc
-import contextlib
 import os
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import tensorflow as tf
@@ -14,6 +11,7 @@ import tensorflow_text  # noqa: F401  Registers the preprocessor's ops.
 
 from labse_tf.embedding.model_dir import find_model_dir, num_layers
 from labse_tf.embedding.runtimes import open_runtime
+from labse_tf.embedding.windows import WindowEncoder
 from labse_tf.progress import Progress
 
 # The texts of a window are sorted by length, so that its batches contain little padding.
@@ -26,79 +24,23 @@ _TOKENS_PER_STATIC_BATCH = 65536
 _LENGTH_STEP = 8
 
 
-class SortingEncoder(abc.ABC):
-    """Encoder that sorts texts by length within a window, to reduce padding.
+class SortingEncoder(WindowEncoder):
+    """Encoder that sorts texts by length within a window, to reduce padding."""
 
-    Attributes:
-      dim: the dimension of the vectors.
-      sequence_length: longer texts are truncated to this many tokens, [CLS] and [SEP] included.
-      texts_cut: number of texts truncated so far.
-    """
-
-    dim: int
-    sequence_length: int
-    texts_cut: int = 0
+    _texts_per_window = _TEXTS_PER_WINDOW
     _tokens_per_batch: int = _TOKENS_PER_BATCH
 
     def _has_no_layers(self) -> None:
         self._tokens_per_batch = _TOKENS_PER_STATIC_BATCH
 
     @abc.abstractmethod
-    def _tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """Maps `[n]` strings to int32 ragged `[n, (tokens)]`, without special tokens."""
-
-    @abc.abstractmethod
     def _embed(self, tokens: tf.RaggedTensor, length: int) -> np.ndarray:
         """Maps ragged `[n, (tokens)]`, padded to `length`, to `[n, dim]`, not normalised."""
-
-    def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> np.ndarray:
-        """Returns one embedding per text, in the order of the texts.
-
-        With float32 encoders, the embedding of a text does not depend on the other texts, up to
-        rounding (within 1e-5). With int8 encoders it does: they use one scale for a whole batch.
-
-        Args:
-          texts: any strings, including empty ones.
-          show_progress: show progress on stderr.
-
-        Returns:
-          float32 `[len(texts), dim]`, rows of unit length.
-        """
-        if isinstance(texts, str):
-            raise TypeError("encode() takes a list of strings, not one string")
-        vectors = np.empty((len(texts), self.dim), np.float32)
-        with contextlib.ExitStack() as stack:
-            progress = None
-            if show_progress:
-                progress = stack.enter_context(Progress("embed", total=len(texts), unit="sentence"))
-            start = 0
-            for tokens in self._tokenized_windows(texts):
-                size = int(tokens.nrows())
-                self._encode_window(tokens, vectors[start : start + size], progress)
-                start += size
-        return vectors
-
-    def _tokenized_windows(self, texts: Sequence[str]) -> Iterator[tf.RaggedTensor]:
-        """Yields the tokens of each window; a thread tokenises the next one meanwhile."""
-
-        def tokenize(start: int) -> tf.RaggedTensor:
-            return self._tokenize(tf.constant(list(texts[start : start + _TEXTS_PER_WINDOW])))
-
-        with ThreadPoolExecutor(1) as executor:
-            coming = None
-            for start in range(0, len(texts), _TEXTS_PER_WINDOW):
-                ready, coming = coming, executor.submit(tokenize, start)
-                if ready:
-                    yield ready.result()
-            if coming:
-                yield coming.result()
 
     def _encode_window(
         self, tokens: tf.RaggedTensor, vectors: np.ndarray, progress: Progress | None
     ) -> None:
-        lengths = tokens.row_lengths().numpy() + 2
-        self.texts_cut += int((lengths > self.sequence_length).sum())
-        lengths = np.minimum(lengths, self.sequence_length)
+        lengths = np.minimum(tokens.row_lengths().numpy() + 2, self.sequence_length)
         order = np.argsort(-lengths, kind="stable")
         start = 0
         while start < len(order):

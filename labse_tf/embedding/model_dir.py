@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 from labse_tf.errors import InputError
 from labse_tf.files.hashing import sha256_of_files
@@ -52,12 +53,17 @@ def find_model_dir(path: str | os.PathLike[str]) -> tuple[Path, Path]:
     return model_dir, path
 
 
+def describe(model_dir: Path) -> dict[str, Any]:
+    """Returns the content of `model.json`, or an empty dict if there is none that can be read."""
+    try:
+        return dict(json.loads((model_dir / "model.json").read_text("utf-8")))
+    except (OSError, ValueError, TypeError):
+        return {}
+
+
 def num_layers(model_dir: Path) -> int | None:
     """Returns the encoder's number of layers; None if the model dir does not say."""
-    try:
-        return json.loads((model_dir / "model.json").read_text("utf-8"))["encoder"]["num_layers"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    return (describe(model_dir).get("encoder") or {}).get("num_layers")
 
 
 def hash_model(path: str | os.PathLike[str]) -> str:

@@ -13,12 +13,12 @@ import numpy as np
 import tensorflow as tf
 import tf_keras
 
+import labse_tf
 from labse_tf.config import BERT, Config, EncoderConfig, TokenizerConfig, TrainConfig
 from labse_tf.config.check import check
 from labse_tf.data.features import ENCODER_INPUTS, Features
 from labse_tf.data.single_texts import text_batches, text_stream
 from labse_tf.data.texts import input_errors
-from labse_tf.embedding.embedder import Embedder
 from labse_tf.errors import InputError
 from labse_tf.files.outputs import whole_file
 from labse_tf.losses import leading_columns
@@ -273,7 +273,7 @@ def _read_or_make_projection(config: Config, run_dir: RunDir) -> np.ndarray:
     if file.exists():
         return np.load(file, allow_pickle=False)
     _log.info("embed %d texts to find the teacher's principal directions", _SAMPLE)
-    vectors = Embedder(config.distill.teacher).encode(_sample(config), show_progress=True)
+    vectors = labse_tf.load(config.distill.teacher).encode(_sample(config), show_progress=True)
     width = config.encoder.hidden_size
     if config.encoder.num_layers:
         projection = principal_directions(vectors, width)

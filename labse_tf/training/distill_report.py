@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+import labse_tf
 from labse_tf.data.dev_pairs import read_dev_pairs
 from labse_tf.embedding.distinct import TextVectors
-from labse_tf.embedding.embedder import Embedder, SortingEncoder
+from labse_tf.embedding.protocol import Encoder
 from labse_tf.evaluation.bitext import accuracies
 from labse_tf.training.run_embedder import RunEmbedder
 from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
@@ -33,7 +34,7 @@ def compare(run_dir: RunDir) -> dict[str, dict[str, float]]:
         [[side.decode("utf-8") for side in pair] for pair in pool]
         for pool in read_dev_pairs(config.train, config.languages).values()
     ]
-    teacher = Embedder(config.distill.teacher)
+    teacher = labse_tf.load(config.distill.teacher)
     network = load_encoder(run_dir)
     length = config.train.bucket_lengths[-1]
     student = RunEmbedder(network, load_tokenizer(run_dir), sequence_length=length)
@@ -44,7 +45,7 @@ def compare(run_dir: RunDir) -> dict[str, dict[str, float]]:
     }
 
 
-def _measure(model: SortingEncoder, pools: Sequence[Sequence[Sequence[str]]]) -> dict[str, float]:
+def _measure(model: Encoder, pools: Sequence[Sequence[Sequence[str]]]) -> dict[str, float]:
     # Many languages share English sentences; each is embedded once.
     vectors = TextVectors(model, (text for pool in pools for pair in pool for text in pair))
     found = []

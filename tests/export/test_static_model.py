@@ -12,7 +12,9 @@ from tiny_text import SENTENCES
 
 import labse_tf
 from labse_tf.cli.main import main
+from labse_tf.embedding.embedder import Embedder
 from labse_tf.embedding.open import open_encoder
+from labse_tf.embedding.static import StaticEmbedder, has_plain_table
 
 FORMATS = "hub,text,hf,lite,onnx"
 
@@ -62,9 +64,44 @@ def test_the_static_embedding_of_sentence_transformers(
     np.testing.assert_allclose(cosines(found, vectors), 1, atol=1e-5)
 
 
+def test_reading_the_table_gives_the_encoders_vectors(
+    static_model, multilingual_sentences, monkeypatch
+):
+    """Also with few texts in a window, for texts without tokens, and for those that are cut."""
+    texts = [*multilingual_sentences, "", " ", "แมว" * 66, "a " * 300, "[SEP] [CLS]", "\u0378"]
+    fast, reference = labse_tf.load(static_model), Embedder(static_model)
+    assert isinstance(fast, StaticEmbedder)
+    monkeypatch.setattr(StaticEmbedder, "_texts_per_window", 3)
+    np.testing.assert_allclose(fast.encode(texts), reference.encode(texts), atol=1e-6)
+    for name in ("dim", "sequence_length", "texts_cut"):
+        assert getattr(fast, name) == getattr(reference, name)
+    assert fast.texts_cut and fast.count_weights() == reference.count_weights()
+    assert fast.encode([]).shape == (0, 16)
+
+
+@pytest.mark.parametrize(
+    "change, plain",
+    [
+        ({}, True),
+        ({"table": "int8"}, False),
+        ({"encoder": {"num_layers": 2}}, False),
+        ({"encoder": {}}, False),
+        ({"max_bytes_per_word": None}, False),
+        (None, False),
+    ],
+)
+def test_which_models_have_a_table_to_read(tmp_path, change, plain):
+    facts = {"encoder": {"num_layers": 0}, "table": "float32"}
+    facts |= {"sequence_length": 64, "max_bytes_per_word": 600} | (change or {})
+    if change is not None:
+        facts = {key: value for key, value in facts.items() if value is not None}
+        (tmp_path / "model.json").write_text(json.dumps(facts), "utf-8")
+    assert has_plain_table(tmp_path) == plain
+
+
 def test_many_texts_are_one_batch(static_model, vectors, multilingual_sentences, monkeypatch):
     """A batch costs more than its tokens do; the vectors are those of small batches."""
-    encoder, batches = labse_tf.load(static_model), []
+    encoder, batches = Embedder(static_model), []
     embed = encoder._embed
     monkeypatch.setattr(
         encoder, "_embed", lambda tokens, length: batches.append(length) or embed(tokens, length)
