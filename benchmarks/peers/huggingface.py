@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.models import StaticEmbedding
+from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from tokenizers import BertWordPieceTokenizer, Tokenizer
 from transformers import AutoTokenizer, BertConfig, BertModel
 
