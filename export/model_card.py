@@ -48,7 +48,10 @@ to recognize translations, \
 seed {{ training.seed }}. \
 Data: {{ (training.get('monolingual', []) + training.get('bitext', [])) | join(', ') \
 or 'not stated' }}.
-{% if training.get('matryoshka') %}
+{% if training.get('beside') %}
+This is the first of {{ training.beside | length + 1 }} such runs, whose vectors stand side by \
+side in the model's; `model.json` describes the others.
+{% endif %}{% if training.get('matryoshka') %}
 Its vectors have {{ training.matryoshka[0] }} dimensions and can be cut (Matryoshka, \
 arXiv 2205.13147): their first {{ training.matryoshka[1:] | join(' or ') }} columns, scaled to \
 unit length again, are vectors too.

@@ -90,7 +90,8 @@ def open_source(path: str | os.PathLike[str], *, checkpoint: str | None = None) 
     has_head = head is not None and all(v.name in fates.taken for v in head.variables)
     return Source(
         encoder,
-        dataclasses.replace(origin.encoder, subwords=[]),  # Their sums are the table's rows.
+        # Sums of subwords are the table's rows.
+        dataclasses.replace(origin.encoder, subwords=[], split_rate=0.0),
         tokens,
         head=head if has_head else None,
         **_facts(path, fates.checkpoint),

@@ -39,6 +39,7 @@ _PEER = "benchmarks.peers.train_sentence_transformers"
 # The longer the race, the longer the trial: a shared machine is not equally fast all the time.
 _TRIAL_STEPS, _TRIAL_STEPS_PER_MINUTE = 60, 5
 _NO_CHECKPOINT = 10**9
+_SEEDS_APART = 1000  # Of the tables of one contestant.
 
 
 class Race:
@@ -64,7 +65,7 @@ class Race:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         found = {"name": name, "minutes": minutes, "seed": seed, "machine": machine.describe()}
-        if "stages" in contestant:
+        if "stages" in contestant or "tables" in contestant:
             found |= self._ours(folder, contestant, minutes, seed)
         elif "peer" in contestant:
             found |= self._peers(folder, contestant, minutes, seed)
@@ -85,21 +86,25 @@ class Race:
     def _ours(self, folder, contestant, minutes: float, seed: int) -> dict[str, Any]:
         vocab = self.vocabulary(contestant["vocab"])
         origin = ["--set", f"tokenizer.vocab_file={vocab}"]
-        spent, stages = 0.0, []
-        for number, stage in enumerate(contestant["stages"]):
+        chained = "stages" in contestant
+        run_dirs: list[Path] = []
+        trained = []
+        for number, stage in enumerate(contestant["stages" if chained else "tables"]):
+            start = ["--init", run_dirs[-1]] if chained and run_dirs else origin
+            own_seed = seed if chained else seed + _SEEDS_APART * number
             budget = 60 * minutes * stage["share"]
-            steps = self._steps_in(budget, stage, origin, folder / "trial", seed)
-            run_dir = folder / f"stage_{number + 1}"
-            seconds, rate = self._train(stage, origin, run_dir, steps, seed)
-            stages.append({"steps": steps, "seconds": seconds, "steps_per_second": rate})
-            spent += seconds
-            origin = ["--init", run_dir]
+            steps = self._steps_in(budget, stage, start, folder / "trial", own_seed)
+            run_dirs.append(folder / f"run_{number + 1}")
+            seconds, rate = self._train(stage, start, run_dirs[-1], steps, own_seed)
+            trained.append({"steps": steps, "seconds": seconds, "steps_per_second": rate})
         model = folder / "model"
-        _labse("export", run_dir, "--out", model, "--no-verify")
+        sources = run_dirs[-1:] if chained else [run_dirs[0], "--beside", *run_dirs[1:]]
+        _labse("export", *sources, "--out", model, "--no-verify")
         import labse_tf
 
         scores = score_tests(labse_tf.load(str(model)).encode, self._tests(), self._counts())
-        return {"trained_minutes": spent / 60, "stages": stages, "scores": scores}
+        minutes = sum(one["seconds"] for one in trained) / 60
+        return {"trained_minutes": minutes, "runs": trained, "scores": scores}
 
     def _steps_in(self, seconds: float, stage, origin, folder: Path, seed: int) -> int:
         trial = max(_TRIAL_STEPS, round(_TRIAL_STEPS_PER_MINUTE * seconds / 60))
@@ -140,7 +145,7 @@ class Race:
         scores = {name: last[name] for name in self.tests}
         return {
             "trained_minutes": last["minutes"],
-            "stages": [{"steps": last["step"]}],
+            "runs": [{"steps": last["step"]}],
             "versions": found["versions"],
             "scores": scores,
         }

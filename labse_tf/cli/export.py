@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
 from labse_tf.cli.arguments import add_checkpoint, add_languages, add_model_dir_output
 
@@ -13,6 +14,7 @@ EXAMPLES = """examples:
   labse export model --out shorter --length 32
   labse export runs/dual --out model --format hub,hf
   labse export model --out en_de --languages en,de --language-text my/text
+  labse export runs/table1 --beside runs/table2 runs/table3 --out ensemble
 
 The export runs `labse verify` before the model dir is moved into place. That takes half a minute
 for a small model, and minutes for one of 2 GB, which temporarily needs the same space again."""
@@ -27,13 +29,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_dir_output(parser)
     add_languages(parser)
     add_checkpoint(parser, "--checkpoint")
+    parser.add_argument(
+        "--beside",
+        nargs="+",
+        default=[],
+        metavar="RUN_DIR",
+        help="of encoders without layers, like RUN_DIR: the model's vectors are those of all runs "
+        "side by side",
+    )
 
 
 def run(args: argparse.Namespace) -> None:
-    write(args, checkpoint=args.checkpoint)
+    write(args, checkpoint=args.checkpoint, beside=args.beside)
 
 
-def write(args: argparse.Namespace, *, checkpoint: str | None = None) -> None:
+def write(
+    args: argparse.Namespace, *, checkpoint: str | None = None, beside: Sequence[str] = ()
+) -> None:
     """Writes a model dir from `args.source`, with the options of `add_model_dir_output`."""
     from labse_tf.files.outputs import check_free
 
@@ -43,6 +55,11 @@ def write(args: argparse.Namespace, *, checkpoint: str | None = None) -> None:
     from export.source import open_source
 
     source = open_source(args.source, checkpoint=checkpoint)
+    if beside:
+        from export.side_by_side import put_side_by_side
+
+        others = [open_source(path, checkpoint=checkpoint) for path in beside]
+        source = put_side_by_side([source, *others], [args.source, *beside])
     formats = args.formats.split(",")
     check_options(source, formats=formats, table=args.table, length=args.length)
     if languages:

@@ -47,6 +47,8 @@ class EncoderConfig:
 
     With `subwords`, for an encoder without layers, a token's vector is the sum of its own row and
     of the rows of the tokens of at most n characters that spell it, for each n of the list.
+    With `split_rate` too, a training step replaces each distinct token of its batch by shorter ones
+    that spell it, with this probability (as Hiraoka 2022, "MaxMatch-Dropout", does for each word).
     """
 
     network: str = BERT
@@ -62,6 +64,7 @@ class EncoderConfig:
     averaging_start: bool = False
     pooling: str = "cls"
     subwords: list[int] = field(default_factory=list)
+    split_rate: float = 0.0
 
     def requirements(self, section: str) -> Iterator[Requirement]:
         known = self.activation in ACTIVATIONS
@@ -72,6 +75,8 @@ class EncoderConfig:
         yield Requirement(f"{section}.subwords", not (self.subwords and self.num_layers), wanted)
         known = all(length > 0 for length in self.subwords)
         yield Requirement(f"{section}.subwords", known, "a list of numbers of characters above 0")
+        some = 0.0 <= self.split_rate < 1.0 and (bool(self.subwords) or not self.split_rate)
+        yield Requirement(f"{section}.split_rate", some, "in [0, 1), and 0 without 'subwords'")
         if self.num_layers:
             yield heads(section, self)
         yield from at_least(0, section, self, "vocab_size", "num_layers")

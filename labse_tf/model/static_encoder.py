@@ -38,11 +38,18 @@ class StaticEncoder(tf_keras.layers.Layer):
         Args:
           config: `vocab_size`, `hidden_size` and `initializer_range` are read.
           embedding_layer: to look tokens up, instead of a table of float32.
-          subwords: e(t) is a sum of rows of the table; None: e(t) is row t.
+          subwords: e(t) is a sum of rows of the table; None: e(t) is row t. Only with these,
+            `split_rate` is read.
         """
         # There is no product of matrices that bfloat16 would make faster.
         super().__init__(name="encoder", dtype="float32")
         self._parts = subwords and subwords.rows
+        # Its generator is replayed and resumed with those of dropout: it drops words' wholeness.
+        self._splitting = None
+        if config.split_rate and subwords:
+            self._splitting = tf_keras.layers.Dropout(config.split_rate)
+            self._splitting.build(())
+            self._split_or_whole = tf.concat([subwords.rows, subwords.split_rows()], axis=0)
         self._embedding_layer = embedding_layer or layers.OnDeviceEmbedding(
             vocab_size=subwords.count if subwords else config.vocab_size,
             embedding_width=config.hidden_size,
@@ -66,7 +73,11 @@ class StaticEncoder(tf_keras.layers.Layer):
         ids = inputs["input_word_ids"]
         if self._parts is None:
             return ids
-        return tf.gather(self._parts, tf.unique(tf.reshape(ids, [-1]))[0]).values
+        distinct = tf.unique(tf.reshape(ids, [-1]))[0]
+        if self._splitting is None:
+            return tf.gather(self._parts, distinct).values
+        both = tf.concat([distinct, distinct + self._parts.shape[0]], axis=0)
+        return tf.gather(self._split_or_whole, both).values
 
     def call(
         self, inputs: dict[str, tf.Tensor], training: bool | None = None
@@ -92,7 +103,7 @@ class StaticEncoder(tf_keras.layers.Layer):
         else:
             distinct, places = tf.unique(tf.reshape(ids, [-1]))
             places = tf.reshape(places, tf.shape(ids))
-            rows = self._vectors(distinct)
+            rows = self._vectors(distinct, training)
             vectors = tf.gather(rows, places)
             pooled = _average(rows, places, weights)
         return {
@@ -101,11 +112,16 @@ class StaticEncoder(tf_keras.layers.Layer):
             "encoder_outputs": [vectors],
         }
 
-    def _vectors(self, ids: tf.Tensor) -> tf.Tensor:
+    def _vectors(self, ids: tf.Tensor, training: bool | None) -> tf.Tensor:
         """Returns `[n, hidden_size]`, the vectors of `[n]` distinct tokens."""
         if self._parts is None:
             return self._embedding_layer(ids)
-        parts = tf.gather(self._parts, ids)
+        if training and self._splitting is not None:
+            whole = self._splitting(tf.ones(tf.shape(ids)), training=True)
+            ids += self._parts.shape[0] * tf.cast(whole == 0, tf.int32)
+            parts = tf.gather(self._split_or_whole, ids)
+        else:
+            parts = tf.gather(self._parts, ids)
         distinct, places = tf.unique(parts.values)
         rows = self._embedding_layer(distinct)
         # Else TensorFlow's graph optimiser merges look-up and sum (SimplifyEmbeddingLookupStage),

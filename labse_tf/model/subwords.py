@@ -10,6 +10,8 @@ import tensorflow as tf
 from labse_tf.model.spelling import JOINER, spell
 
 _TOKENS_AT_A_TIME = 16384
+# Of a token's characters, how many the tokens that it is split into may have.
+_SPLIT_SHARE = 0.6
 
 
 class Subwords:
@@ -37,6 +39,7 @@ class Subwords:
           tokens: the vocabulary. A part that it lacks is left out, and a special token has none.
           lengths: characters, without the `##` of a part inside a word.
         """
+        self._tokens = tokens
         self.count = len(tokens)
         rows = [[row] for row in range(len(tokens))]
         for length in lengths:
@@ -46,6 +49,17 @@ class Subwords:
                 parts += _parts(token, ids)
             self.count += len(short)
         self.rows = tf.ragged.constant(rows, tf.int32, row_splits_dtype=tf.int64)
+
+    def split_rows(self) -> tf.RaggedTensor:
+        """Returns the rows of each token's spelling by shorter tokens: int32 `[tokens, (parts)]`.
+
+        These have at most 60 % of its characters. A token that they cannot spell has its own rows.
+        """
+        ids = {token: row for row, token in enumerate(self._tokens) if not _is_special(token)}
+        rows = self.rows.to_list()
+        split = [_split(token, ids) or [row] for row, token in enumerate(self._tokens)]
+        split = [[part for token in tokens for part in rows[token]] for tokens in split]
+        return tf.ragged.constant(split, tf.int32, row_splits_dtype=tf.int64)
 
     def fold(self, table: np.ndarray) -> np.ndarray:
         """Returns the tokens' vectors, float32 `[tokens, width]`, of a table `[count, width]`."""
@@ -63,6 +77,13 @@ class Subwords:
 
 
 def _parts(token: str, ids: Mapping[str, int]) -> list[int]:
-    if token.startswith("[") and token.endswith("]"):
-        return []
-    return spell(token, ids) or []
+    return [] if _is_special(token) else spell(token, ids) or []
+
+
+def _split(token: str, ids: Mapping[str, int]) -> list[int] | None:
+    most = round(_SPLIT_SHARE * len(token.removeprefix(JOINER)))
+    return None if _is_special(token) or not most else spell(token, ids, most_characters=most)
+
+
+def _is_special(token: str) -> bool:
+    return token.startswith("[") and token.endswith("]")

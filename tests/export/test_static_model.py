@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 import safetensors.numpy
+import tensorflow as tf
 import tokenizers
 from tiny_text import SENTENCES
 
@@ -15,6 +16,8 @@ from labse_tf.cli.main import main
 from labse_tf.embedding.embedder import Embedder
 from labse_tf.embedding.open import open_encoder
 from labse_tf.embedding.static import StaticEmbedder, has_plain_table
+from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
+from labse_tf.training.runs.run_dir import open_existing
 
 FORMATS = "hub,text,hf,lite,onnx"
 
@@ -120,6 +123,49 @@ def test_many_texts_are_one_batch(static_model, vectors, multilingual_sentences,
 def test_embedding_with_a_file(static_model, vectors, multilingual_sentences, file, least):
     found = open_encoder(static_model / file).encode(multilingual_sentences)
     assert cosines(found, vectors).min() > least
+
+
+@pytest.fixture(scope="module")
+def other_run(static_run, config_file, made_once):
+    sets = ("encoder.num_layers=0", "encoder.hidden_size=8", "seed=9", "train.steps=4")
+    options = [word for one in sets for word in ("--set", one)]
+    return made_once(
+        "other_static_run", lambda path: run("train", config_file, *options, "--run-dir", path)
+    )
+
+
+def test_vectors_side_by_side(static_run, other_run, multilingual_sentences, tmp_path):
+    """Those of both, one after the other, each divided by how long its table's rows are."""
+    run("export", static_run, "--beside", other_run, "--format", "hub,hf", "--out", tmp_path / "m")
+    raw = []
+    for run_dir in map(open_existing, (static_run, other_run)):
+        encoder, tokenizer = load_encoder(run_dir), load_tokenizer(run_dir)
+        packed = tokenizer.pack([tokenizer(tf.constant(multilingual_sentences))], 64)
+        rows = encoder.get_embedding_table().numpy()
+        length = np.mean(np.linalg.norm(rows, axis=1) ** 2) ** 0.5
+        raw.append(encoder(packed)["pooled_output"].numpy() / length)
+    expected = np.concatenate(raw, axis=1)
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    found = labse_tf.load(tmp_path / "m").encode(multilingual_sentences)
+    assert found.shape[1] == 16 + 8
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    facts = json.loads((tmp_path / "m" / "model.json").read_text("utf-8"))
+    assert facts["training"]["seed"] == 7
+    assert [one["seed"] for one in facts["training"]["beside"]] == [9]
+    assert "the first of 2 such runs" in (tmp_path / "m" / "README.md").read_text("utf-8")
+
+
+def test_layers_cannot_be_put_side_by_side(static_run, trained_run, tmp_path, capfd):
+    command = [
+        "export",
+        str(static_run),
+        "--beside",
+        str(trained_run),
+        "--out",
+        str(tmp_path / "m"),
+    ]
+    assert main(command) != 0
+    assert f"{trained_run}: has 2 layers" in capfd.readouterr().err
 
 
 def test_mean_pooling_goes_out_and_comes_back(static_run, config_file, tmp_path, vectors):

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labse_tf.config import EncoderConfig
+from labse_tf.model.dropout import dropout_generators
 from labse_tf.model.dual_encoder import embed
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.subwords import Subwords
@@ -38,6 +39,55 @@ def test_parts_by_hand():
     assert parts["abab"] == [(0, "abab")]
     assert parts["ไทย"] == [(0, "ไทย"), (2, "ไท"), (2, "##ย")]
     assert parts["[UNK]"] == [(0, "[UNK]")]
+
+
+def test_splitting_by_hand():
+    subwords = Subwords(TOKENS, [2])
+    rows, split = subwords.rows.to_list(), subwords.split_rows().to_list()
+    ids = {token: row for row, token in enumerate(TOKENS)}
+    # 60 % of two characters is one, and of four two; of one, none.
+    expected = {
+        "[UNK]": ["[UNK]"],
+        "a": ["a"],
+        "ab": ["a", "##b"],
+        "##ba": ["##ba"],
+        "abab": ["abab"],
+        "ไทย": ["ไท", "##ย"],
+    }
+    for token, pieces in expected.items():
+        wanted = [row for piece in pieces for row in rows[ids[piece]]]
+        assert split[ids[token]] == wanted, token
+
+
+def test_splitting_draws_tokens_anew_at_each_step_and_only_in_training():
+    sizes = {"vocab_size": len(TOKENS), "hidden_size": 6, "num_layers": 0}
+    config = EncoderConfig(**sizes, subwords=[2], split_rate=0.5)
+    subwords = Subwords(TOKENS, [2])
+    encoder = build_encoder(config, subwords=subwords, replayable=True)
+    [generator] = dropout_generators(encoder)
+    table = encoder.get_embedding_table().numpy()
+    ids = tf.constant([[0, 3, 0], [0, 7, 0]])
+    inputs = {"input_word_ids": ids, "input_mask": tf.ones_like(ids), "input_type_ids": 0 * ids}
+    rows, split = subwords.rows.to_list(), subwords.split_rows().to_list()
+    either = [[table[which[token]].sum(axis=0) for which in (rows, split)] for token in (3, 7)]
+    plain = encoder(inputs, training=False)["pooled_output"]
+    np.testing.assert_allclose(plain, [one[0] for one in either], atol=1e-6)
+    seen = set()
+    state = generator.state.numpy()
+    for _ in range(40):
+        found = encoder(inputs, training=True)["pooled_output"].numpy()
+        drawn = [
+            [np.allclose(row, vector, atol=1e-6) for vector in vectors]
+            for row, vectors in zip(found, either, strict=True)
+        ]
+        assert all(sum(one) == 1 for one in drawn)
+        seen.add(tuple(one.index(True) for one in drawn))
+    assert seen == {(0, 0), (0, 1), (1, 0), (1, 1)}
+    generator.state.assign(state)
+    again = [encoder(inputs, training=True)["pooled_output"].numpy() for _ in range(2)]
+    generator.state.assign(state)
+    np.testing.assert_array_equal(encoder(inputs, training=True)["pooled_output"], again[0])
+    assert set(encoder.rows(inputs).numpy()) >= {row for token in (3, 7) for row in split[token]}
 
 
 def test_folding_by_hand():
