@@ -107,11 +107,12 @@ class Race:
         return {"trained_minutes": minutes, "runs": trained, "scores": scores}
 
     def _steps_in(self, seconds: float, stage, origin, folder: Path, seed: int) -> int:
-        trial = max(_TRIAL_STEPS, round(_TRIAL_STEPS_PER_MINUTE * seconds / 60))
+        # Even: the last line of its metrics is about the second half.
+        trial = 2 * (max(_TRIAL_STEPS, round(_TRIAL_STEPS_PER_MINUTE * seconds / 60)) // 2)
         took, rate = self._train(stage, origin, folder, trial, seed)
         shutil.rmtree(folder)
         start = took - trial / rate
-        return max(2, round((seconds - start) * rate))
+        return max(2, 2 * round((seconds - start) * rate / 2))
 
     def _train(self, stage, origin, run_dir: Path, steps: int, seed: int) -> tuple[float, float]:
         """Returns seconds, and steps per second at the end."""
@@ -119,7 +120,7 @@ class Race:
             **stage.get("set", {}),
             "train.bitext": f"[{self._data / 'train'}]",
             "train.steps": steps,
-            "train.loop.log_interval": min(steps // 2, 100),
+            "train.loop.log_interval": steps // 2,
             "train.loop.checkpoint_interval": steps,
             "seed": seed,
         }

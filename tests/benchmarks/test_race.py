@@ -70,7 +70,7 @@ def test_our_contestants_can_be_trained(name):
         check_warmup(config, "train")
         layers.append(config.encoder.num_layers)
     assert layers == sorted(layers)
-    assert name == "ours, three tables" or str(layers[-1] or "no") in name
+    assert name == "ours, two tables" or str(layers[-1] or "no") in name
 
 
 @pytest.mark.slow
