@@ -44,12 +44,14 @@ class StaticEncoder(tf_keras.layers.Layer):
         # There is no product of matrices that bfloat16 would make faster.
         super().__init__(name="encoder", dtype="float32")
         self._parts = subwords and subwords.rows
-        # Its generator is replayed and resumed with those of dropout: it drops words' wholeness.
         self._splitting = None
         if config.split_rate and subwords:
+            # Draws which tokens to split; a run replays and resumes it as any dropout.
             self._splitting = tf_keras.layers.Dropout(config.split_rate)
             self._splitting.build(())
-            self._split_or_whole = tf.concat([subwords.rows, subwords.split_rows()], axis=0)
+            # Token t whole at t, and split at t + tokens.
+            self._tokens = self._parts.shape[0]
+            self._parts = tf.concat([self._parts, subwords.split_rows()], axis=0)
         self._embedding_layer = embedding_layer or layers.OnDeviceEmbedding(
             vocab_size=subwords.count if subwords else config.vocab_size,
             embedding_width=config.hidden_size,
@@ -74,10 +76,9 @@ class StaticEncoder(tf_keras.layers.Layer):
         if self._parts is None:
             return ids
         distinct = tf.unique(tf.reshape(ids, [-1]))[0]
-        if self._splitting is None:
-            return tf.gather(self._parts, distinct).values
-        both = tf.concat([distinct, distinct + self._parts.shape[0]], axis=0)
-        return tf.gather(self._split_or_whole, both).values
+        if self._splitting is not None:
+            distinct = tf.concat([distinct, distinct + self._tokens], axis=0)
+        return tf.gather(self._parts, distinct).values
 
     def call(
         self, inputs: dict[str, tf.Tensor], training: bool | None = None
@@ -118,10 +119,8 @@ class StaticEncoder(tf_keras.layers.Layer):
             return self._embedding_layer(ids)
         if training and self._splitting is not None:
             whole = self._splitting(tf.ones(tf.shape(ids)), training=True)
-            ids += self._parts.shape[0] * tf.cast(whole == 0, tf.int32)
-            parts = tf.gather(self._split_or_whole, ids)
-        else:
-            parts = tf.gather(self._parts, ids)
+            ids += self._tokens * tf.cast(whole == 0, tf.int32)
+        parts = tf.gather(self._parts, ids)
         distinct, places = tf.unique(parts.values)
         rows = self._embedding_layer(distinct)
         # Else TensorFlow's graph optimiser merges look-up and sum (SimplifyEmbeddingLookupStage),
