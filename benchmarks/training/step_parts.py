@@ -101,10 +101,11 @@ def _measure(args: argparse.Namespace) -> dict[str, float]:
     ).repeat()
     strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
     with strategy.scope():
-        subwords = config.encoder.subwords and Subwords(tokens, config.encoder.subwords)
-        encoder = build_encoder(
-            config.encoder, compute=config.compute, replayable=True, subwords=subwords or None
-        )
+        sizes = config.encoder
+        subwords = None
+        if sizes.has_parts:
+            subwords = Subwords(tokens, sizes.subwords, sizes.ngrams)
+        encoder = build_encoder(sizes, compute=config.compute, replayable=True, subwords=subwords)
         optimizer = build_optimizer(config.train.optimizer, steps=1000, layers=layers)
     trainer = DualEncoderTrainer(
         encoder=encoder,

@@ -46,7 +46,8 @@ class EncoderConfig:
     that is not pre-trained learns faster.
 
     With `subwords`, for an encoder without layers, a token's vector is the sum of its own row and
-    of the rows of the tokens of at most n characters that spell it, for each n of the list.
+    of the rows of the tokens of at most n characters that spell it, for each n of the list. With
+    `ngrams`, also of rows of its overlapping n-grams, without case, for each n of that list.
     With `split_rate` too, a training step replaces each distinct token of its batch by shorter ones
     that spell it, with this probability (as Hiraoka 2022, "MaxMatch-Dropout", does for each word).
     """
@@ -64,19 +65,28 @@ class EncoderConfig:
     averaging_start: bool = False
     pooling: str = "cls"
     subwords: list[int] = field(default_factory=list)
+    ngrams: list[int] = field(default_factory=list)
     split_rate: float = 0.0
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether tokens' vectors are sums of several rows."""
+        return bool(self.subwords or self.ngrams)
 
     def requirements(self, section: str) -> Iterator[Requirement]:
         known = self.activation in ACTIVATIONS
         yield Requirement(f"{section}.activation", known, f"one of {ACTIVATIONS}")
         known = self.pooling in POOLINGS
         yield Requirement(f"{section}.pooling", known, f"one of {POOLINGS}")
-        wanted = "empty: it is for an encoder without layers ('num_layers' 0)"
-        yield Requirement(f"{section}.subwords", not (self.subwords and self.num_layers), wanted)
-        known = all(length > 0 for length in self.subwords)
-        yield Requirement(f"{section}.subwords", known, "a list of numbers of characters above 0")
-        some = 0.0 <= self.split_rate < 1.0 and (bool(self.subwords) or not self.split_rate)
-        yield Requirement(f"{section}.split_rate", some, "in [0, 1), and 0 without 'subwords'")
+        for name in ("subwords", "ngrams"):
+            lengths = getattr(self, name)
+            wanted = "empty: it is for an encoder without layers ('num_layers' 0)"
+            yield Requirement(f"{section}.{name}", not (lengths and self.num_layers), wanted)
+            known = all(length > 0 for length in lengths)
+            yield Requirement(f"{section}.{name}", known, "a list of numbers of characters above 0")
+        some = 0.0 <= self.split_rate < 1.0 and (self.has_parts or not self.split_rate)
+        wanted = "in [0, 1), and 0 without 'subwords' and 'ngrams'"
+        yield Requirement(f"{section}.split_rate", some, wanted)
         if self.num_layers:
             yield heads(section, self)
         yield from at_least(0, section, self, "vocab_size", "num_layers")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import itertools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -12,6 +14,9 @@ from labse_tf.model.spelling import JOINER, spell
 _TOKENS_AT_A_TIME = 16384
 # Of a token's characters, how many the tokens that it is split into may have.
 _SPLIT_SHARE = 0.6
+# An n-gram of fewer tokens than these has no row: it would say what the tokens' own rows say.
+_LEAST_TOKENS = 3
+_WORD_START = "^"
 
 
 class Subwords:
@@ -23,21 +28,27 @@ class Subwords:
     tokens of at most n characters, for lengths n_1, n_2, ...:
 
         vector(t) = E(t) + sum of E_1(q) for q in t|n_1 + sum of E_2(q) for q in t|n_2 + ...
+                    + sum of G(g) for g in the n-grams of t
 
     The rows of E come first, then those of E_1 and so on, which have one row for each token of at
-    most that many characters.
+    most that many characters. Last comes G, with a row for each n-gram that at least 3 tokens have.
+    The n-grams of a token are those of its casefolded characters, `^` before them if it begins a
+    word; they overlap, as those of fastText do, where t|n does not.
 
     Attributes:
       rows: ragged int32 `[tokens, (parts)]`, the rows of each token's sum; its own is the first.
       count: the number of rows.
     """
 
-    def __init__(self, tokens: Sequence[str], lengths: Sequence[int]) -> None:
+    def __init__(
+        self, tokens: Sequence[str], lengths: Sequence[int], ngrams: Sequence[int] = ()
+    ) -> None:
         """Spells all tokens.
 
         Args:
           tokens: the vocabulary. A part that it lacks is left out, and a special token has none.
           lengths: characters, without the `##` of a part inside a word.
+          ngrams: characters of the n-grams, `^` included.
         """
         self._tokens = tokens
         self.count = len(tokens)
@@ -48,7 +59,17 @@ class Subwords:
             for token, parts in zip(tokens, rows, strict=True):
                 parts += _parts(token, ids)
             self.count += len(short)
+        self._add_ngrams(rows, ngrams)
         self.rows = tf.ragged.constant(rows, tf.int32, row_splits_dtype=tf.int64)
+
+    def _add_ngrams(self, rows: list[list[int]], lengths: Sequence[int]) -> None:
+        found = [_ngrams(token, lengths) for token in self._tokens]
+        tokens_with = collections.Counter(itertools.chain.from_iterable(found))
+        shared = [ngram for ngram, tokens in tokens_with.items() if tokens >= _LEAST_TOKENS]
+        ids = {ngram: self.count + place for place, ngram in enumerate(shared)}
+        for parts, ngrams in zip(rows, found, strict=True):
+            parts += [ids[ngram] for ngram in ngrams if ngram in ids]
+        self.count += len(shared)
 
     def split_rows(self) -> tf.RaggedTensor:
         """Returns the rows of each token's spelling by shorter tokens: int32 `[tokens, (parts)]`.
@@ -78,6 +99,22 @@ class Subwords:
 
 def _parts(token: str, ids: Mapping[str, int]) -> list[int]:
     return [] if _is_special(token) else spell(token, ids) or []
+
+
+def _ngrams(token: str, lengths: Sequence[int]) -> list[str]:
+    """Returns a token's distinct n-grams, not itself, in a fixed order."""
+    if _is_special(token):
+        return []
+    inside = token.startswith(JOINER)
+    text = token.removeprefix(JOINER) if inside else _WORD_START + token
+    text = text.casefold()
+    ngrams = (
+        text[start : start + n]
+        for n in lengths
+        if n < len(text)
+        for start in range(len(text) - n + 1)
+    )
+    return list(dict.fromkeys(ngrams))
 
 
 def _split(token: str, ids: Mapping[str, int]) -> list[int] | None:

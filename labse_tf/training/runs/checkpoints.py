@@ -222,8 +222,10 @@ def read_weights(run_dir: RunDir, path: str, *, encoder: EncoderNetwork, **other
 
 def load_subwords(run_dir: RunDir) -> Subwords | None:
     """Returns the subwords of a run's vocabulary; None if it has none."""
-    lengths = run_dir.config.encoder.subwords
-    return Subwords(wordpiece_file.read(run_dir.vocab_file), lengths) if lengths else None
+    encoder = run_dir.config.encoder
+    if not encoder.has_parts:
+        return None
+    return Subwords(wordpiece_file.read(run_dir.vocab_file), encoder.subwords, encoder.ngrams)
 
 
 def _number(name: str) -> int:

@@ -41,6 +41,30 @@ def test_parts_by_hand():
     assert parts["[UNK]"] == [(0, "[UNK]")]
 
 
+def test_ngrams_by_hand():
+    thai = ["ไทย", "##ไทย", "##ไทยย", "##คนไทย"]
+    tokens = ["[UNK]", "Haus", "haus", "##haus", "HAUSE", "aus", *thai]
+    subwords = Subwords(tokens, [], [3])
+    shared = ["^ha", "hau", "aus", "ไทย"]
+    names = [*tokens, *shared]
+    assert subwords.count == len(names)
+    found = [[names[row] for row in rows[1:]] for rows in subwords.rows.to_list()]
+    assert found == [
+        [],
+        ["^ha", "hau", "aus"],
+        ["^ha", "hau", "aus"],
+        # Inside a word, without its beginning; "aus" at the start of one is "^au", "aus".
+        ["hau", "aus"],
+        ["^ha", "hau", "aus"],
+        ["aus"],
+        # "^ไทย" has it; it is the whole of "##ไทย", which its own row is for.
+        ["ไทย"],
+        [],
+        ["ไทย"],
+        ["ไทย"],
+    ]
+
+
 def test_splitting_by_hand():
     subwords = Subwords(TOKENS, [2])
     rows, split = subwords.rows.to_list(), subwords.split_rows().to_list()
@@ -100,10 +124,11 @@ def test_folding_by_hand():
 @given(
     words=st.sets(st.text("abก界é", min_size=1, max_size=9), min_size=1, max_size=30),
     lengths=st.lists(st.integers(1, 5), max_size=3),
+    ngrams=st.lists(st.integers(1, 4), max_size=2),
 )
 @settings(max_examples=30, deadline=None)
-def test_vectors_come_back_from_the_table_that_they_become(words, lengths):
-    subwords = Subwords(sorted(words), lengths)
+def test_vectors_come_back_from_the_table_that_they_become(words, lengths, ngrams):
+    subwords = Subwords(sorted(words), lengths, ngrams)
     vectors = np.random.default_rng(0).normal(size=(len(words), 2)).astype(np.float32)
     table = subwords.unfold(vectors)
     assert table.shape == (subwords.count, 2)

@@ -96,6 +96,7 @@ def test_deeper_does_not_become_shallower(trained_run, config_file, tmp_path, ca
 def test_subwords(static_run, config_file, tmp_path, multilingual_sentences):
     """They start with the vectors of another run, and what is loaded are sums of trained rows."""
     start = ("encoder.num_layers=0", "encoder.pooling=mean", "encoder.subwords=[1,3]")
+    start = (*start, "encoder.ngrams=[2]")
     assert train(config_file, static_run, tmp_path / "start", *start, "train.steps=0") == 0
     rate = "train.optimizer.learning_rate=0.1"
     assert train(config_file, static_run, tmp_path / "more", *start, "train.steps=8", rate) == 0
