@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from labse_tf.cli.arguments import add_init, add_training, strategy_options
+from labse_tf.config import CMLM, MLM
 
 EXAMPLES = """examples:
   labse pretrain configs/tiny.yaml --run-dir runs/pretrain \\
@@ -14,13 +15,24 @@ EXAMPLES = """examples:
       --init bert-base-multilingual-cased --set encoder.activation=gelu \\
       --set pretrain.stage_steps=[100000] \\
       --set pretrain.monolingual=[clean/monolingual] --set pretrain.bitext=[clean/bitext]
+  labse pretrain configs/tiny.yaml --objective cmlm --run-dir runs/cmlm \\
+      --set tokenizer.vocab_file=vocab.txt --set encoder.pooling=mean \\
+      --set pretrain.neighbours=[clean/neighbours]
 
 To resume an interrupted run, run the same command again."""
+
+OBJECTIVES = (MLM, CMLM)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_training(parser)
     add_init(parser)
+    parser.add_argument(
+        "--objective",
+        choices=OBJECTIVES,
+        help="MLM and TLM, or conditional masked language modelling on neighbouring sentences; the "
+        "same as --set pretrain.objective=... (default: the configuration's)",
+    )
 
 
 def run(args: argparse.Namespace) -> None:
@@ -28,15 +40,19 @@ def run(args: argparse.Namespace) -> None:
     from labse_tf.config.files import load_config
     from labse_tf.training.runs import run_dir as run_dirs
 
-    config = load_config(args.config, args.overrides)
+    overrides = list(args.overrides)
+    if args.objective:
+        overrides.append(f"pretrain.objective={args.objective}")
+    config = load_config(args.config, overrides)
     check_warmup(config, "pretrain", path=args.config)
     from labse_tf.training.launch import launch
     from labse_tf.training.pretrain import first_depth, pretrain
     from labse_tf.training.runs.initial_weights import open_origin
 
     init = open_origin(args.init, args.init_checkpoint) if args.init else None
-    corpora = [*config.pretrain.monolingual, *config.pretrain.bitext]
-    config = run_dirs.resolve(config, corpora, init=init, first_depth=first_depth(config))
+    config = run_dirs.resolve(
+        config, config.pretrain.corpora, init=init, first_depth=first_depth(config)
+    )
 
     with launch(args.run_dir, config, **strategy_options(args)) as (run_dir, strategy):
         pretrain(config, run_dir, strategy, init=init)

@@ -11,13 +11,15 @@ from labse_tf.config.encoder import (
 )
 from labse_tf.config.negatives import AveragingEncoderConfig, NegativesConfig
 from labse_tf.config.optimizer import LoopConfig, OptimizerConfig
-from labse_tf.config.pretrain import PretrainConfig
+from labse_tf.config.pretrain import CMLM, MLM, PretrainConfig
 from labse_tf.config.train import DistillConfig, TrainConfig
 from labse_tf.config.tree import Config, flatten
 
 __all__ = [
     "ACTIVATIONS",
     "BERT",
+    "CMLM",
+    "MLM",
     "PRECISIONS",
     "AveragingEncoderConfig",
     "ComputeConfig",

@@ -38,7 +38,7 @@ class EncoderConfig:
     that takes this section and returns your own `EncoderNetwork` (labse_tf/model/protocol.py).
 
     `pooling` is "cls", tanh(dense([CLS])) as in LaBSE, or "mean", dense(average of all tokens),
-    whose layers have dropout, but not its embeddings.
+    where dense begins as the identity; layers have dropout, but embeddings have not.
     With `num_layers` 0 there is neither: the encoder is the average of its tokens' rows of the
     embedding table.
 

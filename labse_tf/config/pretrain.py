@@ -1,4 +1,4 @@
-"""Pre-training: MLM + TLM."""
+"""Pre-training: MLM + TLM, or CMLM."""
 
 from __future__ import annotations
 
@@ -8,10 +8,18 @@ from dataclasses import dataclass, field
 from labse_tf.config.optimizer import LoopConfig, OptimizerConfig, Run
 from labse_tf.config.requirements import Requirement, at_least
 
+MLM, CMLM = "mlm", "cmlm"
+
 
 @dataclass
 class PretrainConfig:
-    """MLM + TLM with progressive stacking (section 3.2). Lengths are tokens.
+    """MLM + TLM, or CMLM, with progressive stacking (section 3.2). Lengths are tokens.
+
+    `objective` is "mlm", with `monolingual` and `bitext`, or "cmlm", conditional masked language
+    modelling (Yang et al. 2021, arXiv 2012.14388), with `neighbours`: corpora of sentences in the
+    order of their documents. There, the masked tokens of a sentence are predicted from the rest of
+    it and from `slots` vectors made of its neighbour's embedding, each sentence cut to
+    `sequence_length`; with 0 slots, from the sentence alone.
 
     `stage_steps` has one entry per stage; the last stage has all layers of the encoder, each one
     before it half as many. With `language_exponent` s, language l is sampled in proportion to
@@ -21,8 +29,11 @@ class PretrainConfig:
     `held_out_interval` steps and at the end of a stage: `held_out_size` sentences or pairs each.
     """
 
+    objective: str = MLM
     monolingual: list[str] = field(default_factory=list)
     bitext: list[str] = field(default_factory=list)
+    neighbours: list[str] = field(default_factory=list)
+    slots: int = 15
     sequence_length: int = 512
     batch_size: int = 8192
     tlm_fraction: float = 0.5
@@ -37,6 +48,11 @@ class PretrainConfig:
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     loop: LoopConfig = field(default_factory=LoopConfig)
 
+    @property
+    def corpora(self) -> list[str]:
+        """All corpora that the objective reads."""
+        return self.neighbours if self.objective == CMLM else [*self.monolingual, *self.bitext]
+
     def requirements(self, section: str) -> Iterator[Requirement]:
         steps = self.stage_steps
         some = bool(steps) and min(steps) >= 0
@@ -44,7 +60,9 @@ class PretrainConfig:
         yield Requirement(f"{section}.stage_steps", some, wanted)
         names = ("batch_size", "held_out_size", "held_out_interval", "max_predictions")
         yield from at_least(1, section, self, *names)
-        yield from at_least(0, section, self, "sampled_softmax")
+        yield from at_least(0, section, self, "sampled_softmax", "slots")
+        known = self.objective in (MLM, CMLM)
+        yield Requirement(f"{section}.objective", known, f"one of {(MLM, CMLM)}")
         yield Requirement(f"{section}.tlm_fraction", 0.0 <= self.tlm_fraction <= 1.0, "in [0, 1]")
         yield Requirement(f"{section}.mask_fraction", 0.0 < self.mask_fraction < 1.0, "in (0, 1)")
 

@@ -12,7 +12,7 @@ from typing import Any
 from labse_tf.config.cds import CdsConfig
 from labse_tf.config.encoder import BERT, ComputeConfig, EncoderConfig, TokenizerConfig
 from labse_tf.config.negatives import NegativesConfig
-from labse_tf.config.pretrain import PretrainConfig
+from labse_tf.config.pretrain import CMLM, PretrainConfig
 from labse_tf.config.requirements import Requirement, within
 from labse_tf.config.train import DistillConfig, TrainConfig
 
@@ -35,13 +35,15 @@ class Config:
     def requirements(self) -> Iterator[Requirement]:
         """Yields requirements between sections, for the sections that will be used."""
         longest, pretrain, train = self.encoder.max_positions, self.pretrain, self.train
-        if pretrain.monolingual or pretrain.bitext:
+        if pretrain.corpora:
             halvings = max(0, len(pretrain.stage_steps) - 1)
             halves = self.encoder.num_layers % 2**halvings == 0
             wanted = f"such that encoder.num_layers can be halved {halvings} times"
             yield Requirement("pretrain.stage_steps", halves, wanted)
-            fits = 8 <= pretrain.sequence_length <= longest
-            wanted = "from 8 to encoder.max_positions"
+            # Slots have positions of their own, behind those of the tokens.
+            slots = pretrain.slots if pretrain.objective == CMLM else 0
+            fits = 8 <= pretrain.sequence_length <= longest - slots
+            wanted = "from 8 to encoder.max_positions" + (" less pretrain.slots" if slots else "")
             yield Requirement("pretrain.sequence_length", fits, wanted)
         if train.bitext or self.distill.monolingual:
             fits = max(train.bucket_lengths, default=0) <= longest

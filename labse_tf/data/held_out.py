@@ -7,6 +7,7 @@ a translation are used for MLM only.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
@@ -22,10 +23,10 @@ from labse_tf.files.corpus_files import MOSES, SHARD, TEXT, TSV, CorpusFile, fin
 from labse_tf.tokenization.protocol import Tokenizer
 from vocab.wordpiece_file import RESERVED_TOKENS
 
-_SEED = 29  # The same tokens are masked in every run, so that runs can be compared.
+HELD_OUT_SEED = 29  # The same tokens are masked in every run, so that runs can be compared.
 _BYTES_OF_LOGITS = 1 << 28
 
-Batch = dict[str, np.ndarray]
+Batch = dict[str, "np.ndarray | Batch"]
 
 
 class HeldOut(NamedTuple):
@@ -44,9 +45,13 @@ class HeldOut(NamedTuple):
         predictions = self.rows["masked_ids"].shape[1]
         size = max(1, min(256, _BYTES_OF_LOGITS // (4 * predictions * vocab_size)))
         for start in range(0, len(self.languages), size):
-            batch = {name: rows[start : start + size] for name, rows in self.rows.items()}
-            missing = size - len(batch["masked_ids"])
-            yield {name: np.pad(rows, ((0, missing), (0, 0))) for name, rows in batch.items()}
+            missing = max(0, start + size - len(self.languages))
+            cut = functools.partial(_cut, start=start, size=size, missing=missing)
+            yield tf.nest.map_structure(cut, self.rows)
+
+
+def _cut(rows: np.ndarray, *, start: int, size: int, missing: int) -> np.ndarray:
+    return np.pad(rows[start : start + size], ((0, missing), (0, 0)))
 
 
 def read_held_out(
@@ -107,7 +112,7 @@ def _make(
         first_ordinary_id=len(RESERVED_TOKENS),
         mask_fraction=settings.mask_fraction,
         max_predictions=settings.max_predictions,
-        seed=tf.constant([_SEED, 0]),
+        seed=tf.constant([HELD_OUT_SEED, 0]),
     )
     # Unused predictions point at [CLS].
     alone["masked_positions"] *= tf.cast(alone["masked_weights"], tf.int32)

@@ -43,7 +43,7 @@ def pretraining_batches(
       A dataset of MASKED_FEATURES, `[batch_size, sequence_length]`, and `file` (int32
       `[batch_size]`): index of the file in which each sequence begins, see `source_files`.
     """
-    seed += 1_000_003 * stage
+    seed = texts.seed_of_stage(seed, stage)
     mlm_files, tlm_files = (_find(settings, task, languages) for task in ("mlm", "tlm"))
     tasks, shares = [], []
     if settings.tlm_fraction < 1.0:
@@ -70,9 +70,9 @@ def pretraining_batches(
     return batches.enumerate().skip(skip).map(mask, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
 
 
-def source_files(settings: PretrainConfig, languages: Sequence[str]) -> list[str]:
-    """Returns the paths that `file` of a batch indexes: first those of MLM, then those of TLM."""
-    return [file.path for task in ("mlm", "tlm") for file in _find(settings, task, languages)]
+def source_files(settings: PretrainConfig, languages: Sequence[str]) -> list[CorpusFile]:
+    """Returns the files that `file` of a batch indexes: first those of MLM, then those of TLM."""
+    return [file for task in ("mlm", "tlm") for file in _find(settings, task, languages)]
 
 
 def _find(settings: PretrainConfig, task: str, languages: Sequence[str]) -> list[CorpusFile]:
@@ -124,13 +124,9 @@ def _tlm_sequences(
 
     def pack(index, records):
         serialized, file = records
-        source, target = texts.parse(BITEXT, serialized)
-        swap = tf.random.stateless_uniform(
-            [settings.batch_size], tf.stack([tf.constant(seed, tf.int64), index])
-        )
-        first = tf.where(swap < 0.5, source, target)
-        second = tf.where(swap < 0.5, target, source)
-        packed = tokenizer.pack([tokenizer(first), tokenizer(second)], settings.sequence_length)
+        draws = tf.stack([tf.constant(seed, tf.int64), index])
+        sides = texts.swap_half(*texts.parse(BITEXT, serialized), draws)
+        packed = tokenizer.pack([tokenizer(side) for side in sides], settings.sequence_length)
         return {**packed, "file": file + files_before}
 
     streams = texts.language_streams(files, seed=seed + 1, number_files=True)

@@ -27,7 +27,7 @@ from labse_tf.files.corpus_files import (
     CorpusFile,
     find_plain_files,
 )
-from labse_tf.files.record_kinds import KINDS, describe_fields
+from labse_tf.files.record_kinds import KINDS, NEIGHBOURS, describe_fields
 
 _RECORDS_PER_CALL = 1000  # A call from tf.data into Python takes longer than reading a record.
 _READ_BUFFER = 1 << 18  # Bytes per file; there may be many files.
@@ -164,6 +164,23 @@ def parse(kind: str, serialized: tf.Tensor, *, negatives: int = 0) -> list[tf.Te
     return [records[name] for name in spec]
 
 
+def seed_of_stage(seed: int, stage: int) -> int:
+    """Returns the seed of a stage, counted from 0: each one has its own order of the data."""
+    return seed + 1_000_003 * stage
+
+
+def swap_half(first: tf.Tensor, second: tf.Tensor, seed: tf.Tensor) -> list[tf.Tensor]:
+    """Returns both columns of texts, `[batch]`, with about half of the rows exchanged.
+
+    Args:
+      first: `[batch]` strings.
+      second: likewise.
+      seed: `[2]` integer tensor, which alone determines the rows.
+    """
+    swap = tf.random.stateless_uniform(tf.shape(first), seed) >= 0.5
+    return [tf.where(swap, second, first), tf.where(swap, first, second)]
+
+
 def _language(file: CorpusFile) -> str:
     return file.language
 
@@ -263,6 +280,8 @@ def columns(file: CorpusFile, *, negatives: int = 0) -> Iterator[np.ndarray]:
 def _read(file: CorpusFile) -> Iterator[tuple]:
     if file.format == MOSES:
         return textio.read_moses(file.english_path, file.path)
+    if file.kind == NEIGHBOURS and file.format == TEXT:
+        return textio.read_neighbours(file.path)
     return _LINE_READERS[file.format](file.path)
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from labse_tf.errors import InputError
 from labse_tf.files.local_paths import local_path
-from labse_tf.files.record_kinds import BITEXT, ENGLISH, KINDS, MONOLINGUAL
+from labse_tf.files.record_kinds import BITEXT, ENGLISH, KINDS, MONOLINGUAL, NEIGHBOURS
 from labse_tf.files.textio import COMPRESSIONS
 from labse_tf.languages import find_code, require_code
 
@@ -68,7 +68,9 @@ def find_corpus_files(
 
     Their names determine the format; text may be plain, .gz, .xz, .bz2 or .zst:
 
-      <lang>.txt                                        monolingual, sentence or paragraph per line
+      <lang>.txt                                        monolingual, sentence or paragraph per line;
+                                                        neighbours if `kind` says so: see
+                                                        `textio.read_neighbours`
       <lang>.tsv                                        bitext, English<TAB>foreign
       NAME.<a>-<b>.<a> and NAME.<a>-<b>.<b>             bitext, a Moses pair, one side English
       NAME.tmx                                          bitext, one side English
@@ -92,7 +94,7 @@ def find_corpus_files(
     """
     found: dict[str, CorpusFile] = {}
     for name in inputs:
-        files = [file for file in _describe_all(name) if kind is None or file.kind in (kind, None)]
+        files = [file for file in _describe_all(name) if _may_be(file, kind)]
         if not files:
             raise InputError(
                 f"holds no {kind or 'corpus'} files",
@@ -101,7 +103,7 @@ def find_corpus_files(
             )
         for file in files:
             _check(file, formats)
-            found[file.path] = file._replace(kind=file.kind or kind)
+            found[file.path] = file._replace(kind=kind or file.kind)
     return [found[path] for path in sorted(found)]
 
 
@@ -121,6 +123,12 @@ def find_plain_files(inputs: Iterable[str], *, kind: str | None = None) -> list[
                 "`labse corpus filter-...`",
             )
     return files
+
+
+def _may_be(file: CorpusFile, kind: str | None) -> bool:
+    if kind == NEIGHBOURS and file.format == TEXT:
+        return True
+    return kind is None or file.kind in (kind, None)
 
 
 def _check(file: CorpusFile, formats: tuple[str, ...]) -> None:
@@ -153,6 +161,8 @@ def _expected(kind: str | None) -> str:
         return f"{text}, {loose}, {pages} or monolingual/{shards}"
     if kind == BITEXT:
         return f"{tsv}, {moses}, NAME.tmx[.gz], {loose} or bitext/{shards}"
+    if kind == NEIGHBOURS:
+        return f"{text}, {loose} or neighbours/{shards}"
     if kind is not None:
         return f"{loose} or {kind}/{shards}"
     kinds = ",".join(KINDS)

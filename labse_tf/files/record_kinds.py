@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 MONOLINGUAL = "monolingual"
 BITEXT = "bitext"
+NEIGHBOURS = "neighbours"
 
 ENGLISH = "en"
 
@@ -43,13 +44,27 @@ class Pair(NamedTuple):
     language: str
 
 
+class Neighbours(NamedTuple):
+    """Two sentences that follow one another in a document.
+
+    Attributes:
+      text: the first, without surrounding white space.
+      next_text: the second, likewise.
+      language: of both, as in `Sentence`.
+    """
+
+    text: str
+    next_text: str
+    language: str
+
+
 class RecordKind(NamedTuple):
     """The form of a kind of records in memory and in files.
 
     Attributes:
       record: their type, a NamedTuple of the texts and the language, in this order.
-      fields: the names of the texts in TFRecord and Parquet files, in the order of the record. The
-        first one identifies the kind of a file whose name does not.
+      fields: the names of the texts in TFRecord and Parquet files, in the order of the record.
+        They identify the kind of a file whose name does not.
       english: the fields that are always in English, whatever the record's language.
     """
 
@@ -61,16 +76,17 @@ class RecordKind(NamedTuple):
 KINDS = {
     MONOLINGUAL: RecordKind(Sentence, ("text",)),
     BITEXT: RecordKind(Pair, ("src_raw", "tgt_raw"), english=("src_raw",)),
+    NEIGHBOURS: RecordKind(Neighbours, ("text", "next_text")),
 }
 
 
 def kind_of_fields(names: Collection[str]) -> str:
-    """Returns the kind of records with these fields; MONOLINGUAL if they match none."""
-    # Later rows first: a new kind may share the field `text` with sentences.
-    for name, kind in reversed(KINDS.items()):
-        if kind.fields[0] in names:
-            return name
-    return MONOLINGUAL
+    """Returns the kind with the most fields among these; MONOLINGUAL if none has any."""
+
+    def shared(kind: str) -> int:
+        return sum(field in names for field in KINDS[kind].fields)
+
+    return max(KINDS, key=shared)
 
 
 def describe_fields() -> str:

@@ -47,6 +47,24 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
         yield from lines_of_stream(stream, str(path))
 
 
+def read_neighbours(path: str | os.PathLike[str]) -> Iterator[tuple[int, str, str]]:
+    """Yields `(line number of the first, sentence, next sentence)`; an empty line is a break.
+
+    Args:
+      path: a file with one sentence per line, in the order of their documents, and an empty line
+        between documents or wherever a sentence was left out.
+
+    Raises:
+      InputError: as `read_lines`.
+    """
+    before = ""
+    for number, line in read_lines(path):
+        text = line.strip()
+        if before and text:
+            yield number - 1, before, text
+        before = text
+
+
 def count_lines(path: str | os.PathLike[str]) -> int:
     """Returns the number of lines that `read_lines` would yield, without decoding them.
 

@@ -36,6 +36,7 @@ class BertEncoder(networks.BertEncoderV2):
         self._pools_mean = pooling == "mean"
         if self._pools_mean:
             self._pooler_layer.activation = tf_keras.activations.linear
+            self._pooler_layer.kernel_initializer = tf_keras.initializers.Identity()
             # A row of a table that layers are put on may have its length in two columns
             # (`grow_layers`). Without them the layer norms would blow up what is left of it.
             self._embedding_dropout.rate = 0.0
@@ -45,7 +46,10 @@ class BertEncoder(networks.BertEncoderV2):
         outputs = super().call(inputs)
         if self._pools_mean:
             # As sentence-transformers' mean pooling: [CLS] and [SEP] count.
-            mask = tf.cast(inputs["input_mask"], tf.float32)[:, tf.newaxis]
+            mask = inputs["input_mask"]
+            if "dense_mask" in inputs:
+                mask = tf.concat([mask, inputs["dense_mask"]], axis=1)
+            mask = tf.cast(mask, tf.float32)[:, tf.newaxis]
             total = tf.matmul(mask, tf.cast(outputs["sequence_output"], tf.float32))
             mean = tf.squeeze(total / tf.reduce_sum(mask, axis=2, keepdims=True), axis=1)
             outputs["pooled_output"] = self._pooler_layer(mean)

@@ -34,10 +34,10 @@ def build_mlm_head(
     return head
 
 
-def trained_variables(encoder: networks.BertEncoderV2, head: layers.MaskedLM) -> list[tf.Variable]:
-    """Returns the variables that MLM trains, each once: the head also lists the encoder's table."""
-    variables = {id(v): v for v in (*encoder.trainable_variables, *head.trainable_variables)}
-    return list(variables.values())
+def trained_variables(*modules: tf.Module | None) -> list[tf.Variable]:
+    """Returns the variables of all modules, each once: the head also lists the encoder's table."""
+    found = (v for module in modules if module is not None for v in module.trainable_variables)
+    return list({id(v): v for v in found}.values())
 
 
 def transform_masked(head: layers.MaskedLM, sequence: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:

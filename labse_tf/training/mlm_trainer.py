@@ -1,4 +1,4 @@
-"""The trainer of MLM and TLM: cross-entropy of the masked tokens."""
+"""The trainer of MLM, TLM and CMLM: cross-entropy of the masked tokens."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import tf_keras
 
 from labse_tf.data.features import Features
 from labse_tf.data.masking import MASKED_FEATURES
+from labse_tf.data.neighbours import NEIGHBOUR_FEATURES
 from labse_tf.model.dropout import dropout_generators
 from labse_tf.model.mlm_head import trained_variables, transform_masked
 from labse_tf.model.sampled_softmax import draw_uniform, sampled_softmax
+from labse_tf.model.slots import Slots, token_states
 from labse_tf.training.loop.trainer import Trainer, sum_over_replicas
 
 _SAMPLES_SEED = 17
@@ -30,17 +32,29 @@ class MlmTrainer(Trainer):
         *,
         encoder,
         head,
+        slots: Slots | None = None,
         sampled_softmax: int = 0,
         sources_of: Callable[[int], list[str]] | None = None,
         **kwargs,
     ) -> None:
+        """Prepares to train.
+
+        Args:
+          encoder: from `build_encoder`; any dropout must be replayable.
+          head: from `build_mlm_head`.
+          slots: those of CMLM, whose batches have neighbours.
+          sampled_softmax: see above.
+          sources_of: returns the names of the files of a step's batch, for error messages.
+          **kwargs: as for `Trainer`.
+        """
         super().__init__(
-            variables=trained_variables(encoder, head),
+            variables=trained_variables(encoder, head, slots),
             generators=dropout_generators(encoder),
             **kwargs,
         )
         self._encoder = encoder
         self._head = head
+        self._slots = slots
         self._sampled_softmax = sampled_softmax
         self._sources_of = sources_of
         names = ["tokens", "mlm_filled"]
@@ -50,7 +64,7 @@ class MlmTrainer(Trainer):
 
     @property
     def features(self) -> Features:
-        return MASKED_FEATURES
+        return MASKED_FEATURES if self._slots is None else NEIGHBOUR_FEATURES
 
     def describe_batch(self, step: int) -> str:
         sources = self._sources_of(step) if self._sources_of else []
@@ -61,14 +75,15 @@ class MlmTrainer(Trainer):
     def rows_read(self, batch) -> list[tuple[tf.Variable, tf.Tensor]]:
         if not self._sampled_softmax:
             return []  # The whole table is read and updated at each step.
-        read = (self._encoder.rows(batch), batch["masked_ids"], self._draw())
+        read = [self._encoder.rows(batch), batch["masked_ids"], self._draw()]
+        if self._slots is not None:
+            read.append(self._encoder.rows(batch["neighbour"]))
         ids = tf.concat([tf.reshape(one, [-1]) for one in read], axis=0)
         return [(self._encoder.get_embedding_table(), ids)]
 
     def replica_loss(self, batch) -> tuple[tf.Tensor, tf.Tensor]:
         ids, weights = batch["masked_ids"], batch["masked_weights"]
-        inputs = {name: batch[name] for name in ("input_word_ids", "input_mask", "input_type_ids")}
-        sequence = self._encoder(inputs, training=True)["sequence_output"]
+        sequence = token_states(self._encoder, batch, slots=self._slots, training=True)
         losses, hits = self._predict(sequence, batch["masked_positions"], ids)
         total = tf.reduce_sum(weights)
         replicas = tf.distribute.get_replica_context()

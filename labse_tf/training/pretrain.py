@@ -1,4 +1,4 @@
-"""Pre-training: MLM + TLM, in stages of growing depth (LaBSE, section 3.2)."""
+"""Pre-training: MLM + TLM or CMLM, in stages of growing depth (LaBSE, section 3.2)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,18 @@ import tensorflow as tf
 import tf_keras
 from official.nlp.modeling import layers
 
-from labse_tf.config import BERT, Config
+from labse_tf.config import BERT, CMLM, Config
 from labse_tf.data.held_out import HeldOut, read_held_out
+from labse_tf.data.neighbours import (
+    neighbour_batches,
+    neighbour_files,
+    read_held_out_neighbours,
+)
 from labse_tf.data.pretraining import pretraining_batches, source_files
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import BertEncoder, build_encoder
 from labse_tf.model.mlm_head import build_mlm_head, trained_variables
+from labse_tf.model.slots import Slots, build_slots
 from labse_tf.model.stacking import stack, stage_depths
 from labse_tf.tokenization.protocol import Tokenizer
 from labse_tf.training.loop.fit import Stage, fit
@@ -41,9 +47,9 @@ def pretrain(
 ) -> None:
     """Trains all stages, each from copies of the previous one's layers; resumes within any stage.
 
-    The stages' checkpoints are in `checkpoints/stage_1`, `stage_2`, ... The head is kept from stage
-    to stage; the optimiser is reset. The first stage starts from copies of the layers of `init`, if
-    there is one.
+    The stages' checkpoints are in `checkpoints/stage_1`, `stage_2`, ... The head and the slots are
+    kept from stage to stage; the optimiser is reset. The first stage starts from copies of the
+    layers of `init`, if there is one.
     """
     if config.encoder.network != BERT:
         raise InputError(
@@ -51,11 +57,10 @@ def pretrain(
             remedy="remove it, or train the dual encoder directly: `labse train`",
         )
     tokenizer = load_tokenizer(run_dir)
-    held_out = (
-        read_held_out(config.pretrain, tokenizer, config.languages)
-        if config.pretrain.held_out
-        else {}
-    )
+    held_out: dict[str, HeldOut] = {}
+    if config.pretrain.held_out:
+        read = read_held_out_neighbours if _slot_count(config) else read_held_out
+        held_out = read(config.pretrain, tokenizer, config.languages)
     source = None if init is None else _restore_origin(config, run_dir, strategy, init)
     for stage, depth in enumerate(_depths(config)):
         model = _build(config, strategy, depth, seed=config.seed + stage)
@@ -63,6 +68,8 @@ def pretrain(
             with strategy.scope():
                 stack(source.encoder, model.encoder)
                 model.head.set_weights(source.head.get_weights())
+                if model.slots is not None and source.slots is not None:
+                    model.slots.set_weights(source.slots.get_weights())
         # This drops the last reference to the previous stage: both might not fit in memory.
         source = model
         _run_stage(config, run_dir, strategy, tokenizer, model, stage, held_out)
@@ -71,10 +78,16 @@ def pretrain(
 class _Model(NamedTuple):
     encoder: BertEncoder
     head: layers.MaskedLM
+    slots: Slots | None
 
     @property
     def variables(self) -> list[tf.Variable]:
-        return trained_variables(self.encoder, self.head)
+        return trained_variables(*self)
+
+    @property
+    def parts(self) -> dict[str, tf.Module]:
+        """What checkpoints contain."""
+        return {name: part for name, part in self._asdict().items() if part is not None}
 
 
 def _depths(config: Config) -> list[int]:
@@ -87,7 +100,13 @@ def _build(config: Config, strategy, depth: int, *, seed: int) -> _Model:
         encoder = build_encoder(
             config.encoder, num_layers=depth, compute=config.compute, replayable=True
         )
-        return _Model(encoder, build_mlm_head(config.encoder, encoder, compute=config.compute))
+        head = build_mlm_head(config.encoder, encoder, compute=config.compute)
+        slots = build_slots(_slot_count(config), config.encoder, compute=config.compute)
+        return _Model(encoder, head, slots)
+
+
+def _slot_count(config: Config) -> int:
+    return config.pretrain.slots if config.pretrain.objective == CMLM else 0
 
 
 def _restore_origin(config: Config, run_dir: RunDir, strategy, init: Origin) -> _Model:
@@ -112,17 +131,23 @@ def _run_stage(
 
     def batches(skip: int) -> tf.data.Dataset:
         order = {"languages": config.languages, "seed": config.seed}
-        return pretraining_batches(settings, tokenizer, **order, stage=number, skip=skip)
+        read = neighbour_batches if settings.objective == CMLM else pretraining_batches
+        return read(settings, tokenizer, **order, stage=number, skip=skip)
 
     def sources_of(step: int) -> list[str]:
         """Returns the files from which a step's batch was read."""
-        paths = source_files(settings, config.languages)
-        return [paths[file] for file in np.unique(next(iter(batches(step - 1)))["file"])]
+        find = neighbour_files if settings.objective == CMLM else source_files
+        files = find(settings, config.languages)
+        return [files[file].path for file in np.unique(next(iter(batches(step - 1)))["file"])]
 
     validation = None
     if held_out:
         evaluator = HeldOutEvaluator(
-            strategy=strategy, encoder=model.encoder, head=model.head, examples=held_out
+            strategy=strategy,
+            encoder=model.encoder,
+            head=model.head,
+            slots=model.slots,
+            examples=held_out,
         )
         validation = Validation(evaluator, settings.held_out_interval)
     fit(
@@ -140,11 +165,12 @@ def _run_stage(
             MlmTrainer,
             encoder=model.encoder,
             head=model.head,
+            slots=model.slots,
             sampled_softmax=settings.sampled_softmax,
             sources_of=sources_of,
         ),
         batches=batches,
-        model={"encoder": model.encoder, "head": model.head},
+        model=model.parts,
         variables=model.variables,
         run_dir=run_dir,
         strategy=strategy,

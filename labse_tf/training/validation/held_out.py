@@ -1,4 +1,4 @@
-"""Measures MLM and TLM on held-out text, by language."""
+"""Measures MLM, TLM and CMLM on held-out text, by language."""
 
 from __future__ import annotations
 
@@ -7,20 +7,25 @@ import orbit
 import tensorflow as tf
 
 from labse_tf.data.held_out import HeldOut
+from labse_tf.model.slots import Slots, token_states
 
 
 class HeldOutEvaluator(orbit.AbstractEvaluator):
     """Loss and accuracy on masked tokens of held-out sequences, always with the full softmax."""
 
-    def __init__(self, *, strategy, encoder, head, examples: dict[str, HeldOut]) -> None:
+    def __init__(
+        self, *, strategy, encoder, head, examples: dict[str, HeldOut], slots: Slots | None = None
+    ) -> None:
         """Prepares to measure.
 
         Args:
           strategy: the strategy under which encoder and head were created.
           encoder: from `build_encoder`.
           head: from `build_mlm_head`.
-          examples: from `read_held_out`.
+          examples: from `read_held_out`, or with slots from `read_held_out_neighbours`.
+          slots: those of CMLM.
         """
+        self._slots = slots
         self._strategy = strategy
         self._encoder = encoder
         self._head = head
@@ -45,15 +50,14 @@ class HeldOutEvaluator(orbit.AbstractEvaluator):
 
     def _sums(self, batch: dict[str, np.ndarray]) -> np.ndarray:
         # Each replica computes the same; a few hundred sentences are not worth splitting.
-        tensors = {name: tf.constant(values) for name, values in batch.items()}
+        tensors = tf.nest.map_structure(tf.constant, batch)
         sums = self._strategy.run(self._row_sums, args=(tensors,))
         return self._strategy.experimental_local_results(sums)[0].numpy()
 
     @tf.function
     def _row_sums(self, batch: dict[str, tf.Tensor]) -> tf.Tensor:
         """Returns loss, correct predictions and number of masked tokens per row: `[rows, 3]`."""
-        inputs = {name: batch[name] for name in ("input_word_ids", "input_mask", "input_type_ids")}
-        sequence = self._encoder(inputs, training=False)["sequence_output"]
+        sequence = token_states(self._encoder, batch, slots=self._slots, training=False)
         logits = tf.cast(self._head(sequence, batch["masked_positions"]), tf.float32)
         ids, weights = batch["masked_ids"], batch["masked_weights"]
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=ids, logits=logits)

@@ -308,7 +308,7 @@ def test_drawn_sequences(corpora, tiny_config, tokenizer, task):
     settings = dataclasses.replace(config.pretrain, tlm_fraction=float(task == "tlm"))
     config = dataclasses.replace(config, pretrain=settings)
     languages = [
-        path.rsplit("/", 1)[1][:2] for path in source_files(config.pretrain, config.languages)
+        file.path.rsplit("/", 1)[1][:2] for file in source_files(config.pretrain, config.languages)
     ]
     batches = pretraining_batches(
         config.pretrain, tokenizer, languages=config.languages, seed=config.seed, stage=0

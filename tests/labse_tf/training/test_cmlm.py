@@ -1,0 +1,153 @@
+"""Pre-training by CMLM: what it learns from neighbours, and the runs of `labse pretrain`."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tf_keras
+from tiny_text import SENTENCES
+
+import labse_tf
+from labse_tf.cli.main import main
+from labse_tf.config import EncoderConfig
+from labse_tf.model.encoder import build_encoder
+from labse_tf.model.mlm_head import build_mlm_head
+from labse_tf.model.slots import build_slots
+from labse_tf.training.mlm_trainer import MlmTrainer
+from labse_tf.training.run_embedder import RunEmbedder
+from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
+from labse_tf.training.runs.run_dir import open_existing
+
+TOPICS, FIRST_TOPIC, MASK = 8, 10, 4
+TOY = EncoderConfig(
+    vocab_size=24,
+    hidden_size=16,
+    num_layers=1,
+    num_attention_heads=2,
+    intermediate_size=32,
+    max_positions=16,
+    dropout=0.0,
+    initializer_range=0.1,
+    pooling="mean",
+)
+
+
+def topic_batches(*, shuffled):
+    """The neighbour holds one of 8 topics; the masked token is the same topic, or any other."""
+
+    def make(index):
+        seeds = tf.random.split(tf.stack([7, index]), 2)
+        topics = tf.random.stateless_uniform([32], seeds[0], 0, TOPICS, tf.int32) + FIRST_TOPIC
+        others = tf.random.stateless_uniform([32], seeds[1], 0, TOPICS, tf.int32) + FIRST_TOPIC
+        ends = [tf.fill([32], 2), tf.fill([32], 3)]
+        near = tf.stack([ends[0], others if shuffled else topics, ends[1]], axis=1)
+        hidden = tf.stack([ends[0], tf.fill([32], MASK), ends[1]], axis=1)
+        return {
+            **_packed(hidden),
+            "neighbour": _packed(near),
+            "masked_positions": tf.ones([32, 1], tf.int32),
+            "masked_ids": topics[:, tf.newaxis],
+            "masked_weights": tf.ones([32, 1]),
+        }
+
+    return tf.data.Dataset.range(10**6, output_type=tf.int32).map(make)
+
+
+def _packed(ids):
+    ones = tf.ones_like(ids)
+    return {"input_word_ids": ids, "input_mask": ones, "input_type_ids": 0 * ones}
+
+
+@pytest.mark.parametrize("count", [1, 15])
+def test_a_topic_of_the_neighbour_is_learned_and_chance_if_shuffled(count):
+    losses = {}
+    for shuffled in (False, True):
+        tf_keras.utils.set_random_seed(1)
+        encoder = build_encoder(TOY)
+        trainer = MlmTrainer(
+            encoder=encoder,
+            head=build_mlm_head(TOY, encoder),
+            slots=build_slots(count, TOY),
+            strategy=tf.distribute.get_strategy(),
+            optimizer=tf_keras.optimizers.Adam(3e-3),
+            clip_norm=0.0,
+            dataset=topic_batches(shuffled=shuffled),
+        )
+        trainer.train(tf.constant(400))
+        losses[shuffled] = float(trainer.train(tf.constant(20))["loss"])
+    assert losses[False] < 0.02
+    assert abs(losses[True] - math.log(TOPICS)) < 0.15
+
+
+@pytest.fixture(scope="module")
+def neighbours(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("neighbours")
+    for number, language in enumerate(("en", "ru", "th")):
+        lines = [*SENTENCES[number::2], "", *SENTENCES[::3]]
+        (folder / f"{language}.txt").write_text("".join(f"{one}\n" for one in lines), "utf-8")
+    return folder
+
+
+def pretrain(config_file, neighbours, run_dir, *sets):
+    options = [word for one in sets for word in ("--set", one)]
+    return main(
+        [
+            *("pretrain", str(config_file), "--objective", "cmlm", "--run-dir", str(run_dir)),
+            *("--set", f"pretrain.neighbours=[{neighbours}]"),
+            *("--set", f"pretrain.held_out=[{neighbours}]", "--set", "pretrain.held_out_size=4"),
+            *("--set", "pretrain.slots=3", "--set", "encoder.pooling=mean"),
+            *("--set", "pretrain.sequence_length=24", *options),
+        ]
+    )
+
+
+@pytest.fixture(scope="module")
+def run(made_once, config_file, neighbours):
+    def make(path):
+        assert pretrain(config_file, neighbours, path) == 0
+
+    return made_once("cmlm_run", make)
+
+
+def test_a_run_writes_the_losses_with_true_and_with_shuffled_neighbours(run):
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    held_out = [line["held_out"] for line in lines if "held_out" in line]
+    assert held_out
+    for found in held_out:
+        assert set(found) == {"cmlm", "cmlm_shuffled"}
+        assert set(found["cmlm"]["by_language"]) == {"en", "ru", "th"}
+        assert np.isfinite(found["cmlm"]["loss"])
+        assert found["cmlm"]["tokens"] == found["cmlm_shuffled"]["tokens"] > 0
+
+
+def test_the_exported_vector_is_that_of_training(run, tmp_path):
+    run_dir = open_existing(run)
+    trained = RunEmbedder(load_encoder(run_dir), load_tokenizer(run_dir), sequence_length=64)
+    assert main(["export", str(run), "--no-verify", "--out", str(tmp_path / "model")]) == 0
+    found = labse_tf.load(tmp_path / "model").encode(SENTENCES)
+    np.testing.assert_allclose(found, trained.encode(SENTENCES), atol=1e-5)
+
+
+def test_a_run_without_slots_is_mlm_of_single_sentences(config_file, neighbours, tmp_path):
+    assert (
+        pretrain(
+            config_file, neighbours, tmp_path / "run", "pretrain.slots=0", "pretrain.held_out=[]"
+        )
+        == 0
+    )
+
+
+def test_text_without_neighbours_is_refused(config_file, tmp_path, capfd):
+    (tmp_path / "it.txt").write_text("gatto\n\ncane\n", "utf-8")
+    assert pretrain(config_file, tmp_path / "it.txt", tmp_path / "run", "pretrain.held_out=[]") != 0
+    assert "the corpora hold no records" in capfd.readouterr().err
+
+
+def test_slots_need_positions(config_file, neighbours, tmp_path, capfd):
+    code = pretrain(config_file, neighbours, tmp_path / "run", "pretrain.slots=100")
+    assert code != 0
+    assert "encoder.max_positions less pretrain.slots" in capfd.readouterr().err
