@@ -29,7 +29,7 @@ TOY = EncoderConfig(
     num_layers=1,
     num_attention_heads=2,
     intermediate_size=32,
-    max_positions=16,
+    max_positions=32,
     dropout=0.0,
     initializer_range=0.1,
     pooling="mean",
@@ -148,6 +148,6 @@ def test_text_without_neighbours_is_refused(config_file, tmp_path, capfd):
 
 
 def test_slots_need_positions(config_file, neighbours, tmp_path, capfd):
-    code = pretrain(config_file, neighbours, tmp_path / "run", "pretrain.slots=100")
+    code = pretrain(config_file, neighbours, tmp_path / "run", "pretrain.slots=110")
     assert code != 0
     assert "encoder.max_positions less pretrain.slots" in capfd.readouterr().err
