@@ -17,10 +17,10 @@ from labse_tf.files import record_kinds
 from labse_tf.files.corpus_files import describe, find_corpus_files, find_plain_files
 from labse_tf.files.record_kinds import BITEXT, MONOLINGUAL, Pair, RecordKind, kind_of_fields
 
-NEIGHBOURS = "neighbours"
+CONTEXTS = "contexts"
 
 
-class Neighbours(NamedTuple):
+class Context(NamedTuple):
     previous: str
     text: str
     next: str
@@ -28,29 +28,29 @@ class Neighbours(NamedTuple):
 
 
 RECORDS = [
-    Neighbours("Es regnet.", "Wir bleiben zu Hause.", "Morgen gehen wir.", "de"),
-    Neighbours("Il pleut.", "Nous restons.", "Demain, on part.", "fr"),
-    Neighbours("Wir bleiben.", "Morgen gehen wir.", "Dann ist es schön.", "de"),
+    Context("Es regnet.", "Wir bleiben zu Hause.", "Morgen gehen wir.", "de"),
+    Context("Il pleut.", "Nous restons.", "Demain, on part.", "fr"),
+    Context("Wir bleiben.", "Morgen gehen wir.", "Dann ist es schön.", "de"),
 ]
 
 
 @pytest.fixture
 def third_kind(monkeypatch):
-    row = RecordKind(Neighbours, ("previous", "text", "next"))
-    monkeypatch.setitem(record_kinds.KINDS, NEIGHBOURS, row)
+    row = RecordKind(Context, ("previous", "text", "next"))
+    monkeypatch.setitem(record_kinds.KINDS, CONTEXTS, row)
 
 
 @pytest.fixture
 def shards(third_kind, tmp_path):
     """What a filter job with scores leaves of a Parquet file."""
-    too_short = Neighbours("Ja.", "", "Nein.", "de")
+    too_short = Context("Ja.", "", "Nein.", "de")
     rows = [*RECORDS, too_short, RECORDS[0]]
     pq.write_table(pa.Table.from_pylist([_row(record) for record in rows]), path(tmp_path))
     out = tmp_path / "out"
     report = filter_job.run(
         [path(tmp_path)],
         str(out),
-        kind=NEIGHBOURS,
+        kind=CONTEXTS,
         filters=[TooShort(3)],
         options=JobOptions(scores=True),
     )
@@ -67,8 +67,8 @@ def path(folder):
 
 
 def test_shards_hold_it(shards):
-    assert sorted(p.name for p in (shards / NEIGHBOURS).iterdir()) == ["de", "fr"]
-    files = find_corpus_files([str(shards)], kind=NEIGHBOURS)
+    assert sorted(p.name for p in (shards / CONTEXTS).iterdir()) == ["de", "fr"]
+    files = find_corpus_files([str(shards)], kind=CONTEXTS)
     assert sorted(record for file in files for record in read_file(file)) == sorted(RECORDS)
     example = "| de | Ja. |  | Nein. |"
     assert example in (shards / "examples.md").read_text("utf-8")
@@ -78,7 +78,7 @@ def test_scores_are_read_again(shards, tmp_path):
     again = filter_job.run(
         [str(shards / "scores")],
         str(tmp_path / "again"),
-        kind=NEIGHBOURS,
+        kind=CONTEXTS,
         # The shortest texts of the records have 10, 9 and 12 characters.
         filters=[TooShort(10)],
         options=JobOptions(from_scores=True),
@@ -88,16 +88,16 @@ def test_scores_are_read_again(shards, tmp_path):
 
 
 def test_a_stream_gives_its_columns(shards):
-    files = find_plain_files([str(shards)], kind=NEIGHBOURS)
+    files = find_plain_files([str(shards)], kind=CONTEXTS)
     assert count_records(files) == {"de": 2, "fr": 1}
     stream = texts.language_streams(files, seed=1)["fr"]
     [serialized] = stream.batch(1).take(1)
-    columns = [column.numpy()[0].decode() for column in texts.parse(NEIGHBOURS, serialized)]
+    columns = [column.numpy()[0].decode() for column in texts.parse(CONTEXTS, serialized)]
     assert columns == list(RECORDS[1][:3])
 
 
 def test_its_first_field_tells_it_from_sentences(third_kind):
-    assert kind_of_fields({"previous", "text", "next"}) == NEIGHBOURS
+    assert kind_of_fields({"previous", "text", "next"}) == CONTEXTS
     assert kind_of_fields({"text", "language_code"}) == MONOLINGUAL
     assert kind_of_fields({"src_raw", "tgt_raw"}) == BITEXT
     assert kind_of_fields(()) == MONOLINGUAL
@@ -109,5 +109,5 @@ def test_languages_of_its_texts(third_kind):
 
 
 def test_without_the_row_its_folder_is_no_kind(tmp_path):
-    shard = tmp_path / NEIGHBOURS / "de" / "part-00000-of-00001.tfrecord.gz"
+    shard = tmp_path / CONTEXTS / "de" / "part-00000-of-00001.tfrecord.gz"
     assert describe(str(shard)).kind is None
