@@ -24,9 +24,9 @@ from labse_tf.config import Config
 from labse_tf.config.files import load_config
 from labse_tf.data.pretraining import pretraining_batches
 from labse_tf.model.encoder import build_encoder
-from labse_tf.model.mlm_head import build_mlm_head
 from labse_tf.model.stacking import stage_depths
 from labse_tf.tokenization.wordpiece import WordPieceTokenizer
+from labse_tf.training.masked_model import add_heads
 from labse_tf.training.mlm_trainer import MlmTrainer
 from labse_tf.training.optimizer.adamw import build_optimizer
 from labse_tf.training.runs.run_dir import resolve
@@ -84,11 +84,9 @@ def _measure_step(config: Config, batch: dict[str, tf.Tensor], depth: int, steps
     encoder = build_encoder(
         config.encoder, num_layers=depth, compute=config.compute, replayable=True
     )
-    head = build_mlm_head(config.encoder, encoder, compute=config.compute)
     settings = config.pretrain
     trainer = MlmTrainer(
-        encoder=encoder,
-        head=head,
+        model=add_heads(encoder, config),
         sampled_softmax=settings.sampled_softmax,
         strategy=tf.distribute.get_strategy(),
         optimizer=build_optimizer(settings.optimizer, steps=1000),

@@ -66,6 +66,7 @@ def _measure(args: argparse.Namespace) -> dict[str, float]:
     from labse_tf.model.encoder import build_encoder
     from labse_tf.model.mlm_head import build_mlm_head
     from labse_tf.training.dual_encoder_trainer import DualEncoderTrainer
+    from labse_tf.training.masked_model import MaskedModel
     from labse_tf.training.mlm_trainer import MlmTrainer
     from labse_tf.training.optimizer.adamw import build_optimizer
 
@@ -77,7 +78,6 @@ def _measure(args: argparse.Namespace) -> dict[str, float]:
         head = build_mlm_head(config, encoder, compute=compute) if args.mlm else None
         optimizer = build_optimizer(OptimizerConfig(), steps=1000)
     shared = {
-        "encoder": encoder,
         "strategy": strategy,
         "optimizer": optimizer,
         "clip_norm": 1.0,
@@ -85,9 +85,11 @@ def _measure(args: argparse.Namespace) -> dict[str, float]:
         "lazy_embeddings": not args.dense,
     }
     if args.mlm:
-        trainer = MlmTrainer(head=head, sampled_softmax=args.sampled_softmax, **shared)
+        model = MaskedModel(encoder, head)
+        trainer = MlmTrainer(model=model, sampled_softmax=args.sampled_softmax, **shared)
     else:
-        trainer = DualEncoderTrainer(settings=TrainConfig(chunk_size=args.chunk_size), **shared)
+        settings = TrainConfig(chunk_size=args.chunk_size)
+        trainer = DualEncoderTrainer(encoder=encoder, settings=settings, **shared)
     trainer.train(tf.constant(2))  # For tracing and for first touching the memory.
     # The end of a loop has its own work, such as catching up table rows on missed steps. Timing
     # short loops and one long loop separates the two.

@@ -16,6 +16,9 @@ EXAMPLES = """examples:
   labse train configs/labse_mbert_vocab.yaml --run-dir runs/mbert \\
       --init bert-base-multilingual-cased --set encoder.activation=gelu \\
       --set train.bitext=[clean/bitext]
+  labse train configs/tiny.yaml --run-dir runs/joint --init runs/cmlm --set train.joint=true \
+      --set encoder.pooling=mean --set pretrain.objective=cmlm \
+      --set pretrain.neighbours=[documents] --set train.bitext=[clean/bitext]
   labse train configs/tiny.yaml --run-dir runs/two --strategy mirrored --logical-cpus 2 \\
       --set tokenizer.vocab_file=vocab.txt --set train.bitext=[clean/bitext]
 
@@ -37,7 +40,8 @@ def run(args: argparse.Namespace) -> None:
     from labse_tf.training.runs.initial_weights import open_origin
 
     init = open_origin(args.init, args.init_checkpoint) if args.init else None
-    config = run_dirs.resolve(config, config.train.bitext, init=init)
+    corpora = [*config.train.bitext, *(config.pretrain.corpora if config.train.joint else [])]
+    config = run_dirs.resolve(config, corpora, init=init)
     from labse_tf.training.dual_encoder import train
     from labse_tf.training.launch import launch
 

@@ -26,6 +26,9 @@ class TrainConfig:
     whose primary metric selects the best checkpoint; if empty, the dev pairs select it, or without
     dev pairs the first task of `evaluate`.
     Training stops after `patience` measurements without improvement; 0 disables early stopping.
+    With `joint`, each step also trains the objective of `pretrain` on a batch of its corpora: the
+    loss is that of the masked tokens plus `bitext_weight` times that of the pairs (Yang et al.
+    2021, arXiv 2012.14388, section 3.2).
     With `cache_tokens`, all pairs are tokenised first and stay in memory, 4 bytes a token: for
     corpora that fit and are passed over often.
     `hard_negatives` is the number of columns after source and target that are read as wrong
@@ -54,6 +57,8 @@ class TrainConfig:
     one_language_batches: bool = False
     hard_negatives: int = 0
     matryoshka: list[int] = field(default_factory=list)
+    joint: bool = False
+    bitext_weight: float = 0.2
     cache_tokens: bool = False
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     loop: LoopConfig = field(default_factory=LoopConfig)
@@ -62,6 +67,7 @@ class TrainConfig:
         wanted = "2 or more: the other pairs are the negatives"
         yield Requirement(f"{section}.batch_size", self.batch_size > 1, wanted)
         yield buckets(section, self, least=4)
+        yield from more_than_0(section, self, "bitext_weight")
         yield from at_least(0, section, self, "chunk_size", "steps", "patience", "hard_negatives")
         yield from at_least(1, section, self, "dev_interval")
         yield from more_than_0(section, self, "scale")

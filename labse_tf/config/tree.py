@@ -45,6 +45,10 @@ class Config:
             fits = 8 <= pretrain.sequence_length <= longest - slots
             wanted = "from 8 to encoder.max_positions" + (" less pretrain.slots" if slots else "")
             yield Requirement("pretrain.sequence_length", fits, wanted)
+        if train.joint and train.bitext:
+            joint = pretrain.corpora and self.encoder.num_layers
+            wanted = "false without corpora of 'pretrain' and layers"
+            yield Requirement("train.joint", bool(joint), wanted)
         if train.bitext or self.distill.monolingual:
             fits = max(train.bucket_lengths, default=0) <= longest
             wanted = "ascending, from 4 to encoder.max_positions"

@@ -27,7 +27,7 @@ class Slots(tf_keras.layers.Layer):
           config: its width, activation and initial range.
         """
         super().__init__(name="slots")
-        self._count, self._width = count, config.hidden_size
+        self.count, self._width = count, config.hidden_size
         dense = {
             "kernel_initializer": tf_keras.initializers.TruncatedNormal(
                 stddev=config.initializer_range
@@ -45,12 +45,12 @@ class Slots(tf_keras.layers.Layer):
     def call(self, vectors: tf.Tensor) -> tf.Tensor:
         """Maps `[batch, width]` to `[batch, N, width]`."""
         first = vectors[:, tf.newaxis]
-        if self._count == 1:
+        if self.count == 1:
             return first
         rest = vectors
         for layer in self._layers:
             rest = layer(rest)
-        rest = tf.reshape(rest, [-1, self._count - 1, self._width])
+        rest = tf.reshape(rest, [-1, self.count - 1, self._width])
         return tf.concat([first, rest], axis=1)
 
 

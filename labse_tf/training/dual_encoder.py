@@ -18,7 +18,9 @@ from labse_tf.model.stacking import grow_layers, stack
 from labse_tf.model.subwords import Subwords
 from labse_tf.model.vocabulary_growth import grow_vocabulary
 from labse_tf.training.dual_encoder_trainer import DualEncoderTrainer
+from labse_tf.training.joint_trainer import JointTrainer, joint_batches
 from labse_tf.training.loop.fit import Stage, fit
+from labse_tf.training.masked_model import MaskedModel, add_heads, masked_batches
 from labse_tf.training.runs.checkpoints import load_subwords, load_tokenizer
 from labse_tf.training.runs.initial_weights import restore, write_report
 from labse_tf.training.runs.run_dir import Origin, RunDir
@@ -49,21 +51,32 @@ def train(
         encoder = build_encoder(
             config.encoder, compute=config.compute, replayable=True, subwords=subwords
         )
+        model = add_heads(encoder, config) if settings.joint else None
         if init is not None:
-            _start_from(init, encoder, config, run_dir, strategy, subwords)
+            _start_from(init, encoder, model, config, run_dir, strategy, subwords)
 
     settings = on_strategy(settings, strategy)
 
-    def batches(skip: int) -> tf.data.Dataset:
+    def pairs(skip: int) -> tf.data.Dataset:
         order = {"languages": config.languages, "seed": config.seed}
         return pair_batches(settings, tokenizer, **order, skip=skip)
 
+    def masked(skip: int) -> tf.data.Dataset:
+        return masked_batches(config, tokenizer, skip=skip)
+
+    if model is None:
+        task = functools.partial(DualEncoderTrainer, encoder=encoder, settings=settings)
+    else:
+        samples = config.pretrain.sampled_softmax
+        task = functools.partial(
+            JointTrainer, model=model, settings=settings, sampled_softmax=samples
+        )
     fit(
         stage_of(settings, "train the dual encoder", run_dir.checkpoints),
-        trainer=functools.partial(DualEncoderTrainer, encoder=encoder, settings=settings),
-        batches=batches,
-        model={"encoder": encoder},
-        variables=encoder.trainable_variables,
+        trainer=task,
+        batches=pairs if model is None else functools.partial(joint_batches, masked, pairs),
+        model={"encoder": encoder} if model is None else model.parts,
+        variables=encoder.trainable_variables if model is None else model.variables,
         run_dir=run_dir,
         strategy=strategy,
         validation=validation_of(
@@ -107,9 +120,15 @@ def on_strategy(settings: TrainConfig, strategy: tf.distribute.Strategy) -> Trai
 
 
 def _start_from(
-    init: Origin, encoder, config: Config, run_dir: RunDir, strategy, subwords: Subwords | None
+    init: Origin,
+    encoder,
+    model: MaskedModel | None,
+    config: Config,
+    run_dir: RunDir,
+    strategy,
+    subwords: Subwords | None,
 ) -> None:
-    """Initialises `encoder` from `init`, which is stacked if it has fewer layers.
+    """Initialises `encoder` and the heads of `model` from `init`; fewer layers are stacked.
 
     Without layers, `init` may have another vocabulary.
     """
@@ -122,11 +141,18 @@ def _start_from(
     if stacked or grown or subwords:
         sizes = dataclasses.replace(config.encoder, vocab_size=init.encoder.vocab_size)
         source = build_encoder(sizes, num_layers=layers)
-    fates = restore(init, source)
+    heads = model
+    if model is not None and source is not encoder:
+        # A table on its own has no heads.
+        heads = add_heads(source, config) if layers else None
+    fates = restore(init, *(heads or (source,)))
     if strategy.extended.should_checkpoint:
-        write_report(fates, init, source.variables, run_dir)
+        variables = (model or encoder).variables if source is encoder else source.variables
+        write_report(fates, init, variables, run_dir)
     if stacked and layers:
         stack(source, encoder)
+        if heads is not None:
+            model.copy_heads(heads)
         return
     if source is encoder:
         return

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import tensorflow as tf
 
 from labse_tf.config import TrainConfig
@@ -29,16 +31,25 @@ class DualEncoderTrainer(Trainer):
     equal weights). The accuracy is that of the full vectors.
     """
 
-    def __init__(self, *, encoder: EncoderNetwork, settings: TrainConfig, **kwargs) -> None:
+    def __init__(
+        self,
+        *,
+        encoder: EncoderNetwork,
+        settings: TrainConfig,
+        variables: Sequence[tf.Variable] | None = None,
+        **kwargs,
+    ) -> None:
         """Prepares to train.
 
         Args:
           encoder: the encoder to train; any dropout must be replayable.
           settings: those of the loss, and `chunk_size`.
+          variables: what to train; None: those of the encoder.
           **kwargs: as for `Trainer`.
         """
         self._dropout = dropout_generators(encoder)
-        super().__init__(variables=encoder.trainable_variables, generators=self._dropout, **kwargs)
+        trained = encoder.trainable_variables if variables is None else variables
+        super().__init__(variables=trained, generators=self._dropout, **kwargs)
         self._encoder = encoder
         self._settings = settings
 
@@ -47,6 +58,9 @@ class DualEncoderTrainer(Trainer):
         return pair_features(self._settings.hard_negatives)
 
     def rows_read(self, batch) -> list[tuple[tf.Variable, tf.Tensor]]:
+        return self._rows_of_pairs(batch)
+
+    def _rows_of_pairs(self, batch) -> list[tuple[tf.Variable, tf.Tensor]]:
         return [(self._encoder.get_embedding_table(), self._encoder.rows(all_inputs(batch)))]
 
     def replica_loss(self, batch) -> tuple[tf.Tensor, tf.Tensor]:
@@ -55,6 +69,9 @@ class DualEncoderTrainer(Trainer):
     def replica_gradients(self, batch) -> tuple[tf.Tensor, tf.Tensor, list]:
         if not self._settings.chunk_size:
             return super().replica_gradients(batch)
+        return self._cached_gradients(batch)
+
+    def _cached_gradients(self, batch) -> tuple[tf.Tensor, tf.Tensor, list]:
         return cached_gradients(
             self._embed,
             all_inputs(batch),
@@ -62,7 +79,7 @@ class DualEncoderTrainer(Trainer):
             self._variables,
             chunk_rows=(2 + self._settings.hard_negatives) * self._settings.chunk_size,
             generators=self._dropout,
-            tables=self.rows_read(batch) if self._lazy_embeddings else (),
+            tables=self._rows_of_pairs(batch) if self._lazy_embeddings else (),
         )
 
     def _embed(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
 
-import numpy as np
 import tensorflow as tf
 import tf_keras
-from official.nlp.modeling import layers
 
 from labse_tf.config import BERT, CMLM, Config
 from labse_tf.data.held_out import HeldOut, read_held_out
-from labse_tf.data.neighbours import (
-    neighbour_batches,
-    neighbour_files,
-    read_held_out_neighbours,
-)
-from labse_tf.data.pretraining import pretraining_batches, source_files
+from labse_tf.data.neighbours import read_held_out_neighbours
 from labse_tf.errors import InputError
-from labse_tf.model.encoder import BertEncoder, build_encoder
-from labse_tf.model.mlm_head import build_mlm_head, trained_variables
-from labse_tf.model.slots import Slots, build_slots
+from labse_tf.model.encoder import build_encoder
 from labse_tf.model.stacking import stack, stage_depths
 from labse_tf.tokenization.protocol import Tokenizer
 from labse_tf.training.loop.fit import Stage, fit
+from labse_tf.training.masked_model import (
+    MaskedModel,
+    add_heads,
+    masked_batches,
+    sources_of_batch,
+)
 from labse_tf.training.mlm_trainer import MlmTrainer
 from labse_tf.training.runs.checkpoints import load_tokenizer
 from labse_tf.training.runs.initial_weights import restore, write_report
@@ -59,7 +55,7 @@ def pretrain(
     tokenizer = load_tokenizer(run_dir)
     held_out: dict[str, HeldOut] = {}
     if config.pretrain.held_out:
-        read = read_held_out_neighbours if _slot_count(config) else read_held_out
+        read = read_held_out_neighbours if config.pretrain.objective == CMLM else read_held_out
         held_out = read(config.pretrain, tokenizer, config.languages)
     source = None if init is None else _restore_origin(config, run_dir, strategy, init)
     for stage, depth in enumerate(_depths(config)):
@@ -67,52 +63,29 @@ def pretrain(
         if source is not None:
             with strategy.scope():
                 stack(source.encoder, model.encoder)
-                model.head.set_weights(source.head.get_weights())
-                if model.slots is not None and source.slots is not None:
-                    model.slots.set_weights(source.slots.get_weights())
+                model.copy_heads(source)
         # This drops the last reference to the previous stage: both might not fit in memory.
         source = model
         _run_stage(config, run_dir, strategy, tokenizer, model, stage, held_out)
-
-
-class _Model(NamedTuple):
-    encoder: BertEncoder
-    head: layers.MaskedLM
-    slots: Slots | None
-
-    @property
-    def variables(self) -> list[tf.Variable]:
-        return trained_variables(*self)
-
-    @property
-    def parts(self) -> dict[str, tf.Module]:
-        """What checkpoints contain."""
-        return {name: part for name, part in self._asdict().items() if part is not None}
 
 
 def _depths(config: Config) -> list[int]:
     return stage_depths(config.encoder.num_layers, len(config.pretrain.stage_steps))
 
 
-def _build(config: Config, strategy, depth: int, *, seed: int) -> _Model:
+def _build(config: Config, strategy, depth: int, *, seed: int) -> MaskedModel:
     with strategy.scope():
         tf_keras.utils.set_random_seed(seed)
         encoder = build_encoder(
             config.encoder, num_layers=depth, compute=config.compute, replayable=True
         )
-        head = build_mlm_head(config.encoder, encoder, compute=config.compute)
-        slots = build_slots(_slot_count(config), config.encoder, compute=config.compute)
-        return _Model(encoder, head, slots)
+        return add_heads(encoder, config)
 
 
-def _slot_count(config: Config) -> int:
-    return config.pretrain.slots if config.pretrain.objective == CMLM else 0
-
-
-def _restore_origin(config: Config, run_dir: RunDir, strategy, init: Origin) -> _Model:
+def _restore_origin(config: Config, run_dir: RunDir, strategy, init: Origin) -> MaskedModel:
     model = _build(config, strategy, init.encoder.num_layers, seed=config.seed)
     with strategy.scope():
-        fates = restore(init, model.encoder, model.head)
+        fates = restore(init, *model)
     if strategy.extended.should_checkpoint:
         write_report(fates, init, model.variables, run_dir)
     return model
@@ -123,22 +96,17 @@ def _run_stage(
     run_dir: RunDir,
     strategy: tf.distribute.Strategy,
     tokenizer: Tokenizer,
-    model: _Model,
+    model: MaskedModel,
     number: int,
     held_out: dict[str, HeldOut],
 ) -> None:
     settings = config.pretrain
 
     def batches(skip: int) -> tf.data.Dataset:
-        order = {"languages": config.languages, "seed": config.seed}
-        read = neighbour_batches if settings.objective == CMLM else pretraining_batches
-        return read(settings, tokenizer, **order, stage=number, skip=skip)
+        return masked_batches(config, tokenizer, stage=number, skip=skip)
 
     def sources_of(step: int) -> list[str]:
-        """Returns the files from which a step's batch was read."""
-        find = neighbour_files if settings.objective == CMLM else source_files
-        files = find(settings, config.languages)
-        return [files[file].path for file in np.unique(next(iter(batches(step - 1)))["file"])]
+        return sources_of_batch(config, batches(step - 1))
 
     validation = None
     if held_out:
@@ -163,9 +131,7 @@ def _run_stage(
         ),
         trainer=functools.partial(
             MlmTrainer,
-            encoder=model.encoder,
-            head=model.head,
-            slots=model.slots,
+            model=model,
             sampled_softmax=settings.sampled_softmax,
             sources_of=sources_of,
         ),

@@ -251,7 +251,9 @@ def distribute(
         first = local * context.input_pipeline_id
 
         def slices(tensor):
-            shape = [replicas, batch_size // replicas, *tensor.shape[1:]]
+            # The batches of joint tasks have sizes of their own.
+            rows = (tensor.shape[0] or batch_size) // replicas
+            shape = [replicas, rows, *tensor.shape[1:]]
             split = tf.reshape(tensor, [-1 if size is None else size for size in shape])
             return split[first : first + local]
 

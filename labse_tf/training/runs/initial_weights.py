@@ -13,6 +13,7 @@ from labse_tf.errors import InputError
 from labse_tf.files.local_paths import local_path
 from labse_tf.files.outputs import whole_file
 from labse_tf.model import exported, huggingface_bert
+from labse_tf.model.slots import Slots
 from labse_tf.training.runs.checkpoints import Chosen, choose_checkpoint, read_weights
 from labse_tf.training.runs.run_dir import Origin, RunDir, open_existing
 
@@ -69,19 +70,22 @@ def _format_of(path: Path):
     return None
 
 
-def restore(origin: Origin, encoder, head=None) -> Fates:
-    """Loads all weights that the origin has for `encoder` and `head`, an MLM head.
+def restore(origin: Origin, encoder, head=None, slots: Slots | None = None) -> Fates:
+    """Loads all weights that the origin has for `encoder`, `head` (an MLM head) and `slots`.
+
+    Slots of another number are not taken.
 
     Raises:
       InputError: if weights of the encoder are missing or do not fit.
     """
-    variables = list(encoder.variables)
-    if head is not None:
-        known = {id(variable) for variable in variables}  # The head also has the embedding table.
-        variables += [variable for variable in head.variables if id(variable) not in known]
+    parts = {"encoder": encoder, "head": head, "slots": slots}
+    parts = {name: part for name, part in parts.items() if part is not None}
+    # Each once: the head also has the embedding table.
+    found = (variable for part in parts.values() for variable in part.variables)
+    variables = list({id(variable): variable for variable in found}.values())
     format_ = _format_of(origin.path)
     if format_ is None:
-        fates = _restore_run(origin, encoder, head, variables)
+        fates = _restore_run(origin, parts)
     else:
         fates = Fates(*format_.restore(origin.path, variables))
     missing = [v.name for v in encoder.variables if v.name not in fates.taken]
@@ -120,14 +124,19 @@ def write_report(fates: Fates, origin: Origin, variables, run_dir: RunDir) -> No
     )
 
 
-def _restore_run(origin: Origin, encoder, head, variables: list[tf.Variable]) -> Fates:
+def _restore_run(origin: Origin, parts: dict[str, tf.Module]) -> Fates:
     run = open_existing(origin.path)
     chosen = choose_checkpoint(run, origin.checkpoint)
     path = chosen.path
     saved = {name for name, _ in tf.train.list_variables(path)}
-    has_head = head is not None and any(name.startswith("head/") for name in saved)
-    parts = {"encoder": encoder, "head": head} if has_head else {"encoder": encoder}
-    read_weights(run, path, **parts)
-    restored = [v for v in variables if has_head or v.name.startswith(f"{encoder.name}/")]
-    left = {name.split("/.ATTRIBUTES")[0] for name in saved if name.split("/")[0] not in parts}
-    return Fates({variable.name: variable.name for variable in restored}, sorted(left), chosen)
+    if "slots" in parts and run.config.pretrain.slots != parts["slots"].count:
+        parts = {name: part for name, part in parts.items() if name != "slots"}
+    taken = {
+        name: part
+        for name, part in parts.items()
+        if any(one.startswith(f"{name}/") for one in saved)
+    }
+    read_weights(run, path, **taken)
+    restored = [variable.name for part in taken.values() for variable in part.variables]
+    left = {name.split("/.ATTRIBUTES")[0] for name in saved if name.split("/")[0] not in taken}
+    return Fates({name: name for name in restored}, sorted(left), chosen)

@@ -25,6 +25,7 @@ from labse_tf.training.distill import DistillationTrainer
 from labse_tf.training.distribution import create_strategy
 from labse_tf.training.dual_encoder_trainer import DualEncoderTrainer
 from labse_tf.training.loop.trainer import distribute
+from labse_tf.training.masked_model import MaskedModel
 from labse_tf.training.mlm_trainer import MlmTrainer
 
 BATCH, STEPS, VOCAB, PREDICTIONS, NEGATIVES = 12, 2, 60, 4, 2
@@ -160,7 +161,7 @@ def train(strategy, kind, clip_norm, changes):
         "dataset": dataset,
     }
     if kind == "mlm":
-        trainer = MlmTrainer(encoder=encoder, head=head, **shared)
+        trainer = MlmTrainer(model=MaskedModel(encoder, head), **shared)
     elif kind == "distill":
         projection = np.random.default_rng(5).normal(size=(24, ENCODER.hidden_size))
         trainer = DistillationTrainer(

@@ -17,6 +17,7 @@ from labse_tf.config import EncoderConfig
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.mlm_head import build_mlm_head
 from labse_tf.model.slots import build_slots
+from labse_tf.training.masked_model import MaskedModel
 from labse_tf.training.mlm_trainer import MlmTrainer
 from labse_tf.training.run_embedder import RunEmbedder
 from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
@@ -69,9 +70,7 @@ def test_a_topic_of_the_neighbour_is_learned_and_chance_if_shuffled(count):
         tf_keras.utils.set_random_seed(1)
         encoder = build_encoder(TOY)
         trainer = MlmTrainer(
-            encoder=encoder,
-            head=build_mlm_head(TOY, encoder),
-            slots=build_slots(count, TOY),
+            model=MaskedModel(encoder, build_mlm_head(TOY, encoder), build_slots(count, TOY)),
             strategy=tf.distribute.get_strategy(),
             optimizer=tf_keras.optimizers.Adam(3e-3),
             clip_norm=0.0,

@@ -14,6 +14,7 @@ from labse_tf.config import ComputeConfig, EncoderConfig, OptimizerConfig, Train
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.mlm_head import build_mlm_head
 from labse_tf.training.dual_encoder_trainer import DualEncoderTrainer
+from labse_tf.training.masked_model import MaskedModel
 from labse_tf.training.mlm_trainer import MlmTrainer
 from labse_tf.training.optimizer.adamw import build_optimizer
 
@@ -48,8 +49,7 @@ def make_trainer(compute, *, lazy_embeddings=True, sampled_softmax=0):
     encoder = build_encoder(CONFIG, compute=compute)
     head = build_mlm_head(CONFIG, encoder, compute=compute)
     return MlmTrainer(
-        encoder=encoder,
-        head=head,
+        model=MaskedModel(encoder, head),
         sampled_softmax=sampled_softmax,
         strategy=tf.distribute.get_strategy(),
         optimizer=build_optimizer(OptimizerConfig(warmup_steps=0), steps=100),
@@ -144,9 +144,11 @@ def test_the_dual_encoders_step_compiles_with_xla_as_on_a_tpu(chunk_size, dropou
 
 
 def test_bfloat16_computes_in_16_bits_and_keeps_32():
-    trainer = make_trainer(ComputeConfig(precision="bfloat16"))
-    inputs = {name: tf.constant(masked_batch()[name]) for name in trainer._encoder.inputs}
-    assert trainer._encoder(inputs)["pooled_output"].dtype == tf.bfloat16
+    compute = ComputeConfig(precision="bfloat16")
+    encoder = build_encoder(CONFIG, compute=compute)
+    inputs = {name: tf.constant(masked_batch()[name]) for name in encoder.inputs}
+    assert encoder(inputs)["pooled_output"].dtype == tf.bfloat16
+    trainer = make_trainer(compute)
     assert {variable.dtype for variable in trainer._variables} == {tf.float32}
     assert tf_keras.mixed_precision.global_policy().name == "float32"
 

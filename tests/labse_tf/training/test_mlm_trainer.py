@@ -11,6 +11,7 @@ from labse_tf.config import EncoderConfig
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.mlm_head import build_mlm_head, trained_variables
 from labse_tf.training.loop.trainer import Trainer
+from labse_tf.training.masked_model import MaskedModel
 from labse_tf.training.mlm_trainer import MlmTrainer
 
 VOCAB, RATE = 40, 0.5
@@ -67,8 +68,7 @@ def test_a_step_moves_each_variable_by_its_gradient_once(batch):
     gradients = [tf.convert_to_tensor(gradient).numpy() for gradient in gradients]
     before = [variable.numpy() for variable in variables]
     trainer = MlmTrainer(
-        encoder=encoder,
-        head=head,
+        model=MaskedModel(encoder, head),
         strategy=tf.distribute.get_strategy(),
         optimizer=tf_keras.optimizers.SGD(RATE),
         clip_norm=0.0,
