@@ -6,6 +6,7 @@ one worker of the cluster in TF_CONFIG. A process has one strategy: collectives 
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 
 import numpy as np
@@ -20,10 +21,12 @@ from labse_tf.config import EncoderConfig, TrainConfig
 from labse_tf.errors import InputError
 from labse_tf.model.dual_encoder import embed
 from labse_tf.model.encoder import build_encoder
-from labse_tf.model.mlm_head import build_mlm_head, trained_variables
+from labse_tf.model.mlm_head import build_mlm_head
+from labse_tf.model.slots import build_slots
 from labse_tf.training.distill import DistillationTrainer
 from labse_tf.training.distribution import create_strategy
 from labse_tf.training.dual_encoder_trainer import DualEncoderTrainer
+from labse_tf.training.joint_trainer import JointTrainer
 from labse_tf.training.loop.trainer import distribute
 from labse_tf.training.masked_model import MaskedModel
 from labse_tf.training.mlm_trainer import MlmTrainer
@@ -40,6 +43,9 @@ ENCODER = EncoderConfig(
     dropout=0.0,
 )
 
+# Slots come behind the tokens.
+JOINT_ENCODER = dataclasses.replace(ENCODER, max_positions=24, pooling="mean")
+
 # name -> (trainer, clip norm, settings of the dual encoder)
 CASES = {
     "dual": ("dual", 0.0, {}),
@@ -53,7 +59,10 @@ CASES = {
     ),
     "mlm": ("mlm", 0.0, {}),
     "distill": ("distill", 0.0, {"matryoshka": [8, 3]}),
+    "joint": ("joint", 0.0, {"bitext_weight": 0.2}),
+    "joint_chunked": ("joint", 0.0, {"bitext_weight": 0.2, "chunk_size": 3}),
 }
+SLOTS = 3
 
 
 def token_inputs(generator, length):
@@ -107,6 +116,18 @@ def mlm_batches():
     return batches
 
 
+def joint_batches():
+    """Half as many masked sentences as pairs; their neighbours have a length of their own."""
+    generator = np.random.default_rng(3)
+    batches = []
+    for masked, pairs in zip(mlm_batches(), dual_batches(), strict=True):
+        masked = {name: rows[::2] for name, rows in masked.items()}
+        neighbour = token_inputs(generator, 7)
+        masked["neighbour"] = {name: rows[::2] for name, rows in neighbour.items()}
+        batches.append({"masked": masked, "pairs": pairs})
+    return batches
+
+
 def dataset_of(batches):
     def spec(array):
         shape = [None if size in LENGTHS else size for size in array.shape]
@@ -135,17 +156,21 @@ def train(strategy, kind, clip_norm, changes):
     settings = TrainConfig(**changes)
     with strategy.scope():
         replayable = settings.chunk_size > 0 or kind == "distill"
-        encoder = build_encoder(ENCODER, replayable=replayable)
+        encoder_config = JOINT_ENCODER if kind == "joint" else ENCODER
+        encoder = build_encoder(encoder_config, replayable=replayable)
         fixed_weights(encoder, seed=3)
         # By SGD the updates are the gradients themselves; Adam would hide their scale.
         optimizer = tf_keras.optimizers.SGD(0.1)
-        if kind == "mlm":
-            head = build_mlm_head(ENCODER, encoder)
-            fixed_weights(head, seed=4)
-            trained = trained_variables(encoder, head)
-        else:
-            trained = encoder.trainable_variables
-    batches = mlm_batches() if kind == "mlm" else dual_batches(settings.hard_negatives)
+        trained = encoder.trainable_variables
+        if kind in ("mlm", "joint"):
+            slots = build_slots(SLOTS, encoder_config) if kind == "joint" else None
+            model = MaskedModel(encoder, build_mlm_head(encoder_config, encoder), slots)
+            for part in (model.head, model.slots):
+                if part is not None:
+                    fixed_weights(part, seed=4)
+            trained = model.variables
+    made = {"mlm": mlm_batches, "joint": joint_batches}
+    batches = made[kind]() if kind in made else dual_batches(settings.hard_negatives)
     if kind == "distill":
         batches = [batch["source"] for batch in batches]
     facts = {}
@@ -161,7 +186,9 @@ def train(strategy, kind, clip_norm, changes):
         "dataset": dataset,
     }
     if kind == "mlm":
-        trainer = MlmTrainer(model=MaskedModel(encoder, head), **shared)
+        trainer = MlmTrainer(model=model, **shared)
+    elif kind == "joint":
+        trainer = JointTrainer(model=model, settings=settings, **shared)
     elif kind == "distill":
         projection = np.random.default_rng(5).normal(size=(24, ENCODER.hidden_size))
         trainer = DistillationTrainer(

@@ -16,8 +16,11 @@ pytestmark = pytest.mark.slow
 WORKER = Path(__file__).with_name("replica_worker.py")
 # Each case on some of the replicas: a process takes seconds to build each.
 CASES = {
-    "1": ("dual", "dual_local", "dual_clipped", "dual_nested", "mlm", "distill"),
-    "2": ("dual", "dual_local", "dual_nested", "mlm", "distill"),
+    "1": (
+        *("dual", "dual_local", "dual_clipped", "dual_nested", "mlm", "distill"),
+        *("joint", "joint_chunked"),
+    ),
+    "2": ("dual", "dual_local", "dual_nested", "mlm", "distill", "joint", "joint_chunked"),
     "4": ("dual",),
     "worker_0_of_2": ("dual", "dual_clipped", "mlm"),
     "worker_1_of_2": ("dual", "dual_clipped", "mlm"),

@@ -1,0 +1,202 @@
+"""Masked tokens and bitext retrieval in one step: the sum of both losses, and the runs with it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tf_keras
+from tiny_text import SENTENCES
+
+from labse_tf.cli.main import main
+from labse_tf.config import EncoderConfig, TrainConfig
+from labse_tf.model.encoder import build_encoder
+from labse_tf.model.mlm_head import build_mlm_head
+from labse_tf.model.slots import build_slots
+from labse_tf.training.dual_encoder_trainer import DualEncoderTrainer
+from labse_tf.training.joint_trainer import JointTrainer
+from labse_tf.training.masked_model import MaskedModel
+from labse_tf.training.mlm_trainer import MlmTrainer
+from labse_tf.training.runs.checkpoints import latest_checkpoint
+from labse_tf.training.runs.run_dir import open_existing
+
+RATE = 0.5
+CONFIG = EncoderConfig(
+    vocab_size=40,
+    hidden_size=8,
+    num_layers=1,
+    num_attention_heads=2,
+    intermediate_size=16,
+    max_positions=16,
+    dropout=0.0,
+    initializer_range=0.3,
+    pooling="mean",
+)
+
+
+def packed(rows):
+    ids = np.array(rows, np.int32)
+    inputs = {
+        "input_word_ids": ids,
+        "input_mask": (ids > 0).astype(np.int32),
+        "input_type_ids": np.zeros_like(ids),
+    }
+    return tf.nest.map_structure(tf.constant, inputs)
+
+
+MASKED = {
+    **packed([[2, 9, 4, 30, 3, 0], [2, 12, 4, 7, 21, 3]]),
+    "neighbour": packed([[2, 8, 3, 0], [2, 5, 6, 3]]),
+    "masked_positions": tf.constant([[2, 0], [2, 4]]),
+    "masked_ids": tf.constant([[9, 0], [33, 21]]),
+    "masked_weights": tf.constant([[1.0, 0.0], [1.0, 1.0]]),
+}
+# Of another size, and of tokens some of which no masked sentence has.
+PAIRS = {
+    "source": packed([[2, 10, 11, 3], [2, 13, 3, 0], [2, 14, 15, 3], [2, 16, 3, 0]]),
+    "target": packed([[2, 17, 3, 0], [2, 18, 3, 0], [2, 9, 3, 0], [2, 19, 3, 0]]),
+    "keys": tf.constant([[1, 5], [2, 6], [3, 7], [4, 8]]),
+}
+
+
+def model():
+    tf_keras.utils.set_random_seed(3)
+    encoder = build_encoder(CONFIG, replayable=True)
+    return MaskedModel(encoder, build_mlm_head(CONFIG, encoder), build_slots(3, CONFIG))
+
+
+def step(trainer_class, batch, **options):
+    """The metrics of a step, and what it adds to each variable: by SGD, -RATE * gradient."""
+    trained = options.get("model") or options["encoder"]
+    variables = {v.name: v for v in (trained.variables if "model" in options else trained.weights)}
+    before = {name: variable.numpy() for name, variable in variables.items()}
+    trainer = trainer_class(
+        strategy=tf.distribute.get_strategy(),
+        optimizer=tf_keras.optimizers.SGD(RATE),
+        clip_norm=0.0,
+        dataset=tf.data.Dataset.from_tensors(batch).repeat(),
+        **options,
+    )
+    means = {name: float(value) for name, value in trainer.train(tf.constant(1)).items()}
+    return means, {name: variables[name].numpy() - old for name, old in before.items()}
+
+
+@pytest.mark.parametrize("samples", [0, 20])
+@pytest.mark.parametrize("chunk", [0, 2])
+def test_loss_and_gradient_are_the_weighted_sum(samples, chunk):
+    settings = TrainConfig(bitext_weight=0.2, scale=5.0, chunk_size=chunk)
+    masked, of_masked = step(MlmTrainer, MASKED, model=model(), sampled_softmax=samples)
+    pairs, of_pairs = step(
+        DualEncoderTrainer, PAIRS, encoder=model().encoder, settings=TrainConfig(scale=5.0)
+    )
+    both, of_both = step(
+        JointTrainer,
+        {"masked": MASKED, "pairs": PAIRS},
+        model=model(),
+        settings=settings,
+        sampled_softmax=samples,
+    )
+    assert both["loss"] == pytest.approx(masked["loss"] + 0.2 * pairs["loss"], rel=1e-5)
+    assert both["masked_loss"] == pytest.approx(masked["loss"], rel=1e-6)
+    assert both["masked_accuracy"] == masked["accuracy"]
+    assert both["accuracy"] == pairs["accuracy"]
+    assert pairs["loss"] > 1 and any(np.abs(moved).max() > 1e-3 for moved in of_pairs.values())
+    for name, moved in of_masked.items():
+        expected = moved + 0.2 * of_pairs.get(name, 0.0)
+        np.testing.assert_allclose(of_both[name], expected, atol=2e-6, err_msg=name)
+
+
+@pytest.fixture(scope="module")
+def neighbours(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("neighbours")
+    for number, language in enumerate(("en", "ru", "th")):
+        lines = [*SENTENCES[number::2], "", *SENTENCES[::3]]
+        (folder / f"{language}.txt").write_text("".join(f"{one}\n" for one in lines), "utf-8")
+    return folder
+
+
+@pytest.fixture
+def command(config_file, neighbours):
+    def build(kind, run_dir, *options):
+        sets = {
+            "pretrain.objective": "cmlm",
+            "pretrain.neighbours": f"[{neighbours}]",
+            "pretrain.slots": 3,
+            "pretrain.sequence_length": 24,
+            "pretrain.batch_size": 6,
+            "pretrain.stage_steps": "[2]",
+            "encoder.pooling": "mean",
+            "train.steps": 3,
+            "train.loop.log_interval": 1,
+            "train.loop.checkpoint_interval": 1,
+            "train.joint": str(kind == "train").lower(),
+        }
+        sets = [word for key, value in sets.items() for word in ("--set", f"{key}={value}")]
+        return [kind, str(config_file), "--run-dir", str(run_dir), *sets, *options]
+
+    return build
+
+
+def variables(run_dir):
+    path = latest_checkpoint(open_existing(run_dir))
+    found = tf.train.load_checkpoint(path)
+    names = (name for name, _ in tf.train.list_variables(path))
+    parts = ("encoder/", "head/", "slots/")
+    return {
+        name: found.get_tensor(name)
+        for name in names
+        if name.startswith(parts) and "optimizer" not in name.lower()
+    }
+
+
+def test_s3_goes_on_from_all_parts_of_a_pre_training_run(command, tmp_path):
+    assert main(command("pretrain", tmp_path / "cmlm")) == 0
+    begun = command(
+        "train", tmp_path / "joint", "--init", str(tmp_path / "cmlm"), "--set", "train.steps=0"
+    )
+    assert main(begun) == 0
+    expected, found = variables(tmp_path / "cmlm"), variables(tmp_path / "joint")
+    assert set(found) == set(expected)
+    assert any(name.startswith("slots/") for name in found)
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value, err_msg=name)
+
+
+def test_a_resumed_run_ends_as_one_that_was_not_stopped(command, tmp_path):
+    whole, resumed = tmp_path / "whole", tmp_path / "resumed"
+    assert main(command("train", whole)) == 0
+    assert main(command("train", resumed)) == 0
+    # As a process leaves it that was killed after its second checkpoint.
+    for file in (resumed / "checkpoints").glob("ckpt-3*"):
+        file.unlink()
+    assert main(command("train", resumed)) == 0
+    expected = variables(whole)
+    for name, value in variables(resumed).items():
+        np.testing.assert_array_equal(value, expected[name], err_msg=name)
+    lines = [json.loads(line) for line in (whole / "metrics.jsonl").read_text().splitlines()]
+    assert all({"masked_loss", "masked_accuracy"} <= set(line) for line in lines if "loss" in line)
+
+
+def test_joint_training_needs_corpora_for_both(command, tmp_path, capfd):
+    none = ("--set", "pretrain.neighbours=[]")
+    assert main(command("train", tmp_path / "run", *none)) != 0
+    assert "train.joint" in capfd.readouterr().err
+
+
+def test_settings_of_slots_of_another_number_are_not_taken(command, tmp_path):
+    assert main(command("pretrain", tmp_path / "cmlm")) == 0
+    options = ("--init", str(tmp_path / "cmlm"), "--set", "pretrain.slots=5")
+    assert main(command("train", tmp_path / "joint", *options)) == 0
+    rows = (tmp_path / "joint" / "init.tsv").read_text("utf-8").splitlines()
+    fates = {row.split("\t")[1]: row.split("\t")[0] for row in rows[1:]}
+    slots = [fate for name, fate in fates.items() if name.startswith("slots")]
+    assert slots and set(slots) == {"fresh"}
+
+
+def test_the_weight_is_checked():
+    settings = dataclasses.replace(TrainConfig(), bitext_weight=0.0)
+    refused = [one.key for one in settings.requirements("train") if not one.fulfilled]
+    assert refused == ["train.bitext_weight"]
