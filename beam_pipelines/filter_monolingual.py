@@ -16,7 +16,8 @@ from beam_pipelines.filters.too_long import TooLong
 from beam_pipelines.filters.too_short import TooShort
 from beam_pipelines.reading.scores import find_score_files, have_score
 from labse_tf.errors import InputError
-from labse_tf.files.corpus_files import ALL_FORMATS, MONOLINGUAL, PAGE_FORMATS, find_corpus_files
+from labse_tf.files.corpus_files import ALL_FORMATS, PAGE_FORMATS, find_corpus_files
+from labse_tf.files.record_kinds import MONOLINGUAL, NEIGHBOURS
 
 # The reasons for dropping lines before they are split, and sentences after that.
 SHORT_LINE, LONG_LINE, SHORT_SENTENCE = "short_line", "long_line", "short_sentence"
@@ -31,6 +32,7 @@ def run(
     min_language_confidence: float = 0.5,
     split_sentences: bool | None = None,
     c4: bool | None = None,
+    neighbours: bool = False,
     filters: Sequence[str] = (),
     **options,
 ) -> dict:
@@ -44,6 +46,9 @@ def run(
       min_language_confidence: 0 to 1; lines of web pages identified with less are dropped.
       split_sentences: make each sentence a record. None: split pages, but not lines.
       c4: apply the heuristics of C4, see `prepare_text`. None: to pages, but not to lines.
+      neighbours: write `out/neighbours/<lang>/*.tfrecord.gz`, records of two adjacent sentences, as
+        CMLM is trained on. Lines are sentences in the order of their documents, and an empty line
+        is a break, as is everything that is dropped.
       filters: user-defined filters, each as `module:attribute` or `module:attribute=threshold`.
         They see sentences, or lines if these are not split.
       options: those of the filters for MONOLINGUAL, such as `min_characters` or `identify` (see
@@ -58,6 +63,12 @@ def run(
             f"--min-language-confidence is {min_language_confidence}",
             remedy="give a number from 0 to 1",
         )
+    kind = NEIGHBOURS if neighbours else MONOLINGUAL
+    if neighbours and (split_sentences is not None or c4):
+        raise InputError(
+            "--neighbours takes each line of text as a sentence, and splits pages",
+            remedy="leave out --split-sentences and --c4",
+        )
     values = take_options(MONOLINGUAL, options)
     stages = {
         stage: build_filters(MONOLINGUAL, values, stage=stage)
@@ -71,10 +82,11 @@ def run(
         line_filters=tuple(stages[LINES]),
         rest_filters=tuple(stages[RESTS]),
         length_filters=tuple(stages[LENGTHS]),
+        neighbours=neighbours,
     )
     from_scores = options.get("from_scores", False)
     lengths: list[AnyFilter]
-    if _are_sentences(inputs, settings, from_scores=from_scores):
+    if _are_sentences(inputs, kind, settings, from_scores=from_scores):
         if from_scores:
             _refuse_limits_of_lines(values)
         for filter_ in stages[LENGTHS]:
@@ -90,7 +102,7 @@ def run(
     return filter_job.run(
         inputs,
         out,
-        kind=MONOLINGUAL,
+        kind=kind,
         filters=add_user_filters(
             [*lengths, *stages[RECORDS]],
             filters,
@@ -110,9 +122,11 @@ def _refuse_limits_of_lines(values: Mapping[str, Any]) -> None:
         )
 
 
-def _are_sentences(inputs: Sequence[str], settings: TextSettings, *, from_scores: bool) -> bool:
+def _are_sentences(
+    inputs: Sequence[str], kind: str, settings: TextSettings, *, from_scores: bool
+) -> bool:
     """Whether the job's records are sentences split from pages or lines, not the input's lines."""
     if from_scores:
         return have_score(find_score_files(inputs), SHORT_SENTENCE)
     formats = (*ALL_FORMATS, *PAGE_FORMATS)
-    return needs_sentences(find_corpus_files(inputs, kind=MONOLINGUAL, formats=formats), settings)
+    return needs_sentences(find_corpus_files(inputs, kind=kind, formats=formats), settings)

@@ -11,25 +11,27 @@ filter declares its stage, see `beam_pipelines.filters`.
 from __future__ import annotations
 
 import collections
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import apache_beam as beam
 
 from beam_pipelines.filters import Filter, find_reasons
-from beam_pipelines.records.records import UNDETERMINED, Batch, Document, Sentence
+from beam_pipelines.records.records import UNDETERMINED, Batch, Document, Record, Sentence
 from beam_pipelines.reporting.drop_examples import draw_examples
 from beam_pipelines.reporting.report import OTHER_LANGUAGE, READ
 from beam_pipelines.text.language_id import identify
 from beam_pipelines.text.sentences import split_sentences
+from labse_tf.files.record_kinds import Neighbours
 
 # The reason for lines whose language is identified with too little confidence.
 UNCERTAIN_LANGUAGE = "uncertain_language"
 
 # Consecutive sentences of a page, or of a line that was split.
 Passage = list[Sentence]
-# Reason -> sentences.
-Dropped = Mapping[str, list[Sentence]]
+# Reason -> sentences, or neighbours; of these the second text is empty if a line was dropped.
+Dropped = Mapping[str, list[Sentence] | list[Neighbours]]
 
 
 class TextSettings(NamedTuple):
@@ -44,6 +46,7 @@ class TextSettings(NamedTuple):
       line_filters: applied to the lines that these leave.
       rest_filters: applied to what is then left of pages, but not to other lines.
       length_filters: applied to all lines that are then left, with C4's heuristics or without.
+      neighbours: make records of two sentences that follow one another in a page.
     """
 
     min_language_confidence: float = 0.5
@@ -53,6 +56,7 @@ class TextSettings(NamedTuple):
     line_filters: tuple[Filter, ...] = ()
     rest_filters: tuple[Filter, ...] = ()
     length_filters: tuple[Filter, ...] = ()
+    neighbours: bool = False
 
     @property
     def concerns_lines(self) -> bool:
@@ -77,9 +81,9 @@ class PrepareText(beam.PTransform):
     """PCollection of `Batch` -> (batches of sentences, lists of passages, counts, examples).
 
     Sentences from a common text (a page, or a line that is split) are returned as passages, others
-    in batches. Counts are `((language, name), number)` of what is dropped, where name is the reason
-    or READ. They count sentences, or lines if these are not split. Examples are drawn as in
-    `ApplyFilters`.
+    and neighbours in batches. Counts are `((language, name), number)` of what is dropped, where
+    name is the reason or READ. They count sentences, or lines if these are not split. Examples are
+    drawn as in `ApplyFilters`.
     """
 
     def __init__(self, settings: TextSettings, examples: int = 0, seed: int = 0) -> None:
@@ -100,18 +104,28 @@ class _Prepare(beam.DoFn):
         self._seed = seed
 
     def process(self, batch: Batch) -> Iterator:
-        passages, dropped = prepare(batch, self._settings)
-        if _is_split(batch, self._settings) or isinstance(batch.records[0], Document):
+        if isinstance(batch.records[0], Neighbours):
+            # Read as such from lines, beside pages.
+            kept, dropped = _drop_by_length(batch, self._settings)
+            yield from by_language([kept])
+        else:
+            passages, dropped = prepare(batch, self._settings)
+            yield from self._emit(batch, passages)
+        for count in count_dropped(dropped).items():
+            yield beam.pvalue.TaggedOutput("counts", count)
+        if self._examples:
+            for reason, records in dropped.items():
+                examples = draw_examples(reason, records, self._examples, self._seed)
+                yield beam.pvalue.TaggedOutput("examples", examples)
+
+    def _emit(self, batch: Batch, passages: list[Passage]) -> Iterator:
+        if self._settings.neighbours:
+            yield from by_language(map(find_neighbours, passages))
+        elif _is_split(batch, self._settings) or isinstance(batch.records[0], Document):
             if passages:
                 yield beam.pvalue.TaggedOutput("passages", passages)
         else:
             yield from by_language(passages)
-        for count in count_dropped(dropped).items():
-            yield beam.pvalue.TaggedOutput("counts", count)
-        if self._examples:
-            for reason, sentences in dropped.items():
-                examples = draw_examples(reason, sentences, self._examples, self._seed)
-                yield beam.pvalue.TaggedOutput("examples", examples)
 
 
 def count_dropped(dropped: Dropped) -> collections.Counter[tuple[str, str]]:
@@ -124,18 +138,29 @@ def count_dropped(dropped: Dropped) -> collections.Counter[tuple[str, str]]:
     return counts
 
 
-def by_language(passages: Iterable[Passage]) -> Iterator[Batch]:
+def by_language(groups: Iterable[Iterable[Record]]) -> Iterator[Batch]:
     """Yields one batch per language."""
-    batches: dict[str, list[Sentence]] = collections.defaultdict(list)
-    for passage in passages:
-        for sentence in passage:
-            batches[sentence.language].append(sentence)
-    for language, sentences in batches.items():
-        yield Batch(language, sentences)
+    batches: dict[str, list[Record]] = collections.defaultdict(list)
+    for record in itertools.chain.from_iterable(groups):
+        batches[record.language].append(record)
+    for language, records in batches.items():
+        yield Batch(language, records)
+
+
+def find_neighbours(passage: Passage) -> list[Neighbours]:
+    """Returns the pairs of adjacent sentences in one language."""
+    return [
+        Neighbours(one.text, other.text, one.language)
+        for one, other in itertools.pairwise(passage)
+        if one.language == other.language
+    ]
 
 
 def prepare(batch: Batch, settings: TextSettings) -> tuple[list[Passage], Dropped]:
-    """Returns a passage for each page or line that is not dropped entirely, and what is dropped."""
+    """Returns the passages of pages and lines, and what is dropped.
+
+    A page is a passage, without its dropped lines; with `neighbours`, these end a passage.
+    """
     are_pages = isinstance(batch.records[0], Document)
     lines = [
         _Line(page, text, batch.language)
@@ -154,7 +179,25 @@ def prepare(batch: Batch, settings: TextSettings) -> tuple[list[Passage], Droppe
         if are_pages:
             _apply_rest_filters(settings.rest_filters, lines)
     _apply_line_filters(settings.length_filters, lines)
-    return _collect_kept(lines), _collect_dropped(lines)
+    collect = _collect_runs if settings.neighbours else _collect_kept
+    dropped = _collect_dropped(lines)
+    if settings.neighbours:
+        # Of the job's kind, for its examples.
+        dropped = {
+            reason: [Neighbours(one.text, "", one.language) for one in sentences]
+            for reason, sentences in dropped.items()
+        }
+    return collect(lines), dropped
+
+
+def _drop_by_length(batch: Batch, settings: TextSettings) -> tuple[list[Neighbours], Dropped]:
+    kept: list[Neighbours] = []
+    dropped: dict[str, list[Neighbours]] = collections.defaultdict(list)
+    for record, reason in zip(
+        batch.records, find_reasons(settings.length_filters, batch.records), strict=True
+    ):
+        (kept if reason is None else dropped[reason]).append(record)
+    return kept, dropped
 
 
 def _is_split(batch: Batch, settings: TextSettings) -> bool:
@@ -213,6 +256,17 @@ def _collect_kept(lines: Sequence[_Line]) -> list[Passage]:
     return [
         [Sentence(piece, line.language) for line in page for piece in line.pieces]
         for page in _grouped(lines, lambda line: line.page).values()
+    ]
+
+
+def _collect_runs(lines: Sequence[_Line]) -> list[Passage]:
+    def run(line: _Line) -> tuple[int, bool]:
+        return line.page, line.reason is None
+
+    return [
+        [Sentence(piece, line.language) for line in group for piece in line.pieces]
+        for (_, is_kept), group in itertools.groupby(lines, run)
+        if is_kept
     ]
 
 

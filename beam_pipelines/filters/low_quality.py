@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from beam_pipelines.filters import Option, Use
-from beam_pipelines.records.records import Sentence
+from beam_pipelines.records.records import Record, texts_of
 from labse_tf.errors import InputError
 from labse_tf.files.record_kinds import MONOLINGUAL
 
@@ -22,6 +23,7 @@ class LowQuality:
       InputError: when built, if there is no such model, or the threshold is out of range.
 
     >>> import numpy, tempfile
+    >>> from beam_pipelines.records.records import Sentence
     >>> from beam_pipelines.text import quality_model
     >>> from beam_pipelines.text.ngram_hashing import BITS
     >>> folder = tempfile.mkdtemp()
@@ -54,10 +56,14 @@ class LowQuality:
         # Workers read the model themselves: it is too large to pickle with every step.
         return {"threshold": self.threshold, "_path": self._path, "_model": None}
 
-    def score(self, records: Sequence[Sentence]) -> list[float]:
+    def score(self, records: Sequence[Record]) -> list[float]:
         if self._model is None:
             self._model = _load(self._path)
-        return self._model.score([record.text for record in records]).tolist()
+        import numpy as np
+
+        # Of neighbouring sentences, the worse.
+        scores = [self._model.score(column) for column in zip(*map(texts_of, records), strict=True)]
+        return functools.reduce(np.minimum, scores).tolist()
 
     def accept(self, score: float) -> bool:
         return score >= self.threshold

@@ -42,6 +42,7 @@ from labse_tf.files.corpus_files import (
     WIKIPEDIA,
     CorpusFile,
 )
+from labse_tf.files.record_kinds import NEIGHBOURS, Neighbours
 
 
 class ReadCorpus(beam.PTransform):
@@ -165,7 +166,9 @@ def _open_and_read(file: CorpusFile) -> Iterator[Record | InputError]:
     # Beam does not decompress: our readers do, so that errors name the file and the line.
     with FileSystems.open(file.path, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
         if file.english_path is None:
-            yield from _READERS[file.format](stream, file)
+            of_neighbours = file.kind == NEIGHBOURS and file.format == TEXT
+            read = _read_neighbours if of_neighbours else _READERS[file.format]
+            yield from read(stream, file)
             return
         with FileSystems.open(
             file.english_path, compression_type=CompressionTypes.UNCOMPRESSED
@@ -176,6 +179,19 @@ def _open_and_read(file: CorpusFile) -> Iterator[Record | InputError]:
 def _read_text(stream: BinaryIO, file: CorpusFile) -> Iterator[Sentence | InputError]:
     for _, line in clean_lines(stream, file.path):
         yield line if isinstance(line, InputError) else Sentence(line.strip(), file.language)
+
+
+def _read_neighbours(stream: BinaryIO, file: CorpusFile) -> Iterator[Neighbours | InputError]:
+    before = ""
+    for _, line in clean_lines(stream, file.path):
+        text = ""  # A bad line is a break, as an empty one is.
+        if isinstance(line, InputError):
+            yield line
+        else:
+            text = line.strip()
+        if before and text:
+            yield Neighbours(before, text, file.language)
+        before = text
 
 
 def _read_tsv(stream: BinaryIO, file: CorpusFile) -> Iterator[Pair | InputError]:

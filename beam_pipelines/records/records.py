@@ -13,6 +13,7 @@ from beam_pipelines.records.tf_example import encode_example
 from labse_tf.files.record_kinds import (
     ENGLISH,
     KINDS,
+    Neighbours,
     Pair,
     Sentence,
     kind_of_fields,
@@ -40,7 +41,7 @@ class Document(NamedTuple):
     language: str
 
 
-Record = Sentence | Pair | Document
+Record = Sentence | Pair | Neighbours | Document
 
 
 class Batch(NamedTuple):

@@ -126,8 +126,8 @@ def find_plain_files(inputs: Iterable[str], *, kind: str | None = None) -> list[
 
 
 def _may_be(file: CorpusFile, kind: str | None) -> bool:
-    if kind == NEIGHBOURS and file.format == TEXT:
-        return True
+    if kind == NEIGHBOURS and file.kind == MONOLINGUAL and file.format != SHARD:
+        return True  # Text and pages, in whose order the sentences are.
     return kind is None or file.kind in (kind, None)
 
 

@@ -16,6 +16,7 @@ EXAMPLES = """examples:
   labse corpus filter-monolingual web --out clean -- --runner=FlinkRunner --flink_master=HOST:8081
   labse corpus filter-monolingual CC-MAIN-*.warc.wet.gz --out clean --quality quality-model
   labse corpus filter-monolingual dewiki-latest-pages-articles.xml.bz2 --out clean
+  labse corpus filter-monolingual --neighbours documents/*.txt --out clean --min-characters 10
 
 Input is <lang>.txt[.gz|.xz|.bz2|.zst] (a sentence or paragraph a line), Parquet or TFRecord,
 web pages (*.warc.gz, *.warc.wet.gz) or a dump of Wikipedia (<lang>wiki-*.xml.bz2): see
@@ -23,7 +24,11 @@ docs/files.md. The language of web pages is identified.
 
 Writes DIR/monolingual/<lang>/part-?????-of-?????.tfrecord.gz and DIR/report.json, with the number
 of records read, kept, and dropped by each reason; the same as a table on stdout, and examples of
-each reason in DIR/examples.md."""
+each reason in DIR/examples.md.
+
+With --neighbours a record is two adjacent sentences, for `labse pretrain --objective cmlm`, in
+DIR/neighbours/<lang>. <lang>.txt then has a sentence a line, in the order of the documents, and an
+empty line between documents; pages are split. A record is kept if both sentences pass."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,6 +57,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="apply the heuristics of C4 (default: to pages, not to lines)",
     )
 
+    parser.add_argument(
+        "--neighbours",
+        action="store_true",
+        help="make records of two adjacent sentences; an empty line is a break, and so is whatever "
+        "is dropped",
+    )
+
 
 def run(args: argparse.Namespace) -> None:
     from beam_pipelines import filter_monolingual
@@ -64,6 +76,7 @@ def run(args: argparse.Namespace) -> None:
         min_language_confidence=args.min_language_confidence,
         split_sentences=args.split_sentences,
         c4=args.c4,
+        neighbours=args.neighbours,
         **filter_job_options(args),
     )
     print(format_report(report))
