@@ -62,7 +62,9 @@ def train(
         return pair_batches(settings, tokenizer, **order, skip=skip)
 
     def masked(skip: int) -> tf.data.Dataset:
-        return masked_batches(config, tokenizer, skip=skip)
+        # In another order than any stage of pre-training.
+        stage = len(config.pretrain.stage_steps)
+        return masked_batches(config, tokenizer, stage=stage, skip=skip)
 
     if model is None:
         task = functools.partial(DualEncoderTrainer, encoder=encoder, settings=settings)
