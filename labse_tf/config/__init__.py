@@ -10,6 +10,7 @@ from labse_tf.config.encoder import (
     TokenizerConfig,
 )
 from labse_tf.config.negatives import AveragingEncoderConfig, NegativesConfig
+from labse_tf.config.nli import NliConfig
 from labse_tf.config.optimizer import LoopConfig, OptimizerConfig
 from labse_tf.config.pretrain import CMLM, MLM, PretrainConfig
 from labse_tf.config.train import DistillConfig, TrainConfig
@@ -29,6 +30,7 @@ __all__ = [
     "EncoderConfig",
     "LoopConfig",
     "NegativesConfig",
+    "NliConfig",
     "OptimizerConfig",
     "PretrainConfig",
     "TokenizerConfig",

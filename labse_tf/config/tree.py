@@ -12,6 +12,7 @@ from typing import Any
 from labse_tf.config.cds import CdsConfig
 from labse_tf.config.encoder import BERT, ComputeConfig, EncoderConfig, TokenizerConfig
 from labse_tf.config.negatives import NegativesConfig
+from labse_tf.config.nli import NliConfig
 from labse_tf.config.pretrain import CMLM, PretrainConfig
 from labse_tf.config.requirements import Requirement, within
 from labse_tf.config.train import DistillConfig, TrainConfig
@@ -29,6 +30,7 @@ class Config:
     pretrain: PretrainConfig = field(default_factory=PretrainConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
     distill: DistillConfig = field(default_factory=DistillConfig)
+    nli: NliConfig = field(default_factory=NliConfig)
     negatives: NegativesConfig = field(default_factory=NegativesConfig)
     cds: CdsConfig = field(default_factory=CdsConfig)
 
@@ -56,6 +58,10 @@ class Config:
             if self.encoder.network == BERT:  # What the width of another is, it alone knows.
                 name = "encoder.hidden_size"
                 yield within("train", train.matryoshka, self.encoder.hidden_size, name)
+        if self.nli.corpora:
+            fits = self.nli.sequence_length <= longest
+            wanted = "at most encoder.max_positions"
+            yield Requirement("nli.sequence_length", fits, wanted)
 
 
 def flatten(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -26,6 +26,11 @@ from labse_tf.model.slots import build_slots
 from labse_tf.training.distill import DistillationTrainer
 from labse_tf.training.distribution import create_strategy
 from labse_tf.training.dual_encoder_trainer import DualEncoderTrainer
+from labse_tf.training.inference import (
+    InferenceTrainer,
+    build_classifier,
+    trained_variables,
+)
 from labse_tf.training.joint_trainer import JointTrainer
 from labse_tf.training.loop.trainer import distribute
 from labse_tf.training.masked_model import MaskedModel
@@ -59,6 +64,7 @@ CASES = {
     ),
     "mlm": ("mlm", 0.0, {}),
     "distill": ("distill", 0.0, {"matryoshka": [8, 3]}),
+    "inference": ("inference", 0.0, {}),
     "joint": ("joint", 0.0, {"bitext_weight": 0.2}),
     "joint_chunked": ("joint", 0.0, {"bitext_weight": 0.2, "chunk_size": 3}),
 }
@@ -116,6 +122,14 @@ def mlm_batches():
     return batches
 
 
+def inference_batches():
+    labels = (np.arange(BATCH) % 3).astype(np.int32)
+    return [
+        {"premise": batch["source"], "hypothesis": batch["target"], "label": labels}
+        for batch in dual_batches()
+    ]
+
+
 def joint_batches():
     """Half as many masked sentences as pairs; their neighbours have a length of their own."""
     generator = np.random.default_rng(3)
@@ -169,7 +183,11 @@ def train(strategy, kind, clip_norm, changes):
                 if part is not None:
                     fixed_weights(part, seed=4)
             trained = model.variables
-    made = {"mlm": mlm_batches, "joint": joint_batches}
+        if kind == "inference":
+            classifier = build_classifier(3, ENCODER.hidden_size)
+            fixed_weights(classifier, seed=4)
+            trained = trained_variables(encoder, classifier, train_encoder=True)
+    made = {"mlm": mlm_batches, "joint": joint_batches, "inference": inference_batches}
     batches = made[kind]() if kind in made else dual_batches(settings.hard_negatives)
     if kind == "distill":
         batches = [batch["source"] for batch in batches]
@@ -187,6 +205,9 @@ def train(strategy, kind, clip_norm, changes):
     }
     if kind == "mlm":
         trainer = MlmTrainer(model=model, **shared)
+    elif kind == "inference":
+        parts = {"encoder": encoder, "classifier": classifier, "train_encoder": True}
+        trainer = InferenceTrainer(**parts, **shared)
     elif kind == "joint":
         trainer = JointTrainer(model=model, settings=settings, **shared)
     elif kind == "distill":
