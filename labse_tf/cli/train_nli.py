@@ -14,9 +14,9 @@ EXAMPLES = """examples:
   labse export runs/nli --out model_nli
 
 Trains on pairs of a premise and a hypothesis, labelled as entailment, neutral or contradiction (any
-labels will do), in files <lang>.tsv or NAME.<lang>.tsv of premise, hypothesis and label. The files of
-an entry have the same pairs on the same lines, one file a language: each time that a pair is drawn,
-its sides are in two different languages. What is exported is the encoder.
+labels will do), in files <lang>.tsv or NAME.<lang>.tsv of premise, hypothesis and label. The files
+of an entry have the same pairs on the same lines, one file a language: each time that a pair is
+drawn, its sides are in two different languages. What is exported is the encoder.
 
 To resume an interrupted run, run the same command again."""
 

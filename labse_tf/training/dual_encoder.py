@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import filecmp
 import functools
 from pathlib import Path
 
@@ -14,18 +13,14 @@ from labse_tf.config import Config, TrainConfig
 from labse_tf.data.pairs import pair_batches
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder
-from labse_tf.model.stacking import grow_layers, stack
-from labse_tf.model.subwords import Subwords
-from labse_tf.model.vocabulary_growth import grow_vocabulary
 from labse_tf.training.dual_encoder_trainer import DualEncoderTrainer
 from labse_tf.training.joint_trainer import JointTrainer, joint_batches
 from labse_tf.training.loop.fit import Stage, fit
-from labse_tf.training.masked_model import MaskedModel, add_heads, masked_batches
+from labse_tf.training.masked_model import add_heads, masked_batches
 from labse_tf.training.runs.checkpoints import load_subwords, load_tokenizer
-from labse_tf.training.runs.initial_weights import restore, write_report
 from labse_tf.training.runs.run_dir import Origin, RunDir
+from labse_tf.training.start import start_from
 from labse_tf.training.validation.validate import validation_of
-from vocab import wordpiece_file
 
 
 def train(
@@ -53,7 +48,8 @@ def train(
         )
         model = add_heads(encoder, config) if settings.joint else None
         if init is not None:
-            _start_from(init, encoder, model, config, run_dir, strategy, subwords)
+            options = {"model": model, "subwords": subwords}
+            start_from(init, encoder, config, run_dir, strategy, **options)
 
     settings = on_strategy(settings, strategy)
 
@@ -119,52 +115,3 @@ def on_strategy(settings: TrainConfig, strategy: tf.distribute.Strategy) -> Trai
         # A TPU compiles each shape separately, so all batches use the longest bucket.
         return dataclasses.replace(settings, bucket_lengths=settings.bucket_lengths[-1:])
     return settings
-
-
-def _start_from(
-    init: Origin,
-    encoder,
-    model: MaskedModel | None,
-    config: Config,
-    run_dir: RunDir,
-    strategy,
-    subwords: Subwords | None,
-) -> None:
-    """Initialises `encoder` and the heads of `model` from `init`; fewer layers are stacked.
-
-    Without layers, `init` may have another vocabulary.
-    """
-    layers = init.encoder.num_layers
-    stacked = layers < config.encoder.num_layers
-    grown = init.encoder.vocab_size != config.encoder.vocab_size or not filecmp.cmp(
-        init.vocab_file, run_dir.vocab_file, shallow=False
-    )
-    source = encoder
-    if stacked or grown or subwords:
-        sizes = dataclasses.replace(config.encoder, vocab_size=init.encoder.vocab_size)
-        source = build_encoder(sizes, num_layers=layers)
-    heads = model
-    if model is not None and source is not encoder:
-        # A table on its own has no heads.
-        heads = add_heads(source, config) if layers else None
-    fates = restore(init, *(heads or (source,)))
-    if strategy.extended.should_checkpoint:
-        variables = (model or encoder).variables if source is encoder else source.variables
-        write_report(fates, init, variables, run_dir)
-    if stacked and layers:
-        stack(source, encoder)
-        if heads is not None:
-            model.copy_heads(heads)
-        return
-    if source is encoder:
-        return
-    table = source.get_embedding_table().numpy()
-    if grown:
-        vocabularies = map(wordpiece_file.read, (init.vocab_file, run_dir.vocab_file))
-        table = grow_vocabulary(table, *vocabularies)
-    if stacked:
-        special = load_tokenizer(run_dir).special_tokens
-        unread = (special["start_of_sequence_id"], special["end_of_segment_id"])
-        grow_layers(table, encoder, unread=unread)
-    else:
-        encoder.get_embedding_table().assign(subwords.unfold(table) if subwords else table)

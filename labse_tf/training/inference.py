@@ -36,7 +36,7 @@ _LABEL = "inference"
 
 
 def build_classifier(labels: int, width: int) -> tf_keras.layers.Dense:
-    """Returns the layer from `pair_vectors` of embeddings of `width` to logits `[batch, labels]`."""
+    """Returns the layer that maps `pair_vectors`, `[batch, 4 * width]`, to a logit a label."""
     layer = tf_keras.layers.Dense(
         labels, kernel_initializer=tf_keras.initializers.TruncatedNormal(stddev=0.02), name="nli"
     )

@@ -23,8 +23,8 @@ from labse_tf.training.masked_model import (
 )
 from labse_tf.training.mlm_trainer import MlmTrainer
 from labse_tf.training.runs.checkpoints import load_tokenizer
-from labse_tf.training.runs.initial_weights import restore, write_report
 from labse_tf.training.runs.run_dir import Origin, RunDir
+from labse_tf.training.start import start_from
 from labse_tf.training.validation.course import Validation
 from labse_tf.training.validation.held_out import HeldOutEvaluator
 
@@ -45,7 +45,7 @@ def pretrain(
 
     The stages' checkpoints are in `checkpoints/stage_1`, `stage_2`, ... The head and the slots are
     kept from stage to stage; the optimiser is reset. The first stage starts from copies of the
-    layers of `init`, if there is one.
+    layers of `init`, if there is one, or on its table if it has none.
     """
     if config.encoder.network != BERT:
         raise InputError(
@@ -57,13 +57,15 @@ def pretrain(
     if config.pretrain.held_out:
         read = read_held_out_neighbours if config.pretrain.objective == CMLM else read_held_out
         held_out = read(config.pretrain, tokenizer, config.languages)
-    source = None if init is None else _restore_origin(config, run_dir, strategy, init)
+    source = None
     for stage, depth in enumerate(_depths(config)):
         model = _build(config, strategy, depth, seed=config.seed + stage)
-        if source is not None:
-            with strategy.scope():
+        with strategy.scope():
+            if source is not None:
                 stack(source.encoder, model.encoder)
                 model.copy_heads(source)
+            elif init is not None:
+                start_from(init, model.encoder, config, run_dir, strategy, model=model)
         # This drops the last reference to the previous stage: both might not fit in memory.
         source = model
         _run_stage(config, run_dir, strategy, tokenizer, model, stage, held_out)
@@ -80,15 +82,6 @@ def _build(config: Config, strategy, depth: int, *, seed: int) -> MaskedModel:
             config.encoder, num_layers=depth, compute=config.compute, replayable=True
         )
         return add_heads(encoder, config)
-
-
-def _restore_origin(config: Config, run_dir: RunDir, strategy, init: Origin) -> MaskedModel:
-    model = _build(config, strategy, init.encoder.num_layers, seed=config.seed)
-    with strategy.scope():
-        fates = restore(init, *model)
-    if strategy.extended.should_checkpoint:
-        write_report(fates, init, model.variables, run_dir)
-    return model
 
 
 def _run_stage(

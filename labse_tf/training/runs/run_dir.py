@@ -258,14 +258,9 @@ def _check_architecture(init: Origin, encoder: EncoderConfig, first_depth: int |
                 f"'encoder.{key}' is {here[key]}, --init {init.path} has {there[key]}",
                 remedy=f"add --set encoder.{key}={there[key]}",
             )
-    depth = first_depth or encoder.num_layers
-    if static and first_depth is not None:
-        raise InputError(
-            f"--init {init.path} has no layers, which pre-training cannot start from",
-            remedy="leave --init out, or start `labse train` from it",
-        )
     if static:
         return
+    depth = first_depth or encoder.num_layers
     if not depth or depth % init.encoder.num_layers:
         raise InputError(
             f"--init {init.path} has {init.encoder.num_layers} layers, the run starts with {depth}",

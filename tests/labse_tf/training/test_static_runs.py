@@ -75,11 +75,19 @@ def test_refusals(static_run, config_file, tmp_path, capsys, sets, message):
     assert message in capsys.readouterr().err
 
 
-def test_pretraining_does_not_start_from_it(static_run, config_file, tmp_path, capsys):
+def test_pretraining_starts_on_the_table(static_run, config_file, tmp_path, multilingual_sentences):
+    """Before the first step, the vectors are the table's averages."""
     command = ["pretrain", str(config_file), "--init", str(static_run)]
-    more = ["--set", "encoder.pooling=mean", "--run-dir", str(tmp_path / "run")]
-    assert main([*command, *more]) == 2
-    assert "has no layers" in capsys.readouterr().err
+    sets = ("encoder.pooling=mean", "pretrain.stage_steps=[0]", "encoder.vocab_size=0")
+    options = [word for one in sets for word in ("--set", one)]
+    assert main([*command, *options, "--run-dir", str(tmp_path / "run")]) == 0
+    found, expected = (
+        embedder_of(open_existing(path)).encode(multilingual_sentences)
+        for path in (tmp_path / "run", static_run)
+    )
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    more = ["--set", "encoder.pooling=mean", "--run-dir", str(tmp_path / "more")]
+    assert main([*command, *more]) == 0
 
 
 def test_pretraining_needs_layers(config_file, tmp_path, capsys):
