@@ -28,17 +28,22 @@ def principal_components(vectors: np.ndarray, count: int) -> np.ndarray:
     return directions[:count].astype(np.float32)
 
 
-def remove_components(vectors: np.ndarray, components: np.ndarray) -> np.ndarray:
+def remove_components(
+    vectors: np.ndarray, components: np.ndarray, mean: np.ndarray | float = 0.0
+) -> np.ndarray:
     """Returns the vectors without their projections on the components, scaled to unit length.
 
     Args:
       vectors: float32 `[n, dim]`.
       components: float32 `[count, dim]`, from `principal_components`.
+      mean: `[dim]`, subtracted first: that of the vectors which the components are of, if these
+        were centred. 0: they were not.
 
     Returns:
       float32 `[n, dim]`; a row with nothing left is zero.
     """
-    rest = vectors - (vectors @ components.T) @ components
+    centred = vectors - mean
+    rest = centred - (centred @ components.T) @ components
     lengths = np.linalg.norm(rest, axis=1, keepdims=True)
     # A remainder that is only rounding error has no direction.
     nothing = lengths < 1e-6

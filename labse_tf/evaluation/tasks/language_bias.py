@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -61,6 +61,12 @@ OPTIONS = (
         metavar="N,...",
     ),
     Option(
+        "center",
+        "whether each language's mean is subtracted before its components are found and removed: "
+        "no (default, as in the authors' code), yes",
+        choices=("no", "yes"),
+    ),
+    Option(
         "sentences",
         "of each language, from the first (default 200)",
         type=int,
@@ -83,6 +89,7 @@ def evaluate(
     fit: str | os.PathLike[str] | None = None,
     tatoeba: str | os.PathLike[str] | None = None,
     components: Sequence[int] | None = None,
+    center: str = "no",
     sentences: int = SENTENCES,
     languages: Sequence[str] | None = None,
 ) -> dict[str, Any]:
@@ -96,6 +103,10 @@ def evaluate(
       tatoeba: LASER's folder, as for the task `tatoeba`.
       components: the numbers of components to remove, each 0 or more and fewer than the sentences
         they are computed from; by default all of COMPONENTS for which this holds.
+      center: "yes": the mean of a language's vectors (those that its components are computed from)
+        is subtracted before the components are computed, and before they are removed. The paper
+        does not say; the authors' later code (github.com/ziyi-yang/LIR) does not. Without
+        components nothing is subtracted either.
       sentences: the pool has this many sentences per language, from the first.
       languages: codes of the languages to use; by default all in the folder.
 
@@ -131,13 +142,13 @@ def evaluate(
         encoder,
         itertools.chain(*pool.values(), *fit_texts.values(), *itertools.chain(*pairs.values())),
     )
-    directions = _directions(vectors, fit_texts or pool, max(components))
+    biases = _find_biases(vectors, fit_texts or pool, max(components), center == "yes")
     removed = {}
     with Progress("search", total=len(components), unit="number of components") as progress:
         for count in progress.each(components):
-            first = {code: rows[:count] for code, rows in directions.items()}
+            first = {code: bias.first(count) for code, bias in biases.items()}
             removed[str(count)] = neighbour_shares(
-                {code: remove_components(vectors[pool[code]], first[code]) for code in pool}
+                {code: first[code].remove_from(vectors[pool[code]]) for code in pool}
             )
             if pairs:
                 own = {code: first[pool_code] for code, (pool_code, _) in pairs_files.items()}
@@ -154,6 +165,7 @@ def evaluate(
         settings={
             "components": list(components),
             "components_of": _describe_fit(fit, fit_files),
+            "center": center,
             "sentences": len(next(iter(pool.values()))),
             "languages": list(pool),
             "tatoeba": None if tatoeba is None else os.fspath(tatoeba),
@@ -162,14 +174,35 @@ def evaluate(
     )
 
 
-def _directions(
-    vectors: TextVectors, texts: Mapping[str, list[str]], count: int
-) -> dict[str, np.ndarray]:
+class Bias(NamedTuple):
+    """What a language's vectors share.
+
+    Attributes:
+      components: float32 `[count, dim]`.
+      mean: `[dim]`; 0 if the components are of uncentred vectors.
+    """
+
+    components: np.ndarray
+    mean: np.ndarray | float
+
+    def first(self, count: int) -> Bias:
+        """Returns the first components; of none of them, the mean is none of the bias either."""
+        return Bias(self.components[:count], self.mean if count else 0.0)
+
+    def remove_from(self, vectors: np.ndarray) -> np.ndarray:
+        """Returns unit vectors without it."""
+        return remove_components(vectors, self.components, self.mean)
+
+
+def _find_biases(
+    vectors: TextVectors, texts: Mapping[str, list[str]], count: int, center: bool
+) -> dict[str, Bias]:
+    def find(rows: np.ndarray) -> Bias:
+        mean = rows.mean(axis=0) if center else 0.0
+        return Bias(principal_components(rows - mean, count), mean)
+
     with Progress("principal components", total=len(texts), unit="language") as progress:
-        return {
-            code: principal_components(vectors[lines], count)
-            for code, lines in progress.each(texts.items())
-        }
+        return {code: find(vectors[lines]) for code, lines in progress.each(texts.items())}
 
 
 def _describe_fit(fit, files: dict[str, str]) -> str | dict[str, Any]:
@@ -266,16 +299,16 @@ def _english(pool: Iterable[str]) -> str | None:
 def _tatoeba_scores(
     vectors: TextVectors,
     pairs: Mapping[str, tuple[list[str], list[str]]],
-    directions: Mapping[str, np.ndarray],
-    english_directions: np.ndarray | None,
+    biases: Mapping[str, Bias],
+    english_bias: Bias | None,
 ) -> dict[str, Any]:
     accuracies = {}
     for code, (foreign, english) in pairs.items():
         english_vectors = vectors[english]
-        if english_directions is not None:
-            english_vectors = remove_components(english_vectors, english_directions)
+        if english_bias is not None:
+            english_vectors = english_bias.remove_from(english_vectors)
         scores = tatoeba_task.score_language(
-            remove_components(vectors[foreign], directions[code]), english_vectors
+            biases[code].remove_from(vectors[foreign]), english_vectors
         )
         accuracies[code] = scores["mean_accuracy"]
     return {"accuracy": float(np.mean(list(accuracies.values()))), "languages": accuracies}

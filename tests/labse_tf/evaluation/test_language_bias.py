@@ -93,6 +93,27 @@ def test_one_component_takes_a_made_bias_away(pool, tmp_path):
     assert "components of the pool itself" in language_bias.format_table(result)
 
 
+def test_centred_components_by_hand():
+    """Around the mean (2, 0), the vectors spread along the second axis alone."""
+    rows = np.array([[2, 1], [2, -1]], np.float32)
+    mean = rows.mean(axis=0)
+    components = principal_components(rows - mean, 1)
+    np.testing.assert_allclose(np.abs(components), [[0, 1]], atol=1e-6)
+    other = np.array([[5, 7], [1, 3]], np.float32)
+    np.testing.assert_allclose(remove_components(other, components, mean), [[1, 0], [-1, 0]])
+    # Not centred, the first component is the first axis.
+    np.testing.assert_allclose(np.abs(principal_components(rows, 1)), [[1, 0]], atol=1e-6)
+
+
+def test_centring_takes_a_made_bias_away(pool):
+    result = language_bias.evaluate(Biased(), pool, components=[0, 1], center="yes")
+    before, after = result["removed"]["0"], result["removed"]["1"]
+    # Of no components, nothing is subtracted; with the mean, the language's axis goes.
+    assert (before["same_language"], before["translation"]) == (1.0, 0.0)
+    assert after["same_language"] == 0.0
+    assert result["settings"]["center"] == "yes"
+
+
 def test_components_of_other_text(pool, tmp_path):
     fit = tmp_path / "fit"
     fit.mkdir()
