@@ -39,6 +39,8 @@ _PEER = "benchmarks.peers.train_sentence_transformers"
 # The longer the race, the longer the trial: a shared machine is not equally fast all the time.
 _TRIAL_STEPS, _TRIAL_STEPS_PER_MINUTE = 60, 5
 _NO_CHECKPOINT = 10**9
+# Of a command, the setting that says how many steps to train.
+_LENGTH = {"train": "train.steps", "pretrain": "pretrain.stage_steps"}
 _SEEDS_APART = 1000  # Of the tables of one contestant.
 
 
@@ -116,17 +118,18 @@ class Race:
 
     def _train(self, stage, origin, run_dir: Path, steps: int, seed: int) -> tuple[float, float]:
         """Returns seconds, and steps per second at the end."""
+        command = stage.get("command", "train")
         sets = {
             **stage.get("set", {}),
-            "train.bitext": f"[{self._data / 'train'}]",
-            "train.steps": steps,
-            "train.loop.log_interval": steps // 2,
-            "train.loop.checkpoint_interval": steps,
+            f"{command}.bitext": f"[{self._data / 'train'}]",
+            _LENGTH[command]: steps if command == "train" else f"[{steps}]",
+            f"{command}.loop.log_interval": steps // 2,
+            f"{command}.loop.checkpoint_interval": steps,
             "seed": seed,
         }
         options = [word for key, value in sets.items() for word in ("--set", f"{key}={value}")]
         start = time.perf_counter()
-        _labse("train", stage["config"], "--run-dir", run_dir, *origin, *options)
+        _labse(command, stage["config"], "--run-dir", run_dir, *origin, *options)
         seconds = time.perf_counter() - start
         lines = (run_dir / "metrics.jsonl").read_text("utf-8").splitlines()
         return seconds, json.loads(lines[-1])["steps_per_second"]
