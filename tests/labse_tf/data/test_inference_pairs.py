@@ -64,7 +64,7 @@ def test_a_pair_without_a_label_in_one_language_is_left_out_in_all(folder):
         ("train.fr.tsv", "Il pleut.\tIl neige.\tneutral\n", "the last line, but"),
         ("train.fr.tsv", "Il pleut.\tneutral\nx\ty\tz\n", "has no premise, hypothesis and label"),
         ("train.fr.tsv", "Il pleut.\t\tneutral\nx\ty\tz\n", "has no premise, hypothesis and label"),
-        ("dev.de.tsv", "a\tb\tc\na\tb\tc\n", "is a second file in 'de'"),
+        ("z.de.tsv", "a\tb\tc\na\tb\tc\n", "is a second file in 'de'"),
         ("train.qqq.tsv", "a\tb\tc\na\tb\tc\n", "'qqq' is not the code"),
     ],
 )

@@ -62,7 +62,7 @@ def batch():
     }
 
 
-def make_trainer(*, train_encoder, rate=0.5):
+def make_trainer(*, train_encoder, rate=0.05):
     tf_keras.utils.set_random_seed(3)
     encoder = build_encoder(CONFIG, replayable=True)
     classifier = build_classifier(3, 8)
@@ -200,7 +200,7 @@ def test_a_run_resumed_and_exported(command, tmp_path, multilingual_sentences):
     measured = [line["held_out"]["inference"] for line in lines if "held_out" in line]
     assert [set(one["by_language"]) for one in measured] == [{"de", "ru", "th"}] * 2
     # As a killed process leaves it.
-    for file in (resumed / "checkpoints").glob("ckpt-[34]*"):
+    for file in (resumed / "checkpoints").glob("ckpt-4*"):
         file.unlink()
     assert main(command(resumed)) == 0
     expected = weights(whole)

@@ -202,10 +202,20 @@ def long_settings():
 
 
 @pytest.mark.slow
-def test_a_killed_training_run_resumes_to_the_same_weights(tmp_path, config_file, long_settings):
+@pytest.mark.parametrize(
+    "sets",
+    [
+        ["encoder.num_layers=1"],
+        # Which tokens are split is drawn anew at each step.
+        ["encoder.num_layers=0", "encoder.subwords=[1,3]", "encoder.split_rate=0.3"],
+    ],
+)
+def test_a_killed_training_run_resumes_to_the_same_weights(
+    tmp_path, config_file, long_settings, sets
+):
     unbroken, broken = tmp_path / "unbroken", tmp_path / "broken"
-    shallow = ["--set=encoder.num_layers=1", "--set=pretrain.stage_steps=[1]"]
-    long_settings = [*long_settings, *shallow]
+    sets = [f"--set={one}" for one in (*sets, "pretrain.stage_steps=[1]")]
+    long_settings = [*long_settings, *sets]
     arguments = ["train", config_file, "--run-dir", broken, *long_settings]
     kill_after_a_checkpoint(broken / "checkpoints", *arguments)
     # A killed process may leave half a line, too.
