@@ -42,9 +42,9 @@ def weights(checkpoint):
     }
 
 
-def assert_same_weights(found, expected):
+def assert_same_weights(found, expected, least=50):
     found, expected = weights(found), weights(expected)
-    assert set(found) == set(expected) and len(expected) > 50
+    assert set(found) == set(expected) and len(expected) > least
     for name, value in expected.items():
         np.testing.assert_allclose(found[name], value, rtol=0, atol=1e-6, err_msg=name)
 
@@ -214,6 +214,8 @@ def test_a_killed_training_run_resumes_to_the_same_weights(
     tmp_path, config_file, long_settings, sets
 ):
     unbroken, broken = tmp_path / "unbroken", tmp_path / "broken"
+    # A table is one variable: with its optimiser's and the step, 8 are saved.
+    least = 7 if "encoder.num_layers=0" in sets else 50
     sets = [f"--set={one}" for one in (*sets, "pretrain.stage_steps=[1]")]
     long_settings = [*long_settings, *sets]
     arguments = ["train", config_file, "--run-dir", broken, *long_settings]
@@ -226,7 +228,7 @@ def test_a_killed_training_run_resumes_to_the_same_weights(
     assert [line["step"] for line in metrics(broken)] == list(range(10, LONG + 1, 10))
     found, expected = (latest_checkpoint(open_existing(run)) for run in (broken, unbroken))
     assert Path(found).name == Path(expected).name == f"ckpt-{LONG}"
-    assert_same_weights(found, expected)
+    assert_same_weights(found, expected, least)
     for one, other in zip(metrics(broken), metrics(unbroken), strict=True):
         assert one["step"] == other["step"]
         assert one["loss"] == pytest.approx(other["loss"], abs=1e-4)
