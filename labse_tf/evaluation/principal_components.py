@@ -2,7 +2,35 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+
+
+class Bias(NamedTuple):
+    """What a language's vectors share.
+
+    Attributes:
+      components: float32 `[count, dim]`.
+      mean: `[dim]`; 0 if the components are of uncentred vectors.
+    """
+
+    components: np.ndarray
+    mean: np.ndarray | float
+
+    def first(self, count: int) -> Bias:
+        """Returns the first components; with none of them, the mean stays in too."""
+        return Bias(self.components[:count], self.mean if count else 0.0)
+
+    def remove_from(self, vectors: np.ndarray) -> np.ndarray:
+        """Returns unit vectors without it, `[n, dim]`."""
+        return remove_components(vectors, self.components, self.mean)
+
+
+def find_bias(vectors: np.ndarray, count: int, *, center: bool) -> Bias:
+    """Returns `count` components of `[n, dim]` vectors, around their mean if `center`."""
+    mean = vectors.mean(axis=0) if center else 0.0
+    return Bias(principal_components(vectors - mean, count), mean)
 
 
 def principal_components(vectors: np.ndarray, count: int) -> np.ndarray:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from labse_tf.embedding.distinct import TextVectors
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
 from labse_tf.evaluation.pool import find_files, read_pool
-from labse_tf.evaluation.principal_components import principal_components, remove_components
+from labse_tf.evaluation.principal_components import Bias, find_bias
 from labse_tf.evaluation.record import make_record
 from labse_tf.evaluation.task import Option
 from labse_tf.evaluation.tasks import tatoeba as tatoeba_task
@@ -174,35 +174,14 @@ def evaluate(
     )
 
 
-class Bias(NamedTuple):
-    """What a language's vectors share.
-
-    Attributes:
-      components: float32 `[count, dim]`.
-      mean: `[dim]`; 0 if the components are of uncentred vectors.
-    """
-
-    components: np.ndarray
-    mean: np.ndarray | float
-
-    def first(self, count: int) -> Bias:
-        """Returns the first components; of none of them, the mean is none of the bias either."""
-        return Bias(self.components[:count], self.mean if count else 0.0)
-
-    def remove_from(self, vectors: np.ndarray) -> np.ndarray:
-        """Returns unit vectors without it."""
-        return remove_components(vectors, self.components, self.mean)
-
-
 def _find_biases(
     vectors: TextVectors, texts: Mapping[str, list[str]], count: int, center: bool
 ) -> dict[str, Bias]:
-    def find(rows: np.ndarray) -> Bias:
-        mean = rows.mean(axis=0) if center else 0.0
-        return Bias(principal_components(rows - mean, count), mean)
-
     with Progress("principal components", total=len(texts), unit="language") as progress:
-        return {code: find(vectors[lines]) for code, lines in progress.each(texts.items())}
+        return {
+            code: find_bias(vectors[lines], count, center=center)
+            for code, lines in progress.each(texts.items())
+        }
 
 
 def _describe_fit(fit, files: dict[str, str]) -> str | dict[str, Any]:
