@@ -32,7 +32,7 @@ SOURCES = [
     *sorted((ROOT / "labse_tf" / "cli").glob("*.py")),
 ]
 COMMAND = re.compile(
-    r"labse (pretrain|train|distill|corpus train-cds|mine-negatives) .*--run-dir .*"
+    r"labse (pretrain|train|train-nli|distill|corpus train-cds|mine-negatives) .*--run-dir .*"
 )
 IN_A_MINUTE = re.compile(r"In a minute: add (--set .*)")
 
@@ -41,7 +41,10 @@ FILES = {
     "tokenizer.vocab_file": "vocab_file",
     "pretrain.monolingual": "monolingual_dir",
     "pretrain.bitext": "bitext_dir",
-    "pretrain.held_out": "bitext_dir",
+    "pretrain.neighbours": "monolingual_dir",
+    "pretrain.held_out": "monolingual_dir",
+    "nli.corpora": "inference_dir",
+    "nli.dev": "inference_dir",
     "distill.monolingual": "monolingual_dir",
     "train.bitext": "bitext_dir",
     "train.dev": "bitext_dir",
@@ -60,6 +63,8 @@ SMALLER = {
     | {"batch_size": 8, "sequence_length": 24, "max_predictions": 5}
     | {"held_out_interval": 4, "held_out_size": 2},
     "train": LOOP | BATCH | {"scale": 10, "dev_interval": 4, "patience": 0},
+    "nli": {"batch_size": 8, "sequence_length": 24, "dev_interval": 4}
+    | {"loop.log_interval": 4, "loop.checkpoint_interval": 1000},
     "cds": LOOP
     | BATCH
     | {"vocab_size": 300, "translator.encoder_layers": 1, "translator.decoder_layers": 1}
@@ -71,6 +76,7 @@ SMALLER = {
 STEPS = {
     "pretrain.stage_steps": "pretrain.optimizer",
     "train.steps": "train.optimizer",
+    "nli.steps": "nli.optimizer",
     "negatives.train.steps": "negatives.train.optimizer",
     "cds.noisy_steps": "cds.noisy_optimizer",
     "cds.trusted_steps": "cds.trusted_optimizer",
@@ -79,6 +85,7 @@ STEPS = {
 READ = {
     "pretrain": ("encoder", "pretrain"),
     "train": ("encoder", "train"),
+    "train-nli": ("nli",),
     "distill": ("encoder", "train", "distill"),
     "mine-negatives": ("negatives",),
     "train-cds": ("cds",),
@@ -86,7 +93,7 @@ READ = {
 # Above 0, as they must be, their size does not decide whether a weight moves.
 SIZES_ALONE = ("learning_rate", "initializer_range", "beta_2", "weight_decay")
 # What is measured beside, which trains nothing.
-MEASURED = ("train.dev", "pretrain.held_out")
+MEASURED = ("train.dev", "pretrain.held_out", "nli.dev")
 
 
 class Recipe(NamedTuple):
@@ -140,7 +147,7 @@ def shorter(recipe: Recipe) -> dict[str, object]:
         for section, values in SMALLER.items()
         for key, value in values.items()
         # Those of a model that is tuned are its own.
-        if section != "encoder" or "finetune" not in recipe.config
+        if section != "encoder" or not recipe.config.endswith(("finetune.yaml", "nli.yaml"))
     }
     if not config.encoder.num_layers:
         sets["encoder.num_layers"] = 0
@@ -202,7 +209,7 @@ RECIPES = distinct()
 
 
 def test_recipes_are_found():
-    """All five commands, and each preset's header."""
+    """All commands that train, and each preset's header."""
     assert {recipe.words[-1] for recipe in RECIPES.values()} == set(READ)
     headers = {path.name: list(shown_commands(path)) for path in (ROOT / "configs").glob("*.yaml")}
     assert [name for name, recipes in headers.items() if not recipes] == ["corpora_effect.yaml"]
@@ -245,6 +252,42 @@ def negatives_dir(made_once, bitext_dir):
     return made_once("negatives", write)
 
 
+@pytest.fixture(scope="session")
+def inference_dir(made_once, bitext_dir):
+    """English and German sides of pairs, each before the next one's, with one of two labels."""
+
+    def write(folder: Path) -> None:
+        folder.mkdir()
+        pairs = [
+            line.split("\t") for line in (bitext_dir / "de.tsv").read_text("utf-8").splitlines()
+        ]
+        for side, language in enumerate(("en", "de")):
+            texts = [pair[side] for pair in pairs]
+            rows = [
+                f"{one}\t{other}\t{('neutral', 'entailment')[n % 2]}\n"
+                for n, (one, other) in enumerate(zip(texts, texts[1:], strict=False))
+            ]
+            (folder / f"train.{language}.tsv").write_text("".join(rows), "utf-8")
+
+    return made_once("inference", write)
+
+
+@pytest.fixture(scope="session")
+def cmlm_run(made_once, config_file, monolingual_dir):
+    def make(run_dir: Path) -> None:
+        sets = [
+            "objective=cmlm",
+            f"neighbours=[{monolingual_dir}]",
+            "stage_steps=[2]",
+            "held_out=[]",
+        ]
+        options = [word for one in sets for word in ("--set", f"pretrain.{one}")]
+        command = ["pretrain", str(config_file), "--run-dir", str(run_dir), *options]
+        assert main([*command, "--set", "encoder.pooling=mean"]) == 0
+
+    return made_once("cmlm_for_recipes", make)
+
+
 @pytest.fixture
 def stand_ins(request, made_once, pretrained_run):
     def of(name: str) -> str:
@@ -255,6 +298,8 @@ def stand_ins(request, made_once, pretrained_run):
             return str(made_once("hf_of_pretrained", lambda out: write_hf(pretrained_run, out)))
         if path in ("runs/static", "runs/table"):
             return of("static_run")
+        if path == "runs/cmlm":
+            return of("cmlm_run")
         return of("pretrained_run") if path.startswith("runs/") else of("model_dir")
 
     return of, init
