@@ -113,6 +113,19 @@ def monolingual_dir(made_once) -> Path:
 
 
 @pytest.fixture(scope="session")
+def neighbours_dir(made_once) -> Path:
+    """Two documents in each of three languages."""
+
+    def write(folder: Path) -> None:
+        folder.mkdir()
+        for number, language in enumerate(("en", "ru", "th")):
+            lines = [*SENTENCES[number::2], "", *SENTENCES[::3]]
+            (folder / f"{language}.txt").write_text("".join(f"{one}\n" for one in lines), "utf-8")
+
+    return made_once("neighbours", write)
+
+
+@pytest.fixture(scope="session")
 def tiny_tree(vocab_file, bitext_dir, monolingual_dir) -> dict:
     """The configuration of the tiny runs, as a tree of plain values."""
     return {

@@ -16,8 +16,8 @@ EXAMPLES = """examples:
   labse train configs/labse_mbert_vocab.yaml --run-dir runs/mbert \\
       --init bert-base-multilingual-cased --set encoder.activation=gelu \\
       --set train.bitext=[clean/bitext]
-  labse train configs/tiny.yaml --run-dir runs/joint --init runs/cmlm --set train.joint=true \
-      --set encoder.pooling=mean --set pretrain.objective=cmlm \
+  labse train configs/tiny.yaml --run-dir runs/joint --init runs/cmlm --set train.joint=true \\
+      --set encoder.pooling=mean --set pretrain.objective=cmlm \\
       --set pretrain.neighbours=[documents] --set train.bitext=[clean/bitext]
   labse train configs/tiny.yaml --run-dir runs/two --strategy mirrored --logical-cpus 2 \\
       --set tokenizer.vocab_file=vocab.txt --set train.bitext=[clean/bitext]

@@ -17,11 +17,10 @@ import tensorflow as tf
 
 from labse_tf.config import PretrainConfig
 from labse_tf.data import texts
-from labse_tf.data.masking import mask_tokens
+from labse_tf.data.masking import mask_for_pretraining
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import MOSES, SHARD, TEXT, TSV, CorpusFile, find_corpus_files
 from labse_tf.tokenization.protocol import Tokenizer
-from vocab.wordpiece_file import RESERVED_TOKENS
 
 HELD_OUT_SEED = 29  # The same tokens are masked in every run, so that runs can be compared.
 _BYTES_OF_LOGITS = 1 << 28
@@ -106,14 +105,9 @@ def _make(
     settings: PretrainConfig, tokenizer: Tokenizer, *sides: tf.RaggedTensor
 ) -> dict[str, Batch]:
     *context, sentences = sides
-    alone = mask_tokens(
-        tokenizer.pack([sentences], settings.sequence_length),
-        special_tokens=tokenizer.special_tokens,
-        first_ordinary_id=len(RESERVED_TOKENS),
-        mask_fraction=settings.mask_fraction,
-        max_predictions=settings.max_predictions,
-        seed=tf.constant([HELD_OUT_SEED, 0]),
-    )
+    packed = tokenizer.pack([sentences], settings.sequence_length)
+    seed = tf.constant([HELD_OUT_SEED, 0])
+    alone = mask_for_pretraining(packed, settings, tokenizer, seed=seed)
     # Unused predictions point at [CLS].
     alone["masked_positions"] *= tf.cast(alone["masked_weights"], tf.int32)
     made = {"mlm": alone}

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from labse_tf.config import PretrainConfig
 from labse_tf.data.features import ENCODER_INPUTS, Features
+from labse_tf.tokenization.protocol import Tokenizer
+from vocab.wordpiece_file import RESERVED_TOKENS
 
 MASKED_FEATURES: Features = {
     **ENCODER_INPUTS,
@@ -14,6 +17,20 @@ MASKED_FEATURES: Features = {
 }
 
 _MASK_SHARE, _RANDOM_SHARE = 0.8, 0.1  # The rest keep their tokens.
+
+
+def mask_for_pretraining(
+    inputs: dict[str, tf.Tensor], settings: PretrainConfig, tokenizer: Tokenizer, *, seed: tf.Tensor
+) -> dict[str, tf.Tensor]:
+    """Returns what `mask_tokens` does with `settings` and the vocabulary of `tokenizer`."""
+    return mask_tokens(
+        inputs,
+        special_tokens=tokenizer.special_tokens,
+        first_ordinary_id=len(RESERVED_TOKENS),
+        mask_fraction=settings.mask_fraction,
+        max_predictions=settings.max_predictions,
+        seed=seed,
+    )
 
 
 def mask_tokens(

@@ -12,13 +12,12 @@ from labse_tf.config import PretrainConfig
 from labse_tf.data import texts
 from labse_tf.data.features import ENCODER_INPUTS, Features
 from labse_tf.data.held_out import HELD_OUT_SEED, HeldOut
-from labse_tf.data.masking import MASKED_FEATURES, mask_tokens
+from labse_tf.data.masking import MASKED_FEATURES, mask_for_pretraining
 from labse_tf.data.record_counts import language_weights
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import CorpusFile
 from labse_tf.files.record_kinds import NEIGHBOURS
 from labse_tf.tokenization.protocol import Tokenizer
-from vocab.wordpiece_file import RESERVED_TOKENS
 
 NEIGHBOUR_FEATURES: Features = {**MASKED_FEATURES, "neighbour": ENCODER_INPUTS}
 
@@ -120,14 +119,7 @@ def _pack(
     neighbour, masked = (
         tokenizer.pack([tokenizer(side)], settings.sequence_length) for side in sides
     )
-    masked = mask_tokens(
-        masked,
-        special_tokens=tokenizer.special_tokens,
-        first_ordinary_id=len(RESERVED_TOKENS),
-        mask_fraction=settings.mask_fraction,
-        max_predictions=settings.max_predictions,
-        seed=seed,
-    )
+    masked = mask_for_pretraining(masked, settings, tokenizer, seed=seed)
     return {**masked, "neighbour": neighbour}
 
 

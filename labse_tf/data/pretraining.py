@@ -8,11 +8,10 @@ import tensorflow as tf
 
 from labse_tf.config import PretrainConfig
 from labse_tf.data import texts
-from labse_tf.data.masking import mask_tokens
+from labse_tf.data.masking import mask_for_pretraining
 from labse_tf.data.record_counts import language_weights
 from labse_tf.files.corpus_files import BITEXT, MONOLINGUAL, CorpusFile
 from labse_tf.tokenization.protocol import Tokenizer
-from vocab.wordpiece_file import RESERVED_TOKENS
 
 _SENTENCES_PACKED_TOGETHER = 64
 _SHUFFLED_SEQUENCES = 4096
@@ -58,14 +57,8 @@ def pretraining_batches(
         batches = tf.data.Dataset.sample_from_datasets(tasks, shares, seed=seed)
 
     def mask(index, inputs):
-        return mask_tokens(
-            inputs,
-            special_tokens=tokenizer.special_tokens,
-            first_ordinary_id=len(RESERVED_TOKENS),
-            mask_fraction=settings.mask_fraction,
-            max_predictions=settings.max_predictions,
-            seed=tf.stack([tf.constant(seed, tf.int64), index]),
-        )
+        draws = tf.stack([tf.constant(seed, tf.int64), index])
+        return mask_for_pretraining(inputs, settings, tokenizer, seed=draws)
 
     return batches.enumerate().skip(skip).map(mask, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
 

@@ -16,6 +16,7 @@ from labse_tf.model.encoder import build_encoder
 from labse_tf.training.dual_encoder_trainer import DualEncoderTrainer
 from labse_tf.training.joint_trainer import JointTrainer, joint_batches
 from labse_tf.training.loop.fit import Stage, fit
+from labse_tf.training.loop.trainer import check_even
 from labse_tf.training.masked_model import add_heads, masked_batches
 from labse_tf.training.runs.checkpoints import load_subwords, load_tokenizer
 from labse_tf.training.runs.run_dir import Origin, RunDir
@@ -36,7 +37,8 @@ def train(
     With `train.steps` 0 the run contains the initial encoder.
 
     Raises:
-      InputError: if a replica's batch cannot be cut into chunks of `train.chunk_size`.
+      InputError: if a replica's batch cannot be cut into chunks of `train.chunk_size`, or the
+        replicas cannot share a batch of masked sentences evenly.
     """
     settings = config.train
     tokenizer = load_tokenizer(run_dir)
@@ -52,6 +54,8 @@ def train(
             start_from(init, encoder, config, run_dir, strategy, **options)
 
     settings = on_strategy(settings, strategy)
+    if model is not None:
+        check_even(config.pretrain.batch_size, strategy.num_replicas_in_sync)
 
     def pairs(skip: int) -> tf.data.Dataset:
         order = {"languages": config.languages, "seed": config.seed}

@@ -226,6 +226,15 @@ def _sum_rows_over_replicas(gradient: tf.IndexedSlices) -> tf.IndexedSlices:
     return sum_rows(tf.IndexedSlices(values, rows, gradient.dense_shape))
 
 
+def check_even(batch_size: int, replicas: int) -> None:
+    """Raises InputError if the replicas cannot share a batch evenly."""
+    if batch_size % replicas:
+        raise InputError(
+            f"a batch of {batch_size} cannot be split evenly over {replicas} replicas",
+            remedy=f"set 'batch_size' to a multiple of {replicas}",
+        )
+
+
 def distribute(
     strategy: tf.distribute.Strategy, make_dataset: Callable[[], tf.data.Dataset], batch_size: int
 ):
@@ -238,11 +247,7 @@ def distribute(
       InputError: if the replicas cannot share the batch evenly.
     """
     replicas = strategy.num_replicas_in_sync
-    if batch_size % replicas:
-        raise InputError(
-            f"a batch of {batch_size} cannot be split evenly over {replicas} replicas",
-            remedy=f"set 'batch_size' to a multiple of {replicas}",
-        )
+    check_even(batch_size, replicas)
     if replicas == 1:
         return strategy.experimental_distribute_dataset(make_dataset())
 

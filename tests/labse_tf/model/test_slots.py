@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow as tf
 import tf_keras
+from tiny_encoder import TINY_ENCODER, packed
 
-from labse_tf.config import EncoderConfig
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.slots import build_slots, token_states
 
-CONFIG = EncoderConfig(
-    vocab_size=40,
-    hidden_size=8,
-    num_layers=2,
-    num_attention_heads=2,
-    intermediate_size=16,
-    max_positions=16,
-    dropout=0.0,
-    initializer_range=0.3,
-    activation="gelu",
-    pooling="mean",
-)
+CONFIG = dataclasses.replace(TINY_ENCODER, num_layers=2, activation="gelu")
 IDS = [[2, 9, 4, 30, 3, 0], [2, 12, 4, 7, 21, 3]]
 NEIGHBOURS = [[2, 8, 3, 0], [2, 5, 6, 3]]
 
@@ -31,15 +22,6 @@ NEIGHBOURS = [[2, 8, 3, 0], [2, 5, 6, 3]]
 def encoder():
     tf_keras.utils.set_random_seed(3)
     return build_encoder(CONFIG)
-
-
-def packed(rows):
-    ids = np.array(rows, np.int32)
-    return {
-        "input_word_ids": tf.constant(ids),
-        "input_mask": tf.constant((ids > 0).astype(np.int32)),
-        "input_type_ids": tf.zeros_like(ids),
-    }
 
 
 def batch(neighbours=NEIGHBOURS):

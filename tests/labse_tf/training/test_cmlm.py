@@ -82,22 +82,18 @@ def test_a_topic_of_the_neighbour_is_learned_and_chance_if_shuffled(count):
     assert abs(losses[True] - math.log(TOPICS)) < 0.15
 
 
-@pytest.fixture(scope="module")
-def neighbours(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("neighbours")
-    for number, language in enumerate(("en", "ru", "th")):
-        lines = [*SENTENCES[number::2], "", *SENTENCES[::3]]
-        (folder / f"{language}.txt").write_text("".join(f"{one}\n" for one in lines), "utf-8")
-    return folder
-
-
-def pretrain(config_file, neighbours, run_dir, *sets):
+def pretrain(config_file, neighbours_dir, run_dir, *sets):
     options = [word for one in sets for word in ("--set", one)]
     return main(
         [
             *("pretrain", str(config_file), "--objective", "cmlm", "--run-dir", str(run_dir)),
-            *("--set", f"pretrain.neighbours=[{neighbours}]"),
-            *("--set", f"pretrain.held_out=[{neighbours}]", "--set", "pretrain.held_out_size=4"),
+            *("--set", f"pretrain.neighbours=[{neighbours_dir}]"),
+            *(
+                "--set",
+                f"pretrain.held_out=[{neighbours_dir}]",
+                "--set",
+                "pretrain.held_out_size=4",
+            ),
             *("--set", "pretrain.slots=3", "--set", "encoder.pooling=mean"),
             *("--set", "pretrain.sequence_length=24", *options),
         ]
@@ -105,9 +101,9 @@ def pretrain(config_file, neighbours, run_dir, *sets):
 
 
 @pytest.fixture(scope="module")
-def run(made_once, config_file, neighbours):
+def run(made_once, config_file, neighbours_dir):
     def make(path):
-        assert pretrain(config_file, neighbours, path) == 0
+        assert pretrain(config_file, neighbours_dir, path) == 0
 
     return made_once("cmlm_run", make)
 
@@ -131,10 +127,14 @@ def test_the_exported_vector_is_that_of_training(run, tmp_path):
     np.testing.assert_allclose(found, trained.encode(SENTENCES), atol=1e-5)
 
 
-def test_a_run_without_slots_is_mlm_of_single_sentences(config_file, neighbours, tmp_path):
+def test_a_run_without_slots_is_mlm_of_single_sentences(config_file, neighbours_dir, tmp_path):
     assert (
         pretrain(
-            config_file, neighbours, tmp_path / "run", "pretrain.slots=0", "pretrain.held_out=[]"
+            config_file,
+            neighbours_dir,
+            tmp_path / "run",
+            "pretrain.slots=0",
+            "pretrain.held_out=[]",
         )
         == 0
     )
@@ -146,7 +146,7 @@ def test_text_without_neighbours_is_refused(config_file, tmp_path, capfd):
     assert "the corpora hold no records" in capfd.readouterr().err
 
 
-def test_slots_need_positions(config_file, neighbours, tmp_path, capfd):
-    code = pretrain(config_file, neighbours, tmp_path / "run", "pretrain.slots=110")
+def test_slots_need_positions(config_file, neighbours_dir, tmp_path, capfd):
+    code = pretrain(config_file, neighbours_dir, tmp_path / "run", "pretrain.slots=110")
     assert code != 0
     assert "encoder.max_positions less pretrain.slots" in capfd.readouterr().err

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tf_keras
+from tiny_encoder import TINY_ENCODER, packed
 
 import labse_tf
 from labse_tf.cli.main import main
-from labse_tf.config import EncoderConfig
 from labse_tf.data.inference_pairs import InferencePairs
 from labse_tf.model.encoder import build_encoder
 from labse_tf.training.inference import (
@@ -25,33 +25,12 @@ from labse_tf.training.run_embedder import RunEmbedder
 from labse_tf.training.runs.checkpoints import latest_checkpoint, load_encoder, load_tokenizer
 from labse_tf.training.runs.run_dir import open_existing
 
-CONFIG = EncoderConfig(
-    vocab_size=40,
-    hidden_size=8,
-    num_layers=1,
-    num_attention_heads=2,
-    intermediate_size=16,
-    max_positions=8,
-    dropout=0.0,
-    initializer_range=0.3,
-    pooling="mean",
-)
-
 
 def test_pair_vectors_by_hand():
     u, v = np.array([[0.6, 0.8]], np.float32), np.array([[1.0, 0.0]], np.float32)
     root = math.sqrt(2)
     expected = [[0.6, 0.8, 1.0, 0.0, 0.4, 0.8, 0.6 * root, 0.0]]
     np.testing.assert_allclose(pair_vectors(u, v), root * np.array(expected), rtol=1e-6)
-
-
-def packed(rows):
-    ids = np.array(rows, np.int32)
-    return {
-        "input_word_ids": tf.constant(ids),
-        "input_mask": tf.constant((ids > 0).astype(np.int32)),
-        "input_type_ids": tf.zeros_like(ids),
-    }
 
 
 def batch():
@@ -64,7 +43,7 @@ def batch():
 
 def make_trainer(*, train_encoder, rate=0.05):
     tf_keras.utils.set_random_seed(3)
-    encoder = build_encoder(CONFIG, replayable=True)
+    encoder = build_encoder(TINY_ENCODER, replayable=True)
     classifier = build_classifier(3, 8)
     trainer = InferenceTrainer(
         encoder=encoder,

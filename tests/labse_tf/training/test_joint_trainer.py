@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tf_keras
-from tiny_text import SENTENCES
+from tiny_encoder import TINY_ENCODER, packed
 
 from labse_tf.cli.main import main
-from labse_tf.config import EncoderConfig, TrainConfig
+from labse_tf.config import TrainConfig
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.mlm_head import build_mlm_head
 from labse_tf.model.slots import build_slots
@@ -24,29 +24,6 @@ from labse_tf.training.runs.checkpoints import latest_checkpoint
 from labse_tf.training.runs.run_dir import open_existing
 
 RATE = 0.5
-CONFIG = EncoderConfig(
-    vocab_size=40,
-    hidden_size=8,
-    num_layers=1,
-    num_attention_heads=2,
-    intermediate_size=16,
-    max_positions=16,
-    dropout=0.0,
-    initializer_range=0.3,
-    pooling="mean",
-)
-
-
-def packed(rows):
-    ids = np.array(rows, np.int32)
-    inputs = {
-        "input_word_ids": ids,
-        "input_mask": (ids > 0).astype(np.int32),
-        "input_type_ids": np.zeros_like(ids),
-    }
-    return tf.nest.map_structure(tf.constant, inputs)
-
-
 MASKED = {
     **packed([[2, 9, 4, 30, 3, 0], [2, 12, 4, 7, 21, 3]]),
     "neighbour": packed([[2, 8, 3, 0], [2, 5, 6, 3]]),
@@ -64,8 +41,8 @@ PAIRS = {
 
 def model():
     tf_keras.utils.set_random_seed(3)
-    encoder = build_encoder(CONFIG, replayable=True)
-    return MaskedModel(encoder, build_mlm_head(CONFIG, encoder), build_slots(3, CONFIG))
+    encoder = build_encoder(TINY_ENCODER, replayable=True)
+    return MaskedModel(encoder, build_mlm_head(TINY_ENCODER, encoder), build_slots(3, TINY_ENCODER))
 
 
 def step(trainer_class, batch, **options):
@@ -109,21 +86,12 @@ def test_loss_and_gradient_are_the_weighted_sum(samples, chunk):
         np.testing.assert_allclose(of_both[name], expected, atol=2e-6, err_msg=name)
 
 
-@pytest.fixture(scope="module")
-def neighbours(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("neighbours")
-    for number, language in enumerate(("en", "ru", "th")):
-        lines = [*SENTENCES[number::2], "", *SENTENCES[::3]]
-        (folder / f"{language}.txt").write_text("".join(f"{one}\n" for one in lines), "utf-8")
-    return folder
-
-
 @pytest.fixture
-def command(config_file, neighbours):
+def command(config_file, neighbours_dir):
     def build(kind, run_dir, *options):
         sets = {
             "pretrain.objective": "cmlm",
-            "pretrain.neighbours": f"[{neighbours}]",
+            "pretrain.neighbours": f"[{neighbours_dir}]",
             "pretrain.slots": 3,
             "pretrain.sequence_length": 24,
             "pretrain.batch_size": 6,
