@@ -22,25 +22,19 @@ import argparse
 import json
 import os
 import shutil
-import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from benchmarks import machine
+from benchmarks import machine, timed
 from benchmarks.race.score import describe, score_similarities, score_tests
 
 _CONTESTANTS = Path(__file__).with_name("contestants.yaml")
 _PEER = "benchmarks.peers.train_sentence_transformers"
-# The longer the race, the longer the trial: a shared machine is not equally fast all the time.
-_TRIAL_STEPS, _TRIAL_STEPS_PER_MINUTE = 60, 5
 _NO_CHECKPOINT = 10**9
-# Of a command, the setting that says how many steps to train.
-_LENGTH = {"train": "train.steps", "pretrain": "pretrain.stage_steps"}
 _SEEDS_APART = 1000  # Of the tables of one contestant.
 
 
@@ -82,7 +76,7 @@ class Race:
         path = self._out / f"vocab_{size}.txt"
         if not path.exists():
             self._out.mkdir(parents=True, exist_ok=True)
-            _labse("vocab", "build", self._data / "train", "--vocab-size", size, "--out", path)
+            timed.labse("vocab", "build", self._data / "train", "--vocab-size", size, "--out", path)
         return path
 
     def _ours(self, folder, contestant, minutes: float, seed: int) -> dict[str, Any]:
@@ -94,52 +88,27 @@ class Race:
         for number, stage in enumerate(contestant["stages" if chained else "tables"]):
             start = ["--init", run_dirs[-1]] if chained and run_dirs else origin
             own_seed = seed if chained else seed + _SEEDS_APART * number
-            budget = 60 * minutes * stage["share"]
-            steps = self._steps_in(budget, stage, start, folder / "trial", own_seed)
+            command = stage.get("command", "train")
+            settings = {**stage.get("set", {}), f"{command}.bitext": f"[{self._data / 'train'}]"}
+            timed_stage = timed.Stage(command, stage["config"], settings, start, own_seed)
+            steps = timed.steps_in(60 * minutes * stage["share"], timed_stage, folder / "trial")
             run_dirs.append(folder / f"run_{number + 1}")
-            seconds, rate = self._train(stage, start, run_dirs[-1], steps, own_seed)
-            trained.append({"steps": steps, "seconds": seconds, "steps_per_second": rate})
+            trained.append(timed.train(timed_stage, run_dirs[-1], steps)._asdict())
         model = folder / "model"
         sources = run_dirs[-1:] if chained else [run_dirs[0], "--beside", *run_dirs[1:]]
-        _labse("export", *sources, "--out", model, "--no-verify")
+        timed.labse("export", *sources, "--out", model, "--no-verify")
         import labse_tf
 
         scores = score_tests(labse_tf.load(str(model)).encode, self._tests(), self._counts())
         minutes = sum(one["seconds"] for one in trained) / 60
         return {"trained_minutes": minutes, "runs": trained, "scores": scores}
 
-    def _steps_in(self, seconds: float, stage, origin, folder: Path, seed: int) -> int:
-        # Even: the last line of its metrics is about the second half.
-        trial = 2 * (max(_TRIAL_STEPS, round(_TRIAL_STEPS_PER_MINUTE * seconds / 60)) // 2)
-        took, rate = self._train(stage, origin, folder, trial, seed)
-        shutil.rmtree(folder)
-        start = took - trial / rate
-        return max(2, 2 * round((seconds - start) * rate / 2))
-
-    def _train(self, stage, origin, run_dir: Path, steps: int, seed: int) -> tuple[float, float]:
-        """Returns seconds, and steps per second at the end."""
-        command = stage.get("command", "train")
-        sets = {
-            **stage.get("set", {}),
-            f"{command}.bitext": f"[{self._data / 'train'}]",
-            _LENGTH[command]: steps if command == "train" else f"[{steps}]",
-            f"{command}.loop.log_interval": steps // 2,
-            f"{command}.loop.checkpoint_interval": steps,
-            "seed": seed,
-        }
-        options = [word for key, value in sets.items() for word in ("--set", f"{key}={value}")]
-        start = time.perf_counter()
-        _labse(command, stage["config"], "--run-dir", run_dir, *origin, *options)
-        seconds = time.perf_counter() - start
-        lines = (run_dir / "metrics.jsonl").read_text("utf-8").splitlines()
-        return seconds, json.loads(lines[-1])["steps_per_second"]
-
     def _peers(self, folder, contestant, minutes: float, seed: int) -> dict[str, Any]:
         vocab, train = self.vocabulary(contestant["vocab"]), self._data / "train"
         sample = folder / "sample.json"
-        _run(sys.executable, "-m", "benchmarks.peers.tokens", train, vocab, "--out", sample)
+        timed.run(sys.executable, "-m", "benchmarks.peers.tokens", train, vocab, "--out", sample)
         tests = [word for test in self._tests() for word in ("--test", test)]
-        _run(
+        timed.run(
             *(self._peer, "-m", _PEER, train, vocab, *tests, "--sample", sample),
             *("--out", folder / "peer", "--minutes", minutes, "--seed", seed),
             *("--checkpoint-steps", _NO_CHECKPOINT, *contestant["peer"]),
@@ -168,14 +137,6 @@ class Race:
 
     def _counts(self) -> Path:
         return self._data / "counts.json"
-
-
-def _labse(*arguments: object) -> None:
-    _run(sys.executable, "-m", "labse_tf.cli.main", *arguments)
-
-
-def _run(*command: object) -> None:
-    subprocess.run([str(word) for word in command], check=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

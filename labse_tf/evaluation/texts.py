@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from labse_tf.errors import InputError
 from labse_tf.files.textio import ends_early, read_lines
@@ -52,3 +53,23 @@ def check_text(text: str, path: str | os.PathLike[str], line: int) -> str:
             remedy="fetch the file again: an empty text has no translation to find",
         )
     return text
+
+
+def read_columns(path: str | os.PathLike[str], names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Returns the first columns of a TSV file, one for each name; further ones are ignored.
+
+    Raises:
+      InputError: as `read_texts`, or if a line has fewer columns.
+    """
+    rows = []
+    for number, line in read_lines(path):
+        columns = line.split("\t")
+        if len(columns) < len(names):
+            raise InputError(
+                f"{len(columns)} columns where {', '.join(names)} are expected",
+                path=path,
+                line=number,
+                remedy="separate them by tabs",
+            )
+        rows.append(tuple(check_text(column, path, number) for column in columns[: len(names)]))
+    return rows

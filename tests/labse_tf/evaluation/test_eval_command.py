@@ -29,6 +29,7 @@ DATA = {
         "de-en.dev.gold": "d1\te2\nd2\te1\n",
     },
     "sts": {"x/a.tsv": "5\tone\tone\n0\tone\ttwo\n2\tone two\tone\n"},
+    "senteval": {"CR.tsv": "".join(f"0\tbad {n}\n1\tvery good {n}\n" for n in range(12))},
     "language-bias": {"de.txt": "Wien 1815\nBerlin\n", "en.txt": "Vienna 1815\nBerlin\n"},
     "retrieval": {"de.tsv": "Vienna 1815\tWien 1815\nBerlin 1989\tBerlin 1989\n"},
 }

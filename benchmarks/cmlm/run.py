@@ -1,0 +1,189 @@
+"""The experiments of conditional masked language modelling, and of pre-training that pays.
+
+    python -m benchmarks.cmlm.run english --out DIR --minutes 10 --seeds 3 \\
+        --data train=DOCUMENTS held_out=HELD_OUT --test senteval=SENTEVAL
+
+Trains each arm of an experiment in experiments.yaml for the same minutes and for each seed, two
+runs in parallel, one core each, and evaluates it with tasks of `labse eval`. How many steps fit is
+measured before: the first steps of each stage, whose time does not count. DOCUMENTS has files
+<lang>.txt of sentences in order, as docs/pretraining.md describes them. The vocabulary is learned
+from the data first. DIR/results has the figures of each run; what is there is not run again.
+`python -m benchmarks.cmlm.report DIR` prints means and standard errors over seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import queue
+import random
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from benchmarks import machine, timed
+from labse_tf.files.corpus_files import find_corpus_files
+from labse_tf.files.textio import open_to_write, read_lines
+
+EXPERIMENTS = Path(__file__).with_name("experiments.yaml")
+RESULTS = "results"
+
+
+class Laboratory:
+    """Trains and evaluates the arms of one experiment.
+
+    Attributes:
+      arms: lists of stages by name.
+    """
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._experiment = yaml.safe_load(EXPERIMENTS.read_text("utf-8"))[args.experiment]
+        self.arms: dict[str, list[dict[str, Any]]] = self._experiment["arms"]
+        self._out, self._seconds = args.out.resolve(), 60 * args.minutes
+        self._tests = args.test
+        self._data = {name: str(path.resolve()) for name, path in args.data.items()}
+        self._data |= {"vocab": str(self._out / "vocab.txt")}
+        self._cores: queue.Queue[int] = queue.Queue()
+        for core in sorted(os.sched_getaffinity(0))[:2]:
+            self._cores.put(core)
+        for folder in ("logs", RESULTS):
+            (self._out / folder).mkdir(parents=True, exist_ok=True)
+
+    def prepare(self) -> None:
+        """Mixes and shuffles the documents; learns the vocabulary."""
+        for name, kept in (("mixed", True), ("shuffled", False)):
+            self._data[name] = str(self._out / name)
+            if "train" in self._data and not (self._out / name).exists():
+                shuffle(Path(self._data["train"]), self._out / name, documents=kept)
+        vocab = self._experiment["vocab"]
+        if not Path(self._data["vocab"]).exists():
+            text = self._fill(vocab["text"]).split(",")
+            size = ("--vocab-size", vocab["size"], "--out", self._data["vocab"])
+            timed.labse("vocab", "build", *text, *size, log=self._out / "logs" / "vocab.log")
+
+    def run(self, arm: str, seed: int) -> None:
+        """Trains and evaluates an arm on a free core, unless that is done."""
+        name = re.sub(r"[^\w=]+", "_", f"{arm} {seed}")
+        result = self._out / RESULTS / f"{name}.json"
+        if result.exists():
+            return
+        core = self._cores.get()
+        try:
+            folder, log = self._out / "runs" / name, self._out / "logs" / f"{name}.log"
+            runs = self._train(self.arms[arm], folder, seed, core, log)
+            found = {
+                "arm": arm,
+                "seed": seed,
+                "machine": machine.describe(),
+                "runs": runs,
+                "scores": self._evaluate(arm, folder / str(len(runs)), core, log),
+            }
+        finally:
+            self._cores.put(core)
+        partial = result.with_suffix(".partial")
+        partial.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+        os.replace(partial, result)
+        print(f"{arm}, seed {seed}: {runs}", flush=True)
+
+    def _train(
+        self, stages: Sequence[Mapping[str, Any]], folder: Path, seed: int, core: int, log: Path
+    ) -> list[dict[str, Any]]:
+        done: list[dict[str, Any]] = []
+        for number, stage in enumerate(stages, 1):
+            run_dir = folder / str(number)
+            if "keep" in stage:
+                parts = (sys.executable, "-m", "benchmarks.cmlm.keep", folder / str(number - 1))
+                averaging = ["--averaging"] if stage.get("averaging") else []
+                timed.run(*parts, stage["keep"], run_dir, *averaging, core=core, log=log)
+                done.append({"keep": stage["keep"]})
+                continue
+            own = f"tokenizer.vocab_file={self._data['vocab']}"
+            settings = self._experiment.get("set", {}) | stage.get("set", {})
+            timed_stage = timed.Stage(
+                command=stage["command"],
+                config=stage.get("config", self._experiment["config"]),
+                settings={key: self._fill(str(value)) for key, value in settings.items()},
+                options=["--init", folder / str(number - 1)] if number > 1 else ["--set", own],
+                seed=seed,
+                core=core,
+                log=log,
+            )
+            if "steps" in stage:
+                steps = stage["steps"]
+            else:
+                seconds = self._seconds * stage["share"]
+                steps = timed.steps_in(seconds, timed_stage, folder / "trial")
+            timing = timed.train(timed_stage, run_dir, steps)
+            done.append(timing._asdict() | {"held_out": _held_out(run_dir)})
+        return done
+
+    def _evaluate(self, arm: str, run_dir: Path, core: int, log: Path) -> dict[str, Any]:
+        out = run_dir.parent / "scores.json"
+        tests = [f"{name}={path}" for name, path in self._tests.items()]
+        first = ["--first-token"] if arm in self._experiment.get("first_token", ()) else []
+        score = (sys.executable, "-m", "benchmarks.cmlm.score", run_dir, out, *tests, *first)
+        timed.run(*score, core=core, log=log)
+        return json.loads(out.read_text("utf-8"))
+
+    def _fill(self, text: str) -> str:
+        """Replaces {NAME} by the path of that data."""
+        for name, path in self._data.items():
+            text = text.replace(f"{{{name}}}", path)
+        return text
+
+
+def shuffle(corpora: Path, out: Path, *, documents: bool) -> None:
+    """Writes the documents of each language in random order, or all sentences as one document."""
+    out.mkdir(parents=True)
+    for file in find_corpus_files([str(corpora)], kind="neighbours"):
+        text = "\n".join(line for _, line in read_lines(file.path)).strip("\n")
+        parts = re.split("\n\n+" if documents else "\n+", text)
+        random.Random(0).shuffle(parts)
+        path = out / f"{file.language}.txt"
+        with open_to_write(path, name=path) as output:
+            output.write(("\n\n" if documents else "\n").join(parts) + "\n")
+
+
+def _held_out(run_dir: Path) -> dict[str, Any] | None:
+    """Returns the last figures that were measured on held-out text."""
+    path = run_dir / "metrics.jsonl"
+    lines = path.read_text("utf-8").splitlines() if path.exists() else []
+    return next((row for row in map(json.loads, reversed(lines)) if "held_out" in row), None)
+
+
+def _named(text: str) -> tuple[str, Path]:
+    name, _, path = text.partition("=")
+    return name, Path(path)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("experiment", metavar="EXPERIMENT", help="of experiments.yaml")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR")
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--seeds", type=int, default=3, help="runs of each arm, 3 by default")
+    parser.add_argument("--only", nargs="+", metavar="ARM")
+    parser.add_argument("--data", type=_named, nargs="+", required=True, metavar="NAME=DIR")
+    parser.add_argument("--test", type=_named, nargs="+", default=[], metavar="[NAME:]TASK=DIR")
+    args = parser.parse_args()
+    args.data, args.test = dict(args.data), dict(args.test)
+    laboratory = Laboratory(args)
+    laboratory.prepare()
+    jobs = [
+        (arm, seed) for seed in range(1, args.seeds + 1) for arm in args.only or laboratory.arms
+    ]
+    with ThreadPoolExecutor(2) as pool:
+        for job in [pool.submit(laboratory.run, *job) for job in jobs]:
+            job.result()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""Trains by `labse` for a given time: a trial of the first steps tells how many steps fit."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+# The longer the run, the longer the trial: a shared machine is not equally fast all the time.
+_TRIAL_STEPS, _TRIAL_STEPS_PER_MINUTE = 60, 5
+# Of a command, the setting that says how many steps to train.
+_LENGTH = {"train": "train.steps", "pretrain": "pretrain.stage_steps"}
+
+
+class Timing(NamedTuple):
+    """Of a run: with the start of its process, and steps a second in its second half."""
+
+    steps: int
+    seconds: float
+    steps_per_second: float
+
+
+class Stage(NamedTuple):
+    """A command, `train` or `pretrain`, its configuration, settings, options, and seed.
+
+    With a core, all its processes run on that one. With a log, their output is added to that file.
+    """
+
+    command: str
+    config: str | Path
+    settings: Mapping[str, Any]
+    options: Sequence[object]
+    seed: int
+    core: int | None = None
+    log: Path | None = None
+
+
+def steps_in(seconds: float, stage: Stage, folder: Path) -> int:
+    """Returns how many steps of a stage fit, its start included; uses and removes `folder`."""
+    # Even: the last line of its metrics is about the second half.
+    trial = 2 * (max(_TRIAL_STEPS, round(_TRIAL_STEPS_PER_MINUTE * seconds / 60)) // 2)
+    took = train(stage, folder, trial)
+    shutil.rmtree(folder)
+    start = took.seconds - trial / took.steps_per_second
+    return max(2, 2 * round((seconds - start) * took.steps_per_second / 2))
+
+
+def train(stage: Stage, run_dir: Path, steps: int) -> Timing:
+    """Trains a stage for an even number of steps."""
+    command = stage.command
+    settings = {
+        **stage.settings,
+        _LENGTH[command]: steps if command == "train" else f"[{steps}]",
+        f"{command}.loop.log_interval": max(1, steps // 2),
+        f"{command}.loop.checkpoint_interval": max(1, steps),
+        "seed": stage.seed,
+    }
+    words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+    start = time.perf_counter()
+    options = (*stage.options, *words)
+    labse(command, stage.config, "--run-dir", run_dir, *options, core=stage.core, log=stage.log)
+    seconds = time.perf_counter() - start
+    lines = (run_dir / "metrics.jsonl").read_text("utf-8").splitlines() if steps else []
+    rates = [json.loads(line).get("steps_per_second") for line in lines]
+    return Timing(steps, seconds, next((rate for rate in reversed(rates) if rate), 0.0))
+
+
+def labse(*arguments: object, core: int | None = None, log: Path | None = None) -> None:
+    run(sys.executable, "-m", "labse_tf.cli.main", *arguments, core=core, log=log)
+
+
+def run(*command: object, core: int | None = None, log: Path | None = None) -> None:
+    """Runs a command, on one core if it is given.
+
+    Raises:
+      SystemExit: if the command fails.
+    """
+    words = [str(word) for word in command]
+    if core is not None:
+        words = ["taskset", "-c", str(core), *words]
+    if log is None:
+        done = subprocess.run(words, check=False)
+    else:
+        with log.open("a", encoding="utf-8") as output:
+            done = subprocess.run(words, stdout=output, stderr=output, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(words)}: failed{f', see {log}' if log else ''}")

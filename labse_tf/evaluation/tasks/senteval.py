@@ -1,0 +1,288 @@
+"""The task `senteval`: English classification and relatedness on frozen vectors.
+
+The tasks and protocols are SentEval's (Conneau and Kiela 2018, arXiv 1803.05449). Logistic
+regression is trained on the vectors; the encoder is not. MR, CR, SUBJ, MPQA: ten folds, each tested
+by a classifier whose regularisation ten folds of the other nine chose. TREC, MRPC: ten folds of the
+training part choose it. SST2, SICK-E, SICK-R: the dev part chooses it. A pair of sentences with
+vectors u, v has the features |u - v| and u * v. The penalties suit numbers of about 1, so unit
+vectors are multiplied by the square root of their dimensions.
+
+SICK-R predicts a distribution over the scores 1 to 5, whose mean is compared with the human score.
+The target is Tai et al. 2015's (arXiv 1503.00075, equation 15): 3.6 is 40 % of 3 and 60 % of 4. It
+is trained with cross-entropy, where SentEval has the squared error.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from labse_tf.embedding.distinct import TextVectors
+from labse_tf.embedding.protocol import Encoder
+from labse_tf.errors import InputError
+from labse_tf.evaluation import probes
+from labse_tf.evaluation.probes import Examples
+from labse_tf.evaluation.record import make_record
+from labse_tf.evaluation.senteval_texts import Texts, find_files, read_task
+from labse_tf.evaluation.task import Option
+from labse_tf.progress import Progress
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PRIMARY_METRIC = "average"
+DATA = (
+    "MR.tsv, CR, SUBJ, MPQA; SST2.{phrases_train,dev,test}.tsv; TREC.{train,test}.tsv;\n"
+    "MRPC.{train,val,test}.tsv; SICK.{train,trial,test}.tsv, those that there are:\n"
+    "label and sentence, of MRPC two sentences, of SICK label, score, two sentences"
+)
+OPTIONS = (
+    Option("baseline", "score this on the same data too", choices=("tfidf",)),
+    Option("folds", "5 takes a quarter of the time (default 10)", type=int, metavar="N"),
+    Option("seed", "of the folds (default 1111)", type=int, metavar="N"),
+)
+
+FOLDS, SEED = 10, 1111
+
+# Texts -> features, [n, d]: an array or a sparse matrix.
+Features = Callable[[Sequence[str]], Any]
+# The training texts of a task -> its features.
+System = Callable[[Sequence[str]], Features]
+
+
+# (parts, features, folds, seed) -> figures.
+Score = Callable[[Mapping[str, Texts], Features, int, int], dict[str, float]]
+
+
+def evaluate(
+    encoder: Encoder,
+    data: str | os.PathLike[str],
+    *,
+    baseline: str | None = None,
+    folds: int = FOLDS,
+    seed: int = SEED,
+) -> dict[str, Any]:
+    """Evaluates an encoder, and a baseline on the same folds.
+
+    Args:
+      encoder: any.
+      data: a folder with the files of one task or more.
+      baseline: "tfidf", of words and pairs of words in the task's training texts.
+      folds: where a task has folds.
+      seed: decides which examples are in which fold.
+
+    Returns:
+      The record. `tasks`: for each its number of `test` examples, the `majority`, which is the
+      share of its most frequent label, and by system, `model` and the baseline, `accuracy` with
+      its `standard_error`, of MRPC also `f1`, of SICK-R instead `pearson` and `spearman`.
+      `average`: by system, the mean over tasks of accuracy or Pearson's correlation, from 0 to 1.
+
+    Raises:
+      InputError: if the data are missing or broken.
+
+    Example: with an encoder that counts letters.
+
+      >>> Path("tasks").mkdir()
+      >>> text = "".join(f"0\\taaa {'b' * n}\\n1\\tzzz {'y' * n}\\n" for n in range(9))
+      >>> _ = Path("tasks/CR.tsv").write_text(text)
+      >>> evaluate(encoder, "tasks", folds=3)["tasks"]["CR"]["model"]["accuracy"]
+      1.0
+    """
+    if folds < 2:
+        raise InputError(f"--folds is {folds}", remedy="give 2 or more")
+    files = find_files(data)
+    texts = {name: read_task(name, paths, folds) for name, paths in files.items()}
+    everything = (text for parts in texts.values() for part in parts.values() for text in part.all)
+    systems = {"model": _model(TextVectors(encoder, everything))}
+    if baseline:
+        systems[baseline] = _tfidf
+    return make_record(
+        "senteval",
+        encoder,
+        data,
+        sorted({path for parts in files.values() for paths in parts.values() for path in paths}),
+        primary_metric=PRIMARY_METRIC,
+        directions=("vector -> label",),
+        settings={"baseline": baseline, "folds": folds, "seed": seed},
+        scores=evaluate_systems(systems, texts, folds=folds, seed=seed),
+    )
+
+
+def evaluate_systems(
+    systems: Mapping[str, System],
+    texts: Mapping[str, Mapping[str, Texts]],
+    *,
+    folds: int,
+    seed: int,
+) -> dict[str, Any]:
+    """Returns `tasks` and `average` as `evaluate` does; `texts` has the parts of each task."""
+    tasks: dict[str, dict[str, Any]] = {}
+    with Progress("classify", total=len(texts) * len(systems), unit="task") as progress:
+        for name, parts in texts.items():
+            test = parts["test"]
+            counts = np.unique(test.labels, return_counts=True)[1]
+            tasks[name] = {
+                "test": len(test.labels),
+                "majority": float(counts.max() / len(test.labels)),
+            }
+            for system, fit in systems.items():
+                training = parts.get("train", test)
+                features = fit(training.all)
+                tasks[name][system] = SCORES[name](parts, features, folds, seed)
+                progress.update()
+    average = {
+        system: float(np.mean([main_figure(scores[system]) for scores in tasks.values()]))
+        for system in systems
+    }
+    return {"average": average, "tasks": tasks}
+
+
+def main_figure(scores: Mapping[str, float]) -> float:
+    """Returns the accuracy, or of SICK-R Pearson's correlation."""
+    return scores["pearson"] if "pearson" in scores else scores["accuracy"]
+
+
+def _model(vectors: TextVectors) -> System:
+    scale = np.float32(np.sqrt(vectors.vectors.shape[1]))
+    return lambda training: lambda texts: vectors[texts] * scale
+
+
+def _tfidf(training: Sequence[str]) -> Features:
+    # Imported here because it takes most of a second, and other tasks do not need it.
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    # Words as strings between spaces: the tasks' texts have spaces around punctuation.
+    vectorizer = TfidfVectorizer(token_pattern=r"\S+", ngram_range=(1, 2), sublinear_tf=True)
+    return vectorizer.fit(training).transform
+
+
+def _examples(texts: Texts, features: Features) -> Examples:
+    sides = [features(side) for side in texts.sides]
+    return Examples(sides[0] if len(sides) == 1 else _pair_features(*sides), texts.labels)
+
+
+def _pair_features(first: Any, second: Any) -> Any:
+    if isinstance(first, np.ndarray):
+        return np.concatenate([np.abs(first - second), first * second], axis=1)
+    from scipy.sparse import hstack
+
+    return hstack([abs(first - second), first.multiply(second)], format="csr")
+
+
+def _nested(parts, features, folds: int, seed: int) -> dict[str, float]:
+    found = probes.nested_folds(_examples(parts["test"], features), folds=folds, seed=seed)
+    return _accuracy(float(np.mean(found)), len(parts["test"].labels))
+
+
+def _folds(parts, features, folds: int, seed: int) -> dict[str, float]:
+    train, test = (_examples(parts[part], features) for part in ("train", "test"))
+    model = probes.fit_with_folds(train, probes.STRENGTHS_OF_FOLDS, folds=folds, seed=seed)
+    found = _accuracy(probes.accuracy(model, test), len(test.labels))
+    if len(parts["test"].sides) == 2:
+        from sklearn.metrics import f1_score
+
+        predicted = model.predict(test.features)
+        found["f1"] = float(f1_score(test.labels, predicted, pos_label="1", zero_division=0))
+    return found
+
+
+def _dev(parts, features, folds: int, seed: int) -> dict[str, float]:
+    train, dev, test = (_examples(parts[part], features) for part in ("train", "dev", "test"))
+    model = probes.fit_with_dev(train, dev)
+    return _accuracy(probes.accuracy(model, test), len(test.labels))
+
+
+def _accuracy(share: float, examples: int) -> dict[str, float]:
+    return {"accuracy": share, "standard_error": float(np.sqrt(share * (1 - share) / examples))}
+
+
+def _relatedness(parts, features, folds: int, seed: int) -> dict[str, float]:
+    from scipy.stats import pearsonr, spearmanr
+
+    examples = {
+        part: _examples(texts, features)._replace(labels=texts.scores)
+        for part, texts in parts.items()
+    }
+
+    def pearson(model: Any, dev: Examples) -> float:
+        expected = _expected_score(model, dev)
+        # What does not vary says nothing.
+        return float(pearsonr(expected, dev.labels).statistic) if np.ptp(expected) else 0.0
+
+    train = score_distribution(examples["train"])
+    model = probes.fit_with_dev(train, examples["dev"], score=pearson)
+    predicted = _expected_score(model, examples["test"])
+    return {
+        "pearson": pearson(model, examples["test"]),
+        "spearman": float(spearmanr(predicted, examples["test"].labels).statistic),
+    }
+
+
+def score_distribution(examples: Examples) -> Examples:
+    """Returns each example twice, with the whole scores below and above its own, weighted."""
+    below = np.floor(examples.labels)
+    above_share = examples.labels - below
+    doubled = np.tile(np.arange(len(below)), 2)
+    return Examples(
+        examples.features[doubled],
+        np.concatenate([below, below + 1]),
+        np.concatenate([1 - above_share, above_share]),
+    ).rows(np.flatnonzero(np.concatenate([1 - above_share, above_share])))
+
+
+def _expected_score(model: Any, examples: Examples) -> np.ndarray:
+    return model.predict_proba(examples.features) @ model.classes_
+
+
+SCORES: dict[str, Score] = {
+    **dict.fromkeys(("MR", "CR", "SUBJ", "MPQA"), _nested),
+    **dict.fromkeys(("TREC", "MRPC"), _folds),
+    **dict.fromkeys(("SST2", "SICK-E"), _dev),
+    "SICK-R": _relatedness,
+}
+
+
+def figure(result: dict[str, Any]) -> float:
+    """Returns the model's average."""
+    return float(result["average"]["model"])
+
+
+def format_table(result: dict[str, Any]) -> str:
+    """Returns a line per task, then the average: accuracies and correlations times 100."""
+    systems = list(result["average"])
+    lines = [f"{'':8}{'test':>7}{'majority':>10}" + "".join(f"{name:>16}" for name in systems)]
+    for name, scores in result["tasks"].items():
+        cells = "".join(f"{_cell(scores[system]):>16}" for system in systems)
+        majority = "" if name == "SICK-R" else f"{100 * scores['majority']:.1f}"
+        lines.append(f"{name:8}{scores['test']:>7}{majority:>10}{cells}")
+    averages = "".join(f"{100 * result['average'][system]:16.1f}" for system in systems)
+    return "\n".join([*lines, f"{'average':25}{averages}"])
+
+
+def _cell(scores: Mapping[str, float]) -> str:
+    error = f" +- {100 * scores['standard_error']:.1f}" if "standard_error" in scores else " (r)"
+    return f"{100 * main_figure(scores):.1f}{error}"
+
+
+def draw(result: dict[str, Any], figure: Figure) -> None:
+    """Plots the figure of each task, with the majority as a line over its bars."""
+    tasks, systems = result["tasks"], list(result["average"])
+    figure.set_size_inches(1.5 + 0.8 * len(tasks), 3.6)
+    axes = figure.subplots()
+    width = 0.8 / len(systems)
+    for number, system in enumerate(systems):
+        places = np.arange(len(tasks)) + width * (number - (len(systems) - 1) / 2)
+        heights = [100 * main_figure(scores[system]) for scores in tasks.values()]
+        axes.bar(places, heights, width, label=system)
+    for place, (name, scores) in enumerate(tasks.items()):
+        if name != "SICK-R":
+            majority = 100 * scores["majority"]
+            axes.plot([place - 0.42, place + 0.42], [majority] * 2, color="black", linewidth=0.8)
+    axes.set_xticks(range(len(tasks)), list(tasks), fontsize=8)
+    axes.set_ylabel("accuracy, % (line: majority); SICK-R: Pearson x 100", fontsize=8)
+    axes.legend(fontsize=8)
+    axes.grid(axis="y", color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)

@@ -1,0 +1,202 @@
+"""The task `senteval`: protocols against scikit-learn by hand, chance, majorities, broken files."""
+
+from __future__ import annotations
+
+import lzma
+
+import numpy as np
+import pytest
+from hashed_encoders import HashedCharacters
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+
+from labse_tf.errors import InputError
+from labse_tf.evaluation import probes
+from labse_tf.evaluation.probes import Examples
+from labse_tf.evaluation.tasks import senteval
+
+GOOD = ("a fine film", "ein guter Film", "film excellent", "よい映画", "хороший фильм", "ดีมาก")
+BAD = ("a dull film", "ein öder Film", "film ennuyeux", "退屈な映画", "скучный фильм", "แย่มาก")
+
+
+def sentences(count, seed, labels=("0", "1")):
+    """Texts of two kinds with numbers and noise, every third with words of the other kind too."""
+    rng = np.random.default_rng(seed)
+    lines = []
+    for number in range(count):
+        label = int(rng.integers(2))
+        words = [(BAD, GOOD)[label][rng.integers(6)], str(rng.integers(100))]
+        words += [(GOOD, BAD)[label][rng.integers(6)]] * (number % 3 == 0)
+        lines.append(f"{labels[label]}\t{' '.join(words)}")
+    return lines
+
+
+def pairs(count, seed, scores=False):
+    lines = []
+    for number, line in enumerate(sentences(count, seed)):
+        label, text = line.split("\t")
+        other = text.upper() if label == "1" else sentences(1, seed + number)[0].split("\t")[1]
+        score = f"\t{1 + 4 * int(label) * (number % 5) / 4:g}" if scores else ""
+        lines.append(f"{label}{score}\t{text}\t{other}")
+    return lines
+
+
+def write(folder, **files):
+    folder.mkdir(exist_ok=True)
+    for name, lines in files.items():
+        path = folder / f"{name.replace('__', '.')}.tsv.xz"
+        path.write_bytes(lzma.compress(("\n".join(lines) + "\n").encode()))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    sick = {part: pairs(60, seed, True) for seed, part in enumerate(("train", "trial", "test"))}
+    return write(
+        tmp_path_factory.mktemp("senteval"),
+        CR=sentences(90, 1),
+        MPQA=sentences(40, 2),
+        TREC__train=[f"{line}\tNUM:date" for line in sentences(60, 3, ("LOC", "HUM"))],
+        TREC__test=[f"{line}\tNUM:date" for line in sentences(30, 4, ("LOC", "HUM"))],
+        SST2__phrases_train=sentences(80, 5),
+        SST2__dev=sentences(30, 6),
+        SST2__test=sentences(40, 7),
+        MRPC__train=pairs(50, 8),
+        MRPC__val=pairs(20, 9),
+        MRPC__test=pairs(40, 10),
+        **{f"SICK__{part}": lines for part, lines in sick.items()},
+    )
+
+
+@pytest.fixture(scope="module")
+def record(data):
+    return senteval.evaluate(HashedCharacters(), data, folds=3, baseline="tfidf")
+
+
+def read(data, name):
+    text = lzma.decompress((data / f"{name}.tsv.xz").read_bytes()).decode()
+    return [line.split("\t") for line in text.splitlines()]
+
+
+def unit_rows(rows, columns):
+    """By hand: unit vectors times the root of 64 dimensions; of two, |u - v| and u * v."""
+    sides = [8 * HashedCharacters().encode([row[column] for row in rows]) for column in columns]
+    if len(sides) == 1:
+        return sides[0]
+    return np.hstack([abs(sides[0] - sides[1]), sides[0] * sides[1]])
+
+
+def search(folds):
+    grid = {"C": [0.25, 0.5, 1, 2, 4, 8]}
+    return GridSearchCV(LogisticRegression(max_iter=500), grid, cv=folds)
+
+
+def folds_of(count, seed=1111):
+    return StratifiedKFold(count, shuffle=True, random_state=seed)
+
+
+def test_nested_folds_equal_scikit_learns(data, record):
+    rows = read(data, "CR")
+    features, labels = unit_rows(rows, [1]), [row[0] for row in rows]
+    expected = cross_val_score(search(folds_of(3)), features, labels, cv=folds_of(3))
+    found = record["tasks"]["CR"]["model"]
+    assert found["accuracy"] == pytest.approx(expected.mean(), abs=0.003)
+    error = (found["accuracy"] * (1 - found["accuracy"]) / 90) ** 0.5
+    assert found["standard_error"] == pytest.approx(error)
+
+
+def test_folds_of_the_training_part_choose(data, record):
+    train, test = read(data, "MRPC.train") + read(data, "MRPC.val"), read(data, "MRPC.test")
+    model = search(folds_of(3)).set_params(param_grid={"C": [0.5, 1, 2, 4, 8, 16, 32]})
+    model.fit(unit_rows(train, [1, 2]), [row[0] for row in train])
+    predicted, labels = model.predict(unit_rows(test, [1, 2])), [row[0] for row in test]
+    found = record["tasks"]["MRPC"]["model"]
+    assert found["accuracy"] == pytest.approx(np.mean(predicted == labels), abs=0.003)
+    assert found["f1"] == pytest.approx(f1_score(labels, predicted, pos_label="1"), abs=0.003)
+
+
+@pytest.mark.parametrize(
+    ("task", "names", "columns"),
+    [("SST2", ("SST2.phrases_train", "SST2.dev", "SST2.test"), [1])]
+    + [("SICK-E", ("SICK.train", "SICK.trial", "SICK.test"), [2, 3])],
+)
+def test_the_dev_part_chooses(task, names, columns, data, record):
+    (x, y), (dev, dev_labels), (test, labels) = (
+        (unit_rows(rows, columns), [row[0] for row in rows])
+        for rows in (read(data, name) for name in names)
+    )
+    models = [LogisticRegression(C=2.0**n, max_iter=500).fit(x, y) for n in range(-2, 4)]
+    best = max(models, key=lambda model: model.score(dev, dev_labels))
+    found = record["tasks"][task]["model"]["accuracy"]
+    assert found == pytest.approx(best.score(test, labels), abs=0.003)
+
+
+def test_relatedness_follows_the_scores(record):
+    found = record["tasks"]["SICK-R"]["model"]
+    assert found.keys() == {"pearson", "spearman"}
+    assert 0.5 < found["pearson"] <= 1
+
+
+def test_a_score_becomes_shares_of_the_whole_scores_around_it():
+    examples = Examples(np.array([[7.0], [8.0], [9.0]]), np.array([3.6, 1.0, 5.0]))
+    found = senteval.score_distribution(examples)
+    rows = sorted(zip(found.features[:, 0], found.labels, found.weights.round(6), strict=True))
+    assert rows == [(7, 3, 0.4), (7, 4, 0.6), (8, 1, 1), (9, 5, 1)]
+
+
+def test_majorities_average_and_baseline(data, record):
+    labels = [row[0] for row in read(data, "TREC.test")]
+    majority = max(labels.count("LOC"), labels.count("HUM")) / 30
+    assert record["tasks"]["TREC"]["majority"] == pytest.approx(majority)
+    assert record["tasks"]["TREC"]["test"] == 30
+    for system in ("model", "tfidf"):
+        figures = [senteval.main_figure(task[system]) for task in record["tasks"].values()]
+        assert record["average"][system] == pytest.approx(np.mean(figures))
+        assert len(figures) == 7
+    assert senteval.figure(record) == record["average"]["model"]
+    # "a fine film" is two words that the other kind has and one that it has not.
+    assert record["tasks"]["CR"]["tfidf"]["accuracy"] > 0.8
+
+
+def test_shuffled_labels_are_at_chance():
+    rng = np.random.default_rng(0)
+    labels = np.array(["a", "b"])[rng.integers(2, size=400)]
+    examples = Examples(rng.normal(size=(400, 20)).astype(np.float32), labels)
+    found = probes.nested_folds(examples, folds=5, seed=1)
+    assert len(found) == 5
+    assert np.mean(found) == pytest.approx(0.5, abs=4 * 0.025)
+
+
+def test_of_equal_strengths_the_first_and_most_regularised_is_taken():
+    features = np.array([[-1.0], [1.0]] * 10)
+    examples = Examples(features, np.array(["a", "b"] * 10))
+    assert probes.fit_with_folds(examples, (0.5, 1, 2), folds=2, seed=0).C == 0.5
+    assert probes.fit_with_dev(examples, examples, (0.25, 4)).C == 0.25
+
+
+@pytest.mark.parametrize(
+    ("files", "folds", "told"),
+    [
+        ({}, 3, "has no file of any task"),
+        ({"SST2__dev": ["0\tx"]}, 3, "has no SST2.phrases_train.tsv"),
+        ({"CR": ["0 x"]}, 3, "1 columns where label, sentence are expected"),
+        ({"CR": ["0\tx", "1\t "]}, 3, "the text is empty"),
+        ({"CR": ["0\tx"] * 9}, 3, "the label '0' has 9 of 9 examples"),
+        ({"CR": ["0\tx"] * 9 + ["1\ty"] * 4}, 3, "the label '1' has 4 of 13 examples"),
+        ({"CR": ["0\tx"]}, 1, "--folds is 1"),
+        (
+            {"TREC__train": ["A\tx", "B\ty"] * 5, "TREC__test": ["C\tx"]},
+            3,
+            "has the label 'C', which the training part has not",
+        ),
+        (
+            {f"SICK__{part}": ["A\t9\tx\ty", "B\t1\tx\ty"] for part in ("train", "trial", "test")},
+            3,
+            "the score '9' is not from 1 to 5",
+        ),
+    ],
+)
+def test_broken_data_are_refused(files, folds, told, tmp_path):
+    with pytest.raises(InputError, match=told):
+        senteval.evaluate(HashedCharacters(), write(tmp_path / "data", **files), folds=folds)
