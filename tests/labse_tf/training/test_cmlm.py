@@ -82,6 +82,33 @@ def test_a_topic_of_the_neighbour_is_learned_and_chance_if_shuffled(count):
     assert abs(losses[True] - math.log(TOPICS)) < 0.15
 
 
+def test_without_slots_it_is_mlm_bit_by_bit():
+    def without_neighbours(batch):
+        return {name: value for name, value in batch.items() if name != "neighbour"}
+
+    weights = []
+    for batches in (
+        topic_batches(shuffled=False),
+        topic_batches(shuffled=True),
+        topic_batches(shuffled=False).map(without_neighbours),
+    ):
+        tf_keras.utils.set_random_seed(1)
+        encoder = build_encoder(TOY)
+        model = MaskedModel(encoder, build_mlm_head(TOY, encoder), build_slots(0, TOY))
+        trainer = MlmTrainer(
+            model=model,
+            strategy=tf.distribute.get_strategy(),
+            optimizer=tf_keras.optimizers.Adam(3e-3),
+            clip_norm=0.0,
+            dataset=batches,
+        )
+        trainer.train(tf.constant(5))
+        weights.append([variable.numpy() for variable in model.variables])
+    for cmlm, shuffled, mlm in zip(*weights, strict=True):
+        np.testing.assert_array_equal(cmlm, mlm)
+        np.testing.assert_array_equal(shuffled, mlm)
+
+
 def pretrain(config_file, neighbours_dir, run_dir, *sets):
     options = [word for one in sets for word in ("--set", one)]
     return main(

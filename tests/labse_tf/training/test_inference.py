@@ -41,7 +41,7 @@ def batch():
     }
 
 
-def make_trainer(*, train_encoder, rate=0.05):
+def make_trainer(*, train_encoder, rate=0.05, dataset=None):
     tf_keras.utils.set_random_seed(3)
     encoder = build_encoder(TINY_ENCODER, replayable=True)
     classifier = build_classifier(3, 8)
@@ -52,7 +52,7 @@ def make_trainer(*, train_encoder, rate=0.05):
         strategy=tf.distribute.get_strategy(),
         optimizer=tf_keras.optimizers.SGD(rate),
         clip_norm=0.0,
-        dataset=tf.data.Dataset.from_tensors(batch()).repeat(),
+        dataset=dataset or tf.data.Dataset.from_tensors(batch()).repeat(),
     )
     return trainer, encoder, classifier
 
@@ -88,6 +88,22 @@ def test_the_encoder_moves_only_if_it_is_trained(train_encoder):
     moved = [np.abs(one - other).max() > 1e-6 for one, other in zip(before, after, strict=True)]
     assert all(moved[-2:])
     assert any(moved[:-2]) == train_encoder
+
+
+def test_random_labels_are_predicted_as_the_most_frequent_one():
+    rng = np.random.default_rng(5)
+    steps, pairs = 360, 64
+    sides = {
+        side: packed(rng.integers(5, 24, size=(steps * pairs, 6)))
+        for side in ("premise", "hypothesis")
+    }
+    labels = rng.choice(3, size=steps * pairs, p=[0.2, 0.6, 0.2]).astype(np.int32)
+    dataset = tf.data.Dataset.from_tensor_slices({**sides, "label": labels}).batch(pairs)
+    trainer, *_ = make_trainer(train_encoder=False, dataset=dataset)
+    trainer.train(tf.constant(300))
+    # No pair is seen twice: this is accuracy on others.
+    found = float(trainer.train(tf.constant(60))["accuracy"])
+    assert found == pytest.approx(0.6, abs=4 * math.sqrt(0.6 * 0.4 / (60 * pairs)))
 
 
 class Fixed:
