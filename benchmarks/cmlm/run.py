@@ -57,10 +57,15 @@ class Laboratory:
 
     def prepare(self) -> None:
         """Mixes and shuffles the documents; learns the vocabulary."""
-        for name, kept in (("mixed", True), ("shuffled", False)):
-            self._data[name] = str(self._out / name)
-            if "train" in self._data and not (self._out / name).exists():
-                shuffle(Path(self._data["train"]), self._out / name, documents=kept)
+        for name, source, kept in (
+            ("mixed", "train", True),
+            ("shuffled", "train", False),
+            ("held_out", "held_out", True),
+        ):
+            corpora, out = Path(self._data[source]), self._out / "documents" / name
+            self._data[name] = str(out)
+            if not out.exists():
+                shuffle(corpora, out, documents=kept)
         vocab = self._experiment["vocab"]
         if not Path(self._data["vocab"]).exists():
             text = self._fill(vocab["text"]).split(",")
