@@ -148,8 +148,10 @@ def test_held_out_pairs_with_true_and_with_other_neighbours(settings, tokenizer,
 
 
 def test_other_neighbours_are_not_from_nearby(settings, tokenizer, tmp_path):
-    (tmp_path / "de.txt").write_text("\n".join(["Katze", "Hund", "Maus"] * 3) + "\n", "utf-8")
-    settings = dataclasses.replace(settings, held_out=[str(tmp_path)], held_out_size=8)
+    path = tmp_path / "one" / "de.txt"
+    path.parent.mkdir()
+    path.write_text("\n".join(["Katze", "Hund", "Maus"] * 3) + "\n", "utf-8")
+    settings = dataclasses.replace(settings, held_out=[str(path)], held_out_size=8)
     found = read_held_out_neighbours(settings, tokenizer, [])
     ids, others = (
         found[name].rows["neighbour"]["input_word_ids"] for name in ("cmlm", "cmlm_shuffled")
