@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from labse_tf.embedding.distinct import TextVectors
+
 # SentEval's, for scikit-learn: of tasks with nested folds or a dev set, and of TREC and MRPC.
 STRENGTHS = tuple(2.0**power for power in range(-2, 4))
 STRENGTHS_OF_FOLDS = tuple(2.0**power for power in range(-1, 6))
@@ -92,3 +94,9 @@ def _folds(folds: int, seed: int) -> Any:
     from sklearn.model_selection import StratifiedKFold
 
     return StratifiedKFold(folds, shuffle=True, random_state=seed)
+
+
+def scaled(vectors: TextVectors) -> Callable[[Sequence[str]], np.ndarray]:
+    """Returns the features of texts: their unit vectors times the root of the dimensions."""
+    scale = np.float32(np.sqrt(vectors.vectors.shape[1]))
+    return lambda texts: vectors[texts] * scale

@@ -96,7 +96,8 @@ def evaluate(
     files = find_files(data)
     texts = {name: read_task(name, paths, folds) for name, paths in files.items()}
     everything = (text for parts in texts.values() for part in parts.values() for text in part.all)
-    systems = {"model": _model(TextVectors(encoder, everything))}
+    features = probes.scaled(TextVectors(encoder, everything))
+    systems: dict[str, System] = {"model": lambda training: features}
     if baseline:
         systems[baseline] = _tfidf
     return make_record(
@@ -143,11 +144,6 @@ def evaluate_systems(
 def main_figure(scores: Mapping[str, float]) -> float:
     """Returns the accuracy, or of SICK-R Pearson's correlation."""
     return scores["pearson"] if "pearson" in scores else scores["accuracy"]
-
-
-def _model(vectors: TextVectors) -> System:
-    scale = np.float32(np.sqrt(vectors.vectors.shape[1]))
-    return lambda training: lambda texts: vectors[texts] * scale
 
 
 def _tfidf(training: Sequence[str]) -> Features:

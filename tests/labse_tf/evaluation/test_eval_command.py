@@ -30,6 +30,11 @@ DATA = {
     },
     "sts": {"x/a.tsv": "5\tone\tone\n0\tone\ttwo\n2\tone two\tone\n"},
     "senteval": {"CR.tsv": "".join(f"0\tbad {n}\n1\tvery good {n}\n" for n in range(12))},
+    "classify": {
+        "en.train.tsv": "A\tone\nB\ttwo\nA\tone one\n",
+        "en.dev.tsv": "A\tone\nB\ttwo\n",
+        "de.test.tsv": "A\teins\nB\tzwei\n",
+    },
     "language-bias": {"de.txt": "Wien 1815\nBerlin\n", "en.txt": "Vienna 1815\nBerlin\n"},
     "retrieval": {"de.tsv": "Vienna 1815\tWien 1815\nBerlin 1989\tBerlin 1989\n"},
 }

@@ -1,0 +1,148 @@
+"""The task `classify`: transfer between languages, chance, MLDoc's files, broken ones."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pytest
+
+from labse_tf.errors import InputError
+from labse_tf.evaluation.probes import Examples, accuracy
+from labse_tf.evaluation.tasks import classify
+from labse_tf.evaluation.transfer import fit, transfer
+
+WORDS = {
+    "english": ("market", "football", "vote"),
+    "de": ("Markt", "Fußball", "Wahl"),
+    "русский": ("рынок", "футбол", "выборы"),
+    "thai": ("ตลาด", "ฟุตบอล", "เลือกตั้ง"),
+}
+MEANINGS = {word: meaning for words in WORDS.values() for meaning, word in enumerate(words)}
+
+
+class Dictionary:
+    """Knows what each word means, in every language: counts meanings."""
+
+    def encode(self, texts):
+        counts = np.zeros((len(texts), 3), np.float32)
+        for row, text in enumerate(texts):
+            for word in text.split():
+                counts[row, MEANINGS.get(word, 0)] += 1
+        return counts / np.linalg.norm(counts, axis=1, keepdims=True)
+
+
+def documents(language, count, seed):
+    """Three words of the label's meaning and one of any."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for _ in range(count):
+        label = int(rng.integers(3))
+        meanings = [label, label, label, int(rng.integers(3))]
+        rows.append(("ABC"[label], " ".join(WORDS[language][one] for one in meanings)))
+    return rows
+
+
+def write(folder, name, rows):
+    folder.mkdir(parents=True, exist_ok=True)
+    text = "".join(f"{label}\t{text}\n" for label, text in rows).encode()
+    (folder / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+
+
+@pytest.fixture
+def data(tmp_path):
+    folder = tmp_path / "data"
+    write(folder, "english.train.tsv.gz", documents("english", 120, 0))
+    write(folder, "english.valid.tsv", documents("english", 40, 1))
+    for seed, language in enumerate(WORDS, 2):
+        write(folder, f"{language}.test.tsv", documents(language, 60, seed))
+    return folder
+
+
+def test_what_means_the_same_is_classified_the_same(data):
+    record = classify.evaluate(Dictionary(), data, seeds=2)
+    assert set(record["languages"]) == set(WORDS)
+    for row in record["languages"].values():
+        assert row["accuracy"] == {"mean": 1.0, "spread": 0.0}
+        assert row["macro_f1"]["mean"] == 1.0
+        assert 1 / 3 <= row["majority"] < 0.6 and row["test"] == 60
+    assert record["accuracy"] == record["dev_accuracy"] == 1.0
+    assert record["settings"]["source"] == "english"
+    assert record["data"]["files"] == 6
+
+
+def test_the_mean_is_of_the_languages_not_trained_on(data):
+    # In Thai all labels are another's.
+    rows = [("BCA"["ABC".index(label)], text) for label, text in documents("thai", 60, 9)]
+    write(data, "thai.test.tsv", rows)
+    record = classify.evaluate(Dictionary(), data, seeds=1)
+    assert record["languages"]["thai"]["accuracy"]["mean"] == 0.0
+    assert record["accuracy"] == pytest.approx(2 / 3)
+
+
+def test_mldocs_names_and_strings_of_bytes(tmp_path):
+    for part, count in (("train.1000", 90), ("dev", 30), ("test", 30)):
+        rows = [(a, f"b'{b}'") for a, b in documents("english", count, count)]
+        write(tmp_path / "data", f"en.{part}", rows)
+    written = [(label, repr(text.encode())) for label, text in documents("русский", 30, 3)]
+    write(tmp_path / "data", "ru.test", written)
+    record = classify.evaluate(Dictionary(), tmp_path / "data", seeds=1)
+    assert {name: row["accuracy"]["mean"] for name, row in record["languages"].items()} == {
+        "en": 1.0,
+        "ru": 1.0,
+    }
+
+
+def test_shuffled_labels_are_at_chance_and_epochs_are_chosen_on_dev():
+    rng = np.random.default_rng(0)
+
+    def random_examples(count):
+        labels = np.array(["a", "b", "c"])[rng.integers(3, size=count)]
+        return Examples(rng.normal(size=(count, 8)).astype(np.float32), labels)
+
+    train, dev, test = map(random_examples, (300, 100, 1500))
+    network, score = fit(train, dev, hidden=(10,), rate=0.01, penalty=1e-4)
+    assert accuracy(network, dev) == score > 1 / 3
+    found = transfer(
+        train,
+        dev,
+        {"xx": test},
+        hidden=(10,),
+        rate=0.01,
+        seeds=3,
+        measure=lambda network, examples: {"accuracy": accuracy(network, examples)},
+    )
+    assert found["tests"]["xx"]["accuracy"]["mean"] == pytest.approx(1 / 3, abs=0.04)
+    assert found["tests"]["xx"]["accuracy"]["spread"] > 0
+
+
+@pytest.mark.parametrize(
+    ("files", "options", "told"),
+    [
+        ({}, {}, "holds no files <language>.test.tsv"),
+        ({"en.test.tsv": "A\tx\n"}, {}, "has no train and dev part of 'english'"),
+        ({"en.test.tsv": "A\tx\n", "en.test": "A\tx\n"}, {}, "is a second test part"),
+        ({"en.test.tsv": "A\tx\n"}, {"seeds": 0}, "--seeds is 0"),
+        (
+            {"en.train.tsv": "A x\n", "en.dev.tsv": "A\tx\n", "en.test.tsv": "A\tx\n"},
+            {},
+            "1 columns",
+        ),
+        ({f"en.{part}.tsv": "A\tx\n" for part in ("train", "dev", "test")}, {}, "only one label"),
+        (
+            {"de.train.tsv": "A\tx\nB\ty\n", "de.dev.tsv": "A\tx\n", "en.test.tsv": "C\tx\n"},
+            {"source": "de"},
+            "the label 'C' is not in the training part",
+        ),
+        (
+            {"de.train.tsv": "A\tx\nB\ty\n", "de.dev.tsv": "A\tx\n", "en.test.tsv": "C\tx\n"},
+            {},
+            "--source may be de",
+        ),
+    ],
+)
+def test_broken_data_are_refused(files, options, told, tmp_path):
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, "utf-8")
+    with pytest.raises(InputError, match=told):
+        classify.evaluate(Dictionary(), tmp_path, **options)
