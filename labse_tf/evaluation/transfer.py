@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,9 +16,26 @@ from labse_tf.evaluation.probes import Examples, accuracy
 from labse_tf.progress import Progress
 
 PENALTIES = (1e-4, 1e-2, 1.0)
-_EPOCHS, _PATIENCE, _BATCH = 60, 10, 32
+_EPOCHS = 60
 
-# (network, examples of one test) -> figures.
+
+class Network(NamedTuple):
+    """How a classifier is trained.
+
+    Attributes:
+      hidden: units of each hidden layer.
+      rate: Adam's learning rate.
+      batch_size: examples.
+      patience: epochs without a better accuracy on dev, after which training ends.
+    """
+
+    hidden: Sequence[int]
+    rate: float
+    batch_size: int
+    patience: int
+
+
+# (classifier, examples of one test) -> figures.
 Measure = Callable[[Any, Examples], dict[str, float]]
 
 
@@ -27,8 +44,7 @@ def transfer(
     dev: Examples,
     tests: Mapping[str, Examples],
     *,
-    hidden: Sequence[int],
-    rate: float,
+    network: Network,
     seeds: int,
     measure: Measure,
 ) -> dict[str, Any]:
@@ -38,8 +54,7 @@ def transfer(
       train: of the source language.
       dev: of the same language.
       tests: by name.
-      hidden: units of each hidden layer.
-      rate: Adam's learning rate.
+      network: its layers and training.
       seeds: how many networks; the first one's dev accuracy chooses the penalty of all.
       measure: gives each test's figures.
 
@@ -50,57 +65,45 @@ def transfer(
     with Progress("train classifiers", total=len(PENALTIES) + seeds - 1, unit="run") as progress:
         first = {}
         for penalty in PENALTIES:
-            first[penalty] = fit(train, dev, hidden=hidden, rate=rate, penalty=penalty)
+            first[penalty] = fit(train, dev, network, penalty=penalty)
             progress.update()
         # The first of the best: the least regularised.
         penalty = max(first, key=lambda one: first[one][1])
-        networks = [first[penalty]]
+        classifiers = [first[penalty]]
         for seed in range(1, seeds):
-            network = fit(train, dev, hidden=hidden, rate=rate, penalty=penalty, seed=seed)
-            networks.append(network)
+            classifiers.append(fit(train, dev, network, penalty=penalty, seed=seed))
             progress.update()
-    found = {
-        name: [measure(network, test) for network, _ in networks] for name, test in tests.items()
-    }
+    found = {name: [measure(one, test) for one, _ in classifiers] for name, test in tests.items()}
     return {
         "penalty": penalty,
-        "dev_accuracy": float(np.mean([score for _, score in networks])),
+        "dev_accuracy": float(np.mean([score for _, score in classifiers])),
         "tests": {name: _summary(rows) for name, rows in found.items()},
     }
 
 
 def fit(
-    train: Examples,
-    dev: Examples,
-    *,
-    hidden: Sequence[int],
-    rate: float,
-    penalty: float,
-    seed: int = 0,
+    train: Examples, dev: Examples, network: Network, *, penalty: float, seed: int = 0
 ) -> tuple[Any, float]:
-    """Returns the network after its best epoch on `dev`, and its accuracy there.
-
-    Training ends when dev accuracy has not risen for 10 epochs, or after 60.
-    """
+    """Returns the classifier after its best epoch on `dev`, and its accuracy there."""
     # Imported here because it takes most of a second, and other tasks do not need it.
     from sklearn.neural_network import MLPClassifier
 
-    network = MLPClassifier(
-        tuple(hidden),
+    classifier = MLPClassifier(
+        tuple(network.hidden),
         alpha=penalty,
-        batch_size=min(_BATCH, len(train.labels)),
-        learning_rate_init=rate,
+        batch_size=min(network.batch_size, len(train.labels)),
+        learning_rate_init=network.rate,
         random_state=seed,
     )
     labels = np.unique(train.labels)
     best, best_score, waited = None, -1.0, 0
     for _ in range(_EPOCHS):
-        network.partial_fit(train.features, train.labels, classes=labels)
-        score = accuracy(network, dev)
+        classifier.partial_fit(train.features, train.labels, classes=labels)
+        score = accuracy(classifier, dev)
         waited += 1
         if score > best_score:
-            best, best_score, waited = copy.deepcopy(network), score, 0
-        if waited == _PATIENCE:
+            best, best_score, waited = copy.deepcopy(classifier), score, 0
+        if waited == network.patience:
             break
     return best, best_score
 

@@ -12,13 +12,8 @@ import tf_keras
 
 from labse_tf.config import Config
 from labse_tf.data.features import Features
-from labse_tf.data.inference_pairs import (
-    INFERENCE_FEATURES,
-    InferencePairs,
-    inference_batches,
-    labels_of,
-    read_inference_pairs,
-)
+from labse_tf.data.inference_batches import INFERENCE_FEATURES, inference_batches
+from labse_tf.data.inference_pairs import InferencePairs, labels_of, read_inference_pairs
 from labse_tf.errors import InputError
 from labse_tf.model.dropout import dropout_generators
 from labse_tf.model.dual_encoder import embed

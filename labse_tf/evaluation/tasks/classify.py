@@ -24,7 +24,7 @@ from labse_tf.evaluation.probes import Examples, accuracy, scaled
 from labse_tf.evaluation.record import make_record
 from labse_tf.evaluation.task import Option
 from labse_tf.evaluation.texts import read_columns
-from labse_tf.evaluation.transfer import transfer
+from labse_tf.evaluation.transfer import Network, transfer
 from labse_tf.files.textio import COMPRESSIONS
 
 if TYPE_CHECKING:
@@ -40,9 +40,8 @@ OPTIONS = (
     Option("seeds", "classifiers, for mean and spread (default 5)", type=int, metavar="N"),
 )
 
-HIDDEN = (10,)
 SEEDS = 5
-_RATE = 0.01
+NETWORK = Network(hidden=(10,), rate=0.01, batch_size=32, patience=10)
 TRAIN, DEV, TEST = "train", "dev", "test"
 
 _NAME = re.compile(r"(?P<language>[\w-]+)\.(?P<part>train|valid|dev|test)(\.\d+)?(\.tsv)?")
@@ -109,8 +108,7 @@ def evaluate(
         examples[source, TRAIN],
         examples[source, DEV],
         tests,
-        hidden=HIDDEN,
-        rate=_RATE,
+        network=NETWORK,
         seeds=seeds,
         measure=_measure,
     )
@@ -130,7 +128,7 @@ def evaluate(
         [files[language][part] for language, part in texts],
         primary_metric=PRIMARY_METRIC,
         directions=(f"{source} -> other languages",),
-        settings={"source": source, "seeds": seeds, "hidden": list(HIDDEN)},
+        settings={"source": source, "seeds": seeds, "hidden": list(NETWORK.hidden)},
         scores={
             **means,
             "penalty": found["penalty"],

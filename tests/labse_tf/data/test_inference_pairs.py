@@ -10,13 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labse_tf.data.inference_pairs import (
-    InferencePairs,
-    _draws,
-    inference_batches,
-    labels_of,
-    read_inference_pairs,
-)
+from labse_tf.data.inference_batches import _draws, inference_batches
+from labse_tf.data.inference_pairs import InferencePairs, labels_of, read_inference_pairs
 from labse_tf.errors import InputError
 
 ROWS = {
@@ -33,6 +28,33 @@ def folder(tmp_path):
     for language, rows in ROWS.items():
         (folder / f"train.{language}.tsv").write_text("\n".join(rows) + "\n", "utf-8")
     return folder
+
+
+OFFICIAL = """language\tgold_label\tparse\tsentence1\tsentence2\tpairID
+de\tneutral\t( )\tEs regnet.\tEs schneit.\t7
+de\tentailment\t( )\tDer Hund schläft.\tEin Tier ruht.\t5
+th\tentailment\t( )\tสุนัขนอนหลับ\tสัตว์กำลังพัก\t5
+th\tneutral\t( )\tฝนตก\tหิมะตก\t7
+"""
+
+
+def test_files_of_xnli_and_multinli_are_read_by_their_header(tmp_path):
+    path = tmp_path / "xnli.dev.tsv"
+    path.write_text(OFFICIAL, "utf-8")
+    found = read_inference_pairs(str(path))
+    assert found.labels == ["entailment", "neutral"]
+    assert found.texts["th"] == [("สุนัขนอนหลับ", "สัตว์กำลังพัก"), ("ฝนตก", "หิมะตก")]
+    assert found.texts["de"][1] == ("Es regnet.", "Es schneit.")
+    path = tmp_path / "multinli_1.0_train.tsv"
+    path.write_text("gold_label\tsentence1\tsentence2\n-\ta\tb\nneutral\tc\td\n", "utf-8")
+    found = read_inference_pairs(str(path))
+    assert found.texts == {"en": [("c", "d")]} and found.labels == ["neutral"]
+    path.write_text("gold_label\tpremise\na\tb\n", "utf-8")
+    with pytest.raises(InputError, match="but no 'sentence1'"):
+        read_inference_pairs(str(path))
+    path.write_text(OFFICIAL.replace("th\tneutral\t( )\tฝนตก\tหิมะตก\t7\n", ""), "utf-8")
+    with pytest.raises(InputError, match="has the pair 7 in some languages, but not in 'th'"):
+        read_inference_pairs(str(path))
 
 
 @pytest.mark.parametrize("entry", ["", "train.*", "*.tsv"])

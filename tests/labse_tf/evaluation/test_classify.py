@@ -101,14 +101,13 @@ def test_shuffled_labels_are_at_chance_and_epochs_are_chosen_on_dev():
         return Examples(rng.normal(size=(count, 8)).astype(np.float32), labels)
 
     train, dev, test = map(random_examples, (300, 100, 1500))
-    network, score = fit(train, dev, hidden=(10,), rate=0.01, penalty=1e-4)
+    network, score = fit(train, dev, classify.NETWORK, penalty=1e-4)
     assert accuracy(network, dev) == score > 1 / 3
     found = transfer(
         train,
         dev,
         {"xx": test},
-        hidden=(10,),
-        rate=0.01,
+        network=classify.NETWORK,
         seeds=3,
         measure=lambda network, examples: {"accuracy": accuracy(network, examples)},
     )

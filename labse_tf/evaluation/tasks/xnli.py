@@ -1,0 +1,247 @@
+"""The task `xnli`: inference in many languages, by a classifier that saw only one of them.
+
+Zero-shot transfer as in LASER (Artetxe and Schwenk 2019, arXiv 1812.10464, section 4.1): a network
+with layers of 512 and 384 units on [p, h, p * h, |p - h|] of frozen vectors p of the premise and h
+of the hypothesis, trained on the source language, chosen on its dev part, and tested on every
+language.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from labse_tf.data.inference_pairs import (
+    InferencePairs,
+    find_inference_files,
+    read_inference_pairs,
+)
+from labse_tf.embedding.distinct import TextVectors
+from labse_tf.embedding.protocol import Encoder
+from labse_tf.errors import InputError
+from labse_tf.evaluation.probes import Examples, accuracy, scaled
+from labse_tf.evaluation.record import make_record
+from labse_tf.evaluation.task import Option
+from labse_tf.evaluation.transfer import Network, transfer
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PRIMARY_METRIC = "accuracy"
+DATA = (
+    "{train,dev,test}.<lang>.tsv of premise, hypothesis, label, or xnli.{dev,test}.tsv, with\n"
+    "--train: train on one language, test on every language"
+)
+OPTIONS = (
+    Option("train", "training pairs, instead of those in --data", metavar="FILE"),
+    Option("source", "language that is trained on (default en)", metavar="LANG"),
+    Option("seeds", "classifiers, for mean and spread (default 5)", type=int, metavar="N"),
+    Option(
+        "cross_lingual",
+        "no: premise and hypothesis in one language; yes: all languages with all others "
+        "(default no)",
+        choices=("no", "yes"),
+    ),
+)
+
+SOURCE, SEEDS = "en", 5
+NETWORK = Network(hidden=(512, 384), rate=1e-3, batch_size=128, patience=3)
+
+
+def evaluate(
+    encoder: Encoder,
+    data: str | os.PathLike[str],
+    *,
+    train: str | None = None,
+    source: str = SOURCE,
+    seeds: int = SEEDS,
+    cross_lingual: str = "no",
+) -> dict[str, Any]:
+    """Evaluates an encoder.
+
+    Args:
+      encoder: any.
+      data: a folder with `dev.<lang>.tsv` and `test.<lang>.tsv`, or `xnli.dev.tsv` and
+        `xnli.test.tsv`.
+      train: a file, or files of one language, as `read_inference_pairs` reads them; None for
+        `train.<source>.tsv` in `data`.
+      source: the language to train on.
+      seeds: how many classifiers are trained.
+      cross_lingual: "yes" also tests premises and hypotheses of different languages.
+
+    Returns:
+      The record. `languages`: for each `accuracy` with `mean` and `spread` over seeds. `accuracy`:
+      the mean over the languages that were not trained on, or of the source if it is alone. With
+      `cross_lingual`, `crossed`: by premise's and hypothesis's language, the mean. `test`: pairs
+      of a language; `majority`: the share of the most frequent label; `trained`: pairs, after those
+      that are in the dev or test part were left out.
+
+    Raises:
+      InputError: if the data are missing or broken.
+
+    Example: with an encoder that counts letters.
+
+      >>> Path("nli").mkdir()
+      >>> for name in ("train.en", "dev.en", "test.en", "test.sw"):
+      ...     rows = (f"{name} {n}\\tqq\\tyes\\n{name} {n}\\tzz\\tno\\n" for n in range(9))
+      ...     _ = Path(f"nli/{name}.tsv").write_text("".join(rows))
+      >>> evaluate(encoder, "nli", seeds=1)["languages"]["sw"]["accuracy"]
+      {'mean': 1.0, 'spread': 0.0}
+    """
+    if seeds < 1:
+        raise InputError(f"--seeds is {seeds}", remedy="give 1 or more")
+    entries = {
+        "train": train or _entry(data, "train", source),
+        "dev": _entry(data, "dev"),
+        "test": _entry(data, "test"),
+    }
+    sets = {part: read_inference_pairs(entry) for part, entry in entries.items()}
+    _check(sets, entries, source)
+    training = _without_tests(sets, source)
+    test = sets["test"]
+    dev = InferencePairs({source: sets["dev"].texts[source]}, sets["dev"].labels)
+    features = scaled(TextVectors(encoder, _texts(training, dev, test)))
+    crossed = [(one, other) for one in test.texts for other in test.texts]
+    found = transfer(
+        _examples(training, features, source, source),
+        _examples(dev, features, source, source),
+        {
+            (one, other): _examples(test, features, one, other)
+            for one, other in crossed
+            if one == other or cross_lingual == "yes"
+        },
+        network=NETWORK,
+        seeds=seeds,
+        measure=lambda classifier, examples: {"accuracy": accuracy(classifier, examples)},
+    )
+    return make_record(
+        "xnli",
+        encoder,
+        data,
+        [path for entry in entries.values() for path in find_inference_files(entry)],
+        primary_metric=PRIMARY_METRIC,
+        directions=(f"{source} -> other languages",),
+        settings={
+            "train": train,
+            "source": source,
+            "seeds": seeds,
+            "cross_lingual": cross_lingual,
+            "hidden": list(NETWORK.hidden),
+        },
+        scores={
+            **_scores(found["tests"], source),
+            "penalty": found["penalty"],
+            "dev_accuracy": found["dev_accuracy"],
+            "trained": len(training.labels),
+            "test": len(test.labels),
+            "majority": max(map(test.labels.count, set(test.labels))) / len(test.labels),
+        },
+    )
+
+
+def _entry(data: str | os.PathLike[str], part: str, language: str = "*") -> str:
+    """Returns what `read_inference_pairs` takes for a part of the data."""
+    official = glob.glob(os.path.join(glob.escape(os.fspath(data)), f"xnli.{part}.tsv*"))
+    if official:
+        return official[0]
+    return os.path.join(glob.escape(os.fspath(data)), f"{part}.{language}.tsv*")
+
+
+def _check(sets: dict[str, InferencePairs], entries: dict[str, str], source: str) -> None:
+    for part in ("train", "dev"):
+        if source not in sets[part].texts:
+            raise InputError(
+                f"has no pairs in '{source}'",
+                path=entries[part],
+                remedy=f"--source may be {', '.join(sets[part].texts)}",
+            )
+    known = set(sets["train"].labels)
+    for part in ("dev", "test"):
+        if unknown := sorted(set(sets[part].labels) - known):
+            raise InputError(
+                f"has the label '{unknown[0]}', which the training pairs have not",
+                path=entries[part],
+                remedy=f"these have {', '.join(sorted(known)[:8])}",
+            )
+
+
+def _without_tests(sets: dict[str, InferencePairs], source: str) -> InferencePairs:
+    """Returns the training pairs in `source` that are in neither dev nor test."""
+    seen = {row for part in ("dev", "test") for row in sets[part].texts.get(source, ())}
+    rows = zip(sets["train"].texts[source], sets["train"].labels, strict=True)
+    texts, labels = zip(*((row, label) for row, label in rows if row not in seen), strict=True)
+    return InferencePairs({source: list(texts)}, list(labels))
+
+
+def _texts(*sets: InferencePairs) -> Iterator[str]:
+    for one in sets:
+        for rows in one.texts.values():
+            for row in rows:
+                yield from row
+
+
+def _examples(
+    pairs: InferencePairs, features: Callable[[Sequence[str]], np.ndarray], one: str, other: str
+) -> Examples:
+    """Returns premises in the language `one` with hypotheses in the language `other`."""
+    premise = features([row[0] for row in pairs.texts[one]])
+    hypothesis = features([row[1] for row in pairs.texts[other]])
+    products = (premise * hypothesis, np.abs(premise - hypothesis))
+    return Examples(
+        np.concatenate([premise, hypothesis, *products], axis=1), np.array(pairs.labels)
+    )
+
+
+def _scores(found: dict[tuple[str, str], Any], source: str) -> dict[str, Any]:
+    languages = {one: row for (one, other), row in found.items() if one == other}
+    targets = [row for language, row in languages.items() if language != source]
+    means = [row["accuracy"]["mean"] for row in targets or languages.values()]
+    scores = {"accuracy": float(np.mean(means)), "languages": languages}
+    if len(found) > len(languages):
+        scores["crossed"] = {
+            one: {other: found[one, other]["accuracy"]["mean"] for other in languages}
+            for one in languages
+        }
+    return scores
+
+
+def format_table(result: dict[str, Any]) -> str:
+    """Returns a line per language, then the mean of those not trained on; accuracy times 100."""
+    source = result["settings"]["source"]
+    lines = [f"{'':14}{'accuracy':>16}"]
+    for language, row in result["languages"].items():
+        name = f"{language} (source)" if language == source else language
+        accuracy = row["accuracy"]
+        cell = f"{100 * accuracy['mean']:.1f} +- {100 * accuracy['spread']:.1f}"
+        lines.append(f"{name:14}{cell:>16}")
+    lines.append(f"{'transfer':14}{100 * result['accuracy']:16.1f}")
+    if crossed := result.get("crossed"):
+        lines += ["", f"{'premise':14}" + "".join(f"{name:>6}" for name in crossed)]
+        for one, row in crossed.items():
+            lines.append(f"{one:14}" + "".join(f"{100 * value:6.1f}" for value in row.values()))
+    return "\n".join(lines)
+
+
+def draw(result: dict[str, Any], figure: Figure) -> None:
+    """Plots the accuracy in each language, or of each pair of languages."""
+    crossed = result.get("crossed")
+    names = list(result["languages"])
+    figure.set_size_inches(2 + 0.35 * len(names), (2 + 0.35 * len(names)) if crossed else 3.6)
+    axes = figure.subplots()
+    if crossed:
+        cells = [[100 * crossed[one][other] for other in names] for one in names]
+        figure.colorbar(axes.imshow(cells), ax=axes, label="accuracy, %")
+        axes.set_yticks(range(len(names)), names, fontsize=8)
+        axes.set_ylabel("premise")
+        axes.set_xlabel("hypothesis")
+    else:
+        rows = [row["accuracy"] for row in result["languages"].values()]
+        means, spreads = ([100 * row[name] for row in rows] for name in ("mean", "spread"))
+        axes.bar(range(len(names)), means, yerr=spreads)
+        axes.axhline(100 * result["majority"], color="black", linewidth=0.8)
+        axes.set_ylabel("accuracy, % (line: majority)", fontsize=8)
+    axes.set_xticks(range(len(names)), names, rotation=90, fontsize=8)

@@ -1,0 +1,109 @@
+"""The task `xnli`: features by hand, transfer between languages, chance, broken files."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hashed_encoders import Table
+
+from labse_tf.data.inference_pairs import InferencePairs
+from labse_tf.errors import InputError
+from labse_tf.evaluation.tasks import xnli
+
+# The same word in each place means the same.
+WORDS = {"en": "dog cat sun rain", "de": "Hund Katze Sonne Regen", "th": "หมา แมว แดด ฝน"}
+DIRECTIONS = dict(zip(range(4), np.eye(4), strict=True))
+LABELS = ("entailment", "neutral")
+
+
+class Dictionary:
+    """Knows what each word means, in every language; numbers tell texts apart, and nothing else."""
+
+    def encode(self, texts):
+        meanings = {
+            word: place for words in WORDS.values() for place, word in enumerate(words.split())
+        }
+        return np.array([DIRECTIONS[meanings[text.split()[0]]] for text in texts], np.float32)
+
+
+def pairs(language, count, seed, labels=None):
+    """Entailment if both sides mean the same."""
+    rng = np.random.default_rng(seed)
+    words = WORDS[language].split()
+    rows = []
+    for number in range(count):
+        one = int(rng.integers(4))
+        other = one if number % 2 else (one + 1 + int(rng.integers(3))) % 4
+        label = LABELS[one != other] if labels is None else labels[number]
+        rows.append(f"{words[one]} {number}\t{words[other]} {seed}\t{label}\n")
+    return "".join(rows)
+
+
+@pytest.fixture
+def data(tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "train.en.tsv").write_text(pairs("en", 200, 0), "utf-8")
+    for language in WORDS:
+        (folder / f"dev.{language}.tsv").write_text(pairs(language, 40, 1), "utf-8")
+        (folder / f"test.{language}.tsv").write_text(pairs(language, 60, 2), "utf-8")
+    return folder
+
+
+def test_the_features_by_hand():
+    encoder = Table({"p": [0.6, 0.8], "h": [1, 0]})
+    one = InferencePairs({"en": [("p", "h")]}, ["neutral"])
+    examples = xnli._examples(one, encoder.encode, "en", "en")
+    expected = [[0.6, 0.8, 1, 0, 0.6, 0, 0.4, 0.8]]
+    np.testing.assert_allclose(examples.features, expected, rtol=1e-6)
+
+
+def test_what_means_the_same_is_classified_the_same(data):
+    record = xnli.evaluate(Dictionary(), data, seeds=2, cross_lingual="yes")
+    for row in record["languages"].values():
+        assert row["accuracy"] == {"mean": 1.0, "spread": 0.0}
+    assert record["crossed"] == {one: dict.fromkeys(WORDS, 1.0) for one in WORDS}
+    assert record["accuracy"] == 1.0 and record["majority"] == 0.5
+    assert record["test"] == 60 and record["trained"] == 200
+    assert record["data"]["files"] == 7
+    assert "premise" in xnli.format_table(record)
+
+
+def test_training_pairs_that_are_tested_are_left_out_and_may_be_elsewhere(data, tmp_path):
+    tested = (data / "test.en.tsv").read_text("utf-8")
+    other = tmp_path / "multinli.en.tsv"
+    other.write_text((data / "train.en.tsv").read_text("utf-8") + tested, "utf-8")
+    (data / "train.en.tsv").unlink()
+    record = xnli.evaluate(Dictionary(), data, train=str(other), seeds=1)
+    assert record["trained"] == 200
+    assert "crossed" not in record
+
+
+def test_shuffled_labels_are_at_chance(data):
+    labels = np.array(LABELS)[np.random.default_rng(3).integers(2, size=2000)]
+    (data / "test.en.tsv").write_text(pairs("en", 2000, 5, labels), "utf-8")
+    for language in ("de", "th"):
+        (data / f"test.{language}.tsv").unlink()
+    record = xnli.evaluate(Dictionary(), data, seeds=1)
+    assert record["accuracy"] == record["languages"]["en"]["accuracy"]["mean"]
+    assert record["accuracy"] == pytest.approx(0.5, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "told"),
+    [
+        (None, {"seeds": 0}, "--seeds is 0"),
+        (None, {"source": "de"}, "no files <lang>.tsv"),
+        ("dev.en.tsv", {}, "has no pairs in 'en'"),
+        ("test.de.tsv", {}, "has the label 'maybe', which the training pairs have not"),
+    ],
+)
+def test_broken_data_are_refused(change, options, told, data):
+    if change == "dev.en.tsv":
+        (data / change).unlink()
+    elif change:
+        for language in WORDS:
+            path = data / f"test.{language}.tsv"
+            path.write_text(path.read_text("utf-8").replace("neutral", "maybe"), "utf-8")
+    with pytest.raises(InputError, match=told):
+        xnli.evaluate(Dictionary(), data, **options)
