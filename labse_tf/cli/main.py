@@ -48,6 +48,10 @@ COMMANDS = {
         "corpus.train_quality",
         "train a text quality model on web pages",
     ),
+    ("corpus", "perturb"): (
+        "corpus.perturb",
+        "make English sentences with another meaning and nearly the same words, for xSIM++",
+    ),
     ("corpus", "embed"): ("corpus.embed", "embed monolingual text into shards of vectors"),
     ("vocab", "build"): (
         "vocab.build",

@@ -1,4 +1,7 @@
-"""A pool of the same sentences in several languages: files `<code>.txt`, equally many lines."""
+"""A pool of the same sentences in several languages: files `<code>.txt`, equally many lines.
+
+FLORES' names are read too: `<code>.dev` and `<code>.devtest`.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +13,32 @@ from labse_tf.errors import InputError
 from labse_tf.evaluation.texts import read_texts
 from labse_tf.files.textio import COMPRESSIONS, ends_early
 
+_EXTENSIONS = (".txt", ".dev", ".devtest")
+
 
 def find_files(
     data: str | os.PathLike[str], languages: Iterable[str] | None = None
 ) -> dict[str, str]:
-    """Returns the path of each `<code>.txt`, by code.
+    """Returns the path of each language's file, by code.
 
     Raises:
-      InputError: if there are fewer than two files, or one of `languages` has none.
+      InputError: if there are fewer than two files, a language has two, or one of `languages` has
+        none.
     """
     folder = Path(data)
     found: dict[str, str] = {}
     for path in sorted(folder.iterdir()) if folder.is_dir() else []:
         name = path.name.removesuffix(path.suffix if path.suffix in COMPRESSIONS else "")
-        if name.endswith(".txt"):
-            found[name.removesuffix(".txt")] = str(path)
+        code, extension = os.path.splitext(name)
+        if extension not in _EXTENSIONS:
+            continue
+        if code in found:
+            raise InputError(
+                f"is a second file of '{code}', beside {os.path.basename(found[code])}",
+                path=path,
+                remedy="leave one of them",
+            )
+        found[code] = str(path)
     for code in languages or ():
         if code not in found:
             few = ", ".join(f"{code}.txt" for code in list(found)[:5])
@@ -43,13 +57,13 @@ def find_files(
     return chosen
 
 
-def read_pool(files: Mapping[str, str], sentences: int) -> dict[str, list[str]]:
-    """Returns the first `sentences` sentences of each language.
+def read_pool(files: Mapping[str, str], sentences: int | None = None) -> dict[str, list[str]]:
+    """Returns the first `sentences` sentences of each language, by default all.
 
     Raises:
       InputError: if `sentences` is less than 2, or the files differ in their number of lines.
     """
-    if sentences < 2:
+    if sentences is not None and sentences < 2:
         raise InputError(f"--sentences is {sentences}", remedy="give 2 or more")
     texts = {code: read_texts(path) for code, path in files.items()}
     longest = max(texts, key=lambda code: len(texts[code]))

@@ -39,6 +39,7 @@ DATA = {
         f"{name}.tsv": "a cat\tone\tyes\na rat\ttwo\tno\nan ox\tone one\tyes\n".replace("a ", name)
         for name in ("train.en", "dev.en", "test.de")
     },
+    "xsim": {"de.txt": "Wien 1815\nBerlin\n", "en.txt": "Vienna 1815\nBerlin\n"},
     "language-bias": {"de.txt": "Wien 1815\nBerlin\n", "en.txt": "Vienna 1815\nBerlin\n"},
     "retrieval": {"de.tsv": "Vienna 1815\tWien 1815\nBerlin 1989\tBerlin 1989\n"},
 }
