@@ -40,6 +40,10 @@ DATA = {
         for name in ("train.en", "dev.en", "test.de")
     },
     "xsim": {"de.txt": "Wien 1815\nBerlin\n", "en.txt": "Vienna 1815\nBerlin\n"},
+    "paraphrase": {
+        "dev.en.tsv": "a cat\ta cat\t1\none\ttwo\t0\n",
+        "test.de.tsv": "eine Katze\teine Katze\t1\neins\tzwei\t0\n",
+    },
     "language-bias": {"de.txt": "Wien 1815\nBerlin\n", "en.txt": "Vienna 1815\nBerlin\n"},
     "retrieval": {"de.tsv": "Vienna 1815\tWien 1815\nBerlin 1989\tBerlin 1989\n"},
 }
