@@ -19,6 +19,7 @@ import numpy as np
 from labse_tf.embedding.distinct import TextVectors
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
+from labse_tf.evaluation.mixed_pool import neighbour_shares
 from labse_tf.evaluation.pool import find_files, read_pool
 from labse_tf.evaluation.principal_components import Bias, find_bias
 from labse_tf.evaluation.record import make_record
@@ -28,7 +29,6 @@ from labse_tf.evaluation.texts import read_aligned, read_texts
 from labse_tf.files.hashing import sha256_of_files
 from labse_tf.languages import find_code
 from labse_tf.progress import Progress
-from labse_tf.retrieval.neighbours import nearest
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -113,9 +113,11 @@ def evaluate(
     Returns:
       The record. `removed`: for each number of components `same_language`, the share of sentences
       whose nearest neighbour in the pool (other than themselves) is in their own language;
-      `translation`, the share for which it is a translation; `shares`, each language's share of all
-      nearest neighbours; `from`, for each language the shares of the languages of its neighbours;
-      and `tatoeba`, the accuracy (mean of both directions) for each language and the average.
+      `translation`, the share for which it is a translation; `mean_average_precision` of finding
+      all translations, and `nearer`, as described in `mixed_pool`; `shares`, each language's share
+      of all nearest neighbours; `from`, for each language the shares of the languages of its
+      neighbours; and `tatoeba`, the accuracy (mean of both directions) for each language and the
+      average.
       `same_language`: the value with no components removed.
 
     Raises:
@@ -217,36 +219,6 @@ def check_components(components: Sequence[int] | None, sentences: int) -> tuple[
     return counts
 
 
-def neighbour_shares(vectors: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """Counts the languages of nearest neighbours.
-
-    Args:
-      vectors: per language float32 `[n, dim]`; rows i are translations of each other.
-
-    Returns:
-      `same_language`, `translation`, `shares` and `from`, as described in `evaluate`.
-    """
-    codes = list(vectors)
-    size = len(vectors[codes[0]])
-    pool = np.concatenate([vectors[code] for code in codes])
-    own = np.arange(len(pool))
-    two = nearest(pool, pool, 2).indices
-    # A sentence is its own nearest neighbour, unless others have the same vector.
-    neighbours = np.where(two[:, 0] == own, two[:, 1], two[:, 0])
-    counts = np.zeros((len(codes), len(codes)))
-    np.add.at(counts, (own // size, neighbours // size), 1)
-    shares = counts / size
-    return {
-        "same_language": float(np.trace(counts) / len(pool)),
-        "translation": float(np.mean(neighbours % size == own % size)),
-        "shares": dict(zip(codes, (counts.sum(axis=0) / len(pool)).tolist(), strict=True)),
-        "from": {
-            code: dict(zip(codes, row.tolist(), strict=True))
-            for code, row in zip(codes, shares, strict=True)
-        },
-    }
-
-
 def _tatoeba_files(
     data: str | os.PathLike[str] | None, pool: Iterable[str]
 ) -> dict[str, tuple[str, tuple[str, str]]]:
@@ -300,7 +272,8 @@ def format_table(result: dict[str, Any]) -> str:
     count = len(result["settings"]["languages"])
     lines = [
         f"{count} languages, {result['settings']['sentences']} sentences each; components of {of}",
-        f"{'taken out':>9}{'same language':>15}{'translation':>13}{'Tatoeba':>9}   most often",
+        f"{'taken out':>9}{'same language':>15}{'translation':>13}{'mAP':>7}{'nearer':>8}"
+        f"{'Tatoeba':>9}   most often",
     ]
     for removed, scores in result["removed"].items():
         most = sorted(scores["shares"].items(), key=lambda item: -item[1])[:4]
@@ -308,7 +281,8 @@ def format_table(result: dict[str, Any]) -> str:
         tatoeba = f"{100 * scores['tatoeba']['accuracy']:.1f}" if "tatoeba" in scores else "-"
         lines.append(
             f"{removed:>9}{100 * scores['same_language']:15.1f}"
-            f"{100 * scores['translation']:13.1f}{tatoeba:>9}   {most}"
+            f"{100 * scores['translation']:13.1f}{100 * scores['mean_average_precision']:7.1f}"
+            f"{100 * scores['nearer']:8.1f}{tatoeba:>9}   {most}"
         )
     lines.append(f"all in per cent; a language's fair share of neighbours is {100 / count:.1f}")
     return "\n".join(lines)

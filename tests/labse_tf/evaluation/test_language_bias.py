@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hashed_encoders import HashedCharacters, Table
+from sklearn.metrics import average_precision_score
 
 from labse_tf.errors import InputError
+from labse_tf.evaluation.mixed_pool import neighbour_shares, ranks
 from labse_tf.evaluation.principal_components import principal_components, remove_components
 from labse_tf.evaluation.tasks import language_bias
 
@@ -18,7 +20,7 @@ def unit(rows):
 
 def test_neighbours_by_hand():
     """German sentences lie together; the English ones lie by their translations."""
-    found = language_bias.neighbour_shares(
+    found = neighbour_shares(
         {"de": unit([[1, 0, 0], [0.95, 0.3, 0]]), "en": unit([[0.8, -0.6, 0], [0.5, 0.8, 0.3]])}
     )
     # de0 -> de1, de1 -> de0, en0 -> de0 (a translation), en1 -> de1 (a translation).
@@ -30,8 +32,32 @@ def test_neighbours_by_hand():
 
 def test_a_sentence_is_not_its_own_neighbour_even_with_copies():
     same = unit([[1, 0], [0, 1]])
-    found = language_bias.neighbour_shares({"a": same, "b": same.copy(), "c": same.copy()})
+    found = neighbour_shares({"a": same, "b": same.copy(), "c": same.copy()})
     assert (found["same_language"], found["translation"]) == (0.0, 1.0)
+
+
+def test_ranks_in_the_pool_equal_scikit_learns():
+    rng = np.random.default_rng(2)
+    meanings, languages = 2 * rng.normal(size=(1, 7, 5)), rng.normal(size=(4, 1, 5))
+    pool = unit((meanings + languages + 0.3 * rng.normal(size=(4, 7, 5))).reshape(28, 5))
+    precisions, nearer = [], []
+    for row, vector in enumerate(pool):
+        others = [place for place in range(28) if place != row]
+        cosines = pool @ vector
+        labels = [place % 7 == row % 7 for place in others]
+        precisions.append(average_precision_score(labels, cosines[others]))
+        rival = max(cosines[place] for place in others if place // 7 == row // 7)
+        right = [place for place in others if place % 7 == row % 7]
+        nearer.append(np.mean([cosines[place] > rival for place in right]))
+    found = ranks(pool, 7)
+    assert found["mean_average_precision"] == pytest.approx(np.mean(precisions))
+    assert found["nearer"] == pytest.approx(np.mean(nearer))
+    assert 0.2 < found["nearer"] < 0.8
+
+
+def test_translations_with_equal_vectors_rank_first():
+    found = ranks(np.tile(np.eye(3, dtype=np.float32), (4, 1)), 3)
+    assert found == {"mean_average_precision": 1.0, "nearer": 1.0}
 
 
 @pytest.mark.parametrize("shape", [(30, 6), (5, 8)])
