@@ -10,6 +10,7 @@ from labse_tf.evaluation.task import find_task, task_names
 
 _TASKS = {name: find_task(name) for name in task_names()}
 _WIDTH = max(map(len, _TASKS)) + 2
+_ALL = "all"
 
 
 def _describe(name: str, data: str) -> str:
@@ -20,7 +21,10 @@ def _describe(name: str, data: str) -> str:
 EXAMPLES = f"""tasks (what --data holds):
 {chr(10).join(_describe(name, task.DATA) for name, task in _TASKS.items())}
 
-TASK may also be module:attribute, your own in Python: see Task in labse_tf/evaluation/task.py.
+TASK all runs every task with data in a folder of its name in --data (tatoeba, sts, senteval, pawsx,
+xnli, mldoc, flores, ...), and writes a file for each into the folder --out; what is there is not
+run again. TASK may also be module:attribute, your own in Python: see Task in
+labse_tf/evaluation/task.py.
 
 MODEL is a model dir, an encoder in it (onnx/model.onnx, onnx/model_int8.onnx,
 lite/encoder_int8.tflite), a sentence-transformers folder or name, or module:attribute, a Python
@@ -34,15 +38,18 @@ examples:
   labse eval language-bias model --data ntrex --fit more/text --tatoeba LASER/data/tatoeba/v1
   labse eval retrieval model --data demo/corpus/dev --baseline tfidf --out retrieval.json
   labse eval retrieval model --data demo/corpus/dev --dim 64
+  labse eval all model --data testsets --out results
   labse eval my_tasks:Headlines model --data headlines --option pairs=500"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    names = ", ".join([*_TASKS, "or module:attribute"])
+    names = ", ".join([*_TASKS, _ALL, "or module:attribute"])
     parser.add_argument("task", metavar="TASK", help=names)
     parser.add_argument("model", metavar="MODEL", help="what embeds: see below")
     parser.add_argument("--data", required=True, metavar="DIR", help="the test set")
-    parser.add_argument("--out", metavar="FILE.json", help="write all figures here")
+    parser.add_argument(
+        "--out", metavar="FILE.json", help="write all figures here; of all, a folder"
+    )
     parser.add_argument(
         "--plot", metavar="FILE.png", help="draw them (png, svg or pdf); not of retrieval"
     )
@@ -74,6 +81,9 @@ def _add_task_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    if args.task == _ALL:
+        _run_all(args)
+        return
     task = find_task(args.task)
     given = _given(args, task)
     _check(args, task)
@@ -88,6 +98,27 @@ def run(args: argparse.Namespace) -> None:
         write_json(args.out, result, overwrite=args.overwrite)
     if args.plot:
         write_plot(task.draw, result, args.plot, overwrite=args.overwrite)
+
+
+def _run_all(args: argparse.Namespace) -> None:
+    from labse_tf.embedding.open import open_encoder
+    from labse_tf.errors import InputError
+    from labse_tf.evaluation.suite import evaluate_all, find_tasks
+
+    names = {option.name for task in _TASKS.values() for option in task.OPTIONS}
+    given = [name for name in ("plot", *sorted(names)) if getattr(args, name) is not None]
+    if given or args.option or args.overwrite:
+        flag = f"--{given[0].replace('_', '-')}" if given else "--option, --overwrite"
+        raise InputError(f"{flag} is for a single task", remedy="leave it out, or name the task")
+    if not args.out:
+        raise InputError("--out is missing", remedy="name a folder for the results")
+    find_tasks(args.data)
+    encoder = open_encoder(args.model, dim=args.dim)
+    if failures := evaluate_all(encoder, args.data, args.out, show=print):
+        raise InputError(
+            f"{len(failures)} of the tasks failed; the first: {failures[0]}",
+            remedy="mend their data and run the same command again",
+        )
 
 
 def _given(args: argparse.Namespace, task) -> dict:

@@ -39,8 +39,8 @@ class Option(NamedTuple):
 class Task(Protocol):
     """A module, or any object, with these names.
 
-    It may also have `draw(result, figure)`, which draws on a matplotlib Figure (for --plot), and
-    LOWER_IS_BETTER = True.
+    It may also have `draw(result, figure)`, which draws on a matplotlib Figure (for --plot),
+    LOWER_IS_BETTER = True, and FOLDERS, names of folders that `labse eval all` takes for its data.
 
     Attributes:
       DATA: the lines of `labse eval --help` that describe --data and what is measured.

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PRIMARY_METRIC = "f1"
+FOLDERS = ("bucc", "bucc2018")
 DATA = """\
 <a>-<b>.<split>.<a>, .<b> and .gold: F1 of mined pairs at the best threshold,
 by cosine as LaBSE's paper, and by margin"""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PRIMARY_METRIC = "accuracy"
+FOLDERS = ("mldoc", "sentiment", "classify")
 DATA = (
     "<language>.{train,dev,test}.tsv of label and text (valid: dev; MLDoc's names too):\n"
     "train on one language, test on every language"

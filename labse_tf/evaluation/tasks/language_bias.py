@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PRIMARY_METRIC = "same_language"
+FOLDERS = ("flores", "flores200", "ntrex128")
 LOWER_IS_BETTER = True
 DATA = "<code>.txt, the same sentences in each: are neighbours of the same language?"
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PRIMARY_METRIC = "average_precision"
+FOLDERS = ("pawsx", "x-final")
 DATA = "{dev,test}.<lang>.tsv of two sentences and 0 or 1, or PAWS-X's <lang>/{dev,test}_2k.tsv"
 OPTIONS = (
     Option("source", "language whose dev part gives the threshold (default en)", metavar="LANG"),

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PRIMARY_METRIC = "average"
+FOLDERS = ("senteval",)
 DATA = (
     "MR.tsv, CR, SUBJ, MPQA; SST2.{phrases_train,dev,test}.tsv; TREC.{train,test}.tsv;\n"
     "MRPC.{train,val,test}.tsv; SICK.{train,trial,test}.tsv, those that there are:\n"

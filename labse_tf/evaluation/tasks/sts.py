@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PRIMARY_METRIC = "spearman"
+FOLDERS = ("sts",)
 DATA = "<set>/<name>.tsv of score, sentence 1, sentence 2: Pearson and Spearman"
 
 METRICS = ("pearson_cosine", "pearson_angular", "spearman")

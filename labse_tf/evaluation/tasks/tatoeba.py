@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PRIMARY_METRIC = "accuracy"
+FOLDERS = ("tatoeba",)
 DATA = """\
 LASER's tatoeba.<xxx>-eng.<xxx> and .eng: accuracy by language and over the groups
 of 14, 36, 82 and 112 languages, both directions"""

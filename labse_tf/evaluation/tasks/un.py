@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PRIMARY_METRIC = "p_at_1"
+FOLDERS = ("un",)
 DATA = """\
 NAME.<a>-<b>.<a> and .<b>, or NAME.tsv: P@1 over the whole corpus, of any size,
 en -> xx as LaBSE's paper, and both directions"""

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PRIMARY_METRIC = "accuracy"
+FOLDERS = ("xnli", "XNLI-1.0")
 DATA = (
     "{train,dev,test}.<lang>.tsv of premise, hypothesis, label, or xnli.{dev,test}.tsv, with\n"
     "--train: train on one language, test on every language"

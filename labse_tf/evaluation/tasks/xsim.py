@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PRIMARY_METRIC = "error"
+FOLDERS = ("flores", "flores200", "ntrex128")
 LOWER_IS_BETTER = True
 DATA = "<code>.txt or FLORES' <code>.devtest, the same sentences in each: errors of the search"
 OPTIONS = (

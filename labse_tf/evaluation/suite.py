@@ -1,0 +1,162 @@
+"""`labse eval all`: every task whose data are found below one folder, resumable."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from labse_tf.embedding.protocol import Encoder
+from labse_tf.errors import InputError
+from labse_tf.evaluation.record import encoder_facts
+from labse_tf.evaluation.task import Task, find_task, primary_figure, task_names
+from labse_tf.files.outputs import write_json
+
+# Of an encoder's facts, those that embedding changes.
+_COUNTED = ("dim", "normalisation", "zero_vectors", "texts_cut")
+
+_log = logging.getLogger("labse")
+
+
+class Found(NamedTuple):
+    """A task, its data, and the name of its result: that of the task, or with the folder's."""
+
+    name: str
+    task: Task
+    data: Path
+
+
+class RememberingEncoder:
+    """Embeds each distinct text once, for all tasks; the vectors stay in memory."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self._places: dict[str, int] = {}
+        self._parts: list[np.ndarray] = []
+        self._starts: list[int] = []
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """Returns float32 `[len(texts), dim]`, as the encoder's."""
+        unknown = list(dict.fromkeys(text for text in texts if text not in self._places))
+        if unknown:
+            start = len(self._places)
+            self._starts.append(start)
+            self._parts.append(np.asarray(self._encoder.encode(unknown), np.float32))
+            self._places.update((text, start + place) for place, text in enumerate(unknown))
+        places = np.array([self._places[text] for text in texts])
+        part_of = np.searchsorted(self._starts, places, side="right") - 1
+        vectors = np.empty((len(texts), self._parts[0].shape[1]), np.float32)
+        for part in np.unique(part_of):
+            rows = part_of == part
+            vectors[rows] = self._parts[part][places[rows] - self._starts[part]]
+        return vectors
+
+    def facts(self) -> dict[str, Any]:
+        return encoder_facts(self._encoder)
+
+
+def find_tasks(root: str | os.PathLike[str]) -> list[Found]:
+    """Returns the tasks that have data in a folder of `root` with one of their FOLDERS' names.
+
+    Raises:
+      InputError: if there is none.
+    """
+    found = []
+    for name in task_names():
+        folders = [Path(root) / folder for folder in getattr(find_task(name), "FOLDERS", ())]
+        there = [folder for folder in folders if folder.is_dir()]
+        for folder in there:
+            label = name if len(there) == 1 else f"{name}.{folder.name}"
+            found.append(Found(label, find_task(name), folder))
+    if not found:
+        raise InputError(
+            "has no folder with the name of a task's data",
+            path=root,
+            remedy=f"such as {', '.join(sorted(_names()))}",
+        )
+    return found
+
+
+def _names() -> Iterator[str]:
+    for name in task_names():
+        yield from getattr(find_task(name), "FOLDERS", ())
+
+
+def evaluate_all(
+    encoder: Encoder,
+    root: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    show: Callable[[str], None],
+) -> list[str]:
+    """Evaluates each task that has no result yet, and writes `out/<name>.json`.
+
+    Args:
+      encoder: any.
+      root: the folder of the tasks' folders.
+      out: a folder for the results; those that are there must be of the same encoder.
+      show: called with each table, and with a summary at the end.
+
+    Returns:
+      A message for each task that failed; the others' results are written nonetheless.
+
+    Raises:
+      InputError: if there are no data, or `out` has results of another encoder.
+    """
+    tasks = find_tasks(root)
+    paths = {one.name: Path(out) / f"{one.name}.json" for one in tasks}
+    remembering = RememberingEncoder(encoder)
+    records = _done(paths, remembering)
+    failures = []
+    for number, (name, task, data) in enumerate(tasks, 1):
+        if name in records:
+            _log.info("%s has the result of %s already", paths[name], name)
+            continue
+        _log.info("task %d of %d: %s on %s", number, len(tasks), name, data)
+        try:
+            records[name] = task.evaluate(remembering, data)
+        except InputError as error:
+            failures.append(f"{name}: {error}")
+            _log.error("%s: %s", name, error)
+            continue
+        write_json(paths[name], records[name], overwrite=False)
+        show(f"\n{name}\n{task.format_table(records[name])}")
+    show(f"\n{summary(tasks, records)}")
+    return failures
+
+
+def _done(paths: dict[str, Path], encoder: RememberingEncoder) -> dict[str, dict[str, Any]]:
+    records = {}
+    for name, path in paths.items():
+        if path.exists():
+            records[name] = json.loads(path.read_text("utf-8"))
+            if _identity(records[name]["encoder"]) != _identity(encoder.facts()):
+                raise InputError(
+                    f"is the result of another encoder, {records[name]['encoder'].get('name')}",
+                    path=path,
+                    remedy="name another folder: --out",
+                )
+    return records
+
+
+def _identity(facts: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in facts.items() if name not in _COUNTED}
+
+
+def summary(tasks: Sequence[Found], records: dict[str, dict[str, Any]]) -> str:
+    """Returns a line per result: 100 times its main figure, and what that is."""
+    width = max(len(one.name) for one in tasks)
+    lines = []
+    for name, task, _ in tasks:
+        if name in records:
+            figure = 100 * primary_figure(task, records[name])
+            better = "lower" if getattr(task, "LOWER_IS_BETTER", False) else "higher"
+            lines.append(f"{name:{width}}{figure:8.2f}  {task.PRIMARY_METRIC}, {better} is better")
+        else:
+            lines.append(f"{name:{width}}  failed")
+    return "\n".join(lines)

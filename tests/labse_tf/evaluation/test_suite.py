@@ -1,0 +1,142 @@
+"""`labse eval all`: what it finds, each text embedded once, killed and resumed, failures."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from hashed_encoders import HashedCharacters
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labse_tf.cli.main import main
+from labse_tf.errors import InputError
+from labse_tf.evaluation.suite import RememberingEncoder, evaluate_all, find_tasks
+from labse_tf.evaluation.task import find_task, task_names
+
+ENCODER = "hashed_encoders:hashed"
+PAIRS = "5\tHund\tHund\n0\tHund\tмышь\n2\tHund Katze\tHund\n"
+FILES = {
+    "tatoeba/tatoeba.deu-eng.deu": "Wien 1815\nHund\n",
+    "tatoeba/tatoeba.deu-eng.eng": "Vienna 1815\nHund\n",
+    "sts/x/a.tsv": PAIRS,
+    "flores/deu.txt": "Wien 1815\nHund\n",
+    "flores/eng.txt": "Vienna 1815\nHund\n",
+    "notes/readme.txt": "-\n",
+}
+NAMES = ["language-bias", "sts", "tatoeba", "xsim"]
+
+
+class Counting(HashedCharacters):
+    def __init__(self):
+        super().__init__()
+        self.texts = []
+
+    def encode(self, texts):
+        self.texts += texts
+        return super().encode(texts)
+
+
+@pytest.fixture
+def root(tmp_path):
+    for name, text in FILES.items():
+        path = tmp_path / "root" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+    return tmp_path / "root"
+
+
+def test_tasks_are_found_by_their_folders(root):
+    assert [one.name for one in find_tasks(root)] == NAMES
+    (root / "ntrex128").mkdir()
+    assert [one.name for one in find_tasks(root)] == [
+        "language-bias.flores",
+        "language-bias.ntrex128",
+        "sts",
+        "tatoeba",
+        "xsim.flores",
+        "xsim.ntrex128",
+    ]
+    with pytest.raises(InputError, match="has no folder with the name of a task"):
+        find_tasks(root / "notes")
+    assert all(getattr(find_task(name), "FOLDERS", ()) for name in task_names())
+
+
+def test_each_text_is_embedded_once_and_results_are_those_of_single_tasks(root, tmp_path):
+    encoder, shown = Counting(), []
+    assert evaluate_all(encoder, root, tmp_path / "out", show=shown.append) == []
+    assert len(encoder.texts) == len(set(encoder.texts)) == 5
+    for name in NAMES:
+        record = json.loads((tmp_path / f"out/{name}.json").read_text("utf-8"))
+        folder = {"language-bias": "flores", "xsim": "flores"}.get(name, name)
+        alone = find_task(name).evaluate(HashedCharacters(), root / folder)
+        same = record.keys() - {"date", "encoder", "versions"}
+        assert {key: record[key] for key in same} == json.loads(
+            json.dumps({key: alone[key] for key in same})
+        )
+    assert "accuracy, higher is better" in shown[-1] and "error, lower is better" in shown[-1]
+
+
+def test_results_that_are_there_are_kept_and_failures_do_not_stop_the_rest(root, tmp_path, capfd):
+    (root / "sts/x/a.tsv").write_text("five\tHund\tHund\n1\ta\tb\n", "utf-8")
+    command = ["eval", "all", ENCODER, "--data", str(root), "--out", str(tmp_path / "out")]
+    assert main(command) == 2
+    assert "1 of the tasks failed; the first: sts: " in capfd.readouterr().err
+    made = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()}
+    assert set(made) == {f"{name}.json" for name in NAMES if name != "sts"}
+    (root / "sts/x/a.tsv").write_text(PAIRS, "utf-8")
+    assert main(command) == 0
+    assert "sts" in capfd.readouterr().out
+    for name, when in made.items():
+        assert (tmp_path / "out" / name).stat().st_mtime_ns == when
+    command[2] = "hashed_encoders:make_hashed"
+    assert main(command) == 2
+    assert "is the result of another encoder" in capfd.readouterr().err
+
+
+def test_killed_it_goes_on_where_it_was(root, tmp_path):
+    out = tmp_path / "out"
+    script = (
+        "import sys, time\n"
+        f"sys.path[:0] = {sys.path!r}\n"
+        "from hashed_encoders import HashedCharacters\n"
+        "from labse_tf.evaluation.suite import evaluate_all\n"
+        "def show(text):\n    time.sleep(60)\n"
+        f"evaluate_all(HashedCharacters(), {str(root)!r}, {str(out)!r}, show=show)\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL)
+    while not (out / f"{NAMES[0]}.json").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    first = (out / f"{NAMES[0]}.json").read_bytes()
+    assert evaluate_all(HashedCharacters(), root, out, show=lambda text: None) == []
+    assert (out / f"{NAMES[0]}.json").read_bytes() == first
+    assert {path.name for path in out.iterdir()} == {f"{name}.json" for name in NAMES}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([], "--out is missing"),
+        (["--out", "x", "--plot", "x.png"], "--plot is for a single task"),
+        (["--out", "x", "--folds", "5"], "--folds is for a single task"),
+        (["--out", "x", "--overwrite"], "--overwrite is for a single task"),
+    ],
+)
+def test_options_of_single_tasks_are_refused(arguments, told, root, capfd):
+    assert main(["eval", "all", "no:such", "--data", str(root), *arguments]) == 2
+    assert told in capfd.readouterr().err
+
+
+@given(st.lists(st.lists(st.text(max_size=3), min_size=1, max_size=6), min_size=1, max_size=5))
+def test_remembered_vectors_are_the_encoders(batches):
+    encoder = RememberingEncoder(HashedCharacters())
+    for texts in batches:
+        np.testing.assert_array_equal(encoder.encode(texts), HashedCharacters().encode(texts))
