@@ -56,6 +56,11 @@ setup(
         "threadpoolctl",
         "Babel",
     ],
-    extras_require={"demo": DEMO, "dev": [*DEMO, *DEV], "benchmarks": DEMO},
+    extras_require={
+        "demo": DEMO,
+        "dev": [*DEMO, *DEV],
+        "benchmarks": DEMO,
+        "mteb": ["mteb>=2.26,<3"],
+    },
     entry_points={"console_scripts": ["labse = labse_tf.cli.main:entry_point"]},
 )

@@ -105,7 +105,10 @@ uzb uz|vie vi|wol wo|xho xh|yid yi|yor yo|zho zh|zul zu
 alb sq|arm hy|baq eu|bur my|chi zh|cze cs|dut nl|fre fr|geo ka|ger de|gre el|ice is|mac mk|mao mi
 may ms|per fa|rum ro|slo sk|tib bo|wel cy
 """
-_ALIASES |= dict(row.split() for row in _THREE_LETTERS.strip().replace("\n", "|").split("|"))
+_THREE = [row.split() for row in _THREE_LETTERS.strip().replace("\n", "|").split("|")]
+_ALIASES |= dict(_THREE)
+# The first code of a language is that of ISO 639-3.
+_TO_THREE = {code: three for three, code in reversed(_THREE)}
 
 
 def find_code(code: str) -> str | None:
@@ -117,6 +120,11 @@ def find_code(code: str) -> str | None:
     base = re.split(r"[-_@.]", code.strip().lower(), maxsplit=1)[0]
     base = _ALIASES.get(base, base)
     return base if base in LANGUAGES else None
+
+
+def three_letter_code(code: str) -> str:
+    """Returns the ISO 639-3 code of one of the paper's languages: `deu` for `de`."""
+    return _TO_THREE.get(code, code)
 
 
 def require_code(

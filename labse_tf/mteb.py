@@ -1,0 +1,142 @@
+"""Any encoder in MTEB (`pip install 'labse-tf[mteb]'`), the massive text embedding benchmark.
+
+Example, for the benchmark's own copy of Tatoeba:
+
+    import mteb
+    from labse_tf.mteb import MtebEncoder
+
+    tasks = mteb.get_tasks(tasks=["Tatoeba"])
+    mteb.evaluate(MtebEncoder("model"), tasks)
+
+`examples/mteb_run.py` is the same as a command. This is MTEB 2's protocol for encoders; MTEB itself
+is imported for the metadata alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from labse_tf.embedding.model_dir import describe as describe_model
+from labse_tf.embedding.open import open_encoder
+from labse_tf.languages import LANGUAGES, three_letter_code
+
+if TYPE_CHECKING:
+    from mteb.models.model_meta import ModelMeta
+
+_BYTES_OF_A_NUMBER, _MEGABYTE = 4, 2**20
+
+
+class MtebEncoder:
+    """An encoder of `open_encoder` with MTEB's interface.
+
+    Rows have unit length, so that similarities are cosines. There are no prompts: queries and
+    documents are embedded alike.
+    """
+
+    def __init__(
+        self,
+        model_name: str,
+        revision: str | None = None,
+        *,
+        device: str | None = None,
+        dim: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Opens the encoder.
+
+        Args:
+          model_name: a model dir, or any other name that `open_encoder` takes.
+          revision: recorded in the metadata.
+          device: ignored; TensorFlow chooses.
+          dim: use only so many leading columns.
+          **kwargs: ignored, as MTEB passes those of other models too.
+
+        Raises:
+          InputError: if it cannot be opened.
+        """
+        self._encoder = open_encoder(model_name, dim=dim)
+        self._revision = revision
+
+    def encode(
+        self,
+        inputs: Iterable[Mapping[str, Any]],
+        *,
+        task_metadata: Any = None,
+        hf_split: str = "",
+        hf_subset: str = "",
+        prompt_type: Any = None,
+        **kwargs: Any,
+    ) -> np.ndarray:
+        """Returns float32 `[texts, dim]`, unit rows, of batches with a list of strings, `text`."""
+        return self._encoder.encode([text for batch in inputs for text in batch["text"]])
+
+    def similarity(self, embeddings1: Any, embeddings2: Any) -> np.ndarray:
+        """Returns the cosines `[n, m]` of `[n, dim]` and `[m, dim]`; one vector is `[1, dim]`."""
+        return np.atleast_2d(embeddings1) @ np.atleast_2d(embeddings2).T
+
+    def similarity_pairwise(self, embeddings1: Any, embeddings2: Any) -> np.ndarray:
+        """Returns the cosines `[n]` of the rows of two `[n, dim]`."""
+        return np.einsum("nd,nd->n", np.atleast_2d(embeddings1), np.atleast_2d(embeddings2))
+
+    @property
+    def mteb_model_meta(self) -> ModelMeta:
+        """MTEB's metadata, from the model dir's facts where there are some."""
+        from mteb.models.model_meta import ModelMeta
+
+        return ModelMeta(
+            loader=type(self), **describe(self._encoder.facts(), revision=self._revision)
+        )
+
+
+def describe(encoder: Mapping[str, Any], *, revision: str | None = None) -> dict[str, Any]:
+    """Returns the fields of MTEB's ModelMeta, of which unknown ones are None.
+
+    Args:
+      encoder: from `OpenedEncoder.facts`.
+      revision: of the model.
+    """
+    facts = describe_model(Path(encoder["name"]))
+    sizes = facts.get("encoder", {})
+    parameters = count_parameters(sizes) if sizes else None
+    languages = facts.get("languages")
+    return {
+        "name": f"labse_tf/{Path(encoder['name']).name}",
+        "revision": revision,
+        "release_date": None,
+        "languages": languages and [_mteb_code(code) for code in languages if code in LANGUAGES],
+        "n_parameters": parameters,
+        "n_embedding_parameters": sizes and sizes["vocab_size"] * sizes["hidden_size"] or None,
+        "memory_usage_mb": parameters and parameters * _BYTES_OF_A_NUMBER / _MEGABYTE,
+        "max_tokens": encoder["sequence_length"],
+        "embed_dim": encoder["dim"],
+        "license": facts.get("licence"),
+        "open_weights": None,
+        "public_training_code": None,
+        "public_training_data": None,
+        "framework": ["TensorFlow"] if facts else [],
+        "similarity_fn_name": "cosine",
+        "use_instructions": False,
+        "training_datasets": None,
+    }
+
+
+def count_parameters(sizes: Mapping[str, Any]) -> int:
+    """Returns the number of weights of an encoder with the sizes of `EncoderConfig`."""
+    width, inner = sizes["hidden_size"], sizes["intermediate_size"]
+    table = sizes["vocab_size"] * width
+    if not sizes["num_layers"]:
+        return table
+    # Positions, two types, a layer norm; the pooler.
+    embeddings = (sizes["max_positions"] + 2 + 2) * width
+    pooler = width * width + width
+    # Queries, keys, values, output; both kernels and biases; two layer norms.
+    layer = 4 * (width * width + width) + 2 * width * inner + inner + width + 4 * width
+    return table + embeddings + pooler + sizes["num_layers"] * layer
+
+
+def _mteb_code(code: str) -> str:
+    return f"{three_letter_code(code)}-{LANGUAGES[code].script}"

@@ -1,0 +1,67 @@
+"""The encoder for MTEB: its interface, and what it tells of a model."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hashed_encoders import HashedCharacters
+from tiny_encoder import TINY_ENCODER
+from tiny_text import SENTENCES
+
+from labse_tf.embedding.open import open_encoder
+from labse_tf.model.encoder import build_encoder
+from labse_tf.mteb import MtebEncoder, count_parameters, describe
+
+ENCODER = "hashed_encoders:hashed"
+
+
+def test_batches_are_embedded_in_order():
+    batches = [{"text": SENTENCES[:3], "title": ["", "", ""]}, {"text": SENTENCES[3:]}]
+    found = MtebEncoder(ENCODER, device="cpu", other=1).encode(
+        iter(batches), task_metadata=None, hf_split="test", hf_subset="de", prompt_type="query"
+    )
+    np.testing.assert_array_equal(found, HashedCharacters().encode(SENTENCES))
+    assert MtebEncoder(ENCODER, dim=8).encode(batches).shape == (len(SENTENCES), 8)
+
+
+def test_similarities_are_cosines():
+    encoder = MtebEncoder(ENCODER)
+    one, other = np.array([[0.6, 0.8], [1.0, 0.0]]), np.array([[0.0, 1.0], [0.8, 0.6]])
+    np.testing.assert_allclose(encoder.similarity(one, other), [[0.8, 0.96], [0.0, 0.8]])
+    np.testing.assert_allclose(encoder.similarity(one[0], other[0]), [[0.8]])
+    np.testing.assert_allclose(encoder.similarity_pairwise(one, other), [0.8, 0.8])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"num_layers": 3, "intermediate_size": 24, "vocab_size": 50},
+        {"num_layers": 0},
+        {"pooling": "cls"},
+    ],
+)
+def test_parameters_are_those_of_the_encoder(changes):
+    config = dataclasses.replace(TINY_ENCODER, **changes)
+    expected = sum(int(np.prod(one.shape)) for one in build_encoder(config).trainable_variables)
+    assert count_parameters(dataclasses.asdict(config)) == expected
+
+
+def test_what_a_model_dir_tells(model_dir):
+    encoder = open_encoder(str(model_dir))
+    encoder.encode(["a"])
+    found = describe(encoder.facts(), revision="7")
+    assert found["name"] == f"labse_tf/{model_dir.name}" and found["revision"] == "7"
+    assert "deu-Latn" in found["languages"] and found["framework"] == ["TensorFlow"]
+    assert found["embed_dim"] == encoder.dim and found["max_tokens"] == encoder.sequence_length
+    assert found["n_parameters"] > found["n_embedding_parameters"] > 0
+    assert found["memory_usage_mb"] == pytest.approx(4 * found["n_parameters"] / 2**20)
+
+
+def test_of_a_python_object_little_is_known():
+    found = describe(open_encoder(ENCODER).facts())
+    unknown = ("languages", "n_parameters", "memory_usage_mb", "max_tokens", "license")
+    assert all(found[name] is None for name in unknown)
+    assert found["name"] == f"labse_tf/{ENCODER}" and found["similarity_fn_name"] == "cosine"
