@@ -26,7 +26,10 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.11",
     packages=find_packages(include=[f"{room}*" for room in ROOMS]),
-    package_data={"labse_tf.demo": ["*.html.j2", "*.yaml"]},
+    package_data={
+        "labse_tf.demo": ["*.html.j2", "*.yaml"],
+        "labse_tf.evaluation": ["*.html.j2"],
+    },
     install_requires=[
         "tensorflow>=2.20,<2.21",
         "tensorflow-text>=2.20.1,<2.21",

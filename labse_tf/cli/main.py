@@ -70,6 +70,7 @@ COMMANDS = {
     ("mine",): ("mine", "find translations in two files of sentences"),
     ("score",): ("score", "compute the similarity, or margin score, of given pairs"),
     ("eval",): ("eval", "evaluate a model on a task"),
+    ("eval", "compare"): ("compare", "compare results of `labse eval`: a table, an HTML page"),
 }
 _BEAM_JOBS = (
     ("corpus", "filter-monolingual"),
@@ -194,7 +195,7 @@ def quiet_libraries(*, debug: bool = False) -> None:
 
 
 def _split_command(argv: list[str]) -> tuple[tuple[str, ...] | None, list[str]]:
-    for count in (1, 2):
+    for count in (2, 1):
         words = tuple(argv[:count])
         if words in COMMANDS:
             return words, argv[count:]

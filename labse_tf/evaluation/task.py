@@ -40,7 +40,9 @@ class Task(Protocol):
     """A module, or any object, with these names.
 
     It may also have `draw(result, figure)`, which draws on a matplotlib Figure (for --plot),
-    LOWER_IS_BETTER = True, and FOLDERS, names of folders that `labse eval all` takes for its data.
+    LOWER_IS_BETTER = True, FOLDERS, names of folders that `labse eval all` takes for its data, and
+    `units(result)`, figures by language or part, of which the main figure is a mean, for
+    `labse eval compare`.
 
     Attributes:
       DATA: the lines of `labse eval --help` that describe --data and what is measured.

@@ -219,6 +219,11 @@ def _majority(test: Examples) -> float:
     return float(np.unique(test.labels, return_counts=True)[1].max() / len(test.labels))
 
 
+def units(result: dict[str, Any]) -> dict[str, float]:
+    """Returns the accuracy in each language."""
+    return {name: row["accuracy"]["mean"] for name, row in result["languages"].items()}
+
+
 def format_table(result: dict[str, Any]) -> str:
     """Returns a line per language, then the mean of those not trained on; times 100."""
     source = result["settings"]["source"]

@@ -266,6 +266,11 @@ def _tatoeba_scores(
     return {"accuracy": float(np.mean(list(accuracies.values()))), "languages": accuracies}
 
 
+def units(result: dict[str, Any]) -> dict[str, float]:
+    """Returns the share of each language's neighbours in itself."""
+    return {code: row[code] for code, row in next(iter(result["removed"].values()))["from"].items()}
+
+
 def format_table(result: dict[str, Any]) -> str:
     """Returns a line per number of components, with the most frequent languages."""
     of = result["settings"]["components_of"]

@@ -198,6 +198,11 @@ def _scores(cosines: np.ndarray, labels: np.ndarray, threshold: float) -> dict[s
     }
 
 
+def units(result: dict[str, Any]) -> dict[str, float]:
+    """Returns the average precision in each language."""
+    return {code: row["average_precision"] for code, row in result["languages"].items()}
+
+
 def format_table(result: dict[str, Any]) -> str:
     """Returns a line per language, then the means; times 100."""
     lines = [f"{'':8}{'test':>6}{'majority':>10}{'AP':>8}{'accuracy':>10}"]

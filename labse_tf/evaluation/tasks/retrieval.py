@@ -160,6 +160,14 @@ def figure(result: dict[str, Any]) -> float:
     return float(np.mean(list(result["average"]["model"].values())))
 
 
+def units(result: dict[str, Any]) -> dict[str, float]:
+    """Returns the accuracy in each language."""
+    return {
+        code: float(np.mean(list(row["model"].values())))
+        for code, row in result["languages"].items()
+    }
+
+
 def format_table(result: dict[str, Any]) -> str:
     """Returns a line per language, then the average."""
     systems = list(result["average"])

@@ -247,6 +247,11 @@ def figure(result: dict[str, Any]) -> float:
     return float(result["average"]["model"])
 
 
+def units(result: dict[str, Any]) -> dict[str, float]:
+    """Returns the figure of each task."""
+    return {name: main_figure(row["model"]) for name, row in result["tasks"].items()}
+
+
 def format_table(result: dict[str, Any]) -> str:
     """Returns a line per task, then the average: accuracies and correlations times 100."""
     systems = list(result["average"])

@@ -221,6 +221,15 @@ def _means(rows: Iterable[dict[str, float]]) -> dict[str, float]:
 _HEADER = f"{'':34}{'pairs':>6}{'Pearson cos':>13}{'angular':>9}{'Spearman':>10}"
 
 
+def units(result: dict[str, Any]) -> dict[str, float]:
+    """Returns Spearman's correlation of each file."""
+    return {
+        f"{set_}/{file}": row["spearman"]
+        for set_, scores in result["sets"].items()
+        for file, row in scores["files"].items()
+    }
+
+
 def format_table(result: dict[str, Any]) -> str:
     """Returns a line per file, two per set, and the mean of the sets; correlations times 100."""
     lines = [_HEADER]

@@ -160,6 +160,11 @@ _HEADER = (
 )
 
 
+def units(result: dict[str, Any]) -> dict[str, float]:
+    """Returns its accuracy in each language."""
+    return {code: row["mean_accuracy"] for code, row in result["languages"].items()}
+
+
 def format_table(result: dict[str, Any]) -> str:
     """Returns a line per language, then one per group, with how many of its languages there are."""
     lines = [_HEADER]

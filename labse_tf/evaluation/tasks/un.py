@@ -262,6 +262,14 @@ def score_direction(found: np.ndarray, candidates: np.ndarray) -> dict[str, floa
     }
 
 
+def units(result: dict[str, Any]) -> dict[str, float]:
+    """Returns P@1 of each corpus."""
+    return {
+        name: float(np.mean([row[way]["p_at_1"] for way in ("forward", "backward")]))
+        for name, row in result["corpora"].items()
+    }
+
+
 def format_table(result: dict[str, Any]) -> str:
     """Returns a line per corpus, then the means: the paper's, and of both directions."""
     lines = [

@@ -210,6 +210,11 @@ def _scores(found: dict[tuple[str, str], Any], source: str) -> dict[str, Any]:
     return scores
 
 
+def units(result: dict[str, Any]) -> dict[str, float]:
+    """Returns the accuracy in each language."""
+    return {code: row["accuracy"]["mean"] for code, row in result["languages"].items()}
+
+
 def format_table(result: dict[str, Any]) -> str:
     """Returns a line per language, then the mean of those not trained on; accuracy times 100."""
     source = result["settings"]["source"]

@@ -209,6 +209,16 @@ def _read_perturbed(path: str, sentences: int) -> list[tuple[int, str, str]]:
     return rows
 
 
+def units(result: dict[str, Any]) -> dict[str, float]:
+    """Returns the error of finding English in each language."""
+    return {
+        code: row[english]
+        for english in (result["settings"]["english"],)
+        for code, row in result["errors"].items()
+        if english in row
+    }
+
+
 def format_table(result: dict[str, Any]) -> str:
     """Returns a line per language, then the means; with "all", the matrix below; per cent."""
     errors, english = result["errors"], result["settings"]["english"]
