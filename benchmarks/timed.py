@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 # The longer the run, the longer the trial: a shared machine is not equally fast all the time.
 _TRIAL_STEPS, _TRIAL_STEPS_PER_MINUTE = 60, 5
-# Of a command, the setting that says how many steps to train.
-_LENGTH = {"train": "train.steps", "pretrain": "pretrain.stage_steps"}
+# Of a command, its section of the configuration, and the setting of how many steps to train.
+_SECTION = {"train": "train", "pretrain": "pretrain", "train-nli": "nli"}
+_LENGTH = {"train": "steps", "pretrain": "stage_steps", "train-nli": "steps"}
 
 
 class Timing(NamedTuple):
@@ -26,7 +27,7 @@ class Timing(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """A command, `train` or `pretrain`, its configuration, settings, options, and seed.
+    """A command that trains, its configuration, settings, options, and seed.
 
     With a core, all its processes run on that one. With a log, their output is added to that file.
     """
@@ -52,12 +53,12 @@ def steps_in(seconds: float, stage: Stage, folder: Path) -> int:
 
 def train(stage: Stage, run_dir: Path, steps: int) -> Timing:
     """Trains a stage for an even number of steps."""
-    command = stage.command
+    command, section = stage.command, _SECTION[stage.command]
     settings = {
         **stage.settings,
-        _LENGTH[command]: steps if command == "train" else f"[{steps}]",
-        f"{command}.loop.log_interval": max(1, steps // 2),
-        f"{command}.loop.checkpoint_interval": max(1, steps),
+        f"{section}.{_LENGTH[command]}": f"[{steps}]" if command == "pretrain" else steps,
+        f"{section}.loop.log_interval": max(1, steps // 2),
+        f"{section}.loop.checkpoint_interval": max(1, steps),
         "seed": stage.seed,
     }
     words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]

@@ -52,6 +52,9 @@ def _of_training(runs: list[dict[str, Any]]) -> Iterator[tuple[str, float]]:
     if "cmlm" in losses:
         yield "held-out loss", losses["cmlm"]["loss"]
         yield "shuffled", losses["cmlm_shuffled"]["loss"] - losses["cmlm"]["loss"]
+    if "inference" in losses:
+        yield "XNLI", 100 * losses["inference"]["accuracy"]
+        yield "XNLI, crossed", 100 * losses["inference"]["crossed"]
 
 
 def _of_test(name: str, record: Mapping[str, Any]) -> Iterator[tuple[str, float]]:

@@ -62,12 +62,13 @@ class Laboratory:
             ("shuffled", "train", False),
             ("held_out", "held_out", True),
         ):
-            corpora, out = Path(self._data[source]), self._out / "documents" / name
-            self._data[name] = str(out)
-            if not out.exists():
-                shuffle(corpora, out, documents=kept)
-        vocab = self._experiment["vocab"]
-        if not Path(self._data["vocab"]).exists():
+            if source in self._data:
+                corpora, out = Path(self._data[source]), self._out / "documents" / name
+                self._data[name] = str(out)
+                if not out.exists():
+                    shuffle(corpora, out, documents=kept)
+        vocab = self._experiment.get("vocab")
+        if vocab and not Path(self._data["vocab"]).exists():
             text = self._fill(vocab["text"]).split(",")
             size = ("--vocab-size", vocab["size"], "--out", self._data["vocab"])
             timed.labse("vocab", "build", *text, *size, log=self._out / "logs" / "vocab.log")
@@ -108,13 +109,15 @@ class Laboratory:
                 timed.run(*parts, stage["keep"], run_dir, *averaging, core=core, log=log)
                 done.append({"keep": stage["keep"]})
                 continue
-            own = f"tokenizer.vocab_file={self._data['vocab']}"
+            own = ["--set", f"tokenizer.vocab_file={self._data['vocab']}"]
+            if "init" in stage:
+                own = ["--init", self._fill(stage["init"])]
             settings = self._experiment.get("set", {}) | stage.get("set", {})
             timed_stage = timed.Stage(
                 command=stage["command"],
                 config=stage.get("config", self._experiment["config"]),
                 settings={key: self._fill(str(value)) for key, value in settings.items()},
-                options=["--init", folder / str(number - 1)] if number > 1 else ["--set", own],
+                options=["--init", folder / str(number - 1)] if number > 1 else own,
                 seed=seed,
                 core=core,
                 log=log,

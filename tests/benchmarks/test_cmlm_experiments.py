@@ -9,6 +9,7 @@ import pytest
 import yaml
 from repository import ROOT
 
+from benchmarks import timed
 from benchmarks.cmlm import data, report, run
 from labse_tf.config.check import check_warmup
 from labse_tf.config.files import load_config
@@ -30,8 +31,9 @@ def test_arms_can_be_trained_and_take_the_same_time(name, arm):
             f"{key}={value}".replace("{", "").replace("}", "") for key, value in settings.items()
         ]
         config = load_config(ROOT / stage.get("config", experiment["config"]), sets)
-        check_warmup(config, stage["command"])
-    assert stages[-1]["command"] == ("pretrain" if name == "english" else "train")
+        check_warmup(config, timed._SECTION[stage["command"]])
+    last = {"english": "pretrain", "inference": "train-nli"}.get(name, "train")
+    assert stages[-1]["command"] == last
 
 
 @pytest.mark.parametrize("documents", [True, False])
