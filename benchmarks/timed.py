@@ -47,6 +47,8 @@ def steps_in(seconds: float, stage: Stage, folder: Path) -> int:
     trial = 2 * (max(_TRIAL_STEPS, round(_TRIAL_STEPS_PER_MINUTE * seconds / 60)) // 2)
     took = train(stage, folder, trial)
     shutil.rmtree(folder)
+    if not took.steps_per_second:
+        raise SystemExit(f"{stage.command}: the trial of {trial} steps has logged no speed")
     start = took.seconds - trial / took.steps_per_second
     return max(2, 2 * round((seconds - start) * took.steps_per_second / 2))
 

@@ -66,7 +66,6 @@ def write_manual(libreoffice: Path, out: Path) -> None:
         rows: dict[str, str] = {}
         for path in sorted(libreoffice.glob(f"*/{language}.tsv*")):
             for _, english, foreign in read_pairs(path):
-                foreign = foreign.split("\t")[0]
                 if english not in english_known and foreign in held_out:
                     rows.setdefault(english, foreign)
         long = [row for row in rows.items() if min(map(len, row)) > _MANUAL_CHARACTERS]

@@ -19,6 +19,7 @@ import os
 import queue
 import random
 import re
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -29,7 +30,8 @@ import yaml
 
 from benchmarks import machine, timed
 from labse_tf.files.corpus_files import find_corpus_files
-from labse_tf.files.textio import open_to_write, read_lines
+from labse_tf.files.outputs import whole_dir, write_json
+from labse_tf.files.textio import read_lines
 
 EXPERIMENTS = Path(__file__).with_name("experiments.yaml")
 RESULTS = "results"
@@ -82,6 +84,8 @@ class Laboratory:
         core = self._cores.get()
         try:
             folder, log = self._out / "runs" / name, self._out / "logs" / f"{name}.log"
+            # What a killed one left; it may have been given another number of steps.
+            shutil.rmtree(folder, ignore_errors=True)
             runs = self._train(self.arms[arm], folder, seed, core, log)
             found = {
                 "arm": arm,
@@ -92,9 +96,7 @@ class Laboratory:
             }
         finally:
             self._cores.put(core)
-        partial = result.with_suffix(".partial")
-        partial.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
-        os.replace(partial, result)
+        write_json(result, found, overwrite=True)
         print(f"{arm}, seed {seed}: {runs}", flush=True)
 
     def _train(
@@ -148,14 +150,13 @@ class Laboratory:
 
 def shuffle(corpora: Path, out: Path, *, documents: bool) -> None:
     """Writes the documents of each language in random order, or all sentences as one document."""
-    out.mkdir(parents=True)
-    for file in find_corpus_files([str(corpora)], kind="neighbours"):
-        text = "\n".join(line for _, line in read_lines(file.path)).strip("\n")
-        parts = re.split("\n\n+" if documents else "\n+", text)
-        random.Random(0).shuffle(parts)
-        path = out / f"{file.language}.txt"
-        with open_to_write(path, name=path) as output:
-            output.write(("\n\n" if documents else "\n").join(parts) + "\n")
+    with whole_dir(out) as partial:
+        for file in find_corpus_files([str(corpora)], kind="neighbours"):
+            text = "\n".join(line for _, line in read_lines(file.path)).strip("\n")
+            parts = re.split("\n\n+" if documents else "\n+", text)
+            random.Random(0).shuffle(parts)
+            text = ("\n\n" if documents else "\n").join(parts)
+            (partial / f"{file.language}.txt").write_text(f"{text}\n", "utf-8")
 
 
 def _held_out(run_dir: Path) -> dict[str, Any] | None:

@@ -46,7 +46,7 @@ def read_inference_pairs(entry: str) -> InferencePairs:
     origins = []
     for path in paths:
         lines = list(read_lines(path))
-        header = lines[0][1].split("\t") if lines else []
+        header = lines[0][1].split("\t")
         if _LABEL in header:
             found = _by_header(header, lines[1:], path)
         else:
@@ -67,6 +67,8 @@ def read_inference_pairs(entry: str) -> InferencePairs:
             raise ends_early(path, other, len(found))
     labels = [[row[2] for row in same] for same in zip(*rows.values(), strict=True)]
     kept = [place for place, same in enumerate(labels) if NO_LABEL not in same]
+    if not kept:
+        raise InputError("has no pair with a label", path=paths[0], remedy="add pairs")
     return InferencePairs(
         {
             language: [(found[place][0], found[place][1]) for place in kept]
@@ -127,13 +129,22 @@ def _by_header(
             path=path,
             remedy="fetch the file again, or leave its first line out",
         )
+    if not lines:
+        raise InputError("has only a header", path=path, remedy="fetch the file again")
     found: dict[str, dict[str, list[str]]] = {}
     for number, line in lines:
         row = dict(zip(header, line.split("\t"), strict=False))
         columns = "\t".join(row.get(name, "") for name in ("sentence1", "sentence2", _LABEL))
-        language = require_code(row.get("language", "en"), path=path)
+        language = require_code(row.get("language", "en"), path=path, line=number)
         same = row["pairID"] if "language" in header and "pairID" in row else f"{number:09}"
-        found.setdefault(language, {})[same] = _split(columns, path, number)
+        if same in found.setdefault(language, {}):
+            raise InputError(
+                f"is a second pair {same} in '{language}'",
+                path=path,
+                line=number,
+                remedy="fetch the file again",
+            )
+        found[language][same] = _split(columns, path, number)
     everything = set().union(*found.values())
     for language, rows in found.items():
         if lost := sorted(everything - rows.keys()):

@@ -59,26 +59,28 @@ def ranks(pool: np.ndarray, size: int) -> dict[str, float]:
       translations are to be found (section 3.3); and `nearer`, the share of translations that are
       nearer than all other sentences in the sentence's own language: "strong" alignment.
     """
-    own = np.arange(len(pool))
+    places = np.arange(len(pool))
     precision, nearer = 0.0, 0.0
     for start in range(0, len(pool), _ROWS):
-        rows = own[start : start + _ROWS]
-        for row, similarities in zip(rows, pool[rows] @ pool.T, strict=True):
-            translation = (own % size == row % size) & (own != row)
-            right = similarities[translation]
-            precision += _average_precision(right, np.delete(similarities, row))
-            mine = (own // size == row // size) & (own != row)
-            nearer += np.mean(right > similarities[mine].max())
-    return {
-        "mean_average_precision": float(precision / len(pool)),
-        "nearer": float(nearer / len(pool)),
-    }
+        rows = places[start : start + _ROWS]
+        block = np.arange(len(rows))
+        similarities = pool[rows] @ pool.T
+        similarities[block, rows] = -np.inf  # Not itself.
+        by_language = similarities.reshape(len(rows), -1, size)
+        others = np.arange(by_language.shape[1]) != rows[:, np.newaxis] // size
+        right = by_language[block, :, rows % size][others].reshape(len(rows), -1)
+        rival = by_language[block, rows // size].max(axis=1, keepdims=True)
+        nearer += float(np.sum(np.mean(right > rival, axis=1)))
+        similarities.sort(axis=1)
+        right.sort(axis=1)
+        precision += sum(map(_average_precision, right, similarities))
+    return {"mean_average_precision": precision / len(pool), "nearer": nearer / len(pool)}
 
 
 def _average_precision(right: np.ndarray, everything: np.ndarray) -> float:
-    """Returns the mean over `right` of the share of right ones among all at least as similar."""
+    """Returns the mean over `right` of the share of right ones among all at least as similar.
 
-    def at_least(similarities: np.ndarray) -> np.ndarray:
-        return len(similarities) - np.searchsorted(np.sort(similarities), right)
-
-    return np.mean(at_least(right) / at_least(everything))
+    Both are sorted.
+    """
+    at_least = [len(one) - np.searchsorted(one, right) for one in (right, everything)]
+    return float(np.mean(at_least[0] / at_least[1]))

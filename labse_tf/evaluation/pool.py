@@ -41,9 +41,11 @@ def find_files(
         found[code] = str(path)
     for code in languages or ():
         if code not in found:
-            few = ", ".join(f"{code}.txt" for code in list(found)[:5])
+            few = ", ".join(list(found)[:5])
             raise InputError(
-                f"holds no {code}.txt ({few}, ... are there)" if few else f"holds no {code}.txt",
+                f"holds no file of '{code}' ({few}, ... are there)"
+                if few
+                else f"holds no file of '{code}'",
                 path=data,
                 remedy="add it",
             )
@@ -52,7 +54,7 @@ def find_files(
         raise InputError(
             "holds fewer than two languages",
             path=data,
-            remedy="expected <code>.txt, the same sentences in each",
+            remedy="expected <code>.txt (or .dev, .devtest), the same sentences in each",
         )
     return chosen
 
@@ -61,7 +63,8 @@ def read_pool(files: Mapping[str, str], sentences: int | None = None) -> dict[st
     """Returns the first `sentences` sentences of each language, by default all.
 
     Raises:
-      InputError: if `sentences` is less than 2, or the files differ in their number of lines.
+      InputError: if `sentences` is less than 2, the files differ in their number of lines, or have
+        only one.
     """
     if sentences is not None and sentences < 2:
         raise InputError(f"--sentences is {sentences}", remedy="give 2 or more")
@@ -70,4 +73,8 @@ def read_pool(files: Mapping[str, str], sentences: int | None = None) -> dict[st
     for code, lines in texts.items():
         if len(lines) < len(texts[longest]):
             raise ends_early(files[code], files[longest], len(lines))
+    if len(texts[longest]) < 2:
+        raise InputError(
+            "has only one sentence", path=files[longest], remedy="there must be 2 or more"
+        )
     return {code: lines[:sentences] for code, lines in texts.items()}

@@ -105,7 +105,7 @@ def read_task(name: str, files: Mapping[str, Sequence[str]], folds: int) -> dict
                 path=files[part][0],
                 remedy="fetch the files again: each label needs training examples",
             )
-    # Folds within folds leave a label folds * folds / (folds - 1) examples.
+    # Folds within folds need at least folds * folds / (folds - 1) examples of a label.
     least = 1 if "dev" in parts else folds + 2
     label, count = min(counts.items(), key=lambda item: item[1])
     if len(counts) < 2 or count < least:
@@ -113,6 +113,12 @@ def read_task(name: str, files: Mapping[str, Sequence[str]], folds: int) -> dict
             f"the label '{label}' has {count} of {len(parts[training].labels)} examples",
             path=files[training][0],
             remedy=f"at least two labels are needed, each with {least} examples or more",
+        )
+    if name == "MRPC" and counts.keys() != {"0", "1"}:
+        raise InputError(
+            f"has the labels {', '.join(sorted(counts))}",
+            path=files[training][0],
+            remedy="MRPC has 0, and 1 for paraphrases",
         )
     return parts
 
@@ -123,6 +129,8 @@ def _read_part(paths: Sequence[str], columns: tuple[str, ...]) -> Texts:
     scores = None
     if "score" in columns:
         scores = np.array([_score(text, paths[0]) for text in by_column.pop("score")])
+        if np.ptp(scores) == 0:
+            raise InputError("all scores are equal", path=paths[0], remedy="fetch the file again")
     labels = np.array(by_column.pop("label"))
     return Texts(labels, tuple(by_column.values()), scores)
 

@@ -42,7 +42,7 @@ Measure = Callable[[Any, Examples], dict[str, float]]
 def transfer(
     train: Examples,
     dev: Examples,
-    tests: Mapping[str, Examples],
+    tests: Mapping[Any, Callable[[], Examples]],
     *,
     network: Network,
     seeds: int,
@@ -53,7 +53,7 @@ def transfer(
     Args:
       train: of the source language.
       dev: of the same language.
-      tests: by name.
+      tests: by name, what makes the examples; they are measured one after another.
       network: its layers and training.
       seeds: how many networks; the first one's dev accuracy chooses the penalty of all.
       measure: gives each test's figures.
@@ -73,7 +73,10 @@ def transfer(
         for seed in range(1, seeds):
             classifiers.append(fit(train, dev, network, penalty=penalty, seed=seed))
             progress.update()
-    found = {name: [measure(one, test) for one, _ in classifiers] for name, test in tests.items()}
+    found = {}
+    for name, make in tests.items():
+        examples = make()
+        found[name] = [measure(one, examples) for one, _ in classifiers]
     return {
         "penalty": penalty,
         "dev_accuracy": float(np.mean([score for _, score in classifiers])),
@@ -93,7 +96,8 @@ def fit(
         alpha=penalty,
         batch_size=min(network.batch_size, len(train.labels)),
         learning_rate_init=network.rate,
-        random_state=seed,
+        # Not a number: each epoch would begin with it again, and have the same batches.
+        random_state=np.random.RandomState(seed),
     )
     labels = np.unique(train.labels)
     best, best_score, waited = None, -1.0, 0
@@ -106,6 +110,24 @@ def fit(
         if waited == network.patience:
             break
     return best, best_score
+
+
+def mean_of_targets(languages: Mapping[str, Any], source: str, figure: str) -> float:
+    """Returns the mean over the languages that were not trained on, or of `source` if alone."""
+    targets = [row for language, row in languages.items() if language != source]
+    return float(np.mean([row[figure]["mean"] for row in targets or languages.values()]))
+
+
+def target_figures(result: Mapping[str, Any], figure: str) -> dict[str, float]:
+    """Returns the figure of each language in that mean."""
+    languages, source = result["languages"], result["settings"]["source"]
+    targets = {name: row for name, row in languages.items() if name != source}
+    return {name: row[figure]["mean"] for name, row in (targets or languages).items()}
+
+
+def format_figure(figure: Mapping[str, float]) -> str:
+    """Returns mean and spread, times 100."""
+    return f"{100 * figure['mean']:.1f} +- {100 * figure['spread']:.1f}"
 
 
 def _summary(rows: Sequence[dict[str, float]]) -> dict[str, dict[str, float]]:

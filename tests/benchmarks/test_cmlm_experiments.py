@@ -25,6 +25,7 @@ def test_arms_can_be_trained_and_take_the_same_time(name, arm):
     stages = [stage for stage in experiment["arms"][arm] if "keep" not in stage]
     shares = [stage["share"] for stage in stages if "share" in stage]
     assert not shares or sum(shares) == pytest.approx(1)
+    encoders = []
     for stage in stages:
         settings = experiment.get("set", {}) | stage.get("set", {})
         sets = [
@@ -32,6 +33,11 @@ def test_arms_can_be_trained_and_take_the_same_time(name, arm):
         ]
         config = load_config(ROOT / stage.get("config", experiment["config"]), sets)
         check_warmup(config, timed._SECTION[stage["command"]])
+        encoders.append(config.encoder)
+    # Stages start from one another: equally wide, none with fewer layers than the one before.
+    if name != "inference":
+        assert len({encoder.hidden_size for encoder in encoders}) == 1
+        assert [one.num_layers for one in encoders] == sorted(one.num_layers for one in encoders)
     last = {"english": "pretrain", "inference": "train-nli"}.get(name, "train")
     assert stages[-1]["command"] == last
 

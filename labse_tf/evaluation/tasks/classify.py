@@ -24,7 +24,13 @@ from labse_tf.evaluation.probes import Examples, accuracy, scaled
 from labse_tf.evaluation.record import make_record
 from labse_tf.evaluation.task import Option
 from labse_tf.evaluation.texts import read_columns
-from labse_tf.evaluation.transfer import Network, transfer
+from labse_tf.evaluation.transfer import (
+    Network,
+    format_figure,
+    mean_of_targets,
+    target_figures,
+    transfer,
+)
 from labse_tf.files.textio import COMPRESSIONS
 
 if TYPE_CHECKING:
@@ -46,8 +52,9 @@ NETWORK = Network(hidden=(10,), rate=0.01, batch_size=32, patience=10)
 TRAIN, DEV, TEST = "train", "dev", "test"
 
 _NAME = re.compile(r"(?P<language>[\w-]+)\.(?P<part>train|valid|dev|test)(\.\d+)?(\.tsv)?")
-# Python 2's strings of bytes, as MLDoc's generator writes them under Python 3.
+# Bytes literals of Python, which MLDoc's generator writes under Python 3.
 _BYTES = re.compile(r"b(['\"]).*\1", re.DOTALL)
+_COLUMNS = ("label", "text")
 _SOURCES = ("english", "en", "eng")
 
 
@@ -90,25 +97,23 @@ def evaluate(
     files = find_files(data)
     source = _source(files, source, data)
     texts = {
-        (language, part): read_columns(path, ("label", "text"))
+        (language, part): [(label, _decoded(text)) for label, text in read_columns(path, _COLUMNS)]
         for language, parts in files.items()
         for part, path in parts.items()
         if part == TEST or language == source
     }
     _check_labels(texts, source, files)
-    vectors = TextVectors(encoder, (_decoded(row[1]) for rows in texts.values() for row in rows))
+    vectors = TextVectors(encoder, (text for rows in texts.values() for _, text in rows))
     features = scaled(vectors)
     examples = {
-        key: Examples(
-            features([_decoded(row[1]) for row in rows]), np.array([row[0] for row in rows])
-        )
+        key: Examples(features([text for _, text in rows]), np.array([label for label, _ in rows]))
         for key, rows in texts.items()
     }
     tests = {language: one for (language, part), one in examples.items() if part == TEST}
     found = transfer(
         examples[source, TRAIN],
         examples[source, DEV],
-        tests,
+        {language: lambda one=one: one for language, one in tests.items()},
         network=NETWORK,
         seeds=seeds,
         measure=_measure,
@@ -117,11 +122,7 @@ def evaluate(
         language: {"test": len(one.labels), "majority": _majority(one), **found["tests"][language]}
         for language, one in tests.items()
     }
-    targets = [one for language, one in languages.items() if language != source]
-    means = {
-        name: float(np.mean([one[name]["mean"] for one in targets or languages.values()]))
-        for name in ("accuracy", "macro_f1")
-    }
+    means = {name: mean_of_targets(languages, source, name) for name in ("accuracy", "macro_f1")}
     return make_record(
         "classify",
         encoder,
@@ -198,11 +199,11 @@ def _check_labels(texts, source: str, files) -> None:
 
 
 def _decoded(text: str) -> str:
-    """Returns the text that a string of bytes stands for, and any other text as it is."""
+    """Returns the text of a bytes literal, and any other text as it is."""
     if _BYTES.fullmatch(text):
         try:
             return ast.literal_eval(text).decode("utf-8").strip() or text
-        except (SyntaxError, ValueError):
+        except (AttributeError, SyntaxError, ValueError):
             return text
     return text
 
@@ -220,8 +221,8 @@ def _majority(test: Examples) -> float:
 
 
 def units(result: dict[str, Any]) -> dict[str, float]:
-    """Returns the accuracy in each language."""
-    return {name: row["accuracy"]["mean"] for name, row in result["languages"].items()}
+    """Returns the accuracy in each language that was not trained on."""
+    return target_figures(result, "accuracy")
 
 
 def format_table(result: dict[str, Any]) -> str:
@@ -230,16 +231,12 @@ def format_table(result: dict[str, Any]) -> str:
     lines = [f"{'':14}{'test':>6}{'majority':>10}{'accuracy':>16}{'macro F1':>16}"]
     for language, row in result["languages"].items():
         name = f"{language} (source)" if language == source else language
-        cells = "".join(f"{_cell(row[metric]):>16}" for metric in ("accuracy", "macro_f1"))
+        cells = "".join(f"{format_figure(row[metric]):>16}" for metric in ("accuracy", "macro_f1"))
         lines.append(f"{name:14}{row['test']:>6}{100 * row['majority']:>10.1f}{cells}")
     lines.append(
         f"{'transfer':30}{100 * result['accuracy']:>16.1f}{100 * result['macro_f1']:>16.1f}"
     )
     return "\n".join(lines)
-
-
-def _cell(figure: dict[str, float]) -> str:
-    return f"{100 * figure['mean']:.1f} +- {100 * figure['spread']:.1f}"
 
 
 def draw(result: dict[str, Any], figure: Figure) -> None:

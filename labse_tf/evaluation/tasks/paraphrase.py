@@ -122,7 +122,7 @@ def find_files(data: str | os.PathLike[str]) -> dict[tuple[str, str], str]:
     """Returns the paths by language and part.
 
     Raises:
-      InputError: if there is no test part.
+      InputError: if there is no test part, or a part has two files.
     """
     root = Path(data)
     found = {}
@@ -130,7 +130,14 @@ def find_files(data: str | os.PathLike[str]) -> dict[tuple[str, str], str]:
         compression = path.suffix if path.suffix in COMPRESSIONS else ""
         name = path.relative_to(root).as_posix().removesuffix(compression)
         if match := _PLAIN.fullmatch(name) or _OFFICIAL.fullmatch(name):
-            found[match["language"], match["part"]] = str(path)
+            key = (match["language"], match["part"])
+            if key in found:
+                raise InputError(
+                    f"is a second {key[1]} part in '{key[0]}', beside {found[key]}",
+                    path=path,
+                    remedy="leave one of them",
+                )
+            found[key] = str(path)
     if not any(part == "test" for _, part in found):
         raise InputError(
             "holds no files test.<lang>.tsv", path=data, remedy="see `labse eval --help`"

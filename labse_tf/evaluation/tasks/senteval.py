@@ -71,7 +71,8 @@ def evaluate(
     Args:
       encoder: any.
       data: a folder with the files of one task or more.
-      baseline: "tfidf", of words and pairs of words in the task's training texts.
+      baseline: "tfidf", of words and pairs of words; document frequencies are those of the
+        training part, or of all texts where folds take its place.
       folds: where a task has folds.
       seed: decides which examples are in which fold.
 

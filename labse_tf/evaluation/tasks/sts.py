@@ -222,12 +222,8 @@ _HEADER = f"{'':34}{'pairs':>6}{'Pearson cos':>13}{'angular':>9}{'Spearman':>10}
 
 
 def units(result: dict[str, Any]) -> dict[str, float]:
-    """Returns Spearman's correlation of each file."""
-    return {
-        f"{set_}/{file}": row["spearman"]
-        for set_, scores in result["sets"].items()
-        for file, row in scores["files"].items()
-    }
+    """Returns Spearman's correlation over all pairs of each set."""
+    return {name: scores["all"]["spearman"] for name, scores in result["sets"].items()}
 
 
 def format_table(result: dict[str, Any]) -> str:

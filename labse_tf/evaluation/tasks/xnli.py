@@ -8,6 +8,7 @@ language.
 
 from __future__ import annotations
 
+import functools
 import glob
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +27,14 @@ from labse_tf.errors import InputError
 from labse_tf.evaluation.probes import Examples, accuracy, scaled
 from labse_tf.evaluation.record import make_record
 from labse_tf.evaluation.task import Option
-from labse_tf.evaluation.transfer import Network, transfer
+from labse_tf.evaluation.transfer import (
+    Network,
+    format_figure,
+    mean_of_targets,
+    target_figures,
+    transfer,
+)
+from labse_tf.files.textio import COMPRESSIONS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -96,23 +104,23 @@ def evaluate(
     if seeds < 1:
         raise InputError(f"--seeds is {seeds}", remedy="give 1 or more")
     entries = {
-        "train": train or _entry(data, "train", source),
+        "train": train or _training_entry(data, source),
         "dev": _entry(data, "dev"),
         "test": _entry(data, "test"),
     }
     sets = {part: read_inference_pairs(entry) for part, entry in entries.items()}
     _check(sets, entries, source)
-    training = _without_tests(sets, source)
+    training = _without_tests(sets, source, entries["train"])
     test = sets["test"]
     dev = InferencePairs({source: sets["dev"].texts[source]}, sets["dev"].labels)
     features = scaled(TextVectors(encoder, _texts(training, dev, test)))
-    crossed = [(one, other) for one in test.texts for other in test.texts]
+    pairs = [(one, other) for one in test.texts for other in test.texts]
     found = transfer(
         _examples(training, features, source, source),
         _examples(dev, features, source, source),
         {
-            (one, other): _examples(test, features, one, other)
-            for one, other in crossed
+            (one, other): functools.partial(_examples, test, features, one, other)
+            for one, other in pairs
             if one == other or cross_lingual == "yes"
         },
         network=NETWORK,
@@ -146,10 +154,21 @@ def evaluate(
 
 def _entry(data: str | os.PathLike[str], part: str, language: str = "*") -> str:
     """Returns what `read_inference_pairs` takes for a part of the data."""
-    official = glob.glob(os.path.join(glob.escape(os.fspath(data)), f"xnli.{part}.tsv*"))
+    names = (f"xnli.{part}.tsv{packed}" for packed in ("", *COMPRESSIONS))
+    paths = (os.path.join(data, name) for name in names)
+    official = [path for path in paths if os.path.isfile(path)]
     if official:
-        return official[0]
+        return glob.escape(official[0])
     return os.path.join(glob.escape(os.fspath(data)), f"{part}.{language}.tsv*")
+
+
+def _training_entry(data: str | os.PathLike[str], source: str) -> str:
+    entry = _entry(data, "train", source)
+    if not glob.glob(entry):
+        raise InputError(
+            f"has no train.{source}.tsv", path=data, remedy="add it, or name a file: --train"
+        )
+    return entry
 
 
 def _check(sets: dict[str, InferencePairs], entries: dict[str, str], source: str) -> None:
@@ -170,12 +189,18 @@ def _check(sets: dict[str, InferencePairs], entries: dict[str, str], source: str
             )
 
 
-def _without_tests(sets: dict[str, InferencePairs], source: str) -> InferencePairs:
+def _without_tests(sets: dict[str, InferencePairs], source: str, path: str) -> InferencePairs:
     """Returns the training pairs in `source` that are in neither dev nor test."""
     seen = {row for part in ("dev", "test") for row in sets[part].texts.get(source, ())}
     rows = zip(sets["train"].texts[source], sets["train"].labels, strict=True)
-    texts, labels = zip(*((row, label) for row, label in rows if row not in seen), strict=True)
-    return InferencePairs({source: list(texts)}, list(labels))
+    kept = [(row, label) for row, label in rows if row not in seen]
+    if len({label for _, label in kept}) < 2:
+        raise InputError(
+            "has pairs of fewer than two labels that are not in the dev or test part",
+            path=path,
+            remedy="name other training pairs: --train",
+        )
+    return InferencePairs({source: [row for row, _ in kept]}, [label for _, label in kept])
 
 
 def _texts(*sets: InferencePairs) -> Iterator[str]:
@@ -199,9 +224,7 @@ def _examples(
 
 def _scores(found: dict[tuple[str, str], Any], source: str) -> dict[str, Any]:
     languages = {one: row for (one, other), row in found.items() if one == other}
-    targets = [row for language, row in languages.items() if language != source]
-    means = [row["accuracy"]["mean"] for row in targets or languages.values()]
-    scores = {"accuracy": float(np.mean(means)), "languages": languages}
+    scores = {"accuracy": mean_of_targets(languages, source, "accuracy"), "languages": languages}
     if len(found) > len(languages):
         scores["crossed"] = {
             one: {other: found[one, other]["accuracy"]["mean"] for other in languages}
@@ -211,8 +234,8 @@ def _scores(found: dict[tuple[str, str], Any], source: str) -> dict[str, Any]:
 
 
 def units(result: dict[str, Any]) -> dict[str, float]:
-    """Returns the accuracy in each language."""
-    return {code: row["accuracy"]["mean"] for code, row in result["languages"].items()}
+    """Returns the accuracy in each language that was not trained on."""
+    return target_figures(result, "accuracy")
 
 
 def format_table(result: dict[str, Any]) -> str:
@@ -221,9 +244,7 @@ def format_table(result: dict[str, Any]) -> str:
     lines = [f"{'':14}{'accuracy':>16}"]
     for language, row in result["languages"].items():
         name = f"{language} (source)" if language == source else language
-        accuracy = row["accuracy"]
-        cell = f"{100 * accuracy['mean']:.1f} +- {100 * accuracy['spread']:.1f}"
-        lines.append(f"{name:14}{cell:>16}")
+        lines.append(f"{name:14}{format_figure(row['accuracy']):>16}")
     lines.append(f"{'transfer':14}{100 * result['accuracy']:16.1f}")
     if crossed := result.get("crossed"):
         lines += ["", f"{'premise':14}" + "".join(f"{name:>6}" for name in crossed)]

@@ -210,12 +210,11 @@ def _read_perturbed(path: str, sentences: int) -> list[tuple[int, str, str]]:
 
 
 def units(result: dict[str, Any]) -> dict[str, float]:
-    """Returns the error of finding English in each language."""
+    """Returns the error of each searching and searched language."""
     return {
-        code: row[english]
-        for english in (result["settings"]["english"],)
-        for code, row in result["errors"].items()
-        if english in row
+        f"{one}-{other}": error
+        for one, row in result["errors"].items()
+        for other, error in row.items()
     }
 
 

@@ -55,6 +55,15 @@ def test_files_of_xnli_and_multinli_are_read_by_their_header(tmp_path):
     path.write_text(OFFICIAL.replace("th\tneutral\t( )\tฝนตก\tหิมะตก\t7\n", ""), "utf-8")
     with pytest.raises(InputError, match="has the pair 7 in some languages, but not in 'th'"):
         read_inference_pairs(str(path))
+    first, second = OFFICIAL.splitlines()[:2]
+    for text, told in (
+        (f"{first}\n", "has only a header"),
+        (f"{first}\n{second}\n{second}\n", "is a second pair 7 in 'de'"),
+        (f"{first}\n{second}\n".replace("neutral", "-"), "has no pair with a label"),
+    ):
+        path.write_text(text, "utf-8")
+        with pytest.raises(InputError, match=told):
+            read_inference_pairs(str(path))
 
 
 @pytest.mark.parametrize("entry", ["", "train.*", "*.tsv"])

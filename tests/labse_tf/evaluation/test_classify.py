@@ -93,6 +93,15 @@ def test_mldocs_names_and_strings_of_bytes(tmp_path):
     }
 
 
+def test_what_only_looks_like_bytes_stays_text():
+    assert [classify._decoded(text) for text in ("b'a', 'b'", "b'\\xff'", "b'", "bb'x'")] == [
+        "b'a', 'b'",
+        "b'\\xff'",
+        "b'",
+        "bb'x'",
+    ]
+
+
 def test_shuffled_labels_are_at_chance_and_epochs_are_chosen_on_dev():
     rng = np.random.default_rng(0)
 
@@ -106,7 +115,7 @@ def test_shuffled_labels_are_at_chance_and_epochs_are_chosen_on_dev():
     found = transfer(
         train,
         dev,
-        {"xx": test},
+        {"xx": lambda: test},
         network=classify.NETWORK,
         seeds=3,
         measure=lambda network, examples: {"accuracy": accuracy(network, examples)},

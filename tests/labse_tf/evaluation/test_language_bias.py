@@ -161,7 +161,7 @@ def test_components_of_other_text(pool, tmp_path):
     [
         ({"tha.txt": "แมว\nหมา\n"}, {}, "tha.txt:2"),
         ({"tha.txt": "แมว\n\nบ้าน\nฟ้า\n"}, {}, "tha.txt:2"),
-        ({}, {"languages": ["deu", "xyz"]}, "holds no xyz.txt"),
+        ({}, {"languages": ["deu", "xyz"]}, "holds no file of 'xyz'"),
         ({}, {"languages": ["deu"]}, "fewer than two"),
         ({}, {"sentences": 1}, "--sentences is 1"),
         ({}, {"components": [-1]}, "negative"),

@@ -89,11 +89,34 @@ def test_shuffled_labels_are_at_chance(data):
     assert record["accuracy"] == pytest.approx(0.5, abs=0.05)
 
 
+def test_dev_pairs_are_left_out_of_training_too(data):
+    path = data / "train.en.tsv"
+    path.write_text(path.read_text("utf-8") + (data / "dev.en.tsv").read_text("utf-8"), "utf-8")
+    assert xnli.evaluate(Dictionary(), data, seeds=1)["trained"] == 200
+    path.write_text((data / "dev.en.tsv").read_text("utf-8"), "utf-8")
+    with pytest.raises(InputError, match="fewer than two labels that are not in the dev or test"):
+        xnli.evaluate(Dictionary(), data, seeds=1)
+
+
+def test_xnlis_own_files_in_a_folder_with_brackets(data):
+    folder = data.rename(data.with_name("data [1]"))
+    for part in ("dev", "test"):
+        lines = ["language\tgold_label\tsentence1\tsentence2\tpairID"]
+        for language in WORDS:
+            path = folder / f"{part}.{language}.tsv"
+            for number, row in enumerate(path.read_text("utf-8").splitlines()):
+                premise, hypothesis, label = row.split("\t")
+                lines.append(f"{language}\t{label}\t{premise}\t{hypothesis}\t{number}")
+            path.unlink()
+        (folder / f"xnli.{part}.tsv").write_text("\n".join(lines) + "\n", "utf-8")
+    assert xnli.evaluate(Dictionary(), folder, seeds=1)["accuracy"] == 1.0
+
+
 @pytest.mark.parametrize(
     ("change", "options", "told"),
     [
         (None, {"seeds": 0}, "--seeds is 0"),
-        (None, {"source": "de"}, "no files <lang>.tsv"),
+        (None, {"source": "de"}, "has no train.de.tsv"),
         ("dev.en.tsv", {}, "has no pairs in 'en'"),
         ("test.de.tsv", {}, "has the label 'maybe', which the training pairs have not"),
     ],
