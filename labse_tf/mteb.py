@@ -14,19 +14,22 @@ is imported for the metadata alone.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from labse_tf.embedding.model_dir import ENCODER_FILES, find_model_dir
 from labse_tf.embedding.model_dir import describe as describe_model
-from labse_tf.embedding.open import open_encoder
+from labse_tf.embedding.open import SENTENCE_TRANSFORMERS, open_encoder
 from labse_tf.languages import LANGUAGES, three_letter_code
 
 if TYPE_CHECKING:
     from mteb.models.model_meta import ModelMeta
 
+_HASH_DIGITS = 12
 _BYTES_OF_A_NUMBER, _MEGABYTE = 4, 2**20
 
 
@@ -50,7 +53,8 @@ class MtebEncoder:
 
         Args:
           model_name: a model dir, or any other name that `open_encoder` takes.
-          revision: recorded in the metadata.
+          revision: for the metadata; MTEB's cache tells models apart by it. By default it is the
+            hash of the model, where that is known.
           device: ignored; TensorFlow chooses.
           dim: use only so many leading columns.
           **kwargs: ignored, as MTEB passes those of other models too.
@@ -99,13 +103,18 @@ def describe(encoder: Mapping[str, Any], *, revision: str | None = None) -> dict
       encoder: from `OpenedEncoder.facts`.
       revision: of the model.
     """
-    facts = describe_model(Path(encoder["name"]))
+    name = encoder["name"]
+    facts = _model_facts(name)
+    # MTEB's names have an owner.
+    published = (
+        encoder["kind"] == SENTENCE_TRANSFORMERS and not os.path.exists(name) and "/" in name
+    )
     sizes = facts.get("encoder", {})
     parameters = count_parameters(sizes) if sizes else None
     languages = facts.get("languages")
     return {
-        "name": f"labse_tf/{Path(encoder['name']).name}",
-        "revision": revision,
+        "name": name if published else f"labse_tf/{Path(name).name}",
+        "revision": revision or (encoder.get("model_sha256") or "")[:_HASH_DIGITS] or None,
         "release_date": None,
         "languages": languages and [_mteb_code(code) for code in languages if code in LANGUAGES],
         "n_parameters": parameters,
@@ -122,6 +131,13 @@ def describe(encoder: Mapping[str, Any], *, revision: str | None = None) -> dict
         "use_instructions": False,
         "training_datasets": None,
     }
+
+
+def _model_facts(name: str) -> dict[str, Any]:
+    path = Path(name)
+    if path.suffix in ENCODER_FILES:
+        path = find_model_dir(path)[0]
+    return describe_model(path)
 
 
 def count_parameters(sizes: Mapping[str, Any]) -> int:

@@ -6,7 +6,7 @@ import argparse
 import textwrap
 
 from labse_tf.cli.arguments import add_dim, add_overwrite
-from labse_tf.evaluation.task import find_task, task_names
+from labse_tf.evaluation.task import Option, find_task, task_names
 
 _TASKS = {name: find_task(name) for name in task_names()}
 _WIDTH = max(map(len, _TASKS)) + 2
@@ -67,17 +67,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_task_options(parser: argparse.ArgumentParser) -> None:
     """Adds the tasks' options without their defaults, so that None means not given."""
-    seen = set()
+    options: dict[str, dict[str, Option]] = {}
     for name, task in _TASKS.items():
-        new = [option for option in task.OPTIONS if option.name not in seen]
-        if new:
-            group = parser.add_argument_group(f"options of {name}")
-        for option in new:
-            settings = {"help": option.help, "metavar": option.metavar, "choices": option.choices}
-            if option.type:
-                settings["type"] = option.type
-            group.add_argument(option.flag, dest=option.name, **settings)
-            seen.add(option.name)
+        for option in task.OPTIONS:
+            options.setdefault(option.name, {})[name] = option
+    groups: dict[str, argparse._ArgumentGroup] = {}
+    for of_tasks in options.values():
+        title = f"options of {', '.join(of_tasks)}"
+        if title not in groups:
+            groups[title] = parser.add_argument_group(title)
+        one = next(iter(of_tasks.values()))
+        text = one.help
+        if len({option.help for option in of_tasks.values()}) > 1:
+            text = "; ".join(f"{name}: {option.help}" for name, option in of_tasks.items())
+        settings = {"help": text, "metavar": one.metavar, "choices": one.choices}
+        if one.type:
+            settings["type"] = one.type
+        groups[title].add_argument(one.flag, dest=one.name, **settings)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,10 +11,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labse_tf.errors import InputError
-from labse_tf.evaluation.task import Task, find_task, primary_figure, task_names
+from labse_tf.evaluation.record import read_record
+from labse_tf.evaluation.task import (
+    Task,
+    describe_figure,
+    find_task,
+    primary_figure,
+)
 from labse_tf.languages import LANGUAGES, find_code
 
 _SAMPLES = 10_000
+# Of fewer, an interval says little: with 5, 1 of 16 differences without meaning has one sign.
+_LEAST_UNITS = 6
+# Settings that are paths, or say what was measured beside.
+_NOT_COMPARED = ("baseline", "components_of", "perturbed", "tatoeba", "train")
+_OTHER_SCRIPT = "other"
 _PERCENTILES = (2.5, 97.5)
 
 
@@ -45,7 +57,7 @@ class Comparison(NamedTuple):
       task: the task.
       figures: each system's main figure, by its name.
       units: each system's figures by language or part; none of a task without `units`.
-      differences: of each system to the first; None where there are fewer than 2 common units.
+      differences: of each system to the first; None where there are too few common units.
     """
 
     name: str
@@ -53,10 +65,6 @@ class Comparison(NamedTuple):
     figures: dict[str, float]
     units: dict[str, dict[str, float]]
     differences: dict[str, Difference | None]
-
-    @property
-    def lower_is_better(self) -> bool:
-        return getattr(self.task, "LOWER_IS_BETTER", False)
 
 
 def bootstrap(
@@ -72,9 +80,12 @@ def bootstrap(
       first: figures by unit.
       second: the same.
       seed: of the draws.
+
+    Returns:
+      None if there are fewer than 6 common units.
     """
     common = [unit for unit in first if unit in second]
-    if len(common) < 2:
+    if len(common) < _LEAST_UNITS:
         return None
     differences = np.array([second[unit] - first[unit] for unit in common])
     drawn = np.random.default_rng(seed).integers(len(common), size=(_SAMPLES, len(common)))
@@ -98,7 +109,7 @@ def compare(paths: Sequence[str]) -> list[Comparison]:
     for name in tasks:
         having = {system: records[name] for system, records in systems.items() if name in records}
         if len(having) > 1:
-            _check_same_data(name, having)
+            _check_alike(name, having)
             found.append(_compare(name, having))
     if not found:
         raise InputError("no task has records of two systems", remedy="name records of one task")
@@ -108,7 +119,7 @@ def compare(paths: Sequence[str]) -> list[Comparison]:
 def _compare(name: str, records: Mapping[str, dict[str, Any]]) -> Comparison:
     task = find_task(next(iter(records.values()))["task"])
     make = getattr(task, "units", lambda record: {})
-    units = {system: make(record) for system, record in records.items()}
+    units = {system: _known(make(record)) for system, record in records.items()}
     first = next(iter(units.values()))
     return Comparison(
         name,
@@ -119,8 +130,15 @@ def _compare(name: str, records: Mapping[str, dict[str, Any]]) -> Comparison:
     )
 
 
+def _known(units: Mapping[str, float | None]) -> dict[str, float]:
+    """Leaves out what is undefined: NaN, or null in JSON."""
+    return {unit: value for unit, value in units.items() if value is not None and value == value}
+
+
 def _names(paths: Sequence[str]) -> list[str]:
     """Returns short names that tell the paths apart."""
+    if len(set(paths)) < len(paths):
+        raise InputError("a result is named twice", remedy="name each one once")
     names = [Path(path).name.removesuffix(".json") for path in paths]
     return names if len(set(names)) == len(names) else [str(Path(path)) for path in paths]
 
@@ -130,24 +148,12 @@ def _read(path: str) -> dict[str, dict[str, Any]]:
         files = sorted(Path(path).glob("*.json"))
         if not files:
             raise InputError("holds no records", path=path, remedy="make them by `labse eval all`")
-        return {file.name.removesuffix(".json"): _read_record(file) for file in files}
-    record = _read_record(Path(path))
+        return {file.name.removesuffix(".json"): read_record(file) for file in files}
+    record = read_record(Path(path))
     return {record["task"]: record}
 
 
-def _read_record(path: Path) -> dict[str, Any]:
-    try:
-        record = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"cannot be read as a record ({error})", path=path, remedy="make it by `labse eval`"
-        ) from error
-    if not isinstance(record, dict) or record.get("task") not in task_names():
-        raise InputError("is not a record of a task", path=path, remedy="make it by `labse eval`")
-    return record
-
-
-def _check_same_data(name: str, records: Mapping[str, dict[str, Any]]) -> None:
+def _check_alike(name: str, records: Mapping[str, dict[str, Any]]) -> None:
     (first, one), *others = records.items()
     for system, other in others:
         if one["data"]["sha256"] != other["data"]["sha256"]:
@@ -155,17 +161,32 @@ def _check_same_data(name: str, records: Mapping[str, dict[str, Any]]) -> None:
                 f"{name}: {first} and {system} were evaluated on different data",
                 remedy="evaluate both on the same files",
             )
+        for key in one["settings"].keys() - _NOT_COMPARED:
+            values = [record["settings"].get(key) for record in (one, other)]
+            if values[0] != values[1]:
+                raise InputError(
+                    f"{name}: '{key}' is {values[0]} of {first}, and {values[1]} of {system}",
+                    remedy="evaluate both with the same options",
+                )
 
 
 def by_script(units: Mapping[str, float]) -> dict[str, float]:
-    """Returns the means over the languages of each script; empty if a unit is not a language."""
-    codes = {unit: find_code(unit) for unit in units}
-    if not all(codes.values()):
-        return {}
+    """Returns the means over the languages of each script.
+
+    The script is that of the code (`srp_Latn`), or the main one of a language among the paper's;
+    those of other languages are counted together.
+    """
     scripts: dict[str, list[float]] = {}
-    for unit, code in codes.items():
-        scripts.setdefault(LANGUAGES[code].script, []).append(units[unit])
+    for unit, value in units.items():
+        scripts.setdefault(_script(unit), []).append(value)
     return {script: float(np.mean(values)) for script, values in sorted(scripts.items())}
+
+
+def _script(language: str) -> str:
+    if subtag := re.search(r"[-_]([A-Z][a-z]{3})\b", language):
+        return subtag[1]
+    code = find_code(language)
+    return LANGUAGES[code].script if code else _OTHER_SCRIPT
 
 
 def format_table(comparisons: Sequence[Comparison]) -> str:
@@ -174,15 +195,13 @@ def format_table(comparisons: Sequence[Comparison]) -> str:
     systems = max(len(system) for one in comparisons for system in one.figures)
     lines = []
     for one in comparisons:
-        metric = (
-            f"{one.task.PRIMARY_METRIC}, {'lower' if one.lower_is_better else 'higher'} is better"
-        )
         for number, (system, figure) in enumerate(one.figures.items()):
-            label = one.name if number == 0 else ""
-            line = f"{label:{names}}  {system:{systems}}{100 * figure:8.2f}"
+            label = "" if number else one.name
+            shown = "-" if math.isnan(figure) else f"{100 * figure:.2f}"
+            line = f"{label:{names}}  {system:{systems}}{shown:>8}"
             difference = one.differences.get(system)
-            if number == 0:
-                line += f"  {metric}"
+            if not number:
+                line += f"  {describe_figure(one.task)}"
             elif difference:
                 line += f"  {describe(difference)}"
             lines.append(line)

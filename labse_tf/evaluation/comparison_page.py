@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from labse_tf.evaluation.comparison import Comparison, by_script, describe
+from labse_tf.evaluation.task import describe_figure
 from labse_tf.files.outputs import whole_file
 
 _INCHES_OF_A_UNIT, _LEAST_INCHES, _MOST_INCHES = 0.16, 6.0, 40.0
@@ -26,15 +27,22 @@ def write_page(
     template = Environment(autoescape=True, undefined=StrictUndefined).from_string(
         _PAGE.read_text("utf-8")
     )
-    text = template.render(comparisons=comparisons, systems=systems, parts=parts, describe=describe)
+    text = template.render(
+        comparisons=comparisons,
+        systems=systems,
+        parts=parts,
+        describe=describe,
+        describe_figure=describe_figure,
+    )
     with whole_file(path, overwrite=overwrite) as partial:
         partial.write_text(text, "utf-8")
 
 
 def _scripts(comparison: Comparison) -> dict[str, dict[str, float]]:
-    """Returns the means by script of each system; empty unless all units are languages."""
-    found = {system: by_script(units) for system, units in comparison.units.items()}
-    return found if all(found.values()) else {}
+    """Returns the means by script of each system; empty unless the units are languages."""
+    if not getattr(comparison.task, "UNITS_ARE_LANGUAGES", False):
+        return {}
+    return {system: by_script(units) for system, units in comparison.units.items()}
 
 
 def plot(comparison: Comparison) -> str:

@@ -1,10 +1,10 @@
 """English sentences with another meaning and nearly the same words, as in xSIM++.
 
 Chen et al. 2023 (arXiv 2306.12907, section 3) change causality, entities and numbers, with a parser
-and a thesaurus. Here rules do it: a number becomes another of as many digits, a number word another
-one; a capitalised name inside a sentence becomes one from other sentences; `not` is added to or
-taken from an auxiliary verb, and some words become their opposites. The result depends on the text
-and the seed alone.
+and a thesaurus. Here rules do it: digits become others, a number word another one; a capitalised
+name inside a sentence becomes another name of the text; `not` is added to or taken from an
+auxiliary verb, and some words become their opposites. The result depends on the text and the seed
+alone.
 """
 
 from __future__ import annotations
@@ -25,10 +25,13 @@ _WORDS = re.findall(
 _NUMBER_WORD = re.compile(rf"\b(?:{'|'.join(_WORDS)})\b", re.IGNORECASE)
 # Behind a lower-case word or a comma: not at the start of a sentence.
 _NAME = re.compile(r"(?<=[a-z,;] )(?!I\b)[A-Z][\w'-]*(?: [A-Z][\w'-]*)*")
-_NOT = re.compile(r" not\b|n't\b")
+_NOT = re.compile(r" not\b|n['’]t\b")
+# Before n't these are other words.
+_CONTRACTED = re.compile(r"\b(?:can|won|shan)['’]t\b", re.IGNORECASE)
+_WHOLE = {"can": "can", "won": "will", "shan": "shall"}
 _AUXILIARY = re.compile(
     r"\b(?:is|are|was|were|can|could|will|would|should|must|may|might|has|have|had|does|do|did)\b"
-    r"(?! not\b|n't\b)"
+    r"(?! not\b|['’])"
 )
 _OPPOSITES = dict(
     re.findall(
@@ -42,7 +45,7 @@ _OPPOSITES = dict(
     )
 )
 _OPPOSITES |= {other: one for one, other in reversed(_OPPOSITES.items())}
-_OPPOSITE = re.compile(rf"\b(?:{'|'.join(_OPPOSITES)})\b", re.IGNORECASE)
+_OPPOSITE = re.compile(rf"\b(?:{'|'.join(_OPPOSITES)})\b(?!['’])", re.IGNORECASE)
 
 
 def perturb(
@@ -101,7 +104,14 @@ def _other_names(text: str, draw: random.Random, names: Sequence[str]) -> Iterat
 
 
 def _negations(text: str, draw: random.Random) -> Iterator[str]:
-    changed = [_replace(text, found, "") for found in _NOT.finditer(text)]
+    contracted = {found.end(): found for found in _CONTRACTED.finditer(text)}
+    changed = [
+        _replace(text, found, "") for found in _NOT.finditer(text) if found.end() not in contracted
+    ]
+    changed += [
+        _replace(text, found, _as_case(_WHOLE[found[0][:-2].lower()], found[0]))
+        for found in contracted.values()
+    ]
     changed += [_replace(text, found, f"{found[0]} not") for found in _AUXILIARY.finditer(text)]
     changed += [
         _replace(text, found, _as_case(_OPPOSITES[found[0].lower()], found[0]))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import datetime
 import importlib.metadata
+import json
 import os
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from labse_tf.embedding.protocol import Encoder
+from labse_tf.errors import InputError
 from labse_tf.files.hashing import sha256_of_files
 
 # Module -> the package with its version. Only loaded modules can have affected the result.
@@ -24,6 +27,9 @@ _PACKAGES = {
     "transformers": "transformers",
     "sentence_transformers": "sentence-transformers",
 }
+
+
+_NEEDED = {"task", "encoder", "data", "settings"}
 
 
 def make_record(
@@ -67,6 +73,23 @@ def make_record(
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         **scores,
     }
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """Reads a record that was written as JSON.
+
+    Raises:
+      InputError: if it cannot be read, or is not a record.
+    """
+    try:
+        record = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"cannot be read as a record ({error})", path=path, remedy="make it by `labse eval`"
+        ) from error
+    if not isinstance(record, dict) or not record.keys() >= _NEEDED:
+        raise InputError("is not a record of a task", path=path, remedy="make it by `labse eval`")
+    return record
 
 
 def encoder_facts(encoder: Encoder) -> dict[str, Any]:

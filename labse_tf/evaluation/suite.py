@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -13,18 +12,28 @@ import numpy as np
 
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
-from labse_tf.evaluation.record import encoder_facts
-from labse_tf.evaluation.task import Task, find_task, primary_figure, task_names
+from labse_tf.evaluation.record import encoder_facts, read_record
+from labse_tf.evaluation.task import (
+    Task,
+    describe_figure,
+    find_task,
+    primary_figure,
+    task_names,
+)
 from labse_tf.files.outputs import write_json
 
 # Of an encoder's facts, those that embedding changes.
-_COUNTED = ("dim", "normalisation", "zero_vectors", "texts_cut")
+_COUNTED_BY_TEXT = ("zero_vectors", "texts_cut")
+_COUNTED = ("dim", "normalisation", *_COUNTED_BY_TEXT)
 
 _log = logging.getLogger("labse")
 
 
 class Found(NamedTuple):
-    """A task, its data, and the name of its result: that of the task, or with the folder's."""
+    """A task, its data, and the name of its result.
+
+    That is the task's if the folder has the same name, else `<task>.<folder>`.
+    """
 
     name: str
     task: Task
@@ -57,7 +66,8 @@ class RememberingEncoder:
         return vectors
 
     def facts(self) -> dict[str, Any]:
-        return encoder_facts(self._encoder)
+        """Returns those of the encoder; what it counts is not of one task alone, and unknown."""
+        return encoder_facts(self._encoder) | dict.fromkeys(_COUNTED_BY_TEXT)
 
 
 def find_tasks(root: str | os.PathLike[str]) -> list[Found]:
@@ -68,11 +78,10 @@ def find_tasks(root: str | os.PathLike[str]) -> list[Found]:
     """
     found = []
     for name in task_names():
-        folders = [Path(root) / folder for folder in getattr(find_task(name), "FOLDERS", ())]
-        there = [folder for folder in folders if folder.is_dir()]
-        for folder in there:
-            label = name if len(there) == 1 else f"{name}.{folder.name}"
-            found.append(Found(label, find_task(name), folder))
+        for folder in getattr(find_task(name), "FOLDERS", ()):
+            if (Path(root) / folder).is_dir():
+                label = name if folder == name else f"{name}.{folder}"
+                found.append(Found(label, find_task(name), Path(root) / folder))
     if not found:
         raise InputError(
             "has no folder with the name of a task's data",
@@ -122,7 +131,10 @@ def evaluate_all(
             records[name] = task.evaluate(remembering, data)
         except InputError as error:
             failures.append(f"{name}: {error}")
-            _log.error("%s: %s", name, error)
+        except Exception as error:  # The other tasks should not be lost.
+            failures.append(f"{name}: {type(error).__name__}: {error}")
+        if name not in records:
+            _log.error("%s", failures[-1])
             continue
         write_json(paths[name], records[name], overwrite=False)
         show(f"\n{name}\n{task.format_table(records[name])}")
@@ -134,7 +146,7 @@ def _done(paths: dict[str, Path], encoder: RememberingEncoder) -> dict[str, dict
     records = {}
     for name, path in paths.items():
         if path.exists():
-            records[name] = json.loads(path.read_text("utf-8"))
+            records[name] = read_record(path)
             if _identity(records[name]["encoder"]) != _identity(encoder.facts()):
                 raise InputError(
                     f"is the result of another encoder, {records[name]['encoder'].get('name')}",
@@ -155,8 +167,7 @@ def summary(tasks: Sequence[Found], records: dict[str, dict[str, Any]]) -> str:
     for name, task, _ in tasks:
         if name in records:
             figure = 100 * primary_figure(task, records[name])
-            better = "lower" if getattr(task, "LOWER_IS_BETTER", False) else "higher"
-            lines.append(f"{name:{width}}{figure:8.2f}  {task.PRIMARY_METRIC}, {better} is better")
+            lines.append(f"{name:{width}}{figure:8.2f}  {describe_figure(task)}")
         else:
             lines.append(f"{name:{width}}  failed")
     return "\n".join(lines)

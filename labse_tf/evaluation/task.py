@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import os
 import pkgutil
 from collections.abc import Callable
@@ -39,10 +40,14 @@ class Option(NamedTuple):
 class Task(Protocol):
     """A module, or any object, with these names.
 
-    It may also have `draw(result, figure)`, which draws on a matplotlib Figure (for --plot),
-    LOWER_IS_BETTER = True, FOLDERS, names of folders that `labse eval all` takes for its data, and
-    `units(result)`, figures by language or part, of which the main figure is a mean, for
-    `labse eval compare`.
+    It may also have
+
+      draw(result, figure): draws on a matplotlib Figure, for --plot.
+      LOWER_IS_BETTER: True for an error.
+      FOLDERS: names of folders that `labse eval all` takes for its data.
+      units(result): the figures, by language or part, whose mean is the main figure, for
+        `labse eval compare`.
+      UNITS_ARE_LANGUAGES: True if their names are codes of languages.
 
     Attributes:
       DATA: the lines of `labse eval --help` that describe --data and what is measured.
@@ -97,4 +102,12 @@ def find_task(name: str) -> Task:
 def primary_figure(task: Task, result: dict[str, Any]) -> float:
     """Returns the main figure of a result: from the task's `figure`, or its PRIMARY_METRIC."""
     figure = getattr(task, "figure", None)
-    return float(figure(result) if figure else result[task.PRIMARY_METRIC])
+    found = figure(result) if figure else result[task.PRIMARY_METRIC]
+    # JSON has null for NaN.
+    return math.nan if found is None else float(found)
+
+
+def describe_figure(task: Task) -> str:
+    """Returns the name of the main figure, and which way is better."""
+    better = "lower" if getattr(task, "LOWER_IS_BETTER", False) else "higher"
+    return f"{task.PRIMARY_METRIC}, {better} is better"

@@ -19,12 +19,18 @@ def sha256_of_files(
 ) -> str:
     """Returns one SHA-256 over the names of files, relative to `root`, and their contents.
 
-    It depends neither on the order of `paths` nor on the location of `root`.
+    It depends neither on the order of `paths` nor on the location of `root`, nor on that of files
+    outside of it.
     """
     digest = hashlib.sha256()
-    for name, path in sorted((os.path.relpath(path, root), path) for path in paths):
+    for name, path in sorted((_name(path, root), path) for path in paths):
         digest.update(f"{Path(name).as_posix()}\0{sha256_of_file(path)}\n".encode())
     return digest.hexdigest()
+
+
+def _name(path: str | os.PathLike[str], root: str | os.PathLike[str]) -> str:
+    name = os.path.relpath(path, root)
+    return os.path.basename(path) if name.startswith(os.pardir) else name
 
 
 def stamps_of_files(paths: Iterable[str | os.PathLike[str]]) -> list[list]:

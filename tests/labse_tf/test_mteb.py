@@ -54,6 +54,8 @@ def test_what_a_model_dir_tells(model_dir):
     encoder.encode(["a"])
     found = describe(encoder.facts(), revision="7")
     assert found["name"] == f"labse_tf/{model_dir.name}" and found["revision"] == "7"
+    # MTEB's cache tells models of the same name apart by the revision.
+    assert describe(encoder.facts())["revision"] == encoder.facts()["model_sha256"][:12]
     assert "deu-Latn" in found["languages"] and found["framework"] == ["TensorFlow"]
     assert found["embed_dim"] == encoder.dim and found["max_tokens"] == encoder.sequence_length
     assert found["n_parameters"] > found["n_embedding_parameters"] > 0

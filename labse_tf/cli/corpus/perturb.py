@@ -36,6 +36,7 @@ def run(args: argparse.Namespace) -> None:
     from labse_tf.evaluation.perturbation import perturb
     from labse_tf.evaluation.texts import read_texts
     from labse_tf.files.outputs import whole_file
+    from labse_tf.files.textio import open_to_write
 
     if args.per_kind < 1:
         raise InputError(f"--per-kind is {args.per_kind}", remedy="give 1 or more")
@@ -43,10 +44,10 @@ def run(args: argparse.Namespace) -> None:
     counts: Counter[str] = Counter()
     with (
         whole_file(args.out, overwrite=args.overwrite) as partial,
-        partial.open("w", encoding="utf-8", newline="\n") as output,
+        open_to_write(partial, name=args.out) as output,
     ):
         for place, kind, text in perturb(texts, per_kind=args.per_kind, seed=args.seed):
-            output.write(f"{place + 1}\t{kind}\t{text}\n")
+            output.write(f"{place + 1}\t{kind}\t{' '.join(text.split())}\n")
             counts[kind] += 1
     made = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
     print(f"{args.out}: {made or 'nothing'}; from {len(texts)} sentences")

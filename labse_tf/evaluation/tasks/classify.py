@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 PRIMARY_METRIC = "accuracy"
 FOLDERS = ("mldoc", "sentiment", "classify")
+UNITS_ARE_LANGUAGES = True
 DATA = (
     "<language>.{train,dev,test}.tsv of label and text (valid: dev; MLDoc's names too):\n"
     "train on one language, test on every language"

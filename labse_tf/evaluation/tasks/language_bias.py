@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 PRIMARY_METRIC = "same_language"
 FOLDERS = ("flores", "flores200", "ntrex128")
+UNITS_ARE_LANGUAGES = True
 LOWER_IS_BETTER = True
 DATA = "<code>.txt, the same sentences in each: are neighbours of the same language?"
 

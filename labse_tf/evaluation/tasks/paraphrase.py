@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 PRIMARY_METRIC = "average_precision"
 FOLDERS = ("pawsx", "x-final")
+UNITS_ARE_LANGUAGES = True
 DATA = "{dev,test}.<lang>.tsv of two sentences and 0 or 1, or PAWS-X's <lang>/{dev,test}_2k.tsv"
 OPTIONS = (
     Option("source", "language whose dev part gives the threshold (default en)", metavar="LANG"),

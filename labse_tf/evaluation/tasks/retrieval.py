@@ -24,6 +24,7 @@ from labse_tf.progress import Progress
 
 PRIMARY_METRIC = "average"
 FOLDERS = ("retrieval",)
+UNITS_ARE_LANGUAGES = True
 DATA = "<lang>.tsv: each sentence's translation among the file's, both directions"
 OPTIONS = (
     Option("baseline", "score this on the same data too (character n-grams)", choices=("tfidf",)),

@@ -41,8 +41,15 @@ DATA = (
     "label and sentence, of MRPC two sentences, of SICK label, score, two sentences"
 )
 OPTIONS = (
-    Option("baseline", "score this on the same data too", choices=("tfidf",)),
-    Option("folds", "5 takes a quarter of the time (default 10)", type=int, metavar="N"),
+    Option(
+        "baseline", "score this on the same data too (words and pairs of words)", choices=("tfidf",)
+    ),
+    Option(
+        "folds",
+        "of the training texts; 5 take a quarter of the time (default 10)",
+        type=int,
+        metavar="N",
+    ),
     Option("seed", "of the folds (default 1111)", type=int, metavar="N"),
 )
 

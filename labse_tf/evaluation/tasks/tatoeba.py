@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 PRIMARY_METRIC = "accuracy"
 FOLDERS = ("tatoeba",)
+UNITS_ARE_LANGUAGES = True
 DATA = """\
 LASER's tatoeba.<xxx>-eng.<xxx> and .eng: accuracy by language and over the groups
 of 14, 36, 82 and 112 languages, both directions"""

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 PRIMARY_METRIC = "accuracy"
 FOLDERS = ("xnli", "XNLI-1.0")
+UNITS_ARE_LANGUAGES = True
 DATA = (
     "{train,dev,test}.<lang>.tsv of premise, hypothesis, label, or xnli.{dev,test}.tsv, with\n"
     "--train: train on one language, test on every language"

@@ -7,10 +7,11 @@ import json
 import numpy as np
 import pytest
 from hashed_encoders import HashedCharacters
+from task_data import DATA
 
 from labse_tf.cli.main import main
 from labse_tf.evaluation.comparison import bootstrap, by_script, compare
-from labse_tf.evaluation.task import find_task, task_names
+from labse_tf.evaluation.task import find_task, primary_figure, task_names
 from labse_tf.evaluation.tasks import tatoeba
 from labse_tf.files.outputs import write_json
 
@@ -53,7 +54,8 @@ def test_the_interval_is_that_of_resampled_means():
     assert found.low == pytest.approx(found.mean - half, abs=0.1 * half)
     assert found.high == pytest.approx(found.mean + half, abs=0.1 * half)
     assert found == bootstrap(first, second)
-    assert bootstrap(first, {"l1": 0.0}) is None
+    few = dict(list(first.items())[:5])
+    assert bootstrap(few, second) is None
 
 
 @pytest.mark.parametrize(("shift", "certain"), [(0.1, True), (-0.1, True), (0.0, False)])
@@ -66,7 +68,8 @@ def test_what_is_certain(shift, certain):
 def test_means_by_script_of_languages_alone():
     found = by_script({"deu": 0.5, "fra": 0.7, "rus": 0.2})
     assert found == {"Cyrl": 0.2, "Latn": pytest.approx(0.6)}
-    assert by_script({"deu": 0.5, "STS12/a": 0.7}) == {}
+    found = by_script({"srp_Latn": 0.5, "srp_Cyrl": 0.1, "ast": 0.7, "zho-CN": 0.2})
+    assert found == {"Latn": 0.5, "Cyrl": 0.1, "other": 0.7, "Hani": 0.2}
 
 
 def test_records_side_by_side(records, tmp_path, capsys):
@@ -77,7 +80,7 @@ def test_records_side_by_side(records, tmp_path, capsys):
     assert set(one.units["long"]) == set(SENTENCES)
     assert one.figures["long"] == pytest.approx(np.mean(list(one.units["long"].values())))
     assert lines[0].split()[:3] == ["tatoeba", "long", f"{100 * one.figures['long']:.2f}"]
-    assert "higher is better" in lines[0] and "3 units" in lines[1]
+    assert "higher is better" in lines[0] and one.differences["short"] is None
     html = page.read_text("utf-8")
     assert "<svg" in html and ">Thai<" in html and "<script" not in html
     assert f"{100 * one.figures['short']:.2f}" in html
@@ -96,14 +99,29 @@ def test_folders_of_all_tasks(data, tmp_path, capsys):
     folders = [str(tmp_path / name) for name in ("hashed", "make_hashed")]
     assert main(["eval", "compare", *folders]) == 0
     out = capsys.readouterr().out
-    assert [line.split()[0] for line in out.splitlines()[::2]] == ["paraphrase", "tatoeba"]
+    assert [line.split()[0] for line in out.splitlines()[::2]] == ["paraphrase.pawsx", "tatoeba"]
 
 
-def test_units_of_every_task_with_some_are_figures(records, data):
-    for name in task_names():
-        assert hasattr(find_task(name), "units") or name == "bucc"
+@pytest.mark.parametrize("name", [name for name in task_names() if name != "bucc"])
+def test_the_main_figure_is_the_mean_of_the_units(name, tmp_path):
+    task = find_task(name)
+    for file, text in DATA[name].items():
+        path = tmp_path / "data" / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+    record = json.loads(json.dumps(task.evaluate(HashedCharacters(), tmp_path / "data")))
+    found = list(task.units(record).values())
+    assert primary_figure(task, record) == pytest.approx(np.mean(found))
+
+
+def test_undefined_figures_are_left_out(records, tmp_path, capsys):
     record = json.loads(records[0].read_text("utf-8"))
-    assert all(0 <= value <= 1 for value in tatoeba.units(record).values())
+    record["accuracy"] = record["languages"]["deu"]["mean_accuracy"] = None
+    (tmp_path / "undefined.json").write_text(json.dumps(record), "utf-8")
+    command = ["eval", "compare", str(records[1]), str(tmp_path / "undefined.json")]
+    assert main([*command, "--out", str(tmp_path / "page.html")]) == 0
+    assert "undefined       -" in capsys.readouterr().out
+    assert set(compare(command[2:])[0].units["undefined"]) == {"rus", "tha"}
 
 
 @pytest.mark.parametrize(
@@ -126,6 +144,7 @@ def test_records_of_other_data_or_other_tasks_are_refused(records, tmp_path, cap
     for change, told in (
         ({"data": record["data"] | {"sha256": "0"}}, "were evaluated on different data"),
         ({"task": "sts"}, "no task has records of two systems"),
+        ({"settings": {"ties": "lost"}}, "'ties' is the lowest index of long"),
     ):
         (tmp_path / "changed.json").write_text(json.dumps(record | change), "utf-8")
         assert main(["eval", "compare", str(records[0]), str(tmp_path / "changed.json")]) == 2

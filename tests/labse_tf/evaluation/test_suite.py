@@ -29,7 +29,7 @@ FILES = {
     "flores/eng.txt": "Vienna 1815\nHund\n",
     "notes/readme.txt": "-\n",
 }
-NAMES = ["language-bias", "sts", "tatoeba", "xsim"]
+NAMES = ["language-bias.flores", "sts", "tatoeba", "xsim.flores"]
 
 
 class Counting(HashedCharacters):
@@ -73,8 +73,10 @@ def test_each_text_is_embedded_once_and_results_are_those_of_single_tasks(root, 
     assert len(encoder.texts) == len(set(encoder.texts)) == 5
     for name in NAMES:
         record = json.loads((tmp_path / f"out/{name}.json").read_text("utf-8"))
-        folder = {"language-bias": "flores", "xsim": "flores"}.get(name, name)
-        alone = find_task(name).evaluate(HashedCharacters(), root / folder)
+        task, _, folder = name.partition(".")
+        alone = find_task(task).evaluate(HashedCharacters(), root / (folder or task))
+        # Counted over all tasks, these say nothing about one.
+        assert record["encoder"].get("texts_cut") is None
         same = record.keys() - {"date", "encoder", "versions"}
         assert {key: record[key] for key in same} == json.loads(
             json.dumps({key: alone[key] for key in same})
@@ -94,9 +96,34 @@ def test_results_that_are_there_are_kept_and_failures_do_not_stop_the_rest(root,
     assert "sts" in capfd.readouterr().out
     for name, when in made.items():
         assert (tmp_path / "out" / name).stat().st_mtime_ns == when
+    (tmp_path / "out/sts.json").write_text("{", "utf-8")
+    assert main(command) == 2
+    assert "cannot be read as a record" in capfd.readouterr().err
+    (tmp_path / "out/sts.json").unlink()
     command[2] = "hashed_encoders:make_hashed"
     assert main(command) == 2
     assert "is the result of another encoder" in capfd.readouterr().err
+
+
+def test_an_undefined_figure_is_shown_as_such(root, tmp_path):
+    (root / "sts/x/a.tsv").write_text("1\tHund\tHund\n1\ta\tb\n", "utf-8")
+    for _ in range(2):
+        shown = []
+        assert evaluate_all(HashedCharacters(), root, tmp_path / "out", show=shown.append) == []
+        assert "nan  spearman" in shown[-1]
+
+
+class Failing(HashedCharacters):
+    def encode(self, texts):
+        if "мышь" in texts:
+            raise RuntimeError("out of memory")
+        return super().encode(texts)
+
+
+def test_a_task_that_breaks_does_not_stop_the_rest(root, tmp_path):
+    failures = evaluate_all(Failing(), root, tmp_path / "out", show=lambda text: None)
+    assert failures == ["sts: RuntimeError: out of memory"]
+    assert len(list((tmp_path / "out").iterdir())) == 3
 
 
 def test_killed_it_goes_on_where_it_was(root, tmp_path):

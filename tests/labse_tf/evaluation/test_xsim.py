@@ -128,6 +128,7 @@ TEXTS = [
     "In 1984 the old king visited Upper Silesia with two dogs.",
     "She said that Maria Curie is not here, and it wasn't so before.",
     "Nothing changes here",
+    "We can't stay, and they won't come; it can’t be, that's it.",
 ]
 
 
@@ -149,6 +150,9 @@ def test_numbers_names_and_negations_are_changed():
         (1, TEXTS[1].replace("is not", "is")),
         (1, TEXTS[1].replace("wasn't", "was")),
         (1, TEXTS[1].replace("before", "after")),
+        (3, TEXTS[3].replace("can't", "can")),
+        (3, TEXTS[3].replace("won't", "will")),
+        (3, TEXTS[3].replace("can’t", "can")),
     }
 
 
@@ -166,10 +170,10 @@ def test_the_command_and_the_task_together(tmp_path, capsys):
     data = tmp_path / "data"
     data.mkdir()
     (data / "en.txt").write_text("\n".join(TEXTS) + "\n", "utf-8")
-    (data / "nl.txt").write_text("In 1984 bezocht\nZij zei\nNiets\n", "utf-8")
+    (data / "nl.txt").write_text("In 1984 bezocht\nZij zei\nNiets\nWij\n", "utf-8")
     command = ["corpus", "perturb", str(data / "en.txt"), "--out", str(tmp_path / "p.tsv")]
     assert main(command) == 0
-    assert "from 3 sentences" in capsys.readouterr().out
+    assert "from 4 sentences" in capsys.readouterr().out
     record = xsim.evaluate(HashedCharacters(), data, perturbed=str(tmp_path / "p.tsv"))
     assert set(record["plus"]["nl"]["kinds"]) == set(KINDS)
     assert main(command) != 0  # It is there already.
