@@ -48,7 +48,7 @@ def report(folder: Path) -> str:
 def _of_training(runs: list[dict[str, Any]]) -> Iterator[tuple[str, float]]:
     yield "steps", runs[-1]["steps"]
     held_out = [run["held_out"] for run in runs if run.get("held_out")]
-    losses = held_out[-1]["held_out"] if held_out else {}
+    losses = held_out[-1] if held_out else {}
     if "cmlm" in losses:
         yield "held-out loss", losses["cmlm"]["loss"]
         yield "shuffled", losses["cmlm_shuffled"]["loss"] - losses["cmlm"]["loss"]

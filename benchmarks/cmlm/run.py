@@ -163,7 +163,8 @@ def _held_out(run_dir: Path) -> dict[str, Any] | None:
     """Returns the last figures that were measured on held-out text."""
     path = run_dir / "metrics.jsonl"
     lines = path.read_text("utf-8").splitlines() if path.exists() else []
-    return next((row for row in map(json.loads, reversed(lines)) if "held_out" in row), None)
+    rows = map(json.loads, reversed(lines))
+    return next((row["held_out"] for row in rows if "held_out" in row), None)
 
 
 def _named(text: str) -> tuple[str, Path]:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from labse_tf.errors import InputError
+from labse_tf.files.corpus_files import split_compression
 from labse_tf.files.local_paths import local_path
-from labse_tf.files.textio import COMPRESSIONS, ends_early, read_lines
+from labse_tf.files.textio import ends_early, read_lines
 from labse_tf.languages import require_code
 
 NO_LABEL = "-"
@@ -102,7 +103,7 @@ def find_inference_files(entry: str) -> list[str]:
 def _stem(path: str) -> str:
     """Returns the name without `.tsv` and compression; the whole name of another file."""
     name = os.path.basename(path)
-    base = next((name.removesuffix(end) for end in COMPRESSIONS if name.endswith(end)), name)
+    base, _ = split_compression(name)
     return base.removesuffix(".tsv") if base.endswith(".tsv") else name
 
 

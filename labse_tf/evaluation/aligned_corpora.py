@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from labse_tf.errors import InputError
 from labse_tf.evaluation.texts import check_text
-from labse_tf.files.textio import COMPRESSIONS, read_lines, split_pair
+from labse_tf.files.corpus_files import split_compression
+from labse_tf.files.textio import read_lines, split_pair
 
 _MOSES = re.compile(r"(.+\.)?([A-Za-z_]+)-([A-Za-z_]+)\.([A-Za-z_]+)")
 
@@ -46,7 +47,7 @@ def find_corpora(data: str | os.PathLike[str]) -> dict[str, AlignedFiles]:
     """
     folder = Path(data)
     paths = sorted(path for path in folder.iterdir() if path.is_file()) if folder.is_dir() else []
-    found, names = {}, {_unpacked(path): str(path) for path in paths}
+    found, names = {}, {split_compression(path.name)[0]: str(path) for path in paths}
     for name, path in names.items():
         if name.endswith(".tsv"):
             found[name.removesuffix(".tsv")] = AlignedFiles(path, path)
@@ -64,7 +65,3 @@ def find_corpora(data: str | os.PathLike[str]) -> dict[str, AlignedFiles]:
             remedy="expected NAME.<a>-<b>.<a> and NAME.<a>-<b>.<b>, or NAME.tsv",
         )
     return found
-
-
-def _unpacked(path: Path) -> str:
-    return path.name.removesuffix(path.suffix if path.suffix in COMPRESSIONS else "")

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from labse_tf.errors import InputError
-from labse_tf.evaluation.texts import read_texts
-from labse_tf.files.textio import COMPRESSIONS, ends_early
+from labse_tf.evaluation.texts import read_texts, second_file
+from labse_tf.files.corpus_files import split_compression
+from labse_tf.files.textio import ends_early
 
 _EXTENSIONS = (".txt", ".dev", ".devtest")
 
@@ -28,16 +29,11 @@ def find_files(
     folder = Path(data)
     found: dict[str, str] = {}
     for path in sorted(folder.iterdir()) if folder.is_dir() else []:
-        name = path.name.removesuffix(path.suffix if path.suffix in COMPRESSIONS else "")
-        code, extension = os.path.splitext(name)
+        code, extension = os.path.splitext(split_compression(path.name)[0])
         if extension not in _EXTENSIONS:
             continue
         if code in found:
-            raise InputError(
-                f"is a second file of '{code}', beside {os.path.basename(found[code])}",
-                path=path,
-                remedy="leave one of them",
-            )
+            raise second_file(path, found[code], f"file of '{code}'")
         found[code] = str(path)
     for code in languages or ():
         if code not in found:

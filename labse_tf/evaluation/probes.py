@@ -44,6 +44,11 @@ def accuracy(model: Any, examples: Examples) -> float:
     return float(np.mean(model.predict(examples.features) == examples.labels))
 
 
+def majority(labels: Sequence[Any] | np.ndarray) -> float:
+    """Returns the share of the most frequent label."""
+    return float(np.unique(labels, return_counts=True)[1].max() / len(labels))
+
+
 def nested_folds(examples: Examples, *, folds: int, seed: int) -> list[float]:
     """Returns the accuracy on each fold, where folds of the others chose the strength."""
     places = np.arange(len(examples.labels))

@@ -10,7 +10,7 @@ import numpy as np
 
 from labse_tf.errors import InputError
 from labse_tf.evaluation.texts import read_columns
-from labse_tf.files.textio import COMPRESSIONS
+from labse_tf.files.corpus_files import find_packed
 
 
 class Texts(NamedTuple):
@@ -65,7 +65,10 @@ def find_files(data: str | os.PathLike[str]) -> dict[str, dict[str, list[str]]]:
     """
     found = {}
     for name, task in TASKS.items():
-        paths = {part: [_find(data, stem) for stem in stems] for part, stems in task.parts.items()}
+        paths = {
+            part: [find_packed(os.path.join(data, f"{stem}.tsv")) for stem in stems]
+            for part, stems in task.parts.items()
+        }
         there = [path is not None for part in paths.values() for path in part]
         if any(there):
             found[name] = paths
@@ -80,11 +83,6 @@ def find_files(data: str | os.PathLike[str]) -> dict[str, dict[str, list[str]]]:
             "has no file of any task of SentEval", path=data, remedy="see `labse eval --help`"
         )
     return found
-
-
-def _find(data: str | os.PathLike[str], stem: str) -> str | None:
-    paths = (os.path.join(data, f"{stem}.tsv{packed}") for packed in ("", *COMPRESSIONS))
-    return next((path for path in paths if os.path.isfile(path)), None)
 
 
 def read_task(name: str, files: Mapping[str, Sequence[str]], folds: int) -> dict[str, Texts]:

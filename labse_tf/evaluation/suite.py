@@ -45,25 +45,15 @@ class RememberingEncoder:
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
-        self._places: dict[str, int] = {}
-        self._parts: list[np.ndarray] = []
-        self._starts: list[int] = []
+        self._vectors: dict[str, np.ndarray] = {}
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Returns float32 `[len(texts), dim]`, as the encoder's."""
-        unknown = list(dict.fromkeys(text for text in texts if text not in self._places))
+        unknown = list(dict.fromkeys(text for text in texts if text not in self._vectors))
         if unknown:
-            start = len(self._places)
-            self._starts.append(start)
-            self._parts.append(np.asarray(self._encoder.encode(unknown), np.float32))
-            self._places.update((text, start + place) for place, text in enumerate(unknown))
-        places = np.array([self._places[text] for text in texts])
-        part_of = np.searchsorted(self._starts, places, side="right") - 1
-        vectors = np.empty((len(texts), self._parts[0].shape[1]), np.float32)
-        for part in np.unique(part_of):
-            rows = part_of == part
-            vectors[rows] = self._parts[part][places[rows] - self._starts[part]]
-        return vectors
+            vectors = np.asarray(self._encoder.encode(unknown), np.float32)
+            self._vectors.update(zip(unknown, vectors, strict=True))
+        return np.stack([self._vectors[text] for text in texts])
 
     def facts(self) -> dict[str, Any]:
         """Returns those of the encoder; what it counts is not of one task alone, and unknown."""

@@ -73,3 +73,14 @@ def read_columns(path: str | os.PathLike[str], names: Sequence[str]) -> list[tup
             )
         rows.append(tuple(check_text(column, path, number) for column in columns[: len(names)]))
     return rows
+
+
+def second_file(
+    path: str | os.PathLike[str], first: str | os.PathLike[str], what: str
+) -> InputError:
+    """Returns the error of a file where only one of its kind may be; `first` is the other one."""
+    return InputError(
+        f"is a second {what}, beside {os.path.basename(first)}",
+        path=path,
+        remedy="leave one of them",
+    )

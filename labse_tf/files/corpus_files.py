@@ -194,7 +194,7 @@ def describe(path: str) -> CorpusFile | None:
     Raises:
       InputError: if the name has the form of a corpus file but no known language code.
     """
-    base, compression = _split_compression(os.path.basename(path))
+    base, compression = split_compression(os.path.basename(path))
     stem, extension = os.path.splitext(base)
     if extension == ".txt":
         return CorpusFile(path, require_code(stem, path=path), MONOLINGUAL, TEXT)
@@ -243,7 +243,14 @@ def _describe_moses(path: str, stem: str, side: str, compression: str) -> Corpus
     )
 
 
-def _split_compression(base: str) -> tuple[str, str]:
+def find_packed(path: str | os.PathLike[str]) -> str | None:
+    """Returns the path of a file, or of the same file compressed; None if there is neither."""
+    paths = (f"{os.fspath(path)}{compression}" for compression in ("", *COMPRESSIONS))
+    return next((one for one in paths if os.path.isfile(one)), None)
+
+
+def split_compression(base: str) -> tuple[str, str]:
+    """Returns a file's name without the extension of its compression, and that extension or ""."""
     for compression in COMPRESSIONS:
         if base.endswith(compression):
             return base.removesuffix(compression), compression

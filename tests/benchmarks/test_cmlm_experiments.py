@@ -94,7 +94,7 @@ def test_the_report_has_means_and_standard_errors(tmp_path):
         found = {
             "arm": "S3",
             "seed": seed,
-            "runs": [{"steps": 8, "held_out": {"held_out": held_out}}, {"steps": 10}],
+            "runs": [{"steps": 8, "held_out": held_out}, {"steps": 10}],
             "scores": {"news": record | {"languages": languages}},
         }
         (tmp_path / run.RESULTS / f"S3_{seed}.json").write_text(json.dumps(found))

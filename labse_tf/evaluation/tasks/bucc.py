@@ -25,7 +25,8 @@ from labse_tf.evaluation.bitext import nearest_indices, weighted_scores
 from labse_tf.evaluation.record import make_record
 from labse_tf.evaluation.task import Option
 from labse_tf.evaluation.texts import check_text
-from labse_tf.files.textio import COMPRESSIONS, read_lines
+from labse_tf.files.corpus_files import split_compression
+from labse_tf.files.textio import read_lines
 from labse_tf.progress import Progress
 from labse_tf.retrieval.margin import MARGINS
 from labse_tf.retrieval.mining import RETRIEVALS, mine_pairs
@@ -152,8 +153,7 @@ def find_files(data: str | os.PathLike[str]) -> dict[str, tuple[str, str, str]]:
         raise InputError("is not a folder", path=data, remedy="name the folder of BUCC's files")
     paths: dict[str, str] = {}
     for path in sorted(Path(data).iterdir()):
-        compression = path.suffix if path.suffix in COMPRESSIONS else ""
-        paths[path.name.removesuffix(compression)] = str(path)
+        paths[split_compression(path.name)[0]] = str(path)
     matches = [match for name in paths if (match := _NAME.fullmatch(name)) and match[4] == _GOLD]
     if not matches:
         raise InputError(

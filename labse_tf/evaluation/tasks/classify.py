@@ -20,10 +20,10 @@ import numpy as np
 from labse_tf.embedding.distinct import TextVectors
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
-from labse_tf.evaluation.probes import Examples, accuracy, scaled
+from labse_tf.evaluation.probes import Examples, accuracy, majority, scaled
 from labse_tf.evaluation.record import make_record
 from labse_tf.evaluation.task import Option
-from labse_tf.evaluation.texts import read_columns
+from labse_tf.evaluation.texts import read_columns, second_file
 from labse_tf.evaluation.transfer import (
     Network,
     format_figure,
@@ -31,7 +31,7 @@ from labse_tf.evaluation.transfer import (
     target_figures,
     transfer,
 )
-from labse_tf.files.textio import COMPRESSIONS
+from labse_tf.files.corpus_files import split_compression
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -120,7 +120,11 @@ def evaluate(
         measure=_measure,
     )
     languages = {
-        language: {"test": len(one.labels), "majority": _majority(one), **found["tests"][language]}
+        language: {
+            "test": len(one.labels),
+            "majority": majority(one.labels),
+            **found["tests"][language],
+        }
         for language, one in tests.items()
     }
     means = {name: mean_of_targets(languages, source, name) for name in ("accuracy", "macro_f1")}
@@ -149,18 +153,13 @@ def find_files(data: str | os.PathLike[str]) -> dict[str, dict[str, str]]:
     """
     found: dict[str, dict[str, str]] = {}
     for path in sorted(Path(data).iterdir() if os.path.isdir(data) else ()):
-        compression = path.suffix if path.suffix in COMPRESSIONS else ""
-        name = _NAME.fullmatch(path.name.removesuffix(compression))
+        name = _NAME.fullmatch(split_compression(path.name)[0])
         if not (name and path.is_file()):
             continue
         part = DEV if name["part"] == "valid" else name["part"]
         parts = found.setdefault(name["language"], {})
         if part in parts:
-            raise InputError(
-                f"is a second {part} part, beside {os.path.basename(parts[part])}",
-                path=path,
-                remedy="leave one of them",
-            )
+            raise second_file(path, parts[part], f"{part} part")
         parts[part] = str(path)
     if not any(TEST in parts for parts in found.values()):
         raise InputError(
@@ -215,10 +214,6 @@ def _measure(network: Any, test: Examples) -> dict[str, float]:
     predicted = network.predict(test.features)
     macro = f1_score(test.labels, predicted, average="macro", zero_division=0)
     return {"accuracy": accuracy(network, test), "macro_f1": float(macro)}
-
-
-def _majority(test: Examples) -> float:
-    return float(np.unique(test.labels, return_counts=True)[1].max() / len(test.labels))
 
 
 def units(result: dict[str, Any]) -> dict[str, float]:

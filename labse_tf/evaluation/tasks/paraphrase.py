@@ -19,10 +19,12 @@ import numpy as np
 from labse_tf.embedding.distinct import TextVectors
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
+from labse_tf.evaluation.probes import majority
 from labse_tf.evaluation.record import make_record
 from labse_tf.evaluation.task import Option
-from labse_tf.evaluation.texts import check_text
-from labse_tf.files.textio import COMPRESSIONS, read_lines
+from labse_tf.evaluation.texts import check_text, second_file
+from labse_tf.files.corpus_files import split_compression
+from labse_tf.files.textio import read_lines
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -128,16 +130,11 @@ def find_files(data: str | os.PathLike[str]) -> dict[tuple[str, str], str]:
     root = Path(data)
     found = {}
     for path in sorted(path for path in root.rglob("*.tsv*") if path.is_file()):
-        compression = path.suffix if path.suffix in COMPRESSIONS else ""
-        name = path.relative_to(root).as_posix().removesuffix(compression)
+        name, _ = split_compression(path.relative_to(root).as_posix())
         if match := _PLAIN.fullmatch(name) or _OFFICIAL.fullmatch(name):
             key = (match["language"], match["part"])
             if key in found:
-                raise InputError(
-                    f"is a second {key[1]} part in '{key[0]}', beside {found[key]}",
-                    path=path,
-                    remedy="leave one of them",
-                )
+                raise second_file(path, found[key], f"{key[1]} part in '{key[0]}'")
             found[key] = str(path)
     if not any(part == "test" for _, part in found):
         raise InputError(
@@ -197,10 +194,9 @@ def _scores(cosines: np.ndarray, labels: np.ndarray, threshold: float) -> dict[s
     # Imported here because it takes most of a second, and other tasks do not need it.
     from sklearn.metrics import average_precision_score
 
-    share = float(np.mean(labels))
     return {
         "test": len(labels),
-        "majority": max(share, 1 - share),
+        "majority": majority(labels),
         "average_precision": float(average_precision_score(labels, cosines)),
         "accuracy": float(np.mean((cosines >= threshold) == labels)),
     }

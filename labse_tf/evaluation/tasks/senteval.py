@@ -133,10 +133,9 @@ def evaluate_systems(
     with Progress("classify", total=len(texts) * len(systems), unit="task") as progress:
         for name, parts in texts.items():
             test = parts["test"]
-            counts = np.unique(test.labels, return_counts=True)[1]
             tasks[name] = {
                 "test": len(test.labels),
-                "majority": float(counts.max() / len(test.labels)),
+                "majority": probes.majority(test.labels),
             }
             for system, fit in systems.items():
                 training = parts.get("train", test)

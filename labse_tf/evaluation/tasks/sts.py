@@ -24,7 +24,8 @@ from labse_tf.errors import InputError
 from labse_tf.evaluation.record import make_record
 from labse_tf.evaluation.task import Option
 from labse_tf.evaluation.texts import check_text
-from labse_tf.files.textio import COMPRESSIONS, read_lines
+from labse_tf.files.corpus_files import split_compression
+from labse_tf.files.textio import read_lines
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -112,8 +113,7 @@ def find_files(data: str | os.PathLike[str], split: str) -> dict[str, dict[str, 
     root = Path(data)
     found: dict[str, dict[str, str]] = {}
     for path in sorted(path for path in root.rglob("*") if path.is_file()):
-        compression = path.suffix if path.suffix in COMPRESSIONS else ""
-        name, extension = os.path.splitext(path.name.removesuffix(compression))
+        name, extension = os.path.splitext(split_compression(path.name)[0])
         stem, _, own_split = name.rpartition(".")
         if extension not in _EXTENSIONS or (own_split in _SPLITS and own_split != split):
             continue

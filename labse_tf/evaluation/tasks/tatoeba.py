@@ -22,7 +22,7 @@ from labse_tf.evaluation.bitext import accuracy, nearest_indices, weighted_score
 from labse_tf.evaluation.record import make_record
 from labse_tf.evaluation.tatoeba_groups import DESCRIPTIONS, GROUPS, members
 from labse_tf.evaluation.texts import read_aligned
-from labse_tf.files.textio import COMPRESSIONS
+from labse_tf.files.corpus_files import split_compression
 from labse_tf.progress import Progress
 
 if TYPE_CHECKING:
@@ -103,8 +103,7 @@ def find_files(data: str | os.PathLike[str]) -> dict[str, tuple[str, str]]:
         raise InputError("no such folder", path=data, remedy="check the path")
     sides: dict[str, dict[str, str]] = {}
     for path in sorted(Path(data).iterdir()):
-        compression = path.suffix if path.suffix in COMPRESSIONS else ""
-        if name := _NAME.fullmatch(path.name.removesuffix(compression)):
+        if name := _NAME.fullmatch(split_compression(path.name)[0]):
             sides.setdefault(name[1], {})[name[2]] = str(path)
     if not sides:
         raise InputError(

@@ -24,7 +24,7 @@ from labse_tf.data.inference_pairs import (
 from labse_tf.embedding.distinct import TextVectors
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
-from labse_tf.evaluation.probes import Examples, accuracy, scaled
+from labse_tf.evaluation.probes import Examples, accuracy, majority, scaled
 from labse_tf.evaluation.record import make_record
 from labse_tf.evaluation.task import Option
 from labse_tf.evaluation.transfer import (
@@ -34,7 +34,7 @@ from labse_tf.evaluation.transfer import (
     target_figures,
     transfer,
 )
-from labse_tf.files.textio import COMPRESSIONS
+from labse_tf.files.corpus_files import find_packed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -148,18 +148,15 @@ def evaluate(
             "dev_accuracy": found["dev_accuracy"],
             "trained": len(training.labels),
             "test": len(test.labels),
-            "majority": max(map(test.labels.count, set(test.labels))) / len(test.labels),
+            "majority": majority(test.labels),
         },
     )
 
 
 def _entry(data: str | os.PathLike[str], part: str, language: str = "*") -> str:
     """Returns what `read_inference_pairs` takes for a part of the data."""
-    names = (f"xnli.{part}.tsv{packed}" for packed in ("", *COMPRESSIONS))
-    paths = (os.path.join(data, name) for name in names)
-    official = [path for path in paths if os.path.isfile(path)]
-    if official:
-        return glob.escape(official[0])
+    if official := find_packed(os.path.join(data, f"xnli.{part}.tsv")):
+        return glob.escape(official)
     return os.path.join(glob.escape(os.fspath(data)), f"{part}.{language}.tsv*")
 
 
