@@ -9,8 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from labse_tf.errors import InputError
+from labse_tf.evaluation.senteval_download import DOWNLOADS, Rows, folder_of
 from labse_tf.evaluation.texts import read_columns
-from labse_tf.files.corpus_files import find_packed
+from labse_tf.files.corpus_files import find_packed, split_compression
 
 
 class Texts(NamedTuple):
@@ -42,16 +43,18 @@ _SENTENCE = ("label", "sentence")
 _PAIR = ("label", "sentence 1", "sentence 2")
 _SICK = Files(
     ("label", "score", "sentence 1", "sentence 2"),
-    {"train": ("SICK.train",), "dev": ("SICK.trial",), "test": ("SICK.test",)},
+    {"train": ("SICK.train.tsv",), "dev": ("SICK.trial.tsv",), "test": ("SICK.test.tsv",)},
 )
-_SST2 = {"train": ("SST2.phrases_train",), "dev": ("SST2.dev",), "test": ("SST2.test",)}
+_SST2 = {"train": ("SST2.phrases_train.tsv",), "dev": ("SST2.dev.tsv",), "test": ("SST2.test.tsv",)}
+_TREC = {"train": ("TREC.train.tsv",), "test": ("TREC.test.tsv",)}
+_MRPC = {"train": ("MRPC.train.tsv", "MRPC.val.tsv"), "test": ("MRPC.test.tsv",)}
 
 # Where there is no training part, folds take its place.
 TASKS = {
-    **{name: Files(_SENTENCE, {"test": (name,)}) for name in ("MR", "CR", "SUBJ", "MPQA")},
+    **{name: Files(_SENTENCE, {"test": (f"{name}.tsv",)}) for name in ("MR", "CR", "SUBJ", "MPQA")},
     "SST2": Files(_SENTENCE, _SST2),
-    "TREC": Files(_SENTENCE, {"train": ("TREC.train",), "test": ("TREC.test",)}),
-    "MRPC": Files(_PAIR, {"train": ("MRPC.train", "MRPC.val"), "test": ("MRPC.test",)}),
+    "TREC": Files(_SENTENCE, _TREC),
+    "MRPC": Files(_PAIR, _MRPC),
     "SICK-E": _SICK,
     "SICK-R": _SICK,
 }
@@ -60,29 +63,45 @@ TASKS = {
 def find_files(data: str | os.PathLike[str]) -> dict[str, dict[str, list[str]]]:
     """Returns the paths of each part of each task that is there.
 
+    They are the project's own files, or those of SentEval's download.
+
     Raises:
       InputError: if there is none, or a task lacks one of its files.
     """
     found = {}
     for name, task in TASKS.items():
-        paths = {
-            part: [find_packed(os.path.join(data, f"{stem}.tsv")) for stem in stems]
-            for part, stems in task.parts.items()
-        }
-        there = [path is not None for part in paths.values() for path in part]
-        if any(there):
+        paths = _find_parts(name, os.fspath(data), task.parts)
+        paths = paths or _find_parts(name, folder_of(data), DOWNLOADS[name].parts)
+        if paths:
             found[name] = paths
-        if any(there) and not all(there):
-            stems = [stem for part in task.parts.values() for stem in part]
-            missing = stems[there.index(False)]
-            raise InputError(
-                f"has no {missing}.tsv", path=data, remedy=f"{name} needs {', '.join(stems)}"
-            )
     if not found:
         raise InputError(
-            "has no file of any task of SentEval", path=data, remedy="see `labse eval --help`"
+            "has no file of any task of SentEval",
+            path=data,
+            remedy="it needs MR.tsv or others that `labse eval --help` names, or SentEval's own "
+            "download, MR/rt-polarity.pos and so on",
         )
     return found
+
+
+def _find_parts(
+    name: str, folder: str, parts: Mapping[str, tuple[str, ...]]
+) -> dict[str, list[str]] | None:
+    """Returns the paths of a task's files in one layout; None if none is there."""
+    paths = {
+        part: [find_packed(os.path.join(folder, one)) for one in parts[part]] for part in parts
+    }
+    there = [path is not None for part in paths.values() for path in part]
+    if not any(there):
+        return None
+    if not all(there):
+        names = [one for part in parts.values() for one in part]
+        raise InputError(
+            f"has no {names[there.index(False)]}",
+            path=folder,
+            remedy=f"{name} needs {', '.join(names)}",
+        )
+    return paths
 
 
 def read_task(name: str, files: Mapping[str, Sequence[str]], folds: int) -> dict[str, Texts]:
@@ -92,8 +111,7 @@ def read_task(name: str, files: Mapping[str, Sequence[str]], folds: int) -> dict
       InputError: if a file is broken, a label is in the test part alone, or a label that is to be
         divided into folds has too few examples.
     """
-    columns = TASKS[name].columns
-    parts = {part: _read_part(paths, columns) for part, paths in files.items()}
+    parts = {part: _read_part(name, paths) for part, paths in files.items()}
     training = "train" if "train" in parts else "test"
     counts = dict(zip(*np.unique(parts[training].labels, return_counts=True), strict=True))
     for part, texts in parts.items():
@@ -121,8 +139,9 @@ def read_task(name: str, files: Mapping[str, Sequence[str]], folds: int) -> dict
     return parts
 
 
-def _read_part(paths: Sequence[str], columns: tuple[str, ...]) -> Texts:
-    rows = [row for path in paths for row in read_columns(path, columns)]
+def _read_part(name: str, paths: Sequence[str]) -> Texts:
+    columns = TASKS[name].columns
+    rows = [row for path in paths for row in _read_rows(name, path)]
     by_column = dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True))
     scores = None
     if "score" in columns:
@@ -131,6 +150,12 @@ def _read_part(paths: Sequence[str], columns: tuple[str, ...]) -> Texts:
             raise InputError("all scores are equal", path=paths[0], remedy="fetch the file again")
     labels = np.array(by_column.pop("label"))
     return Texts(labels, tuple(by_column.values()), scores)
+
+
+def _read_rows(name: str, path: str) -> Rows:
+    if split_compression(path)[0].endswith(".tsv"):
+        return read_columns(path, TASKS[name].columns)
+    return DOWNLOADS[name].read(path)
 
 
 def _score(text: str, path: str) -> float:

@@ -35,8 +35,10 @@ _ZSTD_CHUNK_BYTES = 1 << 10
 MAX_LINE_BYTES = 10_000_000
 
 
-def read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
-    """Yields `(line number from 1, line without line ending)` of a UTF-8 file.
+def read_lines(
+    path: str | os.PathLike[str], *, encoding: str = "utf-8"
+) -> Iterator[tuple[int, str]]:
+    """Yields `(line number from 1, line without line ending)` of a file, UTF-8 unless said.
 
     Raises:
       InputError: if the file is missing, empty, damaged or not UTF-8, or if a line is longer than
@@ -44,7 +46,7 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
     """
     path = check_file(path)
     with open(path, "rb") as stream:
-        yield from lines_of_stream(stream, str(path))
+        yield from lines_of_stream(stream, str(path), encoding=encoding)
 
 
 def read_neighbours(path: str | os.PathLike[str]) -> Iterator[tuple[int, str, str]]:
@@ -161,19 +163,23 @@ def ends_early(
     )
 
 
-def lines_of_stream(stream: BinaryIO, name: str) -> Iterator[tuple[int, str]]:
+def lines_of_stream(
+    stream: BinaryIO, name: str, *, encoding: str = "utf-8"
+) -> Iterator[tuple[int, str]]:
     """Same as `read_lines` for an open stream of raw bytes; `name` gives the compression.
 
     Only a line feed ends a line (a carriage return before it is dropped): characters such as
     U+2028 or U+0085 stay in the text.
     """
-    for number, line in lines_and_errors(stream, name):
+    for number, line in lines_and_errors(stream, name, encoding=encoding):
         if isinstance(line, InputError):
             raise line
         yield number, line
 
 
-def lines_and_errors(stream: BinaryIO, name: str) -> Iterator[tuple[int, str | InputError]]:
+def lines_and_errors(
+    stream: BinaryIO, name: str, *, encoding: str = "utf-8"
+) -> Iterator[tuple[int, str | InputError]]:
     """Same as `lines_of_stream`, but yields an error in place of an invalid line.
 
     Raises:
@@ -185,7 +191,7 @@ def lines_and_errors(stream: BinaryIO, name: str) -> Iterator[tuple[int, str | I
             yield number, _too_long(name, number)
             continue
         try:
-            line = raw.decode("utf-8").removesuffix("\r")
+            line = raw.decode(encoding).removesuffix("\r")
         except UnicodeDecodeError as error:
             line = _invalid_utf_8(name, number, raw, error)
         yield number, line

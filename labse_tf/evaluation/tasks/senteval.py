@@ -38,7 +38,8 @@ FOLDERS = ("senteval",)
 DATA = (
     "MR.tsv, CR, SUBJ, MPQA; SST2.{phrases_train,dev,test}.tsv; TREC.{train,test}.tsv;\n"
     "MRPC.{train,val,test}.tsv; SICK.{train,trial,test}.tsv, those that there are:\n"
-    "label and sentence, of MRPC two sentences, of SICK label, score, two sentences"
+    "label and sentence, of MRPC two sentences, of SICK label, score, two sentences;\n"
+    "or downstream, as SentEval's own get_transfer_data.bash makes it"
 )
 OPTIONS = (
     Option(
