@@ -22,9 +22,9 @@ EXAMPLES = f"""tasks (what --data holds):
 {chr(10).join(_describe(name, task.DATA) for name, task in _TASKS.items())}
 
 TASK all runs every task with data in a folder of its name in --data (tatoeba, sts, senteval, pawsx,
-xnli, mldoc, flores, ...), and writes a file for each into the folder --out; what is there is not
-run again. TASK may also be module:attribute, your own in Python: see Task in
-labse_tf/evaluation/task.py.
+xnli, mldoc, flores, ...), and writes a file for each into the folder --out; what is there is run
+again only if its test data have changed. TASK may also be module:attribute, your own in Python: see
+Task in labse_tf/evaluation/task.py.
 
 MODEL is a model dir, an encoder in it (onnx/model.onnx, onnx/model_int8.onnx,
 lite/encoder_int8.tflite), a sentence-transformers folder or name, or module:attribute, a Python

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import glob
+import inspect
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -20,8 +22,11 @@ from labse_tf.evaluation.task import (
     primary_figure,
     task_names,
 )
+from labse_tf.files.hashing import sha256_of_files
 from labse_tf.files.outputs import write_json
 
+# The key of a result that tells what it was made from, beside the encoder.
+_MADE_FROM = "made_from"
 # Of an encoder's facts, those that embedding changes.
 _COUNTED_BY_TEXT = ("zero_vectors", "texts_cut")
 _COUNTED = ("dim", "normalisation", *_COUNTED_BY_TEXT)
@@ -95,6 +100,8 @@ def evaluate_all(
 ) -> list[str]:
     """Evaluates each task that has no result yet, and writes `out/<name>.json`.
 
+    A result of other files or options is replaced.
+
     Args:
       encoder: any.
       root: the folder of the tasks' folders.
@@ -105,12 +112,15 @@ def evaluate_all(
       A message for each task that failed; the others' results are written nonetheless.
 
     Raises:
-      InputError: if there are no data, or `out` has results of another encoder.
+      InputError: if there are no data, or `out` has a result of another encoder, or one that was
+        not made here.
     """
     tasks = find_tasks(root)
     paths = {one.name: Path(out) / f"{one.name}.json" for one in tasks}
     remembering = RememberingEncoder(encoder)
-    records = _done(paths, remembering)
+    origins = {one.name: _origin(one) for one in tasks}
+    records = _done(paths, remembering, origins)
+    outdated = {name for name, path in paths.items() if path.exists()} - records.keys()
     failures = []
     for number, (name, task, data) in enumerate(tasks, 1):
         if name in records:
@@ -118,7 +128,7 @@ def evaluate_all(
             continue
         _log.info("task %d of %d: %s on %s", number, len(tasks), name, data)
         try:
-            records[name] = task.evaluate(remembering, data)
+            records[name] = task.evaluate(remembering, data) | {_MADE_FROM: origins[name]}
         except InputError as error:
             failures.append(f"{name}: {error}")
         except Exception as error:  # The other tasks should not be lost.
@@ -126,24 +136,62 @@ def evaluate_all(
         if name not in records:
             _log.error("%s", failures[-1])
             continue
-        write_json(paths[name], records[name], overwrite=False)
+        write_json(paths[name], records[name], overwrite=name in outdated)
         show(f"\n{name}\n{task.format_table(records[name])}")
     show(f"\n{summary(tasks, records)}")
     return failures
 
 
-def _done(paths: dict[str, Path], encoder: RememberingEncoder) -> dict[str, dict[str, Any]]:
+def _origin(one: Found) -> dict[str, Any]:
+    """Returns hashes of the names and contents of all files in the task's folder, and its options.
+
+    The files that a task leaves out are among them. Hidden ones are not: file managers write them.
+    """
+    names = glob.glob("**", root_dir=one.data, recursive=True)
+    files = [path for name in names if (path := one.data / name).is_file()]
+    options = inspect.signature(one.task.evaluate).parameters.values()
+    return {
+        "files": sha256_of_files(files, root=one.data),
+        "options": {
+            option.name: option.default for option in options if option.kind is option.KEYWORD_ONLY
+        },
+    }
+
+
+def _done(
+    paths: dict[str, Path], encoder: RememberingEncoder, origins: dict[str, dict[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """Returns the results that are there and are not outdated."""
     records = {}
     for name, path in paths.items():
-        if path.exists():
-            records[name] = read_record(path)
-            if _identity(records[name]["encoder"]) != _identity(encoder.facts()):
-                raise InputError(
-                    f"is the result of another encoder, {records[name]['encoder'].get('name')}",
-                    path=path,
-                    remedy="name another folder: --out",
-                )
+        if not path.exists():
+            continue
+        record = read_record(path)
+        _check_made_here(path, record, encoder)
+        changed = [
+            key for key, value in origins[name].items() if record[_MADE_FROM].get(key) != value
+        ]
+        if changed:
+            _log.warning("%s is of other %s: %s anew", path, " and ".join(changed), name)
+        else:
+            records[name] = record
     return records
+
+
+def _check_made_here(path: Path, record: dict[str, Any], encoder: RememberingEncoder) -> None:
+    """Rejects what should not be replaced."""
+    if _identity(record["encoder"]) != _identity(encoder.facts()):
+        raise InputError(
+            f"is the result of another encoder, {record['encoder'].get('name')}",
+            path=path,
+            remedy="name another folder: --out",
+        )
+    if _MADE_FROM not in record:
+        raise InputError(
+            "does not tell what it was made from",
+            path=path,
+            remedy="delete it to evaluate the task again, or name another folder: --out",
+        )
 
 
 def _identity(facts: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`labse eval all`: what it finds, each text embedded once, killed and resumed, failures."""
+"""`labse eval all`: what it finds, each text embedded once, what is kept, killed, failures."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from labse_tf.cli.main import main
 from labse_tf.errors import InputError
 from labse_tf.evaluation.suite import RememberingEncoder, evaluate_all, find_tasks
 from labse_tf.evaluation.task import find_task, task_names
+from labse_tf.files.outputs import write_json
 
 ENCODER = "hashed_encoders:hashed"
 PAIRS = "5\tHund\tHund\n0\tHund\tмышь\n2\tHund Katze\tHund\n"
@@ -77,7 +78,7 @@ def test_each_text_is_embedded_once_and_results_are_those_of_single_tasks(root, 
         alone = find_task(task).evaluate(HashedCharacters(), root / (folder or task))
         # Counted over all tasks, these say nothing about one.
         assert record["encoder"].get("texts_cut") is None
-        same = record.keys() - {"date", "encoder", "versions"}
+        same = record.keys() - {"date", "encoder", "made_from", "versions"}
         assert {key: record[key] for key in same} == json.loads(
             json.dumps({key: alone[key] for key in same})
         )
@@ -103,6 +104,81 @@ def test_results_that_are_there_are_kept_and_failures_do_not_stop_the_rest(root,
     command[2] = "hashed_encoders:make_hashed"
     assert main(command) == 2
     assert "is the result of another encoder" in capfd.readouterr().err
+
+
+def edit_a_line(root, out):
+    (root / "sts/x/a.tsv").write_text(PAIRS.replace("5\tHund", "4\tHund"), "utf-8")
+
+
+def add_a_file(root, out):
+    (root / "sts/x/b.tsv").write_text(PAIRS, "utf-8")
+
+
+def rename_a_file(root, out):
+    (root / "sts/x/a.tsv").rename(root / "sts/x/b.tsv")
+
+
+def change_an_option(root, out):
+    record = json.loads((out / "sts.json").read_text("utf-8"))
+    assert record["made_from"]["options"] == {"split": "test"}
+    record["made_from"]["options"] = {"split": "dev"}
+    (out / "sts.json").write_text(json.dumps(record), "utf-8")
+
+
+def hide_a_file(root, out):
+    (root / "sts/.DS_Store").write_text("-", "utf-8")
+
+
+def edit_no_task(root, out):
+    (root / "notes/readme.txt").write_text("more\n", "utf-8")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (edit_a_line, "is of other files: sts anew"),
+        (add_a_file, "is of other files: sts anew"),
+        (rename_a_file, "is of other files: sts anew"),
+        (change_an_option, "is of other options: sts anew"),
+        (hide_a_file, None),
+        (edit_no_task, None),
+    ],
+)
+def test_only_what_was_made_from_something_else_is_made_anew(change, told, root, tmp_path, caplog):
+    out = tmp_path / "out"
+    assert evaluate_all(HashedCharacters(), root, out, show=lambda text: None) == []
+    change(root, out)
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    shown = []
+    assert evaluate_all(HashedCharacters(), root, out, show=shown.append) == []
+    after = {path.name: path.read_bytes() for path in out.iterdir()}
+    anew = [name for name in before if before[name] != after[name]]
+    warnings = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+    if told is None:
+        assert (anew, warnings, len(shown)) == ([], [], 1)
+        return
+    assert anew == ["sts.json"] and len(shown) == 2
+    assert warnings == [f"{out / 'sts.json'} {told}"]
+    # What was made anew is kept the next time.
+    assert evaluate_all(HashedCharacters(), root, out, show=lambda text: None) == []
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == after
+
+
+def test_an_outdated_result_stays_until_there_is_a_new_one(root, tmp_path):
+    out = tmp_path / "out"
+    evaluate_all(HashedCharacters(), root, out, show=lambda text: None)
+    before = (out / "sts.json").read_bytes()
+    (root / "sts/x/a.tsv").write_text("five\tHund\tHund\n", "utf-8")
+    (failure,) = evaluate_all(HashedCharacters(), root, out, show=lambda text: None)
+    assert "the score 'five' is not a number" in failure
+    assert (out / "sts.json").read_bytes() == before
+
+
+def test_a_result_of_a_single_task_is_not_replaced(root, tmp_path):
+    record = find_task("sts").evaluate(HashedCharacters(), root / "sts")
+    write_json(tmp_path / "out/sts.json", record)
+    with pytest.raises(InputError, match="does not tell what it was made from; delete it"):
+        evaluate_all(HashedCharacters(), root, tmp_path / "out", show=lambda text: None)
 
 
 def test_an_undefined_figure_is_shown_as_such(root, tmp_path):
