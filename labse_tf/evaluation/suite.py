@@ -45,24 +45,34 @@ class Found(NamedTuple):
     data: Path
 
 
-class RememberingEncoder:
-    """Embeds each distinct text once, for all tasks; the vectors stay in memory."""
+class SharedEncoder:
+    """An encoder of several tasks: what it counts is not of one task alone, and unknown."""
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """Returns float32 `[len(texts), dim]`, as the encoder's."""
+        return np.asarray(self._encoder.encode(texts), np.float32)
+
+    def facts(self) -> dict[str, Any]:
+        """Returns those of the encoder, without what it counts."""
+        return encoder_facts(self._encoder) | dict.fromkeys(_COUNTED_BY_TEXT)
+
+
+class RememberingEncoder(SharedEncoder):
+    """Embeds each distinct text once, for all tasks; the vectors stay in memory."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__(encoder)
         self._vectors: dict[str, np.ndarray] = {}
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Returns float32 `[len(texts), dim]`, as the encoder's."""
         unknown = list(dict.fromkeys(text for text in texts if text not in self._vectors))
         if unknown:
-            vectors = np.asarray(self._encoder.encode(unknown), np.float32)
-            self._vectors.update(zip(unknown, vectors, strict=True))
+            self._vectors.update(zip(unknown, super().encode(unknown), strict=True))
         return np.stack([self._vectors[text] for text in texts])
-
-    def facts(self) -> dict[str, Any]:
-        """Returns those of the encoder; what it counts is not of one task alone, and unknown."""
-        return encoder_facts(self._encoder) | dict.fromkeys(_COUNTED_BY_TEXT)
 
 
 def find_tasks(root: str | os.PathLike[str]) -> list[Found]:
@@ -117,9 +127,9 @@ def evaluate_all(
     """
     tasks = find_tasks(root)
     paths = {one.name: Path(out) / f"{one.name}.json" for one in tasks}
-    remembering = RememberingEncoder(encoder)
+    shared, remembering = SharedEncoder(encoder), RememberingEncoder(encoder)
     origins = {one.name: _origin(one) for one in tasks}
-    records = _done(paths, remembering, origins)
+    records = _done(paths, shared, origins)
     outdated = {name for name, path in paths.items() if path.exists()} - records.keys()
     failures = []
     for number, (name, task, data) in enumerate(tasks, 1):
@@ -127,8 +137,9 @@ def evaluate_all(
             _log.info("%s has the result of %s already", paths[name], name)
             continue
         _log.info("task %d of %d: %s on %s", number, len(tasks), name, data)
+        used = shared if getattr(task, "KEEPS_VECTORS", False) else remembering
         try:
-            records[name] = task.evaluate(remembering, data) | {_MADE_FROM: origins[name]}
+            records[name] = task.evaluate(used, data) | {_MADE_FROM: origins[name]}
         except InputError as error:
             failures.append(f"{name}: {error}")
         except Exception as error:  # The other tasks should not be lost.
@@ -159,7 +170,7 @@ def _origin(one: Found) -> dict[str, Any]:
 
 
 def _done(
-    paths: dict[str, Path], encoder: RememberingEncoder, origins: dict[str, dict[str, Any]]
+    paths: dict[str, Path], encoder: SharedEncoder, origins: dict[str, dict[str, Any]]
 ) -> dict[str, dict[str, Any]]:
     """Returns the results that are there and are not outdated."""
     records = {}
@@ -178,7 +189,7 @@ def _done(
     return records
 
 
-def _check_made_here(path: Path, record: dict[str, Any], encoder: RememberingEncoder) -> None:
+def _check_made_here(path: Path, record: dict[str, Any], encoder: SharedEncoder) -> None:
     """Rejects what should not be replaced."""
     if _identity(record["encoder"]) != _identity(encoder.facts()):
         raise InputError(

@@ -45,6 +45,8 @@ class Task(Protocol):
       draw(result, figure): draws on a matplotlib Figure, for --plot.
       LOWER_IS_BETTER: True for an error.
       FOLDERS: names of folders that `labse eval all` takes for its data.
+      KEEPS_VECTORS: True if it keeps vectors itself, on disk; `labse eval all` keeps those of other
+        tasks in memory.
       units(result): the figures, by language or part, whose mean is the main figure, for
         `labse eval compare`.
       UNITS_ARE_LANGUAGES: True if their names are codes of languages.

@@ -6,7 +6,7 @@ parallel corpus (Ziemski, Junczys-Dowmunt and Pouliquen 2016), following Guo et 
 that find the right text does not depend on how often the pool contains it. Both directions are
 scored. Any aligned corpus can be used: Moses pairs `NAME.<a>-<b>.<a>` and `NAME.<a>-<b>.<b>`, or
 TSV files `NAME.tsv`. Millions of sentences are possible: vectors are kept on disk, and the search
-reads them in blocks.
+reads them in blocks, one corpus after the other.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 PRIMARY_METRIC = "p_at_1"
 FOLDERS = ("un",)
+KEEPS_VECTORS = True
 DATA = """\
 NAME.<a>-<b>.<a> and .<b>, or NAME.tsv: P@1 over the whole corpus, of any size,
 en -> xx as LaBSE's paper, and both directions"""
@@ -91,7 +92,7 @@ def evaluate(
       data: a folder of aligned corpora, each with its own pool.
       work: a folder for vectors, 4 bytes x dim per sentence, and the search. They are kept: an
         interrupted evaluation resumes, and the same texts and model reuse them. By default a
-        temporary folder.
+        temporary folder, which has those of one corpus at a time.
       index: one of INDEXES; an approximate search may miss the nearest sentence.
       recall: the share of true neighbours that an approximate search should find.
 
@@ -131,6 +132,9 @@ def evaluate(
                 "from_english": direction_from_english(name, files),
                 "search": search,
             }
+            if work is None:
+                # Nobody resumes from it, and the disk may not hold the vectors of all corpora.
+                shutil.rmtree(folder / name)
     rows = [result[direction] for result in results.values() for direction in DIRECTIONS]
     english = [one[one["from_english"]] for one in results.values() if one["from_english"]]
     return make_record(

@@ -106,6 +106,22 @@ def test_results_that_are_there_are_kept_and_failures_do_not_stop_the_rest(root,
     assert "is the result of another encoder" in capfd.readouterr().err
 
 
+def test_vectors_that_a_task_keeps_on_disk_are_not_kept_in_memory(tmp_path):
+    """Two corpora with the same English side: its 2 texts are embedded for each of them."""
+    (tmp_path / "root/un").mkdir(parents=True)
+    for code in ("de", "fr"):
+        (tmp_path / f"root/un/x.en-{code}.en").write_text("one\ntwo\n", "utf-8")
+        (tmp_path / f"root/un/x.en-{code}.{code}").write_text(f"{code} 1\n{code} 2\n", "utf-8")
+    encoder = Counting()
+    evaluate_all(encoder, tmp_path / "root", tmp_path / "out", show=lambda text: None)
+    assert sorted(encoder.texts) == sorted(["de 1", "de 2", "fr 1", "fr 2", *2 * ["one", "two"]])
+    record = json.loads((tmp_path / "out/un.json").read_text("utf-8"))
+    assert (
+        record["corpora"] == find_task("un").evaluate(Counting(), tmp_path / "root/un")["corpora"]
+    )
+    assert record["encoder"]["texts_cut"] is None
+
+
 def edit_a_line(root, out):
     (root / "sts/x/a.tsv").write_text(PAIRS.replace("5\tHund", "4\tHund"), "utf-8")
 

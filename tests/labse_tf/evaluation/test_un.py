@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+
 import numpy as np
 import pytest
 from hashed_encoders import HashedCharacters, Table
@@ -119,6 +121,25 @@ class Counted(HashedCharacters):
 
     def facts(self):
         return {"name": "model", "model_sha256": self.sha256, **self.more}
+
+
+@pytest.mark.parametrize("work", [None, "work"])
+def test_without_a_work_folder_the_disk_holds_one_corpus_at_a_time(work, data, monkeypatch):
+    """`more` comes after `UN.v1.de-en`; a corpus has a file of vectors for each of 2 sides."""
+    (data / "more.tsv").write_text("Maus\tmouse\n", "utf-8")
+    (data / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(data / "temporary"))
+    found = {}
+
+    class Looking(HashedCharacters):
+        def encode(self, texts):
+            found[texts[0]] = len(list(data.rglob("*.npy")))
+            return super().encode(texts)
+
+    un.evaluate(Looking(), data, work=work and data / work)
+    kept = 2 if work else 0
+    assert found == {"Katze": 0, "cat": 1, "Maus": kept, "mouse": kept + 1}
+    assert not list((data / "temporary").iterdir())
 
 
 def test_vectors_of_the_same_texts_and_model_are_used_again(data, tmp_path):
