@@ -17,7 +17,9 @@ translations lie close together.
 | | |
 |---|---|
 | Encoder | \
-{% if encoder.num_layers %}{{ encoder.num_layers }} layers, {{ encoder.hidden_size }} wide, \
+{% if encoder.get('network') == 'bilstm' %}bidirectional LSTM, {{ encoder.num_layers }} \
+layer{{ 's' if encoder.num_layers > 1 }}, {{ encoder.hidden_size }} wide, the maximum over tokens\
+{% elif encoder.num_layers %}{{ encoder.num_layers }} layers, {{ encoder.hidden_size }} wide, \
 {{ encoder.num_attention_heads }} heads\
 {% else %}the average of token vectors, {{ encoder.hidden_size }} wide{% endif %}, \
 {{ '{:,}'.format(parameters) }} weights |

@@ -28,6 +28,7 @@ from export.source import Source, describe_vocabulary
 from export.static_embedding import save_static_embedding
 from export.text_encoder import save_text_encoder
 from export.verification import SENTENCES, Check, verify, write_expected
+from labse_tf.config import BILSTM
 from labse_tf.errors import InputError
 from labse_tf.files.outputs import whole_dir
 from labse_tf.model.dual_encoder import embed
@@ -126,6 +127,12 @@ def check_options(source: Source, *, formats: Sequence[str], table: str, length:
             f"--table {table} is only for the SavedModels",
             remedy="add hub to --format, or leave it out",
         )
+    if source.config.network == BILSTM and (lacking := {"hf", "lite"} & set(formats)):
+        # transformers has no such model, and LiteRT's converter cannot lower a loop over tokens.
+        raise InputError(
+            f"an LSTM cannot be written in the format {' or '.join(sorted(lacking))}",
+            remedy="leave it out; onnx can",
+        )
     size = 4 * source.encoder.count_params()
     if size > MOST_BYTES and "lite" in formats:
         raise InputError(
@@ -174,11 +181,7 @@ def describe(source: Source, *, length: int) -> dict[str, Any]:
     """Returns the facts of model.json."""
     return {
         "format": "labse_tf model dir",
-        "encoder": {
-            name: value
-            for name, value in dataclasses.asdict(source.config).items()
-            if name != "network"  # Only BERT is exported.
-        },
+        "encoder": dataclasses.asdict(source.config),
         "sequence_length": length,
         "max_bytes_per_word": source.max_bytes_per_word,
         "languages": source.languages,

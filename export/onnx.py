@@ -18,6 +18,7 @@ ONNX_FILE, INT8_FILE = Path("onnx", "model.onnx"), Path("onnx", "model_int8.onnx
 MOST_BYTES = 2_000_000_000
 
 _OPSET = 17
+_SEQUENCE_LENS = 4  # Place of this input of the operator LSTM.
 _NAMES = {
     "input_word_ids": "input_ids",
     "input_mask": "attention_mask",
@@ -79,7 +80,31 @@ def _convert(encoder: networks.BertEncoderV2):
     model, _ = tf2onnx.convert.from_function(
         embed, input_signature=embed.input_signature, opset=_OPSET
     )
+    _give_lengths(model)
     return model
+
+
+def _give_lengths(model) -> None:
+    """Tells the LSTMs where each text ends.
+
+    The converter makes an LSTM of two directions from ours, and loses the lengths by which we
+    reverse the texts: the second direction would begin in the padding.
+    """
+    from onnx import TensorProto, helper
+
+    lstms = [node for node in model.graph.node if node.op_type == "LSTM"]
+    if not lstms:
+        return
+    mask, axis, total, lengths = "attention_mask", "lengths/axis", "lengths/int64", "lengths"
+    model.graph.initializer.append(helper.make_tensor(axis, TensorProto.INT64, [1], [1]))
+    nodes = [
+        helper.make_node("ReduceSum", [mask, axis], [total], keepdims=0),
+        helper.make_node("Cast", [total], [lengths], to=TensorProto.INT32),
+    ]
+    for place, node in enumerate(nodes):
+        model.graph.node.insert(place, node)
+    for lstm in lstms:
+        lstm.input[_SEQUENCE_LENS] = lengths
 
 
 def _quantize(table: np.ndarray, name: str) -> dict[str, np.ndarray]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from official.nlp.modeling import layers, networks
 
-from labse_tf.config import BERT, EncoderConfig
+from labse_tf.config import BERT, OWN_NETWORKS, EncoderConfig
 from labse_tf.errors import InputError
 from labse_tf.model import exported, huggingface_bert
 from labse_tf.model.encoder import build_encoder
@@ -63,14 +63,16 @@ def open_source(path: str | os.PathLike[str], *, checkpoint: str | None = None) 
     """
     path = Path(path)
     origin = open_origin(path, checkpoint)
-    if origin.encoder.network != BERT:
+    if origin.encoder.network not in OWN_NETWORKS:
         raise InputError(
-            f"has the network {origin.encoder.network}, and only BERT is exported",
+            f"has the network {origin.encoder.network}, and only {' and '.join(OWN_NETWORKS)} are "
+            "exported",
             path=path,
             remedy="evaluate it during training ('train.dev'), or write an export for it",
         )
     encoder = build_encoder(origin.encoder)
-    head = build_mlm_head(origin.encoder, encoder) if origin.encoder.num_layers else None
+    maskable = origin.encoder.network == BERT and origin.encoder.num_layers
+    head = build_mlm_head(origin.encoder, encoder) if maskable else None
     fates = restore(origin, encoder, head)
     if missing := [v.name for v in encoder.variables if v.name not in fates.taken]:
         raise InputError(

@@ -60,6 +60,7 @@ class Model:
             self.facts = json.load(file)
         sizes = self.facts["encoder"]
         self.dim, self.layers = sizes["hidden_size"], sizes["num_layers"]
+        self.network = sizes.get("network", "bert")
         self.pooling = sizes.get("pooling", "cls")
         self.longest, self.length = sizes["max_positions"], self.facts["sequence_length"]
         self.table = self.facts["table"]

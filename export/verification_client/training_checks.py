@@ -39,10 +39,7 @@ def fine_tuning(model: Model) -> str:
     with strategy.scope():
         layer = hub.KerasLayer(f"{model.path}/encoder", trainable=True)
     variables = layer.trainable_variables
-    # 3 tables and the 2 weights of a norm, 16 per layer, 2 of the pooler; without layers one table.
-    # Packed tables are frozen.
-    count = 5 + 16 * model.layers + 2 if model.layers else 1
-    count -= model.table != "float32"
+    count = _trainable_weights(model)
     expect(len(variables) == count, f"{len(variables)} trainable weights, not {count}")
     if not count:
         return "a packed table alone does not train"
@@ -67,8 +64,19 @@ def fine_tuning(model: Model) -> str:
     return f"{count} weights under MirroredStrategy"
 
 
+def _trainable_weights(model: Model) -> int:
+    table = model.table == "float32"  # Packed tables are frozen.
+    if not model.layers:
+        return table
+    if model.network == "bilstm":
+        return table + 6 * model.layers  # Two kernels and a bias for each direction.
+    # 2 other tables and the 2 weights of a norm, 16 per layer, 2 of the pooler.
+    return table + 4 + 16 * model.layers + 2
+
+
 def dropout(model: Model) -> str:
-    if not model.facts["encoder"]["dropout"] or not model.layers:
+    between = model.layers - (model.network == "bilstm")
+    if not model.facts["encoder"]["dropout"] or between < 1:
         return "the model has none"
     layer = hub.KerasLayer(f"{model.path}/encoder", trainable=True)
     inputs = {name: model.packed[name][:, :16] for name in INPUTS}

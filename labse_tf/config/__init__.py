@@ -4,11 +4,15 @@ from labse_tf.config.cds import CdsConfig, TranslatorConfig
 from labse_tf.config.encoder import (
     ACTIVATIONS,
     BERT,
+    BILSTM,
+    MAX,
+    OWN_NETWORKS,
     PRECISIONS,
     ComputeConfig,
     EncoderConfig,
     TokenizerConfig,
 )
+from labse_tf.config.laser import LaserConfig
 from labse_tf.config.negatives import AveragingEncoderConfig, NegativesConfig
 from labse_tf.config.nli import NliConfig
 from labse_tf.config.optimizer import LoopConfig, OptimizerConfig
@@ -19,8 +23,11 @@ from labse_tf.config.tree import Config, flatten
 __all__ = [
     "ACTIVATIONS",
     "BERT",
+    "BILSTM",
     "CMLM",
+    "MAX",
     "MLM",
+    "OWN_NETWORKS",
     "PRECISIONS",
     "AveragingEncoderConfig",
     "ComputeConfig",
@@ -28,6 +35,7 @@ __all__ = [
     "CdsConfig",
     "DistillConfig",
     "EncoderConfig",
+    "LaserConfig",
     "LoopConfig",
     "NegativesConfig",
     "NliConfig",

@@ -14,8 +14,10 @@ from labse_tf.config.requirements import (
 )
 
 ACTIVATIONS = ("gelu_tanh", "gelu")
-BERT = "bert"
-POOLINGS = ("cls", "mean")
+BERT, BILSTM = "bert", "bilstm"
+OWN_NETWORKS = (BERT, BILSTM)
+MAX = "max"
+POOLINGS = ("cls", "mean", MAX)
 PRECISIONS = ("auto", "float32", "bfloat16")
 
 
@@ -34,11 +36,15 @@ class TokenizerConfig:
 class EncoderConfig:
     """The encoder. A `vocab_size` of 0 means the number of tokens in the vocabulary.
 
-    `network` is "bert", a Transformer of the sizes given here, or `module:attribute`: a function
-    that takes this section and returns your own `EncoderNetwork` (labse_tf/model/protocol.py).
+    `network` is "bert", a Transformer of the sizes given here; "bilstm", the bidirectional LSTM of
+    LASER; or `module:attribute`: a function that takes this section and returns your own
+    `EncoderNetwork` (labse_tf/model/protocol.py).
 
-    `pooling` is "cls", tanh(dense([CLS])) as in LaBSE, or "mean", dense(average of all tokens),
-    where dense begins as the identity; layers have dropout, but embeddings have not.
+    A "bilstm" has `num_layers` of `hidden_size` / 2 units a direction, on token vectors of
+    `embedding_size` (0: `hidden_size`). Its pooling is the maximum over all tokens.
+
+    BERT's `pooling` is "cls", tanh(dense([CLS])) as in LaBSE, or "mean", dense(average of all
+    tokens), where dense begins as the identity; layers have dropout, but embeddings have not.
     With `num_layers` 0 there is neither: the encoder is the average of its tokens' rows of the
     embedding table.
 
@@ -54,6 +60,7 @@ class EncoderConfig:
 
     network: str = BERT
     vocab_size: int = 0
+    embedding_size: int = 0
     hidden_size: int = 768
     num_layers: int = 12
     num_attention_heads: int = 12
@@ -67,6 +74,11 @@ class EncoderConfig:
     subwords: list[int] = field(default_factory=list)
     ngrams: list[int] = field(default_factory=list)
     split_rate: float = 0.0
+
+    @property
+    def token_size(self) -> int:
+        """The width of a token's vector."""
+        return self.embedding_size or self.hidden_size
 
     @property
     def has_parts(self) -> bool:
@@ -87,14 +99,28 @@ class EncoderConfig:
         some = 0.0 <= self.split_rate < 1.0 and (self.has_parts or not self.split_rate)
         wanted = "in [0, 1), and 0 without 'subwords' and 'ngrams'"
         yield Requirement(f"{section}.split_rate", some, wanted)
-        if self.num_layers:
+        yield from self._requirements_of_lstm(section)
+        if self.num_layers and self.network != BILSTM:
             yield heads(section, self)
-        yield from at_least(0, section, self, "vocab_size", "num_layers")
+        yield from at_least(0, section, self, "vocab_size", "num_layers", "embedding_size")
         # Two columns of a table without layers are spare.
         yield from at_least(1 if self.num_layers else 3, section, self, "hidden_size")
         yield from at_least(1, section, self, "intermediate_size")
         yield from more_than_0(section, self, "initializer_range")
         yield dropout(section, self)
+
+    def _requirements_of_lstm(self, section: str) -> Iterator[Requirement]:
+        if self.network != BILSTM:
+            wanted = f"0: it is for 'network' {BILSTM!r}"
+            yield Requirement(f"{section}.embedding_size", not self.embedding_size, wanted)
+            wanted = f"'cls' or 'mean': {MAX!r} is for 'network' {BILSTM!r}"
+            yield Requirement(f"{section}.pooling", self.pooling != MAX, wanted)
+            return
+        yield from at_least(1, section, self, "num_layers")
+        even = self.hidden_size % 2 == 0
+        yield Requirement(f"{section}.hidden_size", even, "even: half of it is a direction's")
+        wanted = f"false: it is for 'network' {BERT!r}"
+        yield Requirement(f"{section}.averaging_start", not self.averaging_start, wanted)
 
 
 @dataclass

@@ -10,12 +10,15 @@ from labse_tf.config.requirements import Requirement, at_least, more_than_0
 
 ADAGRAD = "adagrad"
 TABLE_UPDATES = ("adamw", ADAGRAD)
+CONSTANT = "constant"
+DECAYS = ("linear", CONSTANT)
 
 
 @dataclass
 class OptimizerConfig:
-    """AdamW with linear warm-up and linear decay to 0; a `clip_norm` of 0 disables clipping.
+    """AdamW with linear warm-up; a `clip_norm` of 0 disables clipping.
 
+    `decay` is "linear", to 0 at the last step, or "constant": after the warm-up the rate stays.
     `warmup_steps` is the number of steps until the rate reaches `learning_rate`; below 1 it is a
     fraction of the run's steps (of the stage's, if there are stages).
 
@@ -33,6 +36,7 @@ class OptimizerConfig:
 
     learning_rate: float = 1e-3
     warmup_steps: float = 0.1
+    decay: str = "linear"
     weight_decay: float = 0.01
     beta_1: float = 0.9
     beta_2: float = 0.999
@@ -56,6 +60,7 @@ class OptimizerConfig:
         yield from more_than_0(section, self, "depth_rate")
         known = self.table_update in TABLE_UPDATES
         yield Requirement(f"{section}.table_update", known, f"one of {TABLE_UPDATES}")
+        yield Requirement(f"{section}.decay", self.decay in DECAYS, f"one of {DECAYS}")
         whole = self.warmup_steps < 1 or self.warmup_steps == int(self.warmup_steps)
         yield Requirement(f"{section}.warmup_steps", whole, "a whole number, or a fraction below 1")
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from labse_tf.config.cds import CdsConfig
-from labse_tf.config.encoder import BERT, ComputeConfig, EncoderConfig, TokenizerConfig
+from labse_tf.config.encoder import OWN_NETWORKS, ComputeConfig, EncoderConfig, TokenizerConfig
+from labse_tf.config.laser import LaserConfig
 from labse_tf.config.negatives import NegativesConfig
 from labse_tf.config.nli import NliConfig
 from labse_tf.config.pretrain import CMLM, PretrainConfig
@@ -33,6 +34,7 @@ class Config:
     nli: NliConfig = field(default_factory=NliConfig)
     negatives: NegativesConfig = field(default_factory=NegativesConfig)
     cds: CdsConfig = field(default_factory=CdsConfig)
+    laser: LaserConfig = field(default_factory=LaserConfig)
 
     def requirements(self) -> Iterator[Requirement]:
         """Yields requirements between sections, for the sections that will be used."""
@@ -55,9 +57,14 @@ class Config:
             fits = max(train.bucket_lengths, default=0) <= longest
             wanted = "ascending, from 4 to encoder.max_positions"
             yield Requirement("train.bucket_lengths", fits, wanted)
-            if self.encoder.network == BERT:  # What the width of another is, it alone knows.
+            # What the width of another is, it alone knows.
+            if self.encoder.network in OWN_NETWORKS:
                 name = "encoder.hidden_size"
                 yield within("train", train.matryoshka, self.encoder.hidden_size, name)
+        if self.laser.corpora:
+            fits = max(self.laser.bucket_lengths, default=0) <= longest
+            wanted = "ascending, from 4 to encoder.max_positions"
+            yield Requirement("laser.bucket_lengths", fits, wanted)
         if self.nli.corpora:
             fits = self.nli.sequence_length <= longest
             wanted = "at most encoder.max_positions"

@@ -1,4 +1,4 @@
-"""Builds the configured encoder: the Model Garden's BERT, or the user's own network."""
+"""Builds the configured encoder: the Model Garden's BERT, LASER's LSTM, or the user's network."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import tensorflow as tf
 import tf_keras
 from official.nlp.modeling import networks
 
-from labse_tf.config import BERT, ComputeConfig, EncoderConfig
+from labse_tf.config import BILSTM, OWN_NETWORKS, ComputeConfig, EncoderConfig
 from labse_tf.errors import InputError
 from labse_tf.files.python_objects import find_object
 from labse_tf.model.averaging_start import start_averaging
+from labse_tf.model.bilstm_encoder import BiLstmEncoder
 from labse_tf.model.dropout import replayable_dropout
 from labse_tf.model.precision import precision
 from labse_tf.model.protocol import EncoderNetwork
@@ -80,7 +81,7 @@ def build_encoder(
     replayable: bool = False,
     embedding_layer: tf_keras.layers.Layer | None = None,
     subwords: Subwords | None = None,
-) -> BertEncoder | StaticEncoder | EncoderNetwork:
+) -> BertEncoder | BiLstmEncoder | StaticEncoder | EncoderNetwork:
     """Returns the encoder `config.network`, BERT by default, with its variables created.
 
     With no layers, that is a `StaticEncoder`.
@@ -103,9 +104,11 @@ def build_encoder(
     compute = compute or ComputeConfig(precision="float32")
     layers = config.num_layers if num_layers is None else num_layers
     with precision(compute), replayable_dropout() if replayable else contextlib.nullcontext():
-        if config.network != BERT:
+        if config.network not in OWN_NETWORKS:
             return _build_own(dataclasses.replace(config, num_layers=layers))
-        if not layers:
+        if config.network == BILSTM and layers:
+            encoder = BiLstmEncoder(config, layers, embedding_layer=embedding_layer)
+        elif not layers:
             encoder = StaticEncoder(config, embedding_layer=embedding_layer, subwords=subwords)
         else:
             encoder = _build(config, layers, embedding_layer)

@@ -7,7 +7,7 @@ import filecmp
 
 import tensorflow as tf
 
-from labse_tf.config import Config
+from labse_tf.config import BILSTM, Config
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.stacking import grow_layers, stack
 from labse_tf.model.subwords import Subwords
@@ -31,7 +31,8 @@ def start_from(
 ) -> None:
     """Initialises `encoder` and the heads of `model` from `init`; fewer layers are stacked.
 
-    Without layers, `init` may have another vocabulary; layers on it begin as the identity.
+    Without layers, `init` may have another vocabulary; layers of BERT on it begin as the identity,
+    those of an LSTM at random.
 
     Args:
       init: the origin.
@@ -47,9 +48,11 @@ def start_from(
     grown = init.encoder.vocab_size != config.encoder.vocab_size or not filecmp.cmp(
         init.vocab_file, run_dir.vocab_file, shallow=False
     )
+    under_lstm = not layers and config.encoder.network == BILSTM
     source = encoder
-    if stacked or grown or subwords:
-        sizes = dataclasses.replace(config.encoder, vocab_size=init.encoder.vocab_size)
+    if stacked or grown or subwords or under_lstm:
+        sizes = init.encoder if under_lstm else config.encoder
+        sizes = dataclasses.replace(sizes, vocab_size=init.encoder.vocab_size)
         source = build_encoder(sizes, num_layers=layers)
     heads = model
     if model is not None and source is not encoder:

@@ -24,7 +24,7 @@ class Stage:
     Attributes:
       description: shown with the progress.
       steps: number of steps to train.
-      batch_size: rows of the global batch.
+      batch_size: rows of the global batch; 0 if their number varies.
       optimizer: its settings.
       loop: intervals of log lines and checkpoints.
       checkpoints: a folder for this stage's checkpoints only.

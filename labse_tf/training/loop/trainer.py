@@ -241,7 +241,8 @@ def distribute(
     """Returns the distributed dataset: each replica gets its slice of every global batch.
 
     Every worker makes the same global batches and keeps its replicas' rows, so that row i is on
-    the same replica for any number of workers.
+    the same replica for any number of workers. A `batch_size` of 0: batches have different numbers
+    of rows, which the caller makes multiples of the number of replicas.
 
     Raises:
       InputError: if the replicas cannot share the batch evenly.
@@ -257,7 +258,7 @@ def distribute(
 
         def slices(tensor):
             # The batches of joint tasks have sizes of their own.
-            rows = (tensor.shape[0] or batch_size) // replicas
+            rows = (tensor.shape[0] or batch_size or tf.shape(tensor)[0]) // replicas
             shape = [replicas, rows, *tensor.shape[1:]]
             split = tf.reshape(tensor, [-1 if size is None else size for size in shape])
             return split[first : first + local]

@@ -14,7 +14,7 @@ import tensorflow as tf
 from official.modeling.optimization import lr_schedule
 
 from labse_tf.config import OptimizerConfig
-from labse_tf.config.optimizer import ADAGRAD
+from labse_tf.config.optimizer import ADAGRAD, CONSTANT
 from labse_tf.training.optimizer.adagrad_tables import AdagradTables
 from labse_tf.training.optimizer.lazy_adamw import LazyAdamW
 
@@ -26,7 +26,8 @@ _LAYER = re.compile(r"transformer/layer_(\d+)/")
 def build_optimizer(config: OptimizerConfig, *, steps: int, layers: int = 0) -> LazyAdamW:
     """Returns the optimiser for a run (or stage) of `steps` steps.
 
-    The rate rises from 0 to `config.learning_rate` over the warm-up, then falls to 0 at `steps`.
+    The rate rises from 0 to `config.learning_rate` over the warm-up, then falls to 0 at `steps`,
+    unless `config.decay` is constant.
     It expects gradients already reduced over replicas and clipped. A table's update is dense if its
     gradient is: see `training.loop`.
 
@@ -41,7 +42,7 @@ def build_optimizer(config: OptimizerConfig, *, steps: int, layers: int = 0) -> 
     schedule = lr_schedule.PolynomialDecayWithOffset(
         initial_learning_rate=config.learning_rate,
         decay_steps=max(1, steps - warmup),
-        end_learning_rate=0.0,
+        end_learning_rate=config.learning_rate if config.decay == CONSTANT else 0.0,
         offset=warmup,
     )
     if warmup:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from labse_tf.config import Config, EncoderConfig
+from labse_tf.config import BILSTM, MAX, Config, EncoderConfig
 from labse_tf.config.check import check
 from labse_tf.config.files import differences, load_config, save_config
 from labse_tf.errors import InputError
@@ -26,6 +26,7 @@ from vocab import wordpiece_file
 _ARCHITECTURE = (
     "network",
     "vocab_size",
+    "embedding_size",
     "hidden_size",
     "num_attention_heads",
     "intermediate_size",
@@ -226,7 +227,9 @@ def resolve(
             "'encoder.num_layers' is 0: there is no layer to pre-train",
             remedy="set it to 1 or more, or start with `labse train`",
         )
-    if not encoder.num_layers:
+    if encoder.network == BILSTM:
+        encoder = dataclasses.replace(encoder, pooling=MAX)
+    elif not encoder.num_layers:
         encoder = dataclasses.replace(encoder, pooling="mean")
     vocab_size = encoder.vocab_size or size_of_file
     languages = config.languages
@@ -250,8 +253,16 @@ def _sizes(encoder: EncoderConfig) -> dict[str, int | str]:
 
 
 def _check_architecture(init: Origin, encoder: EncoderConfig, first_depth: int | None) -> None:
-    there, here = dataclasses.asdict(init.encoder), dataclasses.asdict(encoder)
     static = not init.encoder.num_layers
+    if static and encoder.network == BILSTM:
+        if encoder.token_size != init.encoder.hidden_size:
+            raise InputError(
+                f"the LSTM reads token vectors of {encoder.token_size}, --init {init.path} has "
+                f"vectors of {init.encoder.hidden_size}",
+                remedy=f"add --set encoder.embedding_size={init.encoder.hidden_size}",
+            )
+        return
+    there, here = dataclasses.asdict(init.encoder), dataclasses.asdict(encoder)
     for key in _STATIC_ARCHITECTURE if static else _ARCHITECTURE:
         if there[key] != here[key]:
             raise InputError(
@@ -260,6 +271,12 @@ def _check_architecture(init: Origin, encoder: EncoderConfig, first_depth: int |
             )
     if static:
         return
+    if encoder.network == BILSTM and encoder.num_layers != init.encoder.num_layers:
+        raise InputError(
+            f"the LSTM has {encoder.num_layers} layers, --init {init.path} has "
+            f"{init.encoder.num_layers}",
+            remedy=f"add --set encoder.num_layers={init.encoder.num_layers}: only BERT is stacked",
+        )
     depth = first_depth or encoder.num_layers
     if not depth or depth % init.encoder.num_layers:
         raise InputError(

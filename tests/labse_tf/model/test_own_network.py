@@ -48,7 +48,9 @@ def test_it_learns_translations(tmp_path, config_file, bitext_dir):
 def test_it_is_not_exported_or_pre_trained(tmp_path, config_file, capsys):
     assert train(config_file, tmp_path / "run", "train.steps=2") == 0
     assert main(["export", str(tmp_path / "run"), "--out", str(tmp_path / "model")]) == 2
-    assert "toy_network:MeanOfTokens, and only BERT is exported" in capsys.readouterr().err
+    assert (
+        "toy_network:MeanOfTokens, and only bert and bilstm are exported" in capsys.readouterr().err
+    )
     options = ["--run-dir", str(tmp_path / "more"), "--set", NETWORK]
     assert main(["pretrain", str(config_file), *options]) == 2
     assert "only BERT can be pre-trained" in capsys.readouterr().err
