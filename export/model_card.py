@@ -43,6 +43,9 @@ layer{{ 's' if encoder.num_layers > 1 }}, {{ encoder.hidden_size }} wide, the ma
 {% elif kind == 'pre-training' %}\
 {{ '{:,}'.format(training.batch_size) }} sequences of MLM and TLM; its vectors were not trained \
 to recognize translations, \
+{% elif kind == 'translation' %}\
+{{ '{:,}'.format(training.batch_size) }} tokens, translated from their vectors into \
+{{ training.targets | map('language_name') | join(' or ') }} as in LASER (arXiv 1812.10464), \
 {% else %}\
 {{ '{:,}'.format(training.batch_size) }} pairs, additive margin softmax with margin \
 {{ training.margin }} and scale {{ training.scale }}, \

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import tensorflow as tf
 from official.nlp.modeling import layers, networks
 
 from labse_tf.config import BERT, OWN_NETWORKS, EncoderConfig
@@ -142,6 +143,14 @@ def _training(run_dir: RunDir, checkpoint: Chosen) -> dict[str, Any]:
         },
         "seed": config.seed,
     }
+    if any(name.startswith("decoder/") for name, _ in tf.train.list_variables(checkpoint.path)):
+        return {
+            "kind": "translation",
+            "targets": config.laser.targets,
+            "bitext": _base_names(config.laser.corpora),
+            "batch_size": config.laser.batch_tokens,
+            **facts,
+        }
     train, stages = config.train, config.pretrain.stage_steps
     dims = train.dims(config.encoder.hidden_size)
     nested = {"matryoshka": dims} if len(dims) > 1 else {}

@@ -20,7 +20,7 @@ import pytest
 from repository import ROOT
 
 from labse_tf.cli.main import main
-from labse_tf.config import flatten
+from labse_tf.config import BILSTM, flatten
 from labse_tf.config.files import load_config
 from labse_tf.errors import InputError
 from labse_tf.training.loop import resumable
@@ -32,7 +32,8 @@ SOURCES = [
     *sorted((ROOT / "labse_tf" / "cli").glob("*.py")),
 ]
 COMMAND = re.compile(
-    r"labse (pretrain|train|train-nli|distill|corpus train-cds|mine-negatives) .*--run-dir .*"
+    r"labse (pretrain|train|train-nli|train-laser|distill|corpus train-cds|mine-negatives) "
+    r".*--run-dir .*"
 )
 IN_A_MINUTE = re.compile(r"In a minute: add (--set .*)")
 
@@ -48,6 +49,8 @@ FILES = {
     "distill.monolingual": "monolingual_dir",
     "train.bitext": "bitext_dir",
     "train.dev": "bitext_dir",
+    "laser.bitext": "bitext_dir",
+    "laser.held_out": "bitext_dir",
 }
 # What a page writes as $S.
 CORPORA = {"tokenizer.vocab_file": "", "pretrain.monolingual": "[m]", "pretrain.bitext": "[b]"}
@@ -65,6 +68,9 @@ SMALLER = {
     "train": LOOP | BATCH | {"scale": 10, "dev_interval": 4, "patience": 0},
     "nli": {"batch_size": 8, "sequence_length": 24, "dev_interval": 4}
     | {"loop.log_interval": 4, "loop.checkpoint_interval": 1000},
+    "laser": {"loop.log_interval": 4, "loop.checkpoint_interval": 1000, "targets": "[en,de]"}
+    | {"batch_tokens": 256, "bucket_lengths": "[32]", "held_out_interval": 4, "held_out_size": 2}
+    | {"decoder_size": 16, "language_size": 4, "output_size": 8},
     "cds": LOOP
     | BATCH
     | {"vocab_size": 300, "translator.encoder_layers": 1, "translator.decoder_layers": 1}
@@ -77,6 +83,7 @@ STEPS = {
     "pretrain.stage_steps": "pretrain.optimizer",
     "train.steps": "train.optimizer",
     "nli.steps": "nli.optimizer",
+    "laser.steps": "laser.optimizer",
     "negatives.train.steps": "negatives.train.optimizer",
     "cds.noisy_steps": "cds.noisy_optimizer",
     "cds.trusted_steps": "cds.trusted_optimizer",
@@ -86,6 +93,7 @@ READ = {
     "pretrain": ("encoder", "pretrain"),
     "train": ("encoder", "train"),
     "train-nli": ("nli",),
+    "train-laser": ("encoder", "laser"),
     "distill": ("encoder", "train", "distill"),
     "mine-negatives": ("negatives",),
     "train-cds": ("cds",),
@@ -93,7 +101,7 @@ READ = {
 # Above 0, as they must be, their size does not decide whether a weight moves.
 SIZES_ALONE = ("learning_rate", "initializer_range", "beta_2", "weight_decay")
 # What is measured beside, which trains nothing.
-MEASURED = ("train.dev", "pretrain.held_out", "nli.dev")
+MEASURED = ("train.dev", "pretrain.held_out", "nli.dev", "laser.held_out")
 
 
 class Recipe(NamedTuple):
@@ -156,6 +164,10 @@ def shorter(recipe: Recipe) -> dict[str, object]:
         sets |= {"encoder.hidden_size": 8}
         if config.encoder.num_layers:
             sets["encoder.num_layers"] = 1
+    if config.laser.target_bitext:
+        sets["laser.target_bitext"] = "[de=x]"
+    if config.encoder.network == BILSTM:
+        sets["encoder.embedding_size"] = SIZES["hidden_size"]
     if config.train.chunk_size:
         sets["train.chunk_size"] = 4
     if config.train.matryoshka:
@@ -320,6 +332,8 @@ def test_a_recipe_trains_every_weight(name, stand_ins, weights, tmp_path):
     # As shown, nothing in it is refused.
     sets = {**recipe.sets, **shorter(recipe), "compute.precision": "float32"}
     sets |= {key: of(fixture) for key, fixture in FILES.items() if key in sets}
+    if "laser.target_bitext" in sets:
+        sets["laser.target_bitext"] = f"[de={of('bitext_dir')}]"
     if "train.hard_negatives" in sets:
         sets["train.bitext"] = of("negatives_dir")
     arguments = [*recipe.words, *([str(ROOT / recipe.config)] if recipe.config else [])]

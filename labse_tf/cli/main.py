@@ -62,6 +62,7 @@ COMMANDS = {
     ("mine-negatives",): ("mine_negatives", "mine hard negatives with a weaker dual encoder"),
     ("train",): ("train", "train the dual encoder"),
     ("train-nli",): ("train_nli", "fine-tune an encoder on natural language inference"),
+    ("train-laser",): ("train_laser", "train an encoder by translation, as LASER"),
     ("distill",): ("distill", "train a smaller student model"),
     ("export",): ("export", "export a run as a model dir: preprocessor and encoder SavedModels"),
     ("import-hf",): ("import_hf", "import a Hugging Face LaBSE as a model dir"),

@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy_lstm import lstm
 from tiny_encoder import packed
 
 from labse_tf.config import BILSTM, EncoderConfig
@@ -27,31 +28,19 @@ TINY = EncoderConfig(
 ROWS = [[5, 6, 7, 8, 9, 10], [11, 12, 0, 0, 0, 0], [13, 0, 0, 0, 0, 0]]
 
 
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
-
-
-def lstm(inputs, kernel, recurrent, bias):
-    """`[length, width]` -> `[length, units]`; gates in the order input, forget, cell, output."""
-    units = recurrent.shape[0]
-    hidden = cell = np.zeros(units)
-    outputs = []
-    for x in inputs:
-        i, f, g, o = np.split(x @ kernel + hidden @ recurrent + bias, 4)
-        cell = sigmoid(f) * cell + sigmoid(i) * np.tanh(g)
-        hidden = sigmoid(o) * np.tanh(cell)
-        outputs.append(hidden)
-    return np.array(outputs)
-
-
 def reference(encoder, ids):
     """The vector of one text without padding, in float64."""
     weights = [variable.numpy().astype(np.float64) for variable in encoder.variables]
     hidden, (forwards, backwards) = weights[0][ids], np.split(np.arange(1, len(weights)), 2)
     for one, other in zip(forwards[::3], backwards[::3], strict=True):
         forward, backward = weights[one : one + 3], weights[other : other + 3]
+        directions = zip((forward, backward), (1, -1), strict=True)
         hidden = np.concatenate(
-            [lstm(hidden, *forward), lstm(hidden[::-1], *backward)[::-1]], axis=1
+            [
+                lstm(hidden[::way] @ kernel + bias, recurrent)[::way]
+                for (kernel, recurrent, bias), way in directions
+            ],
+            axis=1,
         )
     return hidden.max(axis=0)
 

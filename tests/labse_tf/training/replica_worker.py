@@ -17,7 +17,7 @@ import labse_tf  # noqa: F401  Before TensorFlow: it chooses Keras 2.
 import tensorflow as tf
 import tf_keras
 
-from labse_tf.config import EncoderConfig, TrainConfig
+from labse_tf.config import EncoderConfig, LaserConfig, TrainConfig
 from labse_tf.errors import InputError
 from labse_tf.model.dual_encoder import embed
 from labse_tf.model.encoder import build_encoder
@@ -35,6 +35,8 @@ from labse_tf.training.joint_trainer import JointTrainer
 from labse_tf.training.loop.trainer import distribute
 from labse_tf.training.masked_model import MaskedModel
 from labse_tf.training.mlm_trainer import MlmTrainer
+from labse_tf.translation.laser_decoder import LaserDecoder
+from labse_tf.translation.laser_trainer import LaserTrainer
 
 BATCH, STEPS, VOCAB, PREDICTIONS, NEGATIVES = 12, 2, 60, 4, 2
 LENGTHS = (10, 16)  # Of the first and of the second batch: as buckets, unknown to the graph.
@@ -50,6 +52,9 @@ ENCODER = EncoderConfig(
 
 # Slots come behind the tokens.
 JOINT_ENCODER = dataclasses.replace(ENCODER, max_positions=24, pooling="mean")
+
+LSTM_ENCODER = dataclasses.replace(ENCODER, network="bilstm", pooling="max", num_layers=2)
+LASER = LaserConfig(targets=["en", "es", "fr"], decoder_size=20, language_size=3, output_size=7)
 
 # name -> (trainer, clip norm, settings of the dual encoder)
 CASES = {
@@ -67,6 +72,7 @@ CASES = {
     "inference": ("inference", 0.0, {}),
     "joint": ("joint", 0.0, {"bitext_weight": 0.2}),
     "joint_chunked": ("joint", 0.0, {"bitext_weight": 0.2, "chunk_size": 3}),
+    "laser": ("laser", 0.0, {}),
 }
 SLOTS = 3
 
@@ -130,6 +136,19 @@ def inference_batches():
     ]
 
 
+def laser_batches():
+    generator = np.random.default_rng(4)
+    languages = (np.arange(BATCH) % 3).astype(np.int32)
+    return [
+        {
+            **token_inputs(generator, length),
+            "targets": token_inputs(generator, length)["input_word_ids"],
+            "target_language": languages,
+        }
+        for length in LENGTHS
+    ]
+
+
 def joint_batches():
     """Half as many masked sentences as pairs; their neighbours have a length of their own."""
     generator = np.random.default_rng(3)
@@ -142,9 +161,9 @@ def joint_batches():
     return batches
 
 
-def dataset_of(batches):
+def dataset_of(batches, unknown=LENGTHS):
     def spec(array):
-        shape = [None if size in LENGTHS else size for size in array.shape]
+        shape = [None if size in unknown else size for size in array.shape]
         return tf.TensorSpec(shape, tf.as_dtype(array.dtype))
 
     signature = tf.nest.map_structure(spec, batches[0])
@@ -169,8 +188,9 @@ def teacher(inputs):
 def train(strategy, kind, clip_norm, changes):
     settings = TrainConfig(**changes)
     with strategy.scope():
+        tf_keras.utils.set_random_seed(3)  # Biases of an LSTM are random.
         replayable = settings.chunk_size > 0 or kind == "distill"
-        encoder_config = JOINT_ENCODER if kind == "joint" else ENCODER
+        encoder_config = {"joint": JOINT_ENCODER, "laser": LSTM_ENCODER}.get(kind, ENCODER)
         encoder = build_encoder(encoder_config, replayable=replayable)
         fixed_weights(encoder, seed=3)
         # By SGD the updates are the gradients themselves; Adam would hide their scale.
@@ -183,11 +203,17 @@ def train(strategy, kind, clip_norm, changes):
                 if part is not None:
                     fixed_weights(part, seed=4)
             trained = model.variables
+        if kind == "laser":
+            decoder = LaserDecoder(LASER, vocab_size=VOCAB, token_size=16, initializer_range=0.1)
+            decoder((tf.zeros([1, 16]), tf.zeros([1], tf.int32), tf.ones([1, 4], tf.int32)))
+            fixed_weights(decoder, seed=4)
+            trained = [*encoder.trainable_variables, *decoder.trainable_variables]
         if kind == "inference":
             classifier = build_classifier(3, ENCODER.hidden_size)
             fixed_weights(classifier, seed=4)
             trained = trained_variables(encoder, classifier, train_encoder=True)
     made = {"mlm": mlm_batches, "joint": joint_batches, "inference": inference_batches}
+    made["laser"] = laser_batches
     batches = made[kind]() if kind in made else dual_batches(settings.hard_negatives)
     if kind == "distill":
         batches = [batch["source"] for batch in batches]
@@ -196,7 +222,9 @@ def train(strategy, kind, clip_norm, changes):
         for name in ("source", "target"):
             tensors = {key: tf.constant(value) for key, value in batches[0][name].items()}
             facts[name] = embed(encoder, tensors, training=False).numpy()
-    dataset = distribute(strategy, lambda: dataset_of(batches), BATCH)
+    # Batches of LASER have different numbers of rows.
+    unknown, rows = ((*LENGTHS, BATCH), 0) if kind == "laser" else (LENGTHS, BATCH)
+    dataset = distribute(strategy, lambda: dataset_of(batches, unknown), rows)
     shared = {
         "strategy": strategy,
         "optimizer": optimizer,
@@ -208,6 +236,9 @@ def train(strategy, kind, clip_norm, changes):
     elif kind == "inference":
         parts = {"encoder": encoder, "classifier": classifier, "train_encoder": True}
         trainer = InferenceTrainer(**parts, **shared)
+    elif kind == "laser":
+        parts = {"encoder": encoder, "decoder": decoder, "end_token": 3}
+        trainer = LaserTrainer(**parts, **shared)
     elif kind == "joint":
         trainer = JointTrainer(model=model, settings=settings, **shared)
     elif kind == "distill":

@@ -18,11 +18,11 @@ WORKER = Path(__file__).with_name("replica_worker.py")
 CASES = {
     "1": (
         *("dual", "dual_local", "dual_clipped", "dual_nested", "mlm", "distill"),
-        *("inference", "joint", "joint_chunked"),
+        *("inference", "joint", "joint_chunked", "laser"),
     ),
     "2": (
         *("dual", "dual_local", "dual_nested", "mlm", "distill"),
-        *("inference", "joint", "joint_chunked"),
+        *("inference", "joint", "joint_chunked", "laser"),
     ),
     "4": ("dual",),
     "worker_0_of_2": ("dual", "dual_clipped", "mlm"),
