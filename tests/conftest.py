@@ -102,6 +102,41 @@ def bitext_dir(made_once) -> Path:
 
 
 @pytest.fixture(scope="session")
+def negatives_dir(made_once, bitext_dir):
+    """Pairs with the targets of the three next pairs as hard negatives."""
+
+    def write(folder: Path) -> None:
+        folder.mkdir()
+        for path in bitext_dir.glob("*.tsv"):
+            pairs = [line.split("\t") for line in path.read_text("utf-8").splitlines()]
+            targets = [target for _, target in pairs] * 2
+            rows = ["\t".join([*pair, *targets[n + 1 : n + 4]]) for n, pair in enumerate(pairs)]
+            (folder / path.name).write_text("\n".join(rows) + "\n", "utf-8")
+
+    return made_once("negatives", write)
+
+
+@pytest.fixture(scope="session")
+def inference_dir(made_once, bitext_dir):
+    """English and German sides of pairs, each before the next one's, with one of two labels."""
+
+    def write(folder: Path) -> None:
+        folder.mkdir()
+        pairs = [
+            line.split("\t") for line in (bitext_dir / "de.tsv").read_text("utf-8").splitlines()
+        ]
+        for side, language in enumerate(("en", "de")):
+            texts = [pair[side] for pair in pairs]
+            rows = [
+                f"{one}\t{other}\t{('neutral', 'entailment')[n % 2]}\n"
+                for n, (one, other) in enumerate(zip(texts, texts[1:], strict=False))
+            ]
+            (folder / f"train.{language}.tsv").write_text("".join(rows), "utf-8")
+
+    return made_once("inference", write)
+
+
+@pytest.fixture(scope="session")
 def monolingual_dir(made_once) -> Path:
     def write(folder: Path) -> None:
         folder.mkdir()

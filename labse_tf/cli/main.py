@@ -67,11 +67,13 @@ COMMANDS = {
     ("export",): ("export", "export a run as a model dir: preprocessor and encoder SavedModels"),
     ("import-hf",): ("import_hf", "import a Hugging Face LaBSE as a model dir"),
     ("verify",): ("verify", "check a model dir against the TF-Hub interface, without this package"),
+    ("translate",): ("translate", "translate sentences with a run that was trained to"),
     ("embed",): ("embed", "compute one vector per line of text"),
     ("mine",): ("mine", "find translations in two files of sentences"),
     ("score",): ("score", "compute the similarity, or margin score, of given pairs"),
-    ("eval",): ("eval", "evaluate a model on a task"),
-    ("eval", "compare"): ("compare", "compare results of `labse eval`: a table, an HTML page"),
+    ("eval",): ("eval.task", "evaluate a model on a task"),
+    ("eval", "translation"): ("eval.translation", "BLEU and chrF of translations"),
+    ("eval", "compare"): ("eval.compare", "compare results of `labse eval`: a table, an HTML page"),
 }
 _BEAM_JOBS = (
     ("corpus", "filter-monolingual"),

@@ -90,11 +90,34 @@ class LaserDecoder(tf_keras.layers.Layer):
             languages; int32 `[batch, length]`, the tokens before those to predict.
         """
         vectors, languages, previous = inputs
+        state = self.start(vectors, languages)
+        products = self._of_tokens(self._tokens(previous)) + state["context"][:, tf.newaxis]
+        initial = [state["hidden"], state["cell"]]
+        return self._below(self._lstm(products, initial_state=initial))
+
+    def start(self, vectors: tf.Tensor, languages: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Returns the state before the first token, for `step`: a dict of `[batch, ...]`.
+
+        Args:
+          vectors: `[batch, dim]`, of the sources.
+          languages: int32 `[batch]`, the numbers of the target languages.
+        """
+        hidden, cell = tf.split(self._start(vectors), 2, axis=-1)
         context = tf.concat([vectors, self._languages(languages)], axis=-1)
-        products = self._of_tokens(self._tokens(previous))
-        products += self._of_context(context)[:, tf.newaxis]
-        start = tf.split(self._start(vectors), 2, axis=-1)
-        return self._below(self._lstm(products, initial_state=start))
+        return {"hidden": hidden, "cell": cell, "context": self._of_context(context)}
+
+    def step(
+        self, previous: tf.Tensor, state: dict[str, tf.Tensor]
+    ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
+        """Returns the logits of the next tokens, float32 `[batch, vocab_size]`, and the next state.
+
+        Args:
+          previous: int32 `[batch]`, the tokens before.
+          state: from `start` or the step before.
+        """
+        products = self._of_tokens(self._tokens(previous)) + state["context"]
+        output, (hidden, cell) = self._lstm.cell(products, [state["hidden"], state["cell"]])
+        return self.logits(self._below(output)), {**state, "hidden": hidden, "cell": cell}
 
     def logits(self, states: tf.Tensor) -> tf.Tensor:
         """Returns float32 `[..., vocab_size]` of what `call` returns."""

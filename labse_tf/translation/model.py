@@ -9,13 +9,15 @@ from labse_tf.config import TranslatorConfig
 
 
 def build_translator(
-    config: TranslatorConfig, vocab_size: int
+    config: TranslatorConfig, vocab_size: int, **search
 ) -> seq2seq_transformer.Seq2SeqTransformer:
     """Returns a translator with its variables created.
 
     Called with `{"inputs": source, "targets": target}`, int32 `[batch, length]` each, padded with
     0, it returns the logits of each target token given those before it: float32 `[batch, target
     length, vocab_size]`. The target ends in [SEP] and has no start token: the model shifts it.
+
+    Without targets, it translates by beam search: `search` has the Model Garden's options of it.
     """
     common = {
         "num_attention_heads": config.num_attention_heads,
@@ -34,6 +36,7 @@ def build_translator(
         decoder_layer=seq2seq_transformer.TransformerDecoder(
             num_layers=config.decoder_layers, **common
         ),
+        **search,
     )
     translator({name: tf.ones((1, 4), tf.int32) for name in ("inputs", "targets")})
     return translator

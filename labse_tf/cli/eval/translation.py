@@ -1,0 +1,50 @@
+"""`labse eval translation`."""
+
+from __future__ import annotations
+
+import argparse
+
+from labse_tf.cli.arguments import add_overwrite
+
+EXAMPLES = """examples:
+  labse eval translation english.txt reference.txt --language en
+  labse eval translation japanese.txt reference.txt.xz --language ja --out bleu.json
+
+Line i of both files is the same sentence. BLEU and chrF are sacreBLEU's, printed with its
+signatures; BLEU counts characters in languages without spaces between words."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("translations", metavar="TRANSLATIONS", help="one per line")
+    parser.add_argument("references", metavar="REFERENCES", help="one per line")
+    parser.add_argument("--language", required=True, metavar="CODE", help="of both files")
+    parser.add_argument("--out", metavar="FILE.json", help="write the scores")
+    add_overwrite(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    from labse_tf.errors import InputError
+    from labse_tf.files.outputs import check_free_file, write_json
+    from labse_tf.files.textio import read_lines
+    from labse_tf.languages import require_code
+    from labse_tf.translation.bleu import score_translations
+
+    language = require_code(args.language)
+    if args.out:
+        check_free_file(args.out, overwrite=args.overwrite)
+    texts, references = (
+        [line for _, line in read_lines(path)] for path in (args.translations, args.references)
+    )
+    if len(texts) != len(references):
+        raise InputError(
+            f"has {len(texts)} lines, {args.references} has {len(references)}",
+            path=args.translations,
+            remedy="line i of both must be the same sentence",
+        )
+    scores = score_translations(texts, references, language)
+    print(f"{len(texts)} sentences")
+    for one in scores:
+        print(f"{one.name:5} {one.score:6.2f}   {one.signature}")
+    if args.out:
+        found = {one.name: {"score": one.score, "signature": one.signature} for one in scores}
+        write_json(args.out, {"sentences": len(texts), **found}, overwrite=args.overwrite)
