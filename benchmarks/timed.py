@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 # The longer the run, the longer the trial: a shared machine is not equally fast all the time.
 _TRIAL_STEPS, _TRIAL_STEPS_PER_MINUTE = 60, 5
 # Of a command, its section of the configuration, and the setting of how many steps to train.
-_SECTION = {"train": "train", "pretrain": "pretrain", "train-nli": "nli"}
-_LENGTH = {"train": "steps", "pretrain": "stage_steps", "train-nli": "steps"}
+SECTION = {"train": "train", "pretrain": "pretrain", "train-nli": "nli", "train-laser": "laser"}
+_LENGTH = {**dict.fromkeys(SECTION, "steps"), "pretrain": "stage_steps"}
 
 
 class Timing(NamedTuple):
@@ -55,7 +55,7 @@ def steps_in(seconds: float, stage: Stage, folder: Path) -> int:
 
 def train(stage: Stage, run_dir: Path, steps: int) -> Timing:
     """Trains a stage for an even number of steps."""
-    command, section = stage.command, _SECTION[stage.command]
+    command, section = stage.command, SECTION[stage.command]
     settings = {
         **stage.settings,
         f"{section}.{_LENGTH[command]}": f"[{steps}]" if command == "pretrain" else steps,

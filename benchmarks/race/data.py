@@ -10,6 +10,7 @@ the Tatoeba test, and writes
     DIR/dev          for tuning: a tenth of each language's pairs, 300 at most, in files like the
                      test's; no sentence of them is in the language's training pairs
     DIR/news         the first 500 sentences of each language of NTREX, in such files
+    DIR/spanish      of each other language, Spanish and its sentences: those whose English is equal
     DIR/counts.json  training pairs by language
 """
 
@@ -61,6 +62,22 @@ def prepare(pairs: Path, test: Path, out: Path) -> None:
     print(f"{sum(counts.values())} pairs in {len(counts)} languages; none is in the test")
 
 
+def join_spanish(train: Path, out: Path) -> None:
+    """Writes pairs of Spanish and each other language, in files as `train` has them."""
+    own = train / "spa" / "es.tsv"
+    spanish: dict[str, str] = {}
+    for _, english, text in read_pairs(own) if own.exists() else ():
+        spanish.setdefault(english, text)
+    for path in sorted(train.glob("*/*.tsv")):
+        joined = [
+            f"{spanish[english]}\t{text}"
+            for _, english, text in read_pairs(path)
+            if english in spanish
+        ]
+        if joined and path != own:
+            _write(out / path.relative_to(train), joined)
+
+
 def _stand_ins(counts: dict[str, int]) -> dict[str, str]:
     unknown = sorted((c for c in counts if not find_code(c)), key=lambda c: -counts[c])
     free = sorted(set(LANGUAGES) - {find_code(code) for code in counts} - {"en"})
@@ -99,6 +116,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, metavar="DIR")
     args = parser.parse_args()
     prepare(args.pairs, args.tatoeba, args.out)
+    join_spanish(args.out / "train", args.out / "spanish")
     write_news(args.ntrex, args.out / "news")
 
 

@@ -89,7 +89,10 @@ class Race:
             start = ["--init", run_dirs[-1]] if chained and run_dirs else origin
             own_seed = seed if chained else seed + _SEEDS_APART * number
             command = stage.get("command", "train")
-            settings = {**stage.get("set", {}), f"{command}.bitext": f"[{self._data / 'train'}]"}
+            bitext = {f"{timed.SECTION[command]}.bitext": f"[{self._data / 'train'}]"}
+            if command == "train-laser":
+                bitext["laser.target_bitext"] = f"[es={self._data / 'spanish'}]"
+            settings = {**stage.get("set", {}), **bitext}
             timed_stage = timed.Stage(command, stage["config"], settings, start, own_seed)
             steps = timed.steps_in(60 * minutes * stage["share"], timed_stage, folder / "trial")
             run_dirs.append(folder / f"run_{number + 1}")

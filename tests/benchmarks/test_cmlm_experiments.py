@@ -32,7 +32,7 @@ def test_arms_can_be_trained_and_take_the_same_time(name, arm):
             f"{key}={value}".replace("{", "").replace("}", "") for key, value in settings.items()
         ]
         config = load_config(ROOT / stage.get("config", experiment["config"]), sets)
-        check_warmup(config, timed._SECTION[stage["command"]])
+        check_warmup(config, timed.SECTION[stage["command"]])
         encoders.append(config.encoder)
     # Stages start from one another: equally wide, none with fewer layers than the one before.
     if name != "inference":

@@ -11,6 +11,7 @@ import pytest
 import yaml
 from repository import ROOT
 
+from benchmarks import timed
 from benchmarks.race import data, plot
 from benchmarks.race import run as race
 from benchmarks.race.score import score, score_tests
@@ -43,6 +44,16 @@ def test_the_score_by_hand(tmp_path):
     assert score(encode, tmp_path, {"tha": 2000})["seen"] == 50.0
 
 
+def test_spanish_is_joined_by_equal_english(tmp_path):
+    write(tmp_path / "train" / "spa" / "es.tsv", "a\tuno", "b\tdos", "a\tuno más")
+    write(tmp_path / "train" / "deu" / "de.tsv", "b\tzwei", "c\tdrei", "a\teins", "a\tein")
+    write(tmp_path / "train" / "jpn" / "ja.tsv", "c\t三")
+    data.join_spanish(tmp_path / "train", tmp_path / "spanish")
+    (found,) = (tmp_path / "spanish").rglob("*.tsv")
+    assert found == tmp_path / "spanish" / "deu" / "de.tsv"
+    assert found.read_text("utf-8").splitlines() == ["dos\tzwei", "uno\teins", "uno\tein"]
+
+
 def test_the_data_share_no_sentence_with_the_test(tmp_path):
     rows = [f"sentence {n}.\tSatz {n}." for n in range(300)]
     write(tmp_path / "pairs" / "deu.tsv", *rows)
@@ -59,7 +70,9 @@ def test_the_data_share_no_sentence_with_the_test(tmp_path):
         data.prepare(tmp_path / "pairs", tmp_path / "test", tmp_path / "again")
 
 
-@pytest.mark.parametrize("name", [name for name in CONTESTANTS if name.startswith("ours")])
+@pytest.mark.parametrize(
+    "name", [name for name, one in CONTESTANTS.items() if {"stages", "tables"} & set(one)]
+)
 def test_our_contestants_can_be_trained(name):
     stages = CONTESTANTS[name].get("stages") or CONTESTANTS[name]["tables"]
     assert sum(stage["share"] for stage in stages) == pytest.approx(1, abs=1e-3)
@@ -67,12 +80,12 @@ def test_our_contestants_can_be_trained(name):
     for stage in stages:
         sets = [f"{key}={value}" for key, value in stage.get("set", {}).items()]
         config = load_config(ROOT / stage["config"], sets)
-        check_warmup(config, stage.get("command", "train"))
+        check_warmup(config, timed.SECTION[stage.get("command", "train")])
         layers.append(config.encoder.num_layers)
     assert layers == sorted(layers)
     if "tables" in CONTESTANTS[name]:
         assert layers == [0] * ["no", "one", "two", "three"].index(name.split()[1])
-    else:
+    elif name.startswith("ours"):
         assert str(layers[-1] or "no") in name
 
 
