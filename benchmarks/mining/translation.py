@@ -5,9 +5,9 @@
 TRAIN, DEV and TEST are TSV files of English and another language. Of TRAIN and of DEV each, KEPT of
 the pairs are taken apart and their sides shuffled; of the rest, half leave only their English in
 the pool, and half only the other side. MODEL mines the pools. The threshold is chosen by F1 on the
-true pairs of DEV, never by BLEU. Translators from English (configs/cds_tiny.yaml, the noisy stage alone)
-are then trained for the same steps on TRAIN's true pairs, on random ones, and on what was mined, at
-the chosen threshold and at quantiles of the scores; and translate TEST.
+true pairs of DEV, never by BLEU. Translators from English (configs/cds_tiny.yaml, its first stage
+alone) are then trained for the same steps on the true pairs of TRAIN, on random ones, and on what
+was mined, at the chosen threshold and at quantiles of the scores; they translate TEST.
 
 Prints a table and draws DIR/bleu.png. DIR keeps the finished parts: the same command resumes.
 """
