@@ -23,7 +23,8 @@ layer{{ 's' if encoder.num_layers > 1 }}, {{ encoder.hidden_size }} wide, the ma
 {{ encoder.num_attention_heads }} heads\
 {% else %}the average of token vectors, {{ encoder.hidden_size }} wide{% endif %}, \
 {{ '{:,}'.format(parameters) }} weights |
-| Vocabulary | {{ '{:,}'.format(vocabulary.tokens) }} cased WordPieces \
+| Vocabulary | {{ '{:,}'.format(vocabulary.tokens) }} \
+{{ 'SentencePieces of LASER' if tokenizer == 'laser' else 'cased WordPieces' }} \
 (sha256 `{{ vocabulary.sha256[:12] }}`)\
 {% if kept_of %}, a subset of {{ '{:,}'.format(kept_of.tokens) }}{% endif %} |
 | Longest text | {{ sequence_length }} tokens by default, {{ encoder.max_positions }} at most |
@@ -134,9 +135,12 @@ vectors = session.run(["default"], feed)[0]
 {% endif %}
 ## Limits
 
+{% if tokenizer == 'laser' %}\
+Punctuation is normalised by the rules of Moses, and text is lower-cased, as by LASER.
+{% else %}\
 A word that the vocabulary cannot spell, or that is longer than {{ max_bytes_per_word }} bytes, is
 one [UNK]. Text is neither lower-cased nor normalised.
-"""
+{% endif %}"""
 
 
 def model_card(facts: dict[str, Any], *, parameters: int) -> str:
@@ -149,5 +153,5 @@ def model_card(facts: dict[str, Any], *, parameters: int) -> str:
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined)
     environment.filters["language_name"] = lambda code: f"{LANGUAGES[code].name} ({code})"
     return environment.from_string(_CARD).render(
-        **{"kept_of": None, **facts}, parameters=parameters
+        **{"kept_of": None, "tokenizer": "wordpiece", **facts}, parameters=parameters
     )

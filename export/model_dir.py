@@ -32,6 +32,7 @@ from labse_tf.config import BILSTM
 from labse_tf.errors import InputError
 from labse_tf.files.outputs import whole_dir
 from labse_tf.model.dual_encoder import embed
+from labse_tf.tokenization.protocol import Tokenizer
 from labse_tf.tokenization.wordpiece import WordPieceTokenizer
 from vocab import wordpiece_file
 
@@ -80,7 +81,7 @@ def export(
             save_static_embedding(source, partial)
         elif "hf" in formats:
             save_huggingface(source, partial, length=length)
-        elif "hub" not in formats:
+        elif "hub" not in formats and source.tokenizer is None:
             # Without a preprocessor, the vocabulary is needed to make inputs for lite and onnx.
             wordpiece_file.write(partial / VOCAB_FILE, source.tokens)
         if "lite" in formats:
@@ -133,6 +134,10 @@ def check_options(source: Source, *, formats: Sequence[str], table: str, length:
             f"an LSTM cannot be written in the format {' or '.join(sorted(lacking))}",
             remedy="leave it out; onnx can",
         )
+    if source.tokenizer is not None and "hub" not in formats:
+        raise InputError(
+            "without the format hub there is nothing to tokenise with", remedy="add hub to --format"
+        )
     size = 4 * source.encoder.count_params()
     if size > MOST_BYTES and "lite" in formats:
         raise InputError(
@@ -162,8 +167,7 @@ def _save_saved_models(
         # machine, but differ between models: TensorFlow shares tables of one name in a process.
         vocab_file = Path(Path(temporary).name, VOCAB_FILE)
         with contextlib.chdir(Path(temporary).parent):
-            wordpiece_file.write(vocab_file, source.tokens)
-            tokenizer = WordPieceTokenizer(vocab_file, max_bytes_per_word=source.max_bytes_per_word)
+            tokenizer = _write_tokenizer(source, vocab_file)
             if "text" in formats:
                 path = folder / "text_encoder"
                 save_text_encoder(packed.encoder, tokenizer, path, length=length)
@@ -177,6 +181,15 @@ def _save_saved_models(
         write_expected(folder, vectors)
 
 
+def _write_tokenizer(source: Source, vocab_file: Path) -> Tokenizer:
+    """Returns the tokeniser, and writes the vocabulary that becomes an asset."""
+    if source.tokenizer is not None:
+        vocab_file.write_text("".join(f"{token}\n" for token in source.tokens), "utf-8")
+        return source.tokenizer
+    wordpiece_file.write(vocab_file, source.tokens)
+    return WordPieceTokenizer(vocab_file, max_bytes_per_word=source.max_bytes_per_word)
+
+
 def describe(source: Source, *, length: int) -> dict[str, Any]:
     """Returns the facts of model.json."""
     return {
@@ -186,6 +199,7 @@ def describe(source: Source, *, length: int) -> dict[str, Any]:
         "max_bytes_per_word": source.max_bytes_per_word,
         "languages": source.languages,
         "vocabulary": describe_vocabulary(source.tokens),
+        "tokenizer": "wordpiece" if source.tokenizer is None else "laser",
         **({"kept_of": source.kept_of} if source.kept_of else {}),
         "training": source.training,
         "versions": {

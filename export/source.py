@@ -18,6 +18,7 @@ from labse_tf.errors import InputError
 from labse_tf.model import exported, huggingface_bert
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.mlm_head import build_mlm_head
+from labse_tf.tokenization.protocol import Tokenizer
 from labse_tf.tokenization.vocabulary_readers import warn_of_misread
 from labse_tf.training.runs.checkpoints import Chosen
 from labse_tf.training.runs.initial_weights import open_origin, restore
@@ -39,6 +40,7 @@ class Source:
       licence: None if unknown.
       kept_of: facts about the vocabulary that this one is a part of; None if it is complete.
       head: the masked-language-model head; None if it has none.
+      tokenizer: of an imported LASER; None for WordPieces.
     """
 
     encoder: networks.BertEncoderV2
@@ -50,6 +52,7 @@ class Source:
     licence: str | None = None
     kept_of: dict[str, Any] | None = None
     head: layers.MaskedLM | None = None
+    tokenizer: Tokenizer | None = None
 
 
 def open_source(path: str | os.PathLike[str], *, checkpoint: str | None = None) -> Source:

@@ -16,6 +16,7 @@ SPECIAL = {
     "end_of_segment_id": 102,
     "mask_id": 103,
 }
+SPECIAL_OF = {"wordpiece": SPECIAL, "laser": {"padding_id": 1, "end_of_segment_id": 2}}
 ROOTS = ("tmp", "home", "root", "usr", "var", "opt", "mnt", "srv", "Users", "private", "content")
 TEXTS = ["The cat sees the house.", "", "猫は家を見ます。", "القطة ترى البيت.", "แมวเห็นบ้าน " * 200]
 # Differences of float32 sums in another order, as in other batches and with other lengths.
@@ -60,6 +61,8 @@ class Model:
             self.facts = json.load(file)
         sizes = self.facts["encoder"]
         self.dim, self.layers = sizes["hidden_size"], sizes["num_layers"]
+        self.tokenizer = self.facts.get("tokenizer", "wordpiece")
+        self.special = SPECIAL_OF[self.tokenizer]
         self.network = sizes.get("network", "bert")
         self.pooling = sizes.get("pooling", "cls")
         self.longest, self.length = sizes["max_positions"], self.facts["sequence_length"]

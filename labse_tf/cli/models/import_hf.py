@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from labse_tf.cli.arguments import add_languages, add_model_dir_output
-from labse_tf.cli.export import write
+from labse_tf.cli.models.export import write
 from labse_tf.errors import InputError
 
 EXAMPLES = """examples:

@@ -1,0 +1,52 @@
+"""A published LASER as a model dir."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from export.model_dir import export
+from export.source import Source
+from labse_tf.errors import InputError
+from labse_tf.model.encoder import build_encoder
+from labse_tf.model.laser_weights import assign, read_laser
+from labse_tf.tokenization.laser import LaserTokenizer
+
+
+def import_laser(
+    weights_file: str | os.PathLike[str],
+    sentencepiece_file: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    **options: Any,
+) -> None:
+    """Writes a model dir of LASER's encoder.
+
+    Args:
+      weights_file: as for `read_laser`.
+      sentencepiece_file: its model of SentencePiece.
+      out: the model dir.
+      **options: as for `export`.
+
+    Raises:
+      InputError: if a file is not what it should be, or as `export` raises.
+    """
+    found = read_laser(weights_file)
+    tokenizer = LaserTokenizer(sentencepiece_file, found.dictionary)
+    if len(tokenizer.tokens) > found.config.vocab_size:
+        raise InputError(
+            f"has {len(tokenizer.tokens)} tokens and {found.config.vocab_size} vectors",
+            path=weights_file,
+            remedy="fetch it again",
+        )
+    encoder = build_encoder(found.config)
+    assign(encoder, found.weights)
+    source = Source(
+        encoder,
+        found.config,
+        tokenizer.tokens,
+        max_bytes_per_word=0,
+        languages=None,
+        training=None,
+        tokenizer=tokenizer,
+    )
+    export(source, out, **options)

@@ -1,0 +1,1 @@
+"""Commands that write model dirs, or check one."""

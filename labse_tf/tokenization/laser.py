@@ -1,0 +1,174 @@
+"""The tokeniser of LASER2: punctuation by Moses' rules, lower case, SentencePiece, LASER's ids.
+
+The order and the rules are those of laser_encoders/laser_tokenizer.py in facebookresearch/LASER,
+which calls the English rules of Moses' normalize-punctuation.perl (with its `-penn`, as sacremoses
+has them) for all languages. Two things differ, as they must be one TensorFlow graph: characters
+that Unicode has not assigned stay, and letters are lower-cased one by one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import tensorflow as tf
+import tensorflow_text as text
+import tf_keras
+
+from labse_tf.errors import InputError
+
+START, PADDING, END, UNKNOWN = range(4)
+SPECIAL_TOKENS = {"<s>": START, "<pad>": PADDING, "</s>": END, "<unk>": UNKNOWN}
+
+_NO_BREAK = "\u00a0"
+# (pattern, replacement) in RE2's syntax, applied in this order.
+_RULES = (
+    (r"\p{C}", " "),
+    (r"\(", " ("),
+    (r"\)", ") "),
+    (" +", " "),
+    (r"\) ([.!:?;,])", r")\1"),
+    (r"\( ", "("),
+    (r" \)", ")"),
+    (r"(\p{Nd}) %", r"\1%"),
+    (" :", ":"),
+    (" ;", ";"),
+    ("`", "'"),
+    ("''", ' " '),
+    ("[„“”]", '"'),
+    ("–", "-"),
+    ("—", " - "),
+    (" +", " "),
+    ("´", "'"),
+    ("([a-zA-Z])‘([a-zA-Z])", r"\1'\2"),
+    ("([a-zA-Z])’([a-zA-Z])", r"\1'\2"),
+    ("[‘‚’]", '"'),
+    ("''", '"'),
+    ("´´", '"'),
+    ("…", "..."),
+    (f"{_NO_BREAK}«{_NO_BREAK}", ' "'),
+    (f"«{_NO_BREAK}?", '"'),
+    (f"{_NO_BREAK}»{_NO_BREAK}", '" '),
+    (f"{_NO_BREAK}?»", '"'),
+    (f"{_NO_BREAK}(%|:|\\?|!|;)", r"\1"),
+    (f"nº{_NO_BREAK}", "nº "),
+    (f"{_NO_BREAK}(ºC|cm)", r" \1"),
+    (f",{_NO_BREAK}", ", "),
+    (" +", " "),
+    ('"([,.]+)', r'\1"'),
+    (f"(\\p{{Nd}}){_NO_BREAK}(\\p{{Nd}})", r"\1.\2"),
+    (r"^\s+|\s+$", ""),
+)
+
+
+def normalize(strings: tf.Tensor) -> tf.Tensor:
+    """Returns `[batch]` strings with Moses' punctuation, in lower case."""
+    for pattern, replacement in _RULES:
+        strings = tf.strings.regex_replace(strings, pattern, replacement)
+    return tf.strings.lower(strings, encoding="utf-8")
+
+
+class LaserLayer(tf_keras.layers.Layer):
+    """`[batch]` strings -> int32 ragged `[batch, (1), (tokens)]`: a text counts as one word."""
+
+    def __init__(self, model: bytes, ids: list[int]) -> None:
+        """Makes the layer.
+
+        Args:
+          model: the SentencePiece model, serialised.
+          ids: for each of its pieces, the id in LASER's dictionary.
+        """
+        super().__init__(name="laser_tokenizer", dtype="int32", trainable=False)
+        self._pieces = text.SentencepieceTokenizer(model, out_type=tf.int32)
+        self._ids = ids
+
+    def call(self, strings: tf.Tensor) -> tf.RaggedTensor:
+        tokens = self._pieces.tokenize(normalize(strings))
+        tokens = tokens.with_flat_values(tf.gather(tf.constant(self._ids), tokens.flat_values))
+        # Not `expand_dims`: that gives a dimension that is not ragged.
+        return tf.RaggedTensor.from_row_splits(tokens, tf.range(tokens.nrows() + 1), validate=False)
+
+
+class LaserTokenizer:
+    """A `Tokenizer` of an imported LASER; there is no mask, and nothing before the first token."""
+
+    def __init__(self, model_file: str | os.PathLike[str], dictionary: Mapping[str, int]) -> None:
+        """Reads the model.
+
+        Args:
+          model_file: of SentencePiece, such as laser2.spm.
+          dictionary: ids of LASER's by piece, from the file of the weights.
+
+        Raises:
+          InputError: if it is no model of SentencePiece, or one of another dictionary.
+        """
+        import sentencepiece
+
+        try:
+            model = Path(model_file).read_bytes()
+            pieces = sentencepiece.SentencePieceProcessor(model_proto=model)
+        except (OSError, RuntimeError) as error:
+            raise InputError(
+                f"is no model of SentencePiece ({error})",
+                path=model_file,
+                remedy="name laser2.spm",
+            ) from error
+        known = {**dictionary, **SPECIAL_TOKENS}
+        names = [pieces.id_to_piece(number) for number in range(pieces.get_piece_size())]
+        ids = [known.get(name, UNKNOWN) for name in names]
+        unknown = sum(number == UNKNOWN for number in ids)
+        if unknown > len(ids) / 2:
+            raise InputError(
+                f"the dictionary of the weights lacks {unknown} of its {len(ids)} pieces",
+                path=model_file,
+                remedy="use the .spm and the .pt of one model",
+            )
+        self.tokens = _tokens(known)
+        self.special_tokens = {
+            "vocab_size": len(self.tokens),
+            "padding_id": PADDING,
+            "end_of_segment_id": END,
+        }
+        self.layer = LaserLayer(model, ids)
+
+    def __call__(self, strings: tf.Tensor) -> tf.RaggedTensor:
+        """`[batch]` strings -> int32 ragged `[batch, (tokens)]`, without special tokens."""
+        return self.layer(strings).merge_dims(1, 2)
+
+    def pack(
+        self, segments: list[tf.RaggedTensor], length: int | tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        """Packs one or two segments as `a </s> b </s>`, truncated round-robin and padded.
+
+        Args:
+          segments: int32 ragged `[batch, (tokens)]` each.
+          length: length of the result, tokens.
+
+        Returns:
+          `input_word_ids`, `input_mask`, `input_type_ids`: int32 `[batch, length]` each.
+        """
+        segments = text.RoundRobinTrimmer(length - len(segments)).trim(segments)
+        ends = tf.fill([segments[0].nrows(), 1], END)
+        ended = [tf.concat([one, ends], axis=1) for one in segments]
+        types = [tf.fill(tf.shape(one.flat_values), number) for number, one in enumerate(ended)]
+        types = [one.with_flat_values(kind) for one, kind in zip(ended, types, strict=True)]
+        ids, types = tf.concat(ended, axis=1), tf.concat(types, axis=1)
+        shape = tf.stack([ids.nrows(), tf.cast(length, ids.row_splits.dtype)])
+        return {
+            "input_word_ids": _shaped(ids.to_tensor(PADDING, shape=shape), length),
+            "input_mask": _shaped(tf.ones_like(ids).to_tensor(0, shape=shape), length),
+            "input_type_ids": _shaped(types.to_tensor(0, shape=shape), length),
+        }
+
+
+def _shaped(tensor: tf.Tensor, length: int | tf.Tensor) -> tf.Tensor:
+    return tf.ensure_shape(tensor, [None, None if tf.is_tensor(length) else length])
+
+
+def _tokens(dictionary: Mapping[str, int]) -> list[str]:
+    """Returns the tokens by id; ids without a token get a name that no text has."""
+    tokens = [f"<{number}>" for number in range(max(dictionary.values()) + 1)]
+    for token, number in dictionary.items():
+        tokens[number] = token
+    return tokens

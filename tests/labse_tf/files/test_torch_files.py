@@ -1,0 +1,92 @@
+"""Files of torch.save: read without PyTorch, and never run."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import zipfile
+from collections import OrderedDict
+
+import numpy as np
+import pytest
+import torch_like
+
+from labse_tf.errors import InputError
+from labse_tf.files.torch_files import read_torch_file
+
+
+def test_what_was_written_is_read(tmp_path):
+    base = np.arange(12, dtype=np.float32).reshape(3, 4)
+    tensors = {
+        "plain": base,
+        "transposed": base.T,
+        "part": base[1:, 1:3],
+        "half": np.array([1.5, -2.0], np.float16),
+        "ids": np.array([[7]], np.int64),
+        "none": np.zeros((0, 3), np.float32),
+    }
+    content = {"model": OrderedDict(tensors), "params": {"size": 3, "both": True}, "名": ["é", 1]}
+    torch_like.save(content, tmp_path / "file.pt")
+    found = read_torch_file(tmp_path / "file.pt")
+    assert found["params"] == content["params"] and found["名"] == ["é", 1]
+    assert list(found["model"]) == list(tensors)
+    for name, tensor in tensors.items():
+        np.testing.assert_array_equal(found["model"][name], tensor)
+        assert found["model"][name].dtype == tensor.dtype
+
+
+class Evil:
+    def __reduce__(self):
+        return os.system, ("touch /tmp/labse_evil",)
+
+
+def write(path, content, **data):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("archive/data.pkl", content)
+        for key, value in data.items():
+            archive.writestr(f"archive/data/{key}", value)
+
+
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_nothing_else_is_called(tmp_path, protocol):
+    write(tmp_path / "evil.pt", pickle.dumps({"model": Evil()}, protocol))
+    with pytest.raises(InputError, match="names .*system, which is no tensor"):
+        read_torch_file(tmp_path / "evil.pt")
+    assert not os.path.exists("/tmp/labse_evil")
+
+
+@pytest.mark.parametrize("name", ["builtins.eval", "torch.load", "torch._utils._rebuild_qtensor"])
+def test_other_names_are_refused(tmp_path, name):
+    module, _, function = name.rpartition(".")
+    write(tmp_path / "other.pt", f"c{module}\n{function}\n(S'1'\ntR.".encode())
+    with pytest.raises(InputError, match=f"names {name}, which is no tensor"):
+        read_torch_file(tmp_path / "other.pt")
+
+
+def test_broken_files(tmp_path):
+    path = tmp_path / "file.pt"
+    torch_like.save({"a": np.ones(1000, np.float32)}, path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-100])
+    with pytest.raises(InputError, match="is no file of torch.save"):
+        read_torch_file(path)
+    path.write_bytes(b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.")
+    with pytest.raises(InputError, match="weights_only=True"):
+        read_torch_file(path)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("other.txt", "")
+    with pytest.raises(InputError, match="is damaged"):
+        read_torch_file(path)
+
+
+def test_a_tensor_beyond_its_storage_is_refused(tmp_path):
+    torch_like.save({"a": np.ones(10, np.float32)}, tmp_path / "file.pt")
+    with zipfile.ZipFile(tmp_path / "file.pt") as archive:
+        content = archive.read("archive/data.pkl")
+    write(tmp_path / "short.pt", content, **{"0": bytes(20)})
+    with pytest.raises(InputError, match="is damaged"):
+        read_torch_file(tmp_path / "short.pt")
+    # (10,) becomes (200,): the same pickle, another shape.
+    write(tmp_path / "long.pt", content.replace(b"K\n\x85", b"K\xc8\x85"), **{"0": bytes(40)})
+    with pytest.raises(InputError, match="is damaged|reads beyond"):
+        read_torch_file(tmp_path / "long.pt")
