@@ -24,7 +24,7 @@ layer{{ 's' if encoder.num_layers > 1 }}, {{ encoder.hidden_size }} wide, the ma
 {% else %}the average of token vectors, {{ encoder.hidden_size }} wide{% endif %}, \
 {{ '{:,}'.format(parameters) }} weights |
 | Vocabulary | {{ '{:,}'.format(vocabulary.tokens) }} \
-{{ 'SentencePieces of LASER' if tokenizer == 'laser' else 'cased WordPieces' }} \
+{{ tokenizer | name_of_pieces }} \
 (sha256 `{{ vocabulary.sha256[:12] }}`)\
 {% if kept_of %}, a subset of {{ '{:,}'.format(kept_of.tokens) }}{% endif %} |
 | Longest text | {{ sequence_length }} tokens by default, {{ encoder.max_positions }} at most |
@@ -137,10 +137,19 @@ vectors = session.run(["default"], feed)[0]
 
 {% if tokenizer == 'laser' %}\
 Punctuation is normalised by the rules of Moses, and text is lower-cased, as by LASER.
+{% elif tokenizer == 'bpe' %}\
+A character that the vocabulary lacks is [UNK]. Text is neither lower-cased nor normalised.
 {% else %}\
 A word that the vocabulary cannot spell, or that is longer than {{ max_bytes_per_word }} bytes, is
 one [UNK]. Text is neither lower-cased nor normalised.
 {% endif %}"""
+
+
+_PIECES = {
+    "wordpiece": "cased WordPieces",
+    "bpe": "cased byte-pair encodings",
+    "laser": "SentencePieces of LASER",
+}
 
 
 def model_card(facts: dict[str, Any], *, parameters: int) -> str:
@@ -151,6 +160,7 @@ def model_card(facts: dict[str, Any], *, parameters: int) -> str:
       parameters: the number of the encoder's weights.
     """
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined)
+    environment.filters["name_of_pieces"] = _PIECES.get
     environment.filters["language_name"] = lambda code: f"{LANGUAGES[code].name} ({code})"
     return environment.from_string(_CARD).render(
         **{"kept_of": None, "tokenizer": "wordpiece", **facts}, parameters=parameters

@@ -32,9 +32,9 @@ from labse_tf.config import BILSTM
 from labse_tf.errors import InputError
 from labse_tf.files.outputs import whole_dir
 from labse_tf.model.dual_encoder import embed
+from labse_tf.tokenization.open import open_tokenizer
 from labse_tf.tokenization.protocol import Tokenizer
-from labse_tf.tokenization.wordpiece import WordPieceTokenizer
-from vocab import wordpiece_file
+from vocab import bpe, wordpiece_file
 
 DEFAULT_LENGTH = 128
 VOCAB_FILE = "vocab.txt"
@@ -134,6 +134,11 @@ def check_options(source: Source, *, formats: Sequence[str], table: str, length:
             f"an LSTM cannot be written in the format {' or '.join(sorted(lacking))}",
             remedy="leave it out; onnx can",
         )
+    if bpe.is_bpe(source.tokens) and "hf" in formats:
+        raise InputError(
+            "byte-pair encodings cannot be written in the format hf",
+            remedy="leave it out; onnx can, with the SavedModel of the preprocessor",
+        )
     if source.tokenizer is not None and "hub" not in formats:
         raise InputError(
             "without the format hub there is nothing to tokenise with", remedy="add hub to --format"
@@ -181,13 +186,19 @@ def _save_saved_models(
         write_expected(folder, vectors)
 
 
+def _kind_of_tokens(source: Source) -> str:
+    if source.tokenizer is not None:
+        return "laser"
+    return "bpe" if bpe.is_bpe(source.tokens) else "wordpiece"
+
+
 def _write_tokenizer(source: Source, vocab_file: Path) -> Tokenizer:
     """Returns the tokeniser, and writes the vocabulary that becomes an asset."""
     if source.tokenizer is not None:
         vocab_file.write_text("".join(f"{token}\n" for token in source.tokens), "utf-8")
         return source.tokenizer
     wordpiece_file.write(vocab_file, source.tokens)
-    return WordPieceTokenizer(vocab_file, max_bytes_per_word=source.max_bytes_per_word)
+    return open_tokenizer(vocab_file, max_bytes_per_word=source.max_bytes_per_word)
 
 
 def describe(source: Source, *, length: int) -> dict[str, Any]:
@@ -199,7 +210,7 @@ def describe(source: Source, *, length: int) -> dict[str, Any]:
         "max_bytes_per_word": source.max_bytes_per_word,
         "languages": source.languages,
         "vocabulary": describe_vocabulary(source.tokens),
-        "tokenizer": "wordpiece" if source.tokenizer is None else "laser",
+        "tokenizer": _kind_of_tokens(source),
         **({"kept_of": source.kept_of} if source.kept_of else {}),
         "training": source.training,
         "versions": {

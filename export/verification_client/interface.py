@@ -16,7 +16,11 @@ SPECIAL = {
     "end_of_segment_id": 102,
     "mask_id": 103,
 }
-SPECIAL_OF = {"wordpiece": SPECIAL, "laser": {"padding_id": 1, "end_of_segment_id": 2}}
+SPECIAL_OF = {
+    "wordpiece": SPECIAL,
+    "bpe": SPECIAL,
+    "laser": {"padding_id": 1, "end_of_segment_id": 2},
+}
 ROOTS = ("tmp", "home", "root", "usr", "var", "opt", "mnt", "srv", "Users", "private", "content")
 TEXTS = ["The cat sees the house.", "", "猫は家を見ます。", "القطة ترى البيت.", "แมวเห็นบ้าน " * 200]
 # Differences of float32 sums in another order, as in other batches and with other lengths.

@@ -57,6 +57,7 @@ COMMANDS = {
         "vocab.build",
         "learn a vocabulary from smoothed word counts per language",
     ),
+    ("vocab", "bpe"): ("vocab.bpe", "learn byte-pair encodings, in place of WordPieces"),
     ("vocab", "coverage"): ("vocab.coverage", "measure how well a vocabulary covers each language"),
     ("pretrain",): ("pretrain", "pre-train with MLM + TLM, or CMLM, and progressive stacking"),
     ("mine-negatives",): ("mine_negatives", "mine hard negatives with a weaker dual encoder"),

@@ -27,8 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=4,
         metavar="N",
-        help="translations that are kept at each token; 1 is greedy, and fastest (default: "
-        "%(default)s)",
+        help="translations that are kept at each token; 1 is fastest (default: %(default)s)",
     )
     add_overwrite(parser)
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 from labse_tf.embedding.model_dir import describe, num_layers
 from labse_tf.embedding.windows import WindowEncoder
 from labse_tf.progress import Progress
-from labse_tf.tokenization.wordpiece import WordPieceTokenizer
+from labse_tf.tokenization.open import open_tokenizer
 
 
 class StaticEmbedder(WindowEncoder):
@@ -32,7 +32,7 @@ class StaticEmbedder(WindowEncoder):
         """
         found = describe(model_dir)
         self.sequence_length = found["sequence_length"]
-        self._tokenizer = WordPieceTokenizer(
+        self._tokenizer = open_tokenizer(
             model_dir / "encoder" / "assets" / "vocab.txt",
             max_bytes_per_word=found["max_bytes_per_word"],
         )

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import tensorflow as tf
 import tensorflow_text as text
-import tf_keras
 
 from labse_tf.errors import InputError
+from labse_tf.tokenization.sentencepiece_layer import SentencePieceLayer
 
 START, PADDING, END, UNKNOWN = range(4)
 SPECIAL_TOKENS = {"<s>": START, "<pad>": PADDING, "</s>": END, "<unk>": UNKNOWN}
@@ -69,27 +69,6 @@ def normalize(strings: tf.Tensor) -> tf.Tensor:
     return tf.strings.lower(strings, encoding="utf-8")
 
 
-class LaserLayer(tf_keras.layers.Layer):
-    """`[batch]` strings -> int32 ragged `[batch, (1), (tokens)]`: a text counts as one word."""
-
-    def __init__(self, model: bytes, ids: list[int]) -> None:
-        """Makes the layer.
-
-        Args:
-          model: the SentencePiece model, serialised.
-          ids: for each of its pieces, the id in LASER's dictionary.
-        """
-        super().__init__(name="laser_tokenizer", dtype="int32", trainable=False)
-        self._pieces = text.SentencepieceTokenizer(model, out_type=tf.int32)
-        self._ids = ids
-
-    def call(self, strings: tf.Tensor) -> tf.RaggedTensor:
-        tokens = self._pieces.tokenize(normalize(strings))
-        tokens = tokens.with_flat_values(tf.gather(tf.constant(self._ids), tokens.flat_values))
-        # Not `expand_dims`: that gives a dimension that is not ragged.
-        return tf.RaggedTensor.from_row_splits(tokens, tf.range(tokens.nrows() + 1), validate=False)
-
-
 class LaserTokenizer:
     """A `Tokenizer` of an imported LASER; there is no mask, and nothing before the first token."""
 
@@ -130,7 +109,7 @@ class LaserTokenizer:
             "padding_id": PADDING,
             "end_of_segment_id": END,
         }
-        self.layer = LaserLayer(model, ids)
+        self.layer = SentencePieceLayer(model, normalize=normalize, ids=ids)
 
     def __call__(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """`[batch]` strings -> int32 ragged `[batch, (tokens)]`, without special tokens."""

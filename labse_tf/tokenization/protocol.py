@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 import tensorflow as tf
@@ -11,7 +12,7 @@ import tf_keras
 class Tokenizer(Protocol):
     """Turns text into token ids, and these into packed encoder inputs, in a TensorFlow graph.
 
-    `tokenization.wordpiece` has the implementation that LaBSE uses.
+    `tokenization.wordpiece` has the implementation that LaBSE uses, `tokenization.bpe` another.
 
     Attributes:
       tokens: the vocabulary; a token's index is its id.
@@ -39,3 +40,6 @@ class Tokenizer(Protocol):
         Returns:
           `input_word_ids`, `input_mask`, `input_type_ids`: int32 `[batch, length]` each.
         """
+
+    def join(self, tokens: Iterable[str]) -> str:
+        """Returns the text of a sequence of tokens, without special tokens."""

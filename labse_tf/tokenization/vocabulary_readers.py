@@ -1,4 +1,4 @@
-"""Detects vocabulary files that other programs would read differently."""
+"""Detects vocabulary files that other programs, or parts of this one, would read differently."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from labse_tf.errors import InputError
-from vocab import wordpiece_file
+from vocab import bpe, wordpiece_file
 from vocab.wordpiece import JOINER
 
 TOKENIZER_FILE = "tokenizer.json"
@@ -24,6 +24,16 @@ def warn_of_misread(tokens: Sequence[str], path: str | os.PathLike[str]) -> None
             "%s:%d: the token %r and %d more are read differently by programs that strip lines; "
             "ids here are those of the unstripped lines; rebuild the vocabulary for a new model",
             *(path, misread[0] + 1, tokens[misread[0]], len(misread) - 1),
+        )
+
+
+def require_wordpieces(tokens: Sequence[str], path: str | os.PathLike[str], *, what: str) -> None:
+    """Rejects byte-pair encodings for `what`, which knows WordPieces alone."""
+    if bpe.is_bpe(tokens):
+        raise InputError(
+            f"has byte-pair encodings, and {what} needs WordPieces",
+            path=path,
+            remedy="do without, or learn a vocabulary with `labse vocab build`",
         )
 
 

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 
 import tensorflow as tf
 import tensorflow_text as text
 from official.nlp.modeling import layers
 
+from labse_tf.tokenization.detokenize import join_wordpieces
 from vocab import wordpiece_file
 from vocab.basic_tokenizer import PUNCTUATION_UNKNOWN_TO_TF, UNICODE_SPACE
 from vocab.wordpiece import divides_at_spaces
@@ -98,6 +100,10 @@ class WordPieceTokenizer:
             end_of_segment_id=special["end_of_segment_id"],
             padding_id=special["padding_id"],
         )
+
+    def join(self, tokens: Iterable[str]) -> str:
+        """Returns the text of a sequence of tokens, without special tokens."""
+        return join_wordpieces(tokens)
 
 
 def _fast_tokenizer(tokens: list[str], max_bytes_per_word: int) -> text.FastBertTokenizer | None:

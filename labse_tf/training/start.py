@@ -12,6 +12,7 @@ from labse_tf.model.encoder import build_encoder
 from labse_tf.model.stacking import grow_layers, stack
 from labse_tf.model.subwords import Subwords
 from labse_tf.model.vocabulary_growth import grow_vocabulary
+from labse_tf.tokenization.vocabulary_readers import require_wordpieces
 from labse_tf.training.masked_model import MaskedModel, add_heads
 from labse_tf.training.runs.checkpoints import load_tokenizer
 from labse_tf.training.runs.initial_weights import restore, write_report
@@ -71,7 +72,10 @@ def start_from(
         return
     table = source.get_embedding_table().numpy()
     if grown:
-        vocabularies = map(wordpiece_file.read, (init.vocab_file, run_dir.vocab_file))
+        files = (init.vocab_file, run_dir.vocab_file)
+        vocabularies = [wordpiece_file.read(file) for file in files]
+        for tokens, file in zip(vocabularies, files, strict=True):
+            require_wordpieces(tokens, file, what="--init with another vocabulary")
         table = grow_vocabulary(table, *vocabularies)
     if stacked:
         special = load_tokenizer(run_dir).special_tokens

@@ -13,7 +13,6 @@ from official.nlp.modeling.ops import beam_search
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder
 from labse_tf.progress import Progress
-from labse_tf.tokenization.detokenize import join_wordpieces
 from labse_tf.training.runs.checkpoints import (
     choose_checkpoint,
     load_tokenizer,
@@ -96,7 +95,7 @@ class Translator(abc.ABC):
     def _text(self, ids: np.ndarray) -> str:
         end = np.flatnonzero(ids == self._end)
         ids = ids[: end[0]] if len(end) else ids
-        return join_wordpieces(
+        return self._tokenizer.join(
             self._tokenizer.tokens[one] for one in ids if one not in self._unwritten
         )
 
@@ -154,7 +153,7 @@ def search(
       decoder: a `LaserDecoder`.
       state: from `decoder.start`.
       end_token: the id that a translation ends with, and that the decoder reads first.
-      beam_size: translations that are kept at each step; 1 is greedy.
+      beam_size: translations that are kept at each step.
       most: tokens of a translation.
       length_penalty: see LENGTH_PENALTY.
 

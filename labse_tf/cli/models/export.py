@@ -53,6 +53,7 @@ def write(
     languages = _languages(args)
     from export.model_dir import check_options, export
     from export.source import open_source
+    from labse_tf.tokenization.vocabulary_readers import require_wordpieces
 
     source = open_source(args.source, checkpoint=checkpoint)
     if beside:
@@ -63,6 +64,7 @@ def write(
     formats = args.formats.split(",")
     check_options(source, formats=formats, table=args.table, length=args.length)
     if languages:
+        require_wordpieces(source.tokens, args.source, what="--languages")
         source = _restrict(source, languages, args.language_text)
     export(
         source,

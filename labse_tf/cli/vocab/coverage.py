@@ -69,7 +69,7 @@ def _measure(args: argparse.Namespace) -> dict:
     from labse_tf.errors import InputError
     from labse_tf.files.corpus_files import find_corpus_files
     from labse_tf.progress import Progress
-    from labse_tf.tokenization.vocabulary_readers import warn_of_misread
+    from labse_tf.tokenization.vocabulary_readers import require_wordpieces, warn_of_misread
     from vocab import wordpiece_file
     from vocab.coverage import CoverageMeter
     from vocab.wordpiece import WordPiece
@@ -82,6 +82,7 @@ def _measure(args: argparse.Namespace) -> dict:
     if args.max_length < 3:
         raise InputError(f"--max-length is {args.max_length}", remedy="give 3 or more")
     tokens = wordpiece_file.read(args.vocab)
+    require_wordpieces(tokens, args.vocab, what="coverage")
     warn_of_misread(tokens, args.vocab)
     files = find_corpus_files(args.inputs)
     meter = CoverageMeter(WordPiece(tokens, max_bytes_per_word=limit), max_length=args.max_length)

@@ -16,8 +16,9 @@ from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.protocol import EncoderNetwork
 from labse_tf.model.subwords import Subwords
+from labse_tf.tokenization.open import open_tokenizer
 from labse_tf.tokenization.protocol import Tokenizer
-from labse_tf.tokenization.wordpiece import WordPieceTokenizer
+from labse_tf.tokenization.vocabulary_readers import require_wordpieces
 from labse_tf.training.runs.best import DEV_PAIRS, read_best
 from labse_tf.training.runs.run_dir import RunDir
 from vocab import wordpiece_file
@@ -177,7 +178,7 @@ def latest_checkpoint(run_dir: RunDir) -> str:
 def load_tokenizer(run_dir: RunDir) -> Tokenizer:
     """Returns the tokeniser of a run, with its vocabulary and maximum bytes per word."""
     limit = run_dir.config.tokenizer.max_bytes_per_word
-    return WordPieceTokenizer(run_dir.vocab_file, max_bytes_per_word=limit)
+    return open_tokenizer(run_dir.vocab_file, max_bytes_per_word=limit)
 
 
 def load_encoder(
@@ -225,7 +226,9 @@ def load_subwords(run_dir: RunDir) -> Subwords | None:
     encoder = run_dir.config.encoder
     if not encoder.has_parts:
         return None
-    return Subwords(wordpiece_file.read(run_dir.vocab_file), encoder.subwords, encoder.ngrams)
+    tokens = wordpiece_file.read(run_dir.vocab_file)
+    require_wordpieces(tokens, run_dir.vocab_file, what="'encoder.subwords' or 'ngrams'")
+    return Subwords(tokens, encoder.subwords, encoder.ngrams)
 
 
 def _number(name: str) -> int:

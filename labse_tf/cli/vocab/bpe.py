@@ -1,0 +1,78 @@
+"""`labse vocab bpe`: learns byte-pair encodings, in place of WordPieces."""
+
+from __future__ import annotations
+
+import argparse
+
+from labse_tf.cli.arguments import add_overwrite
+
+EXAMPLES = """examples:
+  labse vocab bpe clean --out bpe.txt
+  labse vocab bpe clean/bitext --out bpe.txt --vocab-size 16000
+
+Input is monolingual text, bitext (both sides are counted) or clean shards, in any format of
+docs/files.md. The words of each language are weighted as by `labse vocab build`, and SentencePiece
+learns from them; its defaults here are LASER's size and the paper's exponent. All distinct words
+are held in memory: for corpora that do not fit, learn from a part.
+
+The file is used like any vocabulary (tokenizer.vocab_file). A model with it has no Hugging Face
+form, and cannot be restricted to some languages."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("inputs", nargs="+", metavar="INPUT", help="files, folders or globs")
+    parser.add_argument("--out", required=True, metavar="FILE", help="vocabulary file to write")
+    parser.add_argument(
+        "--vocab-size",
+        type=int,
+        default=50_000,
+        metavar="N",
+        help="maximum number of tokens (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--smoothing-exponent",
+        type=float,
+        default=0.3,
+        metavar="X",
+        help="0: all languages count the same; 1: in proportion to their text (default: "
+        "%(default)s)",
+    )
+    parser.add_argument(
+        "--character-coverage",
+        type=float,
+        default=0.9995,
+        metavar="X",
+        help="share of the characters of the weighted text to have pieces for; rarer ones become "
+        "[UNK] (default: %(default)s)",
+    )
+    add_overwrite(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    from beam_pipelines.reading.readers import read_texts
+    from labse_tf.errors import InputError
+    from labse_tf.files.corpus_files import find_corpus_files
+    from labse_tf.files.outputs import check_free_file, whole_file
+    from labse_tf.progress import Progress
+    from vocab import bpe, wordpiece_file
+
+    for name in ("smoothing_exponent", "character_coverage"):
+        if not 0 <= getattr(args, name) <= 1:
+            option = name.replace("_", "-")
+            raise InputError(f"--{option} is {getattr(args, name)}", remedy="give 0 to 1")
+    check_free_file(args.out, overwrite=args.overwrite)
+    with Progress("count words", unit="text") as progress:
+        counts = bpe.count_words(progress.each(read_texts(find_corpus_files(args.inputs))))
+    if not any(counts.values()):
+        raise InputError("no words are there to learn from", remedy="add text")
+    try:
+        words = bpe.smooth(counts, args.smoothing_exponent)
+        tokens = bpe.learn(words, args.vocab_size, coverage=args.character_coverage)
+    except ValueError as error:
+        raise InputError(
+            f"SentencePiece refuses --vocab-size {args.vocab_size} ({error})",
+            remedy="raise it or lower --character-coverage",
+        ) from error
+    with whole_file(args.out, overwrite=args.overwrite) as partial:
+        wordpiece_file.write(partial, tokens)
+    print(f"{args.out}: {len(tokens)} tokens of {len(words)} distinct words")

@@ -1,0 +1,84 @@
+"""Byte-pair encodings: what is learned, and the model that a vocabulary file amounts to."""
+
+from __future__ import annotations
+
+import pytest
+import sentencepiece
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tiny_text import LANGUAGES, SENTENCES, sentences_of
+
+from vocab import bpe, wordpiece_file
+
+RESERVED = list(wordpiece_file.RESERVED_TOKENS)
+
+
+@pytest.fixture(scope="module")
+def tokens():
+    counts = bpe.count_words(
+        [*(("en", one) for one in SENTENCES), *((c, t) for c in LANGUAGES for t in sentences_of(c))]
+    )
+    return bpe.learn(bpe.smooth(counts, 0.3), 500, coverage=1.0)
+
+
+@pytest.fixture(scope="module")
+def processor(tokens):
+    return sentencepiece.SentencePieceProcessor(model_proto=bpe.model_of(tokens))
+
+
+def test_merges_by_hand():
+    """The most frequent pair is "ab", then with the word's start before it; then the characters."""
+    tokens = bpe.learn({"abc": 4, "abd": 2}, 104 + 7, coverage=1.0)
+    assert tokens[:104] == RESERVED
+    start = bpe.WORD_START
+    assert tokens[104:106] == ["ab", f"{start}ab"]
+    assert set(tokens[106:]) == {"a", "b", "c", "d", start}
+    assert bpe.is_bpe(tokens) and not bpe.is_bpe([*RESERVED, "a", "##b"])
+
+
+def test_words_are_weighted_as_by_smoothing():
+    """With exponent 0, both languages weigh 5 of the 10 words."""
+    counts = bpe.count_words([("en", "a a a b"), ("en", "a a a a"), ("ja", "猫 犬"), ("ar", " ")])
+    assert bpe.smooth(counts, 1.0) == {"a": 7, "b": 1, "猫": 1, "犬": 1}
+    # 5 / 8 for each English word, so b is rounded up to 1; 5 / 2 for each Japanese one.
+    assert bpe.smooth(counts, 0.0) == {"a": 4, "b": 1, "猫": 2, "犬": 2}
+
+
+def test_the_file_is_all_that_there_is_to_the_model(tokens, processor, tmp_path):
+    """The model made of the tokens splits as the one that SentencePiece learned."""
+    learned = tmp_path / "learned.model"
+    lines = [*SENTENCES, *(text for language in LANGUAGES for text in sentences_of(language))]
+    with open(learned, "wb") as file:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(lines),
+            model_writer=file,
+            model_type="bpe",
+            vocab_size=300,
+            hard_vocab_limit=False,
+            character_coverage=1.0,
+            normalization_rule_name="identity",
+            bos_id=-1,
+            eos_id=-1,
+            minloglevel=2,
+        )
+    theirs = sentencepiece.SentencePieceProcessor(model_file=str(learned))
+    names = [theirs.id_to_piece(number) for number in range(1, theirs.get_piece_size())]
+    ours = sentencepiece.SentencePieceProcessor(model_proto=bpe.model_of([*RESERVED, *names]))
+    for line in [*lines, "unseen Ж ☃", ""]:
+        assert ours.encode(line, out_type=str) == theirs.encode(line, out_type=str)
+    # And its ids are the lines of the file.
+    for line in SENTENCES:
+        assert [tokens[one] for one in processor.encode(line)] == processor.encode(
+            line, out_type=str
+        )
+
+
+@given(st.text(st.sampled_from("abcdef áß猫犬แม \U0001f44d[]#▁"), max_size=30))
+@settings(max_examples=200, deadline=None)
+def test_no_text_gives_reserved_tokens_but_unk(processor, text):
+    assert all(one >= 104 or one == 100 for one in processor.encode(text))
+
+
+def test_a_size_too_small_for_the_characters_is_refused():
+    with pytest.raises(ValueError, match="[Vv]ocab"):
+        bpe.learn({"abcdefghij": 5}, 106, coverage=1.0)

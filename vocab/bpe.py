@@ -1,0 +1,159 @@
+"""Byte-pair encodings (Sennrich et al. 2016, arXiv 1508.07909), learned by SentencePiece.
+
+Their file is like that of WordPieces: one token per line, the reserved ones first. Here a token
+that begins a word begins with U+2581, and others do not; pieces are in the order in which they were
+merged, the characters last. That is all that there is to such a model, so the file needs no other
+beside it.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from vocab import wordpiece_file
+from vocab.smoothing import smoothing_coefficients
+
+WORD_START = "\u2581"
+_RESERVED = len(wordpiece_file.RESERVED_TOKENS)
+_UNKNOWN = wordpiece_file.RESERVED_TOKENS.index("[UNK]")
+_NORMAL, _UNKNOWN_TYPE, _CONTROL = 1, 2, 3  # SentencePiece's types of pieces.
+_BPE = 2  # Its type of model.
+
+
+def is_bpe(tokens: Sequence[str]) -> bool:
+    """Returns whether these are byte-pair encodings, and not WordPieces."""
+    return any(token.startswith(WORD_START) for token in tokens[_RESERVED:])
+
+
+def count_words(texts: Iterable[tuple[str, str]]) -> dict[str, Counter[str]]:
+    """Returns the counts of each language's words, which white space parts.
+
+    Args:
+      texts: (language, text) of each.
+    """
+    counts: dict[str, Counter[str]] = {}
+    for language, text in texts:
+        counts.setdefault(language, Counter()).update(text.split())
+    return counts
+
+
+def smooth(counts: Mapping[str, Counter[str]], exponent: float) -> dict[str, int]:
+    """Returns the weighted count of each word over all languages, at least 1.
+
+    Args:
+      counts: by language.
+      exponent: see `smoothing_coefficients`.
+    """
+    weights = smoothing_coefficients(
+        {language: total for language, words in counts.items() if (total := words.total())},
+        exponent,
+    )
+    words: Counter[str] = Counter()
+    for language, weight in weights.items():
+        for word, count in counts[language].items():
+            words[word] += count * weight
+    return {word: max(1, round(count)) for word, count in words.items()}
+
+
+def learn(words: Mapping[str, int], vocab_size: int, *, coverage: float = 0.9995) -> list[str]:
+    """Returns at most `vocab_size` tokens, the reserved ones first.
+
+    Args:
+      words: their counts.
+      vocab_size: with the reserved tokens and all characters.
+      coverage: the share of the text's characters that the vocabulary has; rarer ones are [UNK].
+
+    Raises:
+      ValueError: if the size is too small for the characters.
+    """
+    import sentencepiece
+
+    model = io.BytesIO()
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "words.tsv")
+        # In one order, whatever the order of the text.
+        lines = [f"{word}\t{words[word]}\n" for word in sorted(words)]
+        file.write_text("".join(lines), "utf-8", newline="\n")
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                input=str(file),
+                input_format="tsv",
+                model_writer=model,
+                model_type="bpe",
+                vocab_size=vocab_size - _RESERVED + 1,
+                hard_vocab_limit=False,
+                character_coverage=coverage,
+                normalization_rule_name="identity",
+                bos_id=-1,
+                eos_id=-1,
+                num_threads=1,
+                minloglevel=2,
+            )
+        except RuntimeError as error:
+            raise ValueError(str(error)) from error
+    pieces = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+    learned = [pieces.id_to_piece(number) for number in range(1, pieces.get_piece_size())]
+    return [*wordpiece_file.RESERVED_TOKENS, *learned][:vocab_size]
+
+
+def model_of(tokens: Sequence[str]) -> bytes:
+    """Returns the SentencePiece model whose pieces are these tokens, with their ids."""
+    model = _model_class()()
+    for number, token in enumerate(tokens):
+        kind = _NORMAL if number >= _RESERVED else _CONTROL
+        kind = _UNKNOWN_TYPE if number == _UNKNOWN else kind
+        # What is merged first has the highest score.
+        score = float(_RESERVED - number) if kind == _NORMAL else 0.0
+        model.pieces.add(piece=token, score=score, type=kind)
+    spec = model.trainer_spec
+    spec.model_type, spec.unk_id, spec.unk_piece = _BPE, _UNKNOWN, tokens[_UNKNOWN]
+    spec.bos_id = spec.eos_id = spec.pad_id = -1
+    model.normalizer_spec.name = "identity"
+    return model.SerializeToString()
+
+
+# Of sentencepiece_model.proto: message -> field -> (number, type). The module that sentencepiece
+# has for it refuses the version of protobuf that TensorFlow needs.
+_MESSAGES = {
+    "SentencePiece": {"piece": (1, "STRING"), "score": (2, "FLOAT"), "type": (3, "INT32")},
+    "TrainerSpec": {
+        "model_type": (3, "INT32"),
+        "unk_id": (40, "INT32"),
+        "bos_id": (41, "INT32"),
+        "eos_id": (42, "INT32"),
+        "pad_id": (43, "INT32"),
+        "unk_piece": (45, "STRING"),
+    },
+    "NormalizerSpec": {"name": (1, "STRING")},
+    "ModelProto": {
+        "pieces": (1, "SentencePiece"),
+        "trainer_spec": (2, "TrainerSpec"),
+        "normalizer_spec": (3, "NormalizerSpec"),
+    },
+}
+
+
+@functools.cache
+def _model_class():
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+    fields = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(name="labse_bpe.proto", package="labse_bpe")
+    for message, parts in _MESSAGES.items():
+        made = file.message_type.add(name=message)
+        for name, (number, kind) in parts.items():
+            label = fields.LABEL_REPEATED if name == "pieces" else fields.LABEL_OPTIONAL
+            field = made.field.add(name=name, number=number, label=label)
+            if kind in _MESSAGES:
+                field.type, field.type_name = fields.TYPE_MESSAGE, f".labse_bpe.{kind}"
+            else:
+                field.type = getattr(fields, f"TYPE_{kind}")
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    found = pool.FindMessageTypeByName("labse_bpe.ModelProto")
+    return message_factory.GetMessageClass(found)
