@@ -35,6 +35,12 @@ def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
             path=path / FACTS_FILE,
             remedy="export the model again",
         ) from error
+    if facts.get("tokenizer") == "laser":
+        raise InputError(
+            "has LASER's tokeniser, which training does not know",
+            path=path,
+            remedy="use it as it is: to embed, to mine, to evaluate",
+        )
     if table != "float32":
         raise InputError(
             f"has an embedding table of {table}, which cannot be trained",

@@ -224,7 +224,8 @@ def resolve_student(config: Config, teacher: str) -> Config:
         encoder=dataclasses.replace(config.encoder, vocab_size=sizes.vocab_size),
         distill=dataclasses.replace(config.distill, teacher=teacher),
     )
-    if config.encoder.hidden_size == sizes.hidden_size and config.encoder.num_layers:
+    as_wide = config.encoder.hidden_size == sizes.hidden_size
+    if as_wide and config.encoder.num_layers and config.encoder.network == BERT:
         _check_layers(config.encoder, sizes)
         encoder = dataclasses.replace(config.encoder, activation=sizes.activation)
         config = dataclasses.replace(config, encoder=encoder)
@@ -247,6 +248,11 @@ def resolve_student(config: Config, teacher: str) -> Config:
 
 def _check_layers(student: EncoderConfig, teacher: EncoderConfig) -> None:
     """Rejects a student as wide as its teacher that cannot start with the teacher's layers."""
+    if teacher.network != BERT:
+        raise InputError(
+            f"the teacher is a {teacher.network}, whose layers a Transformer cannot start from",
+            remedy="make the student narrower, or an encoder without layers",
+        )
     for name in ("num_attention_heads", "intermediate_size"):
         here, there = getattr(student, name), getattr(teacher, name)
         if here != there:

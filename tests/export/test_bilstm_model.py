@@ -85,6 +85,12 @@ def test_training_goes_on_from_the_model_dir(config_file, bilstm_model, bilstm_r
         np.testing.assert_array_equal(one, other)
 
 
+def test_a_transformer_as_wide_is_no_student_of_it(bilstm_model, config_file, tmp_path, capsys):
+    command = ["distill", str(config_file), "--teacher", str(bilstm_model), "--run-dir"]
+    assert main([*command, str(tmp_path / "run"), "--set", "encoder.hidden_size=24"]) == 2
+    assert "the teacher is a bilstm" in capsys.readouterr().err
+
+
 def test_what_does_not_fit_is_refused(config_file, static_run, bilstm_run, tmp_path, capsys):
     out = str(tmp_path / "out")
     wide = ["encoder.embedding_size=8"]

@@ -138,6 +138,12 @@ def test_vectors_are_lasers(folder, model_dir):
         np.testing.assert_allclose(labse_tf.load(model_dir / file).encode(TEXTS), unit, atol=1e-5)
 
 
+def test_it_is_not_trained_further(model_dir, config_file, tmp_path, capsys):
+    command = ["train", str(config_file), "--run-dir", str(tmp_path / "run")]
+    assert main([*command, "--init", str(model_dir)]) == 2
+    assert "has LASER's tokeniser, which training does not know" in capsys.readouterr().err
+
+
 def test_the_facts(model_dir):
     facts = json.loads((model_dir / "model.json").read_text("utf-8"))
     assert facts["tokenizer"] == "laser" and facts["encoder"]["network"] == "bilstm"
