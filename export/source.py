@@ -40,7 +40,7 @@ class Source:
       licence: None if unknown.
       kept_of: facts about the vocabulary that this one is a part of; None if it is complete.
       head: the masked-language-model head; None if it has none.
-      tokenizer: of an imported LASER; None for WordPieces.
+      tokenizer: of an imported LASER; None if the vocabulary tells it.
     """
 
     encoder: networks.BertEncoderV2

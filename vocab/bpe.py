@@ -1,9 +1,9 @@
 """Byte-pair encodings (Sennrich et al. 2016, arXiv 1508.07909), learned by SentencePiece.
 
-Their file is like that of WordPieces: one token per line, the reserved ones first. Here a token
-that begins a word begins with U+2581, and others do not; pieces are in the order in which they were
-merged, the characters last. That is all that there is to such a model, so the file needs no other
-beside it.
+Their file is like that of WordPieces: one token per line, the reserved ones first, of which line 2
+is [bpe]. Here a token that begins a word begins with U+2581, and others do not; pieces are in the
+order in which they were merged, the characters last. That is all that there is to such a model, so
+the file needs no other beside it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,11 @@ from vocab import wordpiece_file
 from vocab.smoothing import smoothing_coefficients
 
 WORD_START = "\u2581"
+# In place of the first unused token.
+_MARK = "[bpe]"
+_RESERVED_TOKENS = [
+    _MARK if number == 1 else token for number, token in enumerate(wordpiece_file.RESERVED_TOKENS)
+]
 _RESERVED = len(wordpiece_file.RESERVED_TOKENS)
 _UNKNOWN = wordpiece_file.RESERVED_TOKENS.index("[UNK]")
 _NORMAL, _UNKNOWN_TYPE, _CONTROL = 1, 2, 3  # SentencePiece's types of pieces.
@@ -27,11 +32,12 @@ _BPE = 2  # Its type of model.
 
 def is_bpe(tokens: Sequence[str]) -> bool:
     """Returns whether these are byte-pair encodings, and not WordPieces."""
-    return any(token.startswith(WORD_START) for token in tokens[_RESERVED:])
+    # U+2581 proves nothing: it is also a character of some texts, so WordPieces may have it.
+    return list(tokens[1:2]) == [_MARK]
 
 
 def count_words(texts: Iterable[tuple[str, str]]) -> dict[str, Counter[str]]:
-    """Returns the counts of each language's words, which white space parts.
+    """Returns the counts of each language's words, separated by white space.
 
     Args:
       texts: (language, text) of each.
@@ -98,7 +104,7 @@ def learn(words: Mapping[str, int], vocab_size: int, *, coverage: float = 0.9995
             raise ValueError(str(error)) from error
     pieces = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
     learned = [pieces.id_to_piece(number) for number in range(1, pieces.get_piece_size())]
-    return [*wordpiece_file.RESERVED_TOKENS, *learned][:vocab_size]
+    return [*_RESERVED_TOKENS, *learned][:vocab_size]
 
 
 def model_of(tokens: Sequence[str]) -> bytes:

@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import machine, timed
+from labse_tf.files.hashing import sha256_of_files
 from labse_tf.files.outputs import whole_file, write_json
 from labse_tf.files.textio import read_lines, read_pairs
 from labse_tf.translation.bleu import score_translations
@@ -97,6 +98,8 @@ def corpora(
         "random pairs": (list(zip(english, chance.sample(other, len(other)), strict=True)), 0.0),
     }
     above = sum(score >= threshold for score, *_ in mined)
+    if not above:
+        raise SystemExit(f"no mined pair has a score of {threshold} or more, the threshold of DEV")
     counts = {f"mined, the best {share:.0%}": round(share * len(mined)) for share in SHARES}
     for name, count in {"mined, threshold of DEV": above, **counts}.items():
         kept = [(one, other) for _, one, other in mined[:count]]
@@ -127,6 +130,22 @@ def train_and_score(pairs: Pairs, test: Pairs, args: argparse.Namespace, folder:
     return json.loads(result.read_text("utf-8"))
 
 
+def _keep_settings(args: argparse.Namespace) -> None:
+    """Refuses a DIR whose finished parts were made with other settings."""
+    files = [args.train, args.dev, args.test, args.model / "model.json"]
+    settings = {
+        "steps": args.steps,
+        "language": args.language,
+        "sha256": sha256_of_files(files, root="."),
+    }
+    file = args.out / "settings.json"
+    if not file.exists():
+        args.out.mkdir(parents=True, exist_ok=True)
+        write_json(file, settings, overwrite=True)
+    elif json.loads(file.read_text("utf-8")) != settings:
+        raise SystemExit(f"{args.out} has results of other settings or data: name another --out")
+
+
 def draw(rows: list[dict], out: Path) -> None:
     import matplotlib
 
@@ -154,6 +173,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, metavar="DIR")
     parser.add_argument("--steps", type=int, default=3000, help="of each translator, of 128 pairs")
     args = parser.parse_args(arguments)
+    _keep_settings(args)
     _, gold, _ = mine(args.model, args.dev, args.out / "dev")
     pool, _, mined = mine(args.model, args.train, args.out / "train")
     if not (args.out / "vocab.txt").exists():

@@ -54,7 +54,7 @@ class BiLstmEncoder(tf_keras.layers.Layer):
         self._dropout = tf_keras.layers.Dropout(config.dropout if num_layers > 1 else 0.0)
         names = ("input_word_ids", "input_mask", "input_type_ids")
         self.inputs = {name: tf_keras.Input((None,), dtype=tf.int32, name=name) for name in names}
-        # None is compiled or stacked on its own.
+        # Neither stacked nor compiled one by one.
         self.transformer_layers: list = []
 
     def get_embedding_table(self) -> tf.Variable:

@@ -10,11 +10,13 @@ import numpy as np
 
 from labse_tf.config import BILSTM, MAX, EncoderConfig
 from labse_tf.errors import InputError
-from labse_tf.files.torch_files import read_torch_file
+from labse_tf.files.torch_files import UnknownNameError, read_torch_file
 from labse_tf.model.bilstm_encoder import BiLstmEncoder
 
 # LASER itself sets no limit. Longer texts are cut.
 MAX_POSITIONS = 512
+# Modules that a checkpoint of fairseq names.
+_OF_FAIRSEQ = ("argparse", "omegaconf", "fairseq")
 
 
 class LaserWeights(NamedTuple):
@@ -32,12 +34,22 @@ class LaserWeights(NamedTuple):
 
 
 def read_laser(path: str | os.PathLike[str]) -> LaserWeights:
-    """Reads laser2.pt, or the encoder of 2018 (bilstm.93langs.2018-12-26.pt).
+    """Reads laser2.pt, or another encoder of its layout.
 
     Raises:
       InputError: if it is another file (a LASER3, a checkpoint of fairseq), or damaged.
     """
-    content = read_torch_file(path)
+    try:
+        content = read_torch_file(path)
+    except UnknownNameError as error:
+        if error.name.split(".")[0] not in _OF_FAIRSEQ:
+            raise
+        raise InputError(
+            f"is a checkpoint of fairseq (it names {error.name}), such as LASER3, whose encoder is "
+            "a Transformer",
+            path=path,
+            remedy="name laser2.pt",
+        ) from error
     parts = ("params", "model", "dictionary")
     if not isinstance(content, dict) or not all(
         isinstance(content.get(one), dict) for one in parts
@@ -48,21 +60,23 @@ def read_laser(path: str | os.PathLike[str]) -> LaserWeights:
             if is_laser3
             else "is no encoder of LASER",
             path=path,
-            remedy="name laser2.pt, or bilstm.93langs.2018-12-26.pt",
+            remedy="name laser2.pt",
         )
     params, dictionary = content["params"], content["dictionary"]
-    if not params.get("bidirectional") or params.get("padding_idx") != 1:
+    sizes = ("num_embeddings", "embed_dim", "hidden_size", "num_layers")
+    positive = all(isinstance(params.get(one), int) and params[one] > 0 for one in sizes)
+    if not positive or params.get("bidirectional") is not True or params.get("padding_idx") != 1:
         raise InputError(
             f"has other parameters than LASER's encoders: {params}",
             path=path,
-            remedy="name laser2.pt, or bilstm.93langs.2018-12-26.pt",
+            remedy="name laser2.pt",
         )
     config = EncoderConfig(
         network=BILSTM,
         vocab_size=params["num_embeddings"],
-        embedding_size=params.get("embed_dim", 320),
-        hidden_size=2 * params.get("hidden_size", 512),
-        num_layers=params.get("num_layers", 1),
+        embedding_size=params["embed_dim"],
+        hidden_size=2 * params["hidden_size"],
+        num_layers=params["num_layers"],
         max_positions=MAX_POSITIONS,
         dropout=0.0,
         initializer_range=0.1,
@@ -105,7 +119,7 @@ def _renamed(
         raise InputError(
             f"has weights that LASER's encoders lack: {', '.join(sorted(left))}",
             path=path,
-            remedy="name laser2.pt, or bilstm.93langs.2018-12-26.pt",
+            remedy="name laser2.pt",
         )
     return weights
 

@@ -19,6 +19,8 @@ _CLOSING = regex.compile(r"[\p{Pe}\p{Pf}.,!?;:%…،؛؟।॥·။՞։]+")
 _OPENING = regex.compile(r"[\p{Ps}\p{Pi}¿¡#@]+")
 _JOINING = ("'", "’", "-", "/")
 _QUOTE = '"'
+# Within numbers: 3.14, 10,000, 12:30.
+_IN_NUMBERS = (".", ",", ":")
 
 
 def join_wordpieces(tokens: Iterable[str]) -> str:
@@ -26,15 +28,15 @@ def join_wordpieces(tokens: Iterable[str]) -> str:
     words: list[str] = []
     for token in tokens:
         if token.startswith("##") and words:
-            words[-1] += token.removeprefix("##")
+            words[-1] += token[2:]
         else:
-            words.append(token)
+            words.append(token.removeprefix("##") or token)
     return _join(words)
 
 
 def _join(words: list[str]) -> str:
     text, joined, quotes = "", True, 0
-    for word in words:
+    for place, word in enumerate(words):
         # The first of two quotation marks opens.
         opens_quote = word == _QUOTE and quotes % 2 == 0
         quotes += word == _QUOTE
@@ -44,4 +46,6 @@ def _join(words: list[str]) -> str:
             text += " "
         text += word
         joined = word in _JOINING or opens_quote or bool(_OPENING.fullmatch(word))
+        around = [*words[max(0, place - 1) : place], *words[place + 1 : place + 2]]
+        joined |= word in _IN_NUMBERS and len(around) == 2 and all(map(str.isdecimal, around))
     return text

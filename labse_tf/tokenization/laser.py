@@ -77,7 +77,7 @@ class LaserTokenizer:
 
         Args:
           model_file: of SentencePiece, such as laser2.spm.
-          dictionary: ids of LASER's by piece, from the file of the weights.
+          dictionary: LASER's ids by piece, from the file of the weights.
 
         Raises:
           InputError: if it is no model of SentencePiece, or one of another dictionary.

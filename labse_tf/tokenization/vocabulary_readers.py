@@ -31,7 +31,7 @@ def require_wordpieces(tokens: Sequence[str], path: str | os.PathLike[str], *, w
     """Rejects byte-pair encodings for `what`, which knows WordPieces alone."""
     if bpe.is_bpe(tokens):
         raise InputError(
-            f"has byte-pair encodings, and {what} needs WordPieces",
+            f"has byte-pair encodings, and WordPieces are needed for {what}",
             path=path,
             remedy="do without, or learn a vocabulary with `labse vocab build`",
         )

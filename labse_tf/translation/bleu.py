@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-# sacreBLEU splits English-like text and Chinese without further packages; of other languages that
-# put no spaces between words, it would count whole sentences as words.
+# sacreBLEU splits English-like text and Chinese without further packages. In other languages that
+# put no spaces between words it would count sentences as words, and in Korean words with particles.
 _CHARACTERS = ("ja", "ko", "th", "lo", "km", "my", "bo")
 _TOKENIZERS = {"zh": "zh", **dict.fromkeys(_CHARACTERS, "char")}
 

@@ -71,13 +71,15 @@ def find_directions(
     """
     found: dict[tuple[str, str, bool], list[CorpusFile]] = {}
     for file in texts.find_files(bitext, BITEXT, languages, key=key) if bitext else ():
+        if file.language == _ENGLISH:
+            continue  # It would be translated into itself.
         if _ENGLISH in targets:
             found.setdefault((file.language, _ENGLISH, False), []).append(file)
         if file.language in targets:
             found.setdefault((_ENGLISH, file.language, True), []).append(file)
     for entry in target_bitext:
         target, _, path = entry.partition("=")
-        for file in texts.find_files([path], BITEXT, languages, key=f"{key} of {target}"):
+        for file in texts.find_files([path], BITEXT, languages, key=_target_key(key)):
             if file.language != target:
                 found.setdefault((file.language, target, False), []).append(file)
     if not found:
@@ -89,6 +91,11 @@ def find_directions(
         Direction(source, target, tuple(sorted(files)), second)
         for (source, target, second), files in sorted(found.items())
     ]
+
+
+def _target_key(key: str) -> str:
+    section, _, name = key.partition(".")
+    return f"{section}.target_{name}"
 
 
 def check_sources(directions: Sequence[Direction], targets: Sequence[str]) -> None:

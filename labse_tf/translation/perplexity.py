@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -31,17 +30,22 @@ def read_held_out(
 
     They are the first `held_out_size` pairs of each, cut to the last of `bucket_lengths`.
     """
-    found = {}
+    found: dict[str, list[Batch]] = {}
     for one in directions:
         records = texts.concatenate([texts.records(file) for file in one.files])
         with texts.input_errors():
-            (serialized,) = records.batch(settings.held_out_size).take(1)
+            some = list(records.batch(settings.held_out_size).take(1))
+        if not some:
+            raise texts.no_records()
+        (serialized,) = some
         sides = texts.parse(BITEXT, serialized)
         source, target = sides if one.target_second else sides[::-1]
         longest = settings.bucket_lengths[-1]
         source, target = encode_pairs(tokenizer, source, target, longest=longest)
         number = settings.targets.index(one.target)
-        found[one.name] = _cut(source, target, number, vocab_size=len(tokenizer.tokens))
+        batches = _cut(source, target, number, vocab_size=len(tokenizer.tokens))
+        # Pairs of one name may be in two kinds of corpora.
+        found.setdefault(one.name, []).extend(batches)
     return found
 
 
@@ -107,7 +111,7 @@ def _means(sums: np.ndarray) -> dict[str, float]:
     loss, hits, tokens = sums
     return {
         "loss": loss / tokens,
-        "perplexity": math.exp(loss / tokens),
+        "perplexity": float(np.exp(loss / tokens)),
         "accuracy": hits / tokens,
         "tokens": int(tokens),
     }

@@ -29,9 +29,10 @@ from labse_tf.translation.model import build_translator
 LENGTH_PENALTY = 0.6
 # Of the sources of a batch, padding included, times the beam.
 _TOKENS_PER_BATCH = 4096
-# A translation has at most this many tokens more than twice its source.
-_MORE_TOKENS = 10
-# Source texts are cut to the last bucket of training, less these: [CLS], [SEP], and a tag.
+# LASER's translations have at most this many tokens more than twice the longest source of their
+# batch; the Transformer's, by the Model Garden's rule, as many more than that source.
+_MORE_TOKENS, _MORE_TOKENS_OF_TRANSFORMER = 10, 50
+# [CLS] and [SEP] around a source.
 _SPECIALS = 2
 
 
@@ -49,7 +50,8 @@ class Translator(abc.ABC):
         self._longest, self.beam_size = longest, beam_size
         special = self._tokenizer.special_tokens
         self._start, self._end = special["start_of_sequence_id"], special["end_of_segment_id"]
-        self._unwritten = set(special.values())
+        unknown = self._tokenizer.tokens.index("[UNK]")
+        self._unwritten = {special[name] for name in special if name != "vocab_size"} | {unknown}
         ids, number = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([], tf.int32)
         self._run = tf.function(self._search, input_signature=[ids, ids, number])
 
@@ -185,13 +187,14 @@ class TransformerTranslator(Translator):
     def __init__(self, run_dir: RunDir, *, name: str, beam_size: int) -> None:
         config = run_dir.config
         super().__init__(run_dir, longest=config.cds.bucket_lengths[-1], beam_size=beam_size)
+        self.languages = [code for code in config.languages if code != "en"]
         self._translator = build_translator(
             config.cds.translator,
             len(self._tokenizer.tokens),
             eos_id=self._end,
             beam_size=beam_size,
             alpha=LENGTH_PENALTY,
-            extra_decode_length=_MORE_TOKENS,
+            extra_decode_length=_MORE_TOKENS_OF_TRANSFORMER,
         )
         checkpoint = newest_whole(run_dir.checkpoints / name)
         restored = tf.train.Checkpoint(translator=self._translator).restore(checkpoint)

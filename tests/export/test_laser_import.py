@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import json
+import pickle
 import random
+import zipfile
 
 import numpy as np
 import pytest
@@ -192,6 +195,21 @@ def test_other_files_are_refused(folder, tmp_path, change, message):
     torch_like.save(content, tmp_path / "other.pt")
     with pytest.raises(InputError, match=message):
         import_laser(tmp_path / "other.pt", folder / "laser.spm", tmp_path / "model")
+
+
+def test_a_checkpoint_of_fairseq_is_refused_by_name(folder, tmp_path):
+    with zipfile.ZipFile(tmp_path / "laser3.pt", "w") as archive:
+        content = pickle.dumps({"cfg": argparse.Namespace(), "model": {}}, protocol=2)
+        archive.writestr("archive/data.pkl", content)
+    with pytest.raises(InputError, match="is a checkpoint of fairseq .it names argparse.Namespace"):
+        import_laser(tmp_path / "laser3.pt", folder / "laser.spm", tmp_path / "model")
+
+
+def test_a_missing_file_is_said(folder, tmp_path, capsys):
+    for files in (("none.pt", "laser.spm"), ("laser.pt", "none.spm")):
+        command = ["import-laser", *(str(folder / file) for file in files)]
+        assert main([*command, "--out", str(tmp_path / "model")]) == 2
+        assert "none." in capsys.readouterr().err
 
 
 def test_a_file_without_pieces_is_refused(folder, tmp_path):

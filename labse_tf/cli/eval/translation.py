@@ -11,7 +11,7 @@ EXAMPLES = """examples:
   labse eval translation japanese.txt reference.txt.xz --language ja --out bleu.json
 
 Line i of both files is the same sentence. BLEU and chrF are sacreBLEU's, printed with its
-signatures; BLEU counts characters in languages without spaces between words."""
+signatures; BLEU counts characters in Korean and in languages without spaces between words."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

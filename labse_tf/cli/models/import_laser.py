@@ -12,9 +12,9 @@ EXAMPLES = """examples:
 
 Takes LASER2 as published: the encoder, and its SentencePiece model. The result is a model dir like
 any other: embed, eval, mine, score and corpus embed read it. Texts are cut to 512 tokens, unless
---length says less. Nothing in the file is run: it may
-have tensors and containers alone. LASER3 is a Transformer of fairseq's, and refused. Mind the
-licence of the weights."""
+--length says less. Nothing in
+the file is run: only tensors and containers are read. LASER3, a Transformer of fairseq, is refused.
+The formats hf and lite cannot hold it. Mind the licence of the weights."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -42,8 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=0.9995,
         metavar="X",
-        help="share of the characters of the weighted text to have pieces for; rarer ones become "
-        "[UNK] (default: %(default)s)",
+        help="share of the characters of the weighted text to have pieces for, from 0.98; rarer "
+        "ones become [UNK] (default: %(default)s)",
     )
     add_overwrite(parser)
 
@@ -56,10 +56,16 @@ def run(args: argparse.Namespace) -> None:
     from labse_tf.progress import Progress
     from vocab import bpe, wordpiece_file
 
-    for name in ("smoothing_exponent", "character_coverage"):
-        if not 0 <= getattr(args, name) <= 1:
+    for name, least in (("smoothing_exponent", 0), ("character_coverage", 0.98)):
+        if not least <= getattr(args, name) <= 1:
             option = name.replace("_", "-")
-            raise InputError(f"--{option} is {getattr(args, name)}", remedy="give 0 to 1")
+            raise InputError(f"--{option} is {getattr(args, name)}", remedy=f"give {least} to 1")
+    reserved = len(wordpiece_file.RESERVED_TOKENS)
+    if args.vocab_size <= reserved:
+        raise InputError(
+            f"--vocab-size is {args.vocab_size}",
+            remedy=f"{reserved} tokens are reserved: give more",
+        )
     check_free_file(args.out, overwrite=args.overwrite)
     with Progress("count words", unit="text") as progress:
         counts = bpe.count_words(progress.each(read_texts(find_corpus_files(args.inputs))))
@@ -70,7 +76,7 @@ def run(args: argparse.Namespace) -> None:
         tokens = bpe.learn(words, args.vocab_size, coverage=args.character_coverage)
     except ValueError as error:
         raise InputError(
-            f"SentencePiece refuses --vocab-size {args.vocab_size} ({error})",
+            f"--vocab-size {args.vocab_size} is too small for the characters ({error})",
             remedy="raise it or lower --character-coverage",
         ) from error
     with whole_file(args.out, overwrite=args.overwrite) as partial:

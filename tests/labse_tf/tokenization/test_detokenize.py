@@ -24,7 +24,9 @@ from labse_tf.tokenization.detokenize import join_wordpieces
         ("बिल्ली घर देखती है ।", "बिल्ली घर देखती है।"),
         ("Съешь ещё этих булок .", "Съешь ещё этих булок."),
         ("한국어 문장 ##입니다 .", "한국어 문장입니다."),
-        ("##piece first", "##piece first"),
+        ("##piece first", "piece first"),
+        ("3 . 14 of 10 , 000 at 12 : 30 , in 2 , 5 .", "3.14 of 10,000 at 12:30, in 2,5."),
+        ("in 1999 . 5 left", "in 1999.5 left"),  # It cannot know.
     ],
 )
 def test_text(tokens, text):

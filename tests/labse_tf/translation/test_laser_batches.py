@@ -11,6 +11,7 @@ from tiny_text import FOREIGN, sentences_of
 from labse_tf.config import LaserConfig
 from labse_tf.errors import InputError
 from labse_tf.translation.laser_batches import check_sources, find_directions, laser_batches
+from labse_tf.translation.perplexity import read_held_out
 
 SETTINGS = LaserConfig(targets=["en", "de"], batch_tokens=128, bucket_lengths=[8, 12, 16, 32])
 
@@ -131,3 +132,12 @@ def test_a_resumed_run_sees_the_batches_that_follow(tokenizer, bitext_dir):
 def test_replicas_that_get_nothing_are_refused(tokenizer, bitext_dir):
     with pytest.raises(InputError, match="set it to 160 or more"):
         laser_batches(SETTINGS, tokenizer, directions_of([bitext_dir]), seed=1, replicas=5)
+
+
+def test_held_out_pairs_of_one_name_are_all_measured(tokenizer, bitext_dir, german_dir):
+    """English and German are in both kinds of corpora; 48 pairs each."""
+    found = read_held_out(SETTINGS, tokenizer, directions_of([bitext_dir], [german_dir]))
+    rows = {
+        name: sum(len(batch["targets"]) for batch in batches) for name, batches in found.items()
+    }
+    assert rows == {f"{code}-en": 48 for code in FOREIGN} | {"en-de": 96, "ja-de": 48}
