@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import tensorflow as tf
 from official.nlp.modeling import layers, networks
 
 from labse_tf.config import BERT, OWN_NETWORKS, EncoderConfig
@@ -20,7 +19,7 @@ from labse_tf.model.encoder import build_encoder
 from labse_tf.model.mlm_head import build_mlm_head
 from labse_tf.tokenization.protocol import Tokenizer
 from labse_tf.tokenization.vocabulary_readers import warn_of_misread
-from labse_tf.training.runs.checkpoints import Chosen
+from labse_tf.training.runs.checkpoints import Chosen, has_part
 from labse_tf.training.runs.initial_weights import open_origin, restore
 from labse_tf.training.runs.run_dir import RunDir, open_existing
 from vocab import wordpiece_file
@@ -146,7 +145,7 @@ def _training(run_dir: RunDir, checkpoint: Chosen) -> dict[str, Any]:
         },
         "seed": config.seed,
     }
-    if any(name.startswith("decoder/") for name, _ in tf.train.list_variables(checkpoint.path)):
+    if has_part(checkpoint.path, "decoder"):
         return {
             "kind": "translation",
             "targets": config.laser.targets,

@@ -130,7 +130,7 @@ class ComputeConfig:
     `precision` applies to activations and matrix products; weights, losses and updates are float32.
     "auto" is bfloat16 where the device supports it natively (TPU, GPU from compute capability 8.0,
     CPU with AVX512-BF16 or AMX), else float32: emulated, bfloat16 can be many times slower.
-    `xla` compiles each layer (on TPUs everything is compiled regardless).
+    `xla` compiles each layer of BERT (on TPUs everything is compiled regardless).
     """
 
     precision: str = "auto"

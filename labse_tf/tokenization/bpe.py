@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable
 
 import tensorflow as tf
-from official.nlp.modeling import layers
 
+from labse_tf.tokenization.packing import pack_segments
 from labse_tf.tokenization.sentencepiece_layer import SentencePieceLayer
 from vocab import bpe, wordpiece_file
 from vocab.basic_tokenizer import UNICODE_SPACE
@@ -48,12 +48,8 @@ class BpeTokenizer:
     def pack(
         self, segments: list[tf.RaggedTensor], length: int | tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """As the WordPiece tokeniser."""
-        special = self.special_tokens
-        names = ("start_of_sequence_id", "end_of_segment_id", "padding_id")
-        return layers.BertPackInputs.bert_pack_inputs(
-            segments, length, **{name: special[name] for name in names}
-        )
+        """Packs one or two segments: see `pack_segments`."""
+        return pack_segments(segments, length, self.special_tokens)
 
     def join(self, tokens: Iterable[str]) -> str:
         """Returns the text of a sequence of tokens, without special tokens."""

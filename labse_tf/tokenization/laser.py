@@ -70,7 +70,7 @@ def normalize(strings: tf.Tensor) -> tf.Tensor:
 
 
 class LaserTokenizer:
-    """A `Tokenizer` of an imported LASER; there is no mask, and nothing before the first token."""
+    """What an export needs of a `Tokenizer`: there is no mask, and nothing before the first one."""
 
     def __init__(self, model_file: str | os.PathLike[str], dictionary: Mapping[str, int]) -> None:
         """Reads the model.

@@ -19,6 +19,7 @@ import tensorflow_text as text
 from official.nlp.modeling import layers
 
 from labse_tf.tokenization.detokenize import join_wordpieces
+from labse_tf.tokenization.packing import pack_segments
 from vocab import wordpiece_file
 from vocab.basic_tokenizer import PUNCTUATION_UNKNOWN_TO_TF, UNICODE_SPACE
 from vocab.wordpiece import divides_at_spaces
@@ -92,14 +93,7 @@ class WordPieceTokenizer:
         return (self._pack if tf.inside_function() else self._pack_segments)(segments, length)
 
     def _pack_segments(self, segments, length):
-        special = self.special_tokens
-        return layers.BertPackInputs.bert_pack_inputs(
-            segments,
-            length,
-            start_of_sequence_id=special["start_of_sequence_id"],
-            end_of_segment_id=special["end_of_segment_id"],
-            padding_id=special["padding_id"],
-        )
+        return pack_segments(segments, length, self.special_tokens)
 
     def join(self, tokens: Iterable[str]) -> str:
         """Returns the text of a sequence of tokens, without special tokens."""

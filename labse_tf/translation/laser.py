@@ -11,6 +11,7 @@ from labse_tf.config import Config
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.precision import precision
+from labse_tf.model.protocol import EncoderNetwork
 from labse_tf.training.loop.fit import Stage, fit
 from labse_tf.training.runs.checkpoints import load_tokenizer
 from labse_tf.training.runs.run_dir import Origin, RunDir
@@ -51,7 +52,7 @@ def train(
         if init is not None:
             start_from(init, encoder, config, run_dir, strategy)
         with precision(config.compute):
-            decoder = build_decoder(config)
+            decoder = build_decoder(config, encoder)
     end_token = tokenizer.special_tokens["end_of_segment_id"]
     parts = {"encoder": encoder, "decoder": decoder}
 
@@ -100,15 +101,17 @@ def train(
     )
 
 
-def build_decoder(config: Config) -> LaserDecoder:
-    """Returns the decoder for `config`, with its variables created."""
-    encoder = config.encoder
+def build_decoder(config: Config, encoder: EncoderNetwork) -> LaserDecoder:
+    """Returns the decoder for vectors of `encoder`, with its variables created."""
+    settings = config.encoder
     decoder = LaserDecoder(
         config.laser,
-        vocab_size=encoder.vocab_size,
-        token_size=encoder.token_size,
-        initializer_range=encoder.initializer_range,
+        vocab_size=settings.vocab_size,
+        token_size=settings.token_size,
+        initializer_range=settings.initializer_range,
     )
     ids = tf.ones([1, 4], tf.int32)
-    decoder((tf.zeros([1, encoder.hidden_size]), tf.zeros_like(ids[:, 0]), ids))
+    names = ("input_word_ids", "input_mask", "input_type_ids")
+    vectors = encoder(dict.fromkeys(names, ids))["pooled_output"]
+    decoder((vectors, tf.zeros([1], tf.int32), ids))
     return decoder

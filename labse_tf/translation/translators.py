@@ -15,6 +15,7 @@ from labse_tf.model.encoder import build_encoder
 from labse_tf.progress import Progress
 from labse_tf.training.runs.checkpoints import (
     choose_checkpoint,
+    has_part,
     load_tokenizer,
     newest_whole,
     read_weights,
@@ -119,7 +120,8 @@ class LaserTranslator(Translator):
         config = run_dir.config
         super().__init__(run_dir, longest=config.laser.bucket_lengths[-1], beam_size=beam_size)
         self.languages = config.laser.targets
-        self._encoder, self._decoder = build_encoder(config.encoder), build_decoder(config)
+        self._encoder = build_encoder(config.encoder)
+        self._decoder = build_decoder(config, self._encoder)
         path = choose_checkpoint(run_dir).path
         read_weights(run_dir, path, encoder=self._encoder, decoder=self._decoder)
 
@@ -221,7 +223,7 @@ def open_translator(path: str | os.PathLike[str], *, beam_size: int = 4) -> Tran
         if (run_dir.checkpoints / name / "checkpoint").is_file():
             return TransformerTranslator(run_dir, name=name, beam_size=beam_size)
     chosen = choose_checkpoint(run_dir).path
-    if not any(name.startswith("decoder/") for name, _ in tf.train.list_variables(chosen)):
+    if not has_part(chosen, "decoder"):
         raise InputError(
             "the run trained no translator",
             path=path,

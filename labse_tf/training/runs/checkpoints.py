@@ -175,6 +175,11 @@ def latest_checkpoint(run_dir: RunDir) -> str:
     return found
 
 
+def has_part(path: str, name: str) -> bool:
+    """Returns whether a checkpoint has a part of the model, such as "decoder"."""
+    return any(one.startswith(f"{name}/") for one, _ in tf.train.list_variables(path))
+
+
 def load_tokenizer(run_dir: RunDir) -> Tokenizer:
     """Returns the tokeniser of a run, with its vocabulary and maximum bytes per word."""
     limit = run_dir.config.tokenizer.max_bytes_per_word
