@@ -247,6 +247,26 @@ def add_run(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     add_overwrite(parser)
 
 
+def add_vocabulary(parser: argparse.ArgumentParser, *, size: int) -> None:
+    """Adds --out, --vocab-size, of which `size` is the default, and --smoothing-exponent."""
+    parser.add_argument("--out", required=True, metavar="FILE", help="vocabulary file to write")
+    parser.add_argument(
+        "--vocab-size",
+        type=int,
+        default=size,
+        metavar="N",
+        help="maximum number of tokens (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--smoothing-exponent",
+        type=float,
+        default=0.3,
+        metavar="X",
+        help="0: all languages count the same; 1: in proportion to their text (default: "
+        "%(default)s)",
+    )
+
+
 def add_model_name(parser: argparse.ArgumentParser) -> None:
     """Adds MODEL, a name that `labse_tf.embedding.open.open_encoder` accepts."""
     parser.add_argument("model", metavar="MODEL", help=MODEL_HELP)

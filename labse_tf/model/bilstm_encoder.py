@@ -12,6 +12,7 @@ import tf_keras
 from official.nlp.modeling import layers
 
 from labse_tf.config import EncoderConfig
+from labse_tf.model.protocol import symbolic_inputs
 
 
 class BiLstmEncoder(tf_keras.layers.Layer):
@@ -52,8 +53,7 @@ class BiLstmEncoder(tf_keras.layers.Layer):
         )
         # One layer has nothing behind it that would call this.
         self._dropout = tf_keras.layers.Dropout(config.dropout if num_layers > 1 else 0.0)
-        names = ("input_word_ids", "input_mask", "input_type_ids")
-        self.inputs = {name: tf_keras.Input((None,), dtype=tf.int32, name=name) for name in names}
+        self.inputs = symbolic_inputs()
         # Neither stacked nor compiled one by one.
         self.transformer_layers: list = []
 

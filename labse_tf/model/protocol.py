@@ -5,6 +5,14 @@ from __future__ import annotations
 from typing import Protocol
 
 import tensorflow as tf
+import tf_keras
+
+INPUT_NAMES = ("input_word_ids", "input_mask", "input_type_ids")
+
+
+def symbolic_inputs() -> dict[str, tf_keras.KerasTensor]:
+    """Returns int32 `[batch, length]` Keras inputs by their names, for `EncoderNetwork.inputs`."""
+    return {name: tf_keras.Input((None,), dtype=tf.int32, name=name) for name in INPUT_NAMES}
 
 
 class EncoderNetwork(Protocol):

@@ -8,6 +8,7 @@ import tf_keras
 from labse_tf.config import ComputeConfig, EncoderConfig
 from labse_tf.model.encoder import BertEncoder, activation
 from labse_tf.model.precision import precision
+from labse_tf.model.protocol import INPUT_NAMES
 
 _TYPE = 1  # Tokens have type 0.
 
@@ -78,7 +79,7 @@ def token_states(
         that the tokens keep their positions.
       training: whether dropout is on.
     """
-    inputs = {name: batch[name] for name in ("input_word_ids", "input_mask", "input_type_ids")}
+    inputs = {name: batch[name] for name in INPUT_NAMES}
     if slots is not None:
         # The embedding as it will be exported, before it is scaled to unit length.
         vectors = encoder(batch["neighbour"], training=training)["pooled_output"]

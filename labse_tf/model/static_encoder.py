@@ -7,6 +7,7 @@ import tf_keras
 from official.nlp.modeling import layers
 
 from labse_tf.config import EncoderConfig
+from labse_tf.model.protocol import symbolic_inputs
 from labse_tf.model.subwords import Subwords
 
 # Columns that stay 0 in each row. A layer norm needs them if layers are put on top: see
@@ -59,8 +60,7 @@ class StaticEncoder(tf_keras.layers.Layer):
             name="word_embeddings",
             dtype="float32",
         )
-        names = ("input_word_ids", "input_mask", "input_type_ids")
-        self.inputs = {name: tf_keras.Input((None,), dtype=tf.int32, name=name) for name in names}
+        self.inputs = symbolic_inputs()
         self.transformer_layers: list = []
 
     def get_embedding_table(self) -> tf.Variable:

@@ -118,15 +118,7 @@ class LaserTokenizer:
     def pack(
         self, segments: list[tf.RaggedTensor], length: int | tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """Packs one or two segments as `a </s> b </s>`, truncated round-robin and padded.
-
-        Args:
-          segments: int32 ragged `[batch, (tokens)]` each.
-          length: length of the result, tokens.
-
-        Returns:
-          `input_word_ids`, `input_mask`, `input_type_ids`: int32 `[batch, length]` each.
-        """
+        """Packs one or two segments as `a </s> b </s>`, else as `Tokenizer.pack`."""
         segments = text.RoundRobinTrimmer(length - len(segments)).trim(segments)
         ends = tf.fill([segments[0].nrows(), 1], END)
         ended = [tf.concat([one, ends], axis=1) for one in segments]

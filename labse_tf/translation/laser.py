@@ -11,7 +11,7 @@ from labse_tf.config import Config
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.precision import precision
-from labse_tf.model.protocol import EncoderNetwork
+from labse_tf.model.protocol import INPUT_NAMES, EncoderNetwork
 from labse_tf.training.loop.fit import Stage, fit
 from labse_tf.training.runs.checkpoints import load_tokenizer
 from labse_tf.training.runs.run_dir import Origin, RunDir
@@ -111,7 +111,6 @@ def build_decoder(config: Config, encoder: EncoderNetwork) -> LaserDecoder:
         initializer_range=settings.initializer_range,
     )
     ids = tf.ones([1, 4], tf.int32)
-    names = ("input_word_ids", "input_mask", "input_type_ids")
-    vectors = encoder(dict.fromkeys(names, ids))["pooled_output"]
+    vectors = encoder(dict.fromkeys(INPUT_NAMES, ids))["pooled_output"]
     decoder((vectors, tf.zeros([1], tf.int32), ids))
     return decoder

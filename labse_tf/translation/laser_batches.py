@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from labse_tf.config import LaserConfig
 from labse_tf.data import texts
-from labse_tf.data.features import Features
+from labse_tf.data.features import ENCODER_INPUTS, Features
 from labse_tf.data.record_counts import count_records
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import BITEXT, CorpusFile
@@ -20,10 +20,8 @@ _ENGLISH = "en"
 _PAIRS_PER_CALL = 1024
 
 LASER_FEATURES: Features = {
-    **{
-        name: tf.TensorSpec([None, None], tf.int32)
-        for name in ("input_word_ids", "input_mask", "input_type_ids", "targets")
-    },
+    **ENCODER_INPUTS,
+    "targets": tf.TensorSpec([None, None], tf.int32),
     "target_language": tf.TensorSpec([None], tf.int32),
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import add_overwrite
+from labse_tf.cli.arguments import add_overwrite, add_vocabulary
 
 EXAMPLES = """examples:
   labse vocab bpe clean --out bpe.txt
@@ -21,22 +21,7 @@ form, and cannot be restricted to some languages."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("inputs", nargs="+", metavar="INPUT", help="files, folders or globs")
-    parser.add_argument("--out", required=True, metavar="FILE", help="vocabulary file to write")
-    parser.add_argument(
-        "--vocab-size",
-        type=int,
-        default=50_000,
-        metavar="N",
-        help="maximum number of tokens (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--smoothing-exponent",
-        type=float,
-        default=0.3,
-        metavar="X",
-        help="0: all languages count the same; 1: in proportion to their text (default: "
-        "%(default)s)",
-    )
+    add_vocabulary(parser, size=50_000)
     parser.add_argument(
         "--character-coverage",
         type=float,

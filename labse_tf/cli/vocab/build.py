@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import add_inputs, add_overwrite
+from labse_tf.cli.arguments import add_inputs, add_overwrite, add_vocabulary
 
 EXAMPLES = """examples:
   labse vocab build clean --out vocab.txt
@@ -19,22 +19,7 @@ docs/files.md. The defaults are the paper's: 501,153 tokens, smoothing exponent 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_inputs(parser)
-    parser.add_argument("--out", required=True, metavar="FILE", help="vocabulary file to write")
-    parser.add_argument(
-        "--vocab-size",
-        type=int,
-        default=501_153,
-        metavar="N",
-        help="maximum number of tokens (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--smoothing-exponent",
-        type=float,
-        default=0.3,
-        metavar="X",
-        help="0: all languages count the same; 1: in proportion to their text (default: "
-        "%(default)s)",
-    )
+    add_vocabulary(parser, size=501_153)
     parser.add_argument(
         "--min-word-count",
         type=int,
