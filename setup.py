@@ -68,5 +68,10 @@ setup(
         "benchmarks": DEMO,
         "mteb": ["mteb>=2.26,<3"],
     },
-    entry_points={"console_scripts": ["labse = labse_tf.cli.main:entry_point"]},
+    entry_points={
+        "console_scripts": [
+            "labse = labse_tf.cli.main:entry_point",
+            "labse-beam-worker = beam_pipelines.runtime.boot:main",
+        ]
+    },
 )

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
-import os
-import shutil
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import apache_beam as beam
 import numpy as np
 
 from beam_pipelines.embedding.batches import EmbedBatches, EmbeddedBatch, progress_shown
 from beam_pipelines.embedding.vector_shards import SHARDS, WriteVectors
-from beam_pipelines.filtering.filter_job import REPORT, TEMPORARY
+from beam_pipelines.filtering.filter_job import REPORT
 from beam_pipelines.reading.readers import ReadTolerantly
 from beam_pipelines.records.records import NumberedBatch
 from beam_pipelines.reporting.report import (
@@ -28,12 +24,14 @@ from beam_pipelines.reporting.report import (
     count_bad,
     list_faults,
 )
+from beam_pipelines.runtime.engine import Engine
+from beam_pipelines.runtime.models import local_copy
+from beam_pipelines.runtime.outputs import TEMPORARY, check_free_folder, job_folder
 from beam_pipelines.runtime.runners import has_worker_processes, run_pipeline
+from beam_pipelines.runtime.storage import STORAGE, join, open_file, read_json, write_json
 from labse_tf.embedding.model_dir import find_model_dir, hash_model
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import MONOLINGUAL, CorpusFile, find_corpus_files
-from labse_tf.files.local_paths import local_path
-from labse_tf.files.outputs import check_free, whole_dir
 from labse_tf.languages import LANGUAGES
 
 _log = logging.getLogger("labse")
@@ -44,13 +42,17 @@ CUT = "cut"
 
 
 class EmbedCorpus(beam.PTransform):
-    """Corpus files -> `FOLDER/<lang>/part-*` (see `vector_shards`) and `FOLDER/report.json`."""
+    """Corpus files -> `FOLDER/<lang>/part-*` (see `vector_shards`) and a report.
+
+    The report is in `FOLDER/temporary`, as that of `FilterCorpus`.
+    """
 
     def __init__(
         self,
         files: Sequence[CorpusFile],
         folder: str,
         embed: EmbedBatches,
+        shuffle_folder: str | None,
         *,
         dtype: str,
         sentences_per_shard: int,
@@ -59,11 +61,10 @@ class EmbedCorpus(beam.PTransform):
         super().__init__()
         self._read = ReadTolerantly(files, max_bad_records, numbered=True)
         self._embed = embed
-        temporary = os.path.join(folder, TEMPORARY)
-        self._write = WriteVectors(folder, dtype, sentences_per_shard, temporary)
+        self._write = WriteVectors(folder, dtype, sentences_per_shard, shuffle_folder)
         languages = [file.language for file in files if file.language is not None]
         self._report = WriteReport(
-            os.path.join(folder, REPORT),
+            join(folder, TEMPORARY, REPORT),
             languages,
             filters=(),
             reasons=(BAD_RECORD, OTHER_LANGUAGE),
@@ -114,7 +115,7 @@ def run(
     Args:
       inputs: files, folders or globs of monolingual text.
       out: the folder to write.
-      model: as for `labse_tf.load`; all workers must find it under this path.
+      model: as for `labse_tf.load`, or a model dir in a store.
       dtype: of the vectors, "float16" or "float32".
       sentences_per_shard: in all shards of a language but the last.
       max_bad_records: the maximum number of unreadable records, in all files together.
@@ -127,23 +128,27 @@ def run(
         an `out` that exists, or an option out of range. Then nothing is written.
     """
     _check(dtype, sentences_per_shard, max_bad_records)
-    out = check_free(out, overwrite=overwrite)
-    model = local_path(model)
-    find_model_dir(model)
-    files = find_corpus_files(inputs, kind=MONOLINGUAL)
+    engine = Engine(beam_options)
+    engine.check_paths([*inputs, out, model])
+    out = check_free_folder(out, overwrite=overwrite)
+    model = engine.path_for_workers(STORAGE.resolve(model))
+    files = find_corpus_files(inputs, kind=MONOLINGUAL, storage=STORAGE)
+    copy = local_copy(model)
+    find_model_dir(copy)
     facts = {
-        "model": {"path": os.path.abspath(model), "sha256": hash_model(model)},
+        "model": {"path": model, "sha256": hash_model(copy)},
         "dtype": dtype,
         "sentences_per_shard": sentences_per_shard,
     }
     share_model = has_worker_processes(beam_options)
-    embed = EmbedBatches(os.path.abspath(model), dtype, share_model=share_model)
+    embed = EmbedBatches(model, dtype, share_model=share_model)
     _log.info("embedding %d files", len(files))
-    with whole_dir(out, overwrite=overwrite) as folder:
+    with job_folder(out, REPORT, overwrite=overwrite) as folder:
         job = EmbedCorpus(
-            files,
-            os.path.abspath(folder),
+            [file.moved(engine.path_for_workers) for file in files],
+            folder,
             embed,
+            engine.shuffle_folder(join(folder, TEMPORARY)),
             dtype=dtype,
             sentences_per_shard=sentences_per_shard,
             max_bad_records=max_bad_records,
@@ -151,10 +156,10 @@ def run(
         with contextlib.nullcontext() if share_model else progress_shown():
             # No paths: by their size a process per core would be chosen, but TensorFlow already
             # uses all cores.
-            run_pipeline(job, [], beam_options)
-        shutil.rmtree(folder / TEMPORARY, ignore_errors=True)
+            run_pipeline(job, [], engine)
         report = _complete_report(folder, facts)
         check_bad_records(report, max_bad_records)
+        write_json(join(folder, REPORT), report)
     _log_summary(report, out)
     return report
 
@@ -170,20 +175,24 @@ def _check(dtype: str, sentences_per_shard: int, max_bad_records: int) -> None:
             raise InputError(f"{name} is {number}", remedy=f"give a number of at least {least}")
 
 
-def _complete_report(folder: Path, facts: dict) -> dict:
-    """Adds the facts common to all vectors to the pipeline's counts; returns the full report."""
-    counted = json.loads((folder / REPORT).read_text(encoding="utf-8"))
-    first = next(folder.glob("*/*.npy"), None)
-    report = {
+def _complete_report(folder: str, facts: dict) -> dict:
+    """Returns the pipeline's counts with the facts common to all vectors."""
+    counted = read_json(join(folder, TEMPORARY, REPORT))
+    first = next(iter(STORAGE.glob(join(folder, "*", "*.npy"))), None)
+    return {
         "total": counted["total"],
         "languages": counted["languages"],
         "bad_records": counted["bad_records"],
-        "dimension": None if first is None else np.load(first, mmap_mode="r").shape[1],
+        "dimension": None if first is None else _dimension(first),
         **facts,
     }
-    text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
-    (folder / REPORT).write_text(text, encoding="utf-8")
-    return report
+
+
+def _dimension(path: str) -> int:
+    with open_file(path) as stream:
+        np.lib.format.read_magic(stream)
+        shape, _, _ = np.lib.format.read_array_header_1_0(stream)
+    return shape[1]
 
 
 def _log_summary(report: dict, out: str) -> None:

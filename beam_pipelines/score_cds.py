@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Sequence
+import collections
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
 
 import apache_beam as beam
-from apache_beam.io.textio import WriteToText
 
+from beam_pipelines.filtering.unique_sides import plan_parts
 from beam_pipelines.reading.readers import ReadCorpus, in_batches
 from beam_pipelines.records.records import Pair, ScoredBatch, encode_record
+from beam_pipelines.runtime.engine import Engine
+from beam_pipelines.runtime.hashes import HASH_BYTES, hash_of
+from beam_pipelines.runtime.models import local_copy
+from beam_pipelines.runtime.outputs import check_free_path, parts_folder
 from beam_pipelines.runtime.runners import run_pipeline
+from beam_pipelines.runtime.shuffle import GroupValues
+from beam_pipelines.runtime.smallest import KeepSmallest
+from beam_pipelines.runtime.storage import STORAGE, create_file, join, open_file, write_file
 from beam_pipelines.text.cds_scores import ScoreCds
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import BITEXT, CorpusFile, find_corpus_files
-from labse_tf.files.outputs import check_free, whole_file
 from labse_tf.languages import LANGUAGES
 from labse_tf.training.runs.run_dir import open_existing
 
@@ -23,15 +30,32 @@ COLUMNS = ("score", "label", "language", "source", "target")
 
 
 class ScoreCorpus(beam.PTransform):
-    """Corpus files -> a TSV file of COLUMNS, with a header."""
+    """Corpus files -> `FOLDER/<lang>-?????.tsv`, lines of COLUMNS in the order of their hashes.
+
+    Args:
+      run_dir: of `labse corpus train-cds`.
+      files: bitext.
+      folder: where to write.
+      shuffle_folder: see `shuffle`.
+      parts: of each language; a worker holds one in memory. See `unique_sides.plan_parts`.
+      sample: score only this many pairs; None scores all.
+    """
 
     def __init__(
-        self, run_dir: str, files: Sequence[CorpusFile], out: str, sample: int | None
+        self,
+        run_dir: str,
+        files: Sequence[CorpusFile],
+        folder: str,
+        shuffle_folder: str | None,
+        parts: int,
+        sample: int | None,
     ) -> None:
         super().__init__()
         self._run_dir = run_dir
         self._files = files
-        self._out = out
+        self._folder = folder
+        self._shuffle_folder = shuffle_folder
+        self._parts = parts
         self._sample = sample
 
     def expand(self, begin):
@@ -46,11 +70,9 @@ class ScoreCorpus(beam.PTransform):
         return (
             batches
             | "Score" >> ScoreCds(self._run_dir, _SCORE)
-            | "Format" >> beam.FlatMap(_lines)
-            | "Write"
-            >> WriteToText(
-                self._out, num_shards=1, shard_name_template="", header="\t".join(COLUMNS)
-            )
+            | "Assign" >> beam.FlatMap(_assign, self._parts)
+            | "Gather" >> GroupValues(self._shuffle_folder)
+            | "Write" >> beam.Map(_write_part, self._folder)
         )
 
 
@@ -67,10 +89,10 @@ class SamplePairs(beam.PTransform):
     def expand(self, batches):
         return (
             batches
-            | "Pairs" >> beam.FlatMap(lambda batch: [tuple(pair) for pair in batch.records])
-            | "Distinct" >> beam.Distinct()
-            | "Lowest" >> beam.combiners.Top.Smallest(self._size, key=_hash)
-            | "Batches" >> beam.FlatMap(lambda pairs: in_batches(Pair(*pair) for pair in pairs))
+            | "Hash"
+            >> beam.Map(lambda batch: [(_hash(pair), tuple(pair)) for pair in batch.records])
+            | "Lowest" >> beam.CombineGlobally(KeepSmallest(self._size))
+            | "Batches" >> beam.FlatMap(lambda kept: in_batches(Pair(*pair) for _, pair in kept))
         )
 
 
@@ -99,20 +121,49 @@ def run(
     """
     if sample is not None and sample < 1:
         raise InputError(f"--sample is {sample}", remedy="give 1 or more")
-    out = check_free(out, overwrite=overwrite)
-    path = str(open_existing(run_dir).path.absolute())
-    files = find_corpus_files(inputs, kind=BITEXT)
-    with whole_file(out, overwrite=overwrite) as partial:
-        job = ScoreCorpus(path, files, str(partial.absolute()), sample)
-        run_pipeline(job, [path for file in files for path in file.paths], beam_options)
+    engine = Engine(beam_options)
+    engine.check_paths([run_dir, *inputs, out])
+    out = check_free_path(out, overwrite=overwrite)
+    run_dir = STORAGE.resolve(run_dir)
+    open_existing(local_copy(run_dir))
+    files = find_corpus_files(inputs, kind=BITEXT, storage=STORAGE)
+    with parts_folder(out) as folder:
+        job = ScoreCorpus(
+            engine.path_for_workers(run_dir),
+            [file.moved(engine.path_for_workers) for file in files],
+            folder,
+            engine.shuffle_folder(join(folder, "shuffle")),
+            plan_parts(files),
+            sample,
+        )
+        run_pipeline(job, [path for file in files for path in file.paths], engine)
+        with create_file(out) as whole:
+            whole.write(("\t".join(COLUMNS) + "\n").encode("utf-8"))
+            for path in STORAGE.glob(join(folder, "*.tsv")):
+                with open_file(path) as part:
+                    shutil.copyfileobj(part, whole)
 
 
-def _hash(pair: tuple[str, str, str]) -> bytes:
-    return hashlib.blake2b(encode_record(Pair(*pair)), digest_size=16).digest()
+def _hash(pair: Pair) -> bytes:
+    return hash_of(encode_record(pair))
 
 
-def _lines(batch: ScoredBatch) -> Iterator[str]:
+def _assign(batch: ScoredBatch, parts: int) -> Iterator[tuple[tuple[str, int], list[bytes]]]:
+    """Yields `((language, part), [hash and line])`; the parts in order have the order of hashes."""
+    divided: dict[int, list[bytes]] = collections.defaultdict(list)
     for pair, score in zip(batch.records, batch.scores[_SCORE], strict=True):
+        digest = _hash(pair)
         # Records from shards and Parquet files may contain tabs and line breaks.
         source, target = (" ".join(side.split()) for side in (pair.source, pair.target))
-        yield "\t".join((f"{score:.6f}", "", batch.language, source, target))
+        line = "\t".join((f"{score:.6f}", "", batch.language, source, target)) + "\n"
+        part = int.from_bytes(digest[:8], "big") * parts >> 64
+        divided[part].append(digest + line.encode("utf-8"))
+    for part, lines in divided.items():
+        yield (batch.language, part), lines
+
+
+def _write_part(element: tuple[tuple[str, int], Iterable[list[bytes]]], folder: str) -> None:
+    (language, part), lists = element
+    lines = sorted(line for list_ in lists for line in list_)
+    content = b"".join(line[HASH_BYTES:] for line in lines)
+    write_file(join(folder, f"{language}-{part:05}.tsv"), content)

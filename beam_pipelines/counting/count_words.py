@@ -7,20 +7,18 @@ occurs once for each language and is counted each time: the data is counted as g
 from __future__ import annotations
 
 import collections
-import json
 import math
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import apache_beam as beam
-from apache_beam.io.filesystem import CompressionTypes
-from apache_beam.io.filesystems import FileSystems
 from apache_beam.transforms.window import GlobalWindows
 
 from beam_pipelines.counting.word_counter import WordCounter
 from beam_pipelines.reading.readers import ReadCorpus
 from beam_pipelines.reading.sizes import text_bytes
 from beam_pipelines.records.records import ENGLISH, Batch
+from beam_pipelines.runtime.storage import join, write_file, write_json
 from labse_tf.files.corpus_files import CorpusFile
 from labse_tf.files.record_kinds import kind_of_record
 from labse_tf.languages import LANGUAGES
@@ -97,7 +95,7 @@ class CountWords(beam.PTransform):
         (
             totals
             | "List" >> beam.combiners.ToList()
-            | "Write totals" >> beam.Map(_write_totals, f"{self._folder}/{TOTALS_FILE}")
+            | "Write totals" >> beam.Map(_write_totals, join(self._folder, TOTALS_FILE))
         )
         write = _WriteWords(
             self._folder, self._shards, self._smoothing_exponent, self._min_word_count
@@ -185,8 +183,10 @@ class _WriteWords(beam.DoFn):
             for word, count in sorted(weighted.items())
             if count >= self._min_word_count
         ]
-        path = f"{self._folder}/words-{number:05}-of-{self._shards:05}.tsv"
-        _write_text(path, "".join(lines))
+        if not lines:
+            return  # Object stores refuse empty files.
+        path = join(self._folder, f"words-{number:05}-of-{self._shards:05}.tsv")
+        write_file(path, "".join(lines).encode("utf-8"))
         yield path
 
 
@@ -207,9 +207,4 @@ def _write_totals(totals: list[tuple[tuple[str, str], int]], path: str) -> None:
     languages: dict[str, dict[str, int]] = collections.defaultdict(dict)
     for (language, name), total in sorted(totals):
         languages[language][name] = total
-    _write_text(path, json.dumps(languages, indent=1) + "\n")
-
-
-def _write_text(path: str, text: str) -> None:
-    with FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
-        stream.write(text.encode("utf-8"))
+    write_json(path, languages)

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import heapq
-import json
 import logging
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from beam_pipelines.counting.count_words import (
@@ -25,11 +23,19 @@ from beam_pipelines.counting.count_words import (
     CountWords,
     plan_word_shards,
 )
+from beam_pipelines.runtime.engine import Engine
+from beam_pipelines.runtime.outputs import check_free_folder, job_folder
 from beam_pipelines.runtime.runners import run_pipeline
+from beam_pipelines.runtime.storage import (
+    STORAGE,
+    join,
+    open_file,
+    read_json,
+    scheme_of,
+    write_json,
+)
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import CorpusFile, find_corpus_files
-from labse_tf.files.local_paths import local_path
-from labse_tf.files.outputs import whole_dir
 
 _log = logging.getLogger("labse")
 
@@ -81,8 +87,8 @@ def count(
       inputs: files, folders or globs.
       settings: what to count, and how.
       folder: where the counts are kept. Counts that it already holds, of the same files with the
-        same settings, are read instead of being made again. Workers on other machines must be able
-        to access it. None: a temporary folder on this machine.
+        same settings, are read instead of being made again. A cluster needs one that its workers
+        reach. None: a temporary folder on this machine.
       shards: number of files that the words are written to; None: `plan_word_shards`.
       max_words: the maximum number of words to read back; None reads all.
       beam_options: options for Beam, as strings; if empty, the direct runner is used.
@@ -90,9 +96,15 @@ def count(
     Raises:
       InputError: for inputs that are missing or damaged, or a `folder` that holds anything else.
     """
+    engine = Engine(beam_options)
     if folder is not None:
-        folder = Path(local_path(folder))
-    files = find_corpus_files(inputs)
+        folder = STORAGE.resolve(folder)
+    elif engine.is_distributed:
+        raise InputError(
+            "--counts is missing", remedy="name a folder that all workers reach, for the counts"
+        )
+    engine.check_paths([*inputs, *([] if folder is None else [folder])])
+    files = find_corpus_files(inputs, storage=STORAGE)
     origin = _describe_origin(files, settings)
     if folder is not None and _is_kept(folder, origin):
         _log.info("%s: reusing the word counts of these files", folder)
@@ -100,26 +112,26 @@ def count(
     with _place(folder) as place:
         _log.info("counting words in %d files", len(files))
         job = CountWords(
-            files,
-            os.path.abspath(place),
+            [file.moved(engine.path_for_workers) for file in files],
+            place,
             **settings._asdict(),
             shards=plan_word_shards(files) if shards is None else shards,
         )
-        run_pipeline(job, [path for file in files for path in file.paths], beam_options)
-        text = json.dumps(origin, indent=1, ensure_ascii=False)
-        (place / SETTINGS_FILE).write_text(text + "\n", encoding="utf-8")
+        run_pipeline(job, [path for file in files for path in file.paths], engine)
+        write_json(join(place, SETTINGS_FILE), origin)
         return read_counts(place, max_words=max_words)
 
 
 def read_counts(folder: str | os.PathLike[str], *, max_words: int | None = None) -> WordCounts:
     """Returns the counts in a folder, with at most `max_words` words in memory."""
-    pairs = _Counted(_read_words(Path(folder)))
+    folder = os.fspath(folder)
+    pairs = _Counted(_read_words(folder))
     # The key ascends as counts descend, for `nsmallest`, which holds at most `max_words` pairs.
     if max_words is None:
         ordered = sorted(pairs, key=_by_frequency)
     else:
         ordered = heapq.nsmallest(max_words, pairs, key=_by_frequency)
-    totals = json.loads((Path(folder) / TOTALS_FILE).read_text(encoding="utf-8"))
+    totals = read_json(join(folder, TOTALS_FILE))
     tokens, too_long, other = (
         {language: row[name] for language, row in totals.items() if name in row}
         for name in (WORDS, TOO_LONG, OTHER_LANGUAGE_RECORDS)
@@ -144,9 +156,9 @@ def _by_frequency(pair: tuple[str, int]) -> tuple[int, str]:
     return -pair[1], pair[0]
 
 
-def _read_words(folder: Path) -> Iterator[tuple[str, int]]:
-    for path in sorted(folder.glob("words-*.tsv")):
-        with open(path, "rb") as stream:
+def _read_words(folder: str) -> Iterator[tuple[str, int]]:
+    for path in STORAGE.glob(join(folder, "words-*.tsv")):
+        with open_file(path) as stream:
             # Bytes, since only a line feed ends a line: words may contain U+2028 and the like.
             for line in stream:
                 word, count_ = line.decode("utf-8").split("\t")
@@ -154,39 +166,44 @@ def _read_words(folder: Path) -> Iterator[tuple[str, int]]:
 
 
 @contextlib.contextmanager
-def _place(folder: str | os.PathLike[str] | None) -> Iterator[Path]:
+def _place(folder: str | None) -> Iterator[str]:
     if folder is None:
         with tempfile.TemporaryDirectory(prefix="labse-words-") as temporary:
-            yield Path(temporary)
+            yield temporary
     else:
-        with whole_dir(folder) as partial:
+        free = check_free_folder(folder, overwrite=False)
+        with job_folder(free, SETTINGS_FILE, overwrite=False) as partial:
             yield partial
 
 
 def _describe_origin(files: Sequence[CorpusFile], settings: Settings) -> dict:
-    paths = [os.path.abspath(path) for file in files for path in file.paths]
     return {
         "words_version": _WORDS_VERSION,
         "settings": settings._asdict(),
-        # Size and modification time in ns, to detect changed text.
-        "files": {path: [os.stat(path).st_size, os.stat(path).st_mtime_ns] for path in paths},
+        "files": dict(_state(path) for file in files for path in file.paths),
     }
 
 
-def _is_kept(folder: Path, origin: dict) -> bool:
+def _state(path: str) -> tuple[str, list[int]]:
+    """Returns the whole path, and what changes with the text."""
+    if scheme_of(path):
+        return path, STORAGE.state(path)
+    return os.path.abspath(path), [os.stat(path).st_size, os.stat(path).st_mtime_ns]
+
+
+def _is_kept(folder: str, origin: dict) -> bool:
     """Whether the folder holds these counts.
 
     Raises:
       InputError: if it holds other counts.
     """
-    try:
-        kept = json.loads((folder / SETTINGS_FILE).read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    path = join(folder, SETTINGS_FILE)
+    if not STORAGE.exists(path):
         return False
+    try:
+        kept = read_json(path)
     except ValueError as error:
-        raise InputError(
-            f"is damaged ({error})", path=folder / SETTINGS_FILE, remedy="remove the folder"
-        ) from error
+        raise InputError(f"is damaged ({error})", path=path, remedy="remove the folder") from error
     if kept == origin:
         return True
     raise InputError(

@@ -15,6 +15,7 @@ from apache_beam.ml.inference.base import ModelHandler, RunInference
 import labse_tf
 from beam_pipelines.records.records import NumberedBatch
 from beam_pipelines.runtime.errors import input_errors_marked
+from beam_pipelines.runtime.models import local_copy
 from labse_tf.progress import Progress
 
 _LINE_BREAKS = re.compile(r"[\r\n]+")
@@ -47,7 +48,7 @@ class EmbedBatches(beam.PTransform):
     """PCollection of `NumberedBatch` of sentences -> PCollection of `EmbeddedBatch`.
 
     Args:
-      model: as for `labse_tf.load`, on all workers.
+      model: as for `labse_tf.load`, on all workers, or a model dir in a store.
       dtype: of the vectors, "float16" or "float32".
       share_model: one process per machine loads the model and embeds for the others, which read
         and write; otherwise each process loads its own.
@@ -87,7 +88,7 @@ class _EmbedderHandler(ModelHandler):
     def load_model(self) -> _SentenceEmbedder:
         # RunInference calls this in its DoFn's setup(), once per process or once per machine.
         with input_errors_marked():
-            return _SentenceEmbedder(self._path)
+            return _SentenceEmbedder(local_copy(self._path))
 
     def run_inference(
         self,

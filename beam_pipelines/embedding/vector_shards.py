@@ -13,18 +13,16 @@ from typing import NamedTuple
 
 import apache_beam as beam
 import numpy as np
-from apache_beam.io.filesystem import CompressionTypes
-from apache_beam.io.filesystems import FileSystems
 
 from beam_pipelines.embedding.batches import EmbeddedBatch
-from beam_pipelines.runtime.disk_shuffle import Place, SaveValues, load_values
-from beam_pipelines.runtime.storage import make_folder
+from beam_pipelines.runtime.shuffle import PackValues, Parcel, unpack_values
+from beam_pipelines.runtime.storage import create_file, join
 
 # The count of a language's shards, reported beside the counts of its sentences.
 SHARDS = "shards"
 
 _Batch = tuple[str, int, int, int]  # language, file, number of the first sentence, sentences
-_Piece = tuple[int, int, Place]  # number of the first sentence in its language, sentences, place
+_Piece = tuple[int, int, Parcel]  # number of the first sentence in its language, sentences
 
 
 class _Plan(NamedTuple):
@@ -48,10 +46,12 @@ class WriteVectors(beam.PTransform):
       folder: where the language folders go.
       dtype: of the vectors.
       sentences_per_shard: in all shards of a language but the last.
-      temporary: a folder for files, see `disk_shuffle`.
+      temporary: a folder for files, or None; see `shuffle`.
     """
 
-    def __init__(self, folder: str, dtype: str, sentences_per_shard: int, temporary: str) -> None:
+    def __init__(
+        self, folder: str, dtype: str, sentences_per_shard: int, temporary: str | None
+    ) -> None:
         super().__init__()
         self._folder = folder
         self._dtype = dtype
@@ -59,10 +59,10 @@ class WriteVectors(beam.PTransform):
         self._temporary = temporary
 
     def expand(self, embedded):
-        saved = embedded | "Encode" >> beam.Map(_encode) | "Save" >> SaveValues(self._temporary)
-        plans = beam.pvalue.AsDict(saved | "Plan" >> _PlanLanguages())
+        packed = embedded | "Encode" >> beam.Map(_encode) | "Pack" >> PackValues(self._temporary)
+        plans = beam.pvalue.AsDict(packed | "Plan" >> _PlanLanguages())
         return (
-            saved
+            packed
             | "Assign" >> beam.FlatMap(_assign, self._size, plans)
             | "Gather" >> beam.GroupByKey()
             | "Write" >> beam.Map(_write_shard, self._folder, self._dtype, self._size, plans)
@@ -70,11 +70,11 @@ class WriteVectors(beam.PTransform):
 
 
 class _PlanLanguages(beam.PTransform):
-    """PCollection of (`_Batch`, `Place`) -> PCollection of (language, `_Plan`)."""
+    """PCollection of (`_Batch`, `Parcel`) -> PCollection of (language, `_Plan`)."""
 
-    def expand(self, saved):
+    def expand(self, packed):
         return (
-            saved
+            packed
             | "Sizes" >> beam.MapTuple(lambda batch, _: (batch[:2], batch[3]))
             | "Sum" >> beam.CombinePerKey(sum)
             | "By language" >> beam.MapTuple(lambda key, count: (key[0], (key[1], count)))
@@ -97,12 +97,12 @@ def _encode(batch: EmbeddedBatch) -> tuple[_Batch, list[bytes]]:
 
 
 def _assign(
-    saved: tuple[_Batch, Place], size: int, plans: dict[str, _Plan]
+    packed: tuple[_Batch, Parcel], size: int, plans: dict[str, _Plan]
 ) -> Iterator[tuple[tuple[str, int], _Piece]]:
-    (language, file, first, count), place = saved
+    (language, file, first, count), parcel = packed
     start = plans[language].starts[file] + first
     for shard in range(start // size, (start + count - 1) // size + 1):
-        yield (language, shard), (start, count, place)
+        yield (language, shard), (start, count, parcel)
 
 
 def _write_shard(
@@ -115,18 +115,16 @@ def _write_shard(
     (language, number), pieces = shard
     total = plans[language].total
     begin, end = number * size, min(total, (number + 1) * size)
-    folder = FileSystems.join(folder, language)
-    make_folder(folder)
-    path = FileSystems.join(folder, f"part-{number:05}-of-{-(-total // size):05}")
+    path = join(folder, language, f"part-{number:05}-of-{-(-total // size):05}")
     next_row = begin
     with (
-        _create(path + ".npy") as array,
-        _create(path + ".txt.gz") as packed,
+        create_file(path + ".npy") as array,
+        create_file(path + ".txt.gz") as packed,
         # No name or time in the header, so that equal sentences give equal files.
         gzip.GzipFile("", "wb", compresslevel=6, fileobj=packed, mtime=0) as lines,
     ):
-        for start, count, place in sorted(pieces):
-            vectors, texts = _decode(load_values(place), dtype, count)
+        for start, count, parcel in sorted(pieces):
+            vectors, texts = _decode(unpack_values(parcel), dtype, count)
             if next_row == begin:
                 _write_header(array, (end - begin, vectors.shape[1]), dtype)
             rows = slice(max(0, begin - start), end - start)
@@ -136,10 +134,6 @@ def _write_shard(
     if next_row != end:
         raise RuntimeError(f"{path} has {next_row - begin} rows, not {end - begin}")
     return (language, SHARDS), 1
-
-
-def _create(path: str):
-    return FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED)
 
 
 def _decode(values: list[bytes], dtype: str, count: int) -> tuple[np.ndarray, list[bytes]]:

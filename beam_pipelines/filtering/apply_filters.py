@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import apache_beam as beam
 
-from beam_pipelines.filtering.learning import learn, teach
+from beam_pipelines.filtering.learning import teach
 from beam_pipelines.filtering.scores import reasons_by_scores
 from beam_pipelines.filters import AnyFilter, ModelFilter, find_reasons
 from beam_pipelines.records.records import Batch, ScoredBatch
@@ -20,15 +20,15 @@ class ApplyFilters(beam.PTransform):
     """PCollection of `Batch` -> (batches of the records that pass, counts, examples).
 
     Records in unsupported languages are dropped as OTHER_LANGUAGE. Any other dropped record is
-    counted under the first filter that does not accept it. Filters that learn from the corpus (see
-    `filters`) see all of it before any record is filtered. Counts are `((language, name), number)`,
+    counted under the first filter that does not accept it. Counts are `((language, name), number)`,
     where name is READ, OTHER_LANGUAGE or the name of a filter.
 
     Args:
       filters: in the order in which they are applied.
+      learned: what those that learn have learned, see `learning.learn`.
       examples: number of examples to draw from a batch, per reason.
       seed: for drawing examples.
-      scored: the batches are `ScoredBatch`: nothing is learned or scored.
+      scored: the batches are `ScoredBatch`: nothing is scored.
       keep_score: name of the filter whose scores the output keeps, as `ScoredBatch`: the last of
         the filters that use a model, or any filter if `scored`.
     """
@@ -36,6 +36,7 @@ class ApplyFilters(beam.PTransform):
     def __init__(
         self,
         filters: Sequence[AnyFilter],
+        learned: Mapping[str, beam.pvalue.AsDict],
         examples: int = 0,
         seed: int = 0,
         *,
@@ -47,16 +48,15 @@ class ApplyFilters(beam.PTransform):
             filter_ for filter_ in filters if isinstance(filter_, ModelFilter) and not scored
         ]
         self._filters = [filter_ for filter_ in filters if filter_ not in self._models]
+        self._learned = dict(learned)
         self._examples = examples
         self._seed = seed
-        self._scored = scored
         self._keep_score = keep_score
 
     def expand(self, batches):
-        learned = {} if self._scored else learn(batches, self._filters)
         settings = (self._examples, self._seed, self._keep_score)
         first = _FilterBatch(self._filters, *settings)
-        outputs = [batches | "Filters" >> _par_do(first, **learned)]
+        outputs = [batches | "Filters" >> _par_do(first, **self._learned)]
         for model in self._models:
             scored = outputs[-1].batches | f"Score {model.name}" >> model.scoring_step()
             drop = _FilterBatch([model], *settings, count_read=False)

@@ -22,7 +22,7 @@ import regex
 from beam_pipelines.filtering.prepare_text import Passage, by_language, count_dropped
 from beam_pipelines.records.records import Sentence
 from beam_pipelines.reporting.drop_examples import draw_examples
-from beam_pipelines.runtime.disk_shuffle import GroupOnDisk, SaveValues, load_values
+from beam_pipelines.runtime.shuffle import GroupValues, PackValues, unpack_values
 
 DUPLICATE_SPAN = "duplicate_span"
 SENTENCES_PER_SPAN = 3
@@ -47,10 +47,10 @@ class RemoveDuplicateSpans(beam.PTransform):
     of them are drawn as in `ApplyFilters`.
 
     Args:
-      temporary: a folder for files, see `disk_shuffle`.
+      temporary: a folder for files, or None; see `shuffle`.
     """
 
-    def __init__(self, temporary: str, examples: int = 0, seed: int = 0) -> None:
+    def __init__(self, temporary: str | None, examples: int = 0, seed: int = 0) -> None:
         super().__init__()
         self._temporary = temporary
         self._remove = _Remove(examples, seed)
@@ -60,16 +60,16 @@ class RemoveDuplicateSpans(beam.PTransform):
         repeated = (
             keyed
             | "Spans" >> beam.FlatMap(_list_spans)
-            | "Gather" >> GroupOnDisk(self._temporary)
+            | "Gather" >> GroupValues(self._temporary)
             | "Compare" >> beam.FlatMap(_list_repeated)
         )
-        saved = (
+        packed = (
             keyed
             | "Encode" >> beam.MapTuple(lambda key, chunk: (key, [_encode(chunk)]))
-            | "Save" >> SaveValues(self._temporary)
+            | "Pack" >> PackValues(self._temporary)
         )
         outputs = (
-            {"chunks": saved, "repeated": repeated}
+            {"chunks": packed, "repeated": repeated}
             | beam.CoGroupByKey()
             | "Remove"
             >> beam.ParDo(self._remove).with_outputs("counts", "examples", main="batches")
@@ -187,7 +187,7 @@ class _Remove(beam.DoFn):
     def process(self, element: tuple[bytes, dict[str, Sequence]]) -> Iterator:
         _, groups = element
         repeated = list(groups["repeated"])
-        chunks = (data for place in groups["chunks"] for data in load_values(place))
+        chunks = (data for parcel in groups["chunks"] for data in unpack_values(parcel))
         for chunk in map(_decode, chunks):
             left, repetitions = remove_spans(chunk, repeated)
             yield from by_language(left)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import logging
-import os
-import shutil
 from collections.abc import Sequence
 
 import apache_beam as beam
 
 from beam_pipelines.filtering.apply_filters import ApplyFilters
 from beam_pipelines.filtering.job_options import JobOptions
+from beam_pipelines.filtering.learning import learn
 from beam_pipelines.filtering.make_sentences import MakeSentences
 from beam_pipelines.filtering.prepare_text import TextSettings
 from beam_pipelines.filtering.scores import ScoreBatches, WriteScores
@@ -31,8 +29,11 @@ from beam_pipelines.reporting.report import (
     list_faults,
     list_reasons,
 )
-from beam_pipelines.runtime.disk_shuffle import HoldOnDisk
+from beam_pipelines.runtime.engine import Engine
+from beam_pipelines.runtime.outputs import TEMPORARY, check_free_folder, job_folder
 from beam_pipelines.runtime.runners import run_pipeline
+from beam_pipelines.runtime.shuffle import HoldBatches
+from beam_pipelines.runtime.storage import STORAGE, join, read_json, write_json
 from labse_tf.files.corpus_files import (
     ALL_FORMATS,
     PAGE_FORMATS,
@@ -40,20 +41,18 @@ from labse_tf.files.corpus_files import (
     CorpusFile,
     find_corpus_files,
 )
-from labse_tf.files.outputs import check_free, whole_dir
 from labse_tf.languages import LANGUAGES
 
 _log = logging.getLogger("labse")
 
 REPORT, EXAMPLES = "report.json", "examples.md"
-# A folder beside these while the job runs.
-TEMPORARY = "temporary"
 
 
 class FilterCorpus(beam.PTransform):
-    """Corpus files of one kind -> `FOLDER/KIND/<lang>/*.tfrecord.gz` and `FOLDER/report.json`.
+    """Corpus files of one kind -> `FOLDER/KIND/<lang>/*.tfrecord.gz`.
 
-    Depending on the options, also `FOLDER/examples.md` and `FOLDER/scores`.
+    Depending on the options, also `FOLDER/examples.md` and `FOLDER/scores`. The report is in
+    `FOLDER/temporary`: where it finally is, it says that all else is complete.
     """
 
     def __init__(
@@ -63,11 +62,13 @@ class FilterCorpus(beam.PTransform):
         folder: str,
         kind: str,
         options: JobOptions,
+        engine: Engine,
         unique_side: str | None = None,
         pairs_per_side: int = 1,
         text_settings: TextSettings | None = None,
     ) -> None:
         super().__init__()
+        self._shuffle = engine.shuffle_folder(join(folder, TEMPORARY))
         self._files = files
         self._filters = list(filters)
         self._folder = folder
@@ -80,7 +81,7 @@ class FilterCorpus(beam.PTransform):
         self._make_sentences = None
         if text_settings is not None:
             self._make_sentences = MakeSentences(
-                text_settings, self._path(TEMPORARY), options.examples, options.seed
+                text_settings, self._shuffle, options.examples, options.seed
             )
 
     def expand(self, begin):
@@ -90,17 +91,19 @@ class FilterCorpus(beam.PTransform):
             batches, *made = batches | "Make sentences" >> self._make_sentences
             early, limits = [made], [*self._make_sentences.limits, *limits]
         shards, languages = self._plan(batches)
-        if isinstance(shards, beam.pvalue.AsDict):
-            batches = batches | "Hold" >> HoldOnDisk(self._path(TEMPORARY), self._record_type)
+        learned = self._learn(begin, batches)
+        if isinstance(shards, beam.pvalue.AsDict) or (learned and self._make_sentences):
+            batches = batches | "Hold" >> HoldBatches(self._shuffle, self._record_type)
         options = self._options
         if options.scores:
-            batches = batches | "Score" >> ScoreBatches(self._filters)
+            batches = batches | "Score" >> ScoreBatches(self._filters, learned)
             write_scores = WriteScores(
-                self._path(SCORES), shards, self._filters, self._record_type, self._path(TEMPORARY)
+                self._path(SCORES), shards, self._filters, self._record_type, self._shuffle
             )
             batches | "Write scores" >> write_scores
         apply_filters = ApplyFilters(
             self._filters,
+            {} if options.scores else learned,
             options.examples,
             options.seed,
             scored=options.scores or options.from_scores,
@@ -112,7 +115,7 @@ class FilterCorpus(beam.PTransform):
             kept, *by_side = kept | self._unique_sides()
             dropped.append(by_side)
         written = kept | "Write" >> WriteShards(
-            self._path(self._kind), shards, self._record_type, options, self._path(TEMPORARY)
+            self._path(self._kind), shards, self._record_type, options, self._shuffle
         )
         counts, examples = zip(*dropped, written, strict=True)
         if options.examples:
@@ -121,12 +124,12 @@ class FilterCorpus(beam.PTransform):
         counts = counts | "Counts" >> beam.Flatten()
         faults = bad | "Faults" >> beam.Map(list_faults)
         report = WriteReport(
-            self._path(REPORT), languages, limits, list_reasons(limits, *self._steps)
+            self._path(TEMPORARY, REPORT), languages, limits, list_reasons(limits, *self._steps)
         )
         return (counts, faults) | "Report" >> report
 
-    def _path(self, name: str) -> str:
-        return os.path.join(self._folder, name)
+    def _path(self, *names: str) -> str:
+        return join(self._folder, *names)
 
     def _read(self, begin):
         if not self._options.from_scores:
@@ -134,6 +137,19 @@ class FilterCorpus(beam.PTransform):
         names = [filter_.name for filter_ in self._filters]
         batches = begin | "Read" >> ReadScores(self._files, names, self._record_type)
         return batches, begin | "No bad records" >> beam.Create([])
+
+    def _learn(self, begin, batches):
+        """Returns what filters learn from the whole corpus before any record is filtered.
+
+        The files are read twice: what waited for the end of learning would be in memory. Pages
+        take longer to read, and are held anyway.
+        """
+        if self._options.from_scores or not any(hasattr(one, "learn") for one in self._filters):
+            return {}
+        if self._make_sentences is None:
+            read = ReadTolerantly(self._files, self._options.max_bad_records)
+            batches, _ = begin | "Read to learn" >> read
+        return learn(batches, self._filters)
 
     def _plan(self, batches):
         """Returns language -> number of shards, and the languages known before the job runs."""
@@ -150,6 +166,7 @@ class FilterCorpus(beam.PTransform):
         return UniqueSides(
             self._unique_side,
             plan_parts(self._files),
+            self._shuffle,
             self._pairs_per_side,
             self._options.examples,
             self._options.seed,
@@ -182,31 +199,39 @@ def run(
         that exists, or an option out of range. Then nothing is written.
     """
     options.check()
-    out = check_free(out, overwrite=options.overwrite)
-    if options.from_scores:
-        files = find_score_files(inputs)
-    else:
-        formats = ALL_FORMATS if text_settings is None else (*ALL_FORMATS, *PAGE_FORMATS)
-        files = find_corpus_files(inputs, kind=kind, formats=formats)
+    engine = Engine(options.beam_options)
+    engine.check_paths([*inputs, out])
+    out = check_free_folder(out, overwrite=options.overwrite)
+    files = _find_files(inputs, kind, options, with_pages=text_settings is not None)
     paths = [path for file in files for path in file.paths]
     _log.info("filtering %d files of %s", len(files), kind)
-    with whole_dir(out, overwrite=options.overwrite) as folder:
+    with job_folder(out, REPORT, overwrite=options.overwrite) as folder:
         job = FilterCorpus(
-            files,
+            [file.moved(engine.path_for_workers) for file in files],
             filters,
-            os.path.abspath(folder),
+            folder,
             kind,
             options,
+            engine,
             text_settings=text_settings,
             unique_side=unique_side,
             pairs_per_side=pairs_per_side,
         )
-        run_pipeline(job, paths, options.beam_options)
-        shutil.rmtree(folder / TEMPORARY, ignore_errors=True)
-        report = json.loads((folder / REPORT).read_text(encoding="utf-8"))
+        run_pipeline(job, paths, engine)
+        report = read_json(join(folder, TEMPORARY, REPORT))
         check_bad_records(report, options.max_bad_records)
+        write_json(join(folder, REPORT), report)
     _log_summary(report, out)
     return report
+
+
+def _find_files(
+    inputs: Sequence[str], kind: str, options: JobOptions, *, with_pages: bool
+) -> list[CorpusFile] | list[ScoreFile]:
+    if options.from_scores:
+        return find_score_files(inputs, STORAGE)
+    formats = (*ALL_FORMATS, *PAGE_FORMATS) if with_pages else ALL_FORMATS
+    return find_corpus_files(inputs, kind=kind, formats=formats, storage=STORAGE)
 
 
 def _log_summary(report: dict, out: str) -> None:

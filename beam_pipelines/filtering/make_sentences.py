@@ -27,14 +27,14 @@ class MakeSentences(beam.PTransform):
     """PCollection of `Batch` -> (batches of sentences, counts, examples); see `PrepareText`.
 
     Args:
-      temporary: a folder for files, see `disk_shuffle`.
+      temporary: a folder for files, or None; see `shuffle`.
 
     Attributes:
       limits: the reasons for which sentences may be dropped.
     """
 
     def __init__(
-        self, settings: TextSettings, temporary: str, examples: int = 0, seed: int = 0
+        self, settings: TextSettings, temporary: str | None, examples: int = 0, seed: int = 0
     ) -> None:
         super().__init__()
         self._prepare = PrepareText(settings, examples, seed)

@@ -14,10 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import apache_beam as beam
 import pyarrow as pa
 import pyarrow.parquet as pq
-from apache_beam.io.filesystem import CompressionTypes
-from apache_beam.io.filesystems import FileSystems
 
-from beam_pipelines.filtering.learning import learn, teach
+from beam_pipelines.filtering.learning import teach
 from beam_pipelines.filters import AnyFilter, Filter, ModelFilter
 from beam_pipelines.records.records import (
     LANGUAGE_FIELD,
@@ -29,9 +27,9 @@ from beam_pipelines.records.records import (
 )
 from beam_pipelines.records.tf_example import decode_example
 from beam_pipelines.reporting.report import OTHER_LANGUAGE
-from beam_pipelines.runtime.disk_shuffle import GroupOnDisk
 from beam_pipelines.runtime.hashes import hash_of
-from beam_pipelines.runtime.storage import make_folder
+from beam_pipelines.runtime.shuffle import GroupValues
+from beam_pipelines.runtime.storage import create_file, join
 from labse_tf.languages import LANGUAGES
 
 REASON = "reason"
@@ -43,16 +41,22 @@ class ScoreBatches(beam.PTransform):
     """PCollection of `Batch` -> `ScoredBatch` with the scores of all filters.
 
     Filters also score the records that earlier filters drop.
+
+    Args:
+      filters: all of the job.
+      learned: what those that learn have learned, see `learning.learn`.
     """
 
-    def __init__(self, filters: Sequence[AnyFilter]) -> None:
+    def __init__(
+        self, filters: Sequence[AnyFilter], learned: Mapping[str, beam.pvalue.AsDict]
+    ) -> None:
         super().__init__()
+        self._learned = dict(learned)
         self._models = [filter_ for filter_ in filters if isinstance(filter_, ModelFilter)]
         self._filters = [filter_ for filter_ in filters if not isinstance(filter_, ModelFilter)]
 
     def expand(self, batches):
-        learned = learn(batches, self._filters)
-        batches = batches | "Filters" >> beam.Map(score_batch, self._filters, **learned)
+        batches = batches | "Filters" >> beam.Map(score_batch, self._filters, **self._learned)
         for model in self._models:
             batches = batches | model.name >> model.scoring_step()
         return batches
@@ -87,7 +91,7 @@ class WriteScores(beam.PTransform):
       shards: language or OTHER_LANGUAGE -> number of files, or a side input of this.
       filters: the filters whose scores the batches hold.
       record_type: the type of a row of `record_kinds.KINDS`.
-      temporary: a folder for files, see `disk_shuffle`.
+      temporary: a folder for files, or None; see `shuffle`.
     """
 
     def __init__(
@@ -96,7 +100,7 @@ class WriteScores(beam.PTransform):
         shards: Mapping[str, int] | beam.pvalue.AsDict,
         filters: Sequence[AnyFilter],
         record_type: type[Record],
-        temporary: str,
+        temporary: str | None,
     ) -> None:
         super().__init__()
         self._temporary = temporary
@@ -109,7 +113,7 @@ class WriteScores(beam.PTransform):
         return (
             batches
             | "Assign" >> beam.ParDo(_AssignShards(self._filters), self._shards)
-            | "Gather" >> GroupOnDisk(self._temporary)
+            | "Gather" >> GroupValues(self._temporary)
             | "Write" >> beam.ParDo(self._writer(), self._shards)
         )
 
@@ -129,6 +133,9 @@ class _AssignShards(beam.DoFn):
         self._filters = filters
         self._numbers = {filter_.name: number for number, filter_ in enumerate(filters)}
 
+    def start_bundle(self) -> None:
+        self._named: set[str] = set()
+
     def process(self, batch: ScoredBatch, shards: Mapping[str, int]) -> Iterator:
         known = batch.language in LANGUAGES
         folder = batch.language if known else OTHER_LANGUAGE
@@ -137,8 +144,11 @@ class _AssignShards(beam.DoFn):
             example = encode_record(record)
             number = int.from_bytes(hash_of(example)[-8:], "big") % len(parts)
             parts[number].append(array.array("d", numbers).tobytes() + example)
+        is_new = folder not in self._named
+        self._named.add(folder)
         for number, part in enumerate(parts):
-            yield (folder, number), part
+            if part or is_new:
+                yield (folder, number), part
 
     def _rows_of_numbers(self, batch: ScoredBatch) -> Iterator[tuple[float, ...]]:
         if not batch.scores:
@@ -164,14 +174,10 @@ class _WriteShard(beam.DoFn):
         rows = sorted(
             (row for part in parts for row in part), key=lambda row: (hash_of(row[start:]), row)
         )
-        path = FileSystems.join(self._folder, folder)
-        make_folder(path)
-        path = FileSystems.join(path, f"part-{number:05}-of-{shards[folder]:05}.parquet")
+        name = f"part-{number:05}-of-{shards[folder]:05}.parquet"
+        path = join(self._folder, folder, name)
         schema = self._schema()
-        with (
-            FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED) as stream,
-            pq.ParquetWriter(stream, schema) as writer,
-        ):
+        with create_file(path) as stream, pq.ParquetWriter(stream, schema) as writer:
             for first in range(0, len(rows), _ROWS_AT_ONCE):
                 decoded = [self._decode(row, start) for row in rows[first : first + _ROWS_AT_ONCE]]
                 columns = zip(schema, zip(*decoded, strict=True), strict=True)

@@ -16,8 +16,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import apache_beam as beam
 import numpy as np
-from apache_beam.io.filesystem import CompressionTypes
-from apache_beam.io.filesystems import FileSystems
 
 from beam_pipelines.filtering import cap
 from beam_pipelines.filtering.job_options import JobOptions
@@ -26,9 +24,9 @@ from beam_pipelines.records import tfrecords
 from beam_pipelines.records.records import Batch, Record, ScoredBatch, encode_record, texts_of
 from beam_pipelines.reporting.drop_examples import ExampleSample
 from beam_pipelines.reporting.report import DUPLICATE, KEPT, OTHER_LANGUAGE, OVER_CAP
-from beam_pipelines.runtime.disk_shuffle import GroupOnDisk
 from beam_pipelines.runtime.hashes import hash_of
-from beam_pipelines.runtime.storage import make_folder
+from beam_pipelines.runtime.shuffle import GroupValues
+from beam_pipelines.runtime.storage import join, write_file
 from labse_tf.files.corpus_files import CorpusFile
 from labse_tf.languages import LANGUAGES
 
@@ -98,7 +96,7 @@ class WriteShards(beam.PTransform):
         see `MeasureShards`.
       record_type: the type of a row of `record_kinds.KINDS`.
       options: those of the job.
-      temporary: a folder for files, see `disk_shuffle`.
+      temporary: a folder for files, or None; see `shuffle`.
     """
 
     def __init__(
@@ -107,7 +105,7 @@ class WriteShards(beam.PTransform):
         shards: Mapping[str, int] | beam.pvalue.AsDict,
         record_type: type[Record],
         options: JobOptions,
-        temporary: str,
+        temporary: str | None,
     ) -> None:
         super().__init__()
         self._folder = folder
@@ -118,7 +116,7 @@ class WriteShards(beam.PTransform):
 
     def expand(self, batches):
         assigned = batches | "Assign" >> beam.ParDo(_AssignShards(self._options), self._shards)
-        parts = assigned | "Gather" >> GroupOnDisk(self._temporary)
+        parts = assigned | "Gather" >> GroupValues(self._temporary)
         write = _WriteShard(self._folder, self._record_type, self._options)
         outputs = parts | "Write" >> beam.ParDo(
             write, self._shards, self._find_cuts(batches, parts)
@@ -139,10 +137,16 @@ class WriteShards(beam.PTransform):
 
 
 class _AssignShards(beam.DoFn):
-    """Assigns records to shards, each as its number for `cap` (8 bytes) followed by the record."""
+    """Assigns records to shards, each as its number for `cap` (8 bytes) followed by the record.
+
+    A bundle names each shard of its languages once, with no records, so that all of them exist.
+    """
 
     def __init__(self, options: JobOptions) -> None:
         self._options = options
+
+    def start_bundle(self) -> None:
+        self._named: set[str] = set()
 
     def process(
         self, batch: Batch | ScoredBatch, shards: Mapping[str, int]
@@ -153,8 +157,11 @@ class _AssignShards(beam.DoFn):
         for number, example in zip(self._numbers(batch, examples), examples, strict=True):
             shard = int.from_bytes(hash_of(example)[-8:], "big") % count
             parts[shard].append(_NUMBER.pack(number) + example)
+        is_new = batch.language not in self._named
+        self._named.add(batch.language)
         for number, part in enumerate(parts):
-            yield (batch.language, number), part
+            if part or is_new:
+                yield (batch.language, number), part
 
     def _numbers(self, batch: Batch | ScoredBatch, examples: list[bytes]) -> np.ndarray:
         if self._options.max_per_language is None:
@@ -207,10 +214,8 @@ class _WriteShard(beam.DoFn):
                 duplicates.add(example)
         kept, over_cap = self._cut(distinct, cuts.get(language))
         counts[KEPT], counts[OVER_CAP] = len(kept), len(distinct) - len(kept)
-        folder = FileSystems.join(self._folder, language)
-        make_folder(folder)
         name = f"part-{number:05}-of-{shards[language]:05}.tfrecord.gz"
-        _write_shard(FileSystems.join(folder, name), sorted(kept, key=hash_of))
+        write_file(join(self._folder, language, name), _encode_shard(sorted(kept, key=hash_of)))
         for name, count in counts.items():
             yield (language, name), count
         if self._options.examples:
@@ -237,10 +242,9 @@ class _WriteShard(beam.DoFn):
         return ExampleSample(self._options.examples, self._options.seed)
 
 
-def _write_shard(path: str, examples: Sequence[bytes]) -> None:
+def _encode_shard(examples: Sequence[bytes]) -> bytes:
     content = io.BytesIO()
     # No name or time in the header, so that equal records give equal files.
     with gzip.GzipFile(filename="", mode="wb", fileobj=content, compresslevel=6, mtime=0) as stream:
         tfrecords.write_records(stream, examples)
-    with FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
-        file.write(content.getvalue())
+    return content.getvalue()

@@ -11,9 +11,11 @@ import apache_beam as beam
 from beam_pipelines.reading.readers import in_batches
 from beam_pipelines.reading.scores import ScoreFile
 from beam_pipelines.reading.sizes import text_bytes
-from beam_pipelines.records.records import Batch, Pair, encode_record
+from beam_pipelines.records.records import Batch, Pair, build_record, encode_record
+from beam_pipelines.records.tf_example import decode_example
 from beam_pipelines.reporting.drop_examples import draw_examples
 from beam_pipelines.runtime.hashes import hash_of
+from beam_pipelines.runtime.shuffle import GroupValues
 from labse_tf.files.corpus_files import CorpusFile
 
 DUPLICATE_SIDE = "duplicate_side"
@@ -42,15 +44,23 @@ class UniqueSides(beam.PTransform):
     Args:
       sides: SOURCE, TARGET, or EITHER: sources first, then targets of the remaining pairs.
       parts: see `plan_parts`.
+      temporary: a folder for files, or None; see `shuffle`.
       most: how many pairs may share a side, 1 or more.
       examples: number of examples to draw per part; 0 for none.
       seed: for drawing examples.
     """
 
     def __init__(
-        self, sides: str, parts: int, most: int = 1, examples: int = 0, seed: int = 0
+        self,
+        sides: str,
+        parts: int,
+        temporary: str | None,
+        most: int = 1,
+        examples: int = 0,
+        seed: int = 0,
     ) -> None:
         super().__init__()
+        self._temporary = temporary
         self._sides = [SOURCE, TARGET] if sides == EITHER else [sides]
         self._parts = parts
         self._most = most
@@ -63,7 +73,7 @@ class UniqueSides(beam.PTransform):
             outputs = (
                 batches
                 | f"Divide by {side}" >> beam.FlatMap(_divide, side, self._parts)
-                | f"Gather {side}" >> beam.GroupByKey()
+                | f"Gather {side}" >> GroupValues(self._temporary)
                 | f"Choose by {side}"
                 >> beam.ParDo(_Choose(side, self._most, self._examples, self._seed)).with_outputs(
                     "counts", "examples", main="batches"
@@ -79,12 +89,12 @@ class UniqueSides(beam.PTransform):
         )
 
 
-def _divide(batch: Batch, side: str, parts: int) -> Iterator[tuple[tuple[str, int], list[tuple]]]:
-    divided: dict[int, list[tuple]] = collections.defaultdict(list)
+def _divide(batch: Batch, side: str, parts: int) -> Iterator[tuple[tuple[str, int], list[bytes]]]:
+    divided: dict[int, list[bytes]] = collections.defaultdict(list)
     for pair in batch.records:
         # Not `hash`, which differs between processes.
         digest = hash_of(_essence(pair, side).encode("utf-8"))
-        divided[int.from_bytes(digest[:8], "big") % parts].append(tuple(pair))
+        divided[int.from_bytes(digest[:8], "big") % parts].append(encode_record(pair))
     for part, pairs in divided.items():
         yield (batch.language, part), pairs
 
@@ -96,9 +106,11 @@ class _Choose(beam.DoFn):
         self._examples = examples
         self._seed = seed
 
-    def process(self, element: tuple[tuple[str, int], Iterable[list[tuple]]]) -> Iterator:
-        (language, _), lists = element
-        pairs = [Pair(*fields) for list_ in lists for fields in list_]
+    def process(self, element: tuple[tuple[str, int], Iterable[list[bytes]]]) -> Iterator:
+        (language, _), values = element
+        pairs = [
+            build_record(Pair, decode_example(example), None) for part in values for example in part
+        ]
         kept = choose_by_side(pairs, self._side, self._most)
         yield from in_batches(kept)
         dropped = len(pairs) - len(kept)

@@ -66,9 +66,12 @@ class Cds:
                 "--cds and --min-cds-score go together",
                 remedy="give both; `labse corpus calibrate` finds the score",
             )
+        from beam_pipelines.runtime.models import local_copy
+        from beam_pipelines.runtime.storage import scheme_of
         from labse_tf.training.runs.run_dir import open_existing
 
-        return cls(str(open_existing(run_dir).path.absolute()), threshold)
+        copy = str(open_existing(local_copy(run_dir)).path.absolute())
+        return cls(run_dir if scheme_of(run_dir) else copy, threshold)
 
     def scoring_step(self) -> ScoreCds:
         from beam_pipelines.text.cds_scores import ScoreCds

@@ -48,8 +48,11 @@ class LowQuality:
         if not 0 <= threshold <= 1:
             raise InputError(f"--min-quality is {threshold}", remedy="give a number from 0 to 1")
         self.threshold = threshold
+        from beam_pipelines.runtime.storage import scheme_of
+
+        model = os.fspath(model)
         # Absolute, because workers may have another working directory.
-        self._path = os.path.abspath(model)
+        self._path = model if scheme_of(model) else os.path.abspath(model)
         self._model = _load(self._path)
 
     def __getstate__(self) -> dict:
@@ -70,6 +73,7 @@ class LowQuality:
 
 
 def _load(path: str) -> QualityModel:
+    from beam_pipelines.runtime.models import local_copy
     from beam_pipelines.text import quality_model
 
-    return quality_model.load(path)
+    return quality_model.load(local_copy(path))

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO
 
 import apache_beam as beam
-from apache_beam.io.filesystem import CompressionTypes
-from apache_beam.io.filesystems import FileSystems
 
 from beam_pipelines.reading.clean_lines import clean_lines
 from beam_pipelines.reading.moses import read_moses
@@ -28,6 +26,7 @@ from beam_pipelines.records.records import (
 )
 from beam_pipelines.reporting.bad_records import BadRecords, take_good
 from beam_pipelines.runtime.errors import input_errors_marked
+from beam_pipelines.runtime.storage import open_file
 from labse_tf.errors import InputError
 from labse_tf.files import textio
 from labse_tf.files.corpus_files import (
@@ -164,15 +163,13 @@ def records_and_errors(file: CorpusFile) -> Iterator[Record | InputError]:
 
 def _open_and_read(file: CorpusFile) -> Iterator[Record | InputError]:
     # Beam does not decompress: our readers do, so that errors name the file and the line.
-    with FileSystems.open(file.path, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
+    with open_file(file.path) as stream:
         if file.english_path is None:
             of_neighbours = file.kind == NEIGHBOURS and file.format == TEXT
             read = _read_neighbours if of_neighbours else _READERS[file.format]
             yield from read(stream, file)
             return
-        with FileSystems.open(
-            file.english_path, compression_type=CompressionTypes.UNCOMPRESSED
-        ) as english:
+        with open_file(file.english_path) as english:
             yield from read_moses(stream, english, file)
 
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import collections
 import math
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import apache_beam as beam
 import pyarrow as pa
 import pyarrow.parquet as pq
-from apache_beam.io.filesystem import CompressionTypes
-from apache_beam.io.filesystems import FileSystems
 
 from beam_pipelines.records.records import (
     LANGUAGE_FIELD,
@@ -23,9 +20,10 @@ from beam_pipelines.records.records import (
 )
 from beam_pipelines.reporting.report import OTHER_LANGUAGE
 from beam_pipelines.runtime.errors import input_errors_marked
+from beam_pipelines.runtime.storage import open_file
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import PARQUET
-from labse_tf.files.local_paths import local_path
+from labse_tf.files.storage import LOCAL, Storage
 from labse_tf.languages import LANGUAGES
 
 
@@ -43,20 +41,28 @@ class ScoreFile(NamedTuple):
     def paths(self) -> tuple[str, ...]:
         return (self.path,)
 
+    def moved(self, change: Callable[[str], str]) -> ScoreFile:
+        """Returns the description of the same file under a changed path."""
+        return self._replace(path=change(self.path))
 
-def find_score_files(inputs: Sequence[str]) -> list[ScoreFile]:
+
+def find_score_files(inputs: Sequence[str], storage: Storage = LOCAL) -> list[ScoreFile]:
     """Returns the score files in the folders `inputs`, sorted by path.
+
+    Args:
+      inputs: the paths that the user gave.
+      storage: where they are looked up.
 
     Raises:
       InputError: if an input is not a folder of scores.
     """
     found = []
     for name in inputs:
-        files = [
-            ScoreFile(str(path), path.parent.name)
-            for path in Path(local_path(name)).glob("*/part-*.parquet")
-            if path.parent.name in LANGUAGES or path.parent.name == OTHER_LANGUAGE
-        ]
+        files = []
+        for path in storage.glob(f"{storage.resolve(name).rstrip('/')}/*/part-*.parquet"):
+            folder = path.split("/")[-2]
+            if folder in LANGUAGES or folder == OTHER_LANGUAGE:
+                files.append(ScoreFile(path, folder))
         if not files:
             raise InputError(
                 "contains no scores",
@@ -123,10 +129,7 @@ class _ReadFile(beam.DoFn):
         self._record_type = record_type
 
     def process(self, path: str) -> Iterator[ScoredBatch]:
-        with (
-            input_errors_marked(),
-            FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as stream,
-        ):
+        with input_errors_marked(), open_file(path) as stream:
             try:
                 parquet = pq.ParquetFile(stream)
                 self._check_columns(parquet.schema_arrow.names, path)

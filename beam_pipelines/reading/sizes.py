@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-
 from beam_pipelines.reading.scores import ScoreFile
+from beam_pipelines.runtime.storage import STORAGE
 from labse_tf.files.corpus_files import PARQUET, CorpusFile
 from labse_tf.files.textio import COMPRESSIONS
 
@@ -16,4 +15,4 @@ def text_bytes(file: CorpusFile | ScoreFile) -> int:
     """Returns the approximate bytes of text in a file: four times its size if it is compressed."""
     compressed = file.format == PARQUET or file.path.endswith(COMPRESSIONS)
     factor = _COMPRESSION_FACTOR if compressed else 1
-    return factor * sum(map(os.path.getsize, file.paths))
+    return factor * sum(map(STORAGE.size, file.paths))

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import apache_beam as beam
-from apache_beam.io.filesystem import CompressionTypes
-from apache_beam.io.filesystems import FileSystems
 
 from beam_pipelines.records.records import (
     LANGUAGE_FIELD,
@@ -18,6 +16,7 @@ from beam_pipelines.records.records import (
 from beam_pipelines.records.tf_example import decode_example
 from beam_pipelines.runtime.hashes import random_number_of
 from beam_pipelines.runtime.smallest import KeepSmallest, Keyed, smallest
+from beam_pipelines.runtime.storage import write_file
 
 # The start of a long text is enough to recognize it.
 _MAX_CHARACTERS = 300
@@ -106,8 +105,7 @@ def _write(
             rows = [fields for _, fields in found[reason]]
             lines += [f"## {reason}", "", *map(_format_row, [header, ["---"] * len(header), *rows])]
             lines.append("")
-    with FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
-        stream.write("\n".join(lines).encode("utf-8"))
+    write_file(path, "\n".join(lines).encode("utf-8"))
 
 
 def _format_row(fields: Sequence[str]) -> str:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 import apache_beam as beam
-from apache_beam.io.filesystem import CompressionTypes
-from apache_beam.io.filesystems import FileSystems
 
 from beam_pipelines.reporting.bad_records import MAX_LISTED, BadRecords, Fault, too_many
 from beam_pipelines.runtime.smallest import KeepSmallest
+from beam_pipelines.runtime.storage import write_json
 
 READ, KEPT, DUPLICATE = "read", "kept", "duplicate"
 # The reasons for unreadable records, and for those beyond the maximum number per language.
@@ -95,10 +93,7 @@ def _write(
     faults: list[tuple[Fault, None]],
 ) -> None:
     first = [fault for fault, _ in faults]
-    report = build_report(counts, languages, filters, first, reasons, facts)
-    text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
-    with FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
-        stream.write(text.encode("utf-8"))
+    write_json(path, build_report(counts, languages, filters, first, reasons, facts))
 
 
 def build_report(

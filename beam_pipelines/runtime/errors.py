@@ -44,16 +44,20 @@ def input_errors_recovered() -> Iterator[None]:
     except Exception as error:
         if any(_INTERRUPTED.search(str(link)) for link in _chain(error)):
             raise KeyboardInterrupt from error
-        found = _find_mark(error)
-        if found is None:
+        found = (find_input_error(str(link)) for link in _chain(error))
+        input_error = next(filter(None, found), None)
+        if input_error is None:
             raise
-        problem, remedy, path, line = json.loads(base64.b64decode(found))
-        raise InputError(problem, remedy=remedy, path=path, line=line) from error
+        raise input_error from error
 
 
-def _find_mark(error: BaseException) -> str | None:
-    matches = (_MARK.search(str(link)) for link in _chain(error))
-    return next((match[1] for match in matches if match), None)
+def find_input_error(text: str) -> InputError | None:
+    """Returns the InputError whose mark is in an engine's message."""
+    mark = _MARK.search(text)
+    if mark is None:
+        return None
+    problem, remedy, path, line = json.loads(base64.b64decode(mark[1]))
+    return InputError(problem, remedy=remedy, path=path, line=line)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

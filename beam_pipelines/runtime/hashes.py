@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 
+HASH_BYTES = 16
+
 
 def hash_of(data: bytes) -> bytes:
-    """Returns a hash of 16 bytes, which determines a record's position in the output."""
-    return hashlib.blake2b(data, digest_size=16).digest()
+    """Returns a hash of HASH_BYTES bytes, which determines a record's position in the output."""
+    return hashlib.blake2b(data, digest_size=HASH_BYTES).digest()
 
 
 def random_number_of(data: bytes, seed: int) -> int:

@@ -11,10 +11,15 @@ from collections.abc import Sequence
 import apache_beam as beam
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
 from apache_beam.runners.direct.direct_runner import BundleBasedDirectRunner, SwitchingDirectRunner
+from apache_beam.runners.portability.flink_runner import FlinkRunner
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from apache_beam.runners.runner import PipelineResult
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
+from beam_pipelines.runtime import flink
+from beam_pipelines.runtime.engine import Engine
 from beam_pipelines.runtime.errors import input_errors_recovered
+from beam_pipelines.runtime.storage import STORAGE
 
 # Types of `pipeline.runner`; Beam's DirectRunner is the switching one.
 _DIRECT_RUNNERS = (FnApiRunner, SwitchingDirectRunner, BundleBasedDirectRunner)
@@ -43,18 +48,20 @@ class _Options(PipelineOptions):
         return views[cls]
 
 
-def run_pipeline(job: beam.PTransform, paths: Sequence[str], beam_options: Sequence[str]) -> None:
+def run_pipeline(job: beam.PTransform, paths: Sequence[str], engine: Engine) -> None:
     """Builds a pipeline of one transform, runs it and waits for its end.
+
+    Ctrl-C ends the job on a cluster too.
 
     Args:
       job: takes the pipeline's start as its input.
       paths: the files that it reads; their size determines the default number of processes.
-      beam_options: the user's options for Beam, as strings.
+      engine: where it runs.
 
     Raises:
       InputError: as raised in a worker.
     """
-    options = _Options(list(beam_options))
+    options = _Options(engine.arguments)
     runner = None
     if options.view_as(StandardOptions).runner is None:
         runner = _direct_runner(options, paths)
@@ -62,7 +69,30 @@ def run_pipeline(job: beam.PTransform, paths: Sequence[str], beam_options: Seque
         pipeline = beam.Pipeline(runner=runner, options=options)
         _set_log_level(pipeline.runner)
         pipeline | type(job).__name__ >> job
-        pipeline.run().wait_until_finish()
+        result = pipeline.run()
+        if isinstance(pipeline.runner, FlinkRunner) and engine.is_distributed:
+            _wait_watching(result, options)
+        else:
+            _wait(result)
+
+
+def _wait(result: PipelineResult) -> None:
+    try:
+        result.wait_until_finish()
+    except KeyboardInterrupt:
+        result.cancel()
+        raise
+
+
+def _wait_watching(result: PipelineResult, options: PipelineOptions) -> None:
+    watch = flink.Watch(options, result.cancel)
+    watch.start()
+    try:
+        _wait(result)
+    finally:
+        watch.stop()
+        if watch.input_error is not None:
+            raise watch.input_error
 
 
 def has_worker_processes(beam_options: Sequence[str]) -> bool:
@@ -83,6 +113,9 @@ def _set_log_level(runner: beam.runners.PipelineRunner) -> None:
         level, hints = logging.INFO, logging.WARNING
     logging.getLogger("apache_beam").setLevel(level)
     logging.getLogger("apache_beam.typehints").setLevel(hints)
+    # It warns of every option that only the Java half of an engine knows, and of starting Java.
+    for name in ("options.pipeline_options", "utils.subprocess_server"):
+        logging.getLogger(f"apache_beam.{name}").setLevel(logging.ERROR)
 
 
 def _direct_runner(options: PipelineOptions, paths: Sequence[str]) -> FnApiRunner:
@@ -90,7 +123,7 @@ def _direct_runner(options: PipelineOptions, paths: Sequence[str]) -> FnApiRunne
     direct = options.view_as(DirectOptions)
     if direct.direct_running_mode == "in_memory" and direct.direct_num_workers == 1:
         cores = len(os.sched_getaffinity(0))
-        if cores > 1 and sum(map(os.path.getsize, paths)) >= MULTI_PROCESS_BYTES:
+        if cores > 1 and sum(map(STORAGE.size, paths)) >= MULTI_PROCESS_BYTES:
             direct.direct_num_workers = cores
             direct.direct_running_mode = "multi_processing"
     if direct.direct_running_mode != "multi_processing":

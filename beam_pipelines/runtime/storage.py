@@ -1,12 +1,175 @@
-"""Folders that several workers may create at the same time."""
+"""Files and folders of Beam jobs: on disk, or in a store that Beam reads, such as s3:// or gs://.
+
+The command and the workers use the same functions. What a job writes appears under its name only
+when it is complete: on disk and in HDFS by renaming, in object stores because an object appears
+when its upload ends.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
+import re
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO
+
+from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from labse_tf.errors import InputError
+from labse_tf.files.storage import LOCAL
+
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+# Where an object appears only as a whole, and renaming would copy it.
+_OBJECT_STORES = ("s3", "gs", "azfs")
+# What has to be installed to read a scheme.
+_EXTRAS = {"s3": "aws", "gs": "gcp", "hdfs": "hadoop"}
+# Names of files that are being written end so.
+_UNFINISHED = re.compile(r"\.unfinished-[0-9a-f]{32}$")
 
 
-def make_folder(path: str) -> None:
-    """Makes the folder if it does not exist."""
+def scheme_of(path: str) -> str | None:
+    """Returns the scheme of a URL, in lower case; None for a local path, or a file:// URL."""
+    url = _URL.match(path)
+    scheme = url[1].lower() if url else None
+    return None if scheme == "file" else scheme
+
+
+def join(folder: str, *names: str) -> str:
+    """Joins a folder, which may be a URL, and names."""
+    if scheme_of(folder) is None:
+        return os.path.join(folder, *names)
+    return "/".join([folder.rstrip("/"), *names])
+
+
+class BeamStorage:
+    """The disk, and all stores that Beam reads; see `labse_tf.files.storage.Storage`."""
+
+    def __init__(self) -> None:
+        # Stores tell size and time with the names, so that not every file has to be asked for.
+        self._known: dict[str, list[int]] = {}
+
+    def resolve(self, name: str | os.PathLike[str]) -> str:
+        name = os.fspath(name)
+        scheme = scheme_of(name)
+        if scheme is None:
+            return LOCAL.resolve(name)
+        try:
+            FileSystems.get_filesystem(name)
+        except ValueError as error:
+            extra = _EXTRAS.get(scheme)
+            remedy = f"pip install 'labse_tf[{extra}]'" if extra else "use s3://, gs:// or hdfs://"
+            raise InputError(f"cannot read {scheme}://", path=name, remedy=remedy) from error
+        return name
+
+    def exists(self, path: str) -> bool:
+        if scheme_of(path) is None:
+            return LOCAL.exists(path)
+        return bool(self._match(path)) or self.is_dir(path)
+
+    def is_dir(self, path: str) -> bool:
+        if scheme_of(path) is None:
+            return LOCAL.is_dir(path)
+        return bool(self.walk(path))
+
+    def walk(self, folder: str) -> list[str]:
+        if scheme_of(folder) is None:
+            return LOCAL.walk(folder)
+        return self._match(join(folder, "**"))
+
+    def glob(self, pattern: str) -> list[str]:
+        return LOCAL.glob(pattern) if scheme_of(pattern) is None else self._match(pattern)
+
+    def size(self, path: str) -> int:
+        if scheme_of(path) is None:
+            return LOCAL.size(path)
+        return self.state(path)[0]
+
+    def state(self, path: str) -> list[int]:
+        """Returns the size in bytes of a file in a store, and when it changed, in ms."""
+        if path not in self._known and not self._match(path):
+            raise FileNotFoundError(path)
+        return self._known[path]
+
+    def _match(self, pattern: str) -> list[str]:
+        with errors_said(pattern):
+            [found] = FileSystems.match([pattern])
+        for one in found.metadata_list:
+            self._known[one.path] = [
+                one.size_in_bytes,
+                int(1000 * (one.last_updated_in_seconds or 0)),
+            ]
+        return sorted(one.path for one in found.metadata_list)
+
+
+STORAGE = BeamStorage()
+
+
+def configure(beam_options: Sequence[str]) -> None:
+    """Gives this process the user's options for stores, such as `--s3_endpoint_url`."""
+    FileSystems.set_options(PipelineOptions(list(beam_options)))
+
+
+@contextlib.contextmanager
+def errors_said(path: str) -> Iterator[None]:
+    """Turns the error of a store into an InputError that names `path`."""
+    try:
+        yield
+    except BeamIOError as error:
+        details = error.exception_details or {}
+        cause = next((cause for cause in details.values() if cause is not None), error)
+        raise InputError(
+            f"the store does not answer: {cause}",
+            path=path,
+            remedy="check its name, the credentials, and the Beam options for it after `--`",
+        ) from error
+
+
+def open_file(path: str) -> BinaryIO:
+    """Opens a file for reading, as it is: not decompressed."""
+    return FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
+
+
+@contextlib.contextmanager
+def create_file(path: str) -> Iterator[BinaryIO]:
+    """Yields a stream for a new file, which appears under its name if the block succeeds.
+
+    Its folder is made if it is missing.
+
+    A worker whose work is repeated elsewhere may still write: then the last one wins, with the same
+    content. What it may leave behind, `remove_unfinished` removes.
+    """
+    if scheme_of(path) in _OBJECT_STORES:
+        # Closing the upload ends it, also after an error in the block.
+        with tempfile.TemporaryFile() as content:
+            yield content
+            content.seek(0)
+            with _create(path) as stream:
+                shutil.copyfileobj(content, stream)
+        return
+    _make_folder(path.rpartition("/")[0])
+    written = f"{path}.unfinished-{uuid.uuid4().hex}"
+    with _create(written) as stream:
+        yield stream
+    if scheme_of(path) is None:
+        os.replace(written, path)
+        return
+    # HDFS does not replace a file.
+    if FileSystems.exists(path):
+        FileSystems.delete([path])
+    FileSystems.rename([written], [path])
+
+
+def _create(path: str) -> BinaryIO:
+    return FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED)
+
+
+def _make_folder(path: str) -> None:
     if FileSystems.exists(path):
         return
     try:
@@ -15,3 +178,37 @@ def make_folder(path: str) -> None:
         # Another worker may have made it meanwhile.
         if not FileSystems.exists(path):
             raise
+
+
+def write_file(path: str, content: bytes) -> None:
+    """Writes a file as a whole."""
+    with create_file(path) as stream:
+        stream.write(content)
+
+
+def read_json(path: str) -> dict[str, Any]:
+    """Reads a JSON file."""
+    with open_file(path) as stream:
+        return json.loads(stream.read().decode("utf-8"))
+
+
+def write_json(path: str, value: dict[str, Any]) -> None:
+    """Writes a JSON file."""
+    write_file(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode("utf-8"))
+
+
+def remove(path: str) -> None:
+    """Removes a file, or a folder with all its files, if it exists."""
+    if scheme_of(path) not in _OBJECT_STORES:
+        paths = [path] if FileSystems.exists(path) else []
+    else:
+        paths = STORAGE.walk(path) or ([path] if FileSystems.exists(path) else [])
+    if paths:
+        FileSystems.delete(paths)
+
+
+def remove_unfinished(folder: str) -> None:
+    """Removes what workers that were killed left in a folder and below."""
+    left = [path for path in STORAGE.walk(folder) if _UNFINISHED.search(path)]
+    if left:
+        FileSystems.delete(left)

@@ -10,6 +10,7 @@ from apache_beam.ml.inference.base import ModelHandler, RunInference
 
 from beam_pipelines.records.records import Batch, ScoredBatch
 from beam_pipelines.runtime.errors import input_errors_marked
+from beam_pipelines.runtime.models import local_copy
 from labse_tf.languages import LANGUAGES
 
 
@@ -48,7 +49,7 @@ class _TranslatorHandler(ModelHandler):
         from labse_tf.cds.scorer import TranslatorScorer
 
         with input_errors_marked():
-            return TranslatorScorer(self._run_dir)
+            return TranslatorScorer(local_copy(self._run_dir))
 
     def run_inference(
         self,

@@ -25,6 +25,7 @@ from beam_pipelines.counting.count_words import CountWords, plan_word_shards
 from beam_pipelines.counting.word_counts import Settings, read_counts
 from beam_pipelines.reading.readers import ReadCorpus, read_file
 from beam_pipelines.records.records import ENGLISH, Batch, Sentence, texts_of
+from beam_pipelines.runtime.engine import Engine
 from beam_pipelines.runtime.runners import run_pipeline
 from benchmarks import machine
 from labse_tf.cli.main import quiet_libraries
@@ -98,7 +99,7 @@ def _run_ours(files: list[CorpusFile], folder: Path) -> tuple[dict[str, int], fl
     settings = Settings(smoothing_exponent=1.0, max_word_length=_MAX_WORD_LENGTH)
     job = CountWords(files, str(folder), **settings._asdict(), shards=plan_word_shards(files))
     start = time.perf_counter()
-    run_pipeline(job, [], [])
+    run_pipeline(job, [], Engine([]))
     seconds = time.perf_counter() - start
     return read_counts(folder).words, seconds
 
@@ -106,7 +107,7 @@ def _run_ours(files: list[CorpusFile], folder: Path) -> tuple[dict[str, int], fl
 def _run_naive(files: list[CorpusFile], folder: Path) -> tuple[dict[str, int], float]:
     folder.mkdir()
     start = time.perf_counter()
-    run_pipeline(NaiveCount(files, folder), [], [])
+    run_pipeline(NaiveCount(files, folder), [], Engine([]))
     seconds = time.perf_counter() - start
     words: collections.Counter[str] = collections.Counter()
     for path in folder.iterdir():

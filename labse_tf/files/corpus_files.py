@@ -5,13 +5,13 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 from labse_tf.errors import InputError
-from labse_tf.files.local_paths import local_path
 from labse_tf.files.record_kinds import BITEXT, ENGLISH, KINDS, MONOLINGUAL, NEIGHBOURS
+from labse_tf.files.storage import LOCAL, Storage
 from labse_tf.files.textio import COMPRESSIONS
 from labse_tf.languages import find_code, require_code
 
@@ -55,6 +55,11 @@ class CorpusFile(NamedTuple):
         """Its path or, for a Moses pair, both paths."""
         return (self.path,) if self.english_path is None else (self.path, self.english_path)
 
+    def moved(self, change: Callable[[str], str]) -> CorpusFile:
+        """Returns the description of the same file under changed paths."""
+        english = self.english_path and change(self.english_path)
+        return self._replace(path=change(self.path), english_path=english)
+
     @property
     def tells_language(self) -> bool:
         """Whether records may state their own language, so that the file may have several."""
@@ -62,7 +67,11 @@ class CorpusFile(NamedTuple):
 
 
 def find_corpus_files(
-    inputs: Iterable[str], *, kind: str | None = None, formats: tuple[str, ...] = ALL_FORMATS
+    inputs: Iterable[str],
+    *,
+    kind: str | None = None,
+    formats: tuple[str, ...] = ALL_FORMATS,
+    storage: Storage = LOCAL,
 ) -> list[CorpusFile]:
     """Returns the corpus files in `inputs` (files, folders, globs), sorted by path.
 
@@ -87,6 +96,7 @@ def find_corpus_files(
       kind: keep only files of this kind; files of unknown kind are assumed to be of it. None
         keeps all.
       formats: the formats that the caller can read.
+      storage: where the paths are looked up.
 
     Raises:
       InputError: if a path does not exist, contains no corpus file, names an unknown language,
@@ -94,7 +104,7 @@ def find_corpus_files(
     """
     found: dict[str, CorpusFile] = {}
     for name in inputs:
-        files = [file for file in _describe_all(name) if _may_be(file, kind)]
+        files = [file for file in _describe_all(name, storage) if _may_be(file, kind)]
         if not files:
             raise InputError(
                 f"holds no {kind or 'corpus'} files",
@@ -102,7 +112,7 @@ def find_corpus_files(
                 remedy=f"expected {_expected(kind)}",
             )
         for file in files:
-            _check(file, formats)
+            _check(file, formats, storage)
             found[file.path] = file._replace(kind=kind or file.kind)
     return [found[path] for path in sorted(found)]
 
@@ -131,7 +141,7 @@ def _may_be(file: CorpusFile, kind: str | None) -> bool:
     return kind is None or file.kind in (kind, None)
 
 
-def _check(file: CorpusFile, formats: tuple[str, ...]) -> None:
+def _check(file: CorpusFile, formats: tuple[str, ...], storage: Storage) -> None:
     if file.format not in formats:
         raise InputError(
             f"is a file in the format '{file.format}', which only {_readers_of(file.format)}",
@@ -139,7 +149,7 @@ def _check(file: CorpusFile, formats: tuple[str, ...]) -> None:
             remedy="make clean shards of it with `labse corpus filter-...` and use these",
         )
     for path in file.paths:
-        if not os.path.exists(path):
+        if not storage.exists(path):
             raise InputError(
                 "one side of a Moses pair without the other",
                 path=next(other for other in file.paths if other != path),
@@ -169,15 +179,14 @@ def _expected(kind: str | None) -> str:
     return f"{text}, {tsv}, {moses}, NAME.tmx[.gz], {loose} or {{{kinds}}}/{shards}"
 
 
-def _describe_all(name: str) -> list[CorpusFile]:
-    name = local_path(name)
-    if os.path.isdir(name):
-        paths = sorted(str(path) for path in Path(name).rglob("*") if path.is_file())
-        return [file for path in paths if (file := describe(path)) is not None]
-    paths = sorted(glob.glob(name)) if glob.has_magic(name) else [name]
+def _describe_all(name: str, storage: Storage) -> list[CorpusFile]:
+    name = storage.resolve(name)
+    if storage.is_dir(name):
+        return [file for path in storage.walk(name) if (file := describe(path)) is not None]
+    paths = storage.glob(name) if glob.has_magic(name) else [name]
     files = []
     for path in paths:
-        if not os.path.exists(path):
+        if not storage.exists(path):
             raise InputError("no such file or folder", path=path, remedy="check the path")
         file = describe(path)
         if file is None:

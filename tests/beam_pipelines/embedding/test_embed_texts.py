@@ -16,6 +16,7 @@ from beam_pipelines import embed_texts
 from beam_pipelines.embedding.batches import EmbeddedBatch
 from beam_pipelines.embedding.vector_shards import WriteVectors
 from beam_pipelines.reading import readers
+from beam_pipelines.runtime.engine import Engine
 from beam_pipelines.runtime.runners import has_worker_processes, run_pipeline
 from labse_tf.cli.main import main
 from labse_tf.embedding.model_dir import hash_model
@@ -187,7 +188,7 @@ def test_batches_in_any_order_make_shards_in_the_order_of_the_files(tmp_path, si
             first, number = first + length, number + length
     out = tmp_path / "out"
     arguments = (str(out), "float32", size, str(tmp_path / "temporary"))
-    run_pipeline(_WriteMade(list(reversed(batches)), *arguments), [], [])
+    run_pipeline(_WriteMade(list(reversed(batches)), *arguments), [], Engine([]))
     if not files:
         assert not out.exists()
         return

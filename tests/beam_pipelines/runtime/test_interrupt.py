@@ -3,6 +3,7 @@
 import apache_beam as beam
 import pytest
 
+from beam_pipelines.runtime.engine import Engine
 from beam_pipelines.runtime.runners import run_pipeline
 
 
@@ -17,4 +18,4 @@ class Interrupted(beam.PTransform):
 
 def test_ctrl_c_inside_a_dofn_is_a_keyboard_interrupt():
     with pytest.raises(KeyboardInterrupt):
-        run_pipeline(Interrupted(), [], [])
+        run_pipeline(Interrupted(), [], Engine([]))

@@ -1,4 +1,4 @@
-"""The shuffle through files: what GroupByKey gives, while the runner holds places alone."""
+"""The shuffle of parcels: what GroupByKey gives, while the direct runner holds places alone."""
 
 import apache_beam as beam
 import pytest
@@ -6,8 +6,8 @@ from apache_beam.testing.test_pipeline import TestPipeline
 from apache_beam.testing.util import assert_that, equal_to
 
 from beam_pipelines.records.records import Batch, Pair, Sentence
-from beam_pipelines.runtime import disk_shuffle
-from beam_pipelines.runtime.disk_shuffle import GroupOnDisk, HoldOnDisk, SaveValues, load_values
+from beam_pipelines.runtime import shuffle
+from beam_pipelines.runtime.shuffle import GroupValues, HoldBatches, PackValues, unpack_values
 
 KEYED = [
     (("de", 0), [b"eins", b""]),
@@ -18,14 +18,19 @@ KEYED = [
 ]
 
 
+@pytest.fixture(params=["in files", "by the engine"])
+def carrier(request, tmp_path):
+    return str(tmp_path / "files") if request.param == "in files" else None
+
+
 @pytest.mark.parametrize("held", [1, 4000, 1_000_000])
-def test_groups_as_group_by_key_does(tmp_path, monkeypatch, held):
-    monkeypatch.setattr(disk_shuffle, "_MAX_HELD_BYTES", held)
+def test_groups_as_group_by_key_does(carrier, monkeypatch, held):
+    monkeypatch.setattr(shuffle, "_MAX_HELD_BYTES", held)
     with TestPipeline() as pipeline:
         grouped = (
             pipeline
             | beam.Create(KEYED, reshuffle=False)
-            | GroupOnDisk(str(tmp_path / "files"))
+            | GroupValues(carrier)
             | beam.MapTuple(lambda key, parts: (key, sorted(v for part in parts for v in part)))
         )
         assert_that(
@@ -46,8 +51,8 @@ def test_what_moves_is_small(tmp_path):
         saved = (
             pipeline
             | beam.Create([("de", [value, value])])
-            | SaveValues(str(tmp_path / "files"))
-            | beam.MapTuple(lambda _, place: (place[1], place[2] < 1000, load_values(place)))
+            | PackValues(str(tmp_path / "files"))
+            | beam.MapTuple(lambda _, place: (place[1], place[2] < 1000, unpack_values(place)))
         )
         assert_that(saved, equal_to([(0, True, [value, value])]))
 
@@ -60,12 +65,12 @@ def test_what_moves_is_small(tmp_path):
         Batch("ru", [Pair("Rain", "Дождь", "ru"), Pair("", "", "ru")]),
     ],
 )
-def test_held_batches_come_back(tmp_path, batch):
+def test_held_batches_come_back(carrier, batch):
     with TestPipeline() as pipeline:
         records = (
             pipeline
             | beam.Create([batch])
-            | HoldOnDisk(str(tmp_path / "files"), type(batch.records[0]))
+            | HoldBatches(carrier, type(batch.records[0]))
             | beam.FlatMap(lambda held: [(held.language, record) for record in held.records])
         )
         assert_that(records, equal_to([(batch.language, record) for record in batch.records]))

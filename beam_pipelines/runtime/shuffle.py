@@ -1,8 +1,9 @@
-"""Shuffles that keep the data in files: the runner moves and holds only positions in these files.
+"""Shuffles of large values, which are packed before the engine sees them: many in a parcel.
 
-Beam's direct runner holds in its main process everything before a GroupByKey and everything that
-waits for a side input, so its memory would grow with the corpus. Other runners have less to move.
-The files are in a folder that all workers can access, like the output; the caller removes it.
+Beam's direct runner holds in its main process everything before a GroupByKey, so its memory would
+grow with the corpus. There, parcels are in files, and it moves and holds only positions in these.
+The files are in a folder that the caller removes. The engine of a cluster carries the parcels
+themselves: it spills to its own disks, and there is no disk that all machines share.
 """
 
 from __future__ import annotations
@@ -14,8 +15,6 @@ from collections.abc import Hashable, Iterable, Iterator
 
 import apache_beam as beam
 import zstandard
-from apache_beam.io.filesystem import CompressionTypes
-from apache_beam.io.filesystems import FileSystems
 from apache_beam.transforms.window import GlobalWindows
 
 from beam_pipelines.records.records import (
@@ -26,58 +25,63 @@ from beam_pipelines.records.records import (
     encode_record,
 )
 from beam_pipelines.records.tf_example import decode_example
-from beam_pipelines.runtime.storage import make_folder
+from beam_pipelines.runtime.storage import create_file, join, open_file
 
-# How much a worker holds before it writes a file.
+# How much a worker holds before it packs it.
 _MAX_HELD_BYTES = 32_000_000
 # Memory overhead of a value.
 _BYTES_PER_VALUE = 50
 _LENGTH = struct.Struct("<Q")
 
-Place = tuple[str, int, int]  # path, first byte, number of bytes
+# Packed values, or where they are: path, first byte, number of bytes.
+Parcel = bytes | tuple[str, int, int]
 Keyed = tuple[Hashable, list[bytes]]
 
 
-class GroupOnDisk(beam.PTransform):
+class GroupValues(beam.PTransform):
     """PCollection of `(key, values)` -> `(key, Parts)`, one for each key.
 
     Values are lists of bytes. A key is returned even if all of its lists are empty.
 
     Args:
-      folder: where the files go.
+      folder: where files go; None: the engine carries the values.
     """
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str | None) -> None:
         super().__init__()
         self._folder = folder
 
     def expand(self, keyed):
         return (
             keyed
-            | "Save" >> SaveValues(self._folder)
+            | "Pack" >> PackValues(self._folder)
             | "Group" >> beam.GroupByKey()
-            | "Find" >> beam.MapTuple(lambda key, places: (key, Parts(places)))
+            | "Find" >> beam.MapTuple(lambda key, parcels: (key, Parts(parcels)))
         )
 
 
-class SaveValues(beam.PTransform):
-    """PCollection of `(key, values)` -> `(key, Place)`; a key may occur several times."""
+class PackValues(beam.PTransform):
+    """PCollection of `(key, values)` -> `(key, Parcel)`; a key may occur several times."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str | None) -> None:
         super().__init__()
         self._folder = folder
 
     def expand(self, keyed):
-        return keyed | beam.ParDo(_Save(self._folder))
+        return keyed | beam.ParDo(_Pack(self._folder))
 
 
-class HoldOnDisk(beam.PTransform):
+class HoldBatches(beam.PTransform):
     """PCollection of `Batch` -> the same records in other batches.
 
     For data that is used only after all of it has been seen, as with a side input.
+
+    Args:
+      folder: see `GroupValues`.
+      record_type: the type of a row of `record_kinds.KINDS`.
     """
 
-    def __init__(self, folder: str, record_type: type[Record]) -> None:
+    def __init__(self, folder: str | None, record_type: type[Record]) -> None:
         super().__init__()
         self._folder = folder
         self._record_type = record_type
@@ -86,61 +90,67 @@ class HoldOnDisk(beam.PTransform):
         return (
             batches
             | "Encode" >> beam.Map(_encode_batch)
-            | "Save" >> SaveValues(self._folder)
-            # Makes what follows a separate step, before which only places are held.
+            | "Pack" >> PackValues(self._folder)
+            # Makes what follows a separate step, before which only parcels are held.
             | "Wait" >> beam.Reshuffle()
-            | "Load" >> beam.FlatMap(_load_batches, self._record_type)
+            | "Unpack" >> beam.FlatMap(_unpack_batches, self._record_type)
         )
 
 
 class Parts:
     """An iterable of lists of values, which are loaded one at a time."""
 
-    def __init__(self, places: Iterable[Place]) -> None:
-        self._places = list(places)
+    def __init__(self, parcels: Iterable[Parcel]) -> None:
+        self._parcels = list(parcels)
 
     def __iter__(self) -> Iterator[list[bytes]]:
-        return map(load_values, self._places)
+        return map(unpack_values, self._parcels)
 
 
-def load_values(place: Place) -> list[bytes]:
-    """Returns the values that `SaveValues` saved there."""
-    path, start, length = place
-    with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
+def unpack_values(parcel: Parcel) -> list[bytes]:
+    """Returns the values that `PackValues` packed."""
+    if isinstance(parcel, bytes):
+        return list(_split(zstandard.decompress(parcel)))
+    path, start, length = parcel
+    with open_file(path) as stream:
         stream.seek(start)
         return list(_split(zstandard.decompress(stream.read(length))))
 
 
-class _Save(beam.DoFn):
-    def __init__(self, folder: str) -> None:
+class _Pack(beam.DoFn):
+    def __init__(self, folder: str | None) -> None:
         self._folder = folder
 
     def start_bundle(self) -> None:
         self._held: dict[Hashable, list[bytes]] = collections.defaultdict(list)
         self._size = 0
 
-    def process(self, element: Keyed) -> Iterator[tuple[Hashable, Place]]:
+    def process(self, element: Keyed) -> Iterator[tuple[Hashable, Parcel]]:
         key, values = element
         self._held[key] += values
         self._size += sum(map(len, values)) + _BYTES_PER_VALUE * len(values)
         if self._size >= _MAX_HELD_BYTES:
-            yield from self._write()
+            yield from self._take()
 
     def finish_bundle(self) -> Iterator:
-        yield from map(GlobalWindows.windowed_value, self._write())
+        yield from map(GlobalWindows.windowed_value, self._take())
 
-    def _write(self) -> list[tuple[Hashable, Place]]:
+    def _take(self) -> list[tuple[Hashable, Parcel]]:
         held = self._held
         self.start_bundle()
-        if not held:
+        parcels = [
+            (key, zstandard.compress(_join(values), level=1)) for key, values in held.items()
+        ]
+        return parcels if self._folder is None else self._write(parcels)
+
+    def _write(self, parcels: list[tuple[Hashable, bytes]]) -> list[tuple[Hashable, Parcel]]:
+        if not parcels:
             return []
-        make_folder(self._folder)
         # If failed work is repeated, it writes another file, and the first one is never read.
-        path = FileSystems.join(self._folder, uuid.uuid4().hex)
+        path = join(self._folder, uuid.uuid4().hex)
         places, start = [], 0
-        with FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
-            for key, values in held.items():
-                data = zstandard.compress(_join(values), level=1)
+        with create_file(path) as stream:
+            for key, data in parcels:
                 stream.write(data)
                 places.append((key, (path, start, len(data))))
                 start += len(data)
@@ -164,9 +174,9 @@ def _encode_batch(batch: Batch) -> Keyed:
     return batch.language, list(map(encode_record, batch.records))
 
 
-def _load_batches(element: tuple[str, Place], record_type: type[Record]) -> Iterator[Batch]:
-    language, place = element
-    values = load_values(place)
+def _unpack_batches(element: tuple[str, Parcel], record_type: type[Record]) -> Iterator[Batch]:
+    language, parcel = element
+    values = unpack_values(parcel)
     for first in range(0, len(values), RECORDS_PER_BATCH):
         examples = values[first : first + RECORDS_PER_BATCH]
         records = [build_record(record_type, decode_example(data), None) for data in examples]

@@ -1,0 +1,149 @@
+"""What a job needs to know of a Flink cluster, from its REST interface, and how it is watched."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from apache_beam.options.pipeline_options import (
+    FlinkRunnerOptions,
+    GoogleCloudOptions,
+    PipelineOptions,
+    PortableOptions,
+)
+
+from beam_pipelines.runtime.errors import find_input_error
+from labse_tf.errors import InputError
+
+_log = logging.getLogger("labse")
+
+WORKER_COMMAND = "labse-beam-worker"
+# The path of Beam's job server, if it is not given as an option.
+JOB_SERVER_VARIABLE = "LABSE_FLINK_JOB_SERVER"
+# How long a worker process lives after the last step that used it. Starting one takes 2 seconds.
+_WORKER_LIFE_MS = 60_000
+# Of Beam's Java half, which the Python half does not know. Flink's default, pipelined exchanges,
+# can block where a step reads another one's output twice (FLINK-10672).
+_BATCH_EXCHANGES = "--execution_mode_for_batch=BATCH_FORCED"
+_POLL_SECONDS = 2.0
+_PROGRESS_SECONDS = 20.0
+_LOCAL = ("[local]", "[auto]")
+
+
+def is_cluster(options: PipelineOptions) -> bool:
+    """Whether these options of the FlinkRunner name a cluster."""
+    return options.view_as(FlinkRunnerOptions).flink_master not in _LOCAL
+
+
+def complete_options(arguments: Sequence[str]) -> list[str]:
+    """Returns Beam's options for a cluster with the defaults that suit our jobs.
+
+    Options that the user gave stay. Workers are processes that `labse-beam-worker` starts, found
+    beside this Python, so it must be in the same place on all machines. The parallelism is that of
+    the cluster's slots.
+
+    Raises:
+      InputError: if the cluster does not answer.
+    """
+    options = PipelineOptions(list(arguments))
+    flink, portable = options.view_as(FlinkRunnerOptions), options.view_as(PortableOptions)
+    master = flink.flink_master
+    version = ask(master, "/config")["flink-version"]
+    added = [f"--flink_version={'.'.join(version.split('.')[:2])}", _BATCH_EXCHANGES]
+    if not flink.flink_job_server_jar and os.environ.get(JOB_SERVER_VARIABLE):
+        added.append(f"--flink_job_server_jar={os.environ[JOB_SERVER_VARIABLE]}")
+    if portable.environment_type is None:
+        command = json.dumps({"command": str(Path(sys.executable).with_name(WORKER_COMMAND))})
+        added += ["--environment_type=PROCESS", f"--environment_config={command}"]
+    if not portable.environment_cache_millis:
+        added.append(f"--environment_cache_millis={_WORKER_LIFE_MS}")
+    if flink.parallelism < 1:
+        added.append(f"--parallelism={max(1, ask(master, '/overview')['slots-total'])}")
+    if options.view_as(GoogleCloudOptions).job_name is None:
+        added.append(f"--job_name=labse-{os.getpid()}-{os.urandom(4).hex()}")
+    # Ours first: of an option given twice, the last one counts.
+    return [*added, *arguments]
+
+
+def ask(master: str, path: str) -> dict:
+    """Returns the answer of a cluster's REST interface at `path`.
+
+    Args:
+      master: HOST:PORT, or its URL.
+
+    Raises:
+      InputError: if there is none.
+    """
+    url = (master if "://" in master else f"http://{master}").rstrip("/") + path
+    try:
+        with urllib.request.urlopen(url, timeout=30) as answer:
+            return json.load(answer)
+    except (urllib.error.URLError, OSError, ValueError) as error:
+        raise InputError(
+            f"no Flink cluster answers at {master} ({error})",
+            remedy="give its REST address, such as --flink_master=HOST:8081",
+        ) from error
+
+
+class Watch(threading.Thread):
+    """Follows a job: says how far it is, and ends it early if its input is bad.
+
+    Flink restarts a job whose worker failed. A worker that met bad input would fail each time, so
+    the job is cancelled at its first message of one.
+
+    Args:
+      options: those of the job.
+      cancel: ends the job.
+    """
+
+    def __init__(self, options: PipelineOptions, cancel: Callable[[], None]) -> None:
+        super().__init__(daemon=True)
+        self._master = options.view_as(FlinkRunnerOptions).flink_master
+        self._name = options.view_as(GoogleCloudOptions).job_name
+        self._cancel = cancel
+        self._ended = threading.Event()
+        self._job: str | None = None
+        self.input_error: InputError | None = None
+
+    def run(self) -> None:
+        waited, said = 0.0, None
+        while not self._ended.wait(_POLL_SECONDS):
+            try:
+                job = self._find()
+                if job is None:
+                    continue
+                failures = ask(self._master, f"/jobs/{job}/exceptions")
+                self.input_error = find_input_error(json.dumps(failures))
+                if self.input_error is not None:
+                    self._cancel()
+                    return
+                waited += _POLL_SECONDS
+                if waited >= _PROGRESS_SECONDS and (now := self._progress(job)) != said:
+                    _log.info("%s", now)
+                    waited, said = 0.0, now
+            except InputError:
+                continue  # The job's own messages say if the cluster is lost.
+
+    def stop(self) -> None:
+        """Ends the thread."""
+        self._ended.set()
+        self.join()
+
+    def _find(self) -> str | None:
+        if self._job is None:
+            jobs = ask(self._master, "/jobs/overview")["jobs"]
+            self._job = next((job["jid"] for job in jobs if job["name"] == self._name), None)
+        return self._job
+
+    def _progress(self, job: str) -> str:
+        steps = ask(self._master, f"/jobs/{job}")["vertices"]
+        done = sum(step["status"] == "FINISHED" for step in steps)
+        running = [step["metrics"]["read-records"] for step in steps if step["status"] == "RUNNING"]
+        return f"{done} of {len(steps)} steps done; {sum(running)} batches read by those that run"

@@ -1,0 +1,91 @@
+"""The output folder of a job, on disk or in a store: complete, or not there."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from beam_pipelines.runtime.storage import STORAGE, join, remove, remove_unfinished, scheme_of
+from labse_tf.errors import InputError
+from labse_tf.files.outputs import check_free, check_free_file, whole_dir
+
+# A folder inside it while the job runs.
+TEMPORARY = "temporary"
+
+
+def check_free_folder(path: str | os.PathLike[str], *, overwrite: bool) -> str:
+    """Returns the path of an output folder, before any work is done.
+
+    Raises:
+      InputError: if it exists, is not empty, and `overwrite` is False.
+    """
+    path = STORAGE.resolve(path)
+    if scheme_of(path) is None:
+        return str(check_free(path, overwrite=overwrite))
+    path = path.rstrip("/")
+    if not overwrite and STORAGE.walk(path):
+        raise InputError(
+            "the output folder is not empty",
+            path=path,
+            remedy="choose another one, or add --overwrite",
+        )
+    return path
+
+
+def check_free_path(path: str | os.PathLike[str], *, overwrite: bool) -> str:
+    """Same as `check_free_folder` for a file."""
+    path = STORAGE.resolve(path)
+    if scheme_of(path) is None:
+        return str(check_free_file(path, overwrite=overwrite))
+    if not overwrite and STORAGE.exists(path):
+        raise InputError(
+            "the output exists already", path=path, remedy="choose another one, or add --overwrite"
+        )
+    return path
+
+
+@contextlib.contextmanager
+def job_folder(path: str, marker: str, *, overwrite: bool) -> Iterator[str]:
+    """Yields the folder that workers write to, whose content becomes that of `path` at the end.
+
+    On disk it is another folder, which is moved. Stores cannot move a folder, so there it is `path`
+    itself: what it holds is complete if the file `marker` is there, which the block must write
+    last. An old marker is removed first, and all files if the block fails.
+
+    Args:
+      path: from `check_free_folder`.
+      marker: a file name.
+      overwrite: replace an existing folder.
+    """
+    if scheme_of(path) is None:
+        with whole_dir(path, overwrite=overwrite) as folder:
+            yield os.path.abspath(folder)
+            _tidy(os.path.abspath(folder))
+        return
+    if STORAGE.exists(join(path, marker)):
+        remove(join(path, marker))
+    remove(path)
+    try:
+        yield path
+        _tidy(path)
+    except BaseException:
+        remove(path)
+        raise
+
+
+@contextlib.contextmanager
+def parts_folder(path: str) -> Iterator[str]:
+    """Yields a folder beside the file `path`, for its parts; it is removed at the end."""
+    folder = f"{path}.parts"
+    folder = folder if scheme_of(folder) else os.path.abspath(folder)
+    remove(folder)
+    try:
+        yield folder
+    finally:
+        remove(folder)
+
+
+def _tidy(folder: str) -> None:
+    remove(join(folder, TEMPORARY))
+    remove_unfinished(folder)
