@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.."
 
 FLINK_VERSION=1.19.3
 DIR="$(realpath -m "${FLINK_DIR:-.flink}")"
-JAR="$DIR/flink-job-server.jar"
+JAR="$DIR/beam-flink-server.jar"
 PORT="${PORT:-8081}"
 
 export FLINK_HOME="$DIR/flink/pyflink" FLINK_CONF_DIR="$DIR/conf"
@@ -38,7 +38,10 @@ install() {
         cp scripts/flink/pom.xml "$DIR/build"
         # -C: a download whose checksum is wrong is an error.
         mvn --batch-mode --quiet -C --file "$DIR/build/pom.xml" package
-        mv "$DIR/build/target/flink-job-server.jar" "$JAR"
+        # From a folder of Flink's own, workers live from one step of a job to the next. From a jar
+        # that comes with the job, each step would start them anew, which takes 2 seconds.
+        mv "$DIR/build/target/beam-flink-1-runner.jar" "$FLINK_HOME/lib"
+        mv "$DIR/build/target/beam-flink-1-server.jar" "$JAR"
         rm -rf "$DIR/build"
     fi
     echo "job server: $JAR"
@@ -64,13 +67,15 @@ taskmanager.host: 127.0.0.1
 taskmanager.bind-host: 127.0.0.1
 taskmanager.numberOfTaskSlots: ${SLOTS:-2}
 taskmanager.memory.process.size: ${TASKMANAGER_MEMORY:-1536m}
-# Every slot has buffers for each sender and receiver of a shuffle.
+# Our jobs have dozens of steps, each with buffers in every slot; 512 for each would be 8 steps.
+taskmanager.network.sort-shuffle.min-buffers: 64
 taskmanager.memory.network.min: 128m
 taskmanager.memory.network.max: 128m
 # Flink's default is to give up at once.
+classloader.resolve-order: parent-first
 restart-strategy.type: $restarts
 restart-strategy.fixed-delay.attempts: ${RESTARTS:-10}
-restart-strategy.fixed-delay.delay: 5 s
+restart-strategy.fixed-delay.delay: 2 s
 # A lost TaskManager is noticed in seconds.
 heartbeat.interval: 2000
 heartbeat.timeout: 20000
