@@ -42,13 +42,21 @@ def input_errors_recovered() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if any(_INTERRUPTED.search(str(link)) for link in _chain(error)):
+        if is_interruption(error):
             raise KeyboardInterrupt from error
         found = (find_input_error(str(link)) for link in _chain(error))
         input_error = next(filter(None, found), None)
         if input_error is None:
             raise
         raise input_error from error
+
+
+def is_interruption(error: BaseException) -> bool:
+    """Whether Ctrl-C is the cause of an error, perhaps in a worker."""
+    return any(
+        isinstance(link, KeyboardInterrupt) or _INTERRUPTED.search(str(link))
+        for link in _chain(error)
+    )
 
 
 def find_input_error(text: str) -> InputError | None:

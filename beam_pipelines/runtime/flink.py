@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -9,7 +10,7 @@ import sys
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from apache_beam.options.pipeline_options import (
@@ -19,7 +20,7 @@ from apache_beam.options.pipeline_options import (
     PortableOptions,
 )
 
-from beam_pipelines.runtime.errors import find_input_error
+from beam_pipelines.runtime.errors import find_input_error, is_interruption
 from labse_tf.errors import InputError
 
 _log = logging.getLogger("labse")
@@ -72,18 +73,20 @@ def complete_options(arguments: Sequence[str]) -> list[str]:
     return [*added, *arguments]
 
 
-def ask(master: str, path: str) -> dict:
+def ask(master: str, path: str, method: str = "GET") -> dict:
     """Returns the answer of a cluster's REST interface at `path`.
 
     Args:
       master: HOST:PORT, or its URL.
+      method: of HTTP.
 
     Raises:
       InputError: if there is none.
     """
     url = (master if "://" in master else f"http://{master}").rstrip("/") + path
     try:
-        with urllib.request.urlopen(url, timeout=30) as answer:
+        request = urllib.request.Request(url, method=method)
+        with urllib.request.urlopen(request, timeout=30) as answer:
             return json.load(answer)
     except (urllib.error.URLError, OSError, ValueError) as error:
         raise InputError(
@@ -92,44 +95,64 @@ def ask(master: str, path: str) -> dict:
         ) from error
 
 
-class Watch(threading.Thread):
-    """Follows a job: says how far it is, and ends it early if its input is bad.
+@contextlib.contextmanager
+def watched(options: PipelineOptions) -> Iterator[None]:
+    """Follows the job of these options while the block waits for it.
 
-    Flink restarts a job whose worker failed. A worker that met bad input would fail each time, so
-    the job is cancelled at its first message of one.
+    Says how far it is. Flink restarts a job whose worker failed; a worker that met bad input would
+    fail each time, so the job is cancelled at its first message of one. Ctrl-C cancels it too. The
+    job server could not, since a terminal's Ctrl-C ends it.
 
-    Args:
-      options: those of the job.
-      cancel: ends the job.
+    Raises:
+      InputError: a worker's.
     """
+    watch = _Watch(options)
+    watch.start()
+    try:
+        yield
+    except BaseException as error:
+        if is_interruption(error):
+            watch.cancel()
+        if watch.input_error is None:
+            raise
+    finally:
+        watch.stop()
+    if watch.input_error is not None:
+        raise watch.input_error
 
-    def __init__(self, options: PipelineOptions, cancel: Callable[[], None]) -> None:
+
+class _Watch(threading.Thread):
+    def __init__(self, options: PipelineOptions) -> None:
         super().__init__(daemon=True)
         self._master = options.view_as(FlinkRunnerOptions).flink_master
         self._name = options.view_as(GoogleCloudOptions).job_name
-        self._cancel = cancel
         self._ended = threading.Event()
         self._job: str | None = None
         self.input_error: InputError | None = None
 
     def run(self) -> None:
-        waited, said = 0.0, None
+        said, quiet = None, 0.0
         while not self._ended.wait(_POLL_SECONDS):
             try:
-                job = self._find()
-                if job is None:
+                if self._find() is None:
                     continue
-                failures = ask(self._master, f"/jobs/{job}/exceptions")
+                failures = ask(self._master, f"/jobs/{self._job}/exceptions")
                 self.input_error = find_input_error(json.dumps(failures))
                 if self.input_error is not None:
-                    self._cancel()
+                    self.cancel()
                     return
-                waited += _POLL_SECONDS
-                if waited >= _PROGRESS_SECONDS and (now := self._progress(job)) != said:
+                quiet += _POLL_SECONDS
+                if quiet >= _PROGRESS_SECONDS and (now := self._progress()) != said:
                     _log.info("%s", now)
-                    waited, said = 0.0, now
+                    said, quiet = now, 0.0
             except InputError:
                 continue  # The job's own messages say if the cluster is lost.
+
+    def cancel(self) -> None:
+        """Ends the job on the cluster."""
+        with contextlib.suppress(InputError):
+            if self._find() is not None:
+                ask(self._master, f"/jobs/{self._job}?mode=cancel", "PATCH")
 
     def stop(self) -> None:
         """Ends the thread."""
@@ -139,11 +162,12 @@ class Watch(threading.Thread):
     def _find(self) -> str | None:
         if self._job is None:
             jobs = ask(self._master, "/jobs/overview")["jobs"]
-            self._job = next((job["jid"] for job in jobs if job["name"] == self._name), None)
+            self._job = next(
+                (job["jid"] for job in jobs if job["name"].startswith(self._name)), None
+            )
         return self._job
 
-    def _progress(self, job: str) -> str:
-        steps = ask(self._master, f"/jobs/{job}")["vertices"]
+    def _progress(self) -> str:
+        steps = ask(self._master, f"/jobs/{self._job}")["vertices"]
         done = sum(step["status"] == "FINISHED" for step in steps)
-        running = [step["metrics"]["read-records"] for step in steps if step["status"] == "RUNNING"]
-        return f"{done} of {len(steps)} steps done; {sum(running)} batches read by those that run"
+        return f"{done} of {len(steps)} steps done"

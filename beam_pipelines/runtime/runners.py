@@ -71,7 +71,8 @@ def run_pipeline(job: beam.PTransform, paths: Sequence[str], engine: Engine) -> 
         pipeline | type(job).__name__ >> job
         result = pipeline.run()
         if isinstance(pipeline.runner, FlinkRunner) and engine.is_distributed:
-            _wait_watching(result, options)
+            with flink.watched(options):
+                result.wait_until_finish()
         else:
             _wait(result)
 
@@ -82,17 +83,6 @@ def _wait(result: PipelineResult) -> None:
     except KeyboardInterrupt:
         result.cancel()
         raise
-
-
-def _wait_watching(result: PipelineResult, options: PipelineOptions) -> None:
-    watch = flink.Watch(options, result.cancel)
-    watch.start()
-    try:
-        _wait(result)
-    finally:
-        watch.stop()
-        if watch.input_error is not None:
-            raise watch.input_error
 
 
 def has_worker_processes(beam_options: Sequence[str]) -> bool:
