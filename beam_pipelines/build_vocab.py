@@ -6,8 +6,9 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from beam_pipelines.counting import word_counts
+from beam_pipelines.runtime.outputs import check_free_path, local_file
+from beam_pipelines.runtime.storage import configure
 from labse_tf.errors import InputError
-from labse_tf.files.outputs import check_free, whole_file
 from vocab import learner, wordpiece_file
 
 _log = logging.getLogger("labse")
@@ -74,7 +75,8 @@ def run(
     _check_numbers(vocab_size, smoothing_exponent, max_unique_chars, max_word_length)
     if count_shards is not None and count_shards < 1:
         raise InputError(f"--count-shards is {count_shards}", remedy="give 1 or more")
-    out = check_free(out, overwrite=overwrite)
+    configure(beam_options)
+    out = check_free_path(out, overwrite=overwrite)
     counted = word_counts.count(
         inputs,
         word_counts.Settings(smoothing_exponent, min_word_count, max_word_length),
@@ -89,7 +91,7 @@ def run(
             "no words are left to learn from", remedy="lower --min-word-count or add text"
         )
     tokens = _learn(counted.words, vocab_size, max_word_length, max_unique_chars)
-    with whole_file(out, overwrite=overwrite) as partial:
+    with local_file(out, overwrite=overwrite) as partial:
         wordpiece_file.write(partial, tokens)
     _log.info("%s: %d tokens", out, len(tokens))
     return tokens

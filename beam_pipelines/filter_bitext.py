@@ -10,6 +10,7 @@ from beam_pipelines.filtering.job_options import JobOptions
 from beam_pipelines.filtering.unique_sides import SIDES
 from beam_pipelines.filtering.user_filters import add_user_filters
 from beam_pipelines.filters.cds import Cds
+from beam_pipelines.runtime.storage import configure
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import BITEXT
 
@@ -52,6 +53,7 @@ def run(
         )
     if pairs_per_side < 1:
         raise InputError(f"--pairs-per-side is {pairs_per_side}", remedy="give 1 or more")
+    configure(options.get("beam_options", ()))
     values = take_options(BITEXT, options)
     best_by = Cds.name if keep == BEST else None
     job_options = JobOptions(max_per_language=max_per_language, best_by=best_by, **options)

@@ -15,6 +15,7 @@ from beam_pipelines.filters import LENGTHS, LINES, PAGES, RECORDS, RESTS, AnyFil
 from beam_pipelines.filters.too_long import TooLong
 from beam_pipelines.filters.too_short import TooShort
 from beam_pipelines.reading.scores import find_score_files, have_score
+from beam_pipelines.runtime.storage import STORAGE, configure
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import ALL_FORMATS, PAGE_FORMATS, find_corpus_files
 from labse_tf.files.record_kinds import MONOLINGUAL, NEIGHBOURS
@@ -63,6 +64,7 @@ def run(
             f"--min-language-confidence is {min_language_confidence}",
             remedy="give a number from 0 to 1",
         )
+    configure(options.get("beam_options", ()))
     kind = NEIGHBOURS if neighbours else MONOLINGUAL
     if neighbours and (split_sentences is not None or c4):
         raise InputError(
@@ -127,6 +129,7 @@ def _are_sentences(
 ) -> bool:
     """Whether the job's records are sentences split from pages or lines, not the input's lines."""
     if from_scores:
-        return have_score(find_score_files(inputs), SHORT_SENTENCE)
+        return have_score(find_score_files(inputs, STORAGE), SHORT_SENTENCE)
     formats = (*ALL_FORMATS, *PAGE_FORMATS)
-    return needs_sentences(find_corpus_files(inputs, kind=kind, formats=formats), settings)
+    files = find_corpus_files(inputs, kind=kind, formats=formats, storage=STORAGE)
+    return needs_sentences(files, settings)

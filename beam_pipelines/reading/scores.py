@@ -81,7 +81,8 @@ def have_score(files: Sequence[ScoreFile], name: str) -> bool:
     """
     path = files[0].path
     try:
-        return name in pq.read_schema(path).names
+        with open_file(path) as stream:
+            return name in pq.read_schema(stream).names
     except (pa.ArrowException, OSError) as error:
         raise _damaged(path, error) from error
 

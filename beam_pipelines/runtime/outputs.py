@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
-from beam_pipelines.runtime.storage import STORAGE, join, remove, remove_unfinished, scheme_of
+from beam_pipelines.runtime.storage import (
+    STORAGE,
+    join,
+    remove,
+    remove_unfinished,
+    scheme_of,
+    write_file,
+)
 from labse_tf.errors import InputError
-from labse_tf.files.outputs import check_free, check_free_file, whole_dir
+from labse_tf.files.outputs import check_free, check_free_file, whole_dir, whole_file
 
 # A folder inside it while the job runs.
 TEMPORARY = "temporary"
@@ -72,6 +81,19 @@ def job_folder(path: str, marker: str, *, overwrite: bool) -> Iterator[str]:
     except BaseException:
         remove(path)
         raise
+
+
+@contextlib.contextmanager
+def local_file(path: str, *, overwrite: bool) -> Iterator[Path]:
+    """Yields a path on this machine for the content of the file `path`, which may be in a store."""
+    if scheme_of(path) is None:
+        with whole_file(path, overwrite=overwrite) as partial:
+            yield partial
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        local = Path(folder, "file")
+        yield local
+        write_file(path, local.read_bytes())
 
 
 @contextlib.contextmanager

@@ -1,0 +1,142 @@
+"""Jobs whose input and output are in object stores: the same bytes as on disk."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+from stores import STORES, Unreliable, s3
+from tiny_text import sentences_of
+
+from beam_pipelines import build_vocab, embed_texts, filter_bitext, filter_monolingual
+from labse_tf.errors import InputError
+
+PAIRS = {
+    "de": [("Rain falls on the old roof.", "Regen fällt auf das alte Dach."), ("No.", "Nein.")],
+    "ja": [
+        ("Rain falls on the old roof.", "古い屋根に雨が降る。"),
+        ("Good morning!", "おはよう！"),
+    ],
+    "ar": [("Good evening to you all.", "مساء الخير لكم جميعا.")],
+}
+
+
+@pytest.fixture(scope="module", params=STORES)
+def store(request):
+    with STORES[request.param]() as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("corpus")
+    for language, pairs in PAIRS.items():
+        text = "".join(f"{source}\t{target}\n" for source, target in pairs * 60)
+        (folder / f"{language}.tsv.gz").write_bytes(gzip.compress(text.encode("utf-8")))
+    (folder / "text").mkdir()
+    for language in ("de", "ja", "ar"):
+        lines = "".join(f"{sentence}\n" for sentence in sentences_of(language))
+        (folder / "text" / f"{language}.txt").write_text(lines, "utf-8")
+    return folder
+
+
+def content_of(folder):
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_bitext(store, corpus, tmp_path):
+    inputs = store.upload(corpus, "in")
+    options = {"unique_side": "either", "scores": True, "max_per_language": 1}
+    here = filter_bitext.run([str(corpus)], str(tmp_path / "clean"), **options)
+    there = filter_bitext.run(
+        [f"{inputs}/*.tsv.gz"], f"{store.url}/clean", beam_options=store.options, **options
+    )
+    assert there == here
+    assert store.content("clean") == content_of(tmp_path / "clean")
+
+
+def test_text_then_vocabulary_and_counts(store, corpus, tmp_path):
+    inputs = store.upload(corpus / "text", "lines")
+    here = filter_monolingual.run([str(corpus / "text")], str(tmp_path / "lines"))
+    clean = f"{store.url}/lines-clean"
+    assert filter_monolingual.run([inputs], clean, beam_options=store.options) == here
+    assert store.content("lines-clean") == content_of(tmp_path / "lines")
+    sizes = {"vocab_size": 400, "max_unique_chars": 100}
+    counts = f"{store.url}/counts"
+    vocab = f"{store.url}/vocabularies/a.txt"
+    tokens = build_vocab.run([clean], vocab, counts=counts, beam_options=store.options, **sizes)
+    assert tokens == build_vocab.run([str(tmp_path / "lines")], str(tmp_path / "b"), **sizes)
+    assert store.content("vocabularies") == {"a.txt": (tmp_path / "b").read_bytes()}
+    # Reused: no count is written again.
+    before = store.content("counts")
+    assert all(before.values())
+    again = build_vocab.run(
+        [clean], str(tmp_path / "c"), counts=counts, beam_options=store.options, **sizes
+    )
+    assert again == tokens and store.content("counts") == before
+
+
+def test_vectors_by_a_model_in_the_store(store, corpus, model_dir, tmp_path):
+    text, model = store.upload(corpus / "text", "sentences"), store.upload(model_dir, "model")
+    here = embed_texts.run([str(corpus / "text")], str(tmp_path / "v"), model=str(model_dir))
+    there = embed_texts.run([text], f"{store.url}/vectors", model=model, beam_options=store.options)
+    assert there["model"] == {"path": model, "sha256": here["model"]["sha256"]}
+    kept, expected = store.content("vectors"), content_of(tmp_path / "v")
+    assert kept.pop("report.json") != expected.pop("report.json")  # The model's path.
+    assert kept == expected
+
+
+def test_nothing_is_taken_for_a_result_or_replaced_unasked(store, corpus):
+    inputs = store.upload(corpus, "once")
+    out = f"{store.url}/kept"
+    filter_bitext.run([inputs], out, beam_options=store.options)
+    with pytest.raises(InputError, match="not empty"):
+        filter_bitext.run([inputs], out, beam_options=store.options)
+    before = store.content("kept")
+    filter_bitext.run([inputs], out, beam_options=store.options, overwrite=True)
+    assert store.content("kept") == before
+    store.put("broken/de.tsv", b"no tab\n")
+    with pytest.raises(InputError, match="one column"):
+        filter_bitext.run([f"{store.url}/broken"], f"{store.url}/lost", beam_options=store.options)
+    assert store.content("lost") == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nothing", "no such file"),
+        ("once/*.txt", "no bitext files"),
+    ],
+)
+def test_missing_input(store, corpus, name, message):
+    store.upload(corpus, "once")
+    with pytest.raises(InputError, match=message):
+        filter_bitext.run([f"{store.url}/{name}"], f"{store.url}/none", beam_options=store.options)
+
+
+def test_a_store_that_fails_and_stops_loses_nothing(corpus, tmp_path):
+    unreliable = []
+
+    def wrap(application):
+        unreliable.append(Unreliable(application, stops_at=60, seconds=20))
+        return unreliable[0]
+
+    with s3(wrap) as store:
+        inputs = store.upload(corpus, "unreliable-in")
+        options = {"scores": True, "megabytes_per_shard": 1}
+        here = filter_bitext.run([str(corpus)], str(tmp_path / "clean"), **options)
+        there = filter_bitext.run(
+            [inputs], f"{store.url}/unreliable", beam_options=store.options, **options
+        )
+        assert there == here
+        assert store.content("unreliable") == content_of(tmp_path / "clean")
+    assert unreliable[0].requests > 60 and unreliable[0].failed > 6
+
+
+def test_unknown_scheme():
+    with pytest.raises(InputError, match="cannot read ftp://"):
+        filter_bitext.run(["ftp://host/de.tsv"], "out")
