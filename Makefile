@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 OUT ?= demo
 
-.PHONY: demo check test lint format bench lock clean
+.PHONY: demo check test cluster-test lint format bench lock clean
 
 demo: $(READY)  ## Every stage on the demo corpus; goes on where it was stopped. OUT=DIR
 	$(BIN)/labse demo --out $(OUT)
@@ -15,6 +15,12 @@ check: lint  ## And of the quick tests those that the changes since the last pus
 
 test: $(READY)
 	$(BIN)/python -m pytest
+
+cluster-test: $(READY)  ## Beam jobs on a Flink cluster on this machine; needs Java 17 and Maven.
+	scripts/flink.sh install
+	scripts/flink.sh start
+	LABSE_TEST_FLINK=127.0.0.1:8081 LABSE_FLINK_JOB_SERVER=.flink/beam-flink-server.jar \
+		$(BIN)/python -m pytest -n 0 tests/cluster; result=$$?; scripts/flink.sh stop; exit $$result
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -3,6 +3,7 @@
 #
 #   scripts/flink.sh install   # Flink from PyPI, the job server's parts from Maven Central
 #   scripts/flink.sh start     # a JobManager and two TaskManagers, on the loopback interface
+#   scripts/flink.sh repair    # starts TaskManagers in place of lost ones
 #   scripts/flink.sh status
 #   scripts/flink.sh stop
 #
@@ -92,18 +93,27 @@ start() {
     overview >/dev/null && fail "port $PORT is in use; run: scripts/flink.sh stop, or set PORT"
     configure
     "$FLINK_HOME/bin/jobmanager.sh" start >/dev/null
-    local count="${TASKMANAGERS:-2}" second
-    for _ in $(seq "$count"); do
+    repair
+}
+
+repair() {
+    local count="${TASKMANAGERS:-2}" running
+    running="$(pgrep -fc "TaskManagerRunner.*$FLINK_CONF_DIR" || true)"
+    for _ in $(seq $((count - running))); do
         "$FLINK_HOME/bin/taskmanager.sh" start >/dev/null
     done
+    wait_for "$count"
+}
+
+wait_for() {
+    local second
     for second in $(seq 60); do
-        if overview | grep -q "\"taskmanagers\":$count,"; then
+        if overview | grep -q "\"taskmanagers\":$1,"; then
             status
             return
         fi
         sleep 1
     done
-    stop
     fail "the cluster did not start within $second s; see $DIR/log"
 }
 
@@ -119,6 +129,6 @@ stop() {
 }
 
 case "${1:-}" in
-    install | start | status | stop) "$1" ;;
+    install | start | repair | status | stop) "$1" ;;
     *) sed -n '2,/^set/{/^#/p}' "$0" | cut -c3-; exit 2 ;;
 esac

@@ -1,0 +1,152 @@
+"""Every Beam job on a Flink cluster: the bytes of the direct runner, whatever fails.
+
+`make cluster-test` starts a cluster and sets LABSE_TEST_FLINK to its address; without it these
+tests are left out.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from stores import s3
+from tiny_text import LANGUAGES, sentences_of
+
+from beam_pipelines import build_vocab, embed_texts, filter_bitext, filter_monolingual
+from beam_pipelines.runtime.flink import ask
+from labse_tf.errors import InputError
+
+MASTER = os.environ.get("LABSE_TEST_FLINK")
+SHARED = ["--runner=FlinkRunner", f"--flink_master={MASTER}", "--shared-filesystem"]
+pytestmark = pytest.mark.skipif(MASTER is None, reason="no Flink cluster: run make cluster-test")
+
+VOCABULARY = {"vocab_size": 400, "max_unique_chars": 100}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """Pairs in 6 languages and text in 7."""
+    folder = tmp_path_factory.mktemp("corpus")
+    (folder / "pairs").mkdir()
+    (folder / "text").mkdir()
+    english = sentences_of("en")
+    for language in LANGUAGES:
+        sentences = sentences_of(language)
+        text = "".join(f"{sentence}\n" for sentence in sentences)
+        (folder / "text" / f"{language}.txt").write_text(text * 3, "utf-8")
+        if language != "en":
+            pairs = zip(english, sentences, strict=True)
+            text = "".join(f"{source}\t{target}\n" for source, target in pairs)
+            packed = gzip.compress((text * 5).encode("utf-8"))
+            (folder / "pairs" / f"{language}.tsv.gz").write_bytes(packed)
+    return folder
+
+
+def content_of(folder):
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in Path(folder).rglob("*")
+        if path.is_file()
+    }
+
+
+def test_bitext_in_a_store(corpus, tmp_path):
+    options = {"unique_side": "either", "scores": True, "max_per_language": 20}
+    here = filter_bitext.run([str(corpus / "pairs")], str(tmp_path / "clean"), **options)
+    with s3() as store:
+        inputs = store.upload(corpus / "pairs", "pairs")
+        arguments = [*SHARED[:2], *store.options]
+        there = filter_bitext.run([inputs], f"{store.url}/clean", beam_options=arguments, **options)
+        assert there == here
+        assert store.content("clean") == content_of(tmp_path / "clean")
+
+
+def test_text_then_a_vocabulary(corpus, tmp_path):
+    text = [str(corpus / "text")]
+    options = {"c4": False, "split_sentences": True, "min_characters": 3}
+    here = filter_monolingual.run(text, str(tmp_path / "here"), **options)
+    there = filter_monolingual.run(text, str(tmp_path / "there"), beam_options=SHARED, **options)
+    assert there == here
+    assert content_of(tmp_path / "there") == content_of(tmp_path / "here")
+    clean = [str(tmp_path / "here")]
+    with pytest.raises(InputError, match="--counts"):
+        build_vocab.run(clean, str(tmp_path / "none"), beam_options=SHARED, **VOCABULARY)
+    tokens = build_vocab.run(
+        clean,
+        str(tmp_path / "there.txt"),
+        counts=str(tmp_path / "counts"),
+        beam_options=SHARED,
+        **VOCABULARY,
+    )
+    assert tokens == build_vocab.run(clean, str(tmp_path / "here.txt"), **VOCABULARY)
+
+
+def test_vectors(corpus, model_dir, tmp_path):
+    text, model = [str(corpus / "text")], str(model_dir)
+    here = embed_texts.run(text, str(tmp_path / "here"), model=model, sentences_per_shard=100)
+    there = embed_texts.run(
+        text, str(tmp_path / "there"), model=model, sentences_per_shard=100, beam_options=SHARED
+    )
+    assert there == here
+    assert content_of(tmp_path / "there") == content_of(tmp_path / "here")
+
+
+def test_local_paths_are_refused_unless_they_are_shared(corpus, tmp_path):
+    with pytest.raises(InputError, match="cannot reach"):
+        filter_bitext.run([str(corpus / "pairs")], str(tmp_path / "out"), beam_options=SHARED[:2])
+
+
+def test_bad_input_ends_the_job_at_once(tmp_path):
+    broken = tmp_path / "de.tsv"
+    broken.write_text("A house.\tEin Haus.\nno tab\n", "utf-8")
+    with pytest.raises(InputError, match="one column") as caught:
+        filter_bitext.run([str(broken)], str(tmp_path / "out"), beam_options=SHARED)
+    assert (caught.value.path, caught.value.line) == (str(broken), 2)
+    assert list(tmp_path.iterdir()) == [broken]
+
+
+def processes_of(name):
+    """Returns the ids of processes with `name` in their command, the oldest first."""
+    listed = subprocess.run(["ps", "-eo", "pid,args", "--sort", "start_time"], capture_output=True)
+    lines = listed.stdout.decode().splitlines()
+    return [int(line.split()[0]) for line in lines if name in line]
+
+
+def wait_until(condition, seconds=120):
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.2)
+
+
+@pytest.mark.parametrize("killed", ["TaskManagerRunner", "labse-beam-worker"])
+@pytest.mark.parametrize("steps", [4, 30])
+def test_what_is_killed_is_replaced(corpus, tmp_path, killed, steps):
+    """A TaskManager, or a worker, early while files are read and later while shards are made."""
+    here = filter_bitext.run([str(corpus / "pairs")], str(tmp_path / "here"))
+    command = [sys.executable, "-m", "labse_tf.cli.main", "corpus", "filter-bitext"]
+    command += [str(corpus / "pairs"), "--out", str(tmp_path / "there"), "--", *SHARED]
+    before = {job["jid"] for job in ask(MASTER, "/jobs/overview")["jobs"]}
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as job:
+
+        def reached():
+            assert job.poll() is None, job.stderr.read().decode()[-2000:]
+            jobs = ask(MASTER, "/jobs/overview")["jobs"]
+            new = [one for one in jobs if one["jid"] not in before]
+            return new and new[0]["tasks"]["finished"] >= steps and processes_of(killed)
+
+        wait_until(reached)
+        os.kill(processes_of(killed)[-1], signal.SIGKILL)
+        said = job.stderr.read().decode()
+    assert job.returncode == 0, said[-2000:]
+    assert content_of(tmp_path / "there") == content_of(tmp_path / "here")
+    assert here["total"]["kept"] > 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["here", "there"]
+    if killed == "TaskManagerRunner":
+        subprocess.run(["scripts/flink.sh", "repair"], check=True)
