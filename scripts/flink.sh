@@ -51,7 +51,7 @@ install() {
 configure() {
     mkdir -p "$FLINK_CONF_DIR" "$DIR/log" "$DIR/tmp"
     cp "$FLINK_HOME"/conf/log4j*.properties "$FLINK_CONF_DIR"
-    local restarts="fixed-delay"
+    local restarts="exponential-delay"
     [ "${RESTARTS:-10}" = 0 ] && restarts="none"
     cat >"$FLINK_CONF_DIR/config.yaml" <<END
 env.log.dir: $DIR/log
@@ -72,11 +72,14 @@ taskmanager.memory.process.size: ${TASKMANAGER_MEMORY:-1536m}
 taskmanager.network.sort-shuffle.min-buffers: 64
 taskmanager.memory.network.min: 128m
 taskmanager.memory.network.max: 128m
-# Flink's default is to give up at once.
-classloader.resolve-order: parent-first
+# Flink's default is to give up at once. A fixed delay would count each lost task as an attempt: one
+# lost TaskManager uses up dozens. This strategy counts what fails within a delay once.
 restart-strategy.type: $restarts
-restart-strategy.fixed-delay.attempts: ${RESTARTS:-10}
-restart-strategy.fixed-delay.delay: 2 s
+restart-strategy.exponential-delay.attempts-before-reset-backoff: ${RESTARTS:-10}
+restart-strategy.exponential-delay.initial-backoff: 2 s
+restart-strategy.exponential-delay.max-backoff: 20 s
+restart-strategy.exponential-delay.backoff-multiplier: 1.5
+classloader.resolve-order: parent-first
 # A lost TaskManager is noticed in seconds.
 heartbeat.interval: 2000
 heartbeat.timeout: 20000

@@ -113,7 +113,7 @@ def test_bad_input_ends_the_job_at_once(tmp_path):
 
 def processes_of(name):
     """Returns the ids of processes with `name` in their command, the oldest first."""
-    listed = subprocess.run(["ps", "-eo", "pid,args", "--sort", "start_time"], capture_output=True)
+    listed = subprocess.run(["ps", "-eww", "-o", "pid,args"], capture_output=True)
     lines = listed.stdout.decode().splitlines()
     return [int(line.split()[0]) for line in lines if name in line]
 
