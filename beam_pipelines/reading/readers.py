@@ -1,4 +1,4 @@
-"""Reads corpus files into batches of records. A file is one element: files are read in parallel."""
+"""Reads corpus files into batches of records. Files, and parts of them, are read in parallel."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import BinaryIO
 import apache_beam as beam
 
 from beam_pipelines.reading.clean_lines import clean_lines
+from beam_pipelines.reading.file_parts import FilePart, divide, open_part, placed
 from beam_pipelines.reading.moses import read_moses
 from beam_pipelines.reading.parquet import read_parquet
 from beam_pipelines.reading.tfrecord import read_shard, read_tfrecord
@@ -59,7 +60,8 @@ class ReadCorpus(beam.PTransform):
 class ReadTolerantly(beam.PTransform):
     """Corpus files -> (PCollection of `Batch`, PCollection of `BadRecords`).
 
-    With `numbered`, the batches are `NumberedBatch`; a file's number is its index in `files`.
+    With `numbered`, the batches are `NumberedBatch`; parts of files are numbered as if they were
+    files of their own, in their order.
 
     The language of a batch is one of the paper's, unless a file of records in several languages
     contains others: these are passed on, so that the next step can count them.
@@ -76,13 +78,16 @@ class ReadTolerantly(beam.PTransform):
         if not files:
             raise InputError("no corpus files to read", remedy="name at least one")
         # Plain tuples: Beam's coder for NamedTuples would look for a schema.
-        self._files = [(number, tuple(file)) for number, file in enumerate(files)]
+        self._parts = [
+            (number, (tuple(part.file), part.start, part.end))
+            for number, part in enumerate(divide(files))
+        ]
         self._read_file = _ReadFile(max_bad_records, numbered)
 
     def expand(self, begin):
         outputs = (
             begin
-            | "Files" >> beam.Create(self._files, reshuffle=False)
+            | "Files" >> beam.Create(self._parts, reshuffle=False)
             | "Spread" >> beam.Reshuffle()
             | "Read" >> beam.ParDo(self._read_file).with_outputs("bad", main="batches")
         )
@@ -95,10 +100,11 @@ class _ReadFile(beam.DoFn):
         self._numbered = numbered
 
     def process(self, element: tuple[int, tuple]) -> Iterator:
-        number, file = element[0], CorpusFile(*element[1])
-        bad = BadRecords.of_file(file)
+        number, (file, start, end) = element
+        part = FilePart(CorpusFile(*file), start, end)
+        bad = BadRecords.of_file(part.file)
         with input_errors_marked():
-            good = take_good(records_and_errors(file), bad, self._max_bad_records)
+            good = take_good(_records_and_errors(part), bad, self._max_bad_records)
             batches = in_batches(good)
             yield from number_batches(batches, number) if self._numbered else batches
         if bad.number:
@@ -155,15 +161,23 @@ def read_file(file: CorpusFile) -> Iterator[Record]:
 
 def records_and_errors(file: CorpusFile) -> Iterator[Record | InputError]:
     """Like `read_file`, but yields an error in place of a bad record or an unreadable rest."""
+    yield from _records_and_errors(FilePart(file))
+
+
+def _records_and_errors(part: FilePart) -> Iterator[Record | InputError]:
     try:
-        yield from _open_and_read(file)
+        for record in _open_and_read(part):
+            yield placed(part, record) if isinstance(record, InputError) else record
     except InputError as error:
-        yield error
+        yield placed(part, error)
 
 
-def _open_and_read(file: CorpusFile) -> Iterator[Record | InputError]:
+def _open_and_read(part: FilePart) -> Iterator[Record | InputError]:
+    file = part.file
     # Beam does not decompress: our readers do, so that errors name the file and the line.
-    with open_file(file.path) as stream:
+    with open_part(part) as stream:
+        if part.start and not _has_records(part):
+            return
         if file.english_path is None:
             of_neighbours = file.kind == NEIGHBOURS and file.format == TEXT
             read = _read_neighbours if of_neighbours else _READERS[file.format]
@@ -171,6 +185,12 @@ def _open_and_read(file: CorpusFile) -> Iterator[Record | InputError]:
             return
         with open_file(file.english_path) as english:
             yield from read_moses(stream, english, file)
+
+
+def _has_records(part: FilePart) -> bool:
+    """Whether anything begins in the part: a long line may fill it."""
+    with open_part(part) as stream:
+        return bool(stream.read(1))
 
 
 def _read_text(stream: BinaryIO, file: CorpusFile) -> Iterator[Sentence | InputError]:

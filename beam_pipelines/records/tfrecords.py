@@ -17,6 +17,8 @@ import numpy as np
 # A longer record is treated as damage, and no memory is allocated for it: 1 GiB.
 _MAX_RECORD_BYTES = 1 << 30
 _RECORDS_AT_ONCE = 1000
+# What comes before the data: their length, and its checksum.
+HEADER_BYTES = 12
 
 _Frame = tuple[bytes, bytes, bytes, bytes]  # length, its checksum, data, their checksum
 
@@ -52,6 +54,19 @@ def crc32c_of_each(chunks: Sequence[bytes]) -> np.ndarray:
 def _masked(crcs: np.ndarray) -> np.ndarray:
     # TFRecord stores checksums rotated and shifted, so that data containing checksums stays safe.
     return ((crcs >> 15) | (crcs << 17)) + np.uint32(0xA282EAD8)
+
+
+def are_headers(data: bytes) -> np.ndarray:
+    """Returns whether a record can begin at each place of `data`: `[len(data) - 11]` bool."""
+    places = max(0, len(data) - HEADER_BYTES + 1)
+    values = np.frombuffer(data, np.uint8)
+    crcs = np.full(places, 0xFFFFFFFF, np.uint32)
+    for byte in range(8):
+        crcs = _TABLE[(crcs ^ values[byte : byte + places]) & 0xFF] ^ (crcs >> 8)
+    stored = np.zeros(places, np.uint32)
+    for byte in range(4):
+        stored |= values[8 + byte : 8 + byte + places].astype(np.uint32) << np.uint32(8 * byte)
+    return _masked(~crcs) == stored
 
 
 def write_records(stream: BinaryIO, records: Sequence[bytes]) -> None:
@@ -96,10 +111,11 @@ def read_records(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def _read_frame(stream: BinaryIO) -> _Frame | None:
-    header = stream.read(12)
+    header = stream.read(HEADER_BYTES)
     if not header:
         return None
-    length = struct.unpack("<Q", header[:8])[0] if len(header) == 12 else _MAX_RECORD_BYTES + 1
+    whole = len(header) == HEADER_BYTES
+    length = struct.unpack("<Q", header[:8])[0] if whole else _MAX_RECORD_BYTES + 1
     if length > _MAX_RECORD_BYTES:
         raise ValueError("is damaged")
     data, data_crc = stream.read(length), stream.read(4)

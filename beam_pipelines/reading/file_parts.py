@@ -1,0 +1,160 @@
+"""Divides large files, so that one file is not the work of one worker.
+
+Plain text is divided after a line feed, TFRecord files between records. Compressed files and other
+formats can only be read from the start. The parts in order have the records of the file in order.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO, NamedTuple
+
+import numpy as np
+
+from beam_pipelines.records.tfrecords import HEADER_BYTES, are_headers
+from beam_pipelines.runtime.storage import STORAGE, open_file
+from labse_tf.errors import InputError
+from labse_tf.files.corpus_files import TEXT, TFRECORD, TSV, CorpusFile, split_compression
+from labse_tf.files.record_kinds import NEIGHBOURS
+
+PART_BYTES = 64_000_000
+_CHUNK_BYTES = 1 << 20
+_SEARCH_BYTES = 1 << 16
+
+
+class FilePart(NamedTuple):
+    """A part of a corpus file.
+
+    Attributes:
+      file: the file.
+      start: its records are those that begin at this byte or after it,
+      end: and before this one. None: up to the end of the file.
+    """
+
+    file: CorpusFile
+    start: int = 0
+    end: int | None = None
+
+
+def divide(files: Iterable[CorpusFile], part_bytes: int | None = None) -> list[FilePart]:
+    """Returns the files in their order, large ones in parts of about `part_bytes` bytes.
+
+    None stands for PART_BYTES.
+    """
+    part_bytes = part_bytes or PART_BYTES
+    parts = []
+    for file in files:
+        size = STORAGE.size(file.path) if _can_be_divided(file) else 0
+        starts = range(0, max(1, size), part_bytes)
+        ends = [*starts[1:], None]
+        parts += [FilePart(file, *both) for both in zip(starts, ends, strict=True)]
+    return parts
+
+
+def _can_be_divided(file: CorpusFile) -> bool:
+    if split_compression(file.path)[1] or file.kind == NEIGHBOURS:
+        return False
+    return file.format in (TEXT, TSV, TFRECORD)
+
+
+def open_part(part: FilePart) -> BinaryIO:
+    """Opens the part of a file: a stream of its whole lines or records, perhaps of none."""
+    stream = open_file(part.file.path)
+    if part.start == 0 and part.end is None:
+        return stream
+    find = _next_record if part.file.format == TFRECORD else _next_line
+    start = find(stream, part.start)
+    end = None if part.end is None else find(stream, part.end)
+    stream.seek(start)
+    return _Limited(stream, None if end is None else end - start)
+
+
+def placed(part: FilePart, error: InputError) -> InputError:
+    """Returns an error of a part, whose lines are counted from the part's first, for the file."""
+    if not part.start:
+        return error
+    if error.line is None:
+        problem = f"{error.problem}, counted from byte {part.start}"
+        return InputError(problem, remedy=error.remedy, path=error.path)
+    with open_file(part.file.path) as stream:
+        left, before = _next_line(stream, part.start), 0
+        stream.seek(0)
+        while left and (chunk := stream.read(min(left, _CHUNK_BYTES))):
+            before += chunk.count(b"\n")
+            left -= len(chunk)
+    return InputError(error.problem, remedy=error.remedy, path=error.path, line=error.line + before)
+
+
+def _next_line(stream: BinaryIO, position: int) -> int:
+    """Returns where the first line begins that begins at `position` or after it."""
+    if position == 0:
+        return 0
+    position -= 1
+    for chunk in _chunks_from(stream, position):
+        feed = chunk.find(b"\n")
+        if feed >= 0:
+            return position + feed + 1
+        position += len(chunk)
+    return position
+
+
+def _next_record(stream: BinaryIO, position: int) -> int:
+    """Returns where the first record begins that begins at `position` or after it.
+
+    A record begins with its length and the checksum of that. Of 64 KiB of other data, one in
+    65,000 has such 12 bytes by chance; then what they announce is not a record's end.
+    """
+    if position == 0:
+        return 0
+    held = b""
+    for chunk in _chunks_from(stream, position, _SEARCH_BYTES):
+        held += chunk
+        for place in np.flatnonzero(are_headers(held)):
+            if _has_successor(stream, position + int(place)):
+                return position + int(place)
+        kept = min(len(held), HEADER_BYTES - 1)
+        position += len(held) - kept
+        held = held[len(held) - kept :]
+    return position + len(held)
+
+
+def _has_successor(stream: BinaryIO, place: int) -> bool:
+    stream.seek(place)
+    length = int.from_bytes(stream.read(8), "little")
+    stream.seek(place + HEADER_BYTES + length)
+    rest = stream.read(4 + HEADER_BYTES)
+    return len(rest) == 4 or (len(rest) == 4 + HEADER_BYTES and bool(are_headers(rest[4:])[0]))
+
+
+def _chunks_from(stream: BinaryIO, position: int, size: int = _CHUNK_BYTES) -> Iterator[bytes]:
+    while True:
+        stream.seek(position)
+        chunk = stream.read(size)
+        if not chunk:
+            return
+        yield chunk
+        position += len(chunk)
+
+
+class _Limited(io.RawIOBase):
+    """The next `size` bytes of a stream; None: the rest."""
+
+    def __init__(self, stream: BinaryIO, size: int | None) -> None:
+        self._stream = stream
+        self._left = size
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        if self._left is not None:
+            size = self._left if size < 0 else min(size, self._left)
+        data = self._stream.read(size)
+        if self._left is not None:
+            self._left -= len(data)
+        return data
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
