@@ -16,11 +16,13 @@ check: lint  ## And of the quick tests those that the changes since the last pus
 test: $(READY)
 	$(BIN)/python -m pytest
 
-cluster-test: $(READY)  ## Beam jobs on a Flink cluster on this machine; needs Java 17 and Maven.
+cluster-test: $(READY)  ## Beam jobs on a Flink cluster and in HDFS on this machine; needs Java 17 and Maven.
 	scripts/flink.sh install
-	scripts/flink.sh start
-	LABSE_TEST_FLINK=127.0.0.1:8081 LABSE_FLINK_JOB_SERVER=.flink/beam-flink-server.jar \
-		$(BIN)/python -m pytest -n 0 tests/cluster; result=$$?; scripts/flink.sh stop; exit $$result
+	scripts/hdfs.sh install
+	trap 'scripts/flink.sh stop; scripts/hdfs.sh stop' EXIT; \
+	scripts/flink.sh start && scripts/hdfs.sh start && \
+	LABSE_TEST_FLINK=127.0.0.1:8081 LABSE_TEST_HDFS=127.0.0.1:50070 \
+	LABSE_FLINK_JOB_SERVER=.flink/beam-flink-server.jar $(BIN)/python -m pytest -n 0 tests/cluster
 
 lint: $(READY)
 	$(BIN)/ruff check .

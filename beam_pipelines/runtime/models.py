@@ -9,9 +9,7 @@ import tempfile
 import uuid
 from pathlib import Path
 
-from apache_beam.io.filesystems import FileSystems
-
-from beam_pipelines.runtime.storage import STORAGE, errors_said, join, open_file, scheme_of
+from beam_pipelines.runtime.storage import STORAGE, open_file, scheme_of
 from labse_tf.errors import InputError
 
 
@@ -28,16 +26,14 @@ def local_copy(path: str) -> str:
     path = STORAGE.resolve(path)
     if scheme_of(path) is None:
         return path
-    with errors_said(path):
-        [found] = FileSystems.match([join(path, "**")])
-    files = sorted(found.metadata_list, key=lambda one: one.path)
+    files = STORAGE.walk(path)
     if not files:
         raise InputError("no such folder", path=path, remedy="check the path")
-    state = repr([(one.path, one.size_in_bytes, one.last_updated_in_seconds) for one in files])
+    state = repr([(file, STORAGE.state(file)) for file in files])
     digest = hashlib.blake2b(state.encode("utf-8"), digest_size=16).hexdigest()
     copy = Path(tempfile.gettempdir(), f"labse-models-{os.getuid()}", digest)
     if not copy.exists():
-        _copy(path, [one.path for one in files], copy)
+        _copy(path, files, copy)
     return str(copy)
 
 

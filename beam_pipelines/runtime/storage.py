@@ -8,6 +8,7 @@ when its upload ends.
 from __future__ import annotations
 
 import contextlib
+import glob
 import json
 import os
 import re
@@ -17,7 +18,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
-from apache_beam.io.filesystem import BeamIOError, CompressionTypes
+from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileSystem
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
@@ -29,6 +30,8 @@ _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _OBJECT_STORES = ("s3", "gs", "azfs")
 # What has to be installed to read a scheme.
 _EXTRAS = {"s3": "aws", "gs": "gcp", "hdfs": "hadoop"}
+# What HDFS says of listing a file.
+_NOT_A_FOLDER = "is not a directory"
 # Names of files that are being written end so.
 _UNFINISHED = re.compile(r"\.unfinished-[0-9a-f]{32}$")
 
@@ -80,7 +83,9 @@ class BeamStorage:
     def walk(self, folder: str) -> list[str]:
         if scheme_of(folder) is None:
             return LOCAL.walk(folder)
-        return self._match(join(folder, "**"))
+        if scheme_of(folder) in _OBJECT_STORES:
+            return self._match(join(folder, "**"))
+        return self._walk_folders(folder)
 
     def glob(self, pattern: str) -> list[str]:
         return LOCAL.glob(pattern) if scheme_of(pattern) is None else self._match(pattern)
@@ -96,7 +101,30 @@ class BeamStorage:
             raise FileNotFoundError(path)
         return self._known[path]
 
+    def _walk_folders(self, folder: str) -> list[str]:
+        """Walks HDFS, where a pattern matches in one folder and folders look like empty files."""
+        found = []
+        for path in self._match(join(folder, "*")):
+            if self.size(path):
+                found.append(path)
+                continue
+            try:
+                found += self._walk_folders(path)
+            except InputError as error:
+                if _NOT_A_FOLDER not in error.problem:
+                    raise
+                found.append(path)
+        return found
+
     def _match(self, pattern: str) -> list[str]:
+        folder = pattern.rpartition("/")[0]
+        if scheme_of(pattern) not in _OBJECT_STORES:
+            if glob.has_magic(folder):
+                fits = re.compile(FileSystem.translate_pattern(pattern)).match
+                return list(filter(fits, self._walk_folders(re.split(r"/[^/]*[*?[]", folder)[0])))
+            # HDFS does not list a folder that is missing.
+            if not FileSystems.exists(folder):
+                return []
         with errors_said(pattern):
             [found] = FileSystems.match([pattern])
         for one in found.metadata_list:

@@ -1,0 +1,88 @@
+"""Beam jobs whose input and output are in HDFS, on the direct runner and on a cluster.
+
+`make cluster-test` starts both and sets LABSE_TEST_HDFS and LABSE_TEST_FLINK to their addresses.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from text_files import write_lines
+from tiny_text import FOREIGN, sentences_of
+
+from beam_pipelines import build_vocab, filter_bitext
+from beam_pipelines.runtime.storage import STORAGE, configure, open_file, remove, write_file
+from labse_tf.errors import InputError
+
+ADDRESS = os.environ.get("LABSE_TEST_HDFS")
+FLINK = os.environ.get("LABSE_TEST_FLINK")
+pytestmark = pytest.mark.skipif(ADDRESS is None, reason="no HDFS: run make cluster-test")
+ROOT = "hdfs://labse"
+
+
+@pytest.fixture
+def options():
+    host, _, port = ADDRESS.partition(":")
+    options = [f"--hdfs_host={host}", f"--hdfs_port={port}", "--hdfs_user=labse"]
+    configure(options)
+    remove(ROOT)
+    yield options
+    configure([])
+
+
+@pytest.fixture
+def corpus(tmp_path, options):
+    """The same pairs on disk and in HDFS."""
+    (tmp_path / "in").mkdir()
+    english = sentences_of("en")
+    for language in FOREIGN:
+        pairs = zip(english, sentences_of(language), strict=True)
+        lines = ["\t".join(pair) for pair in pairs]
+        path = tmp_path / "in" / f"{language}.tsv"
+        write_lines(path, lines * 3)
+        write_file(f"{ROOT}/in/{path.name}", path.read_bytes())
+    return tmp_path / "in"
+
+
+def test_how_files_are_found(options):
+    names = ["w/a/_SUCCESS", "w/a/x.txt", "w/b/c/y.txt"]
+    for name in names:
+        write_file(f"{ROOT}/{name}", b"" if name.endswith("SUCCESS") else b"text")
+    assert STORAGE.walk(f"{ROOT}/w") == [f"{ROOT}/{name}" for name in names]
+    assert STORAGE.glob(f"{ROOT}/w/*/x.txt") == [f"{ROOT}/w/a/x.txt"]
+    assert STORAGE.glob(f"{ROOT}/w/*/*/*.txt") == [f"{ROOT}/w/b/c/y.txt"]
+    assert STORAGE.glob(f"{ROOT}/w/a/*.txt") == [f"{ROOT}/w/a/x.txt"]
+    assert STORAGE.exists(f"{ROOT}/w/a/x.txt") and not STORAGE.exists(f"{ROOT}/none")
+    assert STORAGE.is_dir(f"{ROOT}/w") and STORAGE.walk(f"{ROOT}/none") == []
+
+
+@pytest.mark.parametrize("engine", ["direct", "flink"])
+def test_pairs_then_a_vocabulary(options, corpus, tmp_path, engine):
+    if engine == "flink":
+        options = [*options, "--runner=FlinkRunner", f"--flink_master={FLINK}"]
+    here = filter_bitext.run([str(corpus)], str(tmp_path / "clean"), scores=True)
+    there = filter_bitext.run(
+        [f"{ROOT}/in/*.tsv"], f"{ROOT}/clean", scores=True, beam_options=options
+    )
+    assert there == here
+    found = {
+        path.removeprefix(f"{ROOT}/clean/"): open_file(path).read()
+        for path in STORAGE.walk(f"{ROOT}/clean")
+    }
+    assert found == {
+        str(path.relative_to(tmp_path / "clean")): path.read_bytes()
+        for path in (tmp_path / "clean").rglob("*")
+        if path.is_file()
+    }
+    sizes = {"vocab_size": 400, "max_unique_chars": 100}
+    tokens = build_vocab.run(
+        [f"{ROOT}/clean"],
+        f"{ROOT}/vocab.txt",
+        counts=f"{ROOT}/counts",
+        beam_options=options,
+        **sizes,
+    )
+    assert tokens == build_vocab.run([str(tmp_path / "clean")], str(tmp_path / "v"), **sizes)
+    with pytest.raises(InputError, match="not empty"):
+        filter_bitext.run([f"{ROOT}/in"], f"{ROOT}/clean", beam_options=options)
