@@ -92,8 +92,8 @@ _BEAM_JOBS = (
 )
 _BEAM_HELP = """
 
-Beam options follow `--`. The default is the direct runner, on this machine. No other runner (Flink,
-Spark, Dataflow) has been tested."""
+Beam options follow `--`. The default is the direct runner, on this machine. docs/cluster.md tells
+how to use Flink, and paths such as s3://BUCKET/FOLDER."""
 
 EXIT_DONE, EXIT_UNEXPECTED, EXIT_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 

@@ -16,7 +16,8 @@ EXAMPLES = """examples:
   labse corpus filter-bitext web --out clean --scores --max-bad-records 100
   labse corpus filter-bitext clean/scores --from-scores --out cleaner --max-length-ratio 4
   labse corpus filter-bitext web --out clean --filter my_filters:NoShouting=0.5
-  labse corpus filter-bitext web --out clean -- --runner=FlinkRunner --flink_master=HOST:8081
+  labse corpus filter-bitext s3://b/web --out s3://b/clean -- --runner=FlinkRunner \\
+      --flink_master=HOST:8081
 
 Input is <lang>.tsv[.gz|.xz|.bz2|.zst] (English<TAB>translation, further columns ignored), Moses
 pairs NAME.<lang>-en.<lang> + NAME.<lang>-en.en, TMX, Parquet or TFRecord (see docs/files.md).

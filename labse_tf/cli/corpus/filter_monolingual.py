@@ -13,7 +13,8 @@ EXAMPLES = """examples:
   labse corpus filter-monolingual web --out clean --scores --max-bad-records 100
   labse corpus filter-monolingual clean/scores --from-scores --out cleaner --min-characters 30
   labse corpus filter-monolingual web --out clean --filter my_filters:NoShouting=0.5
-  labse corpus filter-monolingual web --out clean -- --runner=FlinkRunner --flink_master=HOST:8081
+  labse corpus filter-monolingual gs://b/wet --out gs://b/clean -- --runner=FlinkRunner \\
+      --flink_master=HOST:8081
   labse corpus filter-monolingual CC-MAIN-*.warc.wet.gz --out clean --quality quality-model
   labse corpus filter-monolingual dewiki-latest-pages-articles.xml.bz2 --out clean
   labse corpus filter-monolingual --neighbours documents/*.txt --out clean --min-characters 10

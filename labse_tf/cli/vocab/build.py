@@ -11,7 +11,8 @@ EXAMPLES = """examples:
   labse vocab build demo/monolingual demo/bitext --out vocab.txt --vocab-size 30000
   labse vocab build web --out small.txt --vocab-size 30000 --counts web_counts
   labse vocab build web --out large.txt --vocab-size 60000 --counts web_counts
-  labse vocab build web --out vocab.txt --counts /nfs/counts -- --runner=FlinkRunner ...
+  labse vocab build s3://b/clean --out vocab.txt --counts s3://b/counts -- --runner=FlinkRunner \\
+      --flink_master=HOST:8081
 
 Input is monolingual text, bitext (both sides are counted) or clean shards, in any format of
 docs/files.md. The defaults are the paper's: 501,153 tokens, smoothing exponent 0.3."""
@@ -46,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--counts",
         metavar="DIR",
         help="keep the word counts in this folder and reuse them for the same text and settings; "
-        "required with workers on several machines, which must all see the folder",
+        "required on a cluster, whose workers must all reach it, such as s3://BUCKET/FOLDER",
     )
     parser.add_argument(
         "--count-shards",
