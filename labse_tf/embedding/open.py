@@ -217,8 +217,14 @@ def _open(name: str, language: str | None) -> OpenedEncoder:
         return _open_model_dir(name, language)
     if language is not None:
         raise InputError(NO_LANGUAGE, path=name, remedy="leave the language out")
+    if Path(name, _MODULES_FILE).is_file():
+        return _open_sentence_transformers(name)
     if os.path.isdir(name):
-        return _open_folder(name)
+        raise InputError(
+            f"is not a model: it has neither encoder/ and preprocessor/ nor {_MODULES_FILE}",
+            path=name,
+            remedy="name the --out of `labse export`, or a sentence-transformers folder",
+        )
     if os.path.exists(name):
         raise InputError("is a file, not a model", path=name, remedy="name a folder")
     if is_object_name(name):
@@ -226,16 +232,6 @@ def _open(name: str, language: str | None) -> OpenedEncoder:
     if not _PUBLISHED_NAME.fullmatch(name):
         raise InputError("no such folder", path=name, remedy="name a model dir")
     return _open_sentence_transformers(name)
-
-
-def _open_folder(name: str) -> OpenedEncoder:
-    if Path(name, _MODULES_FILE).is_file():
-        return _open_sentence_transformers(name)
-    raise InputError(
-        f"is not a model: it has neither encoder/ and preprocessor/ nor {_MODULES_FILE}",
-        path=name,
-        remedy="name the --out of `labse export`, or a sentence-transformers folder",
-    )
 
 
 def _open_model_dir(name: str, language: str | None) -> OpenedEncoder:
