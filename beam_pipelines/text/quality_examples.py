@@ -13,7 +13,7 @@ from beam_pipelines.records.records import UNDETERMINED
 from beam_pipelines.text.sentences import split_sentences
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import CorpusFile
-from labse_tf.language_id import identify
+from labse_tf.tokenization.language_id import identify
 
 # A few letters do not tell which part of a page they are from.
 _MIN_CHARACTERS, _MAX_CHARACTERS = 10, 5000

@@ -15,8 +15,8 @@ from typing import Any
 import regex
 
 from labse_tf.errors import InputError
-from labse_tf.language_id import identify
 from labse_tf.languages import find_code
+from labse_tf.tokenization.language_id import identify
 from labse_tf.tokenization.moses import MosesTokenizer, normalize
 
 _CHINESE = regex.compile(r"\p{Han}")
