@@ -67,6 +67,8 @@ setup(
         "dev": [*DEMO, *DEV],
         "benchmarks": DEMO,
         "mteb": ["mteb>=2.26,<3"],
+        # What LASER's encoder of 2018 needs: for all text; Chinese; Japanese (two); Greek.
+        "laser": ["sacremoses", "jieba", "mecab-python3", "ipadic", "transliterate"],
     },
     entry_points={
         "console_scripts": [

@@ -1,7 +1,8 @@
-"""A published LASER as a model dir."""
+"""LASER2 as a model dir; `export.laser_2018` has the older encoder."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from typing import Any
 
@@ -9,7 +10,7 @@ from export.model_dir import export
 from export.source import Source
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder
-from labse_tf.model.laser_weights import assign, read_laser
+from labse_tf.model.laser_weights import LaserWeights, assign, read_laser
 from labse_tf.tokenization.laser import LaserTokenizer
 
 
@@ -32,21 +33,26 @@ def import_laser(
     """
     found = read_laser(weights_file)
     tokenizer = LaserTokenizer(sentencepiece_file, found.dictionary)
-    if len(tokenizer.tokens) > found.config.vocab_size:
+    source = source_of(found, tokenizer.tokens, weights_file)
+    export(dataclasses.replace(source, tokenizer=tokenizer), out, **options)
+
+
+def source_of(
+    found: LaserWeights, tokens: list[str], weights_file: str | os.PathLike[str]
+) -> Source:
+    """Returns the encoder with its weights, and what is known of it.
+
+    Raises:
+      InputError: if the file has more tokens than vectors.
+    """
+    if len(tokens) > found.config.vocab_size:
         raise InputError(
-            f"has {len(tokenizer.tokens)} tokens and {found.config.vocab_size} vectors",
+            f"has {len(tokens)} tokens and {found.config.vocab_size} vectors",
             path=weights_file,
             remedy="fetch it again",
         )
     encoder = build_encoder(found.config)
     assign(encoder, found.weights)
-    source = Source(
-        encoder,
-        found.config,
-        tokenizer.tokens,
-        max_bytes_per_word=0,
-        languages=None,
-        training=None,
-        tokenizer=tokenizer,
+    return Source(
+        encoder, found.config, tokens, max_bytes_per_word=0, languages=None, training=None
     )
-    export(source, out, **options)

@@ -76,7 +76,11 @@ Not stated: its weights were imported.
 ## How to use it
 
 Paths are relative to this folder.
-{% if 'hub' in formats %}
+{% if tokenizer == 'laser-2018' %}
+With labse_tf: `labse_tf.load(".").encode(["Hello", "Hallo"])`. The SavedModel `encoder` takes the \
+ids of tokens, whose number is their line in `encoder/assets/vocab.txt`, from 0, and gives \
+`default`, which is not normalised.
+{% elif 'hub' in formats %}
 ```python
 import tensorflow as tf, tensorflow_hub as hub, tensorflow_text  # TF_USE_LEGACY_KERAS=1
 
@@ -108,9 +112,11 @@ vectors = SentenceTransformer(".").encode(["Hello", "Hallo"])
 With transformers: use the `pooler_output` of `BertModel`, scaled to unit length, not the mean of
 the tokens.
 {% endif %}{% endif %}{% if 'lite' in formats or 'onnx' in formats %}
-{% if 'hub' in formats %}`inputs` of these is from above.{% else %}\
-`inputs`: int32 `[batch, length]` each of `input_word_ids` (from a cased BERT tokeniser with \
-`vocab.txt`), `input_mask` and `input_type_ids`.{% endif %} \
+{% if 'hub' in formats and tokenizer != 'laser-2018' %}\
+`inputs` of these is from above.{% else %}\
+`inputs`: int32 `[batch, length]` each of `input_word_ids` (\
+{{ 'as above' if tokenizer == 'laser-2018' else 'from a cased BERT tokeniser with `vocab.txt`' }}\
+), `input_mask` and `input_type_ids`.{% endif %} \
 `default` is not normalised.
 {% endif %}{% if 'lite' in formats %}
 ```python
@@ -137,6 +143,9 @@ vectors = session.run(["default"], feed)[0]
 
 {% if tokenizer == 'laser' %}\
 Punctuation is normalised by the rules of Moses, and text is lower-cased, as by LASER.
+{% elif tokenizer == 'laser-2018' %}\
+Text is split into words by the rules of its language, lower-cased, and in Greek romanised, as by \
+LASER. This needs labse_tf and, for some languages, further packages.
 {% elif tokenizer == 'bpe' %}\
 A character that the vocabulary lacks is [UNK]. Text is neither lower-cased nor normalised.
 {% else %}\
@@ -149,6 +158,7 @@ _PIECES = {
     "wordpiece": "cased WordPieces",
     "bpe": "cased byte-pair encodings",
     "laser": "SentencePieces of LASER",
+    "laser-2018": "byte-pair encodings of LASER",
 }
 
 

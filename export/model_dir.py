@@ -9,7 +9,7 @@ import logging
 import os
 import platform
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -94,18 +94,20 @@ def export(
             "table": table,
             "licence": source.licence if licence is None else licence,
         }
-        (partial / "model.json").write_text(
-            json.dumps(facts, indent=2, ensure_ascii=False) + "\n", "utf-8"
-        )
-        (partial / "README.md").write_text(
-            model_card(facts, parameters=source.encoder.count_params()), "utf-8"
-        )
+        write_facts(partial, facts, parameters=source.encoder.count_params())
         if verified and "hub" in formats:
             try:
                 verify(partial, _log_check)
             except InputError as error:
                 error.path = os.fspath(out)  # The checked folder has a temporary name.
                 raise
+
+
+def write_facts(folder: Path, facts: dict[str, Any], *, parameters: int) -> None:
+    """Writes model.json and the model card, for which `parameters` is the number of weights."""
+    text = json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
+    (folder / "model.json").write_text(text, "utf-8")
+    (folder / "README.md").write_text(model_card(facts, parameters=parameters), "utf-8")
 
 
 def check_options(source: Source, *, formats: Sequence[str], table: str, length: int | None) -> int:
@@ -167,23 +169,29 @@ def _save_saved_models(
     source: Source, packed: Source, folder: Path, formats: Sequence[str], length: int
 ) -> None:
     """Writes the SavedModels of `packed`, and the vectors of `source`, from which it was made."""
-    with tempfile.TemporaryDirectory() as temporary:
-        # Graphs store the path that an asset was read from. It must reveal nothing about this
-        # machine, but differ between models: TensorFlow shares tables of one name in a process.
-        vocab_file = Path(Path(temporary).name, VOCAB_FILE)
-        with contextlib.chdir(Path(temporary).parent):
-            tokenizer = _write_tokenizer(source, vocab_file)
-            if "text" in formats:
-                path = folder / "text_encoder"
-                save_text_encoder(packed.encoder, tokenizer, path, length=length)
-            if "hub" in formats:
-                save_preprocessor(tokenizer, folder / "preprocessor", length=length)
-                path = folder / "encoder"
-                save_encoder(packed.encoder, path, vocab_file=vocab_file, head=packed.head)
+    with asset_file() as vocab_file:
+        tokenizer = _write_tokenizer(source, vocab_file)
+        if "text" in formats:
+            save_text_encoder(packed.encoder, tokenizer, folder / "text_encoder", length=length)
+        if "hub" in formats:
+            save_preprocessor(tokenizer, folder / "preprocessor", length=length)
+            path = folder / "encoder"
+            save_encoder(packed.encoder, path, vocab_file=vocab_file, head=packed.head)
         inputs = tokenizer.pack([tokenizer(tf.constant(SENTENCES))], length)
-        with tf.device("CPU"):  # As `verify` does.
-            vectors = embed(source.encoder, inputs, training=False).numpy()
-        write_expected(folder, vectors)
+    with tf.device("CPU"):  # As `verify` does.
+        vectors = embed(source.encoder, inputs, training=False).numpy()
+    write_expected(folder, vectors)
+
+
+@contextlib.contextmanager
+def asset_file() -> Iterator[Path]:
+    """Yields the path of a vocabulary, to be written and saved as an asset within the block.
+
+    Graphs store the path that an asset was read from. It must reveal nothing about this machine,
+    but differ between models: TensorFlow shares tables of one name in a process.
+    """
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(Path(folder).parent):
+        yield Path(Path(folder).name, VOCAB_FILE)
 
 
 def _kind_of_tokens(source: Source) -> str:
@@ -195,10 +203,15 @@ def _kind_of_tokens(source: Source) -> str:
 def _write_tokenizer(source: Source, vocab_file: Path) -> Tokenizer:
     """Returns the tokeniser, and writes the vocabulary that becomes an asset."""
     if source.tokenizer is not None:
-        vocab_file.write_text("".join(f"{token}\n" for token in source.tokens), "utf-8")
+        write_tokens(vocab_file, source.tokens)
         return source.tokenizer
     wordpiece_file.write(vocab_file, source.tokens)
     return open_tokenizer(vocab_file, max_bytes_per_word=source.max_bytes_per_word)
+
+
+def write_tokens(path: Path, tokens: Sequence[str]) -> None:
+    """Writes a vocabulary that may lack the special tokens of BERT's."""
+    path.write_text("".join(f"{token}\n" for token in tokens), "utf-8", newline="\n")
 
 
 def describe(source: Source, *, length: int) -> dict[str, Any]:

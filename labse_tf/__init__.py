@@ -15,16 +15,20 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 
-def load(model_dir: str | os.PathLike[str]) -> Embedder | StaticEmbedder:
+def load(
+    model_dir: str | os.PathLike[str], *, language: str | None = None
+) -> Embedder | StaticEmbedder:
     """Loads a model dir for embedding: `labse_tf.load("MODEL_DIR").encode(["Hello", "Hallo"])`.
 
     TensorFlow is imported here rather than at module level, to keep `import labse_tf` fast.
 
     Args:
       model_dir: a model dir, or an encoder in one, such as MODEL_DIR/onnx/model_int8.onnx.
+      language: only for LASER's encoder of 2018: the language of all texts, such as "fr"; None: it
+        is identified for each text.
 
     Raises:
-      InputError: if `model_dir` is not a model dir.
+      InputError: if `model_dir` is not a model dir, or is another one and a language is given.
     """
     from labse_tf.embedding.model_dir import find_model_dir
 
@@ -32,6 +36,6 @@ def load(model_dir: str | os.PathLike[str]) -> Embedder | StaticEmbedder:
     from labse_tf.embedding.embedder import Embedder
     from labse_tf.embedding.static import StaticEmbedder, has_plain_table
 
-    if encoder.is_dir() and has_plain_table(folder):
+    if encoder.is_dir() and language is None and has_plain_table(folder):
         return StaticEmbedder(folder)
-    return Embedder(model_dir)
+    return Embedder(model_dir, language=language)

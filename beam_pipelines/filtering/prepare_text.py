@@ -21,9 +21,9 @@ from beam_pipelines.filters import Filter, find_reasons
 from beam_pipelines.records.records import UNDETERMINED, Batch, Document, Record, Sentence
 from beam_pipelines.reporting.drop_examples import draw_examples
 from beam_pipelines.reporting.report import OTHER_LANGUAGE, READ
-from beam_pipelines.text.language_id import identify
 from beam_pipelines.text.sentences import split_sentences
 from labse_tf.files.record_kinds import Neighbours
+from labse_tf.tokenization.language_id import identify
 
 # The reason for lines whose language is identified with too little confidence.
 UNCERTAIN_LANGUAGE = "uncertain_language"

@@ -9,8 +9,8 @@ import regex
 
 from beam_pipelines.filters import Option, Use
 from beam_pipelines.records.records import ENGLISH, Record, texts_by_language
-from beam_pipelines.text.language_id import LABEL, load_model
 from labse_tf.files.record_kinds import BITEXT, MONOLINGUAL
+from labse_tf.tokenization.language_id import LABEL, load_model
 
 # Labels that lid.176 often gives to text of a language, measured on 160,000 sentences of news,
 # software and conversation. Before the bar: labels that long text (60 letters or more) gets too;

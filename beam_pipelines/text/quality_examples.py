@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 from beam_pipelines.reading.html_text import main_and_other_lines
 from beam_pipelines.reading.web import read_html
 from beam_pipelines.records.records import UNDETERMINED
-from beam_pipelines.text.language_id import identify
 from beam_pipelines.text.sentences import split_sentences
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import CorpusFile
+from labse_tf.tokenization.language_id import identify
 
 # A few letters do not tell which part of a page they are from.
 _MIN_CHARACTERS, _MAX_CHARACTERS = 10, 5000

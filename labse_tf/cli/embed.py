@@ -39,11 +39,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--rescore`; the last two for .npy only (default: %(default)s)",
     )
     add_dim(parser)
+    parser.add_argument(
+        "--language",
+        type=str,
+        metavar="CODE",
+        help="only for LASER's encoder of 2018, which splits text by the rules of its language: "
+        "that of all lines, such as fr (default: identified for each line)",
+    )
     add_overwrite(parser)
 
 
 def run(args: argparse.Namespace) -> None:
     from labse_tf.embedding.file import embed_file
 
-    options = {"dtype": args.dtype, "dim": args.dim, "overwrite": args.overwrite}
-    embed_file(args.model_dir, args.input, args.out, **options)
+    options = {"dtype": args.dtype, "dim": args.dim, "language": args.language}
+    embed_file(args.model_dir, args.input, args.out, **options, overwrite=args.overwrite)

@@ -70,7 +70,7 @@ COMMANDS = {
         "export a run as a model dir: preprocessor and encoder SavedModels",
     ),
     ("import-hf",): ("models.import_hf", "import a Hugging Face LaBSE as a model dir"),
-    ("import-laser",): ("models.import_laser", "import a published LASER2 as a model dir"),
+    ("import-laser",): ("models.import_laser", "import a published LASER as a model dir"),
     ("verify",): (
         "models.verify",
         "check a model dir against the TF-Hub interface, without this package",

@@ -34,6 +34,7 @@ def embed_file(
     *,
     dtype: str = "float32",
     dim: int | None = None,
+    language: str | None = None,
     overwrite: bool = False,
 ) -> Embedded:
     """Writes the vectors of the lines of a file, in order.
@@ -47,6 +48,7 @@ def embed_file(
       dtype: float32 or float16; int8 or binary in a .npy file, with its calibration beside it, see
         `labse_tf.embedding.quantisation`.
       dim: the number of leading columns to keep, as for `open_encoder`; None: all.
+      language: of all lines, as for `labse_tf.load`.
       overwrite: replace `out`, and discard the work of another job.
 
     Raises:
@@ -65,12 +67,13 @@ def embed_file(
     lines = _lines(source)
     # Errors in the file are reported before the model is loaded.
     first = next(lines)
-    encoder = open_encoder(model, dim=dim)
+    encoder = open_encoder(model, dim=dim, language=language)
     settings = {
         "model": [encoder.name, encoder.facts().get("model_sha256")],
         "input": STDIN if source == STDIN else describe(Path(source)),
         "dtype": dtype,
         "dim": dim,
+        **({"language": language} if language else {}),
     }
     with (
         full_disk_said(out, remedy="run the same command again to resume"),

@@ -12,12 +12,40 @@ from labse_tf.files.hashing import sha256_of_files
 from labse_tf.files.local_paths import local_path
 
 SAVED_MODELS = ("preprocessor", "encoder")
+# Value of "tokenizer" in the model.json of LASER's encoder of 2018. There is no preprocessor: text
+# is prepared in Python, by files in the folder `tokenizer`.
+LASER_2018 = "laser-2018"
+NO_LANGUAGE = "splits text of all languages alike"
 ENCODER_FILES = (".onnx", ".tflite")
 
 
 def check_saved_models(path: str | os.PathLike[str]) -> None:
     """Raises InputError unless this is a model dir with a preprocessor and an encoder."""
-    for name in SAVED_MODELS:
+    if is_laser_2018(path):
+        raise InputError(
+            "is LASER's encoder of 2018, whose text is prepared in Python: it has no preprocessor",
+            path=path,
+            remedy="use it with this package: labse_tf.load, labse embed, eval, mine, score",
+        )
+    _check(path, SAVED_MODELS)
+
+
+def is_laser_2018(path: str | os.PathLike[str]) -> bool:
+    """Returns whether this is a model dir of LASER's encoder of 2018."""
+    return describe(Path(path)).get("tokenizer") == LASER_2018
+
+
+def is_model_dir(path: str | os.PathLike[str]) -> bool:
+    """Returns whether a folder has the SavedModels of a model dir."""
+    return all(Path(path, name, "saved_model.pb").is_file() for name in _saved_models(path))
+
+
+def _saved_models(path: str | os.PathLike[str]) -> tuple[str, ...]:
+    return SAVED_MODELS[1:] if is_laser_2018(path) else SAVED_MODELS
+
+
+def _check(path: str | os.PathLike[str], names: tuple[str, ...]) -> None:
+    for name in names:
         if not Path(path, name, "saved_model.pb").is_file():
             raise InputError(
                 f"is not a model dir: it has no {name}/saved_model.pb",
@@ -37,14 +65,14 @@ def find_model_dir(path: str | os.PathLike[str]) -> tuple[Path, Path]:
     """
     path = Path(local_path(path))
     if path.suffix not in ENCODER_FILES or path.is_dir():
-        check_saved_models(path)
+        _check(path, _saved_models(path))
         return path, path / "encoder"
     if not path.is_file():
         raise InputError(
             "no such file", path=path, remedy="export the model with --format hub,onnx,lite"
         )
     model_dir = path.absolute().parent.parent
-    if not (model_dir / "preprocessor" / "saved_model.pb").is_file():
+    if not (is_laser_2018(model_dir) or (model_dir / "preprocessor" / "saved_model.pb").is_file()):
         raise InputError(
             "is not in a model dir: there is no ../preprocessor",
             path=path,
@@ -67,7 +95,7 @@ def num_layers(model_dir: Path) -> int | None:
 
 
 def hash_model(path: str | os.PathLike[str]) -> str:
-    """Returns a SHA-256, in hex, of all files of the preprocessor and of the encoder.
+    """Returns a SHA-256, in hex, of all files of the preprocessor, or tokeniser, and the encoder.
 
     Copies of a model dir have the same hash; models with different embeddings have different ones.
 
@@ -78,7 +106,8 @@ def hash_model(path: str | os.PathLike[str]) -> str:
       InputError: as `find_model_dir`.
     """
     model_dir, encoder = find_model_dir(path)
-    files = [*(model_dir / "preprocessor").rglob("*"), *encoder.rglob("*")]
+    before = "tokenizer" if is_laser_2018(model_dir) else "preprocessor"
+    files = [*(model_dir / before).rglob("*"), *encoder.rglob("*")]
     if encoder.is_file():
         # Large ONNX models keep their weights in a separate file: model.onnx_data.
         files += encoder.parent.glob(f"{encoder.name}*")

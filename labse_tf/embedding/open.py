@@ -22,7 +22,13 @@ from typing import Any
 
 import numpy as np
 
-from labse_tf.embedding.model_dir import ENCODER_FILES, SAVED_MODELS, find_model_dir, hash_model
+from labse_tf.embedding.model_dir import (
+    ENCODER_FILES,
+    NO_LANGUAGE,
+    find_model_dir,
+    hash_model,
+    is_model_dir,
+)
 from labse_tf.errors import InputError
 from labse_tf.files.hashing import sha256_of_file, sha256_of_files
 from labse_tf.files.local_paths import local_path
@@ -185,29 +191,40 @@ class OpenedEncoder:
         return vectors / np.where(norms == 0, 1, norms)
 
 
-def open_encoder(name: str, *, dim: int | None = None) -> OpenedEncoder:
+def open_encoder(
+    name: str, *, dim: int | None = None, language: str | None = None
+) -> OpenedEncoder:
     """Opens a model dir, a sentence-transformers model or a Python object.
 
     Args:
       name: the encoder's.
       dim: keep only so many leading columns of its vectors, scaled to unit length again; None: all.
+      language: as for `labse_tf.load`.
 
     Raises:
-      InputError: if there is no such encoder, it cannot be loaded, the library is missing, or `dim`
-        is out of range.
+      InputError: if there is no such encoder, it cannot be loaded, the library is missing, `dim` is
+        out of range, or the encoder does not ask for a language.
     """
-    encoder = _open(name)
+    encoder = _open(name, language)
     if dim is not None:
         encoder.keep_leading(dim)
     return encoder
 
 
-def _open(name: str) -> OpenedEncoder:
+def _open(name: str, language: str | None) -> OpenedEncoder:
     name = local_path(name)
+    if name.endswith(ENCODER_FILES) or (os.path.isdir(name) and is_model_dir(name)):
+        return _open_model_dir(name, language)
+    if language is not None:
+        raise InputError(NO_LANGUAGE, path=name, remedy="leave the language out")
+    if Path(name, _MODULES_FILE).is_file():
+        return _open_sentence_transformers(name)
     if os.path.isdir(name):
-        return _open_folder(name)
-    if name.endswith(ENCODER_FILES):
-        return _open_model_dir(name)
+        raise InputError(
+            f"is not a model: it has neither encoder/ and preprocessor/ nor {_MODULES_FILE}",
+            path=name,
+            remedy="name the --out of `labse export`, or a sentence-transformers folder",
+        )
     if os.path.exists(name):
         raise InputError("is a file, not a model", path=name, remedy="name a folder")
     if is_object_name(name):
@@ -217,23 +234,10 @@ def _open(name: str) -> OpenedEncoder:
     return _open_sentence_transformers(name)
 
 
-def _open_folder(name: str) -> OpenedEncoder:
-    folder = Path(name)
-    if all((folder / part / "saved_model.pb").is_file() for part in SAVED_MODELS):
-        return _open_model_dir(name)
-    if (folder / _MODULES_FILE).is_file():
-        return _open_sentence_transformers(name)
-    raise InputError(
-        f"is not a model: it has neither encoder/ and preprocessor/ nor {_MODULES_FILE}",
-        path=name,
-        remedy="name the --out of `labse export`, or a sentence-transformers folder",
-    )
-
-
-def _open_model_dir(name: str) -> OpenedEncoder:
+def _open_model_dir(name: str, language: str | None) -> OpenedEncoder:
     import labse_tf
 
-    model = labse_tf.load(name)
+    model = labse_tf.load(name, language=language)
     model_dir, _ = find_model_dir(name)
     return OpenedEncoder(
         name,

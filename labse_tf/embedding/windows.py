@@ -18,7 +18,7 @@ class WindowEncoder(abc.ABC):
 
     Attributes:
       dim: the dimension of the vectors.
-      sequence_length: longer texts are truncated to this many tokens, [CLS] and [SEP] included.
+      sequence_length: longer texts are truncated to this many tokens, special ones included.
       texts_cut: number of texts truncated so far.
     """
 
@@ -26,6 +26,8 @@ class WindowEncoder(abc.ABC):
     sequence_length: int
     texts_cut: int = 0
     _texts_per_window: int
+    # [CLS] and [SEP].
+    _special_tokens: int = 2
 
     @abc.abstractmethod
     def _tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
@@ -59,7 +61,7 @@ class WindowEncoder(abc.ABC):
                 progress = stack.enter_context(Progress("embed", total=len(texts), unit="sentence"))
             start = 0
             for tokens in self._tokenized_windows(texts):
-                lengths = tokens.row_lengths().numpy() + 2
+                lengths = tokens.row_lengths().numpy() + self._special_tokens
                 self.texts_cut += int((lengths > self.sequence_length).sum())
                 self._encode_window(tokens, vectors[start : start + len(lengths)], progress)
                 start += len(lengths)

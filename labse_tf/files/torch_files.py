@@ -1,19 +1,23 @@
 """Reads what `torch.save` wrote, without PyTorch, and without running anything in it.
 
-Such a file is a ZIP archive of a pickle and of the tensors' bytes. A pickle can name any function
-to call; this reader knows the three names that tensors need, and refuses a file with another.
+Such a file is a ZIP archive of a pickle and of the tensors' bytes. Before PyTorch 1.6 it was a row
+of pickles (a magic number, a version, facts about the machine, the content, the keys of storages),
+then those storages, which have the tensors' numbers, each after its length. A pickle can name any
+function to call; this reader knows the three names that tensors need, and refuses a file with
+another.
 """
 
 from __future__ import annotations
 
 import collections
+import functools
 import math
 import os
 import pickle
 import zipfile
 import zlib
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -27,6 +31,11 @@ _DTYPES = {
     "LongStorage": np.int64,
     "IntStorage": np.int32,
 }
+_MAGIC, _VERSION = 0x1950A86A20F9469CFC6C, 1001
+_MAGIC_PICKLE = pickle.dumps(_MAGIC, protocol=2)
+_LENGTH = np.dtype("<i8")
+# (type, key, count of numbers) -> the numbers of a storage.
+_Storages = Callable[[np.dtype, str, int], np.ndarray]
 # What a broken pickle or archive raises.
 _DAMAGE = (
     ArithmeticError,
@@ -72,24 +81,20 @@ def read_torch_file(path: str | os.PathLike[str]) -> Any:
     """Returns the content of a file of `torch.save`, with NumPy arrays for its tensors.
 
     Raises:
-      InputError: if it is missing, no such file, of PyTorch before 1.6, or damaged.
+      InputError: if it is missing, no such file, or damaged.
       UnknownNameError: if it names anything else than tensors and containers.
     """
     path = check_file(path)
-    try:
-        archive = zipfile.ZipFile(path)
-    except zipfile.BadZipFile as error:
-        raise InputError(
-            "is no file of torch.save, or of PyTorch before 1.6",
-            path=path,
-            remedy="fetch it again, or let PyTorch write it anew: "
-            "torch.save(torch.load(OLD, weights_only=True), NEW)",
-        ) from error
-    with archive:
+    with open(path, "rb") as file:
+        if file.peek(len(_MAGIC_PICKLE)).startswith(_MAGIC_PICKLE):
+            read = _read_row_of_pickles
+        elif zipfile.is_zipfile(file):
+            read = _read_archive
+        else:
+            raise InputError("is no file of torch.save", path=path, remedy="fetch it again")
+        file.seek(0)
         try:
-            (name,) = (one for one in archive.namelist() if one.endswith("/data.pkl"))
-            with archive.open(name) as file:
-                return _Unpickler(file, archive, name.removesuffix("data.pkl")).load()
+            return read(file)
         except _Refused as error:
             raise UnknownNameError(str(error), path) from error
         except _DAMAGE as error:
@@ -98,12 +103,66 @@ def read_torch_file(path: str | os.PathLike[str]) -> Any:
             ) from error
 
 
+def _read_archive(file: BinaryIO) -> Any:
+    with zipfile.ZipFile(file) as archive:
+        (name,) = (one for one in archive.namelist() if one.endswith("/data.pkl"))
+
+        @functools.cache
+        def storage(dtype: np.dtype, key: str, count: int) -> np.ndarray:
+            member = archive.getinfo(f"{name.removesuffix('data.pkl')}data/{key}")
+            if member.compress_type != zipfile.ZIP_STORED:  # It could become any size.
+                raise ValueError("tensors are compressed, which PyTorch never does")
+            return np.frombuffer(archive.read(member), dtype, count)
+
+        with archive.open(name) as pickled:
+            return _Unpickler(pickled, storage).load()
+
+
+def _read_row_of_pickles(file: BinaryIO) -> Any:
+    def load_plain() -> Any:
+        return _Unpickler(file, _no_storage).load()
+
+    if (load_plain(), load_plain()) != (_MAGIC, _VERSION):
+        raise ValueError("of an unknown version")
+    if load_plain()["little_endian"] is not True:
+        raise ValueError("written by a big-endian machine")
+    storages: dict[str, np.ndarray] = {}
+    left = os.fstat(file.fileno()).st_size
+
+    def storage(dtype: np.dtype, key: str, count: int) -> np.ndarray:
+        """Returns room for the numbers: they come after the tensors, which are views of them."""
+        nonlocal left
+        if key not in storages:
+            left -= count * dtype.itemsize
+            if count < 0 or left < 0:
+                raise ValueError(f"has no {count} numbers")
+            storages[key] = np.empty(count, dtype)
+        if (storages[key].dtype, len(storages[key])) != (dtype, count):
+            raise ValueError(f"storage {key} has two sizes")
+        return storages[key]
+
+    content = _Unpickler(file, storage).load()
+    keys = load_plain()
+    if sorted(keys) != sorted(storages):
+        raise ValueError("other storages than its tensors name")
+    for key in keys:
+        length = np.frombuffer(file.read(_LENGTH.itemsize), _LENGTH)
+        numbers = storages[key]
+        if length != len(numbers) or file.readinto(numbers.view(np.uint8)) != numbers.nbytes:
+            raise EOFError(f"storage {key} is cut off")
+    return content
+
+
+def _no_storage(dtype: np.dtype, key: str, count: int) -> np.ndarray:
+    raise ValueError("a tensor where there is none")
+
+
 class _Unpickler(pickle.Unpickler):
     """Knows the names that a file of tensors has, and no others."""
 
-    def __init__(self, file, archive: zipfile.ZipFile, folder: str) -> None:
+    def __init__(self, file: BinaryIO, storage: _Storages) -> None:
         super().__init__(file)
-        self._archive, self._folder = archive, folder
+        self._storage = storage
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):
@@ -115,14 +174,12 @@ class _Unpickler(pickle.Unpickler):
         raise _Refused(f"{module}.{name}")
 
     def persistent_load(self, pid: tuple) -> np.ndarray:
-        kind, storage, key, _, count = pid
+        kind, storage, key, _, count, *view = pid
         if kind != "storage" or not isinstance(storage, _StorageType) or not str(key).isdigit():
             raise _Refused(repr(pid))
-        member = self._archive.getinfo(f"{self._folder}data/{key}")
-        if member.compress_type != zipfile.ZIP_STORED:  # It could become any size.
-            raise ValueError("tensors are compressed, which PyTorch never does")
-        data = self._archive.read(member)
-        return np.frombuffer(data, np.dtype(storage.dtype).newbyteorder("<"), count)
+        if view not in ([], [None]):
+            raise ValueError("parts of storages, of PyTorch before 0.4")
+        return self._storage(np.dtype(storage.dtype).newbyteorder("<"), key, count)
 
 
 class _Rebuild:
@@ -138,7 +195,7 @@ class _Rebuild:
         strides: Sequence[int],
         *_: Any,
     ) -> np.ndarray:
-        """Returns the tensor as an array; strides are in elements, as in PyTorch."""
+        """Returns the tensor, a view of its storage; strides are in elements, as in PyTorch."""
         if any(number < 0 for number in (offset, *shape, *strides)):
             raise ValueError("negative sizes")
         last = offset + sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
@@ -147,5 +204,4 @@ class _Rebuild:
         if numbers and (last >= len(storage) or numbers > len(storage)):
             raise ValueError(f"a tensor of {shape} reads beyond its {len(storage)} numbers")
         steps = [storage.itemsize * step for step in strides]
-        view = np.lib.stride_tricks.as_strided(storage[offset:], shape, steps, writeable=False)
-        return view.copy()
+        return np.lib.stride_tricks.as_strided(storage[offset:], shape, steps, writeable=False)

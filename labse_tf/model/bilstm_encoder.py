@@ -22,7 +22,8 @@ class BiLstmEncoder(tf_keras.layers.Layer):
 
         pooled = max over all tokens t of H_t
 
-    [CLS] and [SEP] count. Dropout is between the layers alone. Token types do not matter.
+    [CLS] and [SEP] count. A row of padding alone has no maximum; its vector is 0. Dropout is
+    between the layers alone. Token types do not matter.
     """
 
     def __init__(
@@ -94,6 +95,7 @@ class BiLstmEncoder(tf_keras.layers.Layer):
             outputs.append(hidden)
         # A unit may be negative at all tokens, so padding must not count as 0.
         pooled = tf.reduce_max(tf.where(mask[..., tf.newaxis], hidden, hidden.dtype.min), axis=1)
+        pooled = tf.where(lengths[:, tf.newaxis] > 0, pooled, 0)
         return {"pooled_output": pooled, "sequence_output": hidden, "encoder_outputs": outputs}
 
 

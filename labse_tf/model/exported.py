@@ -35,7 +35,7 @@ def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
             path=path / FACTS_FILE,
             remedy="export the model again",
         ) from error
-    if facts.get("tokenizer") == "laser":
+    if facts.get("tokenizer", "").startswith("laser"):
         raise InputError(
             "has LASER's tokeniser, which training does not know",
             path=path,

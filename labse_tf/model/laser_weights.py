@@ -15,6 +15,7 @@ from labse_tf.model.bilstm_encoder import BiLstmEncoder
 
 # LASER itself sets no limit. Longer texts are cut.
 MAX_POSITIONS = 512
+_REMEDY = "name laser2.pt or bilstm.93langs.2018-12-26.pt"
 # Modules that a checkpoint of fairseq names.
 _OF_FAIRSEQ = ("argparse", "omegaconf", "fairseq")
 
@@ -34,7 +35,7 @@ class LaserWeights(NamedTuple):
 
 
 def read_laser(path: str | os.PathLike[str]) -> LaserWeights:
-    """Reads laser2.pt, or another encoder of its layout.
+    """Reads laser2.pt, the encoder of 2018, or another of their layout.
 
     Raises:
       InputError: if it is another file (a LASER3, a checkpoint of fairseq), or damaged.
@@ -48,7 +49,7 @@ def read_laser(path: str | os.PathLike[str]) -> LaserWeights:
             f"is a checkpoint of fairseq (it names {error.name}), such as LASER3, whose encoder is "
             "a Transformer",
             path=path,
-            remedy="name laser2.pt",
+            remedy=_REMEDY,
         ) from error
     parts = ("params", "model", "dictionary")
     if not isinstance(content, dict) or not all(
@@ -60,7 +61,7 @@ def read_laser(path: str | os.PathLike[str]) -> LaserWeights:
             if is_laser3
             else "is no encoder of LASER",
             path=path,
-            remedy="name laser2.pt",
+            remedy=_REMEDY,
         )
     params, dictionary = content["params"], content["dictionary"]
     sizes = ("num_embeddings", "embed_dim", "hidden_size", "num_layers")
@@ -69,7 +70,7 @@ def read_laser(path: str | os.PathLike[str]) -> LaserWeights:
         raise InputError(
             f"has other parameters than LASER's encoders: {params}",
             path=path,
-            remedy="name laser2.pt",
+            remedy=_REMEDY,
         )
     config = EncoderConfig(
         network=BILSTM,
@@ -119,7 +120,7 @@ def _renamed(
         raise InputError(
             f"has weights that LASER's encoders lack: {', '.join(sorted(left))}",
             path=path,
-            remedy="name laser2.pt",
+            remedy=_REMEDY,
         )
     return weights
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import tensorflow as tf
 
@@ -16,16 +15,13 @@ from vocab.basic_tokenizer import UNICODE_SPACE
 class BpeTokenizer:
     """A `Tokenizer` with the special tokens, and the packing, of WordPieces."""
 
-    def __init__(self, vocab_file: str | os.PathLike[str]) -> None:
-        """Reads the vocabulary.
+    def __init__(self, tokens: Sequence[str]) -> None:
+        """Makes the tokeniser.
 
         Args:
-          vocab_file: of `labse vocab bpe`.
-
-        Raises:
-          VocabularyFileError: if the file is missing or broken.
+          tokens: of a vocabulary of `labse vocab bpe`; a token's index is its id.
         """
-        self.tokens = wordpiece_file.read(vocab_file)
+        self.tokens = list(tokens)
         ids = {token: number for number, token in enumerate(wordpiece_file.RESERVED_TOKENS)}
         self.special_tokens = {
             "vocab_size": len(self.tokens),

@@ -103,7 +103,7 @@ class LaserTokenizer:
                 path=model_file,
                 remedy="use the .spm and the .pt of one model",
             )
-        self.tokens = _tokens(known)
+        self.tokens = tokens_of(dictionary)
         self.special_tokens = {
             "vocab_size": len(self.tokens),
             "padding_id": PADDING,
@@ -118,27 +118,33 @@ class LaserTokenizer:
     def pack(
         self, segments: list[tf.RaggedTensor], length: int | tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """Packs one or two segments as `a </s> b </s>`, else as `Tokenizer.pack`."""
-        segments = text.RoundRobinTrimmer(length - len(segments)).trim(segments)
-        ends = tf.fill([segments[0].nrows(), 1], END)
-        ended = [tf.concat([one, ends], axis=1) for one in segments]
-        types = [tf.fill(tf.shape(one.flat_values), number) for number, one in enumerate(ended)]
-        types = [one.with_flat_values(kind) for one, kind in zip(ended, types, strict=True)]
-        ids, types = tf.concat(ended, axis=1), tf.concat(types, axis=1)
-        shape = tf.stack([ids.nrows(), tf.cast(length, ids.row_splits.dtype)])
-        return {
-            "input_word_ids": _shaped(ids.to_tensor(PADDING, shape=shape), length),
-            "input_mask": _shaped(tf.ones_like(ids).to_tensor(0, shape=shape), length),
-            "input_type_ids": _shaped(types.to_tensor(0, shape=shape), length),
-        }
+        """Packs one or two segments: see `pack_segments`."""
+        return pack_segments(segments, length)
+
+
+def pack_segments(segments: list[tf.RaggedTensor], length: int | tf.Tensor) -> dict[str, tf.Tensor]:
+    """Packs one or two segments as `a </s> b </s>`, else as `Tokenizer.pack`."""
+    segments = text.RoundRobinTrimmer(length - len(segments)).trim(segments)
+    ends = tf.fill([segments[0].nrows(), 1], END)
+    ended = [tf.concat([one, ends], axis=1) for one in segments]
+    types = [tf.fill(tf.shape(one.flat_values), number) for number, one in enumerate(ended)]
+    types = [one.with_flat_values(kind) for one, kind in zip(ended, types, strict=True)]
+    ids, types = tf.concat(ended, axis=1), tf.concat(types, axis=1)
+    shape = tf.stack([ids.nrows(), tf.cast(length, ids.row_splits.dtype)])
+    return {
+        "input_word_ids": _shaped(ids.to_tensor(PADDING, shape=shape), length),
+        "input_mask": _shaped(tf.ones_like(ids).to_tensor(0, shape=shape), length),
+        "input_type_ids": _shaped(types.to_tensor(0, shape=shape), length),
+    }
 
 
 def _shaped(tensor: tf.Tensor, length: int | tf.Tensor) -> tf.Tensor:
     return tf.ensure_shape(tensor, [None, None if tf.is_tensor(length) else length])
 
 
-def _tokens(dictionary: Mapping[str, int]) -> list[str]:
-    """Returns the tokens by id; ids without a token get a name that no text has."""
+def tokens_of(dictionary: Mapping[str, int]) -> list[str]:
+    """Returns the tokens by id, with LASER's special ones; the others get a name no text has."""
+    dictionary = {**dictionary, **SPECIAL_TOKENS}
     tokens = [f"<{number}>" for number in range(max(dictionary.values()) + 1)]
     for token, number in dictionary.items():
         tokens[number] = token

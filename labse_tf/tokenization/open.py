@@ -20,6 +20,7 @@ def open_tokenizer(vocab_file: str | os.PathLike[str], *, max_bytes_per_word: in
     Raises:
       VocabularyFileError: if the file is missing or broken.
     """
-    if bpe.is_bpe(wordpiece_file.read(vocab_file)):
-        return BpeTokenizer(vocab_file)
-    return WordPieceTokenizer(vocab_file, max_bytes_per_word=max_bytes_per_word)
+    tokens = wordpiece_file.read(vocab_file)
+    if bpe.is_bpe(tokens):
+        return BpeTokenizer(tokens)
+    return WordPieceTokenizer(vocab_file, max_bytes_per_word=max_bytes_per_word, tokens=tokens)

@@ -41,18 +41,25 @@ class SpaceDividingTokenizer(layers.BertTokenizer):
 class WordPieceTokenizer:
     """A `Tokenizer` based on the Model Garden's BertTokenizer layer."""
 
-    def __init__(self, vocab_file: str | os.PathLike[str], *, max_bytes_per_word: int) -> None:
+    def __init__(
+        self,
+        vocab_file: str | os.PathLike[str],
+        *,
+        max_bytes_per_word: int,
+        tokens: list[str] | None = None,
+    ) -> None:
         """Reads the vocabulary.
 
         Args:
           vocab_file: one token per line.
           max_bytes_per_word: longer words are [UNK]. TF Text's default of 100 bytes would turn 34
             characters of unspaced Thai into [UNK].
+          tokens: what `wordpiece_file.read` returned for the file, if it was called; None: read it.
 
         Raises:
           VocabularyFileError: if the file is missing or broken.
         """
-        self.tokens = wordpiece_file.read(vocab_file)
+        self.tokens = wordpiece_file.read(vocab_file) if tokens is None else tokens
         divides = divides_at_spaces(self.tokens)
         self.layer = (SpaceDividingTokenizer if divides else layers.BertTokenizer)(
             vocab_file=os.fspath(vocab_file),

@@ -13,7 +13,7 @@ import pytest
 import sentencepiece
 import tensorflow as tf
 import torch_like
-from numpy_lstm import lstm
+from laser_content import laser_content, reference
 from tiny_text import LANGUAGES, SENTENCES, sentences_of
 
 import labse_tf
@@ -22,7 +22,6 @@ from labse_tf.cli.main import main
 from labse_tf.errors import InputError
 from labse_tf.tokenization.laser import LaserTokenizer, normalize
 
-EMBED, HIDDEN, LAYERS = 6, 5, 2
 SPECIAL = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}
 
 
@@ -47,50 +46,14 @@ def folder(tmp_path_factory):
     # Some pieces are not in the dictionary, as in LASER's.
     random.Random(1).shuffle(names)
     dictionary = {name: number for number, name in enumerate(names[:-5], 4)}
-    params = {
-        "num_embeddings": len(dictionary) + 4,
-        "padding_idx": 1,
-        "embed_dim": EMBED,
-        "hidden_size": HIDDEN,
-        "num_layers": LAYERS,
-        "bidirectional": True,
-        "left_pad": False,
-    }
-    content = {"params": params, "model": weights(params), "dictionary": dictionary}
-    torch_like.save(content, folder / "laser.pt")
+    torch_like.save(laser_content(dictionary), folder / "laser.pt")
     return folder
-
-
-def weights(params):
-    chance = np.random.default_rng(3)
-    shapes = {"embed_tokens.weight": (params["num_embeddings"], EMBED)}
-    for layer, width in enumerate([EMBED] + [2 * HIDDEN] * (LAYERS - 1)):
-        for suffix in ("", "_reverse"):
-            shapes[f"lstm.weight_ih_l{layer}{suffix}"] = (4 * HIDDEN, width)
-            shapes[f"lstm.weight_hh_l{layer}{suffix}"] = (4 * HIDDEN, HIDDEN)
-            for kind in ("ih", "hh"):
-                shapes[f"lstm.bias_{kind}_l{layer}{suffix}"] = (4 * HIDDEN,)
-    return {name: chance.normal(0, 0.7, shape).astype(np.float32) for name, shape in shapes.items()}
 
 
 def read(folder):
     from labse_tf.files.torch_files import read_torch_file
 
     return read_torch_file(folder / "laser.pt")
-
-
-def reference(content, ids):
-    """As PyTorch's LSTM: two biases, weights transposed; the maximum over all tokens."""
-    model = content["model"]
-    hidden = model["embed_tokens.weight"][ids].astype(np.float64)
-    for layer in range(LAYERS):
-        sides = []
-        for suffix, way in (("", 1), ("_reverse", -1)):
-            w = {k: model[f"lstm.{k}_l{layer}{suffix}"] for k in ("weight_ih", "weight_hh")}
-            b = sum(model[f"lstm.bias_{k}_l{layer}{suffix}"] for k in ("ih", "hh"))
-            sides.append(lstm(hidden[::way] @ w["weight_ih"].T + b, w["weight_hh"].T)[::way])
-        hidden = np.concatenate(sides, axis=1)
-    return hidden.max(axis=0)
 
 
 @pytest.fixture(scope="module")

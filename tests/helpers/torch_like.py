@@ -14,7 +14,10 @@ import numpy as np
 STORAGES = {"float32": "FloatStorage", "float16": "HalfStorage", "int64": "LongStorage"}
 
 
-def save(content, path):
+MAGIC, VERSION = 0x1950A86A20F9469CFC6C, 1001
+
+
+def save(content, path, *, before_1_6=False):
     """`content` may hold dicts, numbers, strings and arrays."""
     modules = {name: types.ModuleType(name) for name in ("torch", "torch._utils")}
     for name in STORAGES.values():
@@ -38,7 +41,8 @@ def save(content, path):
         def persistent_id(self, obj):
             if isinstance(obj, Storage):
                 kind = getattr(modules["torch"], STORAGES[obj.array.dtype.name])
-                return ("storage", kind, obj.key, "cpu", obj.array.size)
+                view = (None,) if before_1_6 else ()
+                return ("storage", kind, obj.key, "cpu", obj.array.size, *view)
             return None
 
         def reducer_override(self, obj):
@@ -53,6 +57,15 @@ def save(content, path):
     with mock.patch.dict(sys.modules, modules):
         stream = io.BytesIO()
         Pickler(stream, protocol=2).dump(content)
+    if before_1_6:
+        keys = [one.key for one in reversed(storages)]
+        facts = {"protocol_version": VERSION, "little_endian": True, "type_sizes": {"int": 4}}
+        before = [pickle.dumps(one, protocol=2) for one in (MAGIC, VERSION, facts)]
+        after = [pickle.dumps(keys, protocol=2)]
+        for one in reversed(storages):
+            after += [one.array.size.to_bytes(8, "little"), one.array.tobytes()]
+        path.write_bytes(b"".join([*before, stream.getvalue(), *after]))
+        return
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("archive/data.pkl", stream.getvalue())
         archive.writestr("archive/version", "3\n")

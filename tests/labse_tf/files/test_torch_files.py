@@ -15,7 +15,8 @@ from labse_tf.errors import InputError
 from labse_tf.files.torch_files import read_torch_file
 
 
-def test_what_was_written_is_read(tmp_path):
+@pytest.mark.parametrize("before_1_6", [False, True])
+def test_what_was_written_is_read(tmp_path, before_1_6):
     base = np.arange(12, dtype=np.float32).reshape(3, 4)
     tensors = {
         "plain": base,
@@ -26,7 +27,7 @@ def test_what_was_written_is_read(tmp_path):
         "none": np.zeros((0, 3), np.float32),
     }
     content = {"model": OrderedDict(tensors), "params": {"size": 3, "both": True}, "名": ["é", 1]}
-    torch_like.save(content, tmp_path / "file.pt")
+    torch_like.save(content, tmp_path / "file.pt", before_1_6=before_1_6)
     found = read_torch_file(tmp_path / "file.pt")
     assert found["params"] == content["params"] and found["名"] == ["é", 1]
     assert list(found["model"]) == list(tensors)
@@ -70,13 +71,53 @@ def test_broken_files(tmp_path):
     path.write_bytes(whole[:-100])
     with pytest.raises(InputError, match="is no file of torch.save"):
         read_torch_file(path)
-    path.write_bytes(b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.")
-    with pytest.raises(InputError, match="weights_only=True"):
-        read_torch_file(path)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("other.txt", "")
     with pytest.raises(InputError, match="is damaged"):
         read_torch_file(path)
+
+
+def row_of_pickles(content, *after, version=torch_like.VERSION, little_endian=True):
+    parts = (torch_like.MAGIC, version, {"little_endian": little_endian})
+    return b"".join([*(pickle.dumps(one, 2) for one in parts), content, *after])
+
+
+def test_nothing_is_called_in_files_before_1_6(tmp_path):
+    path = tmp_path / "file.pt"
+    evil = pickle.dumps({"model": Evil()}, 2)
+    # Each of the pickles.
+    whole = row_of_pickles(pickle.dumps({}, 2), evil)
+    for content in (row_of_pickles(evil), whole, pickle.dumps(torch_like.MAGIC, 2) + evil):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match="names .*system, which is no tensor"):
+            read_torch_file(path)
+    assert not os.path.exists("/tmp/labse_evil")
+
+
+def test_broken_files_before_1_6(tmp_path):
+    path = tmp_path / "file.pt"
+    torch_like.save({"a": np.ones(1000, np.float32)}, path, before_1_6=True)
+    whole = path.read_bytes()
+    start = whole.index((1000).to_bytes(8, "little"))
+    content, keys = pickle.dumps({}, 2), pickle.dumps([], 2)
+    for broken in (
+        whole[:-1],
+        whole[: start + 4],
+        whole[: start - 4],
+        whole[:20],
+        # Another length than the tensor's storage has, and one beyond the file.
+        whole[:start] + (999).to_bytes(8, "little") + whole[start + 8 :],
+        whole.replace(b"M\xe8\x03N", b"J\xff\xff\xff\x7fN"),
+        row_of_pickles(content, pickle.dumps(["0"], 2)),
+        row_of_pickles(content, keys, version=1002),
+        row_of_pickles(content, keys, little_endian=False),
+    ):
+        assert broken != whole
+        path.write_bytes(broken)
+        with pytest.raises(InputError, match="is damaged"):
+            read_torch_file(path)
+    path.write_bytes(row_of_pickles(content, keys))
+    assert read_torch_file(path) == {}
 
 
 def test_a_tensor_beyond_its_storage_is_refused(tmp_path):

@@ -82,6 +82,15 @@ def test_padding_does_not_count_as_0():
     np.testing.assert_allclose(pooled, -np.tanh(1) * np.ones((1, 2)), atol=1e-5)
 
 
+def test_a_row_of_padding_is_0():
+    """It would be the least float32, which makes infinities and NaN of what follows."""
+    encoder = build_encoder(TINY)
+    pooled = encoder(packed([[5, 6, 7], [0, 0, 0]]))["pooled_output"].numpy()
+    assert pooled[0].any() and not pooled[1].any()
+    alone = encoder(packed([[5, 6, 7]]))["pooled_output"]
+    np.testing.assert_allclose(pooled[:1], alone, atol=1e-6)
+
+
 def test_the_number_of_weights_is_lasers():
     """Section 3's sizes: 28,614,656 with two biases a gate, of which one is the sum (PyTorch)."""
     sizes = dataclasses.replace(TINY, embedding_size=320, hidden_size=1024, num_layers=5)

@@ -5,7 +5,7 @@ import pytest
 from beam_pipelines import filter_monolingual
 from beam_pipelines.filters.wrong_language import WrongLanguage
 from beam_pipelines.records.records import Sentence
-from beam_pipelines.text.language_id import identify
+from labse_tf.tokenization.language_id import identify
 
 SENTENCES = {
     "en": "All human beings are born free and equal in dignity and rights.",

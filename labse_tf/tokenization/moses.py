@@ -1,0 +1,181 @@
+"""Words as LASER's encoder of 2018 was trained on: those of the scripts of Moses' release 4.0.
+
+Three scripts in a row: remove-non-printing-char.perl, normalize-punctuation.perl and tokenizer.perl
+with `-no-escape`. Later releases, and sacremoses, differ: they leave a Hindi word whole that is
+split here at each virama, as Perl has no letter there, and treat the last full stop otherwise.
+Abbreviations, after which a full stop stays, are data; sacremoses has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import regex
+
+from labse_tf.errors import InputError
+
+# Languages that release 4.0 has abbreviations of. All others get those of English.
+_WITH_ABBREVIATIONS = (
+    *("ca", "cs", "de", "el", "en", "es", "fi", "fr", "ga", "hu", "is", "it", "lt", "lv", "nl"),
+    *("pl", "pt", "ro", "ru", "sk", "sl", "sv", "ta", "yue", "zh"),
+)
+_BEFORE_NUMBERS = "#NUMERIC_ONLY#"
+_NO_BREAK = "\u00a0"
+# For private use, so \p{C}: normalised text has none.
+_DOT = "\ue000"
+
+_ALPHA, _NUMBER = r"\p{Alphabetic}", r"\p{N}"
+_ALNUM = rf"{_ALPHA}\p{{Nd}}"
+
+_Rules = tuple[tuple[regex.Pattern, str], ...]
+
+
+def _compiled(*rules: tuple[str, str]) -> _Rules:
+    return tuple((regex.compile(pattern), replacement) for pattern, replacement in rules)
+
+
+_PUNCTUATION = _compiled(
+    (r"\(", " ("),
+    (r"\)", ") "),
+    (" +", " "),
+    (r"\) ([.!:?;,])", r")\1"),
+    (r"\( ", "("),
+    (r" \)", ")"),
+    ("([0-9]) %", r"\1%"),
+    (" ([:;])", r"\1"),
+    ("`", "'"),
+    ("''", ' " '),
+    ("[„“”]", '"'),
+    ("–", "-"),
+    ("—", " - "),
+    (" +", " "),
+    ("´", "'"),
+    ("([a-zA-Z])‘([a-zA-Z])", r"\1'\2"),
+    ("([a-zA-Z])’([a-zA-Z])", r"\1'\2"),
+    ("[‘‚’]", '"'),
+    ("''", '"'),
+    ("…", "..."),
+    (f"{_NO_BREAK}«{_NO_BREAK}", ' "'),
+    (f"«{_NO_BREAK}?", '"'),
+    (f"{_NO_BREAK}»{_NO_BREAK}", '" '),
+    (f"{_NO_BREAK}?»", '"'),
+    (f"{_NO_BREAK}%", "%"),
+    (f"nº{_NO_BREAK}", "nº "),
+    (f"{_NO_BREAK}([:?!;])", r"\1"),
+    (f"{_NO_BREAK}(ºC|cm)", r" \1"),
+    (f",{_NO_BREAK}", ", "),
+    (" +", " "),
+)
+_QUOTE_AFTER_COMMA = _compiled((r'"([,.]+)', r'\1"'))
+# The end of the line counts as a character behind the quote.
+_QUOTE_BEFORE_COMMA = _compiled((',"', '",'), (r'(\.+)"([ \t\n]*[^<])', r'"\1\2'))
+_DECIMAL_COMMA, _DECIMAL_POINT = (
+    _compiled((f"([0-9]){_NO_BREAK}([0-9])", rf"\1{mark}\2")) for mark in ",."
+)
+
+_SPLIT_CONTRACTIONS_RIGHT = _compiled(
+    (rf"([^{_ALPHA}])'([^{_ALPHA}])", r"\1 ' \2"),
+    (rf"([^{_ALPHA}{_NUMBER}])'([{_ALPHA}])", r"\1 ' \2"),
+    (rf"([{_ALPHA}])'([^{_ALPHA}])", r"\1 ' \2"),
+    (rf"([{_ALPHA}])'([{_ALPHA}])", r"\1 '\2"),
+    (rf"([{_NUMBER}])'(s)", r"\1 '\2"),  # As in 1990's.
+)
+_SPLIT_CONTRACTIONS_LEFT = _compiled(
+    (rf"([^{_ALPHA}])'([^{_ALPHA}])", r"\1 ' \2"),
+    (rf"([^{_ALPHA}])'([{_ALPHA}])", r"\1 ' \2"),
+    (rf"([{_ALPHA}])'([^{_ALPHA}])", r"\1 ' \2"),
+    (rf"([{_ALPHA}])'([{_ALPHA}])", r"\1' \2"),
+)
+_SPLIT_ALL_APOSTROPHES = _compiled(("'", " ' "))
+_APOSTROPHES = {
+    "en": _SPLIT_CONTRACTIONS_RIGHT,
+    **dict.fromkeys(("fr", "it", "ga"), _SPLIT_CONTRACTIONS_LEFT),
+}
+_SYMBOLS = regex.compile(rf"([^{_ALNUM}\s.'`,\-])")
+# A comma within a number stays.
+_COMMAS = _compiled(
+    (rf"([^{_NUMBER}]),", r"\1 , "), (rf",([^{_NUMBER}])", r" , \1"), (rf"([{_NUMBER}]),$", r"\1 ,")
+)
+_DOTS = regex.compile(r"\.\.+(?=(.?))")
+_LOWER = regex.compile(r"\p{Lowercase}")
+_LETTER = regex.compile(f"[{_ALPHA}]")
+
+
+def normalize(text: str, language: str) -> str:
+    """Returns text without control characters and with plain punctuation.
+
+    Args:
+      text: one line.
+      language: two letters; the rules of English, Czech, and of those with decimal commas differ.
+    """
+    text = regex.sub(r"\p{C}", " ", text) + "\n"
+    quotes: _Rules = () if language in ("cs", "cz") else _QUOTE_BEFORE_COMMA
+    quotes = _QUOTE_AFTER_COMMA if language == "en" else quotes
+    has_comma = language in ("de", "es", "cz", "cs", "fr")
+    numbers = _DECIMAL_COMMA if has_comma else _DECIMAL_POINT
+    return _applied((*_PUNCTUATION, *quotes, *numbers), text).rstrip("\n")
+
+
+def _applied(rules: Iterable[tuple[regex.Pattern, str]], text: str) -> str:
+    for pattern, replacement in rules:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+class MosesTokenizer:
+    """Splits normalised text of one language into words."""
+
+    def __init__(
+        self, language: str, abbreviations: Callable[[str], Iterable[str]] | None = None
+    ) -> None:
+        """Reads the abbreviations.
+
+        Args:
+          language: two letters.
+          abbreviations: by language, in the form of Moses' files; None: those of sacremoses.
+
+        Raises:
+          InputError: if sacremoses is needed and not installed.
+        """
+        self._apostrophes = _APOSTROPHES.get(language, _SPLIT_ALL_APOSTROPHES)
+        known = language if language in _WITH_ABBREVIATIONS else "en"
+        found = [line.split() for line in (abbreviations or _of_sacremoses)(known)]
+        self._before_numbers = {words[0] for words in found if _BEFORE_NUMBERS in words}
+        self._before_all = {words[0] for words in found if words} - self._before_numbers
+
+    def __call__(self, text: str) -> str:
+        """Returns the words, with a space between any two."""
+        text = regex.sub(r"\s+", " ", text).strip(" ")
+        text = _SYMBOLS.sub(r" \1 ", text)
+        # Full stops in a row are one word; no rule for a single one applies to them.
+        text = _DOTS.sub(lambda found: f" {_DOT * len(found[0])}{' ' if found[1] else ''}", text)
+        text = _applied((*_COMMAS, *self._apostrophes), text)
+        # As Perl splits: between two spaces is an empty word, which is not one in lower case.
+        words = regex.split(r"\s", text.rstrip())
+        following = [*words[1:], ""]
+        split = [self._without_stop(*pair) for pair in zip(words, following, strict=True)]
+        text = " ".join(" ".join(split).split())
+        return regex.sub(r"\.'$", " . '", text).replace(_DOT, ".")
+
+    def _without_stop(self, word: str, following: str) -> str:
+        """Returns the word, with a space before a full stop that ends a sentence."""
+        before = word[:-1]
+        if not before or word[-1] != ".":
+            return word
+        has_inner_stop = "." in before and _LETTER.search(before)
+        if has_inner_stop or before in self._before_all or _LOWER.match(following):
+            return word
+        if before in self._before_numbers and following[:1] in tuple("0123456789"):
+            return word
+        return f"{before} ."
+
+
+def _of_sacremoses(language: str) -> Iterable[str]:
+    try:
+        from sacremoses.corpus import NonbreakingPrefixes
+    except ImportError as error:
+        raise InputError(
+            f"LASER's encoder of 2018 needs the abbreviations of sacremoses ({error})",
+            remedy="pip install sacremoses",
+        ) from error
+    return NonbreakingPrefixes().words(language)
