@@ -67,6 +67,10 @@ setup(
         "dev": [*DEMO, *DEV],
         "benchmarks": DEMO,
         "mteb": ["mteb>=2.26,<3"],
+        # What Beam jobs need for s3://, gs:// and hdfs://.
+        "aws": ["boto3"],
+        "gcp": ["google-auth", "google-cloud-storage"],
+        "hadoop": ["hdfs"],
         # What LASER's encoder of 2018 needs: for all text; Chinese; Japanese (two); Greek.
         "laser": ["sacremoses", "jieba", "mecab-python3", "ipadic", "transliterate"],
     },
