@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
@@ -20,6 +21,7 @@ from beam_pipelines.runtime import flink
 from beam_pipelines.runtime.engine import Engine
 from beam_pipelines.runtime.errors import input_errors_recovered
 from beam_pipelines.runtime.storage import STORAGE
+from labse_tf.errors import InputError
 
 # Types of `pipeline.runner`; Beam's DirectRunner is the switching one.
 _DIRECT_RUNNERS = (FnApiRunner, SwitchingDirectRunner, BundleBasedDirectRunner)
@@ -32,6 +34,10 @@ _DIRECT_RUNNERS = (FnApiRunner, SwitchingDirectRunner, BundleBasedDirectRunner)
 #   30 MB (1.3 million):                        filter 35.7 / 34.9, count words 14.6 / 16.1
 # So small inputs lose nothing with one process, and large ones gain from more if cores are free.
 MULTI_PROCESS_BYTES = 50_000_000
+
+
+# What Beam says of a job that ended badly, before the engine's reason.
+_FAILED = " failed in state FAILED"
 
 
 class _Options(PipelineOptions):
@@ -59,13 +65,13 @@ def run_pipeline(job: beam.PTransform, paths: Sequence[str], engine: Engine) -> 
       engine: where it runs.
 
     Raises:
-      InputError: as raised in a worker.
+      InputError: as raised in a worker, or if the job fails on a cluster.
     """
     options = _Options(engine.arguments)
     runner = None
     if options.view_as(StandardOptions).runner is None:
         runner = _direct_runner(options, paths)
-    with input_errors_recovered():
+    with input_errors_recovered(), _failures_said(engine):
         pipeline = beam.Pipeline(runner=runner, options=options)
         _set_log_level(pipeline.runner)
         pipeline | type(job).__name__ >> job
@@ -75,6 +81,21 @@ def run_pipeline(job: beam.PTransform, paths: Sequence[str], engine: Engine) -> 
                 result.wait_until_finish()
         else:
             _wait(result)
+
+
+@contextlib.contextmanager
+def _failures_said(engine: Engine) -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        if not engine.is_distributed or _FAILED not in str(error):
+            raise
+        reason = str(error).partition(_FAILED)[2].splitlines()[0]
+        raise InputError(
+            f"the job failed on the cluster{reason}",
+            remedy="look into the logs of its machines, and compare its settings with "
+            "docs/cluster.md",
+        ) from error
 
 
 def _wait(result: PipelineResult) -> None:
