@@ -125,8 +125,10 @@ def wait_until(condition, seconds=120):
         time.sleep(0.2)
 
 
-@pytest.mark.parametrize("killed", ["TaskManagerRunner", "labse-beam-worker"])
-@pytest.mark.parametrize("steps", [4, 30])
+@pytest.mark.parametrize(
+    ("killed", "steps"),
+    [("TaskManagerRunner", 4), ("TaskManagerRunner", 30), ("labse-beam-worker", 30)],
+)
 def test_what_is_killed_is_replaced(corpus, tmp_path, killed, steps):
     """A TaskManager, or a worker, early while files are read and later while shards are made."""
     here = filter_bitext.run([str(corpus / "pairs")], str(tmp_path / "here"))
