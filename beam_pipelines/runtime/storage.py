@@ -30,6 +30,8 @@ _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _OBJECT_STORES = ("s3", "gs", "azfs")
 # What has to be installed to read a scheme.
 _EXTRAS = {"s3": "aws", "gs": "gcp", "hdfs": "hadoop"}
+# What Beam says of an option that is missing.
+_NOT_SET = re.compile(r"(\w+) is not set")
 # What HDFS says of listing a file.
 _NOT_A_FOLDER = "is not a directory"
 # Names of files that are being written end so.
@@ -67,6 +69,8 @@ class BeamStorage:
         except ValueError as error:
             extra = _EXTRAS.get(scheme)
             remedy = f"pip install 'labse_tf[{extra}]'" if extra else "use s3://, gs:// or hdfs://"
+            if missing := _NOT_SET.match(str(error)):
+                remedy = f"add --{missing[1]} after `--`"
             raise InputError(f"cannot read {scheme}://", path=name, remedy=remedy) from error
         return name
 

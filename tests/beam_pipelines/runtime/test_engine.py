@@ -1,0 +1,72 @@
+"""What follows from the engine that a user's Beam options name."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from beam_pipelines import filter_bitext
+from beam_pipelines.runtime.engine import Engine
+from beam_pipelines.runtime.errors import is_interruption
+from beam_pipelines.runtime.flink import ask
+from labse_tf.errors import InputError
+
+# Nobody listens on the discard port.
+NOBODY = "127.0.0.1:9"
+PORTABLE = ["--runner=PortableRunner", f"--job_endpoint={NOBODY}"]
+HERE = {
+    "default": [],
+    "direct": ["--runner=direct"],
+    "whole name": ["--runner=apache_beam.runners.direct.direct_runner.DirectRunner"],
+    "workers in this process": [*PORTABLE, "--environment_type=LOOPBACK"],
+    "a Flink that Beam starts": ["--runner=FlinkRunner"],
+}
+
+
+@pytest.mark.parametrize("options", HERE.values(), ids=HERE)
+def test_engines_of_this_machine(options):
+    engine = Engine(options)
+    assert not engine.is_distributed
+    assert engine.arguments == options
+    assert engine.shuffle_folder("folder") == "folder"
+    engine.check_paths(["de.tsv", "s3://bucket/de.tsv"])
+
+
+def test_on_a_cluster_the_engine_carries_data_and_needs_paths_that_workers_reach():
+    engine = Engine(PORTABLE)
+    assert engine.is_distributed and engine.shuffle_folder("folder") is None
+    engine.check_paths(["s3://bucket/de.tsv", "gs://bucket/out", "HDFS://folder"])
+    for path in ("de.tsv", "/data/de.tsv", "file:///data/de.tsv"):
+        with pytest.raises(InputError, match="workers of PortableRunner") as caught:
+            engine.check_paths(["s3://bucket/de.tsv", path])
+        assert caught.value.path == path and "--shared-filesystem" in caught.value.remedy
+    Engine([*PORTABLE, "--shared-filesystem"]).check_paths(["de.tsv"])
+
+
+def test_paths_for_workers_do_not_depend_on_the_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    engine = Engine([])
+    assert engine.path_for_workers("de.tsv") == os.path.join(tmp_path, "de.tsv")
+    assert engine.path_for_workers("s3://bucket/de.tsv") == "s3://bucket/de.tsv"
+
+
+def test_a_cluster_that_does_not_answer(tmp_path):
+    options = ["--runner=FlinkRunner", f"--flink_master={NOBODY}", "--shared-filesystem"]
+    with pytest.raises(InputError, match="no Flink cluster answers at 127.0.0.1:9"):
+        filter_bitext.run(["de.tsv"], str(tmp_path / "out"), beam_options=options)
+    with pytest.raises(InputError, match="no Flink cluster"):
+        ask(f"http://{NOBODY}/", "/overview")
+
+
+def test_an_option_of_a_store_that_is_missing():
+    with pytest.raises(InputError, match="cannot read hdfs://") as caught:
+        filter_bitext.run(["hdfs://folder"], "out")
+    assert "--hdfs_host" in caught.value.remedy
+
+
+def test_an_interruption_is_found_behind_the_errors_that_it_causes():
+    error = ValueError("Cannot invoke RPC on closed channel!")
+    assert not is_interruption(error)
+    error.__context__ = KeyboardInterrupt()
+    assert is_interruption(error)
