@@ -80,6 +80,9 @@ restart-strategy.exponential-delay.initial-backoff: 2 s
 restart-strategy.exponential-delay.max-backoff: 20 s
 restart-strategy.exponential-delay.backoff-multiplier: 1.5
 classloader.resolve-order: parent-first
+# A thread that meets the end of the heap dies alone, and what waits for it waits for ever.
+env.java.opts.all: -XX:+ExitOnOutOfMemoryError
+slot.request.timeout: 60000
 # A lost TaskManager is noticed in seconds.
 heartbeat.interval: 2000
 heartbeat.timeout: 20000

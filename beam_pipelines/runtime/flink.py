@@ -35,6 +35,8 @@ _WORKER_LIFE_MS = 60_000
 _BATCH_EXCHANGES = "--execution_mode_for_batch=BATCH_FORCED"
 _POLL_SECONDS = 2.0
 _PROGRESS_SECONDS = 20.0
+# How long a job waits for the first TaskManager to come back.
+_ALONE_SECONDS = 90.0
 _LOCAL = ("[local]", "[auto]")
 
 
@@ -131,11 +133,21 @@ class _Watch(threading.Thread):
         self.input_error: InputError | None = None
 
     def run(self) -> None:
-        said, quiet = None, 0.0
+        said, quiet, alone = None, 0.0, 0.0
         while not self._ended.wait(_POLL_SECONDS):
             try:
                 if self._find() is None:
                     continue
+                managers = ask(self._master, "/overview")["taskmanagers"]
+                alone = 0.0 if managers else alone + _POLL_SECONDS
+                if alone > _ALONE_SECONDS:
+                    self.input_error = InputError(
+                        f"the Flink cluster has had no TaskManager for {_ALONE_SECONDS:.0f} s",
+                        remedy="look into their logs, give them more memory if they ran out of it, "
+                        "and start them again",
+                    )
+                    self.cancel()
+                    return
                 failures = ask(self._master, f"/jobs/{self._job}/exceptions")
                 self.input_error = find_input_error(json.dumps(failures))
                 if self.input_error is not None:
