@@ -8,7 +8,7 @@
 #   scripts/flink.sh stop
 #
 # Everything is in FLINK_DIR (default: .flink). Other settings: TASKMANAGERS=2, SLOTS=2,
-# TASKMANAGER_MEMORY=1536m, RESTARTS=10 (0: a job is not restarted), PORT=8081.
+# TASKMANAGER_MEMORY=3g, RESTARTS=10 (0: a job is not restarted), PORT=8081.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -51,7 +51,13 @@ install() {
 configure() {
     mkdir -p "$FLINK_CONF_DIR" "$DIR/log" "$DIR/tmp"
     cp "$FLINK_HOME"/conf/log4j*.properties "$FLINK_CONF_DIR"
-    local restarts="exponential-delay"
+    local restarts="exponential-delay" package
+    # Java 17 keeps these from Flink and from Beam unless they are opened.
+    OPENED=""
+    for package in lang lang.invoke lang.reflect net io nio text time util util.concurrent \
+        util.concurrent.atomic util.concurrent.locks; do
+        OPENED+=" --add-opens=java.base/java.$package=ALL-UNNAMED"
+    done
     [ "${RESTARTS:-10}" = 0 ] && restarts="none"
     cat >"$FLINK_CONF_DIR/config.yaml" <<END
 env.log.dir: $DIR/log
@@ -67,7 +73,10 @@ jobmanager.memory.process.size: 1024m
 taskmanager.host: 127.0.0.1
 taskmanager.bind-host: 127.0.0.1
 taskmanager.numberOfTaskSlots: ${SLOTS:-2}
-taskmanager.memory.process.size: ${TASKMANAGER_MEMORY:-1536m}
+taskmanager.memory.process.size: ${TASKMANAGER_MEMORY:-3g}
+# What waits for a Python worker to read it is in direct memory.
+taskmanager.memory.task.off-heap.size: 512m
+taskmanager.memory.managed.fraction: 0.25
 # Our jobs have dozens of steps, each with buffers in every slot; 512 for each would be 8 steps.
 taskmanager.network.sort-shuffle.min-buffers: 64
 taskmanager.memory.network.min: 128m
@@ -81,7 +90,7 @@ restart-strategy.exponential-delay.max-backoff: 20 s
 restart-strategy.exponential-delay.backoff-multiplier: 1.5
 classloader.resolve-order: parent-first
 # A thread that meets the end of the heap dies alone, and what waits for it waits for ever.
-env.java.opts.all: -XX:+ExitOnOutOfMemoryError
+env.java.opts.all: -XX:+ExitOnOutOfMemoryError $OPENED
 slot.request.timeout: 60000
 # A lost TaskManager is noticed in seconds.
 heartbeat.interval: 2000

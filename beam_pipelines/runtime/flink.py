@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from apache_beam.options.pipeline_options import (
+    DebugOptions,
     FlinkRunnerOptions,
     GoogleCloudOptions,
     PipelineOptions,
@@ -33,6 +34,9 @@ _WORKER_LIFE_MS = 60_000
 # Of Beam's Java half, which the Python half does not know. Flink's default, pipelined exchanges,
 # can block where a step reads another one's output twice (FLINK-10672).
 _BATCH_EXCHANGES = "--execution_mode_for_batch=BATCH_FORCED"
+# Beam sends a worker up to 100 messages before it looks whether the worker keeps up. At its default
+# of 1 MB each, that was more direct memory than a TaskManager has.
+_MESSAGE_BYTES = "data_buffer_size_limit=100000"
 _POLL_SECONDS = 2.0
 _PROGRESS_SECONDS = 20.0
 # How long a job waits for the first TaskManager to come back.
@@ -67,6 +71,9 @@ def complete_options(arguments: Sequence[str]) -> list[str]:
         added += ["--environment_type=PROCESS", f"--environment_config={command}"]
     if not portable.environment_cache_millis:
         added.append(f"--environment_cache_millis={_WORKER_LIFE_MS}")
+    experiments = options.view_as(DebugOptions).experiments or []
+    if not any(one.startswith(_MESSAGE_BYTES.partition("=")[0]) for one in experiments):
+        added.append(f"--experiments={_MESSAGE_BYTES}")
     if flink.parallelism < 1:
         added.append(f"--parallelism={max(1, ask(master, '/overview')['slots-total'])}")
     if options.view_as(GoogleCloudOptions).job_name is None:

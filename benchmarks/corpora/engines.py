@@ -5,7 +5,7 @@
         --pairs PAIRS ... --text TEXT ... --flink 127.0.0.1:8081 --out DIR
 
 Jobs: filter-bitext on the pairs, filter-monolingual on the text, and the word counts of both. Each
-runs on the direct runner with one process and with two, and on the cluster as it is; with
+runs on the direct runner with one worker process and with two, and on the cluster as it is; with
 --cluster-only on the cluster alone, such as after starting it with TASKMANAGERS=1. Outputs stay in
 DIR, and every one is compared with the first, file by file; a difference ends with an error. Prints
 records per second of wall time, start included, and the peak of the resident memory of the command,
@@ -62,8 +62,9 @@ def main() -> None:
     args = parser.parse_args()
     engines = {}
     if not args.cluster_only:
-        engines["direct, 1 process"] = ["--direct_num_workers=1", "--direct_running_mode=in_memory"]
-        engines["direct, 2 processes"] = [_DIRECT, "--direct_num_workers=2"]
+        for workers in (1, 2):
+            name = f"direct, {workers} worker{'s' * (workers > 1)}"
+            engines[name] = [_DIRECT, f"--direct_num_workers={workers}"]
     if args.flink:
         flink = ["--runner=FlinkRunner", f"--flink_master={args.flink}", "--shared-filesystem"]
         engines["Flink"] = flink
