@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Sequence
 
 import labse_tf
-from labse_tf.cli.arguments import path_argument
+from labse_tf.cli.arguments import path_argument, store_argument
 from labse_tf.errors import InputError
 from labse_tf.files.outputs import NO_SPACE
 from vocab.wordpiece_file import VocabularyFileError
@@ -131,7 +131,7 @@ def make_parser(words: tuple[str, ...], command) -> argparse.ArgumentParser:
         exit_on_error=False,
     )
     # An argument without a type may be a path; one that may hold any text says `type=str`.
-    parser.register("type", None, path_argument)
+    parser.register("type", None, store_argument if words in _BEAM_JOBS else path_argument)
     command.add_arguments(parser)
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     return parser

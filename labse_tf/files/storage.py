@@ -13,6 +13,9 @@ from typing import Protocol
 
 from labse_tf.files.local_paths import local_path
 
+# Schemes of the stores that Beam jobs read and write.
+STORE_SCHEMES = ("s3", "gs", "hdfs")
+
 
 class Storage(Protocol):
     """How files are found. Paths are strings; those that it returns are sorted."""

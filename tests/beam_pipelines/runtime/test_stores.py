@@ -9,6 +9,7 @@ from stores import STORES, Unreliable, s3
 from tiny_text import sentences_of
 
 from beam_pipelines import build_vocab, embed_texts, filter_bitext, filter_monolingual
+from labse_tf.cli.main import main
 from labse_tf.errors import InputError
 
 PAIRS = {
@@ -57,6 +58,14 @@ def test_bitext(store, corpus, tmp_path):
     )
     assert there == here
     assert store.content("clean") == content_of(tmp_path / "clean")
+
+
+def test_by_the_command(store, corpus):
+    inputs = store.upload(corpus, "command")
+    out = f"{store.url}/by-command"
+    command = ["corpus", "filter-bitext", f"{inputs}/*.tsv.gz", "--out", out, "--", *store.options]
+    assert main(command) == 0
+    assert "report.json" in store.content("by-command")
 
 
 def test_text_then_vocabulary_and_counts(store, corpus, tmp_path):

@@ -11,15 +11,27 @@ import pytest
 import yaml
 from command_line import refused
 
+from labse_tf.cli.main import _BEAM_JOBS as BEAM_JOBS
 from labse_tf.cli.main import COMMANDS, main, make_parser
 from labse_tf.config import Config, flatten
 from labse_tf.config.files import load_config
 from labse_tf.errors import InputError
 
 URL = "gs://bucket/x"
+# Which Beam jobs do not read either.
+UNKNOWN = "abfs://bucket/x"
 # Options that hold no path: any text, the address of a TPU, codes, names of filters, and what the
 # configuration checks itself. Whatever else a command takes, a new one too, must refuse URLs.
-NOT_PATHS = {"--licence", "--tpu", "--set", "--languages", "--components", "--filter", "--option"}
+NOT_PATHS = {
+    "--licence",
+    "--tpu",
+    "--set",
+    "--language",
+    "--languages",
+    "--components",
+    "--filter",
+    "--option",
+}
 
 
 def actions_of(words):
@@ -27,25 +39,29 @@ def actions_of(words):
     return make_parser(words, importlib.import_module(f"labse_tf.cli.{module}"))._actions
 
 
-def placed(action):
+def placed(action, url):
     """Yields the values of an argument with the URL at each of its places."""
     count = action.nargs if isinstance(action.nargs, int) else 2 if action.nargs == "+" else 1
     for place in range(count):
-        yield ["x"] * place + [URL] + ["x"] * (count - 1 - place)
+        yield ["x"] * place + [url] + ["x"] * (count - 1 - place)
+
+
+def refused_by(words):
+    return UNKNOWN if words in BEAM_JOBS else URL
 
 
 def cases(words):
     """Yields `(name in the message, command line)` for each argument that may be a path."""
-    before = []
+    before, url = [], refused_by(words)
     for action in actions_of(words):
         if action.nargs == 0 or action.type in (int, float):
             continue
         if action.option_strings and NOT_PATHS.isdisjoint(action.option_strings):
             name = "/".join(action.option_strings)
-            for values in placed(action):
+            for values in placed(action, url):
                 yield name, [action.option_strings[-1], *values]
         elif not action.option_strings:
-            for values in placed(action):
+            for values in placed(action, url):
                 yield action.metavar, [*before, *values]
             before.append(next(iter(action.choices or ["x"])))
 
@@ -56,7 +72,10 @@ def test_every_argument_that_may_be_a_path_refuses_urls(words, capsys, tmp_path,
     names = set()
     for name, arguments in cases(words):
         said = refused(capsys, *words, *arguments)
-        assert said.startswith(f"argument {name}: {URL}: the scheme gs:// is not supported; "), said
+        url = refused_by(words)
+        scheme = url.partition(":")[0]
+        expected = f"argument {name}: {url}: the scheme {scheme}:// is not supported; "
+        assert said.startswith(expected), said
         assert "give a local path" in said
         names.add(name)
     assert names  # No command is without paths.
@@ -81,16 +100,26 @@ def test_the_tests_see_every_kind_of_path():
 
 def test_real_inputs_and_an_output_elsewhere(bitext_dir, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    said = refused(capsys, "corpus", "filter-bitext", bitext_dir, "--out", "gs://bucket/clean")
-    assert said.startswith("argument --out: gs://bucket/clean: the scheme gs:// is not supported")
+    said = refused(capsys, "corpus", "filter-bitext", bitext_dir, "--out", "abfs://bucket/x")
+    assert said.startswith("argument --out: abfs://bucket/x: the scheme abfs:// is not supported")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("url", ["s3://b/x", "hdfs:///x", "http://h/x", "https://h/x", "abfs://x"])
 def test_every_scheme_is_refused(url, capsys):
     scheme = url.partition(":")[0]
-    for arguments in (["embed", url, "-"], ["vocab", "build", "de.txt", f"--out={url}"]):
+    for arguments in (["embed", url, "-"], ["vocab", "coverage", "v.txt", "d", f"--out={url}"]):
         assert f"{url}: the scheme {scheme}:// is not supported" in refused(capsys, *arguments)
+
+
+@pytest.mark.parametrize("url", ["s3://b/x", "gs://b/x", "hdfs://x", "S3://b/x"])
+def test_beam_jobs_take_stores(url):
+    module, _ = COMMANDS["corpus", "filter-bitext"]
+    parser = make_parser(
+        ("corpus", "filter-bitext"), importlib.import_module(f"labse_tf.cli.{module}")
+    )
+    args = parser.parse_args([url, "--out", url])
+    assert (args.inputs, args.out) == ([url], url)
 
 
 def test_a_file_of_another_host_is_refused(capsys):

@@ -8,7 +8,7 @@ import pytest
 from text_files import write_lines
 
 import labse_tf
-from beam_pipelines import build_vocab, embed_texts, filter_bitext
+from beam_pipelines import build_vocab
 from beam_pipelines.reading.scores import find_score_files
 from labse_tf.config.files import load_config
 from labse_tf.embedding.file import embed_file
@@ -89,9 +89,6 @@ PYTHON_API = {
     "whole_dir": lambda url: outputs.whole_dir(url).__enter__(),
     "write_json": lambda url: outputs.write_json(url, {}),
     "embed_file": lambda url: embed_file("model", "text.txt", url),
-    "filter_bitext": lambda url: filter_bitext.run(["de.tsv"], url),
-    "build_vocab": lambda url: build_vocab.run(["de.tsv"], url, vocab_size=300),
-    "embed_texts": lambda url: embed_texts.run(["de.txt"], "out", model=str(url)),
 }
 
 
