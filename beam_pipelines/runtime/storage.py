@@ -184,7 +184,8 @@ def create_file(path: str) -> Iterator[BinaryIO]:
             with _create(path) as stream:
                 shutil.copyfileobj(content, stream)
         return
-    _make_folder(path.rpartition("/")[0])
+    if folder := path.rpartition("/")[0]:
+        _make_folder(folder)
     written = f"{path}.unfinished-{uuid.uuid4().hex}"
     with _create(written) as stream:
         yield stream

@@ -10,6 +10,7 @@ from beam_pipelines import filter_bitext
 from beam_pipelines.runtime.engine import Engine
 from beam_pipelines.runtime.errors import is_interruption
 from beam_pipelines.runtime.flink import ask
+from beam_pipelines.runtime.storage import write_file
 from labse_tf.errors import InputError
 
 # Nobody listens on the discard port.
@@ -70,3 +71,12 @@ def test_an_interruption_is_found_behind_the_errors_that_it_causes():
     assert not is_interruption(error)
     error.__context__ = KeyboardInterrupt()
     assert is_interruption(error)
+
+
+def test_a_file_in_the_current_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_file("scores.tsv", b"content")
+    write_file("new/scores.tsv", b"more")
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["scores.tsv"]
+    assert (tmp_path / "scores.tsv").read_bytes() == b"content"
+    assert (tmp_path / "new" / "scores.tsv").read_bytes() == b"more"
