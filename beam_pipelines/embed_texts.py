@@ -28,7 +28,7 @@ from beam_pipelines.runtime.engine import Engine
 from beam_pipelines.runtime.models import local_copy
 from beam_pipelines.runtime.outputs import TEMPORARY, check_free_folder, job_folder
 from beam_pipelines.runtime.runners import has_worker_processes, run_pipeline
-from beam_pipelines.runtime.storage import STORAGE, join, open_file, read_json, write_json
+from beam_pipelines.runtime.storage import STORAGE, absolute, join, open_file, read_json, write_json
 from labse_tf.embedding.model_dir import find_model_dir, hash_model
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import MONOLINGUAL, CorpusFile, find_corpus_files
@@ -131,7 +131,7 @@ def run(
     engine = Engine(beam_options)
     engine.check_paths([*inputs, out, model])
     out = check_free_folder(out, overwrite=overwrite)
-    model = engine.path_for_workers(STORAGE.resolve(model))
+    model = absolute(STORAGE.resolve(model))
     files = find_corpus_files(inputs, kind=MONOLINGUAL, storage=STORAGE)
     copy = local_copy(model)
     find_model_dir(copy)
@@ -145,7 +145,7 @@ def run(
     _log.info("embedding %d files", len(files))
     with job_folder(out, REPORT, overwrite=overwrite) as folder:
         job = EmbedCorpus(
-            [file.moved(engine.path_for_workers) for file in files],
+            [file.moved(absolute) for file in files],
             folder,
             embed,
             engine.shuffle_folder(join(folder, TEMPORARY)),

@@ -18,7 +18,14 @@ from beam_pipelines.runtime.outputs import check_free_path, parts_folder
 from beam_pipelines.runtime.runners import run_pipeline
 from beam_pipelines.runtime.shuffle import GroupValues
 from beam_pipelines.runtime.smallest import KeepSmallest
-from beam_pipelines.runtime.storage import STORAGE, create_file, join, open_file, write_file
+from beam_pipelines.runtime.storage import (
+    STORAGE,
+    absolute,
+    create_file,
+    join,
+    open_file,
+    write_file,
+)
 from beam_pipelines.text.cds_scores import ScoreCds
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import BITEXT, CorpusFile, find_corpus_files
@@ -129,8 +136,8 @@ def run(
     files = find_corpus_files(inputs, kind=BITEXT, storage=STORAGE)
     with parts_folder(out) as folder:
         job = ScoreCorpus(
-            engine.path_for_workers(run_dir),
-            [file.moved(engine.path_for_workers) for file in files],
+            absolute(run_dir),
+            [file.moved(absolute) for file in files],
             folder,
             engine.shuffle_folder(join(folder, "shuffle")),
             plan_parts(files),

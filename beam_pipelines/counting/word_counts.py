@@ -28,10 +28,10 @@ from beam_pipelines.runtime.outputs import check_free_folder, job_folder
 from beam_pipelines.runtime.runners import run_pipeline
 from beam_pipelines.runtime.storage import (
     STORAGE,
+    absolute,
     join,
     open_file,
     read_json,
-    scheme_of,
     write_json,
 )
 from labse_tf.errors import InputError
@@ -112,7 +112,7 @@ def count(
     with _place(folder) as place:
         _log.info("counting words in %d files", len(files))
         job = CountWords(
-            [file.moved(engine.path_for_workers) for file in files],
+            [file.moved(absolute) for file in files],
             place,
             **settings._asdict(),
             shards=plan_word_shards(files) if shards is None else shards,
@@ -180,15 +180,8 @@ def _describe_origin(files: Sequence[CorpusFile], settings: Settings) -> dict:
     return {
         "words_version": _WORDS_VERSION,
         "settings": settings._asdict(),
-        "files": dict(_state(path) for file in files for path in file.paths),
+        "files": {absolute(path): STORAGE.state(path) for file in files for path in file.paths},
     }
-
-
-def _state(path: str) -> tuple[str, list[int]]:
-    """Returns the whole path, and what changes with the text."""
-    if scheme_of(path):
-        return path, STORAGE.state(path)
-    return os.path.abspath(path), [os.stat(path).st_size, os.stat(path).st_mtime_ns]
 
 
 def _is_kept(folder: str, origin: dict) -> bool:

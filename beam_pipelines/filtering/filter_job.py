@@ -33,7 +33,7 @@ from beam_pipelines.runtime.engine import Engine
 from beam_pipelines.runtime.outputs import TEMPORARY, check_free_folder, job_folder
 from beam_pipelines.runtime.runners import run_pipeline
 from beam_pipelines.runtime.shuffle import HoldBatches
-from beam_pipelines.runtime.storage import STORAGE, join, read_json, write_json
+from beam_pipelines.runtime.storage import STORAGE, absolute, join, read_json, write_json
 from labse_tf.files.corpus_files import (
     ALL_FORMATS,
     PAGE_FORMATS,
@@ -207,7 +207,7 @@ def run(
     _log.info("filtering %d files of %s", len(files), kind)
     with job_folder(out, REPORT, overwrite=options.overwrite) as folder:
         job = FilterCorpus(
-            [file.moved(engine.path_for_workers) for file in files],
+            [file.moved(absolute) for file in files],
             filters,
             folder,
             kind,

@@ -67,11 +67,12 @@ class Cds:
                 remedy="give both; `labse corpus calibrate` finds the score",
             )
         from beam_pipelines.runtime.models import local_copy
-        from beam_pipelines.runtime.storage import scheme_of
+        from beam_pipelines.runtime.storage import STORAGE, absolute
         from labse_tf.training.runs.run_dir import open_existing
 
-        copy = str(open_existing(local_copy(run_dir)).path.absolute())
-        return cls(run_dir if scheme_of(run_dir) else copy, threshold)
+        run_dir = STORAGE.resolve(run_dir)
+        open_existing(local_copy(run_dir))
+        return cls(absolute(run_dir), threshold)
 
     def scoring_step(self) -> ScoreCds:
         from beam_pipelines.text.cds_scores import ScoreCds

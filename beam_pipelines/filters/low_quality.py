@@ -48,11 +48,9 @@ class LowQuality:
         if not 0 <= threshold <= 1:
             raise InputError(f"--min-quality is {threshold}", remedy="give a number from 0 to 1")
         self.threshold = threshold
-        from beam_pipelines.runtime.storage import scheme_of
+        from beam_pipelines.runtime.storage import absolute
 
-        model = os.fspath(model)
-        # Absolute, because workers may have another working directory.
-        self._path = model if scheme_of(model) else os.path.abspath(model)
+        self._path = absolute(model)
         self._model = _load(self._path)
 
     def __getstate__(self) -> dict:

@@ -6,6 +6,7 @@ formats can only be read from the start. The parts in order have the records of 
 
 from __future__ import annotations
 
+import contextlib
 import io
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO, NamedTuple
@@ -29,7 +30,7 @@ class FilePart(NamedTuple):
     Attributes:
       file: the file.
       start: its records are those that begin at this byte or after it,
-      end: and before this one. None: up to the end of the file.
+      end: and before this one. None: the whole file.
     """
 
     file: CorpusFile
@@ -46,8 +47,11 @@ def divide(files: Iterable[CorpusFile], part_bytes: int | None = None) -> list[F
     parts = []
     for file in files:
         size = STORAGE.size(file.path) if _can_be_divided(file) else 0
-        starts = range(0, max(1, size), part_bytes)
-        ends = [*starts[1:], None]
+        if size <= part_bytes:
+            parts.append(FilePart(file))
+            continue
+        starts = range(0, size, part_bytes)
+        ends = [*starts[1:], size]
         parts += [FilePart(file, *both) for both in zip(starts, ends, strict=True)]
     return parts
 
@@ -58,16 +62,17 @@ def _can_be_divided(file: CorpusFile) -> bool:
     return file.format in (TEXT, TSV, TFRECORD)
 
 
-def open_part(part: FilePart) -> BinaryIO:
-    """Opens the part of a file: a stream of its whole lines or records, perhaps of none."""
-    stream = open_file(part.file.path)
-    if part.start == 0 and part.end is None:
-        return stream
-    find = _next_record if part.file.format == TFRECORD else _next_line
-    start = find(stream, part.start)
-    end = None if part.end is None else find(stream, part.end)
-    stream.seek(start)
-    return _Limited(stream, None if end is None else end - start)
+@contextlib.contextmanager
+def open_part(part: FilePart) -> Iterator[BinaryIO | None]:
+    """Yields a stream of a part's whole lines or records; None if nothing begins in it."""
+    with open_file(part.file.path) as stream:
+        if part.end is None:
+            yield stream
+            return
+        find = _next_record if part.file.format == TFRECORD else _next_line
+        start, end = find(stream, part.start), find(stream, part.end)
+        stream.seek(start)
+        yield _Limited(stream, end - start) if end > start else None
 
 
 def placed(part: FilePart, error: InputError) -> InputError:
@@ -138,9 +143,9 @@ def _chunks_from(stream: BinaryIO, position: int, size: int = _CHUNK_BYTES) -> I
 
 
 class _Limited(io.RawIOBase):
-    """The next `size` bytes of a stream; None: the rest."""
+    """The next `size` bytes of a stream, which its owner closes."""
 
-    def __init__(self, stream: BinaryIO, size: int | None) -> None:
+    def __init__(self, stream: BinaryIO, size: int) -> None:
         self._stream = stream
         self._left = size
 
@@ -148,13 +153,6 @@ class _Limited(io.RawIOBase):
         return True
 
     def read(self, size: int = -1) -> bytes:
-        if self._left is not None:
-            size = self._left if size < 0 else min(size, self._left)
-        data = self._stream.read(size)
-        if self._left is not None:
-            self._left -= len(data)
+        data = self._stream.read(self._left if size < 0 else min(size, self._left))
+        self._left -= len(data)
         return data
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()

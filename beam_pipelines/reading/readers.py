@@ -176,7 +176,7 @@ def _open_and_read(part: FilePart) -> Iterator[Record | InputError]:
     file = part.file
     # Beam does not decompress: our readers do, so that errors name the file and the line.
     with open_part(part) as stream:
-        if part.start and not _has_records(part):
+        if stream is None:
             return
         if file.english_path is None:
             of_neighbours = file.kind == NEIGHBOURS and file.format == TEXT
@@ -185,12 +185,6 @@ def _open_and_read(part: FilePart) -> Iterator[Record | InputError]:
             return
         with open_file(file.english_path) as english:
             yield from read_moses(stream, english, file)
-
-
-def _has_records(part: FilePart) -> bool:
-    """Whether anything begins in the part: a long line may fill it."""
-    with open_part(part) as stream:
-        return bool(stream.read(1))
 
 
 def _read_text(stream: BinaryIO, file: CorpusFile) -> Iterator[Sentence | InputError]:

@@ -49,12 +49,14 @@ class Engine:
         options = PipelineOptions(list(arguments))
         runner = options.view_as(StandardOptions).runner
         self._name = runner.rpartition(".")[2] if runner else "the direct runner"
-        loopback = options.view_as(PortableOptions).environment_type == "LOOPBACK"
-        local = runner is None or self._name.lower() in _LOCAL_RUNNERS or loopback
         on_flink = self._name.lower() == "flinkrunner"
-        if on_flink and not flink.is_cluster(options):
-            local = True  # Beam starts a Flink of its own, and workers in this process.
-        self.is_distributed = not local
+        self.is_distributed = not (
+            runner is None
+            or self._name.lower() in _LOCAL_RUNNERS
+            or options.view_as(PortableOptions).environment_type == "LOOPBACK"
+            # Beam starts a Flink of its own, and workers in this process.
+            or (on_flink and not flink.is_cluster(options))
+        )
         self.arguments = list(arguments)
         self._shares = options.view_as(SharingOptions).shared_filesystem
         if on_flink and self.is_distributed:
@@ -76,10 +78,6 @@ class Engine:
                     remedy="use s3://, gs:// or hdfs://; or, if all machines have this folder at "
                     "this path, add --shared-filesystem after `--`",
                 )
-
-    def path_for_workers(self, path: str) -> str:
-        """Returns the path as workers need it: they may have another working directory."""
-        return path if scheme_of(path) else os.path.abspath(path)
 
     def shuffle_folder(self, folder: str) -> str | None:
         """Returns where `shuffle` puts its files; None if this engine carries the data itself."""

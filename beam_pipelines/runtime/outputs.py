@@ -10,6 +10,7 @@ from pathlib import Path
 
 from beam_pipelines.runtime.storage import (
     STORAGE,
+    absolute,
     join,
     remove,
     remove_unfinished,
@@ -69,11 +70,10 @@ def job_folder(path: str, marker: str, *, overwrite: bool) -> Iterator[str]:
     """
     if scheme_of(path) is None:
         with whole_dir(path, overwrite=overwrite) as folder:
-            yield os.path.abspath(folder)
-            _tidy(os.path.abspath(folder))
+            yield absolute(folder)
+            _tidy(absolute(folder))
         return
-    if STORAGE.exists(join(path, marker)):
-        remove(join(path, marker))
+    remove(join(path, marker))
     remove(path)
     try:
         yield path
@@ -99,8 +99,7 @@ def local_file(path: str, *, overwrite: bool) -> Iterator[Path]:
 @contextlib.contextmanager
 def parts_folder(path: str) -> Iterator[str]:
     """Yields a folder beside the file `path`, for its parts; it is removed at the end."""
-    folder = f"{path}.parts"
-    folder = folder if scheme_of(folder) else os.path.abspath(folder)
+    folder = absolute(f"{path}.parts")
     remove(folder)
     try:
         yield folder

@@ -52,6 +52,12 @@ def join(folder: str, *names: str) -> str:
     return "/".join([folder.rstrip("/"), *names])
 
 
+def absolute(path: str | os.PathLike[str]) -> str:
+    """Returns the path as workers need it, who may have another working directory."""
+    path = os.fspath(path)
+    return path if scheme_of(path) else os.path.abspath(path)
+
+
 class BeamStorage:
     """The disk, and all stores that Beam reads; see `labse_tf.files.storage.Storage`."""
 
@@ -95,12 +101,12 @@ class BeamStorage:
         return LOCAL.glob(pattern) if scheme_of(pattern) is None else self._match(pattern)
 
     def size(self, path: str) -> int:
-        if scheme_of(path) is None:
-            return LOCAL.size(path)
         return self.state(path)[0]
 
     def state(self, path: str) -> list[int]:
-        """Returns the size in bytes of a file in a store, and when it changed, in ms."""
+        """Returns the size of a file in bytes, and when it changed: in ns on disk, else in ms."""
+        if scheme_of(path) is None:
+            return [LOCAL.size(path), os.stat(path).st_mtime_ns]
         if path not in self._known and not self._match(path):
             raise FileNotFoundError(path)
         return self._known[path]

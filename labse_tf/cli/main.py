@@ -83,7 +83,7 @@ COMMANDS = {
     ("eval", "translation"): ("eval.translation", "BLEU and chrF of translations"),
     ("eval", "compare"): ("eval.compare", "compare results of `labse eval`: a table, an HTML page"),
 }
-_BEAM_JOBS = (
+BEAM_JOBS = (
     ("corpus", "filter-monolingual"),
     ("corpus", "filter-bitext"),
     ("corpus", "score-cds"),
@@ -112,7 +112,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = _parse(parser, own)
     except SystemExit as exit_:
         return exit_.code or EXIT_DONE
-    if beam and words not in _BEAM_JOBS:
+    if beam and words not in BEAM_JOBS:
         parser.print_usage(sys.stderr)
         print("labse: error: only Beam jobs take options after --; leave them out", file=sys.stderr)
         return EXIT_INPUT
@@ -126,12 +126,12 @@ def make_parser(words: tuple[str, ...], command) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=" ".join(("labse", *words)),
         description=summary[0].upper() + summary[1:] + ".",
-        epilog=command.EXAMPLES + (_BEAM_HELP if words in _BEAM_JOBS else ""),
+        epilog=command.EXAMPLES + (_BEAM_HELP if words in BEAM_JOBS else ""),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         exit_on_error=False,
     )
     # An argument without a type may be a path; one that may hold any text says `type=str`.
-    parser.register("type", None, store_argument if words in _BEAM_JOBS else path_argument)
+    parser.register("type", None, store_argument if words in BEAM_JOBS else path_argument)
     command.add_arguments(parser)
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     return parser

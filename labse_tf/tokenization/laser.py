@@ -16,48 +16,25 @@ import tensorflow as tf
 import tensorflow_text as text
 
 from labse_tf.errors import InputError
+from labse_tf.tokenization.moses import BRACKETS, NO_BREAK, QUOTES_AND_DASHES
 from labse_tf.tokenization.sentencepiece_layer import SentencePieceLayer
 
 START, PADDING, END, UNKNOWN = range(4)
 SPECIAL_TOKENS = {"<s>": START, "<pad>": PADDING, "</s>": END, "<unk>": UNKNOWN}
 
-_NO_BREAK = "\u00a0"
 # (pattern, replacement) in RE2's syntax, applied in this order.
 _RULES = (
     (r"\p{C}", " "),
-    (r"\(", " ("),
-    (r"\)", ") "),
-    (" +", " "),
-    (r"\) ([.!:?;,])", r")\1"),
-    (r"\( ", "("),
-    (r" \)", ")"),
+    *BRACKETS,
     (r"(\p{Nd}) %", r"\1%"),
-    (" :", ":"),
-    (" ;", ";"),
-    ("`", "'"),
-    ("''", ' " '),
-    ("[„“”]", '"'),
-    ("–", "-"),
-    ("—", " - "),
-    (" +", " "),
-    ("´", "'"),
-    ("([a-zA-Z])‘([a-zA-Z])", r"\1'\2"),
-    ("([a-zA-Z])’([a-zA-Z])", r"\1'\2"),
-    ("[‘‚’]", '"'),
-    ("''", '"'),
-    ("´´", '"'),
-    ("…", "..."),
-    (f"{_NO_BREAK}«{_NO_BREAK}", ' "'),
-    (f"«{_NO_BREAK}?", '"'),
-    (f"{_NO_BREAK}»{_NO_BREAK}", '" '),
-    (f"{_NO_BREAK}?»", '"'),
-    (f"{_NO_BREAK}(%|:|\\?|!|;)", r"\1"),
-    (f"nº{_NO_BREAK}", "nº "),
-    (f"{_NO_BREAK}(ºC|cm)", r" \1"),
-    (f",{_NO_BREAK}", ", "),
+    *QUOTES_AND_DASHES,
+    (f"{NO_BREAK}(%|:|\\?|!|;)", r"\1"),
+    (f"nº{NO_BREAK}", "nº "),
+    (f"{NO_BREAK}(ºC|cm)", r" \1"),
+    (f",{NO_BREAK}", ", "),
     (" +", " "),
     ('"([,.]+)', r'\1"'),
-    (f"(\\p{{Nd}}){_NO_BREAK}(\\p{{Nd}})", r"\1.\2"),
+    (f"(\\p{{Nd}}){NO_BREAK}(\\p{{Nd}})", r"\1.\2"),
     (r"^\s+|\s+$", ""),
 )
 

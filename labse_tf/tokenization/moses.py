@@ -20,7 +20,7 @@ _WITH_ABBREVIATIONS = (
     *("pl", "pt", "ro", "ru", "sk", "sl", "sv", "ta", "yue", "zh"),
 )
 _BEFORE_NUMBERS = "#NUMERIC_ONLY#"
-_NO_BREAK = "\u00a0"
+NO_BREAK = "\u00a0"
 # For private use, so \p{C}: normalised text has none.
 _DOT = "\ue000"
 
@@ -34,14 +34,17 @@ def _compiled(*rules: tuple[str, str]) -> _Rules:
     return tuple((regex.compile(pattern), replacement) for pattern, replacement in rules)
 
 
-_PUNCTUATION = _compiled(
+# Rules that all releases have, and LASER2's tokeniser too: (pattern, replacement), in this order,
+# in a syntax that RE2 reads as well.
+BRACKETS = (
     (r"\(", " ("),
     (r"\)", ") "),
     (" +", " "),
     (r"\) ([.!:?;,])", r")\1"),
     (r"\( ", "("),
     (r" \)", ")"),
-    ("([0-9]) %", r"\1%"),
+)
+QUOTES_AND_DASHES = (
     (" ([:;])", r"\1"),
     ("`", "'"),
     ("''", ' " '),
@@ -55,22 +58,27 @@ _PUNCTUATION = _compiled(
     ("[‘‚’]", '"'),
     ("''", '"'),
     ("…", "..."),
-    (f"{_NO_BREAK}«{_NO_BREAK}", ' "'),
-    (f"«{_NO_BREAK}?", '"'),
-    (f"{_NO_BREAK}»{_NO_BREAK}", '" '),
-    (f"{_NO_BREAK}?»", '"'),
-    (f"{_NO_BREAK}%", "%"),
-    (f"nº{_NO_BREAK}", "nº "),
-    (f"{_NO_BREAK}([:?!;])", r"\1"),
-    (f"{_NO_BREAK}(ºC|cm)", r" \1"),
-    (f",{_NO_BREAK}", ", "),
+    (f"{NO_BREAK}«{NO_BREAK}", ' "'),
+    (f"«{NO_BREAK}?", '"'),
+    (f"{NO_BREAK}»{NO_BREAK}", '" '),
+    (f"{NO_BREAK}?»", '"'),
+)
+_PUNCTUATION = _compiled(
+    *BRACKETS,
+    ("([0-9]) %", r"\1%"),
+    *QUOTES_AND_DASHES,
+    (f"{NO_BREAK}%", "%"),
+    (f"nº{NO_BREAK}", "nº "),
+    (f"{NO_BREAK}([:?!;])", r"\1"),
+    (f"{NO_BREAK}(ºC|cm)", r" \1"),
+    (f",{NO_BREAK}", ", "),
     (" +", " "),
 )
 _QUOTE_AFTER_COMMA = _compiled((r'"([,.]+)', r'\1"'))
 # The end of the line counts as a character behind the quote.
 _QUOTE_BEFORE_COMMA = _compiled((',"', '",'), (r'(\.+)"([ \t\n]*[^<])', r'"\1\2'))
 _DECIMAL_COMMA, _DECIMAL_POINT = (
-    _compiled((f"([0-9]){_NO_BREAK}([0-9])", rf"\1{mark}\2")) for mark in ",."
+    _compiled((f"([0-9]){NO_BREAK}([0-9])", rf"\1{mark}\2")) for mark in ",."
 )
 
 _SPLIT_CONTRACTIONS_RIGHT = _compiled(

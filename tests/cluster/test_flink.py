@@ -12,10 +12,10 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from stores import s3
+from text_files import content_of
 from tiny_text import LANGUAGES, sentences_of
 
 from beam_pipelines import build_vocab, embed_texts, filter_bitext, filter_monolingual
@@ -46,14 +46,6 @@ def corpus(tmp_path_factory):
             packed = gzip.compress((text * 5).encode("utf-8"))
             (folder / "pairs" / f"{language}.tsv.gz").write_bytes(packed)
     return folder
-
-
-def content_of(folder):
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in Path(folder).rglob("*")
-        if path.is_file()
-    }
 
 
 def test_bitext_in_a_store(corpus, tmp_path):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from text_files import write_lines
+from text_files import content_of, write_lines
 from tiny_text import FOREIGN, sentences_of
 
 from beam_pipelines import build_vocab, filter_bitext
@@ -70,11 +70,7 @@ def test_pairs_then_a_vocabulary(options, corpus, tmp_path, engine):
         path.removeprefix(f"{ROOT}/clean/"): open_file(path).read()
         for path in STORAGE.walk(f"{ROOT}/clean")
     }
-    assert found == {
-        str(path.relative_to(tmp_path / "clean")): path.read_bytes()
-        for path in (tmp_path / "clean").rglob("*")
-        if path.is_file()
-    }
+    assert found == content_of(tmp_path / "clean")
     sizes = {"vocab_size": 400, "max_unique_chars": 100}
     tokens = build_vocab.run(
         [f"{ROOT}/clean"],

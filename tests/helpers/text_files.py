@@ -19,3 +19,12 @@ def write_lines(path, lines):
 
 def read_rows(path):
     return [tuple(line.split("\t")) for line in path.read_text("utf-8").split("\n")[:-1]]
+
+
+def content_of(folder):
+    """{path below the folder: bytes} of all its files."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }

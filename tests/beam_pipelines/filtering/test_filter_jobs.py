@@ -6,6 +6,7 @@ import json
 import random
 
 import pytest
+from text_files import content_of
 
 from beam_pipelines import filter_bitext, filter_monolingual
 from beam_pipelines.filtering.shards import plan_shards
@@ -22,12 +23,6 @@ TWO_PROCESSES = ["--direct_running_mode=multi_processing", "--direct_num_workers
 
 def read_all(out):
     return [record for file in find_corpus_files([str(out)]) for record in read_file(file)]
-
-
-def files_of(out):
-    return {
-        str(path.relative_to(out)): path.read_bytes() for path in out.rglob("*") if path.is_file()
-    }
 
 
 def test_monolingual(tmp_path):
@@ -57,7 +52,7 @@ def test_monolingual(tmp_path):
     assert found["total"]["read"] == 7
     assert found["total"]["kept"] == 3
     assert found["thresholds"] == {"too_short": 10, "too_long": 5000}
-    assert sorted(files_of(out)) == [
+    assert sorted(content_of(out)) == [
         "examples.md",
         "monolingual/de/part-00000-of-00001.tfrecord.gz",
         "monolingual/pt/part-00000-of-00001.tfrecord.gz",
@@ -160,12 +155,12 @@ def test_output_depends_neither_on_runner_nor_on_order(tmp_path):
     filter_monolingual.run(
         [str(tmp_path / "in")], str(tmp_path / "two"), beam_options=TWO_PROCESSES
     )
-    assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
+    assert content_of(tmp_path / "one") == content_of(tmp_path / "two")
 
     for path in (tmp_path / "in").rglob("*.txt"):
         path.write_text("".join(reversed(path.read_text().splitlines(keepends=True))))
     filter_monolingual.run([str(tmp_path / "in")], str(tmp_path / "three"))
-    assert files_of(tmp_path / "one") == files_of(tmp_path / "three")
+    assert content_of(tmp_path / "one") == content_of(tmp_path / "three")
 
 
 def test_clean_shards_filter_to_themselves(tmp_path):
@@ -173,7 +168,9 @@ def test_clean_shards_filter_to_themselves(tmp_path):
     filter_monolingual.run([str(tmp_path / "in")], str(tmp_path / "one"))
     again = filter_monolingual.run([str(tmp_path / "one")], str(tmp_path / "two"))
     assert again["total"]["read"] == again["total"]["kept"]
-    assert files_of(tmp_path / "one" / "monolingual") == files_of(tmp_path / "two" / "monolingual")
+    assert content_of(tmp_path / "one" / "monolingual") == content_of(
+        tmp_path / "two" / "monolingual"
+    )
 
 
 def test_several_shards(tmp_path):

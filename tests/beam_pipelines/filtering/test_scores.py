@@ -6,6 +6,7 @@ import random
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from text_files import content_of
 
 from beam_pipelines import filter_bitext, filter_monolingual
 from beam_pipelines.reporting.table import format_report
@@ -14,12 +15,6 @@ from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import find_corpus_files
 
 TWO_PROCESSES = ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
-
-
-def files_of(out):
-    return {
-        str(path.relative_to(out)): path.read_bytes() for path in out.rglob("*") if path.is_file()
-    }
 
 
 def write_corpus(folder):
@@ -58,8 +53,8 @@ def test_output_is_the_same_on_one_process_and_two_and_in_any_order(tmp_path):
     filter_bitext.run(
         [str(tmp_path / "in")], str(tmp_path / "two"), beam_options=TWO_PROCESSES, **OPTIONS
     )
-    one = files_of(tmp_path / "one")
-    assert one == files_of(tmp_path / "two")
+    one = content_of(tmp_path / "one")
+    assert one == content_of(tmp_path / "two")
     assert {name.split("/")[0] for name in one} == {
         "bitext",
         "examples.md",
@@ -69,7 +64,7 @@ def test_output_is_the_same_on_one_process_and_two_and_in_any_order(tmp_path):
     for path in (tmp_path / "in").glob("*.tsv"):
         path.write_text("".join(reversed(path.read_text("utf-8").splitlines(keepends=True))))
     filter_bitext.run([str(tmp_path / "in")], str(tmp_path / "three"), **OPTIONS)
-    three = files_of(tmp_path / "three")
+    three = content_of(tmp_path / "three")
     # The report names the bad lines, and these lie elsewhere now.
     assert {name: data for name, data in three.items() if name != "report.json"} == {
         name: data for name, data in one.items() if name != "report.json"
@@ -146,7 +141,7 @@ def test_limits_moved_on_scores_give_what_they_give_on_the_corpus(tmp_path, monk
         **limits,
         **options,
     )
-    assert files_of(tmp_path / "again" / "bitext") == files_of(tmp_path / "direct" / "bitext")
+    assert content_of(tmp_path / "again" / "bitext") == content_of(tmp_path / "direct" / "bitext")
     # Bad records have no scores, so they are not read again.
     for row in (expected["total"], *expected["languages"].values()):
         row["read"] -= row["dropped"]["bad_record"]
@@ -164,7 +159,7 @@ def test_several_files_of_scores(tmp_path):
     assert scores == ["part-00000-of-00002.parquet", "part-00001-of-00002.parquet"]
     assert sorted(pq.read_table(out / "scores" / "de")["text"].to_pylist()) == sorted(lines)
     filter_monolingual.run([f"{out}/scores"], str(tmp_path / "again"), from_scores=True)
-    assert files_of(out / "monolingual") == files_of(tmp_path / "again" / "monolingual")
+    assert content_of(out / "monolingual") == content_of(tmp_path / "again" / "monolingual")
 
 
 def test_what_is_no_folder_of_scores_is_refused(tmp_path, capfd):

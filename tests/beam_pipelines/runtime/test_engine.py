@@ -10,7 +10,7 @@ from beam_pipelines import filter_bitext
 from beam_pipelines.runtime.engine import Engine
 from beam_pipelines.runtime.errors import is_interruption
 from beam_pipelines.runtime.flink import ask
-from beam_pipelines.runtime.storage import write_file
+from beam_pipelines.runtime.storage import absolute, write_file
 from labse_tf.errors import InputError
 
 # Nobody listens on the discard port.
@@ -47,9 +47,8 @@ def test_on_a_cluster_the_engine_carries_data_and_needs_paths_that_workers_reach
 
 def test_paths_for_workers_do_not_depend_on_the_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    engine = Engine([])
-    assert engine.path_for_workers("de.tsv") == os.path.join(tmp_path, "de.tsv")
-    assert engine.path_for_workers("s3://bucket/de.tsv") == "s3://bucket/de.tsv"
+    assert absolute("de.tsv") == os.path.join(tmp_path, "de.tsv")
+    assert absolute("s3://bucket/de.tsv") == "s3://bucket/de.tsv"
 
 
 def test_a_cluster_that_does_not_answer(tmp_path):

@@ -6,6 +6,7 @@ import gzip
 
 import pytest
 from stores import STORES, Unreliable, s3
+from text_files import content_of
 from tiny_text import sentences_of
 
 from beam_pipelines import build_vocab, embed_texts, filter_bitext, filter_monolingual
@@ -39,14 +40,6 @@ def corpus(tmp_path_factory):
         lines = "".join(f"{sentence}\n" for sentence in sentences_of(language))
         (folder / "text" / f"{language}.txt").write_text(lines, "utf-8")
     return folder
-
-
-def content_of(folder):
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
 
 
 def test_bitext(store, corpus, tmp_path):

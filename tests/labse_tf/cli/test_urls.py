@@ -11,8 +11,7 @@ import pytest
 import yaml
 from command_line import refused
 
-from labse_tf.cli.main import _BEAM_JOBS as BEAM_JOBS
-from labse_tf.cli.main import COMMANDS, main, make_parser
+from labse_tf.cli.main import BEAM_JOBS, COMMANDS, main, make_parser
 from labse_tf.config import Config, flatten
 from labse_tf.config.files import load_config
 from labse_tf.errors import InputError
