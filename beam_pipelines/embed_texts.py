@@ -11,7 +11,7 @@ import numpy as np
 
 from beam_pipelines.embedding.batches import EmbedBatches, EmbeddedBatch, progress_shown
 from beam_pipelines.embedding.vector_shards import SHARDS, WriteVectors
-from beam_pipelines.filtering.filter_job import REPORT
+from beam_pipelines.reading.find import find_files
 from beam_pipelines.reading.readers import ReadTolerantly
 from beam_pipelines.records.records import NumberedBatch
 from beam_pipelines.reporting.report import (
@@ -26,12 +26,12 @@ from beam_pipelines.reporting.report import (
 )
 from beam_pipelines.runtime.engine import Engine
 from beam_pipelines.runtime.models import local_copy
-from beam_pipelines.runtime.outputs import TEMPORARY, check_free_folder, job_folder
+from beam_pipelines.runtime.outputs import REPORT, TEMPORARY, check_free_folder, job_folder
 from beam_pipelines.runtime.runners import has_worker_processes, run_pipeline
 from beam_pipelines.runtime.storage import STORAGE, absolute, join, open_file, read_json, write_json
 from labse_tf.embedding.model_dir import find_model_dir, hash_model
 from labse_tf.errors import InputError
-from labse_tf.files.corpus_files import MONOLINGUAL, CorpusFile, find_corpus_files
+from labse_tf.files.corpus_files import MONOLINGUAL, CorpusFile
 from labse_tf.languages import LANGUAGES
 
 _log = logging.getLogger("labse")
@@ -132,7 +132,7 @@ def run(
     engine.check_paths([*inputs, out, model])
     out = check_free_folder(out, overwrite=overwrite)
     model = absolute(STORAGE.resolve(model))
-    files = find_corpus_files(inputs, kind=MONOLINGUAL, storage=STORAGE)
+    files = find_files(inputs, kind=MONOLINGUAL)
     copy = local_copy(model)
     find_model_dir(copy)
     facts = {

@@ -14,10 +14,11 @@ from beam_pipelines.filtering.user_filters import add_user_filters
 from beam_pipelines.filters import LENGTHS, LINES, PAGES, RECORDS, RESTS, AnyFilter
 from beam_pipelines.filters.too_long import TooLong
 from beam_pipelines.filters.too_short import TooShort
-from beam_pipelines.reading.scores import find_score_files, have_score
-from beam_pipelines.runtime.storage import STORAGE, configure
+from beam_pipelines.reading.find import find_files, find_scores
+from beam_pipelines.reading.scores import have_score
+from beam_pipelines.runtime.storage import configure
 from labse_tf.errors import InputError
-from labse_tf.files.corpus_files import ALL_FORMATS, PAGE_FORMATS, find_corpus_files
+from labse_tf.files.corpus_files import ALL_FORMATS, PAGE_FORMATS
 from labse_tf.files.record_kinds import MONOLINGUAL, NEIGHBOURS
 
 # The reasons for dropping lines before they are split, and sentences after that.
@@ -129,7 +130,6 @@ def _are_sentences(
 ) -> bool:
     """Whether the job's records are sentences split from pages or lines, not the input's lines."""
     if from_scores:
-        return have_score(find_score_files(inputs, STORAGE), SHORT_SENTENCE)
+        return have_score(find_scores(inputs), SHORT_SENTENCE)
     formats = (*ALL_FORMATS, *PAGE_FORMATS)
-    files = find_corpus_files(inputs, kind=kind, formats=formats, storage=STORAGE)
-    return needs_sentences(files, settings)
+    return needs_sentences(find_files(inputs, kind=kind, formats=formats), settings)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import apache_beam as beam
 
 from beam_pipelines.filtering.unique_sides import plan_parts
+from beam_pipelines.reading.find import find_files
 from beam_pipelines.reading.readers import ReadCorpus, in_batches
 from beam_pipelines.records.records import Pair, ScoredBatch, encode_record
 from beam_pipelines.runtime.engine import Engine
@@ -28,7 +29,7 @@ from beam_pipelines.runtime.storage import (
 )
 from beam_pipelines.text.cds_scores import ScoreCds
 from labse_tf.errors import InputError
-from labse_tf.files.corpus_files import BITEXT, CorpusFile, find_corpus_files
+from labse_tf.files.corpus_files import BITEXT, CorpusFile
 from labse_tf.languages import LANGUAGES
 from labse_tf.training.runs.run_dir import open_existing
 
@@ -133,7 +134,7 @@ def run(
     out = check_free_path(out, overwrite=overwrite)
     run_dir = STORAGE.resolve(run_dir)
     open_existing(local_copy(run_dir))
-    files = find_corpus_files(inputs, kind=BITEXT, storage=STORAGE)
+    files = find_files(inputs, kind=BITEXT)
     with parts_folder(out) as folder:
         job = ScoreCorpus(
             absolute(run_dir),

@@ -23,6 +23,7 @@ from beam_pipelines.counting.count_words import (
     CountWords,
     plan_word_shards,
 )
+from beam_pipelines.reading.find import find_files
 from beam_pipelines.runtime.engine import Engine
 from beam_pipelines.runtime.outputs import check_free_folder, job_folder
 from beam_pipelines.runtime.runners import run_pipeline
@@ -35,7 +36,7 @@ from beam_pipelines.runtime.storage import (
     write_json,
 )
 from labse_tf.errors import InputError
-from labse_tf.files.corpus_files import CorpusFile, find_corpus_files
+from labse_tf.files.corpus_files import CorpusFile
 
 _log = logging.getLogger("labse")
 
@@ -104,7 +105,7 @@ def count(
             "--counts is missing", remedy="name a folder that all workers reach, for the counts"
         )
     engine.check_paths([*inputs, *([] if folder is None else [folder])])
-    files = find_corpus_files(inputs, storage=STORAGE)
+    files = find_files(inputs)
     origin = _describe_origin(files, settings)
     if folder is not None and _is_kept(folder, origin):
         _log.info("%s: reusing the word counts of these files", folder)

@@ -16,8 +16,9 @@ from beam_pipelines.filtering.scores import ScoreBatches, WriteScores
 from beam_pipelines.filtering.shards import MeasureShards, WriteShards, plan_shards
 from beam_pipelines.filtering.unique_sides import DUPLICATE_SIDE, UniqueSides, plan_parts
 from beam_pipelines.filters import AnyFilter
+from beam_pipelines.reading.find import find_files, find_scores
 from beam_pipelines.reading.readers import ReadTolerantly
-from beam_pipelines.reading.scores import ReadScores, ScoreFile, find_score_files, plan_score_shards
+from beam_pipelines.reading.scores import ReadScores, ScoreFile, plan_score_shards
 from beam_pipelines.records.records import record_type_of
 from beam_pipelines.reporting.drop_examples import WriteExamples
 from beam_pipelines.reporting.report import (
@@ -30,22 +31,21 @@ from beam_pipelines.reporting.report import (
     list_reasons,
 )
 from beam_pipelines.runtime.engine import Engine
-from beam_pipelines.runtime.outputs import TEMPORARY, check_free_folder, job_folder
+from beam_pipelines.runtime.outputs import REPORT, TEMPORARY, check_free_folder, job_folder
 from beam_pipelines.runtime.runners import run_pipeline
 from beam_pipelines.runtime.shuffle import HoldBatches
-from beam_pipelines.runtime.storage import STORAGE, absolute, join, read_json, write_json
+from beam_pipelines.runtime.storage import absolute, join, read_json, write_json
 from labse_tf.files.corpus_files import (
     ALL_FORMATS,
     PAGE_FORMATS,
     SCORES,
     CorpusFile,
-    find_corpus_files,
 )
 from labse_tf.languages import LANGUAGES
 
 _log = logging.getLogger("labse")
 
-REPORT, EXAMPLES = "report.json", "examples.md"
+EXAMPLES = "examples.md"
 
 
 class FilterCorpus(beam.PTransform):
@@ -200,7 +200,8 @@ def run(
     """
     options.check()
     engine = Engine(options.beam_options)
-    engine.check_paths([*inputs, out])
+    models = [filter_.model_path for filter_ in filters if hasattr(filter_, "model_path")]
+    engine.check_paths([*inputs, out, *models])
     out = check_free_folder(out, overwrite=options.overwrite)
     files = _find_files(inputs, kind, options, with_pages=text_settings is not None)
     paths = [path for file in files for path in file.paths]
@@ -229,9 +230,9 @@ def _find_files(
     inputs: Sequence[str], kind: str, options: JobOptions, *, with_pages: bool
 ) -> list[CorpusFile] | list[ScoreFile]:
     if options.from_scores:
-        return find_score_files(inputs, STORAGE)
+        return find_scores(inputs)
     formats = (*ALL_FORMATS, *PAGE_FORMATS) if with_pages else ALL_FORMATS
-    return find_corpus_files(inputs, kind=kind, formats=formats, storage=STORAGE)
+    return find_files(inputs, kind=kind, formats=formats)
 
 
 def _log_summary(report: dict, out: str) -> None:

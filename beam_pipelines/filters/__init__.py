@@ -14,7 +14,8 @@ A filter that needs to know the corpus first also has
   learn         a transform, batches of records -> (language, what it learns)
   with_learned  a dict of these -> the filter that uses them
 
-A filter that uses a model has a pipeline step in place of `score`: see `ModelFilter`.
+A filter that uses a model has a pipeline step in place of `score`: see `ModelFilter`. One that
+reads files on the workers names their folder as `model_path`, "" for none.
 
 To add a filter, write its file, as short as `length_ratio.py`; nothing else needs to change. The
 help of the commands imports these files, so they import Beam and other large libraries inside

@@ -74,6 +74,10 @@ class Cds:
         open_existing(local_copy(run_dir))
         return cls(absolute(run_dir), threshold)
 
+    @property
+    def model_path(self) -> str:
+        return self.run_dir
+
     def scoring_step(self) -> ScoreCds:
         from beam_pipelines.text.cds_scores import ScoreCds
 

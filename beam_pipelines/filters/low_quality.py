@@ -50,16 +50,16 @@ class LowQuality:
         self.threshold = threshold
         from beam_pipelines.runtime.storage import absolute
 
-        self._path = absolute(model)
-        self._model = _load(self._path)
+        self.model_path = absolute(model)
+        self._model = _load(self.model_path)
 
     def __getstate__(self) -> dict:
         # Workers read the model themselves: it is too large to pickle with every step.
-        return {"threshold": self.threshold, "_path": self._path, "_model": None}
+        return {"threshold": self.threshold, "model_path": self.model_path, "_model": None}
 
     def score(self, records: Sequence[Record]) -> list[float]:
         if self._model is None:
-            self._model = _load(self._path)
+            self._model = _load(self.model_path)
         import numpy as np
 
         # Of neighbouring sentences, the worse.

@@ -71,7 +71,7 @@ class Engine:
         if not self.is_distributed or self._shares:
             return
         for path in map(os.fspath, paths):
-            if scheme_of(path) is None:
+            if path and scheme_of(path) is None:
                 raise InputError(
                     f"is a path on this machine, which the workers of {self._name} cannot reach",
                     path=path,

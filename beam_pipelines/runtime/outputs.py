@@ -20,8 +20,8 @@ from beam_pipelines.runtime.storage import (
 from labse_tf.errors import InputError
 from labse_tf.files.outputs import check_free, check_free_file, whole_dir, whole_file
 
-# A folder inside it while the job runs.
-TEMPORARY = "temporary"
+# The file that a job writes last, and a folder inside its output while it runs.
+REPORT, TEMPORARY = "report.json", "temporary"
 
 
 def check_free_folder(path: str | os.PathLike[str], *, overwrite: bool) -> str:

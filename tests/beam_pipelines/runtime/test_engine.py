@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import os
 
+import numpy as np
 import pytest
 
 from beam_pipelines import filter_bitext
+from beam_pipelines.filtering import filter_job
+from beam_pipelines.filtering.job_options import JobOptions
+from beam_pipelines.filters.low_quality import LowQuality
 from beam_pipelines.runtime.engine import Engine
 from beam_pipelines.runtime.errors import is_interruption
 from beam_pipelines.runtime.flink import ask
 from beam_pipelines.runtime.storage import absolute, write_file
+from beam_pipelines.text import quality_model
+from beam_pipelines.text.quality_model import BITS, QualityModel
 from labse_tf.errors import InputError
+from labse_tf.files.record_kinds import MONOLINGUAL
 
 # Nobody listens on the discard port.
 NOBODY = "127.0.0.1:9"
@@ -43,6 +50,20 @@ def test_on_a_cluster_the_engine_carries_data_and_needs_paths_that_workers_reach
             engine.check_paths(["s3://bucket/de.tsv", path])
         assert caught.value.path == path and "--shared-filesystem" in caught.value.remedy
     Engine([*PORTABLE, "--shared-filesystem"]).check_paths(["de.tsv"])
+
+
+def test_a_model_that_workers_do_not_reach_is_refused(tmp_path):
+    model = QualityModel(np.zeros(1 << BITS, np.float32), 0.0)
+    quality_model.save(model, tmp_path, {})
+    with pytest.raises(InputError, match="cannot reach") as caught:
+        filter_job.run(
+            ["s3://bucket/de.txt"],
+            "s3://bucket/out",
+            kind=MONOLINGUAL,
+            filters=[LowQuality(tmp_path)],
+            options=JobOptions(beam_options=PORTABLE),
+        )
+    assert caught.value.path == str(tmp_path)
 
 
 def test_paths_for_workers_do_not_depend_on_the_folder(tmp_path, monkeypatch):

@@ -107,6 +107,22 @@ def test_nothing_is_taken_for_a_result_or_replaced_unasked(store, corpus):
     assert store.content("lost") == {}
 
 
+def test_what_another_job_has_not_finished_is_no_input(store, corpus, tmp_path):
+    inputs, out = store.upload(corpus, "whole"), f"{store.url}/finished"
+    filter_bitext.run([inputs], out, scores=True, beam_options=store.options)
+    for name, content in store.content("finished").items():
+        if name != "report.json":
+            store.put(f"unfinished/{name}", content)
+    unfinished = f"{store.url}/unfinished"
+    with pytest.raises(InputError, match=r"has no report\.json") as caught:
+        build_vocab.run([unfinished], str(tmp_path / "v"), beam_options=store.options)
+    assert caught.value.path == unfinished
+    with pytest.raises(InputError, match=r"has no report\.json"):
+        filter_bitext.run(
+            [f"{unfinished}/scores"], "out", from_scores=True, beam_options=store.options
+        )
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
