@@ -18,7 +18,13 @@ from stores import s3
 from text_files import content_of
 from tiny_text import LANGUAGES, sentences_of
 
-from beam_pipelines import build_vocab, embed_texts, filter_bitext, filter_monolingual
+from beam_pipelines import (
+    build_vocab,
+    embed_texts,
+    filter_bitext,
+    filter_monolingual,
+    score_cds,
+)
 from beam_pipelines.runtime.flink import ask
 from labse_tf.errors import InputError
 
@@ -48,15 +54,27 @@ def corpus(tmp_path_factory):
     return folder
 
 
-def test_bitext_in_a_store(corpus, tmp_path):
+def test_a_store(corpus, model_dir, tmp_path):
+    """Pairs, a vocabulary of what was kept, and vectors, with all their files in S3."""
     options = {"unique_side": "either", "scores": True, "max_per_language": 20}
     here = filter_bitext.run([str(corpus / "pairs")], str(tmp_path / "clean"), **options)
+    tokens = build_vocab.run([str(tmp_path / "clean")], str(tmp_path / "v"), **VOCABULARY)
+    text, model = str(corpus / "text"), str(model_dir)
+    embed_texts.run([text], str(tmp_path / "vectors"), model=model, sentences_per_shard=100)
     with s3() as store:
-        inputs = store.upload(corpus / "pairs", "pairs")
-        arguments = [*SHARED[:2], *store.options]
-        there = filter_bitext.run([inputs], f"{store.url}/clean", beam_options=arguments, **options)
-        assert there == here
+        beam = {"beam_options": [*SHARED[:2], *store.options]}
+        inputs, clean = store.upload(corpus / "pairs", "pairs"), f"{store.url}/clean"
+        assert filter_bitext.run([inputs], clean, **beam, **options) == here
         assert store.content("clean") == content_of(tmp_path / "clean")
+        counts, vocab = f"{store.url}/counts", f"{store.url}/v/v"
+        assert tokens == build_vocab.run([clean], vocab, counts=counts, **beam, **VOCABULARY)
+        assert store.content("v") == {"v": (tmp_path / "v").read_bytes()}
+        text, model = store.upload(corpus / "text", "text"), store.upload(model_dir, "model")
+        vectors = f"{store.url}/vectors"
+        embed_texts.run([text], vectors, model=model, sentences_per_shard=100, **beam)
+        kept, expected = store.content("vectors"), content_of(tmp_path / "vectors")
+        assert kept.pop("report.json") != expected.pop("report.json")  # The model's path.
+        assert kept == expected
 
 
 def test_text_then_a_vocabulary(corpus, tmp_path):
@@ -86,6 +104,16 @@ def test_vectors(corpus, model_dir, tmp_path):
         text, str(tmp_path / "there"), model=model, sentences_per_shard=100, beam_options=SHARED
     )
     assert there == here
+    assert content_of(tmp_path / "there") == content_of(tmp_path / "here")
+
+
+def test_data_selection(corpus, cds_run, tmp_path):
+    pairs, selection = [str(corpus / "pairs")], str(cds_run)
+    kept = {"min_cds_score": -1e6, "cds": selection, "max_per_language": 20, "keep": "best"}
+    for name, beam in (("here", []), ("there", SHARED)):
+        score_cds.run(selection, pairs, str(tmp_path / f"{name}.tsv"), beam_options=beam)
+        filter_bitext.run(pairs, str(tmp_path / name), beam_options=beam, **kept)
+    assert (tmp_path / "there.tsv").read_bytes() == (tmp_path / "here.tsv").read_bytes()
     assert content_of(tmp_path / "there") == content_of(tmp_path / "here")
 
 

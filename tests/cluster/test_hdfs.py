@@ -11,7 +11,7 @@ import pytest
 from text_files import content_of, write_lines
 from tiny_text import FOREIGN, sentences_of
 
-from beam_pipelines import build_vocab, filter_bitext
+from beam_pipelines import build_vocab, embed_texts, filter_bitext
 from beam_pipelines.runtime.storage import STORAGE, configure, open_file, remove, write_file
 from labse_tf.errors import InputError
 
@@ -57,20 +57,27 @@ def test_how_files_are_found(options):
     assert STORAGE.is_dir(f"{ROOT}/w") and STORAGE.walk(f"{ROOT}/none") == []
 
 
-@pytest.mark.parametrize("engine", ["direct", "flink"])
-def test_pairs_then_a_vocabulary(options, corpus, tmp_path, engine):
-    if engine == "flink":
-        options = [*options, "--runner=FlinkRunner", f"--flink_master={FLINK}"]
+@pytest.fixture(params=["direct", "flink"])
+def engine_options(request, options):
+    if request.param == "direct":
+        return options
+    return [*options, "--runner=FlinkRunner", f"--flink_master={FLINK}"]
+
+
+def content_in_hdfs(folder):
+    """Returns the bytes of each file under a folder."""
+    paths = STORAGE.walk(f"{ROOT}/{folder}")
+    return {path.removeprefix(f"{ROOT}/{folder}/"): open_file(path).read() for path in paths}
+
+
+def test_pairs_then_a_vocabulary(engine_options, corpus, tmp_path):
+    options = engine_options
     here = filter_bitext.run([str(corpus)], str(tmp_path / "clean"), scores=True)
     there = filter_bitext.run(
         [f"{ROOT}/in/*.tsv"], f"{ROOT}/clean", scores=True, beam_options=options
     )
     assert there == here
-    found = {
-        path.removeprefix(f"{ROOT}/clean/"): open_file(path).read()
-        for path in STORAGE.walk(f"{ROOT}/clean")
-    }
-    assert found == content_of(tmp_path / "clean")
+    assert content_in_hdfs("clean") == content_of(tmp_path / "clean")
     sizes = {"vocab_size": 400, "max_unique_chars": 100}
     tokens = build_vocab.run(
         [f"{ROOT}/clean"],
@@ -82,3 +89,21 @@ def test_pairs_then_a_vocabulary(options, corpus, tmp_path, engine):
     assert tokens == build_vocab.run([str(tmp_path / "clean")], str(tmp_path / "v"), **sizes)
     with pytest.raises(InputError, match="not empty"):
         filter_bitext.run([f"{ROOT}/in"], f"{ROOT}/clean", beam_options=options)
+
+
+def test_vectors_by_a_model_in_hdfs(engine_options, model_dir, tmp_path):
+    text = tmp_path / "text"
+    text.mkdir()
+    for language in FOREIGN:
+        write_lines(text / f"{language}.txt", sentences_of(language))
+    for folder, name in ((text, "text"), (model_dir, "model")):
+        for path, content in content_of(folder).items():
+            write_file(f"{ROOT}/{name}/{path}", content)
+    options = {"sentences_per_shard": 20}
+    embed_texts.run([str(text)], str(tmp_path / "vectors"), model=str(model_dir), **options)
+    there = f"{ROOT}/vectors"
+    options["beam_options"] = engine_options
+    embed_texts.run([f"{ROOT}/text"], there, model=f"{ROOT}/model", **options)
+    kept, expected = content_in_hdfs("vectors"), content_of(tmp_path / "vectors")
+    assert kept.pop("report.json") != expected.pop("report.json")  # The model's path.
+    assert kept == expected

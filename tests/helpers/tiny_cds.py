@@ -1,0 +1,56 @@
+"""One tiny run of contrastive data selection, as fixtures that a conftest imports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+
+@pytest.fixture(scope="session")
+def cds_config(tmp_path_factory) -> Path:
+    tree = {
+        "seed": 7,
+        "cds": {
+            "translator": {
+                "hidden_size": 16,
+                "encoder_layers": 1,
+                "decoder_layers": 1,
+                "num_attention_heads": 2,
+                "intermediate_size": 32,
+                "dropout": 0.0,
+            },
+            "vocab_size": 600,
+            "batch_size": 8,
+            "bucket_lengths": [16, 24, 40],
+            "noisy_steps": 6,
+            "trusted_steps": 4,
+            "noisy_optimizer": {"learning_rate": 0.01, "warmup_steps": 1},
+            "trusted_optimizer": {"learning_rate": 0.01, "warmup_steps": 1},
+            "loop": {"log_interval": 2, "checkpoint_interval": 2, "checkpoints_kept": 5},
+        },
+    }
+    path = tmp_path_factory.mktemp("config") / "cds.yaml"
+    path.write_text(yaml.safe_dump(tree), "utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def train_cds(cds_config, bitext_dir, vocab_file):
+    """Runs `labse corpus train-cds` on the tiny corpora; the trusted pairs are German."""
+    from labse_tf.cli.main import main
+
+    def train(run_dir: Path, *more: str) -> int:
+        arguments = ["--config", cds_config, "--run-dir", run_dir, "--noisy", bitext_dir]
+        arguments += ["--trusted", bitext_dir / "de.tsv", "--vocab", vocab_file, *more]
+        return main(["corpus", "train-cds", *map(str, arguments)])
+
+    return train
+
+
+@pytest.fixture(scope="session")
+def cds_run(tmp_path_factory, train_cds) -> Path:
+    path = tmp_path_factory.mktemp("cds") / "run"
+    assert train_cds(path) == 0
+    return path
