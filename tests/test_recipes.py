@@ -99,7 +99,7 @@ READ = {
     "train-cds": ("cds",),
 }
 # Above 0, as they must be, their size does not decide whether a weight moves.
-SIZES_ALONE = ("learning_rate", "initializer_range", "beta_2", "weight_decay")
+SIZES_ALONE = ("learning_rate", "initializer_range", "beta_2", "weight_decay", "margin", "scale")
 # What is measured beside, which trains nothing.
 MEASURED = ("train.dev", "pretrain.held_out", "nli.dev", "laser.held_out")
 
@@ -187,12 +187,18 @@ def as_list(value: object, key: str) -> object:
     return f"[{value}]" if key in FILES and key != "tokenizer.vocab_file" else value
 
 
-def effect(recipe: Recipe) -> str:
-    """What tells a recipe from others when it is made shorter."""
+class Effect(NamedTuple):
+    """What tells a recipe from others when it is made shorter: what it trains, and how long."""
+
+    trained: str
+    schedule: str
+
+
+def effect(recipe: Recipe) -> Effect:
     try:
         sets = {**recipe.sets, **shorter(recipe)}
     except InputError:
-        return str(recipe)  # Its test says so.
+        return Effect(str(recipe), "")  # Its test says so.
     config = load_config(
         ROOT / recipe.config if recipe.config else None,
         [f"{key}={as_list('x', key) if key in FILES else value}" for key, value in sets.items()],
@@ -203,18 +209,30 @@ def effect(recipe: Recipe) -> str:
         for key, value in flatten(read)
         if key not in MEASURED and not key.endswith(SIZES_ALONE)
     ]
-    return str((recipe.words, "--init" in recipe.options, settings))
+    schedule = [one for one in settings if one[0].endswith(("steps", "warmup_steps"))]
+    stages = [len(value) for _, value in schedule if isinstance(value, list)]
+    trained = [one for one in settings if one not in schedule]
+    return Effect(str((recipe.words, "--init" in recipe.options, stages, trained)), str(schedule))
 
 
 def distinct() -> dict[str, Recipe]:
-    """All recipes, of those that are the same when they are shorter only one that sets most."""
+    """All recipes, of those that are the same when they are shorter only one that sets most.
+
+    One that is made shorter is left out where another, shown "in a minute", trains the same.
+    """
     found = {}
     for path in SOURCES:
         for recipe in shown_commands(path):
             same = found.setdefault(effect(recipe), [])
             same.append((len(recipe.sets), f"{path.stem}-{recipe.words[-1]}", recipe))
-    most = [max(same, key=lambda one: one[0]) for same in found.values()]
-    return {f"{number}-{name}": recipe for number, (_, name, recipe) in enumerate(most)}
+    most = {one: max(same, key=lambda found: found[0]) for one, same in found.items()}
+    as_shown = {one.trained for one, (*_, recipe) in most.items() if recipe.in_a_minute}
+    kept = [
+        (name, recipe)
+        for one, (_, name, recipe) in most.items()
+        if recipe.in_a_minute or one.trained not in as_shown
+    ]
+    return {f"{number}-{name}": recipe for number, (name, recipe) in enumerate(kept)}
 
 
 RECIPES = distinct()
