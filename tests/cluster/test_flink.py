@@ -97,16 +97,6 @@ def test_text_then_a_vocabulary(corpus, tmp_path):
     assert tokens == build_vocab.run(clean, str(tmp_path / "here.txt"), **VOCABULARY)
 
 
-def test_vectors(corpus, model_dir, tmp_path):
-    text, model = [str(corpus / "text")], str(model_dir)
-    here = embed_texts.run(text, str(tmp_path / "here"), model=model, sentences_per_shard=100)
-    there = embed_texts.run(
-        text, str(tmp_path / "there"), model=model, sentences_per_shard=100, beam_options=SHARED
-    )
-    assert there == here
-    assert content_of(tmp_path / "there") == content_of(tmp_path / "here")
-
-
 def test_data_selection(corpus, cds_run, tmp_path):
     pairs, selection = [str(corpus / "pairs")], str(cds_run)
     kept = {"min_cds_score": -1e6, "cds": selection, "max_per_language": 20, "keep": "best"}

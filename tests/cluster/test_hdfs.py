@@ -57,21 +57,16 @@ def test_how_files_are_found(options):
     assert STORAGE.is_dir(f"{ROOT}/w") and STORAGE.walk(f"{ROOT}/none") == []
 
 
-@pytest.fixture(params=["direct", "flink"])
-def engine_options(request, options):
-    if request.param == "direct":
-        return options
-    return [*options, "--runner=FlinkRunner", f"--flink_master={FLINK}"]
-
-
 def content_in_hdfs(folder):
     """Returns the bytes of each file under a folder."""
     paths = STORAGE.walk(f"{ROOT}/{folder}")
     return {path.removeprefix(f"{ROOT}/{folder}/"): open_file(path).read() for path in paths}
 
 
-def test_pairs_then_a_vocabulary(engine_options, corpus, tmp_path):
-    options = engine_options
+@pytest.mark.parametrize("engine", ["direct", "flink"])
+def test_pairs_then_a_vocabulary(options, corpus, tmp_path, engine):
+    if engine == "flink":
+        options = [*options, "--runner=FlinkRunner", f"--flink_master={FLINK}"]
     here = filter_bitext.run([str(corpus)], str(tmp_path / "clean"), scores=True)
     there = filter_bitext.run(
         [f"{ROOT}/in/*.tsv"], f"{ROOT}/clean", scores=True, beam_options=options
@@ -91,7 +86,7 @@ def test_pairs_then_a_vocabulary(engine_options, corpus, tmp_path):
         filter_bitext.run([f"{ROOT}/in"], f"{ROOT}/clean", beam_options=options)
 
 
-def test_vectors_by_a_model_in_hdfs(engine_options, model_dir, tmp_path):
+def test_vectors_by_a_model_in_hdfs(options, model_dir, tmp_path):
     text = tmp_path / "text"
     text.mkdir()
     for language in FOREIGN:
@@ -99,11 +94,10 @@ def test_vectors_by_a_model_in_hdfs(engine_options, model_dir, tmp_path):
     for folder, name in ((text, "text"), (model_dir, "model")):
         for path, content in content_of(folder).items():
             write_file(f"{ROOT}/{name}/{path}", content)
-    options = {"sentences_per_shard": 20}
-    embed_texts.run([str(text)], str(tmp_path / "vectors"), model=str(model_dir), **options)
-    there = f"{ROOT}/vectors"
-    options["beam_options"] = engine_options
-    embed_texts.run([f"{ROOT}/text"], there, model=f"{ROOT}/model", **options)
+    shards = {"sentences_per_shard": 20}
+    embed_texts.run([str(text)], str(tmp_path / "vectors"), model=str(model_dir), **shards)
+    there, model = f"{ROOT}/vectors", f"{ROOT}/model"
+    embed_texts.run([f"{ROOT}/text"], there, model=model, beam_options=options, **shards)
     kept, expected = content_in_hdfs("vectors"), content_of(tmp_path / "vectors")
     assert kept.pop("report.json") != expected.pop("report.json")  # The model's path.
     assert kept == expected
