@@ -8,8 +8,8 @@
 The step is the dual encoder's, or that of pre-training: with --mlm 20 % of the tokens are masked,
 with --cmlm 31 %, beside 15 slots made of another sentence of the same length. Runs one process per
 vocabulary size, with an encoder of the paper's width (768); prints the mean seconds per step, the
-peak memory and the ratio. Token ids follow Zipf's law, as in text. --dense updates the whole
-embedding table, as AdamW does by default.
+peak memory, what `labse plan` says of it, and the ratio. Token ids follow Zipf's law, as in text.
+--dense updates the whole embedding table, as AdamW does by default.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def main() -> None:
         found = json.loads(output.splitlines()[-1])
         seconds.append(found["seconds"])
         print(
-            f"{size} pieces: {found['seconds']:.2f} s a step, {found['gigabytes']:.1f} GB; "
-            f"{found['end']:.2f} s every `loop.log_interval` steps"
+            f"{size} pieces: {found['seconds']:.2f} s a step, {found['gigabytes']:.2f} GB, planned "
+            f"{found['planned']:.2f}; {found['end']:.2f} s every `loop.log_interval` steps"
         )
     print(f"ratio: {seconds[1] / seconds[0]:.2f}")
 
@@ -104,7 +104,45 @@ def _measure(args: argparse.Namespace) -> dict[str, float]:
     ends = [_seconds(trainer, 1) for _ in range(3)]
     step = (_seconds(trainer, 1 + args.steps) - min(ends)) / args.steps
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    return {"seconds": step, "end": max(0.0, min(ends) - step), "gigabytes": peak}
+    return {
+        "seconds": step,
+        "end": max(0.0, min(ends) - step),
+        "gigabytes": peak,
+        "planned": _planned(args, config, compute),
+    }
+
+
+def _planned(args: argparse.Namespace, encoder, compute) -> float:
+    """Returns the gigabytes of `labse plan` for the same step."""
+    from labse_tf.config import CMLM, Config, OptimizerConfig, PretrainConfig, TrainConfig
+    from labse_tf.config.planning.devices import find_device
+    from labse_tf.config.planning.plan import make_plan
+
+    optimizer = OptimizerConfig(lazy_embeddings=not args.dense)
+    masked = PretrainConfig(
+        batch_size=args.batch_size,
+        sequence_length=args.length,
+        max_predictions=_masks(args),
+        mask_fraction=0.99,
+        sampled_softmax=args.sampled_softmax,
+        stage_steps=[1],
+        optimizer=optimizer,
+        **({"objective": CMLM} if args.cmlm else {}),
+    )
+    pairs = TrainConfig(
+        batch_size=args.batch_size,
+        chunk_size=args.chunk_size,
+        bucket_lengths=[args.length],
+        optimizer=optimizer,
+    )
+    config = Config(encoder=encoder, compute=compute, pretrain=masked, train=pairs)
+    section = "pretrain" if args.mlm or args.cmlm else "train"
+    plan = make_plan(config, find_device("cpu"), sections=[section])
+    return plan.stages[0].memory.total / 1e9
+
+
+def _masks(args: argparse.Namespace) -> int:
+    return args.length * _CMLM_MASKS // 256 if args.cmlm else args.length // 5
 
 
 def _seconds(trainer, steps: int) -> float:
@@ -133,7 +171,7 @@ def _batches(args: argparse.Namespace):
         }
 
     def masked():
-        count = args.length * _CMLM_MASKS // 256 if args.cmlm else args.length // 5
+        count = _masks(args)
         positions = np.tile(np.arange(count, dtype=np.int32), (args.batch_size, 1))
         weights = np.ones(positions.shape, np.float32)
         asked = {"masked_positions": positions, "masked_ids": draw(count)}

@@ -59,6 +59,7 @@ COMMANDS = {
     ),
     ("vocab", "bpe"): ("vocab.bpe", "learn byte-pair encodings, in place of WordPieces"),
     ("vocab", "coverage"): ("vocab.coverage", "measure how well a vocabulary covers each language"),
+    ("plan",): ("plan", "tell the memory, time and cost of training, without training"),
     ("pretrain",): ("pretrain", "pre-train with MLM + TLM, or CMLM, and progressive stacking"),
     ("mine-negatives",): ("mine_negatives", "mine hard negatives with a weaker dual encoder"),
     ("train",): ("train", "train the dual encoder"),

@@ -16,6 +16,8 @@ from labse_tf.files.outputs import locked, whole_file
 _log = logging.getLogger("labse")
 
 VOCAB_SIZE = 60_000
+# For Beam: one worker process for each core.
+_ALL_CORES = ["--", "--direct_running_mode=multi_processing", "--direct_num_workers=0"]
 
 
 class Stage(NamedTuple):
@@ -53,11 +55,12 @@ def stages(out: Path, config: str, table_config: str) -> list[Stage]:
             # These are human translations, and many are single terms, for which language
             # identification is unreliable: 0.3, the default, would lose 8 % of them.
             ["corpus", "filter-bitext", corpus / "bitext", "--out", bitext]
-            + ["--max-language-doubt", "0.5"],
+            + ["--max-language-doubt", "0.5", *_ALL_CORES],
         ),
         (
             "learn the vocabulary",
-            ["vocab", "build", monolingual, bitext, "--out", vocab, "--vocab-size", VOCAB_SIZE],
+            ["vocab", "build", monolingual, bitext, "--out", vocab, "--vocab-size", VOCAB_SIZE]
+            + _ALL_CORES,
         ),
         (
             "train a dual encoder without layers: a sentence is the average of its token vectors",
@@ -139,10 +142,7 @@ class Demo:
                 _log.info("\n%s\n$ labse %s", title, shlex.join(stage.command))
                 start = time.monotonic()
                 before.get(stage.name, lambda: None)()
-                # A run dir is resumed. Any other output is from a stage that was interrupted
-                # after it completed and before it was recorded.
-                fresh = [] if stage.command[0] == "train" else ["--overwrite"]
-                status = self._run_command([*stage.command, *fresh])
+                status = self._run_command(_afresh(stage.command))
                 if status:
                     return status
                 ended = {"command": stage.command, "seconds": round(time.monotonic() - start, 1)}
@@ -159,3 +159,11 @@ class Demo:
     def _write_record(self, record: dict[str, dict]) -> None:
         with whole_file(self._record_file, overwrite=True) as partial:
             partial.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+
+
+def _afresh(command: list[str]) -> list[str]:
+    """Returns the command that replaces what an interrupted one left; a run dir is resumed."""
+    if command[0] == "train":
+        return command
+    place = command.index("--") if "--" in command else len(command)
+    return [*command[:place], "--overwrite", *command[place:]]

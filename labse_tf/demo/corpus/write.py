@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import multiprocessing
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from labse_tf.demo.corpus.catalogues import RawPair, list_catalogues, read_catalogue
@@ -33,6 +35,7 @@ from labse_tf.files.outputs import check_free, whole_dir
 from labse_tf.progress import Progress
 
 SOURCES_FILE = "SOURCES.json"
+_FILES_PER_CALL = 16  # To another process.
 
 
 def write_demo_corpus(
@@ -73,14 +76,25 @@ def collect_pairs(sources: Sequence[Source]) -> tuple[list[SourcedPair], int]:
     files = [(source, *file) for source in sources for file in _list_files(source)]
     known = [file for file in files if file[2] is not None]
     source_of: dict[tuple[str, str, str], str] = {}
-    with Progress("demo corpus", total=len(known), unit="file") as progress:
-        for source, place, language in known:
-            for raw in _read_file(source, place, language):
-                clean = clean_pair(raw.english, raw.foreign, raw.language, number=raw.number)
-                if clean is not None:
-                    source_of.setdefault((*clean, language), source.distribution)
-            progress.update()
+    with (
+        # Not by a fork: TensorFlow may be in this process, with threads.
+        ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn")) as pool,
+        Progress("demo corpus", total=len(known), unit="file") as progress,
+    ):
+        found = pool.map(_read_clean, known, chunksize=_FILES_PER_CALL)
+        for (source, _, language), pairs in zip(known, progress.each(found), strict=True):
+            for pair in pairs:
+                source_of.setdefault((*pair, language), source.distribution)
     return [SourcedPair(*key, source) for key, source in source_of.items()], len(files) - len(known)
+
+
+def _read_clean(file: tuple[Source, Path | str, str]) -> list[tuple[str, str]]:
+    source, place, language = file
+    raw_pairs = _read_file(source, place, language)
+    clean = (
+        clean_pair(raw.english, raw.foreign, raw.language, number=raw.number) for raw in raw_pairs
+    )
+    return [pair for pair in clean if pair is not None]
 
 
 def _list_files(source: Source) -> list[tuple[Path | str, str | None]]:

@@ -10,10 +10,10 @@ import tensorflow as tf
 from repository import ROOT
 
 from labse_tf.config import ComputeConfig, EncoderConfig
+from labse_tf.config.cpu import native_bfloat16_of_cpu
 from labse_tf.config.files import load_config
 from labse_tf.model import precision as precision_module
 from labse_tf.model.encoder import build_encoder
-from labse_tf.model.precision import native_bfloat16_of_cpu
 
 PRESETS = sorted([*(ROOT / "configs").glob("*.yaml"), *(ROOT / "benchmarks").glob("*.yaml")])
 # As /proc/cpuinfo has them: Haswell, Cascade Lake, Cooper Lake, Zen 4, Sapphire Rapids.

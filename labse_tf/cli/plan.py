@@ -1,0 +1,92 @@
+"""`labse plan`."""
+
+from __future__ import annotations
+
+import argparse
+
+EXAMPLES = """examples:
+  labse plan configs/labse_base.yaml --device tpu-v3 --replicas 512 --only pretrain
+  labse plan configs/labse_base.yaml --device tpu-v3 --replicas 32 --only train --price 1.1
+  labse plan configs/labse_base.yaml --device h100 --replicas 8 --set train.chunk_size=64
+  labse plan configs/small.yaml --set encoder.vocab_size=60000
+  labse plan configs/small.yaml --set tokenizer.vocab_file=vocab.txt --json plan.json
+
+Nothing is trained: memory and operations follow from the sizes, for sequences of full length;
+batches of shorter texts take less. Times assume that the device reaches a share of its peak, and
+leave out what replicas exchange. docs/scaling.md tells what is counted and how near it comes."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from labse_tf.config.planning.devices import CPU, NAMES
+    from labse_tf.config.planning.phases import SECTIONS
+
+    parser.add_argument("config", metavar="CONFIG", help="a YAML preset, see configs/")
+    parser.add_argument(
+        "--device",
+        type=str,
+        default=CPU,
+        metavar="NAME",
+        help=f"what each replica has: {', '.join(NAMES)}; a core of a TPU v2 or v3, a chip of a "
+        "later one; cpu is this machine (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--replicas", type=int, default=1, metavar="N", help="devices (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--only", choices=SECTIONS, help="plan one command (default: pretrain and train)"
+    )
+    parser.add_argument(
+        "--efficiency",
+        type=float,
+        metavar="X",
+        help="share of the device's peak that is reached (default: 0.4; 0.8 for cpu, whose peak "
+        "is measured)",
+    )
+    parser.add_argument(
+        "--price", type=float, metavar="P", help="of a device for an hour, in any currency"
+    )
+    parser.add_argument(
+        "--set",
+        type=str,
+        action="append",
+        default=[],
+        dest="overrides",
+        metavar="KEY=VALUE",
+        help="override a configuration key; may be repeated",
+    )
+    parser.add_argument("--json", metavar="FILE", help="write the plan here too")
+
+
+def run(args: argparse.Namespace) -> None:
+    import dataclasses
+
+    from labse_tf.config.files import load_config
+    from labse_tf.config.planning.devices import find_device
+    from labse_tf.config.planning.phases import SECTIONS
+    from labse_tf.config.planning.plan import format_plan, make_plan
+    from labse_tf.errors import InputError
+    from labse_tf.files.outputs import write_json
+    from vocab import wordpiece_file
+
+    config = load_config(args.config, args.overrides)
+    if not config.encoder.vocab_size:
+        if not config.tokenizer.vocab_file:
+            raise InputError(
+                "'encoder.vocab_size' is 0, and 'tokenizer.vocab_file' is empty",
+                path=args.config,
+                remedy="add --set encoder.vocab_size=N or --set tokenizer.vocab_file=vocab.txt",
+            )
+        size = len(wordpiece_file.read(config.tokenizer.vocab_file))
+        encoder = dataclasses.replace(config.encoder, vocab_size=size)
+        config = dataclasses.replace(config, encoder=encoder)
+    plan = make_plan(
+        config,
+        find_device(args.device),
+        replicas=args.replicas,
+        efficiency=args.efficiency,
+        price=args.price,
+        sections=[args.only] if args.only else SECTIONS,
+    )
+    print(format_plan(plan))
+    if args.json:
+        write_json(args.json, plan.facts(), overwrite=True)

@@ -1,0 +1,122 @@
+"""The devices that a plan can be made for."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from labse_tf.config.cpu import native_bfloat16_of_cpu
+from labse_tf.errors import InputError
+
+CPU = "cpu"
+_GB, _TERA = 1e9, 1e12
+# Of the square matrices whose product tells what this machine computes.
+_WIDTH, _TURNS = 2048, 3
+# Products of bfloat16 against float32, where the CPU has them: docs/pretraining.md measures 2.2.
+_TIMES_AS_FAST = 2
+
+
+@dataclass(frozen=True)
+class Device:
+    """What one replica has.
+
+    Attributes:
+      name: as for `--device`.
+      memory: bytes.
+      peaks: floating-point operations per second by precision; without "bfloat16", it has none.
+      compiles: whether XLA compiles the whole step, as on TPUs.
+      own: bytes that TensorFlow takes for itself.
+      efficiency: the share of the peak that training is assumed to reach.
+    """
+
+    name: str
+    memory: float
+    peaks: dict[str, float]
+    compiles: bool = False
+    own: float = 0.0
+    efficiency: float = 0.4
+
+    def precision(self, wanted: str) -> str:
+        """Returns the precision that `compute.precision` means here.
+
+        Raises:
+          InputError: for bfloat16 where it would be emulated.
+        """
+        if wanted == "auto":
+            return "bfloat16" if "bfloat16" in self.peaks else "float32"
+        if wanted not in self.peaks:
+            raise InputError(
+                f"'compute.precision' is {wanted!r}, which --device {self.name} does not compute",
+                remedy="set it to auto",
+            )
+        return wanted
+
+
+def _tpu(name: str, gigabytes: float, teraflops: float) -> Device:
+    # Products of float32 matrices take bfloat16 too, unless told otherwise.
+    peaks = {"bfloat16": teraflops * _TERA, "float32": teraflops * _TERA}
+    return Device(name, gigabytes * _GB, peaks, compiles=True)
+
+
+def _gpu(name: str, gigabytes: float, teraflops: float, of_float32: float) -> Device:
+    peaks = {"float32": of_float32 * _TERA}
+    if teraflops:
+        peaks["bfloat16"] = teraflops * _TERA
+    return Device(name, gigabytes * _GB, peaks, own=0.6 * _GB)
+
+
+# Memory and peaks as their makers publish them: of a core for TPU v2 and v3 (Jouppi et al. 2020,
+# CACM 63(7)), of a chip for later ones (Google Cloud's documentation of TPUs), and NVIDIA's data
+# sheets, without sparsity; float32 by TF32 where there is that, as TensorFlow computes by default.
+_DEVICES = {
+    one.name: one
+    for one in (
+        _tpu("tpu-v2", 8, 23),
+        _tpu("tpu-v3", 16, 61.5),
+        _tpu("tpu-v4", 32, 275),
+        _tpu("tpu-v5e", 16, 197),
+        _tpu("tpu-v5p", 95, 459),
+        _tpu("tpu-v6e", 32, 918),
+        _gpu("t4", 16, 0, 8.1),
+        _gpu("v100", 16, 0, 15.7),
+        _gpu("l4", 24, 121, 60),
+        _gpu("a100-40gb", 40, 312, 156),
+        _gpu("a100", 80, 312, 156),
+        _gpu("h100", 80, 989, 494),
+        _gpu("h200", 141, 989, 494),
+    )
+}
+NAMES = (*_DEVICES, CPU)
+
+
+def find_device(name: str) -> Device:
+    """Returns the device called `name`; for CPU, this machine, whose speed is measured.
+
+    Raises:
+      InputError: if it is not one of NAMES.
+    """
+    if name == CPU:
+        return _this_machine()
+    if name not in _DEVICES:
+        raise InputError(f"no device '{name}'", remedy=f"use one of {', '.join(NAMES)}")
+    return _DEVICES[name]
+
+
+def _this_machine() -> Device:
+    """Returns this machine's CPU, whose products of float32 matrices NumPy times."""
+    matrix = np.random.default_rng(0).random((_WIDTH, _WIDTH), np.float32)
+    seconds = []
+    for _ in range(_TURNS):
+        start = time.perf_counter()
+        matrix @ matrix
+        seconds.append(time.perf_counter() - start)
+    peak = 2 * _WIDTH**3 / min(seconds)
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    peaks = {"float32": peak}
+    if native_bfloat16_of_cpu(Path("/proc/cpuinfo"), os.environ)[0]:
+        peaks["bfloat16"] = _TIMES_AS_FAST * peak
+    return Device(CPU, memory, peaks, own=0.8 * _GB, efficiency=0.8)

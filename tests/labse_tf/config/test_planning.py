@@ -1,0 +1,176 @@
+"""Plans: weights as built, memory and operations by hand, remedies that help."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from repository import ROOT
+
+from labse_tf.cli.main import main
+from labse_tf.config import EncoderConfig
+from labse_tf.config.files import load_config
+from labse_tf.config.planning.costs import count_weights
+from labse_tf.config.planning.devices import NAMES, find_device
+from labse_tf.config.planning.plan import make_plan
+from labse_tf.errors import InputError
+
+BASE = str(ROOT / "configs" / "labse_base.yaml")
+PAPER = load_config(BASE)
+SMALL = EncoderConfig(
+    vocab_size=50, hidden_size=8, num_attention_heads=2, intermediate_size=12, max_positions=16
+)
+
+
+def plan_of(*overrides, device="tpu-v3", replicas=32, sections=("train",), **options):
+    config = load_config(BASE, list(overrides))
+    return make_plan(config, find_device(device), replicas=replicas, sections=sections, **options)
+
+
+@pytest.mark.parametrize("layers", [0, 1, 3])
+def test_weights_are_those_that_are_built(layers):
+    from labse_tf.model.encoder import build_encoder
+
+    built = build_encoder(dataclasses.replace(SMALL, num_layers=layers))
+    table, others = count_weights(SMALL, layers)
+    assert table == built.get_embedding_table().numpy().size == 400
+    assert table + others == sum(one.numpy().size for one in built.trainable_variables)
+
+
+def test_the_head_of_mlm_is_counted():
+    from labse_tf.model.encoder import build_encoder
+    from labse_tf.model.mlm_head import build_mlm_head, trained_variables
+
+    encoder = build_encoder(dataclasses.replace(SMALL, num_layers=2))
+    built = trained_variables(encoder, build_mlm_head(SMALL, encoder))
+    config = dataclasses.replace(PAPER, encoder=dataclasses.replace(SMALL, num_layers=2))
+    pretrain = dataclasses.replace(config.pretrain, batch_size=1, stage_steps=[1])
+    config = dataclasses.replace(config, pretrain=pretrain)
+    plan = make_plan(config, find_device("tpu-v3"), sections=["pretrain"])
+    # A float32 is four bytes.
+    weights = plan.stages[0].memory.weights / 4
+    assert weights == sum(one.numpy().size for one in built)
+
+
+def test_the_papers_step_on_a_core_of_a_tpu_v3():
+    """4,096 pairs of 128 tokens on 32 cores; docs/scaling.md works it out."""
+    [stage] = plan_of().stages
+    memory = stage.memory
+    # 501,153 rows of 768, and 85,646,592 other weights + 590,592 of the pooler.
+    weights = 501_153 * 768 + 12 * 7_087_872 + 514 * 768 + 2 * 768 + 590_592
+    assert memory.weights == memory.gradients == 4 * weights
+    assert memory.optimizer == 8 * weights
+    # 34 bytes a column, and 5 a head and token attended to; 12 layers, 2 x 128 x 128 tokens.
+    assert memory.activations == (34 * 768 + 5 * 12 * 128) * 12 * 32_768
+    # 2 x 4,096 vectors and their gradients; 128 x 4,096 similarities each way, thrice.
+    assert memory.loss == 4 * (2 * 2 * 4096 * 768 + 3 * 2 * 128 * 4096)
+    assert memory.total == pytest.approx(20.9e9, abs=0.05e9) and not stage.fits
+    # 6 for each of 84,934,656 weights of matrices, 12 for each column and token attended to.
+    operations = (6 * 84_934_656 + 12 * 12 * 128 * 768) * 32_768
+    assert stage.operations == operations == pytest.approx(17.2e12, abs=0.05e12)
+    assert stage.steps_per_second == pytest.approx(0.4 * 61.5e12 / operations)
+
+
+@pytest.mark.parametrize("chunk", [16, 32, 64])
+def test_the_largest_chunk_that_fits_is_proposed(chunk):
+    [whole] = plan_of().stages
+    assert whole.remedy == "add --set train.chunk_size=32"
+    [stage] = plan_of(f"train.chunk_size={chunk}").stages
+    assert stage.fits == (chunk <= 32)
+    # One more forward pass: 8 of 6 operations.
+    assert stage.operations == pytest.approx(whole.operations * 4 / 3)
+
+
+def test_replicas_that_are_proposed_are_enough():
+    stages = plan_of(replicas=128, sections=["pretrain"]).stages
+    assert [stage.phase.layers for stage in stages] == [3, 6, 12]
+    last = stages[-1]
+    assert not last.fits
+    more = int(last.remedy.split("--replicas ")[1].split(",")[0])
+    for replicas, fits in ((more, True), (more // 2, False)):
+        assert plan_of(replicas=replicas, sections=["pretrain"]).stages[-1].fits == fits
+
+
+def test_a_sampled_softmax_saves_logits_and_on_a_gpu_the_tables_gradient():
+    sampled = "pretrain.sampled_softmax=8192"
+    options = {"device": "h100", "replicas": 512, "sections": ["pretrain"]}
+    whole, less = plan_of(**options).stages[-1], plan_of(sampled, **options).stages[-1]
+    assert less.memory.loss == pytest.approx(whole.memory.loss * 8192 / 501_153)
+    table = 4 * 501_153 * 768
+    assert whole.memory.gradients > 4 * table > less.memory.gradients
+
+
+def test_days_and_cost():
+    plan = plan_of("train.steps=1000", price=2.0)
+    seconds = 1000 / plan.stages[0].steps_per_second
+    assert plan.days == pytest.approx(seconds / 86_400)
+    assert plan.cost == pytest.approx(32 * 2.0 * seconds / 3600)
+
+
+@given(
+    batch=st.integers(1, 64).map(lambda n: 2 * n),
+    length=st.integers(4, 512),
+    name=st.sampled_from([name for name in NAMES if name != "cpu"]),
+)
+def test_more_never_takes_less(batch, length, name):
+    def memory(batch, length):
+        train = dataclasses.replace(PAPER.train, batch_size=batch, bucket_lengths=[length])
+        config = dataclasses.replace(PAPER, train=train)
+        [stage] = make_plan(config, find_device(name), sections=["train"]).stages
+        return stage.memory.total, stage.operations
+
+    less, longer, larger = (
+        memory(batch, length),
+        memory(batch, length + 1),
+        memory(2 * batch, length),
+    )
+    assert less[0] <= longer[0] and less[0] <= larger[0]
+    assert less[1] < longer[1] and 2 * less[1] == pytest.approx(larger[1])
+
+
+@pytest.mark.parametrize(
+    ("overrides", "options", "problem"),
+    [
+        ([], {"replicas": 3}, "'train.batch_size' is 4096, which 3 replicas cannot share"),
+        ([], {"replicas": 0}, "--replicas is 0"),
+        ([], {"efficiency": 1.5}, "--efficiency is 1.5"),
+        ([], {"device": "abacus"}, "no device 'abacus'"),
+        (["compute.precision=bfloat16"], {"device": "t4"}, "does not compute"),
+        (["encoder.network=bilstm", "encoder.hidden_size=24"], {}, "whose cost is not known"),
+        (["train.joint=true"], {}, "whose cost is not known"),
+        (["encoder.num_layers=0", "encoder.subwords=[2]"], {}, "sums of rows"),
+    ],
+)
+def test_what_cannot_be_planned(overrides, options, problem):
+    with pytest.raises(InputError, match=problem):
+        plan_of(*overrides, **options)
+
+
+def test_the_command(tmp_path, capsys):
+    out = tmp_path / "plan.json"
+    command = ["plan", BASE, "--device", "tpu-v3", "--replicas", "512", "--price", "1.5"]
+    assert main([*command, "--only", "pretrain", "--json", str(out)]) == 0
+    shown = capsys.readouterr().out
+    assert "pretrain, stage 3 of 3: 12 layers, 1,800,000 steps of 8,192 sequences" in shown
+    facts = json.loads(out.read_text("utf-8"))
+    assert facts["cost"] == pytest.approx(facts["days"] * 24 * 512 * 1.5)
+    assert [stage["layers"] for stage in facts["stages"]] == [3, 6, 12]
+
+
+def test_this_machine_and_a_vocabulary(tmp_path, capsys, vocab_file):
+    config = ROOT / "configs" / "tiny.yaml"
+    assert main(["plan", str(config)]) == 2
+    assert "add --set encoder.vocab_size=N" in capsys.readouterr().err
+    assert main(["plan", str(config), "--set", f"tokenizer.vocab_file={vocab_file}"]) == 0
+    assert "1 x cpu" in capsys.readouterr().out
+
+
+def test_without_layers_there_is_no_time(capsys):
+    config = str(ROOT / "configs" / "static.yaml")
+    sets = ["--set", "encoder.vocab_size=1000", "--set", "encoder.subwords=[]"]
+    assert main(["plan", config, *sets]) == 0
+    shown = capsys.readouterr().out
+    assert "try a few steps" in shown and "in all:" not in shown
