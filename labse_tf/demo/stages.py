@@ -67,7 +67,10 @@ def stages(out: Path, config: str, table_config: str) -> list[Stage]:
             ["train", table_config, "--run-dir", table_run, *use_bitext]
             + ["--set", f"tokenizer.vocab_file={vocab}"],
         ),
-        ("export it", ["export", table_run, "--out", out / "table_model", "--no-verify"]),
+        (
+            "export it",
+            ["export", table_run, "--out", out / "table_model", "--format", "hub", "--no-verify"],
+        ),
         (
             "put layers on top, and train on",
             ["train", config, "--run-dir", trained, "--init", table_run, *use_bitext],
