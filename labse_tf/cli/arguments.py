@@ -213,9 +213,27 @@ def add_checkpoint(parser: argparse.ArgumentParser, option: str) -> None:
     )
 
 
+def add_config(parser: argparse.ArgumentParser) -> None:
+    """Adds CONFIG."""
+    parser.add_argument("config", metavar="CONFIG", help="a YAML preset, see configs/")
+
+
+def add_overrides(parser: argparse.ArgumentParser) -> None:
+    """Adds --set."""
+    parser.add_argument(
+        "--set",
+        type=str,
+        action="append",
+        default=[],
+        dest="overrides",
+        metavar="KEY=VALUE",
+        help="override a configuration key; may be repeated",
+    )
+
+
 def add_training(parser: argparse.ArgumentParser) -> None:
     """Adds CONFIG and the arguments of `add_run`."""
-    parser.add_argument("config", metavar="CONFIG", help="a YAML preset, see configs/")
+    add_config(parser)
     add_run(parser)
 
 
@@ -227,15 +245,7 @@ def add_run(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
         metavar="DIR",
         help="folder of the run; an existing run is resumed",
     )
-    parser.add_argument(
-        "--set",
-        type=str,
-        action="append",
-        default=[],
-        dest="overrides",
-        metavar="KEY=VALUE",
-        help="override a configuration key; may be repeated",
-    )
+    add_overrides(parser)
     parser.add_argument(
         "--strategy",
         default="auto",

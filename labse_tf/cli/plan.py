@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from labse_tf.cli.arguments import add_config, add_overrides
+
 EXAMPLES = """examples:
   labse plan configs/labse_base.yaml --device tpu-v3 --replicas 512 --only pretrain
   labse plan configs/labse_base.yaml --device tpu-v3 --replicas 32 --only train --price 1.1
@@ -20,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from labse_tf.config.planning.devices import CPU, NAMES
     from labse_tf.config.planning.phases import SECTIONS
 
-    parser.add_argument("config", metavar="CONFIG", help="a YAML preset, see configs/")
+    add_config(parser)
     parser.add_argument(
         "--device",
         type=str,
@@ -45,15 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--price", type=float, metavar="P", help="of a device for an hour, in any currency"
     )
-    parser.add_argument(
-        "--set",
-        type=str,
-        action="append",
-        default=[],
-        dest="overrides",
-        metavar="KEY=VALUE",
-        help="override a configuration key; may be repeated",
-    )
+    add_overrides(parser)
     parser.add_argument("--json", metavar="FILE", help="write the plan here too")
 
 
