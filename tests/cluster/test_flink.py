@@ -54,24 +54,24 @@ def corpus(tmp_path_factory):
     return folder
 
 
-def test_a_store(corpus, model_dir, tmp_path):
-    """Pairs, a vocabulary of what was kept, and vectors, with all their files in S3."""
-    options = {"unique_side": "either", "scores": True, "max_per_language": 20}
+def test_bitext_in_a_store(corpus, tmp_path):
+    options = {"unique_side": "source", "scores": True, "max_per_language": 20}
     here = filter_bitext.run([str(corpus / "pairs")], str(tmp_path / "clean"), **options)
-    tokens = build_vocab.run([str(tmp_path / "clean")], str(tmp_path / "v"), **VOCABULARY)
-    text, model = str(corpus / "text"), str(model_dir)
-    embed_texts.run([text], str(tmp_path / "vectors"), model=model, sentences_per_shard=100)
     with s3() as store:
-        beam = {"beam_options": [*SHARED[:2], *store.options]}
-        inputs, clean = store.upload(corpus / "pairs", "pairs"), f"{store.url}/clean"
-        assert filter_bitext.run([inputs], clean, **beam, **options) == here
+        inputs = store.upload(corpus / "pairs", "pairs")
+        arguments = [*SHARED[:2], *store.options]
+        there = filter_bitext.run([inputs], f"{store.url}/clean", beam_options=arguments, **options)
+        assert there == here
         assert store.content("clean") == content_of(tmp_path / "clean")
-        counts, vocab = f"{store.url}/counts", f"{store.url}/v/v"
-        assert tokens == build_vocab.run([clean], vocab, counts=counts, **beam, **VOCABULARY)
-        assert store.content("v") == {"v": (tmp_path / "v").read_bytes()}
+
+
+def test_vectors_in_a_store(corpus, model_dir, tmp_path):
+    text, shards = str(corpus / "text"), {"sentences_per_shard": 100}
+    embed_texts.run([text], str(tmp_path / "vectors"), model=str(model_dir), **shards)
+    with s3() as store:
         text, model = store.upload(corpus / "text", "text"), store.upload(model_dir, "model")
-        vectors = f"{store.url}/vectors"
-        embed_texts.run([text], vectors, model=model, sentences_per_shard=100, **beam)
+        shards["beam_options"] = [*SHARED[:2], *store.options]
+        embed_texts.run([text], f"{store.url}/vectors", model=model, **shards)
         kept, expected = store.content("vectors"), content_of(tmp_path / "vectors")
         assert kept.pop("report.json") != expected.pop("report.json")  # The model's path.
         assert kept == expected
