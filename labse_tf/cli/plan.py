@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_config(parser)
     parser.add_argument(
         "--device",
-        type=str,
+        choices=NAMES,
         default=CPU,
         metavar="NAME",
         help=f"what each replica has: {', '.join(NAMES)}; a core of a TPU v2 or v3, a chip of a "
