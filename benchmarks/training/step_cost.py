@@ -114,20 +114,21 @@ def _measure(args: argparse.Namespace) -> dict[str, float]:
 
 def _planned(args: argparse.Namespace, encoder, compute) -> float:
     """Returns the gigabytes of `labse plan` for the same step."""
-    from labse_tf.config import CMLM, Config, OptimizerConfig, PretrainConfig, TrainConfig
+    from labse_tf.config import CMLM, MLM, Config, OptimizerConfig, PretrainConfig, TrainConfig
+    from labse_tf.config.planning.costs import memory_of
     from labse_tf.config.planning.devices import find_device
-    from labse_tf.config.planning.plan import make_plan
+    from labse_tf.config.planning.phases import PRETRAIN, TRAIN, find_phases
 
     optimizer = OptimizerConfig(lazy_embeddings=not args.dense)
     masked = PretrainConfig(
+        objective=CMLM if args.cmlm else MLM,
         batch_size=args.batch_size,
         sequence_length=args.length,
+        mask_fraction=_CMLM_MASKS / 256 if args.cmlm else 0.2,
         max_predictions=_masks(args),
-        mask_fraction=0.99,
         sampled_softmax=args.sampled_softmax,
         stage_steps=[1],
         optimizer=optimizer,
-        **({"objective": CMLM} if args.cmlm else {}),
     )
     pairs = TrainConfig(
         batch_size=args.batch_size,
@@ -135,10 +136,10 @@ def _planned(args: argparse.Namespace, encoder, compute) -> float:
         bucket_lengths=[args.length],
         optimizer=optimizer,
     )
-    config = Config(encoder=encoder, compute=compute, pretrain=masked, train=pairs)
-    section = "pretrain" if args.mlm or args.cmlm else "train"
-    plan = make_plan(config, find_device("cpu"), sections=[section])
-    return plan.stages[0].memory.total / 1e9
+    config = Config(encoder=encoder, pretrain=masked, train=pairs)
+    section = PRETRAIN if args.mlm or args.cmlm else TRAIN
+    [phase] = find_phases(config, replicas=1, on_tpu=False, sections=[section])
+    return memory_of(phase, find_device("cpu"), compute.precision).total / 1e9
 
 
 def _masks(args: argparse.Namespace) -> int:

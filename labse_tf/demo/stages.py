@@ -16,8 +16,8 @@ from labse_tf.files.outputs import locked, whole_file
 _log = logging.getLogger("labse")
 
 VOCAB_SIZE = 60_000
-# For Beam: one worker process for each core.
-_ALL_CORES = ["--", "--direct_running_mode=multi_processing", "--direct_num_workers=0"]
+# For Beam. More than two processes would save little, and each takes 300 MB.
+_TWO_PROCESSES = ["--", "--direct_running_mode=multi_processing", "--direct_num_workers=2"]
 
 
 class Stage(NamedTuple):
@@ -55,12 +55,12 @@ def stages(out: Path, config: str, table_config: str) -> list[Stage]:
             # These are human translations, and many are single terms, for which language
             # identification is unreliable: 0.3, the default, would lose 8 % of them.
             ["corpus", "filter-bitext", corpus / "bitext", "--out", bitext]
-            + ["--max-language-doubt", "0.5", *_ALL_CORES],
+            + ["--max-language-doubt", "0.5", *_TWO_PROCESSES],
         ),
         (
             "learn the vocabulary",
             ["vocab", "build", monolingual, bitext, "--out", vocab, "--vocab-size", VOCAB_SIZE]
-            + _ALL_CORES,
+            + _TWO_PROCESSES,
         ),
         (
             "train a dual encoder without layers: a sentence is the average of its token vectors",

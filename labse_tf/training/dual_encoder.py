@@ -10,13 +10,12 @@ import tensorflow as tf
 import tf_keras
 
 from labse_tf.config import Config, TrainConfig
+from labse_tf.config.shares import check_chunks, check_even
 from labse_tf.data.pairs import pair_batches
-from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder
 from labse_tf.training.dual_encoder_trainer import DualEncoderTrainer
 from labse_tf.training.joint_trainer import JointTrainer, joint_batches
 from labse_tf.training.loop.fit import Stage, fit
-from labse_tf.training.loop.trainer import check_even
 from labse_tf.training.masked_model import add_heads, masked_batches
 from labse_tf.training.runs.checkpoints import load_subwords, load_tokenizer
 from labse_tf.training.runs.run_dir import Origin, RunDir
@@ -110,11 +109,7 @@ def on_strategy(settings: TrainConfig, strategy: tf.distribute.Strategy) -> Trai
       InputError: if a replica's batch cannot be cut into chunks of `chunk_size`.
     """
     local_batch = settings.batch_size // strategy.num_replicas_in_sync
-    if settings.chunk_size and local_batch % settings.chunk_size:
-        raise InputError(
-            f"a replica's {local_batch} pairs do not split into chunks of {settings.chunk_size}",
-            remedy=f"set 'chunk_size' to a divisor of {local_batch}",
-        )
+    check_chunks(local_batch, settings.chunk_size)
     if isinstance(strategy, tf.distribute.TPUStrategy):
         # A TPU compiles each shape separately, so all batches use the longest bucket.
         return dataclasses.replace(settings, bucket_lengths=settings.bucket_lengths[-1:])

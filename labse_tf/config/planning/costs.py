@@ -17,8 +17,6 @@ from labse_tf.config.planning.phases import PRETRAIN, Phase
 
 _FLOAT = 4  # Bytes.
 _TYPES = 2
-# Logits and their gradient; and where nothing is fused, also shifted and as probabilities.
-_COPIES_OF_LOGITS = {True: 2, False: 4}
 # Similarities, their loss, and their gradients.
 _COPIES_OF_SIMILARITIES = 3
 
@@ -32,7 +30,7 @@ class Memory:
     gradients: float
     activations: float
     loss: float
-    own: float
+    runtime: float
 
     @property
     def total(self) -> float:
@@ -71,14 +69,14 @@ def memory_of(phase: Phase, device: Device, precision: str) -> Memory:
         gradients=_FLOAT * _gradients(phase, device, table, others),
         activations=_activations(phase, device, precision),
         loss=_loss(phase, device),
-        own=device.own,
+        runtime=device.runtime,
     )
 
 
 def _gradients(phase: Phase, device: Device, table: int, others: int) -> float:
     """Returns how many numbers all gradients have that are held at once."""
     # Clipping makes a second copy, unless XLA joins it with the update; chunks add theirs to a sum.
-    copies = (1 if device.compiles else 2) + phase.is_chunked
+    copies = (1 if device.compiles else 2) + bool(phase.chunk)
     if phase.lazy:
         rows = min(phase.encoder.vocab_size, phase.tokens + phase.masked + phase.candidates)
         return copies * (others + rows * phase.encoder.hidden_size)
@@ -88,7 +86,7 @@ def _gradients(phase: Phase, device: Device, table: int, others: int) -> float:
 
 
 def _activations(phase: Phase, device: Device, precision: str) -> float:
-    tokens = phase.rows_at_once * phase.length
+    tokens = phase.tokens_at_once
     width, inner = phase.encoder.hidden_size, phase.encoder.intermediate_size
     if not phase.layers:
         # Each token's vector, and its gradient.
@@ -110,11 +108,12 @@ def _activations(phase: Phase, device: Device, precision: str) -> float:
 
 def _loss(phase: Phase, device: Device) -> float:
     if phase.section == PRETRAIN:
-        return _FLOAT * _COPIES_OF_LOGITS[device.compiles] * phase.masked * phase.candidates
-    sides = phase.rows // phase.local
+        # Logits and their gradient; where nothing is fused, also shifted and as probabilities.
+        copies = 2 if device.compiles else 4
+        return _FLOAT * copies * phase.masked * phase.candidates
     # All embeddings of the global batch and their gradients; similarities of one's own to them.
-    gathered = 2 * sides * phase.batch * phase.encoder.hidden_size
-    similarities = _COPIES_OF_SIMILARITIES * sides * phase.local * phase.batch
+    gathered = 2 * phase.sides * phase.batch * phase.encoder.hidden_size
+    similarities = _COPIES_OF_SIMILARITIES * phase.sides * phase.local * phase.batch
     return _FLOAT * (gathered + similarities)
 
 
@@ -127,7 +126,7 @@ def operations_of(phase: Phase) -> float:
     width, inner = phase.encoder.hidden_size, phase.encoder.intermediate_size
     weights = phase.layers * (4 * width * width + 2 * width * inner)
     attention = 2 * phase.layers * phase.length * width
-    passes = 4 if phase.is_chunked else 3
+    passes = 4 if phase.chunk else 3
     encoder = 2 * passes * (weights + attention) * phase.tokens
     head = 6 * phase.masked * width * (width + phase.candidates)
     return encoder + head

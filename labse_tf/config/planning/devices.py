@@ -29,7 +29,7 @@ class Device:
       memory: bytes.
       peaks: floating-point operations per second by precision; without "bfloat16", it has none.
       compiles: whether XLA compiles the whole step, as on TPUs.
-      own: bytes that TensorFlow takes for itself.
+      runtime: bytes that TensorFlow takes for itself.
       efficiency: the share of the peak that training is assumed to reach.
     """
 
@@ -37,7 +37,7 @@ class Device:
     memory: float
     peaks: dict[str, float]
     compiles: bool = False
-    own: float = 0.0
+    runtime: float = 0.0
     efficiency: float = 0.4
 
     def precision(self, wanted: str) -> str:
@@ -66,7 +66,7 @@ def _gpu(name: str, gigabytes: float, teraflops: float, of_float32: float) -> De
     peaks = {"float32": of_float32 * _TERA}
     if teraflops:
         peaks["bfloat16"] = teraflops * _TERA
-    return Device(name, gigabytes * _GB, peaks, own=0.6 * _GB)
+    return Device(name, gigabytes * _GB, peaks, runtime=0.6 * _GB)
 
 
 # Memory and peaks as their makers publish them: of a core for TPU v2 and v3 (Jouppi et al. 2020,
@@ -119,4 +119,4 @@ def _this_machine() -> Device:
     peaks = {"float32": peak}
     if native_bfloat16_of_cpu(Path("/proc/cpuinfo"), os.environ)[0]:
         peaks["bfloat16"] = _TIMES_AS_FAST * peak
-    return Device(CPU, memory, peaks, own=0.8 * _GB, efficiency=0.8)
+    return Device(CPU, memory, peaks, runtime=0.8 * _GB, efficiency=0.8)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from labse_tf.config import BERT, CMLM, Config, EncoderConfig, OptimizerConfig
+from labse_tf.config.shares import check_chunks, check_even
 from labse_tf.errors import InputError
 
 PRETRAIN, TRAIN = "pretrain", "train"
@@ -26,10 +27,10 @@ class Phase:
       steps: of the stage.
       batch: texts or pairs of the global batch.
       local: those of a replica.
-      rows: sequences that a replica encodes in a step.
-      rows_at_once: of these, those whose activations are held at once.
+      sides: sequences of a text or pair.
       length: tokens of a sequence, at most.
-      masked: tokens of a replica that are predicted; 0 in the dual encoder.
+      chunk: pairs whose activations are held at once; 0 holds all.
+      predicted: tokens of a text that are predicted; 0 in the dual encoder.
       candidates: tokens in the softmax; 0 in the dual encoder.
       lazy: whether a step touches only the rows of the table that its batch reads.
     """
@@ -42,22 +43,27 @@ class Phase:
     steps: int
     batch: int
     local: int
-    rows: int
-    rows_at_once: int
+    sides: int
     length: int
-    masked: int = 0
+    chunk: int = 0
+    predicted: int = 0
     candidates: int = 0
     lazy: bool = True
 
     @property
     def tokens(self) -> int:
         """Tokens that a replica encodes in a step, padding included."""
-        return self.rows * self.length
+        return self.local * self.sides * self.length
 
     @property
-    def is_chunked(self) -> bool:
-        """Whether `train.chunk_size` divides the step."""
-        return self.rows_at_once < self.rows
+    def tokens_at_once(self) -> int:
+        """Of these, those whose activations are held at once."""
+        return (self.chunk or self.local) * self.sides * self.length
+
+    @property
+    def masked(self) -> int:
+        """Tokens of a replica that are predicted in a step."""
+        return self.local * self.predicted
 
 
 def find_phases(config: Config, *, replicas: int, on_tpu: bool, sections=SECTIONS) -> list[Phase]:
@@ -71,7 +77,7 @@ def find_phases(config: Config, *, replicas: int, on_tpu: bool, sections=SECTION
 
     Raises:
       InputError: for an encoder that is no BERT or has subwords, joint training, or a batch that
-        the replicas cannot share.
+        the replicas or chunks cannot share.
     """
     if config.encoder.network != BERT:
         raise InputError(
@@ -98,8 +104,8 @@ def find_phases(config: Config, *, replicas: int, on_tpu: bool, sections=SECTION
 
 def _pretraining(config: Config, replicas: int, on_tpu: bool) -> Iterator[Phase]:
     settings = config.pretrain
-    local = _share(settings.batch_size, replicas, "pretrain.batch_size")
-    is_cmlm = settings.objective == CMLM
+    check_even(settings.batch_size, replicas)
+    local = settings.batch_size // replicas
     stages = len(settings.stage_steps)
     for number, steps in enumerate(settings.stage_steps):
         layers = max(1, config.encoder.num_layers >> (stages - 1 - number))
@@ -114,10 +120,9 @@ def _pretraining(config: Config, replicas: int, on_tpu: bool) -> Iterator[Phase]
             batch=settings.batch_size,
             local=local,
             # CMLM encodes a sentence and, beside its slots, its neighbour.
-            rows=local * (2 if is_cmlm else 1),
-            rows_at_once=local * (2 if is_cmlm else 1),
+            sides=2 if settings.objective == CMLM else 1,
             length=settings.sequence_length,
-            masked=local * min(most, settings.max_predictions),
+            predicted=min(most, settings.max_predictions),
             candidates=settings.sampled_softmax or config.encoder.vocab_size,
             lazy=settings.optimizer.lazy_embeddings
             and bool(settings.sampled_softmax)
@@ -127,9 +132,9 @@ def _pretraining(config: Config, replicas: int, on_tpu: bool) -> Iterator[Phase]
 
 def _training(config: Config, replicas: int, on_tpu: bool) -> Phase:
     settings = config.train
-    local = _share(settings.batch_size, replicas, "train.batch_size")
-    sides = 2 + settings.hard_negatives
-    chunk = min(settings.chunk_size or local, local)
+    check_even(settings.batch_size, replicas)
+    local = settings.batch_size // replicas
+    check_chunks(local, settings.chunk_size)
     return Phase(
         name="train",
         section=TRAIN,
@@ -139,17 +144,8 @@ def _training(config: Config, replicas: int, on_tpu: bool) -> Phase:
         steps=settings.steps,
         batch=settings.batch_size,
         local=local,
-        rows=local * sides,
-        rows_at_once=chunk * sides,
+        sides=2 + settings.hard_negatives,
         length=settings.bucket_lengths[-1],
+        chunk=settings.chunk_size,
         lazy=settings.optimizer.lazy_embeddings and not on_tpu,
     )
-
-
-def _share(batch: int, replicas: int, key: str) -> int:
-    if batch % replicas:
-        raise InputError(
-            f"'{key}' is {batch}, which {replicas} replicas cannot share evenly",
-            remedy=f"set it to a multiple of {replicas}, or change --replicas",
-        )
-    return batch // replicas

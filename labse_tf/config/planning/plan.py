@@ -28,7 +28,7 @@ class Stage:
       operations: of a replica in a step, floating-point.
       steps_per_second: at the assumed efficiency, with sequences of full length; None without
         layers, where the time is that of reading rows, not of operations.
-      remedy: how to make it fit; None if it does, or nothing that is known helps.
+      remedy: how to make it fit; None if it does.
     """
 
     phase: Phase
@@ -136,36 +136,30 @@ def make_plan(
     for phase in find_phases(config, replicas=replicas, on_tpu=device.compiles, sections=sections):
         memory, operations = memory_of(phase, device, precision), operations_of(phase)
         fits = memory.total <= device.memory
-        remedy = None if fits else _remedy(config, phase, device, precision, replicas)
+        remedy = None if fits else _remedy(phase, device, precision)
         steps_per_second = speed / operations if operations else None
         stages.append(Stage(phase, memory, fits, operations, steps_per_second, remedy))
     return Plan(device, replicas, precision, efficiency, stages, price)
 
 
-def _remedy(
-    config: Config, phase: Phase, device: Device, precision: str, replicas: int
-) -> str | None:
-    """Returns the largest chunk, or the fewest replicas, with which a stage fits."""
+def _remedy(phase: Phase, device: Device, precision: str) -> str:
+    """Returns the largest chunk, or the fewest replicas, with which a stage fits, or advice."""
+
+    def fits(changed: Phase) -> bool:
+        return memory_of(changed, device, precision).total <= device.memory
+
     if phase.section == TRAIN:
-        chunk = phase.local // 2
-        while chunk:
-            smaller = dataclasses.replace(phase, rows_at_once=phase.rows // phase.local * chunk)
-            if memory_of(smaller, device, precision).total <= device.memory:
+        divisors = (n for n in range(phase.local // 2, 0, -1) if phase.local % n == 0)
+        for chunk in divisors:
+            if fits(dataclasses.replace(phase, chunk=chunk)):
                 return f"add --set train.chunk_size={chunk}"
-            chunk //= 2
-    more = 2 * replicas
-    while device.name != CPU and phase.batch % more == 0:
-        share = phase.batch // more
-        fewer = dataclasses.replace(
-            phase,
-            local=share,
-            rows=phase.rows // phase.local * share,
-            rows_at_once=min(phase.rows_at_once, phase.rows // phase.local * share),
-            masked=phase.masked // phase.local * share,
-        )
-        if memory_of(fewer, device, precision).total <= device.memory:
-            return f"give it --replicas {more}, or a batch {more // replicas} times smaller"
-        more *= 2
+    local = phase.local
+    while device.name != CPU and local % 2 == 0:
+        local //= 2
+        if fits(dataclasses.replace(phase, local=local, chunk=min(phase.chunk, local))):
+            times = phase.local // local
+            more = phase.batch // local
+            return f"give it --replicas {more}, or a batch {times} times smaller"
     if phase.candidates == phase.encoder.vocab_size:
         return "add --set pretrain.sampled_softmax=8192, or make the batch or the length smaller"
     return "make the batch or the length smaller"

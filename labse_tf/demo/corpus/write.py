@@ -76,9 +76,10 @@ def collect_pairs(sources: Sequence[Source]) -> tuple[list[SourcedPair], int]:
     files = [(source, *file) for source in sources for file in _list_files(source)]
     known = [file for file in files if file[2] is not None]
     source_of: dict[tuple[str, str, str], str] = {}
+    processes = max(1, min(os.cpu_count() or 1, len(known) // _FILES_PER_CALL))
     with (
         # Not by a fork: TensorFlow may be in this process, with threads.
-        ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn")) as pool,
+        ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool,
         Progress("demo corpus", total=len(known), unit="file") as progress,
     ):
         found = pool.map(_read_clean, known, chunksize=_FILES_PER_CALL)

@@ -10,6 +10,7 @@ import orbit
 import tensorflow as tf
 import tf_keras
 
+from labse_tf.config.shares import check_even
 from labse_tf.data.features import Features
 from labse_tf.errors import InputError
 from labse_tf.training.optimizer.lazy_adamw import LazyAdamW, sum_rows
@@ -224,15 +225,6 @@ def _sum_rows_over_replicas(gradient: tf.IndexedSlices) -> tf.IndexedSlices:
     rows = replicas.all_gather(gradient.indices, axis=0)
     values = replicas.all_gather(gradient.values, axis=0)
     return sum_rows(tf.IndexedSlices(values, rows, gradient.dense_shape))
-
-
-def check_even(batch_size: int, replicas: int) -> None:
-    """Raises InputError if the replicas cannot share a batch evenly."""
-    if batch_size % replicas:
-        raise InputError(
-            f"a batch of {batch_size} cannot be split evenly over {replicas} replicas",
-            remedy=f"set 'batch_size' to a multiple of {replicas}",
-        )
 
 
 def distribute(

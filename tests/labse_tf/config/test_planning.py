@@ -84,6 +84,16 @@ def test_the_largest_chunk_that_fits_is_proposed(chunk):
     assert stage.operations == pytest.approx(whole.operations * 4 / 3)
 
 
+def test_a_proposed_chunk_divides_the_batch():
+    [stage] = plan_of("train.batch_size=3200", "train.bucket_lengths=[160]").stages
+    chunk = int(stage.remedy.removeprefix("add --set train.chunk_size="))
+    # Of the divisors 1, 2, 4, 5, 10, 20, 25 and 50 of 100.
+    assert chunk == 25
+    sizes = ("train.batch_size=3200", "train.bucket_lengths=[160]")
+    assert plan_of(*sizes, f"train.chunk_size={chunk}").stages[0].fits
+    assert not plan_of(*sizes, "train.chunk_size=50").stages[0].fits
+
+
 def test_replicas_that_are_proposed_are_enough():
     stages = plan_of(replicas=128, sections=["pretrain"]).stages
     assert [stage.phase.layers for stage in stages] == [3, 6, 12]
@@ -134,10 +144,11 @@ def test_more_never_takes_less(batch, length, name):
 @pytest.mark.parametrize(
     ("overrides", "options", "problem"),
     [
-        ([], {"replicas": 3}, "'train.batch_size' is 4096, which 3 replicas cannot share"),
+        ([], {"replicas": 3}, "4096 cannot be split evenly over 3 replicas"),
         ([], {"replicas": 0}, "--replicas is 0"),
         ([], {"efficiency": 1.5}, "--efficiency is 1.5"),
         ([], {"device": "abacus"}, "no device 'abacus'"),
+        (["train.chunk_size=24"], {}, "128 pairs do not split into chunks of 24"),
         (["compute.precision=bfloat16"], {"device": "t4"}, "does not compute"),
         (["encoder.network=bilstm", "encoder.hidden_size=24"], {}, "whose cost is not known"),
         (["train.joint=true"], {}, "whose cost is not known"),

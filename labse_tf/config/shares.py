@@ -1,0 +1,23 @@
+"""How replicas, and chunks of their work, share a batch: what training and its plan check."""
+
+from __future__ import annotations
+
+from labse_tf.errors import InputError
+
+
+def check_even(batch_size: int, replicas: int) -> None:
+    """Raises InputError if the replicas cannot share a batch evenly."""
+    if batch_size % replicas:
+        raise InputError(
+            f"a batch of {batch_size} cannot be split evenly over {replicas} replicas",
+            remedy=f"set 'batch_size' to a multiple of {replicas}",
+        )
+
+
+def check_chunks(local_batch: int, chunk_size: int) -> None:
+    """Raises InputError if a replica's batch cannot be cut into chunks; a size of 0 is none."""
+    if chunk_size and local_batch % chunk_size:
+        raise InputError(
+            f"a replica's {local_batch} pairs do not split into chunks of {chunk_size}",
+            remedy=f"set 'chunk_size' to a divisor of {local_batch}",
+        )
