@@ -22,7 +22,12 @@ import forked
 import pytest
 import quick_beam
 import yaml
+from hypothesis import HealthCheck, settings
 from tiny_text import FOREIGN, LANGUAGES, SENTENCES, sentences_of
+
+# No test judges how fast a machine is.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 # What takes longest begins first, so that no process is left alone with it in the end.
 LONGEST = ("test_recipes.py", "labse_tf/training", "export", "labse_tf/cds", "labse_tf/data")

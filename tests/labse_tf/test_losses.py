@@ -73,7 +73,7 @@ def test_identical_rows_cost_as_chance_and_margin_say():
     np.testing.assert_allclose(additive_margin_softmax(rows, rows), [expected] * 4, rtol=1e-6)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 2**32 - 1),
     rows=st.integers(1, 6),
@@ -96,7 +96,7 @@ def test_equals_the_numpy_reference(seed, rows, more, offset, width, margin, sca
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 2**32 - 1), rows=st.integers(1, 6))
 def test_both_directions_are_the_sum_of_two_means(seed, rows):
     generator = np.random.default_rng(seed)

@@ -76,7 +76,7 @@ ANY_TEXT = st.text(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(ANY_TEXT, min_size=1, max_size=20))
 def test_any_text(texts):
     assert [split_words(text) for text in texts] == original_words(texts)

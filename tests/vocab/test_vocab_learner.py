@@ -112,7 +112,7 @@ WORDS = st.sampled_from(SCRIPTS).flatmap(lambda script: st.text(script, min_size
 
 
 @pytest.mark.slow
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=2000)
 @given(
     # Few distinct counts, so that many lie right at a threshold, and words that come twice.
     st.lists(st.tuples(WORDS, st.sampled_from([1, 2, 3, 9, 10, 11, 500])), min_size=1, max_size=25),

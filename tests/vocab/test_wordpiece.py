@@ -133,7 +133,7 @@ def names_vocab_file(names, tmp_path_factory):
     return learn_vocabulary(names, tmp_path_factory.mktemp("names") / "vocab.txt")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(texts=st.lists(ANY_TEXT, min_size=1, max_size=20))
 def test_the_tokens_of_tf_text_on_any_text_with_spaces_in_pieces(older_vocab_file, texts):
     """Of TF Text itself, for a vocabulary as earlier versions learned them."""
@@ -161,7 +161,7 @@ def test_the_tokens_of_tf_text_on_sentences(vocab_file, multilingual_sentences, 
     assert_same_tokens(vocab_file, texts, limit)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(texts=st.lists(ANY_TEXT, min_size=1, max_size=20), limit=st.integers(1, 40))
 @example(texts=["¶00", "—แa"], limit=1)  # Punctuation that is longer than the limit.
 @example(texts=["¶00", "—แa"], limit=2)

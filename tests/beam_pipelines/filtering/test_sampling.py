@@ -104,7 +104,7 @@ _NUMBERS = st.sets(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(numbers=_NUMBERS, maximum=st.integers(1, 70), shards=st.integers(1, 5))
 def test_exactly_the_smallest_numbers_stay(numbers, maximum, shards):
     parts = [("de", sorted(numbers)[first::shards]) for first in range(shards)]

@@ -17,9 +17,7 @@ from labse_tf.files.corpus_files import NEIGHBOURS, describe
 
 LINES = st.lists(st.sampled_from(["", "Regen\r", "雨が降る", "ฝนตก", "x" * 40, "a\0b", "\udc80"]))
 PAIR_LINES = st.lists(st.sampled_from(["A\tEin", "B\t雨", "no tab", "\t", ""]), min_size=1)
-quick = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+quick = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def described(records):

@@ -24,7 +24,7 @@ def test_crc32c_known_value():
     assert tfrecords.crc32c_of_each([]).tolist() == []
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.binary(max_size=60), max_size=30))
 def test_tfrecords_round_trip(records):
     stream = io.BytesIO()
@@ -33,7 +33,7 @@ def test_tfrecords_round_trip(records):
     assert list(tfrecords.read_records(stream)) == records
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(TEXTS, TEXTS)
 def test_records_round_trip(source, target):
     pair = Pair(source.strip(), target.strip(), "de")

@@ -28,7 +28,7 @@ def combine(pairs, cuts, groups):
     return _sum(parts)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_any_order_and_any_grouping_give_the_same_sums(data):
     length = st.integers(0, 300)

@@ -305,7 +305,7 @@ def test_differences_are_full_keys_in_order():
 TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="$\\"))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     seed=st.integers(0, 2**31 - 1),
     margin=st.floats(0, 2),

@@ -51,7 +51,7 @@ def masked(inputs, *, fraction=0.2, predictions=10, seed=(1, 2)):
     return {name: value.numpy() for name, value in result.items()}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     lengths=st.lists(st.integers(1, 30), min_size=1, max_size=5),
     fraction=st.floats(0.01, 0.99),

@@ -18,7 +18,7 @@ def test_of_equal_candidates_the_lowest_index_is_the_nearest():
     np.testing.assert_array_equal(nearest_indices(queries, candidates), [1, 0, 0, 1, 0])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 2**32 - 1), rows=st.integers(1, 12), dim=st.sampled_from([1, 4]))
 def test_nearest_equals_faiss_s_definition_by_distance(seed, rows, dim):
     """LASER searches by Euclidean distance of unit vectors; corners of a cube give many ties."""
@@ -63,7 +63,7 @@ def test_weighted_scores_by_hand(predicted, gold, precision, recall, f1):
     assert weighted_scores(np.array(predicted), np.array(gold)) == pytest.approx(expected)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=30),
 )

@@ -33,7 +33,7 @@ def test_accuracies_by_hand(similarities, to_english, from_english):
     assert found == pytest.approx({"to_english": to_english, "from_english": from_english})
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(seed=st.integers(0, 2**32 - 1), size=st.integers(1, 8), levels=st.integers(1, 4))
 def test_accuracies_equal_the_definition(seed, size, levels):
     """Few levels, so that there are ties."""

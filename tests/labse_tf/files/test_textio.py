@@ -70,7 +70,7 @@ def test_lines(tmp_path, extension, text, lines):
     assert list(read_lines(path)) == list(enumerate(lines, start=1))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     lines=st.lists(
         st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r")), min_size=1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -93,7 +93,6 @@ def test_a_source_of_many_targets_is_no_bridge():
     assert found[0].all()
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), min_size=1, max_size=25))
 def test_translations_are_what_loops_find(pairs):
     links = np.zeros([8, 8], int)

@@ -113,7 +113,7 @@ def loops(pool, sources, targets, count, max_similarity):
     return np.array(chosen), left_out
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 10_000),
     pairs=st.integers(1, 60),

@@ -126,7 +126,7 @@ def test_folding_by_hand():
     lengths=st.lists(st.integers(1, 5), max_size=3),
     ngrams=st.lists(st.integers(1, 4), max_size=2),
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_vectors_come_back_from_the_table_that_they_become(words, lengths, ngrams):
     subwords = Subwords(sorted(words), lengths, ngrams)
     vectors = np.random.default_rng(0).normal(size=(len(words), 2)).astype(np.float32)

@@ -33,7 +33,7 @@ def test_pieces_by_hand():
 
 
 @given(words=st.lists(st.text("ab", min_size=1, max_size=6), min_size=1, max_size=5))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_whole_words_keep_the_sum_of_any_sentence(words):
     new = list(dict.fromkeys([*OLD, *words]))
     rows = grow_vocabulary(TABLE, OLD, new)

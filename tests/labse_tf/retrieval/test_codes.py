@@ -110,7 +110,7 @@ def reference(sources, targets, k):
     return np.take_along_axis(products, order, axis=1), order
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.integers(0, 10**6), st.integers(1, 6), st.sampled_from([3, 17, 48]))
 def test_no_neighbour_is_lost(seed, k, dim):
     rng = np.random.default_rng(seed)

@@ -26,7 +26,7 @@ def test_similarities_by_hand():
     assert (found.indices.dtype, found.similarities.dtype) == (np.int64, np.float32)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(
     st.integers(0, 2**32 - 1).map(np.random.default_rng),
     st.integers(1, 30),

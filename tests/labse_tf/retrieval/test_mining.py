@@ -123,7 +123,7 @@ def slow_pairs(similarities, k, margin, retrieval, one_to_one):
     return kept
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(
     st.integers(0, 2**32 - 1),
     st.integers(4, 9),
@@ -174,7 +174,6 @@ def test_the_best_threshold_by_hand(scores, is_gold, gold_count, expected):
     )
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 6), st.booleans()), min_size=1, max_size=20),
     st.integers(1, 4),

@@ -31,7 +31,7 @@ def in_blocks(sources, targets, k, **sizes):
 vectors_of_ties = st.integers(0, 2**32 - 1).map(np.random.default_rng)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     vectors_of_ties,
     st.integers(1, 90),

@@ -32,7 +32,7 @@ def test_rescoring_by_hand():
     assert rescore(found, queries, candidates, 9).indices.tolist() == [[0, 2, 1]]
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(
     st.integers(0, 2**32 - 1).map(np.random.default_rng),
     st.integers(1, 40),

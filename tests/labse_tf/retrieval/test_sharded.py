@@ -36,7 +36,7 @@ def test_what_an_index_did_not_find_stays_unfound():
     assert_equal(merged, neighbours([[0.4, 0.4, -np.inf, -np.inf]], [[2, 12, -1, -1]]))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     data=st.data(),
     sizes=st.lists(st.integers(1, 7), min_size=1, max_size=5),

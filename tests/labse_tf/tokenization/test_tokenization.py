@@ -135,7 +135,7 @@ def test_each_character_divides_words_as_in_the_exported_layer(tokenizer, form):
 
 
 @given(words=st.lists(st.text(min_size=1, max_size=6), min_size=1, max_size=12), data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_pieces_of_any_vocabulary_as_in_the_exported_layer(words, data, tmp_path_factory):
     """Also of one with pieces that can never be found, such as `[MASK]` or `don't`."""
     letters = sorted(set("".join(words)))
