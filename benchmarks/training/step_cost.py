@@ -4,12 +4,14 @@
     python -m benchmarks.training.step_cost --mlm [--sampled-softmax 8192] --batch-size 4 \\
         --length 128
     python -m benchmarks.training.step_cost --cmlm
+    python -m benchmarks.training.step_cost --mlm --sizes 30000 --batch-size 4 --length 512 \
+        [--rematerialize] [--chunk-size 1]
 
 The step is the dual encoder's, or that of pre-training: with --mlm 20 % of the tokens are masked,
 with --cmlm 31 %, beside 15 slots made of another sentence of the same length. Runs one process per
 vocabulary size, with an encoder of the paper's width (768); prints the mean seconds per step, the
-peak memory, what `labse plan` says of it, and the ratio. Token ids follow Zipf's law, as in text.
---dense updates the whole embedding table, as AdamW does by default.
+peak memory, what `labse plan` says of it, and the ratio of the times. Token ids follow Zipf's law,
+as in text. --dense updates the whole embedding table, as AdamW does by default.
 """
 
 from __future__ import annotations
@@ -37,12 +39,14 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=16, help="pairs, or sequences")
     parser.add_argument("--length", type=int, default=32, help="tokens of each side")
     parser.add_argument("--steps", type=int, default=8)
-    parser.add_argument("--chunk-size", type=int, default=0, help="pairs at a time")
+    parser.add_argument("--chunk-size", type=int, default=0, help="pairs or sequences at a time")
+    parser.add_argument("--rematerialize", action="store_true", help="compute layers again")
     parser.add_argument("--dense", action="store_true")
     parser.add_argument("--mlm", action="store_true", help="a step of pre-training")
     parser.add_argument("--cmlm", action="store_true", help="the same, by CMLM")
     parser.add_argument("--sampled-softmax", type=int, default=0)
     parser.add_argument("--bfloat16", action="store_true")
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="of the vocabulary")
     parser.add_argument("--size", type=int, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.size:
@@ -50,7 +54,7 @@ def main() -> None:
         return
     print(machine.describe())
     seconds = []
-    for size in SIZES:
+    for size in args.sizes:
         command = [sys.executable, "-m", "benchmarks.training.step_cost", *sys.argv[1:]]
         command += ["--size", str(size)]
         output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -60,7 +64,8 @@ def main() -> None:
             f"{size} pieces: {found['seconds']:.2f} s a step, {found['gigabytes']:.2f} GB, planned "
             f"{found['planned']:.2f}; {found['end']:.2f} s every `loop.log_interval` steps"
         )
-    print(f"ratio: {seconds[1] / seconds[0]:.2f}")
+    if len(seconds) > 1:
+        print(f"ratio: {seconds[-1] / seconds[0]:.2f}")
 
 
 def _measure(args: argparse.Namespace) -> dict[str, float]:
@@ -78,7 +83,9 @@ def _measure(args: argparse.Namespace) -> dict[str, float]:
     strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
     pooling = "mean" if args.cmlm else "cls"
     config = EncoderConfig(vocab_size=args.size, num_layers=args.layers, pooling=pooling)
-    compute = ComputeConfig(precision="bfloat16" if args.bfloat16 else "float32")
+    compute = ComputeConfig(
+        precision="bfloat16" if args.bfloat16 else "float32", rematerialize=args.rematerialize
+    )
     with strategy.scope():
         encoder = build_encoder(config, compute=compute, replayable=True)
         masked = args.mlm or args.cmlm
@@ -94,7 +101,8 @@ def _measure(args: argparse.Namespace) -> dict[str, float]:
     }
     if masked:
         model = MaskedModel(encoder, head, slots)
-        trainer = MlmTrainer(model=model, sampled_softmax=args.sampled_softmax, **shared)
+        softmax = {"sampled_softmax": args.sampled_softmax, "chunk_size": args.chunk_size}
+        trainer = MlmTrainer(model=model, **softmax, **shared)
     else:
         settings = TrainConfig(chunk_size=args.chunk_size)
         trainer = DualEncoderTrainer(encoder=encoder, settings=settings, **shared)
@@ -123,6 +131,7 @@ def _planned(args: argparse.Namespace, encoder, compute) -> float:
     masked = PretrainConfig(
         objective=CMLM if args.cmlm else MLM,
         batch_size=args.batch_size,
+        chunk_size=args.chunk_size,
         sequence_length=args.length,
         mask_fraction=_CMLM_MASKS / 256 if args.cmlm else 0.2,
         max_predictions=_masks(args),
@@ -136,7 +145,7 @@ def _planned(args: argparse.Namespace, encoder, compute) -> float:
         bucket_lengths=[args.length],
         optimizer=optimizer,
     )
-    config = Config(encoder=encoder, pretrain=masked, train=pairs)
+    config = Config(encoder=encoder, compute=compute, pretrain=masked, train=pairs)
     section = PRETRAIN if args.mlm or args.cmlm else TRAIN
     [phase] = find_phases(config, replicas=1, on_tpu=False, sections=[section])
     return memory_of(phase, find_device("cpu"), compute.precision).total / 1e9

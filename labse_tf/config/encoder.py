@@ -130,11 +130,14 @@ class ComputeConfig:
     `precision` applies to activations and matrix products; weights, losses and updates are float32.
     "auto" is bfloat16 where the device supports it natively (TPU, GPU from compute capability 8.0,
     CPU with AVX512-BF16 or AMX), else float32: emulated, bfloat16 can be many times slower.
-    `xla` compiles each layer of BERT (on TPUs everything is compiled regardless).
+    `xla` compiles each layer of BERT (on TPUs everything is compiled regardless). With
+    `rematerialize`, only the inputs of BERT's layers are kept for the backward pass, which computes
+    the rest again: less memory, for a third more operations.
     """
 
     precision: str = "auto"
     xla: bool = False
+    rematerialize: bool = False
 
     def requirements(self, section: str) -> Iterator[Requirement]:
         known = self.precision in PRECISIONS

@@ -25,6 +25,8 @@ class PretrainConfig:
     before it half as many. With `language_exponent` s, language l is sampled in proportion to
     n_l ** s, where n_l is its number of texts or pairs.
     `sampled_softmax` is the number of tokens sampled for the softmax; 0 uses the whole vocabulary.
+    The gradients of `chunk_size` sequences of a replica are computed at a time (0: of all), which
+    affects only memory and time.
     `held_out` are corpora on which loss and accuracy are measured, by language, every
     `held_out_interval` steps and at the end of a stage: `held_out_size` sentences or pairs each.
     """
@@ -36,6 +38,7 @@ class PretrainConfig:
     slots: int = 15
     sequence_length: int = 512
     batch_size: int = 8192
+    chunk_size: int = 0
     tlm_fraction: float = 0.5
     mask_fraction: float = 0.2
     max_predictions: int = 80
@@ -60,7 +63,7 @@ class PretrainConfig:
         yield Requirement(f"{section}.stage_steps", some, wanted)
         names = ("batch_size", "held_out_size", "held_out_interval", "max_predictions")
         yield from at_least(1, section, self, *names)
-        yield from at_least(0, section, self, "sampled_softmax", "slots")
+        yield from at_least(0, section, self, "sampled_softmax", "slots", "chunk_size")
         known = self.objective in (MLM, CMLM)
         yield Requirement(f"{section}.objective", known, f"one of {(MLM, CMLM)}")
         yield Requirement(f"{section}.tlm_fraction", 0.0 <= self.tlm_fraction <= 1.0, "in [0, 1]")

@@ -18,6 +18,6 @@ def check_chunks(local_batch: int, chunk_size: int) -> None:
     """Raises InputError if a replica's batch cannot be cut into chunks; a size of 0 is none."""
     if chunk_size and local_batch % chunk_size:
         raise InputError(
-            f"a replica's {local_batch} pairs do not split into chunks of {chunk_size}",
+            f"a replica's batch of {local_batch} does not split into chunks of {chunk_size}",
             remedy=f"set 'chunk_size' to a divisor of {local_batch}",
         )

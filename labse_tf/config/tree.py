@@ -10,7 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from labse_tf.config.cds import CdsConfig
-from labse_tf.config.encoder import OWN_NETWORKS, ComputeConfig, EncoderConfig, TokenizerConfig
+from labse_tf.config.encoder import (
+    BERT,
+    OWN_NETWORKS,
+    ComputeConfig,
+    EncoderConfig,
+    TokenizerConfig,
+)
 from labse_tf.config.laser import LaserConfig
 from labse_tf.config.negatives import NegativesConfig
 from labse_tf.config.nli import NliConfig
@@ -39,6 +45,9 @@ class Config:
     def requirements(self) -> Iterator[Requirement]:
         """Yields requirements between sections, for the sections that will be used."""
         longest, pretrain, train = self.encoder.max_positions, self.pretrain, self.train
+        known = self.encoder.network == BERT or not self.compute.rematerialize
+        wanted = f"false: it is for 'encoder.network' {BERT!r}"
+        yield Requirement("compute.rematerialize", known, wanted)
         if pretrain.corpora:
             halvings = max(0, len(pretrain.stage_steps) - 1)
             halves = self.encoder.num_layers % 2**halvings == 0
@@ -53,6 +62,9 @@ class Config:
             joint = pretrain.corpora and self.encoder.num_layers
             wanted = "false without corpora of 'pretrain' and layers"
             yield Requirement("train.joint", bool(joint), wanted)
+            both = train.chunk_size or not pretrain.chunk_size
+            wanted = "0 without 'train.chunk_size', as both tasks share a step"
+            yield Requirement("pretrain.chunk_size", bool(both), wanted)
         if train.bitext or self.distill.monolingual:
             fits = max(train.bucket_lengths, default=0) <= longest
             wanted = "ascending, from 4 to encoder.max_positions"

@@ -7,14 +7,15 @@ import dataclasses
 
 import tensorflow as tf
 import tf_keras
-from official.nlp.modeling import networks
+from official.modeling import tf_utils
+from official.nlp.modeling import layers, networks
 
 from labse_tf.config import BILSTM, OWN_NETWORKS, ComputeConfig, EncoderConfig
 from labse_tf.errors import InputError
 from labse_tf.files.python_objects import find_object
 from labse_tf.model.averaging_start import start_averaging
 from labse_tf.model.bilstm_encoder import BiLstmEncoder
-from labse_tf.model.dropout import replayable_dropout
+from labse_tf.model.dropout import dropout_generators, replayable_dropout
 from labse_tf.model.precision import precision
 from labse_tf.model.protocol import EncoderNetwork
 from labse_tf.model.static_encoder import StaticEncoder
@@ -23,17 +24,58 @@ from labse_tf.model.subwords import Subwords
 TYPE_VOCAB_SIZE = 2
 
 
+class RematerializedBlock(layers.TransformerEncoderBlock):
+    """The Model Garden's layer, of which only the input is kept for the backward pass.
+
+    That computes the layer again, with the same dropout. Chen et al. 2016, "Training Deep Nets with
+    Sublinear Memory Cost" (arXiv 1604.06174).
+    """
+
+    @tf.autograph.experimental.do_not_convert
+    def call(self, inputs, output_range=None, training=None, again=False):
+        """Returns the output of the layer, `[batch, length, width]`."""
+        if again or not training:
+            return super().call(inputs, output_range)
+        hidden, mask = inputs
+        generators = dropout_generators(self)
+        states = [tf.identity(generator.state) for generator in generators]
+
+        def compute(hidden):
+            latest = [tf.identity(generator.state) for generator in generators]
+            for generator, state in zip(generators, states, strict=True):
+                generator.state.assign(state)
+            # Through Keras, which gives it precision and mode in the backward pass too.
+            output = self([hidden, mask], output_range, training=training, again=True)
+            for generator, state in zip(generators, latest, strict=True):
+                # A state is a counter: what comes next goes on from the latest one.
+                generator.state.assign(tf.maximum(generator.state, state))
+            return output
+
+        return tf.recompute_grad(compute)(hidden)
+
+
 class BertEncoder(networks.BertEncoderV2):
     """The Model Garden's, as an `EncoderNetwork`; it pools [CLS] or the mean of all tokens."""
 
-    def __init__(self, *, pooling: str = "cls", **kwargs) -> None:
+    def __init__(self, *, pooling: str = "cls", rematerialize: bool = False, **kwargs) -> None:
         """Makes the layers.
 
         Args:
           pooling: "cls" or "mean"; see `EncoderConfig`.
+          rematerialize: make each layer a `RematerializedBlock`.
           **kwargs: the Model Garden's.
         """
         super().__init__(**kwargs)
+        if rematerialize:
+            same = ("num_attention_heads", "inner_dim", "inner_activation", "output_dropout")
+            self._transformer_layers = [
+                RematerializedBlock(
+                    **{name: kwargs[name] for name in (*same, "attention_dropout")},
+                    kernel_initializer=tf_utils.clone_initializer(kwargs["initializer"]),
+                    name=layer.name,
+                )
+                for layer in self._transformer_layers
+            ]
         self._pools_mean = pooling == "mean"
         if self._pools_mean:
             self._pooler_layer.activation = tf_keras.activations.linear
@@ -94,7 +136,7 @@ def build_encoder(
       config: the encoder's sizes; `vocab_size` must be set.
       num_layers: overrides the number in `config`, for a stage with fewer layers.
       compute: precision and compilation; by default float32, not compiled.
-      replayable: build it with `replayable_dropout`.
+      replayable: build it for training, with `replayable_dropout`.
       embedding_layer: BERT's token embedding layer, instead of a float32 table.
       subwords: for an encoder without layers; see `StaticEncoder`.
 
@@ -102,19 +144,21 @@ def build_encoder(
       InputError: if `config.network` is not an encoder network.
     """
     compute = compute or ComputeConfig(precision="float32")
-    layers = config.num_layers if num_layers is None else num_layers
+    depth = config.num_layers if num_layers is None else num_layers
     with precision(compute), replayable_dropout() if replayable else contextlib.nullcontext():
         if config.network not in OWN_NETWORKS:
-            return _build_own(dataclasses.replace(config, num_layers=layers))
-        if config.network == BILSTM and layers:
-            encoder = BiLstmEncoder(config, layers, embedding_layer=embedding_layer)
-        elif not layers:
+            return _build_own(dataclasses.replace(config, num_layers=depth))
+        if config.network == BILSTM and depth:
+            encoder = BiLstmEncoder(config, depth, embedding_layer=embedding_layer)
+        elif not depth:
             encoder = StaticEncoder(config, embedding_layer=embedding_layer, subwords=subwords)
         else:
-            encoder = _build(config, layers, embedding_layer)
+            # A layer that is computed again needs the same dropout again.
+            rematerialize = compute.rematerialize and replayable
+            encoder = _build(config, depth, embedding_layer, rematerialize)
         # Variables exist only after a call; an optimiser built before would train nothing.
         encoder({name: tf.zeros((1, 4), tf.int32) for name in encoder.inputs})
-    if config.averaging_start and layers:
+    if config.averaging_start and depth:
         start_averaging(encoder)
     if compute.xla:
         # Each layer separately, so that the embedding's gradient stays sparse and communication
@@ -124,7 +168,9 @@ def build_encoder(
     return encoder
 
 
-def _build(config: EncoderConfig, num_layers: int, embedding_layer) -> BertEncoder:
+def _build(
+    config: EncoderConfig, num_layers: int, embedding_layer, rematerialize: bool
+) -> BertEncoder:
     return BertEncoder(
         vocab_size=config.vocab_size,
         hidden_size=config.hidden_size,
@@ -139,6 +185,7 @@ def _build(config: EncoderConfig, num_layers: int, embedding_layer) -> BertEncod
         initializer=tf_keras.initializers.TruncatedNormal(stddev=config.initializer_range),
         embedding_layer=embedding_layer,
         pooling=config.pooling,
+        rematerialize=rematerialize,
         name="encoder",
     )
 

@@ -36,8 +36,8 @@ def train(
     With `train.steps` 0 the run contains the initial encoder.
 
     Raises:
-      InputError: if a replica's batch cannot be cut into chunks of `train.chunk_size`, or the
-        replicas cannot share a batch of masked sentences evenly.
+      InputError: if a replica's batch cannot be cut into chunks of `chunk_size`, or the replicas
+        cannot share a batch of masked sentences evenly.
     """
     settings = config.train
     tokenizer = load_tokenizer(run_dir)
@@ -54,7 +54,9 @@ def train(
 
     settings = on_strategy(settings, strategy)
     if model is not None:
-        check_even(config.pretrain.batch_size, strategy.num_replicas_in_sync)
+        batch_size, replicas = config.pretrain.batch_size, strategy.num_replicas_in_sync
+        check_even(batch_size, replicas)
+        check_chunks(batch_size // replicas, config.pretrain.chunk_size)
 
     def pairs(skip: int) -> tf.data.Dataset:
         order = {"languages": config.languages, "seed": config.seed}
@@ -68,9 +70,12 @@ def train(
     if model is None:
         task = functools.partial(DualEncoderTrainer, encoder=encoder, settings=settings)
     else:
-        samples = config.pretrain.sampled_softmax
         task = functools.partial(
-            JointTrainer, model=model, settings=settings, sampled_softmax=samples
+            JointTrainer,
+            model=model,
+            settings=settings,
+            sampled_softmax=config.pretrain.sampled_softmax,
+            masked_chunk_size=config.pretrain.chunk_size,
         )
     fit(
         stage_of(settings, "train the dual encoder", run_dir.checkpoints),

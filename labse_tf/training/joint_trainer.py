@@ -24,7 +24,13 @@ class JointTrainer(DualEncoderTrainer):
     """
 
     def __init__(
-        self, *, model: MaskedModel, settings: TrainConfig, sampled_softmax: int = 0, **kwargs
+        self,
+        *,
+        model: MaskedModel,
+        settings: TrainConfig,
+        sampled_softmax: int = 0,
+        masked_chunk_size: int = 0,
+        **kwargs,
     ) -> None:
         """Prepares to train.
 
@@ -32,12 +38,13 @@ class JointTrainer(DualEncoderTrainer):
           model: any dropout of its encoder must be replayable.
           settings: as for `DualEncoderTrainer`, and `bitext_weight`.
           sampled_softmax: as for `MlmTrainer`.
+          masked_chunk_size: likewise, its `chunk_size`; only with `settings.chunk_size`.
           **kwargs: as for `Trainer`.
         """
         super().__init__(
             encoder=model.encoder, settings=settings, variables=model.variables, **kwargs
         )
-        self._masked = MaskedLoss(model, samples=sampled_softmax)
+        self._masked = MaskedLoss(model, samples=sampled_softmax, chunk_size=masked_chunk_size)
         with self._strategy.scope():
             self.extra_metrics = {
                 name: tf_keras.metrics.Mean(name) for name in ("masked_loss", "masked_accuracy")
@@ -56,26 +63,28 @@ class JointTrainer(DualEncoderTrainer):
 
     def replica_loss(self, batch) -> tuple[tf.Tensor, tf.Tensor]:
         loss, accuracy = super().replica_loss(batch["pairs"])
-        return self._masked_loss(batch) + self._settings.bitext_weight * loss, accuracy
+        masked = self._masked.replica_loss(batch["masked"], self._optimizer.iterations)
+        self._observe_masked(*masked)
+        return masked[0] + self._settings.bitext_weight * loss, accuracy
 
     def _cached_gradients(self, batch) -> tuple[tf.Tensor, tf.Tensor, list]:
         """Adds both tasks' gradients: the gradient cache knows embeddings, but no tokens."""
         weight = self._settings.bitext_weight
         loss, accuracy, of_pairs = super()._cached_gradients(batch["pairs"])
-        with tf.GradientTape() as tape:
-            masked = self._masked_loss(batch)
-        of_masked = tape.gradient(
-            masked, self._variables, unconnected_gradients=tf.UnconnectedGradients.ZERO
+        masked, masked_accuracy, of_masked = self._masked.replica_gradients(
+            batch["masked"],
+            self._optimizer.iterations,
+            self._variables,
+            lazy=self._lazy_embeddings,
         )
+        self._observe_masked(masked, masked_accuracy)
         gradients = [_add(*both, weight) for both in zip(of_masked, of_pairs, strict=True)]
         return masked + weight * loss, accuracy, gradients
 
-    def _masked_loss(self, batch) -> tf.Tensor:
-        found = self._masked.replica_loss(batch["masked"], self._optimizer.iterations)
+    def _observe_masked(self, *found: tf.Tensor) -> None:
         summed = sum_over_replicas([tf.stop_gradient(one) for one in found])
         for name, value in zip(self.extra_metrics, summed, strict=True):
             self.extra_metrics[name].update_state(value)
-        return found[0]
 
 
 def joint_batches(

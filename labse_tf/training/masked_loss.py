@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import tensorflow as tf
 
 from labse_tf.data.features import Features
@@ -11,6 +13,7 @@ from labse_tf.model.mlm_head import transform_masked
 from labse_tf.model.sampled_softmax import draw_uniform, sampled_softmax
 from labse_tf.model.slots import token_states
 from labse_tf.training.masked_model import MaskedModel
+from labse_tf.training.optimizer.gradient_cache import summed_gradients
 
 _SAMPLES_SEED = 17
 
@@ -19,12 +22,15 @@ class MaskedLoss:
     """Cross-entropy of the masked tokens, averaged over those of the global batch.
 
     The softmax is over the whole vocabulary, so every row of the tied table has a gradient and its
-    update is dense; or, if `samples` is not 0, over that many tokens and the labels.
+    update is dense; or, if `samples` is not 0, over that many tokens and the labels. With a
+    `chunk_size`, the gradients of as many sequences are computed at a time and added up; the labels
+    of a sampled softmax are those of the chunk.
     """
 
-    def __init__(self, model: MaskedModel, *, samples: int = 0) -> None:
+    def __init__(self, model: MaskedModel, *, samples: int = 0, chunk_size: int = 0) -> None:
         self._model = model
         self._samples = samples
+        self._chunk_size = chunk_size
 
     @property
     def features(self) -> Features:
@@ -49,13 +55,38 @@ class MaskedLoss:
           batch: with `features`.
           step: int64 scalar; another sample is drawn at each step.
         """
+        return self._share(batch, step, _total(batch))
+
+    def replica_gradients(
+        self, batch, step: tf.Tensor, variables: Sequence[tf.Variable], *, lazy: bool
+    ) -> tuple[tf.Tensor, tf.Tensor, list]:
+        """Returns `replica_loss` and its gradients, zeros where it does not depend on a variable.
+
+        Args:
+          batch: likewise.
+          step: likewise.
+          variables: the model's.
+          lazy: whether the gradient of a table that is read in part may be that of its rows.
+        """
+        # Over the global batch, of which a chunk sees only its own.
+        total = _total(batch)
+        if self._chunk_size:
+            return summed_gradients(
+                lambda chunk: self._share(chunk, step, total),
+                batch,
+                variables,
+                chunk_rows=self._chunk_size,
+                tables=self.rows_read(batch, step) if lazy else (),
+            )
+        with tf.GradientTape() as tape:
+            loss, accuracy = self._share(batch, step, total)
+        zero = tf.UnconnectedGradients.ZERO
+        return loss, accuracy, tape.gradient(loss, variables, unconnected_gradients=zero)
+
+    def _share(self, batch, step: tf.Tensor, total: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         ids, weights = batch["masked_ids"], batch["masked_weights"]
         sequence = token_states(self._model.encoder, batch, slots=self._model.slots, training=True)
         losses, hits = self._predict(sequence, batch["masked_positions"], ids, step)
-        total = tf.reduce_sum(weights)
-        replicas = tf.distribute.get_replica_context()
-        if replicas.num_replicas_in_sync > 1:
-            total = replicas.all_reduce("SUM", total)
         return tf.reduce_sum(losses * weights) / total, tf.reduce_sum(hits * weights) / total
 
     def _predict(self, sequence, positions, ids, step) -> tuple[tf.Tensor, tf.Tensor]:
@@ -79,3 +110,12 @@ class MaskedLoss:
         # All replicas draw the same tokens, different ones at each step.
         seed = tf.stack([step, tf.constant(_SAMPLES_SEED, tf.int64)])
         return draw_uniform(self._samples, self._model.head.bias.shape[0], seed)
+
+
+def _total(batch) -> tf.Tensor:
+    """Returns the number of masked tokens of the global batch."""
+    total = tf.reduce_sum(batch["masked_weights"])
+    replicas = tf.distribute.get_replica_context()
+    if replicas.num_replicas_in_sync > 1:
+        total = replicas.all_reduce("SUM", total)
+    return total

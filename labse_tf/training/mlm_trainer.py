@@ -24,6 +24,7 @@ class MlmTrainer(Trainer):
         *,
         model: MaskedModel,
         sampled_softmax: int = 0,
+        chunk_size: int = 0,
         sources_of: Callable[[int], list[str]] | None = None,
         **kwargs,
     ) -> None:
@@ -32,13 +33,14 @@ class MlmTrainer(Trainer):
         Args:
           model: any dropout of its encoder must be replayable.
           sampled_softmax: tokens of the softmax, see `MaskedLoss`; 0: the whole vocabulary.
+          chunk_size: sequences whose gradients are computed at a time; 0: all of a replica's.
           sources_of: returns the names of the files of a step's batch, for error messages.
           **kwargs: as for `Trainer`.
         """
         super().__init__(
             variables=model.variables, generators=dropout_generators(model.encoder), **kwargs
         )
-        self._masked = MaskedLoss(model, samples=sampled_softmax)
+        self._masked = MaskedLoss(model, samples=sampled_softmax, chunk_size=chunk_size)
         self._sources_of = sources_of
         names = ["tokens", "mlm_filled"]
         names += [f"{task}_{name}" for task in ("mlm", "tlm") for name in ("loss", "accuracy")]
@@ -60,6 +62,11 @@ class MlmTrainer(Trainer):
 
     def replica_loss(self, batch) -> tuple[tf.Tensor, tf.Tensor]:
         return self._masked.replica_loss(batch, self._optimizer.iterations)
+
+    def replica_gradients(self, batch) -> tuple[tf.Tensor, tf.Tensor, list]:
+        return self._masked.replica_gradients(
+            batch, self._optimizer.iterations, self._variables, lazy=self._lazy_embeddings
+        )
 
     def observe(self, batch, loss: tf.Tensor, accuracy: tf.Tensor) -> None:
         """Updates loss and accuracy by task, tokens per step, and the non-padding share of MLM."""

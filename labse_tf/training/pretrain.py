@@ -8,6 +8,7 @@ import tensorflow as tf
 import tf_keras
 
 from labse_tf.config import BERT, CMLM, Config
+from labse_tf.config.shares import check_chunks, check_even
 from labse_tf.data.held_out import HeldOut, read_held_out
 from labse_tf.data.neighbours import read_held_out_neighbours
 from labse_tf.errors import InputError
@@ -46,17 +47,24 @@ def pretrain(
     The stages' checkpoints are in `checkpoints/stage_1`, `stage_2`, ... The head and the slots are
     kept from stage to stage; the optimiser is reset. The first stage starts from copies of the
     layers of `init`, if there is one, or on its table if it has none.
+
+    Raises:
+      InputError: if the encoder is no BERT, or the replicas, or chunks of `pretrain.chunk_size`,
+        cannot share a batch.
     """
     if config.encoder.network != BERT:
         raise InputError(
             f"'encoder.network' is {config.encoder.network!r}, but only BERT can be pre-trained",
             remedy="remove it, or train the dual encoder directly: `labse train`",
         )
+    settings, replicas = config.pretrain, strategy.num_replicas_in_sync
+    check_even(settings.batch_size, replicas)
+    check_chunks(settings.batch_size // replicas, settings.chunk_size)
     tokenizer = load_tokenizer(run_dir)
     held_out: dict[str, HeldOut] = {}
-    if config.pretrain.held_out:
-        read = read_held_out_neighbours if config.pretrain.objective == CMLM else read_held_out
-        held_out = read(config.pretrain, tokenizer, config.languages)
+    if settings.held_out:
+        read = read_held_out_neighbours if settings.objective == CMLM else read_held_out
+        held_out = read(settings, tokenizer, config.languages)
     source = None
     for stage, depth in enumerate(_depths(config)):
         model = _build(config, strategy, depth, seed=config.seed + stage)
@@ -126,6 +134,7 @@ def _run_stage(
             MlmTrainer,
             model=model,
             sampled_softmax=settings.sampled_softmax,
+            chunk_size=settings.chunk_size,
             sources_of=sources_of,
         ),
         batches=batches,

@@ -103,6 +103,8 @@ def _activations(phase: Phase, device: Device, precision: str) -> float:
         # input, tanh, two factors, product and output of the activation. Attention: softmax, mask,
         # product. Layer norms are float32.
         layer = size * (8 * width + 6 * inner + 3 * attention) + _FLOAT * 2 * width
+    if phase.rematerialized:
+        return (layer + size * width * phase.layers) * tokens
     return layer * phase.layers * tokens
 
 
@@ -110,7 +112,7 @@ def _loss(phase: Phase, device: Device) -> float:
     if phase.section == PRETRAIN:
         # Logits and their gradient; where nothing is fused, also shifted and as probabilities.
         copies = 2 if device.compiles else 4
-        return _FLOAT * copies * phase.masked * phase.candidates
+        return _FLOAT * copies * phase.masked_at_once * phase.candidates
     # All embeddings of the global batch and their gradients; similarities of one's own to them.
     gathered = 2 * phase.sides * phase.batch * phase.encoder.hidden_size
     similarities = _COPIES_OF_SIMILARITIES * phase.sides * phase.local * phase.batch
@@ -121,12 +123,13 @@ def operations_of(phase: Phase) -> float:
     """Returns the floating-point operations of a step of one replica, forward and backward.
 
     Six for each weight of a matrix and token (two forward, four backward), and twelve for each
-    token, column and token that it attends to. Chunks add another forward pass.
+    token, column and token that it attends to. Chunks of pairs, and layers that are computed again,
+    add a forward pass each.
     """
     width, inner = phase.encoder.hidden_size, phase.encoder.intermediate_size
     weights = phase.layers * (4 * width * width + 2 * width * inner)
     attention = 2 * phase.layers * phase.length * width
-    passes = 4 if phase.chunk else 3
+    passes = 2 + phase.forward_passes
     encoder = 2 * passes * (weights + attention) * phase.tokens
     head = 6 * phase.masked * width * (width + phase.candidates)
     return encoder + head

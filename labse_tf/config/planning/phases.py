@@ -29,7 +29,8 @@ class Phase:
       local: those of a replica.
       sides: sequences of a text or pair.
       length: tokens of a sequence, at most.
-      chunk: pairs whose activations are held at once; 0 holds all.
+      chunk: texts or pairs whose activations are held at once; 0 holds all.
+      rematerialized: whether layers keep only their inputs for the backward pass.
       predicted: tokens of a text that are predicted; 0 in the dual encoder.
       candidates: tokens in the softmax; 0 in the dual encoder.
       lazy: whether a step touches only the rows of the table that its batch reads.
@@ -46,6 +47,7 @@ class Phase:
     sides: int
     length: int
     chunk: int = 0
+    rematerialized: bool = False
     predicted: int = 0
     candidates: int = 0
     lazy: bool = True
@@ -64,6 +66,17 @@ class Phase:
     def masked(self) -> int:
         """Tokens of a replica that are predicted in a step."""
         return self.local * self.predicted
+
+    @property
+    def masked_at_once(self) -> int:
+        """Of these, those whose logits are held at once."""
+        return (self.chunk or self.local) * self.predicted
+
+    @property
+    def forward_passes(self) -> int:
+        """How often a step computes the layers, other than backwards."""
+        cached = bool(self.chunk) and self.section == TRAIN
+        return 1 + cached + self.rematerialized
 
 
 def find_phases(config: Config, *, replicas: int, on_tpu: bool, sections=SECTIONS) -> list[Phase]:
@@ -106,6 +119,7 @@ def _pretraining(config: Config, replicas: int, on_tpu: bool) -> Iterator[Phase]
     settings = config.pretrain
     check_even(settings.batch_size, replicas)
     local = settings.batch_size // replicas
+    check_chunks(local, settings.chunk_size)
     stages = len(settings.stage_steps)
     for number, steps in enumerate(settings.stage_steps):
         layers = max(1, config.encoder.num_layers >> (stages - 1 - number))
@@ -122,6 +136,8 @@ def _pretraining(config: Config, replicas: int, on_tpu: bool) -> Iterator[Phase]
             # CMLM encodes a sentence and, beside its slots, its neighbour.
             sides=2 if settings.objective == CMLM else 1,
             length=settings.sequence_length,
+            chunk=settings.chunk_size,
+            rematerialized=config.compute.rematerialize,
             predicted=min(most, settings.max_predictions),
             candidates=settings.sampled_softmax or config.encoder.vocab_size,
             lazy=settings.optimizer.lazy_embeddings
@@ -147,5 +163,6 @@ def _training(config: Config, replicas: int, on_tpu: bool) -> Phase:
         sides=2 + settings.hard_negatives,
         length=settings.bucket_lengths[-1],
         chunk=settings.chunk_size,
+        rematerialized=config.compute.rematerialize,
         lazy=settings.optimizer.lazy_embeddings and not on_tpu,
     )

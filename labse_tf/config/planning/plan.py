@@ -148,11 +148,10 @@ def _remedy(phase: Phase, device: Device, precision: str) -> str:
     def fits(changed: Phase) -> bool:
         return memory_of(changed, device, precision).total <= device.memory
 
-    if phase.section == TRAIN:
-        divisors = (n for n in range(phase.local // 2, 0, -1) if phase.local % n == 0)
-        for chunk in divisors:
-            if fits(dataclasses.replace(phase, chunk=chunk)):
-                return f"add --set train.chunk_size={chunk}"
+    divisors = (n for n in range(phase.local // 2, 0, -1) if phase.local % n == 0)
+    for chunk in divisors:
+        if fits(dataclasses.replace(phase, chunk=chunk)):
+            return f"add --set {phase.section}.chunk_size={chunk}"
     local = phase.local
     while device.name != CPU and local % 2 == 0:
         local //= 2

@@ -1,9 +1,11 @@
-"""The gradient cache: a loss over more embeddings than fit in memory with their activations.
+"""Gradients of a batch that does not fit in memory with its activations, chunk by chunk.
 
-Gao et al. 2021, "Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup",
-section 3.3. A contrastive loss depends on a sentence only through its embedding, so its gradient
-can be split: given the gradient with respect to each embedding, each chunk of sentences is
-back-propagated separately. The result is the full batch's gradient, for one more forward pass.
+A loss that is a sum over rows, as that of masked tokens, has the sum of its chunks' gradients.
+
+A contrastive loss is no such sum, but depends on a sentence only through its embedding: given the
+gradient with respect to each embedding, each chunk of sentences is back-propagated separately. This
+is the gradient cache (Gao et al. 2021, "Scaling Deep Contrastive Learning Batch Size under Memory
+Limited Setup", section 3.3). The result is the full batch's gradient, for one more forward pass.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import tensorflow as tf
+
+_ZERO = tf.UnconnectedGradients.ZERO
 
 
 def cached_gradients(
@@ -37,14 +41,7 @@ def cached_gradients(
     Returns:
       (loss, accuracy, gradients); `tf.IndexedSlices` with distinct rows for `tables`.
     """
-    # Split the first dimension into chunks and rows of a chunk.
-    chunks = tf.nest.map_structure(
-        lambda all_rows: tf.reshape(
-            all_rows, tf.concat([[-1, chunk_rows], tf.shape(all_rows)[1:]], axis=0)
-        ),
-        inputs,
-    )
-    count = tf.shape(tf.nest.flatten(chunks)[0])[0]
+    chunks, count = _split(inputs, chunk_rows)
     states = [tf.identity(generator.state) for generator in generators]
     embeddings = _embed_all(embed, chunks, count)
     with tf.GradientTape() as tape:
@@ -54,7 +51,61 @@ def cached_gradients(
     for generator, state in zip(generators, states, strict=True):
         generator.state.assign(state)
     slopes = tf.reshape(slopes, [count, chunk_rows, embeddings.shape[-1]])
-    return loss, accuracy, _back_propagate(embed, chunks, slopes, variables, tables)
+
+    def gradients_of(index):
+        with tf.GradientTape() as tape:
+            embeddings = embed(_take(chunks, index))
+        return [], tape.gradient(
+            embeddings, variables, output_gradients=slopes[index], unconnected_gradients=_ZERO
+        )
+
+    _, gradients = _sum_of_chunks(gradients_of, [], count, variables, tables)
+    return loss, accuracy, gradients
+
+
+def summed_gradients(
+    loss_of: Callable[[dict], tuple[tf.Tensor, tf.Tensor]],
+    batch: dict,
+    variables: Sequence[tf.Variable],
+    *,
+    chunk_rows: int,
+    tables: Sequence[tuple[tf.Variable, tf.Tensor]] = (),
+) -> tuple[tf.Tensor, tf.Tensor, list]:
+    """Returns loss, accuracy and gradients of a loss that is a sum over rows.
+
+    Args:
+      loss_of: maps a chunk of `batch` to its shares of loss and accuracy, two scalars.
+      batch: `[rows, ...]` tensors, in any nested structure; `chunk_rows` divides rows.
+      variables: the variables that the loss depends on.
+      chunk_rows: rows at a time.
+      tables: as for `cached_gradients`; the ids are those of the whole batch.
+
+    Returns:
+      (loss, accuracy, gradients); `tf.IndexedSlices` with distinct rows for `tables`.
+    """
+    chunks, count = _split(batch, chunk_rows)
+
+    def gradients_of(index):
+        with tf.GradientTape() as tape:
+            loss, accuracy = loss_of(_take(chunks, index))
+        gradients = tape.gradient(loss, variables, unconnected_gradients=_ZERO)
+        return [tf.stop_gradient(loss), accuracy], gradients
+
+    (loss, accuracy), gradients = _sum_of_chunks(
+        gradients_of, [tf.constant(0.0)] * 2, count, variables, tables
+    )
+    return loss, accuracy, gradients
+
+
+def _split(inputs: dict, chunk_rows: int) -> tuple[dict, tf.Tensor]:
+    """Returns `inputs` with their first dimension split into chunks and rows, and the chunks."""
+    chunks = tf.nest.map_structure(
+        lambda all_rows: tf.reshape(
+            all_rows, tf.concat([[-1, chunk_rows], tf.shape(all_rows)[1:]], axis=0)
+        ),
+        inputs,
+    )
+    return chunks, tf.shape(tf.nest.flatten(chunks)[0])[0]
 
 
 def _embed_all(embed, chunks: dict[str, tf.Tensor], count: tf.Tensor) -> tf.Tensor:
@@ -68,7 +119,8 @@ def _embed_all(embed, chunks: dict[str, tf.Tensor], count: tf.Tensor) -> tf.Tens
     return found.concat()
 
 
-def _back_propagate(embed, chunks, slopes, variables, tables) -> list:
+def _sum_of_chunks(gradients_of, values, count, variables, tables) -> tuple[list, list]:
+    """Returns the sums over chunks of scalars, which begin as `values`, and of the gradients."""
     # The sum for a table has one row per distinct id of the whole batch; `rows` are these ids.
     rows = {table.ref(): tf.sort(tf.unique(tf.reshape(ids, [-1]))[0]) for table, ids in tables}
 
@@ -77,25 +129,23 @@ def _back_propagate(embed, chunks, slopes, variables, tables) -> list:
             return tf.zeros([tf.size(rows[variable.ref()]), variable.shape[1]])
         return tf.zeros_like(variable)
 
-    def body(index, sums):
-        with tf.GradientTape() as tape:
-            embeddings = embed(_take(chunks, index))
-        gradients = tape.gradient(
-            embeddings,
-            variables,
-            output_gradients=slopes[index],
-            unconnected_gradients=tf.UnconnectedGradients.ZERO,
+    def body(index, values, sums):
+        more, gradients = gradients_of(index)
+        values = [value + another for value, another in zip(values, more, strict=True)]
+        return (
+            index + 1,
+            values,
+            [
+                _add(total, gradient, rows.get(variable.ref()))
+                for total, gradient, variable in zip(sums, gradients, variables, strict=True)
+            ],
         )
-        return index + 1, [
-            _add(total, gradient, rows.get(variable.ref()))
-            for total, gradient, variable in zip(sums, gradients, variables, strict=True)
-        ]
 
     start = [zeros(variable) for variable in variables]
-    _, sums = tf.while_loop(
-        lambda index, _: index < tf.shape(slopes)[0], body, [0, start], parallel_iterations=1
+    _, values, sums = tf.while_loop(
+        lambda index, *_: index < count, body, [0, values, start], parallel_iterations=1
     )
-    return [
+    return values, [
         tf.IndexedSlices(total, rows[variable.ref()], tf.shape(variable))
         if variable.ref() in rows
         else total

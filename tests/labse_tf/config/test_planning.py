@@ -84,6 +84,32 @@ def test_the_largest_chunk_that_fits_is_proposed(chunk):
     assert stage.operations == pytest.approx(whole.operations * 4 / 3)
 
 
+def test_layers_that_are_computed_again_keep_their_inputs():
+    [whole] = plan_of().stages
+    [stage] = plan_of("compute.rematerialize=true").stages
+    # 12 inputs of 768 16-bit numbers a token, and one layer whole.
+    inputs, layer = 12 * 2 * 768, 34 * 768 + 5 * 12 * 128
+    assert stage.memory.activations == (inputs + layer) * 32_768
+    assert stage.fits and not whole.fits
+    assert stage.operations == pytest.approx(whole.operations * 4 / 3)
+    # The gradient cache's first pass keeps nothing, so that chunks add one pass more.
+    [both] = plan_of("compute.rematerialize=true", "train.chunk_size=32").stages
+    assert both.operations == pytest.approx(whole.operations * 5 / 3)
+
+
+def test_chunks_of_pre_training_hold_their_own_activations_and_logits():
+    options = {"replicas": 512, "sections": ["pretrain"]}
+    whole = plan_of(**options).stages[-1]
+    half = plan_of("pretrain.chunk_size=8", **options).stages[-1]
+    assert whole.phase.local == 16
+    assert half.memory.activations == whole.memory.activations / 2
+    assert half.memory.loss == whole.memory.loss / 2
+    # No pass more: only the gradient cache has two.
+    assert half.operations == whole.operations
+    assert not whole.fits and whole.remedy == "add --set pretrain.chunk_size=8"
+    assert half.fits
+
+
 def test_a_proposed_chunk_divides_the_batch():
     [stage] = plan_of("train.batch_size=3200", "train.bucket_lengths=[160]").stages
     chunk = int(stage.remedy.removeprefix("add --set train.chunk_size="))
@@ -95,13 +121,18 @@ def test_a_proposed_chunk_divides_the_batch():
 
 
 def test_replicas_that_are_proposed_are_enough():
-    stages = plan_of(replicas=128, sections=["pretrain"]).stages
-    assert [stage.phase.layers for stage in stages] == [3, 6, 12]
-    last = stages[-1]
+    """Where the table's gradient of a chunk, beside the sum, takes more than chunks save."""
+
+    def stage_of(replicas):
+        options = {"device": "tpu-v2", "replicas": replicas, "sections": ["pretrain"]}
+        return plan_of("encoder.vocab_size=470000", **options).stages[-1]
+
+    last = stage_of(2048)
     assert not last.fits
     more = int(last.remedy.split("--replicas ")[1].split(",")[0])
+    assert more > 2048
     for replicas, fits in ((more, True), (more // 2, False)):
-        assert plan_of(replicas=replicas, sections=["pretrain"]).stages[-1].fits == fits
+        assert stage_of(replicas).fits == fits
 
 
 def test_a_sampled_softmax_saves_logits_and_on_a_gpu_the_tables_gradient():
@@ -148,7 +179,7 @@ def test_more_never_takes_less(batch, length, name):
         ([], {"replicas": 0}, "--replicas is 0"),
         ([], {"efficiency": 1.5}, "--efficiency is 1.5"),
         ([], {"device": "abacus"}, "no device 'abacus'"),
-        (["train.chunk_size=24"], {}, "128 pairs do not split into chunks of 24"),
+        (["train.chunk_size=24"], {}, "a replica's batch of 128 does not split into chunks of 24"),
         (["compute.precision=bfloat16"], {"device": "t4"}, "does not compute"),
         (["encoder.network=bilstm", "encoder.hidden_size=24"], {}, "whose cost is not known"),
         (["train.joint=true"], {}, "whose cost is not known"),

@@ -17,7 +17,7 @@ import labse_tf  # noqa: F401  Before TensorFlow: it chooses Keras 2.
 import tensorflow as tf
 import tf_keras
 
-from labse_tf.config import EncoderConfig, LaserConfig, TrainConfig
+from labse_tf.config import ComputeConfig, EncoderConfig, LaserConfig, TrainConfig
 from labse_tf.errors import InputError
 from labse_tf.model.dual_encoder import embed
 from labse_tf.model.encoder import build_encoder
@@ -189,9 +189,11 @@ def train(strategy, kind, clip_norm, changes):
     settings = TrainConfig(**changes)
     with strategy.scope():
         tf_keras.utils.set_random_seed(3)  # Biases of an LSTM are random.
+        # Chunks, and layers computed again, give what the whole batch gives.
         replayable = settings.chunk_size > 0 or kind == "distill"
+        compute = ComputeConfig(precision="float32", rematerialize=replayable)
         encoder_config = {"joint": JOINT_ENCODER, "laser": LSTM_ENCODER}.get(kind, ENCODER)
-        encoder = build_encoder(encoder_config, replayable=replayable)
+        encoder = build_encoder(encoder_config, compute=compute, replayable=replayable)
         fixed_weights(encoder, seed=3)
         # By SGD the updates are the gradients themselves; Adam would hide their scale.
         optimizer = tf_keras.optimizers.SGD(0.1)
@@ -240,7 +242,9 @@ def train(strategy, kind, clip_norm, changes):
         parts = {"encoder": encoder, "decoder": decoder, "end_token": 3}
         trainer = LaserTrainer(**parts, **shared)
     elif kind == "joint":
-        trainer = JointTrainer(model=model, settings=settings, **shared)
+        # Of the 3 or 6 masked sentences of a replica.
+        chunk = {"masked_chunk_size": settings.chunk_size // 3}
+        trainer = JointTrainer(model=model, settings=settings, **chunk, **shared)
     elif kind == "distill":
         projection = np.random.default_rng(5).normal(size=(24, ENCODER.hidden_size))
         trainer = DistillationTrainer(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow as tf
 import tf_keras
 
 from labse_tf.config import EncoderConfig
+from labse_tf.data.features import ENCODER_INPUTS
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.mlm_head import build_mlm_head, trained_variables
+from labse_tf.model.slots import build_slots
 from labse_tf.training.loop.trainer import Trainer
 from labse_tf.training.masked_model import MaskedModel
 from labse_tf.training.mlm_trainer import MlmTrainer
@@ -82,6 +86,45 @@ def test_a_step_moves_each_variable_by_its_gradient_once(batch):
         np.testing.assert_allclose(
             variable, old - RATE * gradient, atol=1e-5, err_msg=variable.name
         )
+
+
+def step(batch, *, slots, **options):
+    """Loss and accuracy of a step, and what it adds to each variable: by SGD, -RATE * gradient."""
+    config = dataclasses.replace(CONFIG, max_positions=16)
+    tf_keras.utils.set_random_seed(3)
+    encoder = build_encoder(config)
+    model = MaskedModel(encoder, build_mlm_head(config, encoder), build_slots(slots, config))
+    trainer = MlmTrainer(
+        model=model,
+        strategy=tf.distribute.get_strategy(),
+        optimizer=tf_keras.optimizers.SGD(RATE),
+        clip_norm=0.0,
+        dataset=tf.data.Dataset.from_tensors(batch).repeat(),
+        **options,
+    )
+    before = [variable.numpy() for variable in model.variables]
+    means = trainer.train(tf.constant(1))
+    updates = [v.numpy() - old for v, old in zip(model.variables, before, strict=True)]
+    return [float(means["loss"]), float(means["accuracy"]), *updates]
+
+
+@pytest.mark.parametrize("slots", [0, 3])
+def test_chunks_give_what_the_whole_batch_gives(batch, slots):
+    if slots:
+        batch["neighbour"] = {name: batch[name][::-1] for name in ENCODER_INPUTS}
+    whole, chunked = step(batch, slots=slots), step(batch, slots=slots, chunk_size=1)
+    assert max(abs(update).max() for update in whole[2:]) > 0.05
+    for expected, found in zip(whole, chunked, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_chunks_with_a_sampled_softmax_are_batches_of_their_own(batch):
+    """Each has its own labels in the softmax; of the three predictions, the second row has two."""
+    rows = [{name: tensor[row : row + 1] for name, tensor in batch.items()} for row in (0, 1)]
+    options = {"slots": 0, "sampled_softmax": 20}
+    parts = zip(*(step(row, **options) for row in rows), strict=True)
+    for found, (one, two) in zip(step(batch, chunk_size=1, **options), parts, strict=True):
+        np.testing.assert_allclose(found, (one + 2 * two) / 3, rtol=1e-5, atol=1e-6)
 
 
 class _Trainer(Trainer):
