@@ -11,7 +11,7 @@ with --layers 0 a StaticEmbedding. DATA is from `benchmarks.race.data`, VOCAB a 
 for `benchmarks.race.score`. Ends before training if its tokens differ from ours, and at the next
 checkpoint if its loss does not fall. DIR/result.json has the loss curve and the scores of every
 checkpoint, whose own time does not count. Environment: requirements-sentence-transformers.txt in
-the same folder.
+the same folder. DIR/model has the model, for `labse eval`.
 """
 
 import argparse
@@ -180,6 +180,7 @@ def main():
     trainer.create_optimizer()
     trainer.lr_scheduler = LambdaLR(trainer.optimizer, budget.learning_rate)
     trainer.train()
+    model.save(str(args.out / "model"))
     result.write(budget, trainer.state.global_step, finished=True)
 
 
