@@ -4,7 +4,7 @@
     python -m benchmarks.training.step_cost --mlm [--sampled-softmax 8192] --batch-size 4 \\
         --length 128
     python -m benchmarks.training.step_cost --cmlm
-    python -m benchmarks.training.step_cost --mlm --sizes 30000 --batch-size 4 --length 512 \
+    python -m benchmarks.training.step_cost --mlm --sizes 30000 --batch-size 4 --length 512 \\
         [--rematerialize] [--chunk-size 1]
 
 The step is the dual encoder's, or that of pre-training: with --mlm 20 % of the tokens are masked,

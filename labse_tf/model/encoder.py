@@ -76,6 +76,9 @@ class BertEncoder(networks.BertEncoderV2):
                 )
                 for layer in self._transformer_layers
             ]
+            # Taken out and put back, so that its weights stay behind those of the layers.
+            pooler, self._pooler_layer = self._pooler_layer, None
+            self._pooler_layer = pooler
         self._pools_mean = pooling == "mean"
         if self._pools_mean:
             self._pooler_layer.activation = tf_keras.activations.linear

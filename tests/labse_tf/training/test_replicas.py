@@ -113,6 +113,10 @@ def test_replicas_equal_one_device(made, replicas, case):
     assert_same(facts_of(made[replicas], case), facts_of(made["1"], case))
 
 
+def test_chunks_and_layers_computed_again_change_nothing(made):
+    assert_same(facts_of(made["1"], "joint_chunked"), facts_of(made["1"], "joint"))
+
+
 def test_training_moved_the_weights_and_clipping_held_them_back(made):
     """Without this the comparisons above could compare nothing with nothing."""
 
