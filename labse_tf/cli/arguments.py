@@ -250,10 +250,15 @@ def add_run(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
         "--strategy",
         default="auto",
         metavar="NAME",
-        help="auto (default), one_device, mirrored, multi_worker (reads TF_CONFIG) or tpu",
+        help="auto (default), one_device, mirrored, multi_worker (reads TF_CONFIG) or tpu; auto: "
+        "tpu with --tpu or on a TPU VM, multi_worker with TF_CONFIG, mirrored with several GPUs",
     )
     parser.add_argument(
-        "--tpu", type=str, default="", metavar="NAME", help="name or address of the TPU"
+        "--tpu",
+        type=str,
+        default="",
+        metavar="NAME",
+        help="name or address of the TPU; not needed on a TPU VM",
     )
     parser.add_argument(
         "--logical-cpus",

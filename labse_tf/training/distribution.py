@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
+import logging
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy.typing as npt
 import tensorflow as tf
@@ -13,14 +16,22 @@ from labse_tf.errors import InputError
 
 STRATEGIES = ("auto", "one_device", "mirrored", "multi_worker", "tpu")
 
+# Where Linux lists what is on the PCI bus, and by which ids a chip of a TPU is known there (those
+# that JAX looks for): v2 and v3, one without a public name, v4, v5p, v5e, v6e, 7x.
+_PCI_DEVICES = Path("/sys/bus/pci/devices")
+_GOOGLE = "0x1ae0"
+_TPU_CHIPS = ("0x0027", "0x0056", "0x005e", "0x0062", "0x0063", "0x006f", "0x0076")
+
+_log = logging.getLogger("labse")
+
 
 def create_strategy(
     name: str = "auto", *, tpu: str = "", logical_cpus: int = 0
 ) -> tf.distribute.Strategy:
     """Returns the strategy called `name`.
 
-    "auto" means TPU if `tpu` is given, multi-worker if the environment has TF_CONFIG, mirrored if
-    there are several GPUs, else one device.
+    "auto" means TPU if `tpu` is given, multi-worker if the environment has TF_CONFIG, TPU on a TPU
+    VM, mirrored if there are several GPUs, else one device.
 
     Args:
       name: one of STRATEGIES.
@@ -63,7 +74,22 @@ def _choose(tpu: str, gpus: int) -> str:
         return "tpu"
     if "TF_CONFIG" in os.environ:
         return "multi_worker"
+    if chips := count_tpu_chips():
+        if importlib.util.find_spec("libtpu"):
+            return "tpu"
+        text = "this machine has %d TPU chips, but no TensorFlow that can use them: docs/install.md"
+        _log.warning(text, chips)
     return "mirrored" if gpus > 1 else "one_device"
+
+
+def count_tpu_chips() -> int:
+    """Returns the number of TPU chips on this machine's PCI bus; TensorFlow is not asked."""
+    chips = 0
+    for device in _PCI_DEVICES.glob("*"):
+        with contextlib.suppress(OSError):
+            vendor, kind = ((device / name).read_text().strip() for name in ("vendor", "device"))
+            chips += vendor == _GOOGLE and kind in _TPU_CHIPS
+    return chips
 
 
 def _logical_cpus(count: int) -> list[str] | None:

@@ -8,7 +8,7 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from repository import CONFIGS
+from repository import CONFIGS, ROOT
 
 from labse_tf.config import Config
 from labse_tf.config.files import differences, load_config, save_config
@@ -332,3 +332,16 @@ def test_a_section_has_its_former_name_too(tmp_path):
     assert config == load_config(None, changes)
     with pytest.raises(InputError, match="there is no key 'cds.noise'"):
         load_config(None, ["contrastive.noise=3"])
+
+
+def test_the_papers_other_runs_are_settings_that_there_are():
+    page = (ROOT / "docs" / "paper.md").read_text("utf-8")
+    table = page.partition("Its other runs are")[2].partition("\n## ")[0]
+    rows = [re.findall(r"--set ([\w.]+=[^\s`]+)", row) for row in table.splitlines()]
+    rows = [row for row in rows if row]
+    assert len(rows) == 4
+    base = load_config(CONFIGS / "labse_base.yaml")
+    for row in rows:
+        changed = load_config(CONFIGS / "labse_base.yaml", row)
+        keys = sorted(one.split("=")[0] for one in row)
+        assert all(value_of(changed, key) != value_of(base, key) for key in keys)
