@@ -93,7 +93,7 @@ def _measure(args: argparse.Namespace) -> dict[str, float]:
 
     def batches(*, cached: bool) -> tf.data.Dataset:
         settings = dataclasses.replace(config.train, cache_tokens=cached)
-        return pair_batches(settings, tokenizer, languages=(), seed=1)
+        return pair_batches(settings, tokenizer, languages=(), seed=1)(0)
 
     kept = list(batches(cached=True).take(args.batches))
     repeated = tf.data.Dataset.from_generator(

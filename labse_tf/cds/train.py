@@ -56,7 +56,7 @@ def train(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -> 
         )
 
 
-def _batches(config: Config, tokenizer, name: str, inputs: list[str], skip: int) -> tf.data.Dataset:
+def _batches(config: Config, tokenizer, name: str, inputs: list[str], step: int) -> tf.data.Dataset:
     return translation_batches(
         config.cds,
         tokenizer,
@@ -64,5 +64,5 @@ def _batches(config: Config, tokenizer, name: str, inputs: list[str], skip: int)
         key=f"cds.{name}",
         languages=config.languages,
         seed=config.seed,
-        skip=skip,
+        step=step,
     )

@@ -26,7 +26,7 @@ def inference_batches(
     batch_size: int,
     sequence_length: int,
     seed: int,
-    skip: int = 0,
+    step: int = 0,
 ) -> tf.data.Dataset:
     """Returns an endless dataset of INFERENCE_FEATURES, in an order that `seed` determines.
 
@@ -39,12 +39,12 @@ def inference_batches(
       batch_size: rows.
       sequence_length: tokens of each sentence, `[CLS]` and `[SEP]` included.
       seed: of the order and the languages.
-      skip: number of batches to skip at the start.
+      step: number of batches before, which a resumed run has seen.
     """
     ids = {label: place for place, label in enumerate(labels_of(sets))}
 
     def draw() -> Iterator[tuple[list[str], list[str], list[int]]]:
-        for batch in _draws(sets, batch_size, seed=seed, skip=skip):
+        for batch in _draws(sets, batch_size, seed=seed, step=step):
             premises, hypotheses, labels = zip(*batch, strict=True)
             yield list(premises), list(hypotheses), [ids[label] for label in labels]
 
@@ -65,13 +65,12 @@ def inference_batches(
 
 
 def _draws(
-    sets: Sequence[InferencePairs], batch_size: int, *, seed: int, skip: int
+    sets: Sequence[InferencePairs], batch_size: int, *, seed: int, step: int
 ) -> Iterator[list[tuple[str, str, str]]]:
     """Yields batches of premise, hypothesis and label."""
     rows = [(pairs, place) for pairs in sets for place in range(len(pairs.labels))]
     languages = [list(pairs.texts) for pairs, _ in rows]
     order: dict[int, np.ndarray] = {}
-    step = skip
     while True:
         numbers = range(step * batch_size, (step + 1) * batch_size)
         passes = {number // len(rows) for number in numbers}

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from labse_tf.config import PretrainConfig
-from labse_tf.data import texts
+from labse_tf.data import streams, texts
 from labse_tf.data.features import ENCODER_INPUTS, Features
 from labse_tf.data.held_out import HELD_OUT_SEED, HeldOut
 from labse_tf.data.masking import MASKED_FEATURES, mask_for_pretraining
@@ -29,7 +29,7 @@ def neighbour_batches(
     languages: Sequence[str],
     seed: int,
     stage: int,
-    skip: int = 0,
+    step: int = 0,
 ) -> tf.data.Dataset:
     """Returns an endless dataset of global batches, in a fixed order.
 
@@ -41,25 +41,31 @@ def neighbour_batches(
       languages: codes; other languages are left out. An empty list means all.
       seed: the run's seed.
       stage: counted from 0; each stage has its own order.
-      skip: number of batches to skip at the start, which a resumed run has seen.
+      step: number of batches before, which a resumed run has seen.
 
     Returns:
       A dataset of NEIGHBOUR_FEATURES, `[batch_size, sequence_length]`, and `file` (int32
       `[batch_size]`): index of the file of each pair, see `neighbour_files`.
     """
-    seed = texts.seed_of_stage(seed, stage)
+    place = streams.position(step, streams.seed_of_stage(seed, stage))
     files = neighbour_files(settings, languages)
 
     def prepare(index, records):
         serialized, file = records
-        draws = tf.stack([tf.constant(seed, tf.int64), index])
+        draws = tf.stack([tf.constant(place.seed, tf.int64), index])
         sides = texts.swap_half(*texts.parse(NEIGHBOURS, serialized), draws)
         return {**_pack(settings, tokenizer, sides, seed=draws), "file": file}
 
-    streams = texts.language_streams(files, seed=seed, number_files=True)
     weights = language_weights(files, settings.language_exponent)
-    pairs = texts.mix(streams, weights, seed=seed)
-    batches = pairs.batch(settings.batch_size, drop_remainder=True).enumerate().skip(skip)
+    by_language = streams.language_streams(
+        files,
+        seed=place.seed,
+        drawn=streams.drawn_of(weights, place.start * settings.batch_size),
+        number_files=True,
+    )
+    pairs = streams.mix(by_language, weights, seed=place.seed)
+    batches = pairs.batch(settings.batch_size, drop_remainder=True)
+    batches = batches.enumerate().skip(place.skip)
     return batches.map(prepare, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
 from labse_tf.config import TrainConfig
-from labse_tf.data import texts
+from labse_tf.data import streams, texts
 from labse_tf.data.features import ENCODER_INPUTS, Features
 from labse_tf.data.record_counts import count_records, language_weights
-from labse_tf.data.token_cache import draw_pairs, read_tokens
+from labse_tf.data.token_cache import TokenCache, draw_pairs, read_tokens
 from labse_tf.files.corpus_files import BITEXT, CorpusFile
 from labse_tf.tokenization.protocol import Tokenizer
 
@@ -42,14 +43,14 @@ def pair_batches(
     languages: Sequence[str],
     seed: int,
     section: str = "train",
-    skip: int = 0,
-) -> tf.data.Dataset:
-    """Returns an endless dataset of global batches, in a fixed order.
+) -> Callable[[int], tf.data.Dataset]:
+    """Returns what makes an endless dataset of global batches, in a fixed order, from a step on.
 
     A window of pairs, of mixed languages or of one, is sorted by length and cut into batches, which
     come in random order; each is padded to the smallest bucket that holds its longest sentence. A
     window has 16 batches, but at most one pass over a small corpus: otherwise sorting would bring
-    copies of a pair into one batch. With `cache_tokens` all pairs are read before the first batch.
+    copies of a pair into one batch. With `cache_tokens` all pairs are read before the first batch,
+    and kept for all datasets made.
 
     Args:
       settings: `bitext` and how it is sampled and cut.
@@ -57,56 +58,69 @@ def pair_batches(
       languages: codes; other languages are left out. An empty list means all.
       seed: determines the order.
       section: the name of `settings` in the configuration, for error messages.
-      skip: number of batches to skip at the start, which a resumed run has seen.
 
     Returns:
-      A dataset of `pair_features`: `source` and `target` as `Tokenizer.pack` returns them, int32
+      A function of the number of batches that a resumed run has seen. It returns a dataset of
+      `pair_features`: `source` and `target` as `Tokenizer.pack` returns them, int32
       `[batch_size, bucket length]`, and `keys`, int32 `[batch_size, 2]`: hashes of both texts. With
       k hard negatives also `negatives`, int32 `[batch_size, k, bucket length]`, and
       `negative_keys`, int32 `[batch_size, k]`, NO_KEY where a pair has fewer.
     """
     files = texts.find_files(settings.bitext, BITEXT, languages, key=f"{section}.bitext")
-    negatives = settings.hard_negatives
-    if negatives:
+    if settings.hard_negatives:
         texts.require_negatives(files)
-    cut = _cut_cached if settings.cache_tokens else _cut_texts
-    batches, read = cut(files, settings, tokenizer, seed=seed, skip=skip)
 
-    @tf.autograph.experimental.do_not_convert
-    def pack(*element):
-        columns, keys = read(*element)
-        longest = _SPECIALS + tf.reduce_max(
-            [tf.reduce_max(column.row_lengths()) for column in columns]
-        )
-        length = smallest_bucket(longest, settings.bucket_lengths)
-        source, target, *wrong = (tokenizer.pack([column], length) for column in columns)
-        batch = {"source": source, "target": target, "keys": keys[:, :2]}
-        if wrong:
-            # The batch stays the first dimension, so that it can be split among replicas.
-            batch["negatives"] = tf.nest.map_structure(lambda *ids: tf.stack(ids, axis=1), *wrong)
-            batch["negative_keys"] = keys[:, 2:]
-        return batch
+    @functools.cache
+    def cached() -> TokenCache:
+        tokens = settings.bucket_lengths[-1] - _SPECIALS
+        limits = {"tokens": tokens, "negatives": settings.hard_negatives}
+        return read_tokens(files, tokenizer, _key, **limits)
 
-    return batches.map(pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
+    def batches(step: int) -> tf.data.Dataset:
+        place = streams.position(step, seed)
+        if settings.cache_tokens:
+            cut, read = _cut_cached(cached(), files, settings, place, seed=seed)
+        else:
+            cut, read = _cut_texts(files, settings, tokenizer, place)
+        pack = functools.partial(_pack, settings, tokenizer, read)
+        return cut.map(pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
+
+    return batches
+
+
+@tf.autograph.experimental.do_not_convert
+def _pack(settings: TrainConfig, tokenizer: Tokenizer, read: Callable, *element) -> dict:
+    columns, keys = read(*element)
+    longest = _SPECIALS + tf.reduce_max([tf.reduce_max(column.row_lengths()) for column in columns])
+    length = smallest_bucket(longest, settings.bucket_lengths)
+    source, target, *wrong = (tokenizer.pack([column], length) for column in columns)
+    batch = {"source": source, "target": target, "keys": keys[:, :2]}
+    if wrong:
+        # The batch stays the first dimension, so that it can be split among replicas.
+        batch["negatives"] = tf.nest.map_structure(lambda *ids: tf.stack(ids, axis=1), *wrong)
+        batch["negative_keys"] = keys[:, 2:]
+    return batch
 
 
 def _cut_cached(
+    cache: TokenCache,
     files: Sequence[CorpusFile],
     settings: TrainConfig,
-    tokenizer: Tokenizer,
+    place: streams.Position,
     *,
     seed: int,
-    skip: int,
 ) -> tuple[tf.data.Dataset, Callable]:
-    """Same as `_cut_texts`, of numbers of pairs whose tokens are in memory."""
-    tokens = settings.bucket_lengths[-1] - _SPECIALS
-    cache = read_tokens(files, tokenizer, _key, tokens=tokens, negatives=settings.hard_negatives)
+    """Same as `_cut_texts`, of numbers of pairs whose tokens are in memory.
+
+    A pass over a language goes on from segment to segment, so its order has the run's `seed`.
+    """
     weights = language_weights(files, settings.language_exponent)
     window = _window(files, settings)
     draws, copies = window * settings.batch_size, 1
     if settings.one_language_batches:
         draws, copies = window, settings.batch_size
-    pairs = draw_pairs(cache, weights, seed=seed, draws=draws, copies=copies)
+    before = {"before": place.start * settings.batch_size, "draw_seed": place.seed}
+    pairs = draw_pairs(cache, weights, seed=seed, draws=draws, copies=copies, **before)
 
     def measure(pairs):
         lengths = tf.gather(cache.longest, pairs)
@@ -119,7 +133,7 @@ def _cut_cached(
         columns = [tf.gather(column, pairs) for column in cache.columns]
         return columns, tf.gather(cache.keys, pairs)
 
-    batches = sorted_windows(pairs, measure, settings.batch_size, window=window, skip=skip)
+    batches = sorted_windows(pairs, measure, settings.batch_size, window=window, skip=place.skip)
     return batches, read
 
 
@@ -127,9 +141,7 @@ def _cut_texts(
     files: Sequence[CorpusFile],
     settings: TrainConfig,
     tokenizer: Tokenizer,
-    *,
-    seed: int,
-    skip: int,
+    place: streams.Position,
 ) -> tuple[tf.data.Dataset, Callable]:
     """Returns batches of pairs of `files`, and what reads the pairs of a batch.
 
@@ -137,20 +149,25 @@ def _cut_texts(
     all columns, int32 `[batch, columns]`.
     """
     negatives = settings.hard_negatives
-    streams = texts.language_streams(files, seed=seed, negatives=negatives)
     weights = language_weights(files, settings.language_exponent)
+    by_language = streams.language_streams(
+        files,
+        seed=place.seed,
+        drawn=streams.drawn_of(weights, place.start * settings.batch_size),
+        negatives=negatives,
+    )
     if settings.one_language_batches:
         # By bytes: building a tokeniser graph for each language would take long.
-        files_of = {code: [file for file in files if file.language == code] for code in streams}
+        files_of = {code: [file for file in files if file.language == code] for code in by_language}
         cut = {
             language: _cut(stream, files_of[language], settings, byte_lengths)
-            for language, stream in streams.items()
+            for language, stream in by_language.items()
         }
-        batches = texts.mix(cut, weights, seed=seed).skip(skip)
+        batches = streams.mix(cut, weights, seed=place.seed).skip(place.skip)
     else:
-        pairs = texts.mix(streams, weights, seed=seed)
+        pairs = streams.mix(by_language, weights, seed=place.seed)
         batches = _cut(
-            pairs, files, settings, lambda text: tokenizer(text).row_lengths(), skip=skip
+            pairs, files, settings, lambda text: tokenizer(text).row_lengths(), skip=place.skip
         )
 
     def read(*columns):

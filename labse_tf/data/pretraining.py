@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+import numpy as np
 import tensorflow as tf
 
 from labse_tf.config import PretrainConfig
-from labse_tf.data import texts
+from labse_tf.data import streams, texts
 from labse_tf.data.masking import mask_for_pretraining
 from labse_tf.data.record_counts import language_weights
 from labse_tf.files.corpus_files import BITEXT, MONOLINGUAL, CorpusFile
@@ -24,7 +25,7 @@ def pretraining_batches(
     languages: Sequence[str],
     seed: int,
     stage: int,
-    skip: int = 0,
+    step: int = 0,
 ) -> tf.data.Dataset:
     """Returns an endless dataset of masked global batches, in a fixed order.
 
@@ -36,31 +37,32 @@ def pretraining_batches(
       languages: codes; other languages are left out. An empty list means all.
       seed: the run's seed.
       stage: counted from 0; each stage has its own order.
-      skip: number of batches to skip at the start, which a resumed run has seen.
+      step: number of batches before, which a resumed run has seen.
 
     Returns:
       A dataset of MASKED_FEATURES, `[batch_size, sequence_length]`, and `file` (int32
       `[batch_size]`): index of the file in which each sequence begins, see `source_files`.
     """
-    seed = texts.seed_of_stage(seed, stage)
+    place = streams.position(step, streams.seed_of_stage(seed, stage))
     mlm_files, tlm_files = (_find(settings, task, languages) for task in ("mlm", "tlm"))
     tasks, shares = [], []
     if settings.tlm_fraction < 1.0:
-        tasks.append(_mlm_sequences(settings, tokenizer, mlm_files, seed=seed))
+        tasks.append(_mlm_sequences(settings, tokenizer, mlm_files, place))
         shares.append(1.0 - settings.tlm_fraction)
     if settings.tlm_fraction > 0.0:
         before = len(mlm_files)
-        tasks.append(_tlm_sequences(settings, tokenizer, tlm_files, seed=seed, files_before=before))
+        tasks.append(_tlm_sequences(settings, tokenizer, tlm_files, place, files_before=before))
         shares.append(settings.tlm_fraction)
     batches = tasks[0]
     if len(tasks) == 2:
-        batches = tf.data.Dataset.sample_from_datasets(tasks, shares, seed=seed)
+        batches = tf.data.Dataset.sample_from_datasets(tasks, shares, seed=place.seed)
 
     def mask(index, inputs):
-        draws = tf.stack([tf.constant(seed, tf.int64), index])
+        draws = tf.stack([tf.constant(place.seed, tf.int64), index])
         return mask_for_pretraining(inputs, settings, tokenizer, seed=draws)
 
-    return batches.enumerate().skip(skip).map(mask, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
+    batches = batches.enumerate().skip(place.skip)
+    return batches.map(mask, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
 
 
 def source_files(settings: PretrainConfig, languages: Sequence[str]) -> list[CorpusFile]:
@@ -79,7 +81,10 @@ def _find(settings: PretrainConfig, task: str, languages: Sequence[str]) -> list
 
 
 def _mlm_sequences(
-    settings: PretrainConfig, tokenizer: Tokenizer, files: list[CorpusFile], *, seed: int
+    settings: PretrainConfig,
+    tokenizer: Tokenizer,
+    files: list[CorpusFile],
+    place: streams.Position,
 ) -> tf.data.Dataset:
     """Sentences of one language, concatenated and cut into full sequences `[CLS] ... [SEP]`."""
     body = settings.sequence_length - 2
@@ -95,35 +100,54 @@ def _mlm_sequences(
         return {**packed, "file": file_of_token[:full:body]}
 
     sentences = max(_SENTENCES_PACKED_TOGETHER, settings.sequence_length)
-    streams = texts.language_streams(files, seed=seed, number_files=True)
-    blocks = {language: stream.batch(sentences) for language, stream in streams.items()}
     weights = language_weights(files, settings.language_exponent)
-    mixed = texts.mix(blocks, weights, seed=seed)
+    drawn = {}
+    if place.start:
+        tokens = place.start * (1.0 - settings.tlm_fraction) * settings.batch_size * body
+        drawn = streams.drawn_of(weights, tokens / _tokens_per_sentence(files, tokenizer, weights))
+    by_language = streams.language_streams(files, seed=place.seed, drawn=drawn, number_files=True)
+    blocks = {language: stream.batch(sentences) for language, stream in by_language.items()}
+    mixed = streams.mix(blocks, weights, seed=place.seed)
     sequences = mixed.map(pack, num_parallel_calls=tf.data.AUTOTUNE).unbatch()
     # Consecutive sequences of a block have the same language: shuffle them.
-    sequences = sequences.shuffle(_SHUFFLED_SEQUENCES, seed=seed)
+    sequences = sequences.shuffle(_SHUFFLED_SEQUENCES, seed=place.seed)
     return sequences.batch(settings.batch_size, drop_remainder=True)
+
+
+def _tokens_per_sentence(
+    files: list[CorpusFile], tokenizer: Tokenizer, weights: Mapping[str, float]
+) -> float:
+    """Returns the mean over the first sentences of each language, by weight."""
+    found = streams.measure_tokens(files, tokenizer)
+    shares = [weights[language] for language in found]
+    return float(np.average([tokens.mean() for tokens in found.values()], weights=shares))
 
 
 def _tlm_sequences(
     settings: PretrainConfig,
     tokenizer: Tokenizer,
     files: list[CorpusFile],
+    place: streams.Position,
     *,
-    seed: int,
     files_before: int,
 ) -> tf.data.Dataset:
     """Pairs as `[CLS] a [SEP] b [SEP]`, sides in random order, without a language hint."""
 
     def pack(index, records):
         serialized, file = records
-        draws = tf.stack([tf.constant(seed, tf.int64), index])
+        draws = tf.stack([tf.constant(place.seed, tf.int64), index])
         sides = texts.swap_half(*texts.parse(BITEXT, serialized), draws)
         packed = tokenizer.pack([tokenizer(side) for side in sides], settings.sequence_length)
         return {**packed, "file": file + files_before}
 
-    streams = texts.language_streams(files, seed=seed + 1, number_files=True)
     weights = language_weights(files, settings.language_exponent)
-    pairs = texts.mix(streams, weights, seed=seed + 1)
+    pairs_before = place.start * settings.tlm_fraction * settings.batch_size
+    by_language = streams.language_streams(
+        files,
+        seed=place.seed + 1,
+        drawn=streams.drawn_of(weights, pairs_before),
+        number_files=True,
+    )
+    pairs = streams.mix(by_language, weights, seed=place.seed + 1)
     batches = pairs.batch(settings.batch_size, drop_remainder=True)
     return batches.enumerate().map(pack, num_parallel_calls=tf.data.AUTOTUNE)

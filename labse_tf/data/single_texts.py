@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from labse_tf.config import DistillConfig, TrainConfig
-from labse_tf.data import texts
+from labse_tf.data import streams, texts
 from labse_tf.data.pairs import smallest_bucket, sorted_by_length
 from labse_tf.data.record_counts import count_records, language_weights
 from labse_tf.files.record_kinds import BITEXT, KINDS, MONOLINGUAL
@@ -19,7 +19,12 @@ _KEYS = {MONOLINGUAL: "distill.monolingual", BITEXT: "train.bitext"}
 
 
 def text_stream(
-    distill: DistillConfig, train: TrainConfig, *, languages: Sequence[str], seed: int
+    distill: DistillConfig,
+    train: TrainConfig,
+    *,
+    languages: Sequence[str],
+    seed: int,
+    before: int = 0,
 ) -> tf.data.Dataset:
     """Returns an endless, shuffled dataset of texts (scalar strings), in a fixed order.
 
@@ -31,29 +36,38 @@ def text_stream(
       train: `bitext`, and how both are sampled.
       languages: codes; other languages are left out. An empty list means all.
       seed: determines the order.
+      before: number of texts drawn before.
 
     Raises:
       InputError: if there is no corpus, or it has no text in `languages`.
     """
-    streams, weights = {}, {}
+    files, weights = {}, {}
     inputs = {MONOLINGUAL: distill.monolingual, BITEXT: train.bitext}
     exponent = train.language_exponent
     for kind, key in _KEYS.items():
         if not inputs[kind] and any(inputs.values()):
             continue
-        files = texts.find_files(inputs[kind], kind, languages, key=key)
-        records = texts.mix(
-            texts.language_streams(files, seed=seed),
-            language_weights(files, exponent),
-            seed=seed,
-        )
-        streams[kind] = _texts_of(records, kind)
-        weights[kind] = (len(KINDS[kind].fields) * sum(count_records(files).values())) ** exponent
-    return texts.mix(streams, weights, seed=seed)
+        files[kind] = texts.find_files(inputs[kind], kind, languages, key=key)
+        records = sum(count_records(files[kind]).values())
+        weights[kind] = (len(KINDS[kind].fields) * records) ** exponent
+    by_kind = {}
+    for kind, found in files.items():
+        within = language_weights(found, exponent)
+        share = weights[kind] / sum(weights.values()) / len(KINDS[kind].fields)
+        drawn = streams.drawn_of(within, before * share)
+        by_language = streams.language_streams(found, seed=seed, drawn=drawn)
+        by_kind[kind] = _texts_of(streams.mix(by_language, within, seed=seed), kind)
+    return streams.mix(by_kind, weights, seed=seed)
 
 
 def text_batches(
-    stream: tf.data.Dataset, settings: TrainConfig, tokenizer: Tokenizer, *, skip: int = 0
+    distill: DistillConfig,
+    settings: TrainConfig,
+    tokenizer: Tokenizer,
+    *,
+    languages: Sequence[str],
+    seed: int,
+    step: int = 0,
 ) -> tf.data.Dataset:
     """Returns an endless dataset of global batches, in a fixed order.
 
@@ -61,10 +75,12 @@ def text_batches(
     smallest bucket that holds its longest text.
 
     Args:
-      stream: from `text_stream`.
-      settings: how the stream is cut.
+      distill: `monolingual`.
+      settings: `bitext`, how both are sampled, and how their texts are cut.
       tokenizer: the tokeniser of the run's vocabulary.
-      skip: number of batches to skip at the start, which a resumed run has seen.
+      languages: codes; other languages are left out. An empty list means all.
+      seed: determines the order.
+      step: number of batches before, which a resumed run has seen.
 
     Returns:
       A dataset of ENCODER_INPUTS, `[train.batch_size, bucket length]`.
@@ -80,7 +96,10 @@ def text_batches(
         length = smallest_bucket(longest, settings.bucket_lengths)
         return tokenizer.pack([tokens], length)
 
-    batches = sorted_by_length(stream, measure, settings.batch_size, skip=skip)
+    place = streams.position(step, seed)
+    before = place.start * settings.batch_size
+    stream = text_stream(distill, settings, languages=languages, seed=place.seed, before=before)
+    batches = sorted_by_length(stream, measure, settings.batch_size, skip=place.skip)
     return batches.map(pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
 
 

@@ -1,8 +1,4 @@
-"""Endless, shuffled streams of text from corpus files, with languages mixed by weight.
-
-A stream is a function of its files, its seed and TensorFlow's global seed (which training sets):
-the same call gives the same order on every machine, and a resumed run can skip data it has seen.
-"""
+"""Reads corpus files as serialized records, in order, and parses batches of them."""
 
 from __future__ import annotations
 
@@ -10,7 +6,7 @@ import contextlib
 import functools
 import re
 from collections.abc import Iterator, Sequence
-from itertools import groupby, islice
+from itertools import islice
 
 import numpy as np
 import tensorflow as tf
@@ -31,7 +27,6 @@ from labse_tf.files.record_kinds import KINDS, NEIGHBOURS, describe_fields
 
 _RECORDS_PER_CALL = 1000  # A call from tf.data into Python takes longer than reading a record.
 _READ_BUFFER = 1 << 18  # Bytes per file; there may be many files.
-_SHUFFLE_BUFFER = 20_000  # Records per language: all of its data if it has few.
 
 _MISSING_FEATURE = re.compile(r"Feature: (\w+) \(data type: string\) is required but could not be")
 _NEGATIVES = "negatives"
@@ -109,41 +104,6 @@ def require_negatives(files: Sequence[CorpusFile]) -> None:
     )
 
 
-def language_streams(
-    files: Sequence[CorpusFile], *, seed: int, number_files: bool = False, negatives: int = 0
-) -> dict[str, tf.data.Dataset]:
-    """Returns an endless shuffled dataset of records for each language.
-
-    An element is a serialized `tf.train.Example`. Only whole batches are parsed, since a parsing
-    graph for each language would take longer to build than to run. With `number_files` an element
-    is such an example and the int32 index of its file in `sorted(files)`. `negatives` is the number
-    of hard negatives that `parse` will read per pair.
-    """
-    numbers = {file: number for number, file in enumerate(sorted(files))} if number_files else None
-    by_language = groupby(sorted(files, key=_language), key=_language)
-    return {
-        language: _stream(sorted(group), numbers, seed=seed + index, negatives=negatives)
-        for index, (language, group) in enumerate(by_language)
-    }
-
-
-def mix(
-    streams: dict[str, tf.data.Dataset], weights: dict[str, float], *, seed: int
-) -> tf.data.Dataset:
-    """Returns one stream that draws each element from a language chosen by weight.
-
-    Weights need not add up to 1.
-    """
-    languages = sorted(streams)
-    if len(languages) == 1:
-        return streams[languages[0]]
-    return tf.data.Dataset.sample_from_datasets(
-        [streams[language] for language in languages],
-        weights=[weights[language] for language in languages],
-        seed=seed,
-    )
-
-
 def parse(kind: str, serialized: tf.Tensor, *, negatives: int = 0) -> list[tf.Tensor]:
     """Returns the columns of serialized records.
 
@@ -164,11 +124,6 @@ def parse(kind: str, serialized: tf.Tensor, *, negatives: int = 0) -> list[tf.Te
     return [records[name] for name in spec]
 
 
-def seed_of_stage(seed: int, stage: int) -> int:
-    """Returns the seed of a stage, counted from 0: each one has its own order of the data."""
-    return seed + 1_000_003 * stage
-
-
 def swap_half(first: tf.Tensor, second: tf.Tensor, seed: tf.Tensor) -> list[tf.Tensor]:
     """Returns both columns of texts, `[batch]`, with about half of the rows exchanged.
 
@@ -181,42 +136,18 @@ def swap_half(first: tf.Tensor, second: tf.Tensor, seed: tf.Tensor) -> list[tf.T
     return [tf.where(swap, second, first), tf.where(swap, first, second)]
 
 
-def _language(file: CorpusFile) -> str:
-    return file.language
-
-
-def _stream(
-    files: Sequence[CorpusFile],
-    numbers: dict[CorpusFile, int] | None,
-    *,
-    seed: int,
-    negatives: int,
-) -> tf.data.Dataset:
-    parts = [records(file, negatives=negatives) for file in files]
-    if numbers is not None:
-        # Zipped, not mapped: building a function per file would take long.
-        parts = [
-            tf.data.Dataset.zip((part, tf.data.Dataset.from_tensors(numbers[file]).repeat()))
-            for file, part in zip(files, parts, strict=True)
-        ]
-    return (
-        concatenate(parts)
-        .shuffle(_SHUFFLE_BUFFER, seed=seed, reshuffle_each_iteration=True)
-        .repeat()
-    )
-
-
 def concatenate(datasets: Sequence[tf.data.Dataset]) -> tf.data.Dataset:
     """Returns the concatenation of all datasets."""
     return functools.reduce(tf.data.Dataset.concatenate, datasets)
 
 
-def records(file: CorpusFile, *, negatives: int = 0) -> tf.data.Dataset:
+def records(file: CorpusFile, *, negatives: int = 0, skip: int = 0) -> tf.data.Dataset:
     """Returns the records of a file in order, as serialized `tf.train.Example`s.
 
     Args:
       file: a corpus file of any kind.
       negatives: number of hard negatives to read per line of a TSV file.
+      skip: number of records to leave out at the start.
     """
     if file.format in (SHARD, TFRECORD):
         # `tf.data.TFRecordDataset` builds a function per file: with a shard per language that
@@ -226,15 +157,17 @@ def records(file: CorpusFile, *, negatives: int = 0) -> tf.data.Dataset:
             compression_type="GZIP" if file.path.endswith(".gz") else "",
             buffer_size=_READ_BUFFER,
         )
-        return tf.data.experimental.from_variant(records, tf.TensorSpec([], tf.string))
+        records = tf.data.experimental.from_variant(records, tf.TensorSpec([], tf.string))
+        return records.skip(skip) if skip else records
     with_negatives = negatives if file.format == TSV else 0
 
     def serialized():
         if with_negatives:
-            for _, *fields, wrong in textio.read_negatives(file.path, with_negatives):
+            lines = textio.read_negatives(file.path, with_negatives)
+            for _, *fields, wrong in islice(lines, skip, None):
                 yield _serialize(file.kind, fields, wrong)
         else:
-            for _, *fields in _read(file):
+            for _, *fields in islice(_read(file), skip, None):
                 yield _serialize(file.kind, fields)
 
     def generate():

@@ -97,7 +97,14 @@ def read_tokens(
 
 
 def draw_pairs(
-    cache: TokenCache, weights: dict[str, float], *, seed: int, draws: int, copies: int = 1
+    cache: TokenCache,
+    weights: dict[str, float],
+    *,
+    seed: int,
+    draws: int,
+    copies: int = 1,
+    before: int = 0,
+    draw_seed: int | None = None,
 ) -> tf.data.Dataset:
     """Returns an endless dataset of windows: numbers of pairs, int64 `[draws * copies]`.
 
@@ -107,18 +114,22 @@ def draw_pairs(
     Args:
       cache: the pairs.
       weights: each language's share.
-      seed: determines the order.
+      seed: determines the order of a language's pairs.
       draws: of languages, for one window.
       copies: pairs that are drawn of a language each time.
+      before: pairs drawn before, of each language as many as its share says.
+      draw_seed: determines which languages are drawn; `seed` if it is None.
     """
     sizes = tf.constant(list(cache.sizes.values()), tf.int64)
     starts = tf.constant(cache.starts)
     shares = np.array([weights[language] for language in cache.sizes])
-    bounds = tf.constant(np.cumsum(shares) / shares.sum(), tf.float64)
+    shares = shares / shares.sum()
+    bounds = tf.constant(np.cumsum(shares), tf.float64)
+    draw_seed = seed if draw_seed is None else draw_seed
 
     @tf.autograph.experimental.do_not_convert
     def draw(drawn: tf.Tensor, number: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        random = tf.random.stateless_uniform([draws], [seed, number], dtype=tf.float64)
+        random = tf.random.stateless_uniform([draws], [draw_seed, number], dtype=tf.float64)
         language = tf.repeat(tf.searchsorted(bounds, random, side="right"), copies)
         place = tf.gather(drawn, language) + _earlier(language)
         size = tf.gather(sizes, language)
@@ -129,7 +140,8 @@ def draw_pairs(
         counted = tf.math.bincount(language, minlength=len(cache.sizes), dtype=tf.int64)
         return drawn + counted, tf.gather(starts, language) + shuffled
 
-    return tf.data.Dataset.counter().scan(tf.zeros_like(sizes), draw)
+    drawn = tf.constant(np.round(shares * before), tf.int64)
+    return tf.data.Dataset.counter().scan(drawn, draw)
 
 
 def _earlier(values: tf.Tensor) -> tf.Tensor:

@@ -29,15 +29,11 @@ def train(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -> 
         tf_keras.utils.set_random_seed(config.seed)
         encoder = AveragingEncoder(config.negatives.encoder, vocab_size=config.encoder.vocab_size)
     settings = on_strategy(settings, strategy)
-
-    def batches(skip: int) -> tf.data.Dataset:
-        order = {"languages": config.languages, "seed": config.seed}
-        return pair_batches(settings, tokenizer, **order, section="negatives.train", skip=skip)
-
+    order = {"languages": config.languages, "seed": config.seed}
     fit(
         stage_of(settings, "train the averaging encoder", run_dir.checkpoints / CHECKPOINTS),
         trainer=functools.partial(DualEncoderTrainer, encoder=encoder, settings=settings),
-        batches=batches,
+        batches=pair_batches(settings, tokenizer, **order, section="negatives.train"),
         model={"encoder": encoder},
         variables=encoder.trainable_variables,
         run_dir=run_dir,

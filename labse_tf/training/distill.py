@@ -165,8 +165,9 @@ def distill(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -
 
     settings = on_strategy(settings, strategy)
 
-    def batches(skip: int) -> tf.data.Dataset:
-        return text_batches(_texts(config), settings, tokenizer, skip=skip)
+    def batches(step: int) -> tf.data.Dataset:
+        order = {"languages": config.languages, "seed": config.seed, "step": step}
+        return text_batches(config.distill, settings, tokenizer, **order)
 
     fit(
         stage_of(settings, "distill", run_dir.checkpoints),
@@ -192,15 +193,11 @@ def distill(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -
     )
 
 
-def _texts(config: Config) -> tf.data.Dataset:
-    order = {"languages": config.languages, "seed": config.seed}
-    return text_stream(config.distill, config.train, **order)
-
-
 def _sample(config: Config) -> list[str]:
     with input_errors():
-        texts = _texts(config).take(_SAMPLE).as_numpy_iterator()
-        return [text.decode("utf-8") for text in texts]
+        order = {"languages": config.languages, "seed": config.seed}
+        texts = text_stream(config.distill, config.train, **order).take(_SAMPLE)
+        return [text.decode("utf-8") for text in texts.as_numpy_iterator()]
 
 
 def resolve_student(config: Config, teacher: str) -> Config:

@@ -58,14 +58,12 @@ def train(
         check_even(batch_size, replicas)
         check_chunks(batch_size // replicas, config.pretrain.chunk_size)
 
-    def pairs(skip: int) -> tf.data.Dataset:
-        order = {"languages": config.languages, "seed": config.seed}
-        return pair_batches(settings, tokenizer, **order, skip=skip)
+    pairs = pair_batches(settings, tokenizer, languages=config.languages, seed=config.seed)
 
-    def masked(skip: int) -> tf.data.Dataset:
+    def masked(step: int) -> tf.data.Dataset:
         # In another order than any stage of pre-training.
         stage = len(config.pretrain.stage_steps)
-        return masked_batches(config, tokenizer, stage=stage, skip=skip)
+        return masked_batches(config, tokenizer, stage=stage, step=step)
 
     if model is None:
         task = functools.partial(DualEncoderTrainer, encoder=encoder, settings=settings)

@@ -216,9 +216,9 @@ def train_inference(
         embedder = RunEmbedder(encoder, tokenizer, sequence_length=settings.sequence_length)
         classifier = build_classifier(len(labels), embedder.dim)
 
-    def batches(skip: int) -> tf.data.Dataset:
+    def batches(step: int) -> tf.data.Dataset:
         size = {"batch_size": settings.batch_size, "sequence_length": settings.sequence_length}
-        return inference_batches(sets, tokenizer, **size, seed=config.seed, skip=skip)
+        return inference_batches(sets, tokenizer, **size, seed=config.seed, step=step)
 
     validation = None
     if settings.dev:

@@ -88,10 +88,10 @@ class JointTrainer(DualEncoderTrainer):
 
 
 def joint_batches(
-    masked: Callable[[int], tf.data.Dataset], pairs: Callable[[int], tf.data.Dataset], skip: int
+    masked: Callable[[int], tf.data.Dataset], pairs: Callable[[int], tf.data.Dataset], step: int
 ) -> tf.data.Dataset:
     """Returns batches of both tasks; see `JointTrainer`."""
-    both = tf.data.Dataset.zip((masked(skip), pairs(skip)))
+    both = tf.data.Dataset.zip((masked(step), pairs(step)))
     return both.map(lambda masked, pairs: {"masked": masked, "pairs": pairs})
 
 

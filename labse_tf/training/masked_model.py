@@ -53,12 +53,12 @@ def slot_count(config: Config) -> int:
 
 
 def masked_batches(
-    config: Config, tokenizer: Tokenizer, *, stage: int = 0, skip: int = 0
+    config: Config, tokenizer: Tokenizer, *, stage: int = 0, step: int = 0
 ) -> tf.data.Dataset:
     """Returns the batches of `pretrain.objective`; see `pretraining_batches`."""
     read = neighbour_batches if config.pretrain.objective == CMLM else pretraining_batches
     order = {"languages": config.languages, "seed": config.seed}
-    return read(config.pretrain, tokenizer, **order, stage=stage, skip=skip)
+    return read(config.pretrain, tokenizer, **order, stage=stage, step=step)
 
 
 def sources_of_batch(config: Config, batches: tf.data.Dataset) -> list[str]:

@@ -103,8 +103,8 @@ def _run_stage(
 ) -> None:
     settings = config.pretrain
 
-    def batches(skip: int) -> tf.data.Dataset:
-        return masked_batches(config, tokenizer, stage=number, skip=skip)
+    def batches(step: int) -> tf.data.Dataset:
+        return masked_batches(config, tokenizer, stage=number, step=step)
 
     def sources_of(step: int) -> list[str]:
         return sources_of_batch(config, batches(step - 1))

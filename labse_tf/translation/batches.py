@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from labse_tf.config import CdsConfig
-from labse_tf.data import texts
+from labse_tf.data import streams, texts
 from labse_tf.data.features import Features
 from labse_tf.data.pairs import BATCHES_PER_WINDOW, byte_lengths, smallest_bucket, sorted_batches
 from labse_tf.data.record_counts import language_weights
@@ -31,7 +31,7 @@ def translation_batches(
     key: str,
     languages: Sequence[str],
     seed: int,
-    skip: int = 0,
+    step: int = 0,
 ) -> tf.data.Dataset:
     """Returns an endless dataset of global batches, in a fixed order; see `pair_batches`.
 
@@ -42,18 +42,21 @@ def translation_batches(
       key: its name in the configuration, for error messages.
       languages: codes; other languages are left out. An empty list means all.
       seed: determines the order.
-      skip: number of batches to skip at the start, which a resumed run has seen.
+      step: number of batches before, which a resumed run has seen.
 
     Returns:
       A dataset of TRANSLATION_FEATURES, as `encode_pairs` returns them.
     """
     files = texts.find_files(inputs, BITEXT, languages, key=key)
-    streams = {
-        language: tf.data.Dataset.zip((tf.data.Dataset.from_tensors(language).repeat(), stream))
-        for language, stream in texts.language_streams(files, seed=seed).items()
-    }
+    place = streams.position(step, seed)
     weights = language_weights(files, settings.language_exponent)
-    records = texts.mix(streams, weights, seed=seed)
+    drawn = streams.drawn_of(weights, place.start * settings.batch_size)
+    by_language = streams.language_streams(files, seed=place.seed, drawn=drawn)
+    named = {
+        language: tf.data.Dataset.zip((tf.data.Dataset.from_tensors(language).repeat(), stream))
+        for language, stream in by_language.items()
+    }
+    records = streams.mix(named, weights, seed=place.seed)
     windows = records.batch(settings.batch_size * BATCHES_PER_WINDOW, drop_remainder=True)
 
     def cut(index, window):
@@ -65,7 +68,7 @@ def translation_batches(
     def encode(source, target, language):
         return encode_pairs(tokenizer, source, target, language, settings.bucket_lengths)
 
-    batches = windows.enumerate().flat_map(cut).skip(skip)
+    batches = windows.enumerate().flat_map(cut).skip(place.skip)
     return batches.map(encode, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
 
 

@@ -75,9 +75,9 @@ def train(
             lower_is_better=True,
         )
 
-    def batches(skip: int) -> tf.data.Dataset:
+    def batches(step: int) -> tf.data.Dataset:
         replicas = strategy.num_replicas_in_sync
-        order = {"seed": config.seed, "replicas": replicas, "skip": skip}
+        order = {"seed": config.seed, "replicas": replicas, "step": step}
         return laser_batches(settings, tokenizer, directions, **order)
 
     fit(

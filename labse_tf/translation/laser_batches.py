@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from labse_tf.config import LaserConfig
-from labse_tf.data import texts
+from labse_tf.data import streams, texts
 from labse_tf.data.features import ENCODER_INPUTS, Features
 from labse_tf.data.record_counts import count_records
 from labse_tf.errors import InputError
@@ -120,7 +121,7 @@ def laser_batches(
     *,
     seed: int,
     replicas: int = 1,
-    skip: int = 0,
+    step: int = 0,
 ) -> tf.data.Dataset:
     """Returns an endless dataset of global batches of LASER_FEATURES, in a fixed order.
 
@@ -134,7 +135,7 @@ def laser_batches(
       directions: from `find_directions`.
       seed: determines the order.
       replicas: that share a batch.
-      skip: number of batches to skip at the start, which a resumed run has seen.
+      step: number of batches before, which a resumed run has seen.
 
     Raises:
       InputError: if not every replica gets a row of the longest texts.
@@ -164,7 +165,12 @@ def laser_batches(
     def length_of(source, target, language):
         return tf.maximum(tf.size(source), tf.size(target))
 
-    records = _mixed(settings, directions, seed=seed).batch(_PAIRS_PER_CALL)
+    place = streams.position(step, seed)
+    weights = _weights(settings, directions)
+    before = 0.0
+    if place.start:
+        before = place.start * _pairs_per_batch(tokenizer, directions, weights, lengths, rows)
+    records = _mixed(directions, weights, seed=place.seed, before=before).batch(_PAIRS_PER_CALL)
     pairs = records.map(encode, num_parallel_calls=tf.data.AUTOTUNE).unbatch().map(cut)
     batches = pairs.bucket_by_sequence_length(
         length_of,
@@ -172,24 +178,60 @@ def laser_batches(
         bucket_batch_sizes=[*rows, rows[-1]],  # No text is longer than the last one.
         pad_to_bucket_boundary=True,
     )
-    batches = batches.skip(skip).map(features_of, num_parallel_calls=tf.data.AUTOTUNE)
+    batches = batches.skip(place.skip).map(features_of, num_parallel_calls=tf.data.AUTOTUNE)
     return batches.prefetch(4)
 
 
-def _mixed(settings: LaserConfig, directions: Sequence[Direction], *, seed: int) -> tf.data.Dataset:
-    """Returns an endless dataset of numbers of directions, and records of these."""
+def _weights(settings: LaserConfig, directions: Sequence[Direction]) -> np.ndarray:
+    """Returns each direction's share of the pairs, float64."""
     count_records(sorted({file for one in directions for file in one.files}))  # All in one pass.
-    streams, weights = {}, {}
-    for number, one in enumerate(directions):
-        name = f"{number:05}"  # In the order of the directions.
-        (stream,) = texts.language_streams(one.files, seed=seed + number).values()
-        numbers = tf.data.Dataset.from_tensors(number).repeat()
-        streams[name] = tf.data.Dataset.zip((numbers, stream))
-        (count,) = count_records(one.files).values()
-        weights[name] = count**settings.language_exponent if count else 0.0
-    if not sum(weights.values()):
+    counts = [sum(count_records(one.files).values()) for one in directions]
+    # Without pairs there is no share, even with exponent 0.
+    shares = np.array([count**settings.language_exponent if count else 0.0 for count in counts])
+    if not shares.sum():
         raise texts.no_records()
-    return texts.mix(streams, weights, seed=seed)
+    return shares / shares.sum()
+
+
+def _mixed(
+    directions: Sequence[Direction], weights: np.ndarray, *, seed: int, before: float
+) -> tf.data.Dataset:
+    """Returns an endless dataset of numbers of directions, and records of these.
+
+    Args:
+      directions: at least one.
+      weights: each one's share.
+      seed: determines the order.
+      before: pairs drawn before.
+    """
+    named, shares = {}, {}
+    for number, (one, share) in enumerate(zip(directions, weights, strict=True)):
+        name = f"{number:05}"  # In the order of the directions.
+        drawn = {one.files[0].language: round(share * before)}
+        found = streams.language_streams(one.files, seed=seed + number, drawn=drawn)
+        numbers = tf.data.Dataset.from_tensors(number).repeat()
+        named[name] = tf.data.Dataset.zip((numbers, *found.values()))
+        shares[name] = share
+    return streams.mix(named, shares, seed=seed)
+
+
+def _pairs_per_batch(
+    tokenizer: Tokenizer,
+    directions: Sequence[Direction],
+    weights: np.ndarray,
+    lengths: Sequence[int],
+    rows: Sequence[int],
+) -> float:
+    """Estimates the mean from the first pairs of each direction.
+
+    Batches of bucket b come as often as its share of the pairs divided by its rows.
+    """
+    batches = 0.0
+    for one, share in zip(directions, weights, strict=True):
+        for tokens in streams.measure_tokens(one.files, tokenizer).values():
+            bucket = np.searchsorted(lengths, tokens.max(axis=1) + 2).clip(max=len(lengths) - 1)
+            batches += share * np.mean(1.0 / np.array(rows)[bucket])
+    return 1.0 / batches
 
 
 def encode_pairs(

@@ -57,7 +57,8 @@ def fit(
       stage: its length and settings.
       trainer: the objective: called with the arguments of `Trainer`, except `variables` and
         `generators`.
-      batches: called with the number of batches to skip; returns endless global batches.
+      batches: called with the number of steps done, at the start and after each `SEGMENT` of
+        steps; returns endless global batches for the steps that follow.
       model: what checkpoints contain besides the optimiser, by name; created under the strategy.
       variables: the model's variables to train.
       run_dir: for metrics and TensorBoard.
@@ -74,28 +75,32 @@ def fit(
         )
         optimizer.build(variables)
 
-    def make_trainer(steps_done: int) -> Trainer:
-        built = []
+    built = []
 
+    def read_from(steps_done: int):
         def build() -> tf.data.Dataset:
             # Called by `distribute`, once per input pipeline.
-            built.append(batches(steps_done))
-            return built[-1]
+            built[:] = [batches(steps_done)]
+            return built[0]
 
+        return distribute(strategy, build, stage.batch_size)
+
+    def make_trainer(steps_done: int) -> Trainer:
         made = trainer(
             strategy=strategy,
             optimizer=optimizer,
             clip_norm=stage.optimizer.clip_norm,
             lazy_embeddings=stage.optimizer.lazy_embeddings,
-            dataset=distribute(strategy, build, stage.batch_size),
+            dataset=read_from(steps_done),
         )
-        check_features(built[-1], made.features)
+        check_features(built[0], made.features)
         return made
 
     resumable.run(
         description=stage.description,
         strategy=strategy,
         make_trainer=make_trainer,
+        read_from=read_from,
         optimizer=optimizer,
         checkpoint=tf.train.Checkpoint(**model, optimizer=optimizer),
         checkpoint_dir=stage.checkpoints,

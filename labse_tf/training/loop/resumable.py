@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import logging
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import orbit
 import tensorflow as tf
 import tf_keras
 
 from labse_tf.config import LoopConfig
+from labse_tf.data import streams
 from labse_tf.data.texts import input_errors
 from labse_tf.progress import Progress
 from labse_tf.training.distribution import worker_errors
@@ -33,6 +36,7 @@ def run(
     description: str,
     strategy: tf.distribute.Strategy,
     make_trainer: Callable[[int], Trainer],
+    read_from: Callable[[int], Any],
     optimizer: tf_keras.optimizers.Optimizer,
     checkpoint: tf.train.Checkpoint,
     checkpoint_dir: str,
@@ -47,7 +51,9 @@ def run(
     Args:
       description: shown with the progress.
       strategy: the strategy under which everything was created.
-      make_trainer: called with the number of steps already done, to skip the batches seen.
+      make_trainer: called with the number of steps already done, after which its batches come.
+      read_from: called with the number of steps done after each `SEGMENT`; returns the distributed
+        dataset of the steps that follow.
       optimizer: its `iterations` count the steps.
       checkpoint: everything to be saved, including the optimizer.
       checkpoint_dir: a folder for this run's checkpoints only.
@@ -106,21 +112,34 @@ def run(
         ):
             summary_dir = run_dir.tensorboard / ("" if stage is None else f"stage_{stage + 1}")
             log = MetricsLog(run_dir, optimizer.iterations, progress, stage)
+            trainer = make_trainer(done) if done < steps else None
+
+            def read_on(_output) -> None:
+                step = int(optimizer.iterations.numpy())
+                if step % streams.SEGMENT == 0 and step < steps:
+                    trainer.train_dataset = read_from(step)
+
             controller = orbit.Controller(
-                trainer=make_trainer(done) if done < steps else None,
+                trainer=trainer,
                 global_step=optimizer.iterations,
                 strategy=strategy,
-                # Checkpoints are saved only at the end of a loop.
-                steps_per_loop=min(loop.log_interval, loop.checkpoint_interval),
+                steps_per_loop=functools.partial(_loop_length, loop),
                 checkpoint_manager=manager,
                 summary_dir=str(summary_dir) if is_chief else None,
                 eval_summary_dir=str(summary_dir / "held_out") if is_chief else None,
-                train_actions=[log] if is_chief else [],
+                train_actions=[read_on, *([log] if is_chief else [])],
                 evaluator=None if validation is None else validation.evaluator,
                 eval_actions=[log.held_out] if is_chief else [],
             )
             _train(controller, course, steps)
         _tell_end(description, course, int(optimizer.iterations.numpy()), steps)
+
+
+def _loop_length(loop: LoopConfig, step: int) -> int:
+    """Returns the steps of the next loop: checkpoints are saved only at the end of one."""
+    return min(
+        loop.log_interval, loop.checkpoint_interval, streams.SEGMENT - step % streams.SEGMENT
+    )
 
 
 def _train(controller: orbit.Controller, course: Course | None, steps: int) -> None:

@@ -125,7 +125,7 @@ def numbered(languages, size, label="x"):
 def test_each_pass_has_every_pair_once_in_two_languages(sizes, batch_size, seed):
     sets = [numbered(["de", "ru", "sw"][: 1 + place], size) for place, size in enumerate(sizes)]
     total = sum(sizes)
-    draws = _draws(sets, batch_size, seed=seed, skip=0)
+    draws = _draws(sets, batch_size, seed=seed, step=0)
     flat = []
     while len(flat) < 3 * total:
         flat += next(draws)
@@ -144,7 +144,7 @@ def test_each_pass_has_every_pair_once_in_two_languages(sizes, batch_size, seed)
 
 
 def test_all_pairs_of_languages_are_drawn_and_none_twice_the_same():
-    draws = _draws([numbered(["de", "ru", "sw"], 5)], 300, seed=1, skip=0)
+    draws = _draws([numbered(["de", "ru", "sw"], 5)], 300, seed=1, step=0)
     found = collections.Counter((one[:2], other[:2]) for one, other, _ in next(draws))
     assert len(found) == 6 and all(one != other for one, other in found)
     # Each of 6 has 50 of 300, give or take four standard deviations.
@@ -156,7 +156,7 @@ def test_resuming_repeats_the_batches(folder, tokenizer):
     options = {"batch_size": 4, "sequence_length": 16, "seed": 2}
     whole = list(inference_batches(sets, tokenizer, **options).take(6).as_numpy_iterator())
     for skip in (1, 4):
-        later = inference_batches(sets, tokenizer, **options, skip=skip).take(2)
+        later = inference_batches(sets, tokenizer, **options, step=skip).take(2)
         for found, expected in zip(later.as_numpy_iterator(), whole[skip:], strict=False):
             for name in ("premise", "hypothesis"):
                 ids = found[name]["input_word_ids"]

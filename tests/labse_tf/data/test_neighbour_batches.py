@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from labse_tf.data import streams
 from labse_tf.data.neighbours import (
     neighbour_batches,
     neighbour_files,
@@ -109,17 +110,21 @@ def test_the_neighbour_is_never_masked(settings, tokenizer):
         assert not np.isin(chosen, [PADDING, START, END]).any()
 
 
-def test_resuming_repeats_the_batches_and_stages_differ(settings, tokenizer):
+def test_resuming_repeats_the_batches_and_stages_differ(settings, tokenizer, monkeypatch):
     whole = take(settings, tokenizer, 6)
     for skip in (1, 4):
         for found, expected in zip(
-            take(settings, tokenizer, 2, skip=skip), whole[skip:], strict=False
+            take(settings, tokenizer, 2, step=skip), whole[skip:], strict=False
         ):
             for name in ("input_word_ids", "masked_positions", "file"):
                 np.testing.assert_array_equal(found[name], expected[name])
             np.testing.assert_array_equal(
                 found["neighbour"]["input_word_ids"], expected["neighbour"]["input_word_ids"]
             )
+    monkeypatch.setattr(streams, "SEGMENT", 4)
+    second, later = (take(settings, tokenizer, 3, step=step) for step in (4, 5))
+    np.testing.assert_array_equal(later[0]["input_word_ids"], second[1]["input_word_ids"])
+    assert (second[0]["input_word_ids"] != whole[0]["input_word_ids"]).any()
     other = take(settings, tokenizer, 1, stage=1)[0]["input_word_ids"]
     assert (other != whole[0]["input_word_ids"]).any()
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from labse_tf.data import texts
+from labse_tf.data import streams, texts
 from labse_tf.data.pairs import pair_batches
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import BITEXT, find_corpus_files
@@ -24,9 +24,9 @@ def tiny_config(tiny_config, request):
     return configured(tiny_config, cache_tokens=request.param == "in memory")
 
 
-def batches_of(config, tokenizer, **kwargs):
+def batches_of(config, tokenizer, step=0):
     settings = {"languages": config.languages, "seed": config.seed}
-    return pair_batches(config.train, tokenizer, **settings, **kwargs)
+    return pair_batches(config.train, tokenizer, **settings)(step)
 
 
 def configured(config, **changes):
@@ -124,8 +124,19 @@ def test_skipping_is_leaving_out(tiny_config, tokenizer, buckets, skips):
     config = configured(tiny_config, bucket_lengths=buckets, languages=["de", "th"])
     whole = take(batches_of(config, tokenizer), 44)
     for skip in skips:
-        found = take(batches_of(config, tokenizer, skip=skip), 4)
+        found = take(batches_of(config, tokenizer, skip), 4)
         assert_equal(found, whole[skip : skip + 4])
+
+
+@pytest.mark.parametrize("one_language", [False, True])
+def test_a_segment_is_read_anew_and_from_any_of_its_steps(
+    tiny_config, tokenizer, monkeypatch, one_language
+):
+    monkeypatch.setattr(streams, "SEGMENT", 4)
+    config = configured(tiny_config, one_language_batches=one_language)
+    first, second = (take(batches_of(config, tokenizer, step), 4) for step in (0, 4))
+    assert differ(first, second)
+    assert_equal(take(batches_of(config, tokenizer, 6), 2), second[2:])
 
 
 def test_batches_are_packed_and_padded_to_their_bucket(tiny_config, tokenizer):
@@ -247,8 +258,8 @@ def test_batches_of_one_language(tiny_config, tokenizer, buckets):
 
 def test_the_mix_follows_the_weights():
     names = ("de", "fr", "th")
-    streams = {name: tf.data.Dataset.from_tensors(name).repeat() for name in names}
-    mixed = texts.mix(streams, {"de": 0.7, "fr": 0.2, "th": 0.1}, seed=3)
+    named = {name: tf.data.Dataset.from_tensors(name).repeat() for name in names}
+    mixed = streams.mix(named, {"de": 0.7, "fr": 0.2, "th": 0.1}, seed=3)
     counts = Counter(text.decode() for text in mixed.take(5000).as_numpy_iterator())
     for name, share in (("de", 0.7), ("fr", 0.2), ("th", 0.1)):
         assert abs(counts[name] - 5000 * share) < 5 * np.sqrt(5000 * share * (1 - share))
@@ -276,7 +287,7 @@ def test_clean_shards_are_read_as_text_is(
                 example = tf.train.Example(features=tf.train.Features(feature=feature))
                 writer.write(example.SerializeToString())
     files = find_corpus_files([str(tmp_path)], kind=BITEXT)
-    stream = texts.language_streams(files, seed=1)["th"]
+    stream = streams.language_streams(files, seed=1)["th"]
     records = next(iter(stream.batch(len(rows))))
     sides = [
         [text.decode("utf-8") for text in side.numpy()] for side in texts.parse(BITEXT, records)

@@ -7,7 +7,9 @@ import dataclasses
 import numpy as np
 import pytest
 import tensorflow as tf
+from text_files import write_lines
 
+from labse_tf.data import streams
 from labse_tf.data.pretraining import pretraining_batches
 from labse_tf.errors import InputError
 from labse_tf.files.textio import read_lines, read_pairs
@@ -67,8 +69,35 @@ def test_skipping_is_leaving_out(tiny_config, tokenizer):
     config = configured(tiny_config, languages=["de", "th"])
     whole = take(batches_of(config, tokenizer, stage=0), 32)
     for skip in (0, 30):
-        found = take(batches_of(config, tokenizer, stage=0, skip=skip), 2)
+        found = take(batches_of(config, tokenizer, stage=0, step=skip), 2)
         assert_equal(found, whole[skip : skip + 2])
+
+
+@pytest.mark.parametrize("tlm_fraction", [0.0, 0.5, 1.0])
+def test_a_segment_is_read_anew_and_from_any_of_its_steps(
+    tiny_config, tokenizer, monkeypatch, tlm_fraction
+):
+    monkeypatch.setattr(streams, "SEGMENT", 4)
+    config = configured(tiny_config, languages=["de", "th"], tlm_fraction=tlm_fraction)
+    first, second = (take(batches_of(config, tokenizer, stage=0, step=at), 4) for at in (0, 4))
+    assert all((one["input_word_ids"] != other["input_word_ids"]).any() for one, other in
+               zip(first, second, strict=True))  # fmt: skip
+    assert_equal(take(batches_of(config, tokenizer, stage=0, step=6), 2), second[2:])
+
+
+def test_mlm_goes_on_where_it_is_expected_to_be(tmp_path, tiny_config, tokenizer, monkeypatch):
+    """Ten batches of 8 x 30 tokens of sentences of 5 take 480 of them."""
+    sentence = "cat and house and house."
+    tokens = len(tokenizer(tf.constant([sentence]))[0])
+    drawn = []
+    monkeypatch.setattr(streams, "SEGMENT", 10)
+    monkeypatch.setattr(streams, "drawn_of", lambda weights, count: drawn.append(count) or {})
+    write_lines(tmp_path / "en.txt", [sentence] * 100)
+    changes = {"monolingual": [str(tmp_path)], "tlm_fraction": 0.0, "languages": []}
+    config = configured(tiny_config, **changes)
+    batches_of(config, tokenizer, stage=0, step=14)
+    body = config.pretrain.sequence_length - 2
+    assert drawn == [10 * config.pretrain.batch_size * body / tokens]
 
 
 def test_mlm_has_no_padding_and_one_language_a_sequence(tiny_config, tokenizer):

@@ -12,7 +12,7 @@ import tensorflow as tf
 from text_files import write_lines
 from tiny_text import sentences_of
 
-from labse_tf.data import record_counts, texts
+from labse_tf.data import record_counts, streams
 from labse_tf.data.pairs import pair_batches
 from labse_tf.data.pretraining import pretraining_batches, source_files
 from labse_tf.data.record_counts import count_records, language_weights
@@ -212,7 +212,7 @@ def test_a_language_without_records_is_never_drawn(tmp_path, exponent):
     files = find_plain_files([str(tmp_path)], kind=BITEXT)
     weights = language_weights(files, exponent)
     assert weights == {"de": 0.0, "th": 1.0}
-    mixed = texts.mix(texts.language_streams(files, seed=1), weights, seed=1)
+    mixed = streams.mix(streams.language_streams(files, seed=1), weights, seed=1)
     assert len(list(mixed.take(100))) == 100
 
 
@@ -292,7 +292,7 @@ def test_drawn_pairs(corpora, tiny_config, tokenizer, one_language):
         ["\u0e00" <= token.removeprefix("##")[0] < "\u0e80" for token in tokenizer.tokens]
     )
     batches = list(
-        pair_batches(config.train, tokenizer, languages=config.languages, seed=config.seed).take(
+        pair_batches(config.train, tokenizer, languages=config.languages, seed=config.seed)(0).take(
             200
         )
     )

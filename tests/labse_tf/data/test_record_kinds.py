@@ -11,7 +11,7 @@ from beam_pipelines.filtering.job_options import JobOptions
 from beam_pipelines.filters.too_short import TooShort
 from beam_pipelines.reading.readers import read_file
 from beam_pipelines.records.records import texts_by_language
-from labse_tf.data import texts
+from labse_tf.data import streams, texts
 from labse_tf.data.record_counts import count_records
 from labse_tf.files import record_kinds
 from labse_tf.files.corpus_files import describe, find_corpus_files, find_plain_files
@@ -90,7 +90,7 @@ def test_scores_are_read_again(shards, tmp_path):
 def test_a_stream_gives_its_columns(shards):
     files = find_plain_files([str(shards)], kind=CONTEXTS)
     assert count_records(files) == {"de": 2, "fr": 1}
-    stream = texts.language_streams(files, seed=1)["fr"]
+    stream = streams.language_streams(files, seed=1)["fr"]
     [serialized] = stream.batch(1).take(1)
     columns = [column.numpy()[0].decode() for column in texts.parse(CONTEXTS, serialized)]
     assert columns == list(RECORDS[1][:3])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from labse_tf.data import texts
+from labse_tf.data import streams, texts
 from labse_tf.data.pairs import NO_KEY, pair_batches
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import BITEXT, find_corpus_files
@@ -25,7 +25,7 @@ ROWS = [
 
 def batches_of(config, tokenizer, **kwargs):
     settings = {"languages": config.languages, "seed": config.seed}
-    return pair_batches(config.train, tokenizer, **settings, **kwargs)
+    return pair_batches(config.train, tokenizer, **settings, **kwargs)(0)
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_a_line_at_fault(tmp_path):
 
 
 def test_a_stream_carries_them(corpus):
-    stream = texts.language_streams(find_corpus_files([str(corpus)]), seed=3, negatives=2)["ja"]
+    stream = streams.language_streams(find_corpus_files([str(corpus)]), seed=3, negatives=2)["ja"]
     (batch,) = stream.batch(40).take(1)
     source, _, negatives = texts.parse(BITEXT, batch, negatives=2)
     of = {row[0]: (row[2] + ["", ""])[:2] for row in ROWS}

@@ -14,6 +14,7 @@ import labse_tf
 from labse_tf.cli.main import main
 from labse_tf.config import EncoderConfig, TrainConfig
 from labse_tf.config.files import load_config
+from labse_tf.data import streams
 from labse_tf.data.single_texts import text_batches, text_stream
 from labse_tf.model.encoder import build_encoder
 from labse_tf.training.distill import DistillationTrainer
@@ -155,8 +156,9 @@ def stream_of(config):
     return text_stream(config.distill, config.train, **order)
 
 
-def batches_of(config, tokenizer, skip=0):
-    return text_batches(stream_of(config), config.train, tokenizer, skip=skip)
+def batches_of(config, tokenizer, step=0):
+    order = {"languages": config.languages, "seed": config.seed, "step": step}
+    return text_batches(config.distill, config.train, tokenizer, **order)
 
 
 def test_texts_of_sentences_and_of_both_sides(text_config, tokenizer):
@@ -173,9 +175,19 @@ def test_texts_of_sentences_and_of_both_sides(text_config, tokenizer):
 @pytest.mark.parametrize("skip", [1, 20])
 def test_skipping_is_leaving_out(text_config, tokenizer, skip):
     whole = batches_of(text_config, tokenizer).take(skip + 3).as_numpy_iterator()
-    rest = batches_of(text_config, tokenizer, skip=skip).take(3).as_numpy_iterator()
+    rest = batches_of(text_config, tokenizer, step=skip).take(3).as_numpy_iterator()
     for expected, found in zip(list(whole)[skip:], rest, strict=True):
         np.testing.assert_array_equal(found["input_word_ids"], expected["input_word_ids"])
+
+
+def test_a_segment_of_texts_is_read_anew(text_config, tokenizer, monkeypatch):
+    monkeypatch.setattr(streams, "SEGMENT", 4)
+    first, second, later = (
+        [batch["input_word_ids"] for batch in taken.as_numpy_iterator()]
+        for taken in (batches_of(text_config, tokenizer, step).take(3) for step in (0, 4, 5))
+    )
+    assert not all(np.array_equal(one, other) for one, other in zip(first, second, strict=True))
+    np.testing.assert_array_equal(later[0], second[1])
 
 
 # Students.

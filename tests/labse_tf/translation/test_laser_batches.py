@@ -6,11 +6,18 @@ import collections
 
 import numpy as np
 import pytest
+from text_files import write_lines
 from tiny_text import FOREIGN, sentences_of
 
 from labse_tf.config import LaserConfig
+from labse_tf.data import streams
 from labse_tf.errors import InputError
-from labse_tf.translation.laser_batches import check_sources, find_directions, laser_batches
+from labse_tf.translation.laser_batches import (
+    _pairs_per_batch,
+    check_sources,
+    find_directions,
+    laser_batches,
+)
 from labse_tf.translation.perplexity import read_held_out
 
 SETTINGS = LaserConfig(targets=["en", "de"], batch_tokens=128, bucket_lengths=[8, 12, 16, 32])
@@ -117,16 +124,34 @@ def test_long_texts_are_cut(tokenizer, tmp_path):
         assert set(batch[name][:, -1]) == {end}
 
 
-def test_a_resumed_run_sees_the_batches_that_follow(tokenizer, bitext_dir):
+def test_a_resumed_run_sees_the_batches_that_follow(tokenizer, bitext_dir, monkeypatch):
     directions = directions_of([bitext_dir])
 
-    def some(skip):
-        batches = laser_batches(SETTINGS, tokenizer, directions, seed=5, skip=skip)
-        return list(batches.take(12 - skip).as_numpy_iterator())
+    def some(start, end):
+        batches = laser_batches(SETTINGS, tokenizer, directions, seed=5, step=start)
+        return list(batches.take(end - start).as_numpy_iterator())
 
-    for one, other in zip(some(0)[7:], some(7), strict=True):
-        for name in one:
-            np.testing.assert_array_equal(one[name], other[name])
+    first = some(0, 12)
+    monkeypatch.setattr(streams, "SEGMENT", 12)
+    second = some(12, 24)
+    for whole, rest in ((first, some(7, 12)), (second, some(19, 24))):
+        for one, other in zip(whole[7:], rest, strict=True):
+            for name in one:
+                np.testing.assert_array_equal(one[name], other[name])
+    shapes = [batch["targets"].shape for batch in first]
+    assert shapes != [batch["targets"].shape for batch in second]
+
+
+@pytest.mark.parametrize("counts", [(3, 0), (0, 2), (2, 1)])
+def test_the_pairs_of_a_batch_are_estimated(tmp_path, tokenizer, counts):
+    """Batches of short pairs have 40 rows, of long ones 10."""
+    short, long = (" ".join(["cat"] * words) for words in (1, 20))
+    lines = [f"{short}\t{short}"] * counts[0] + [f"{long}\t{short}"] * counts[1]
+    write_lines(tmp_path / "de.tsv", lines)
+    directions = directions_of([tmp_path], targets=["en"])
+    found = _pairs_per_batch(tokenizer, directions, np.ones(1), [8, 32], [40, 10])
+    share = np.array(counts) / sum(counts)
+    assert found == pytest.approx(1 / (share[0] / 40 + share[1] / 10))
 
 
 def test_replicas_that_get_nothing_are_refused(tokenizer, bitext_dir):

@@ -1,0 +1,170 @@
+"""Endless, shuffled streams of records, with languages mixed by weight, from any step on.
+
+A stream is a function of its files, its seed, the records drawn before, and TensorFlow's global
+seed (which training sets): the same call gives the same order on every machine.
+
+A run reads its corpora anew every SEGMENT steps: each language from where the run is expected to be
+in it, with another seed. So a resumed run replays less than a segment, however long it has trained,
+and has the batches that the unbroken run would have had. What the last segment had read ahead into
+its shuffle buffer is read again, and of a language that fills less than a buffer in a segment, some
+records come twice in a pass and others not at all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, groupby
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from labse_tf.data import texts
+from labse_tf.data.record_counts import count_records
+from labse_tf.files.corpus_files import CorpusFile
+from labse_tf.tokenization.protocol import Tokenizer
+
+SEGMENT = 1000  # Steps.
+_SHUFFLE_BUFFER = 20_000  # Records per language: all of its data if it has few.
+_RECORDS_MEASURED = 64  # Per language.
+
+
+class Position(NamedTuple):
+    """Where in its input a run is.
+
+    Attributes:
+      start: the steps before the segment.
+      skip: the steps of the segment before this one.
+      seed: that of the segment.
+    """
+
+    start: int
+    skip: int
+    seed: int
+
+
+def position(step: int, seed: int) -> Position:
+    """Returns where a run with this seed is after `step` steps."""
+    number, skip = divmod(step, SEGMENT)
+    return Position(number * SEGMENT, skip, seed + 15_485_863 * number)
+
+
+def seed_of_stage(seed: int, stage: int) -> int:
+    """Returns the seed of a stage, counted from 0: each one has its own order of the data."""
+    return seed + 1_000_003 * stage
+
+
+def drawn_of(weights: Mapping[str, float], records: float) -> dict[str, int]:
+    """Returns how many of `records` are expected to be of each language; weights add up to 1."""
+    return {language: round(share * records) for language, share in weights.items()}
+
+
+def language_streams(
+    files: Sequence[CorpusFile],
+    *,
+    seed: int,
+    drawn: Mapping[str, int] | None = None,
+    number_files: bool = False,
+    negatives: int = 0,
+) -> dict[str, tf.data.Dataset]:
+    """Returns an endless shuffled dataset of records for each language.
+
+    An element is a serialized `tf.train.Example`. Only whole batches are parsed, since a parsing
+    graph for each language would take longer to build than to run.
+
+    Args:
+      files: of one kind.
+      seed: determines the order.
+      drawn: records of each language that were drawn before; a stream begins about there, as if
+        files of equal bytes had equally many records.
+      number_files: an element is an example and the int32 index of its file in `sorted(files)`.
+      negatives: the number of hard negatives that `texts.parse` will read per pair.
+    """
+    numbers = {file: number for number, file in enumerate(sorted(files))} if number_files else None
+    by_language = groupby(sorted(files, key=_language), key=_language)
+    counts = count_records(files) if drawn and any(drawn.values()) else {}
+    streams = {}
+    for index, (language, group) in enumerate(by_language):
+        order, begin = sorted(group), 0
+        if counts.get(language):
+            order, begin = _from(order, counts[language], drawn[language])
+        parts = _parts(order, begin, numbers, negatives)
+        shuffled = texts.concatenate(parts).shuffle(
+            _SHUFFLE_BUFFER, seed=seed + index, reshuffle_each_iteration=True
+        )
+        streams[language] = shuffled.repeat()
+    return streams
+
+
+def mix(
+    streams: dict[str, tf.data.Dataset], weights: dict[str, float], *, seed: int
+) -> tf.data.Dataset:
+    """Returns one stream that draws each element from a language chosen by weight.
+
+    Weights need not add up to 1.
+    """
+    languages = sorted(streams)
+    if len(languages) == 1:
+        return streams[languages[0]]
+    return tf.data.Dataset.sample_from_datasets(
+        [streams[language] for language in languages],
+        weights=[weights[language] for language in languages],
+        seed=seed,
+    )
+
+
+def measure_tokens(files: Sequence[CorpusFile], tokenizer: Tokenizer) -> dict[str, np.ndarray]:
+    """Returns the tokens of the first records of each language, int64 `[records, fields]`.
+
+    A language whose first file has no record is left out.
+    """
+    found = {}
+    for language, group in groupby(sorted(files, key=_language), key=_language):
+        first = min(group)
+        with texts.input_errors():
+            for some in texts.records(first).batch(_RECORDS_MEASURED).take(1):
+                columns = texts.parse(first.kind, some)
+                found[language] = np.stack([tokenizer(one).row_lengths() for one in columns], 1)
+    return found
+
+
+def _language(file: CorpusFile) -> str:
+    return file.language
+
+
+def _from(files: list[CorpusFile], count: int, drawn: int) -> tuple[list[CorpusFile], int]:
+    """Returns the files from the one in which a pass continues on, and the records before it there.
+
+    Args:
+      files: those of a language, in order.
+      count: their records.
+      drawn: records drawn before.
+    """
+    sizes = [os.path.getsize(file.path) for file in files]
+    ends = list(accumulate(sizes))
+    place = drawn % count / count * ends[-1]  # In bytes.
+    first = next(number for number, end in enumerate(ends) if place < end)
+    within = place - (ends[first] - sizes[first])
+    return files[first:] + files[:first], int(within / ends[-1] * count)
+
+
+def _parts(
+    files: Sequence[CorpusFile],
+    begin: int,
+    numbers: dict[CorpusFile, int] | None,
+    negatives: int,
+) -> list[tf.data.Dataset]:
+    """Returns the datasets of a pass that begins at record `begin` of the first file."""
+    parts = [(file, texts.records(file, negatives=negatives)) for file in files]
+    if begin:
+        first = files[0]
+        parts[0] = first, texts.records(first, negatives=negatives, skip=begin)
+        parts.append((first, texts.records(first, negatives=negatives).take(begin)))
+    if numbers is None:
+        return [part for _, part in parts]
+    # Zipped, not mapped: building a function per file would take long.
+    return [
+        tf.data.Dataset.zip((part, tf.data.Dataset.from_tensors(numbers[file]).repeat()))
+        for file, part in parts
+    ]
