@@ -116,7 +116,10 @@ def _embed_all(embed, chunks: dict[str, tf.Tensor], count: tf.Tensor) -> tf.Tens
     _, found = tf.while_loop(
         lambda index, _: index < count, body, [0, found], parallel_iterations=1
     )
-    return found.concat()
+    vectors = found.concat()
+    rows = tf.nest.flatten(chunks)[0].shape[:2].num_elements()
+    vectors.set_shape([rows, None])  # For XLA; concat() forgets it.
+    return vectors
 
 
 def _sum_of_chunks(gradients_of, values, count, variables, tables) -> tuple[list, list]:
