@@ -27,6 +27,9 @@ class PretrainConfig:
     `sampled_softmax` is the number of tokens sampled for the softmax; 0 uses the whole vocabulary.
     The gradients of `chunk_size` sequences of a replica are computed at a time (0: of all), which
     affects only memory and time.
+    A sequence of MLM is full: sentences of a language stand one after the other, and are cut where
+    it ends. With `pack_pairs`, so are pairs in a sequence of TLM, which otherwise has one pair. For
+    sequences much longer than a pair.
     `held_out` are corpora on which loss and accuracy are measured, by language, every
     `held_out_interval` steps and at the end of a stage: `held_out_size` sentences or pairs each.
     """
@@ -40,6 +43,7 @@ class PretrainConfig:
     batch_size: int = 8192
     chunk_size: int = 0
     tlm_fraction: float = 0.5
+    pack_pairs: bool = False
     mask_fraction: float = 0.2
     max_predictions: int = 80
     sampled_softmax: int = 0

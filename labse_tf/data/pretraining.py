@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -14,7 +14,8 @@ from labse_tf.data.record_counts import language_weights
 from labse_tf.files.corpus_files import BITEXT, MONOLINGUAL, CorpusFile
 from labse_tf.tokenization.protocol import Tokenizer
 
-_SENTENCES_PACKED_TOGETHER = 64
+_RECORDS_PACKED_TOGETHER = 64
+_SPECIALS = 2  # [CLS] and [SEP]
 _SHUFFLED_SEQUENCES = 4096
 
 
@@ -87,40 +88,14 @@ def _mlm_sequences(
     place: streams.Position,
 ) -> tf.data.Dataset:
     """Sentences of one language, concatenated and cut into full sequences `[CLS] ... [SEP]`."""
-    body = settings.sequence_length - 2
 
-    def pack(serialized, file):
+    def pack(index, records):
+        serialized, file = records
         (strings,) = texts.parse(MONOLINGUAL, serialized)
-        tokens = tokenizer(strings)
-        file_of_token = tf.repeat(file, tokens.row_lengths())
-        # The incomplete sequence at the end is dropped: less than one out of many.
-        full = tf.size(file_of_token) // body * body
-        sequences = tf.RaggedTensor.from_tensor(tf.reshape(tokens.flat_values[:full], [-1, body]))
-        packed = tokenizer.pack([sequences], settings.sequence_length)
-        return {**packed, "file": file_of_token[:full:body]}
+        return _cut(settings, tokenizer, tokenizer(strings), file)
 
-    sentences = max(_SENTENCES_PACKED_TOGETHER, settings.sequence_length)
-    weights = language_weights(files, settings.language_exponent)
-    drawn = {}
-    if place.start:
-        tokens = place.start * (1.0 - settings.tlm_fraction) * settings.batch_size * body
-        drawn = streams.drawn_of(weights, tokens / _tokens_per_sentence(files, tokenizer, weights))
-    by_language = streams.language_streams(files, seed=place.seed, drawn=drawn, number_files=True)
-    blocks = {language: stream.batch(sentences) for language, stream in by_language.items()}
-    mixed = streams.mix(blocks, weights, seed=place.seed)
-    sequences = mixed.map(pack, num_parallel_calls=tf.data.AUTOTUNE).unbatch()
-    # Consecutive sequences of a block have the same language: shuffle them.
-    sequences = sequences.shuffle(_SHUFFLED_SEQUENCES, seed=place.seed)
-    return sequences.batch(settings.batch_size, drop_remainder=True)
-
-
-def _tokens_per_sentence(
-    files: list[CorpusFile], tokenizer: Tokenizer, weights: Mapping[str, float]
-) -> float:
-    """Returns the mean over the first sentences of each language, by weight."""
-    found = streams.measure_tokens(files, tokenizer)
-    shares = [weights[language] for language in found]
-    return float(np.average([tokens.mean() for tokens in found.values()], weights=shares))
+    share = 1.0 - settings.tlm_fraction
+    return _full_sequences(settings, tokenizer, files, place, pack, share=share)
 
 
 def _tlm_sequences(
@@ -131,23 +106,121 @@ def _tlm_sequences(
     *,
     files_before: int,
 ) -> tf.data.Dataset:
-    """Pairs as `[CLS] a [SEP] b [SEP]`, sides in random order, without a language hint."""
+    """Pairs as `[CLS] a [SEP] b [SEP]`, sides in random order, without a language hint.
+
+    With `pack_pairs`, pairs of one language are concatenated and cut like the sentences of MLM.
+    """
+    place = place._replace(seed=place.seed + 1)
+
+    def read(index, serialized):
+        draws = tf.stack([tf.constant(place.seed - 1, tf.int64), index])
+        return [
+            tokenizer(side) for side in texts.swap_half(*texts.parse(BITEXT, serialized), draws)
+        ]
 
     def pack(index, records):
         serialized, file = records
-        draws = tf.stack([tf.constant(place.seed, tf.int64), index])
-        sides = texts.swap_half(*texts.parse(BITEXT, serialized), draws)
-        packed = tokenizer.pack([tokenizer(side) for side in sides], settings.sequence_length)
+        packed = tokenizer.pack(read(index, serialized), settings.sequence_length)
         return {**packed, "file": file + files_before}
 
+    def pack_full(index, records):
+        serialized, file = records
+        first, second = read(index, serialized)
+        end = tf.fill([first.nrows(), 1], tokenizer.special_tokens["end_of_segment_id"])
+        tokens = tf.concat([first, end, second, end], axis=1)
+        is_second = tf.range(tf.reduce_max(tokens.row_lengths()))[tf.newaxis] > tf.cast(
+            first.row_lengths()[:, tf.newaxis], tf.int64
+        )
+        types = tf.RaggedTensor.from_tensor(tf.cast(is_second, tf.int32), tokens.row_lengths())
+        return _cut(settings, tokenizer, tokens, file + files_before, types)
+
+    share = settings.tlm_fraction
+    if settings.pack_pairs:
+        return _full_sequences(settings, tokenizer, files, place, pack_full, share=share)
     weights = language_weights(files, settings.language_exponent)
-    pairs_before = place.start * settings.tlm_fraction * settings.batch_size
-    by_language = streams.language_streams(
-        files,
-        seed=place.seed + 1,
-        drawn=streams.drawn_of(weights, pairs_before),
-        number_files=True,
-    )
-    pairs = streams.mix(by_language, weights, seed=place.seed + 1)
+    drawn = streams.drawn_of(weights, place.start * share * settings.batch_size)
+    options = {"seed": place.seed, "drawn": drawn, "number_files": True}
+    pairs = streams.mix(streams.language_streams(files, **options), weights, seed=place.seed)
     batches = pairs.batch(settings.batch_size, drop_remainder=True)
     return batches.enumerate().map(pack, num_parallel_calls=tf.data.AUTOTUNE)
+
+
+def _full_sequences(
+    settings: PretrainConfig,
+    tokenizer: Tokenizer,
+    files: list[CorpusFile],
+    place: streams.Position,
+    pack: Callable[..., dict[str, tf.Tensor]],
+    *,
+    share: float,
+) -> tf.data.Dataset:
+    """Returns batches of what `pack` makes of blocks of records, of one language each.
+
+    Args:
+      settings: how the files are sampled and cut.
+      tokenizer: the tokeniser of the run's vocabulary.
+      files: those of a task.
+      place: where the run is.
+      pack: maps the index of a block, and its serialized records and their files, to sequences.
+      share: of the batches, how many are of this task.
+    """
+    weights = language_weights(files, settings.language_exponent)
+    drawn = {}
+    if place.start:
+        body = settings.sequence_length - _SPECIALS
+        tokens = place.start * share * settings.batch_size * body
+        drawn = streams.drawn_of(weights, tokens / _tokens_per_record(files, tokenizer, weights))
+    options = {"seed": place.seed, "drawn": drawn, "number_files": True}
+    size = max(_RECORDS_PACKED_TOGETHER, settings.sequence_length)
+    blocks = {
+        language: stream.batch(size)
+        for language, stream in streams.language_streams(files, **options).items()
+    }
+    mixed = streams.mix(blocks, weights, seed=place.seed)
+    sequences = mixed.enumerate().map(pack, num_parallel_calls=tf.data.AUTOTUNE).unbatch()
+    # Consecutive sequences of a block have the same language: shuffle them.
+    sequences = sequences.shuffle(_SHUFFLED_SEQUENCES, seed=place.seed)
+    return sequences.batch(settings.batch_size, drop_remainder=True)
+
+
+def _cut(
+    settings: PretrainConfig,
+    tokenizer: Tokenizer,
+    tokens: tf.RaggedTensor,
+    file: tf.Tensor,
+    types: tf.RaggedTensor | None = None,
+) -> dict[str, tf.Tensor]:
+    """Concatenates the tokens of `[records]` and cuts them into full sequences.
+
+    Args:
+      settings: `sequence_length`.
+      tokenizer: the tokeniser of the run's vocabulary.
+      tokens: `[records, (tokens)]`.
+      file: `[records]`, the index of each one's file.
+      types: the segments of `tokens`; None if all are 0.
+
+    Returns:
+      ENCODER_INPUTS, `[sequences, sequence_length]`, and `file`, `[sequences]`, in which each one
+      begins.
+    """
+    body = settings.sequence_length - _SPECIALS
+    file_of_token = tf.repeat(file, tokens.row_lengths())
+    # The incomplete sequence at the end is dropped: less than one out of many.
+    full = tf.size(file_of_token) // body * body
+    sequences = tf.RaggedTensor.from_tensor(tf.reshape(tokens.flat_values[:full], [-1, body]))
+    packed = tokenizer.pack([sequences], settings.sequence_length)
+    if types is not None:
+        rows = tf.reshape(types.flat_values[:full], [-1, body])
+        first = tf.zeros_like(rows[:, :1])
+        packed = {**packed, "input_type_ids": tf.concat([first, rows, rows[:, -1:]], axis=1)}
+    return {**packed, "file": file_of_token[:full:body]}
+
+
+def _tokens_per_record(
+    files: list[CorpusFile], tokenizer: Tokenizer, weights: Mapping[str, float]
+) -> float:
+    """Returns the mean over the first records of each language, by weight."""
+    found = streams.measure_tokens(files, tokenizer)
+    shares = [weights[language] for language in found]
+    totals = [tokens.sum(axis=1).mean() for tokens in found.values()]
+    return float(np.average(totals, weights=shares))

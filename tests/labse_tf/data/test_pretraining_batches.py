@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -86,7 +88,7 @@ def test_a_segment_is_read_anew_and_from_any_of_its_steps(
 
 
 def test_mlm_goes_on_where_it_is_expected_to_be(tmp_path, tiny_config, tokenizer, monkeypatch):
-    """Ten batches of 8 x 30 tokens of sentences of 5 take 480 of them."""
+    """As many sentences as the tokens of ten batches make."""
     sentence = "cat and house and house."
     tokens = len(tokenizer(tf.constant([sentence]))[0])
     drawn = []
@@ -157,6 +159,36 @@ def test_tlm_packs_both_sides_in_either_order(tiny_config, tokenizer, bitext_dir
             counts[pair in swapped] += 1
     total = sum(counts)
     assert abs(counts[0] - total / 2) < 5 * np.sqrt(total / 4)
+
+
+def test_packed_pairs_fill_their_sequences(tiny_config, tokenizer, bitext_dir):
+    """Whole pairs of the corpus, one after the other; at the ends, parts of them."""
+    languages = ["ru", "th"]
+    config = configured(
+        tiny_config, tlm_fraction=1.0, languages=languages, sequence_length=100, pack_pairs=True
+    )
+    known = {}
+    for language in languages:
+        rows = [pair for _, *pair in read_pairs(bitext_dir / f"{language}.tsv")]
+        sides = [tokenizer(tf.constant(side)).to_list() for side in zip(*rows, strict=True)]
+        for one, other in zip(*(map(tuple, side) for side in sides), strict=True):
+            known[one, other] = known[other, one] = language
+    seen = Counter()
+    for batch in take(batches_of(config, tokenizer, stage=0), 12):
+        assert (batch["input_mask"] == 1).all()
+        for ids, types in zip(unmasked(batch), batch["input_type_ids"], strict=True):
+            assert ids[0] == START and ids[-1] == END
+            assert types[0] == 0 and types[-1] == types[-2]
+            body, of_body = ids[1:-1], types[1:-1]
+            # A pair ends where the segment falls back to 0.
+            ends = np.flatnonzero(np.diff(of_body) == -1) + 1
+            assert len(ends) >= 2
+            for start, end in itertools.pairwise(ends):
+                first, second = (start + np.flatnonzero(body[start:end] == END)).tolist()
+                assert second == end - 1
+                np.testing.assert_array_equal(of_body[start:end], np.arange(start, end) > first)
+                seen[known[tuple(body[start:first]), tuple(body[first + 1 : second])]] += 1
+    assert set(seen) == set(languages)
 
 
 def test_both_tasks_come_in_their_shares(tiny_config, tokenizer):
