@@ -110,10 +110,11 @@ def _tlm_sequences(
 
     With `pack_pairs`, pairs of one language are concatenated and cut like the sentences of MLM.
     """
-    place = place._replace(seed=place.seed + 1)
+    # Another order than that of MLM.
+    order = place._replace(seed=place.seed + 1)
 
     def read(index, serialized):
-        draws = tf.stack([tf.constant(place.seed - 1, tf.int64), index])
+        draws = tf.stack([tf.constant(place.seed, tf.int64), index])
         return [
             tokenizer(side) for side in texts.swap_half(*texts.parse(BITEXT, serialized), draws)
         ]
@@ -136,11 +137,11 @@ def _tlm_sequences(
 
     share = settings.tlm_fraction
     if settings.pack_pairs:
-        return _full_sequences(settings, tokenizer, files, place, pack_full, share=share)
+        return _full_sequences(settings, tokenizer, files, order, pack_full, share=share)
     weights = language_weights(files, settings.language_exponent)
     drawn = streams.drawn_of(weights, place.start * share * settings.batch_size)
-    options = {"seed": place.seed, "drawn": drawn, "number_files": True}
-    pairs = streams.mix(streams.language_streams(files, **options), weights, seed=place.seed)
+    options = {"seed": order.seed, "drawn": drawn, "number_files": True}
+    pairs = streams.mix(streams.language_streams(files, **options), weights, seed=order.seed)
     batches = pairs.batch(settings.batch_size, drop_remainder=True)
     return batches.enumerate().map(pack, num_parallel_calls=tf.data.AUTOTUNE)
 
