@@ -30,6 +30,7 @@ class PretrainConfig:
     A sequence of MLM is full: sentences of a language stand one after the other, and are cut where
     it ends. With `pack_pairs`, so are pairs in a sequence of TLM, which otherwise has one pair. For
     sequences much longer than a pair.
+    `input_parts` are as in TrainConfig.
     `held_out` are corpora on which loss and accuracy are measured, by language, every
     `held_out_interval` steps and at the end of a stage: `held_out_size` sentences or pairs each.
     """
@@ -51,6 +52,7 @@ class PretrainConfig:
     held_out_size: int = 200
     held_out_interval: int = 10_000
     language_exponent: float = 1.0
+    input_parts: int = 1
     stage_steps: list[int] = field(default_factory=lambda: [400_000, 800_000, 1_800_000])
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     loop: LoopConfig = field(default_factory=LoopConfig)
@@ -65,7 +67,13 @@ class PretrainConfig:
         some = bool(steps) and min(steps) >= 0
         wanted = "a list with an entry of 0 or more per stage"
         yield Requirement(f"{section}.stage_steps", some, wanted)
-        names = ("batch_size", "held_out_size", "held_out_interval", "max_predictions")
+        names = (
+            "batch_size",
+            "held_out_size",
+            "held_out_interval",
+            "max_predictions",
+            "input_parts",
+        )
         yield from at_least(1, section, self, *names)
         yield from at_least(0, section, self, "sampled_softmax", "slots", "chunk_size")
         known = self.objective in (MLM, CMLM)

@@ -21,3 +21,22 @@ def check_chunks(local_batch: int, chunk_size: int) -> None:
             f"a replica's batch of {local_batch} does not split into chunks of {chunk_size}",
             remedy=f"set 'chunk_size' to a divisor of {local_batch}",
         )
+
+
+def check_parts(batch_size: int, parts: int) -> None:
+    """Raises InputError if a batch cannot be made of equal parts."""
+    if parts > 1 and batch_size % parts:
+        raise InputError(
+            f"a batch of {batch_size} cannot be made of {parts} equal parts",
+            remedy=f"set 'batch_size' to a multiple of {parts}, or 'input_parts' to a divisor of "
+            f"{batch_size}",
+        )
+
+
+def check_workers(parts: int, workers: int) -> None:
+    """Raises InputError if the workers cannot share the parts of the input evenly."""
+    if parts % workers:
+        raise InputError(
+            f"{parts} parts of the input cannot be shared evenly by {workers} workers",
+            remedy=f"set 'input_parts' to a multiple of {workers}, or to 1: each worker reads all",
+        )

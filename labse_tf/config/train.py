@@ -31,6 +31,9 @@ class TrainConfig:
     2021, arXiv 2012.14388, section 3.2).
     With `cache_tokens`, all pairs are tokenised first and stay in memory, 4 bytes a token: for
     corpora that fit and are passed over often.
+    A batch is made of `input_parts` equal parts, each of which has files of its own, or of a
+    language with fewer files each so manieth pair. Of several workers, each reads its share of the
+    parts; with 1, each reads everything and keeps its replicas' rows.
     `hard_negatives` is the number of columns after source and target that are read as wrong
     targets (appendix B); 0 reads none.
     `matryoshka` are dimensions below the encoder's own, descending, such as [128, 64]: the first so
@@ -60,6 +63,7 @@ class TrainConfig:
     joint: bool = False
     bitext_weight: float = 0.2
     cache_tokens: bool = False
+    input_parts: int = 1
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     loop: LoopConfig = field(default_factory=LoopConfig)
 
@@ -69,7 +73,9 @@ class TrainConfig:
         yield buckets(section, self, least=4)
         yield from more_than_0(section, self, "bitext_weight")
         yield from at_least(0, section, self, "chunk_size", "steps", "patience", "hard_negatives")
-        yield from at_least(1, section, self, "dev_interval")
+        yield from at_least(1, section, self, "dev_interval", "input_parts")
+        alone = self.input_parts == 1 or not self.cache_tokens
+        yield Requirement(f"{section}.input_parts", alone, f"1 with '{section}.cache_tokens'")
         yield from more_than_0(section, self, "scale")
         wanted = "2 or more: the other pairs are the wrong answers"
         yield Requirement(f"{section}.dev_size", self.dev_size > 1, wanted)

@@ -30,6 +30,7 @@ def neighbour_batches(
     seed: int,
     stage: int,
     step: int = 0,
+    part: streams.Part = streams.WHOLE,
 ) -> tf.data.Dataset:
     """Returns an endless dataset of global batches, in a fixed order.
 
@@ -42,12 +43,14 @@ def neighbour_batches(
       seed: the run's seed.
       stage: counted from 0; each stage has its own order.
       step: number of batches before, which a resumed run has seen.
+      part: what to make of each batch.
 
     Returns:
       A dataset of NEIGHBOUR_FEATURES, `[batch_size, sequence_length]`, and `file` (int32
       `[batch_size]`): index of the file of each pair, see `neighbour_files`.
     """
-    place = streams.position(step, streams.seed_of_stage(seed, stage))
+    place = streams.position(step, streams.seed_of_stage(seed, stage), part)
+    rows = settings.batch_size // part.of
     files = neighbour_files(settings, languages)
 
     def prepare(index, records):
@@ -60,11 +63,12 @@ def neighbour_batches(
     by_language = streams.language_streams(
         files,
         seed=place.seed,
-        drawn=streams.drawn_of(weights, place.start * settings.batch_size),
+        drawn=streams.drawn_of(weights, place.start * rows),
+        part=part,
         number_files=True,
     )
     pairs = streams.mix(by_language, weights, seed=place.seed)
-    batches = pairs.batch(settings.batch_size, drop_remainder=True)
+    batches = pairs.batch(rows, drop_remainder=True)
     batches = batches.enumerate().skip(place.skip)
     return batches.map(prepare, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
 

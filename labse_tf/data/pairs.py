@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 
@@ -43,7 +44,7 @@ def pair_batches(
     languages: Sequence[str],
     seed: int,
     section: str = "train",
-) -> Callable[[int], tf.data.Dataset]:
+) -> Callable[..., tf.data.Dataset]:
     """Returns what makes an endless dataset of global batches, in a fixed order, from a step on.
 
     A window of pairs, of mixed languages or of one, is sorted by length and cut into batches, which
@@ -60,7 +61,8 @@ def pair_batches(
       section: the name of `settings` in the configuration, for error messages.
 
     Returns:
-      A function of the number of batches that a resumed run has seen. It returns a dataset of
+      A function of the number of batches that a resumed run has seen, and optionally of the part
+      of each batch that is to be made, without `cache_tokens`. It returns a dataset of
       `pair_features`: `source` and `target` as `Tokenizer.pack` returns them, int32
       `[batch_size, bucket length]`, and `keys`, int32 `[batch_size, 2]`: hashes of both texts. With
       k hard negatives also `negatives`, int32 `[batch_size, k, bucket length]`, and
@@ -76,12 +78,15 @@ def pair_batches(
         limits = {"tokens": tokens, "negatives": settings.hard_negatives}
         return read_tokens(files, tokenizer, _key, **limits)
 
-    def batches(step: int) -> tf.data.Dataset:
-        place = streams.position(step, seed)
+    def batches(step: int, part: streams.Part = streams.WHOLE) -> tf.data.Dataset:
+        place = streams.position(step, seed, part)
         if settings.cache_tokens:
             cut, read = _cut_cached(cached(), files, settings, place, seed=seed)
         else:
-            cut, read = _cut_texts(files, settings, tokenizer, place)
+            rows = settings.batch_size // part.of
+            cut, read = _cut_texts(
+                files, dataclasses.replace(settings, batch_size=rows), tokenizer, place
+            )
         pack = functools.partial(_pack, settings, tokenizer, read)
         return cut.map(pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
 
@@ -154,6 +159,7 @@ def _cut_texts(
         files,
         seed=place.seed,
         drawn=streams.drawn_of(weights, place.start * settings.batch_size),
+        part=place.part,
         negatives=negatives,
     )
     if settings.one_language_batches:
@@ -163,7 +169,7 @@ def _cut_texts(
             language: _cut(stream, files_of[language], settings, byte_lengths)
             for language, stream in by_language.items()
         }
-        batches = streams.mix(cut, weights, seed=place.seed).skip(place.skip)
+        batches = streams.mix(cut, weights, seed=place.shared_seed).skip(place.skip)
     else:
         pairs = streams.mix(by_language, weights, seed=place.seed)
         batches = _cut(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -27,6 +28,7 @@ def pretraining_batches(
     seed: int,
     stage: int,
     step: int = 0,
+    part: streams.Part = streams.WHOLE,
 ) -> tf.data.Dataset:
     """Returns an endless dataset of masked global batches, in a fixed order.
 
@@ -39,12 +41,14 @@ def pretraining_batches(
       seed: the run's seed.
       stage: counted from 0; each stage has its own order.
       step: number of batches before, which a resumed run has seen.
+      part: what to make of each batch.
 
     Returns:
       A dataset of MASKED_FEATURES, `[batch_size, sequence_length]`, and `file` (int32
       `[batch_size]`): index of the file in which each sequence begins, see `source_files`.
     """
-    place = streams.position(step, streams.seed_of_stage(seed, stage))
+    place = streams.position(step, streams.seed_of_stage(seed, stage), part)
+    settings = dataclasses.replace(settings, batch_size=settings.batch_size // part.of)
     mlm_files, tlm_files = (_find(settings, task, languages) for task in ("mlm", "tlm"))
     tasks, shares = [], []
     if settings.tlm_fraction < 1.0:
@@ -56,7 +60,7 @@ def pretraining_batches(
         shares.append(settings.tlm_fraction)
     batches = tasks[0]
     if len(tasks) == 2:
-        batches = tf.data.Dataset.sample_from_datasets(tasks, shares, seed=place.seed)
+        batches = tf.data.Dataset.sample_from_datasets(tasks, shares, seed=place.shared_seed)
 
     def mask(index, inputs):
         draws = tf.stack([tf.constant(place.seed, tf.int64), index])
@@ -111,7 +115,7 @@ def _tlm_sequences(
     With `pack_pairs`, pairs of one language are concatenated and cut like the sentences of MLM.
     """
     # Another order than that of MLM.
-    order = place._replace(seed=place.seed + 1)
+    order = place._replace(shared_seed=place.shared_seed + 1)
 
     def read(index, serialized):
         draws = tf.stack([tf.constant(place.seed, tf.int64), index])
@@ -140,7 +144,7 @@ def _tlm_sequences(
         return _full_sequences(settings, tokenizer, files, order, pack_full, share=share)
     weights = language_weights(files, settings.language_exponent)
     drawn = streams.drawn_of(weights, place.start * share * settings.batch_size)
-    options = {"seed": order.seed, "drawn": drawn, "number_files": True}
+    options = {"seed": order.seed, "drawn": drawn, "part": order.part, "number_files": True}
     pairs = streams.mix(streams.language_streams(files, **options), weights, seed=order.seed)
     batches = pairs.batch(settings.batch_size, drop_remainder=True)
     return batches.enumerate().map(pack, num_parallel_calls=tf.data.AUTOTUNE)
@@ -171,7 +175,7 @@ def _full_sequences(
         body = settings.sequence_length - _SPECIALS
         tokens = place.start * share * settings.batch_size * body
         drawn = streams.drawn_of(weights, tokens / _tokens_per_record(files, tokenizer, weights))
-    options = {"seed": place.seed, "drawn": drawn, "number_files": True}
+    options = {"seed": place.seed, "drawn": drawn, "part": place.part, "number_files": True}
     size = max(_RECORDS_PACKED_TOGETHER, settings.sequence_length)
     blocks = {
         language: stream.batch(size)

@@ -30,24 +30,49 @@ _SHUFFLE_BUFFER = 20_000  # Records per language: all of its data if it has few.
 _RECORDS_MEASURED = 64  # Per language.
 
 
+class Part(NamedTuple):
+    """A part of the input, which makes the same share of each global batch.
+
+    It reads files of its own, of a language with at least as many files as there are parts, and of
+    others each so manieth record.
+
+    Attributes:
+      index: counted from 0.
+      of: the number of parts.
+    """
+
+    index: int
+    of: int
+
+
+WHOLE = Part(0, 1)
+
+
 class Position(NamedTuple):
     """Where in its input a run is.
 
     Attributes:
       start: the steps before the segment.
       skip: the steps of the segment before this one.
-      seed: that of the segment.
+      shared_seed: that of the segment, for what is the same in all parts of a batch.
+      part: what is read.
     """
 
     start: int
     skip: int
-    seed: int
+    shared_seed: int
+    part: Part = WHOLE
+
+    @property
+    def seed(self) -> int:
+        """That of the part."""
+        return self.shared_seed + 32_452_843 * self.part.index
 
 
-def position(step: int, seed: int) -> Position:
+def position(step: int, seed: int, part: Part = WHOLE) -> Position:
     """Returns where a run with this seed is after `step` steps."""
     number, skip = divmod(step, SEGMENT)
-    return Position(number * SEGMENT, skip, seed + 15_485_863 * number)
+    return Position(number * SEGMENT, skip, seed + 15_485_863 * number, part)
 
 
 def seed_of_stage(seed: int, stage: int) -> int:
@@ -65,6 +90,7 @@ def language_streams(
     *,
     seed: int,
     drawn: Mapping[str, int] | None = None,
+    part: Part = WHOLE,
     number_files: bool = False,
     negatives: int = 0,
 ) -> dict[str, tf.data.Dataset]:
@@ -78,6 +104,7 @@ def language_streams(
       seed: determines the order.
       drawn: records of each language that were drawn before; a stream begins about there, as if
         files of equal bytes had equally many records.
+      part: what to read of them; `drawn` is of this part.
       number_files: an element is an example and the int32 index of its file in `sorted(files)`.
       negatives: the number of hard negatives that `texts.parse` will read per pair.
     """
@@ -86,11 +113,17 @@ def language_streams(
     counts = count_records(files) if drawn and any(drawn.values()) else {}
     streams = {}
     for index, (language, group) in enumerate(by_language):
-        order, begin = sorted(group), 0
+        every, begin = sorted(group), 0
+        by_file = len(every) >= part.of
+        order = every[part.index :: part.of] if by_file else every
         if counts.get(language):
-            order, begin = _from(order, counts[language], drawn[language])
-        parts = _parts(order, begin, numbers, negatives)
-        shuffled = texts.concatenate(parts).shuffle(
+            share = _bytes(order) / _bytes(every)
+            before = drawn[language] if by_file else drawn[language] * part.of
+            order, begin = _from(order, max(1, round(share * counts[language])), before)
+        records = texts.concatenate(_parts(order, begin, numbers, negatives))
+        if not by_file:
+            records = records.shard(part.of, part.index)
+        shuffled = records.shuffle(
             _SHUFFLE_BUFFER, seed=seed + index, reshuffle_each_iteration=True
         )
         streams[language] = shuffled.repeat()
@@ -131,6 +164,10 @@ def measure_tokens(files: Sequence[CorpusFile], tokenizer: Tokenizer) -> dict[st
 
 def _language(file: CorpusFile) -> str:
     return file.language
+
+
+def _bytes(files: Sequence[CorpusFile]) -> int:
+    return sum(os.path.getsize(file.path) for file in files)
 
 
 def _from(files: list[CorpusFile], count: int, drawn: int) -> tuple[list[CorpusFile], int]:

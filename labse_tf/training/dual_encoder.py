@@ -10,8 +10,9 @@ import tensorflow as tf
 import tf_keras
 
 from labse_tf.config import Config, TrainConfig
-from labse_tf.config.shares import check_chunks, check_even
+from labse_tf.config.shares import check_chunks, check_even, check_parts
 from labse_tf.data.pairs import pair_batches
+from labse_tf.data.streams import WHOLE, Part
 from labse_tf.model.encoder import build_encoder
 from labse_tf.training.dual_encoder_trainer import DualEncoderTrainer
 from labse_tf.training.joint_trainer import JointTrainer, joint_batches
@@ -56,14 +57,15 @@ def train(
     if model is not None:
         batch_size, replicas = config.pretrain.batch_size, strategy.num_replicas_in_sync
         check_even(batch_size, replicas)
+        check_parts(batch_size, settings.input_parts)
         check_chunks(batch_size // replicas, config.pretrain.chunk_size)
 
     pairs = pair_batches(settings, tokenizer, languages=config.languages, seed=config.seed)
 
-    def masked(step: int) -> tf.data.Dataset:
+    def masked(step: int, part: Part = WHOLE) -> tf.data.Dataset:
         # In another order than any stage of pre-training.
         stage = len(config.pretrain.stage_steps)
-        return masked_batches(config, tokenizer, stage=stage, step=step)
+        return masked_batches(config, tokenizer, stage=stage, step=step, part=part)
 
     if model is None:
         task = functools.partial(DualEncoderTrainer, encoder=encoder, settings=settings)
@@ -99,6 +101,7 @@ def stage_of(settings: TrainConfig, description: str, checkpoints: Path) -> Stag
         description=description,
         steps=settings.steps,
         batch_size=settings.batch_size,
+        input_parts=settings.input_parts,
         optimizer=settings.optimizer,
         loop=settings.loop,
         checkpoints=checkpoints,

@@ -9,6 +9,7 @@ import tf_keras
 
 from labse_tf.config import TrainConfig
 from labse_tf.data.features import Features
+from labse_tf.data.streams import WHOLE, Part
 from labse_tf.training.dual_encoder_trainer import DualEncoderTrainer
 from labse_tf.training.loop.trainer import sum_over_replicas
 from labse_tf.training.masked_loss import MaskedLoss
@@ -88,10 +89,13 @@ class JointTrainer(DualEncoderTrainer):
 
 
 def joint_batches(
-    masked: Callable[[int], tf.data.Dataset], pairs: Callable[[int], tf.data.Dataset], step: int
+    masked: Callable[..., tf.data.Dataset],
+    pairs: Callable[..., tf.data.Dataset],
+    step: int,
+    part: Part = WHOLE,
 ) -> tf.data.Dataset:
     """Returns batches of both tasks; see `JointTrainer`."""
-    both = tf.data.Dataset.zip((masked(step), pairs(step)))
+    both = tf.data.Dataset.zip((masked(step, part), pairs(step, part)))
     return both.map(lambda masked, pairs: {"masked": masked, "pairs": pairs})
 
 

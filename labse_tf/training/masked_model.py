@@ -9,6 +9,7 @@ import tensorflow as tf
 from official.nlp.modeling import layers
 
 from labse_tf.config import CMLM, Config
+from labse_tf.data import streams
 from labse_tf.data.neighbours import neighbour_batches, neighbour_files
 from labse_tf.data.pretraining import pretraining_batches, source_files
 from labse_tf.model.encoder import BertEncoder
@@ -53,12 +54,17 @@ def slot_count(config: Config) -> int:
 
 
 def masked_batches(
-    config: Config, tokenizer: Tokenizer, *, stage: int = 0, step: int = 0
+    config: Config,
+    tokenizer: Tokenizer,
+    *,
+    stage: int = 0,
+    step: int = 0,
+    part: streams.Part = streams.WHOLE,
 ) -> tf.data.Dataset:
     """Returns the batches of `pretrain.objective`; see `pretraining_batches`."""
     read = neighbour_batches if config.pretrain.objective == CMLM else pretraining_batches
     order = {"languages": config.languages, "seed": config.seed}
-    return read(config.pretrain, tokenizer, **order, stage=stage, step=step)
+    return read(config.pretrain, tokenizer, **order, stage=stage, step=step, part=part)
 
 
 def sources_of_batch(config: Config, batches: tf.data.Dataset) -> list[str]:

@@ -11,6 +11,7 @@ from labse_tf.config import BERT, CMLM, Config
 from labse_tf.config.shares import check_chunks, check_even
 from labse_tf.data.held_out import HeldOut, read_held_out
 from labse_tf.data.neighbours import read_held_out_neighbours
+from labse_tf.data.streams import WHOLE, Part
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.stacking import stack, stage_depths
@@ -103,8 +104,8 @@ def _run_stage(
 ) -> None:
     settings = config.pretrain
 
-    def batches(step: int) -> tf.data.Dataset:
-        return masked_batches(config, tokenizer, stage=number, step=step)
+    def batches(step: int, part: Part = WHOLE) -> tf.data.Dataset:
+        return masked_batches(config, tokenizer, stage=number, step=step, part=part)
 
     def sources_of(step: int) -> list[str]:
         return sources_of_batch(config, batches(step - 1))
@@ -125,6 +126,7 @@ def _run_stage(
             f" ({len(model.encoder.transformer_layers)} layers)",
             steps=settings.stage_steps[number],
             batch_size=settings.batch_size,
+            input_parts=settings.input_parts,
             optimizer=settings.optimizer,
             loop=settings.loop,
             checkpoints=run_dir.checkpoints / f"stage_{number + 1}",

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from labse_tf.config import LoopConfig, OptimizerConfig
 from labse_tf.data.features import check_features
+from labse_tf.data.streams import WHOLE, Part
 from labse_tf.training.loop import resumable
 from labse_tf.training.loop.trainer import Trainer, distribute
 from labse_tf.training.optimizer.adamw import build_optimizer, count_layers
@@ -25,6 +26,7 @@ class Stage:
       description: shown with the progress.
       steps: number of steps to train.
       batch_size: rows of the global batch; 0 if their number varies.
+      input_parts: number of parts of which a batch is made, each from a part of the corpora.
       optimizer: its settings.
       loop: intervals of log lines and checkpoints.
       checkpoints: a folder for this stage's checkpoints only.
@@ -38,6 +40,7 @@ class Stage:
     loop: LoopConfig
     checkpoints: Path
     number: int | None = None
+    input_parts: int = 1
 
 
 def fit(
@@ -58,7 +61,8 @@ def fit(
       trainer: the objective: called with the arguments of `Trainer`, except `variables` and
         `generators`.
       batches: called with the number of steps done, at the start and after each `SEGMENT` of
-        steps; returns endless global batches for the steps that follow.
+        steps; returns endless global batches for the steps that follow. With several
+        `stage.input_parts`, called with a `Part` too: parts of batches.
       model: what checkpoints contain besides the optimiser, by name; created under the strategy.
       variables: the model's variables to train.
       run_dir: for metrics and TensorBoard.
@@ -78,12 +82,12 @@ def fit(
     built = []
 
     def read_from(steps_done: int):
-        def build() -> tf.data.Dataset:
-            # Called by `distribute`, once per input pipeline.
-            built[:] = [batches(steps_done)]
+        def build(part: Part) -> tf.data.Dataset:
+            # Called by `distribute`, once per input pipeline and part.
+            built[:] = [batches(steps_done) if part == WHOLE else batches(steps_done, part)]
             return built[0]
 
-        return distribute(strategy, build, stage.batch_size)
+        return distribute(strategy, build, stage.batch_size, parts=stage.input_parts)
 
     def make_trainer(steps_done: int) -> Trainer:
         made = trainer(

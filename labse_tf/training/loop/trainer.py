@@ -10,8 +10,9 @@ import orbit
 import tensorflow as tf
 import tf_keras
 
-from labse_tf.config.shares import check_even
+from labse_tf.config.shares import check_even, check_parts, check_workers
 from labse_tf.data.features import Features
+from labse_tf.data.streams import WHOLE, Part
 from labse_tf.errors import InputError
 from labse_tf.training.optimizer.lazy_adamw import LazyAdamW, sum_rows
 
@@ -228,30 +229,49 @@ def _sum_rows_over_replicas(gradient: tf.IndexedSlices) -> tf.IndexedSlices:
 
 
 def distribute(
-    strategy: tf.distribute.Strategy, make_dataset: Callable[[], tf.data.Dataset], batch_size: int
+    strategy: tf.distribute.Strategy,
+    make_dataset: Callable[[Part], tf.data.Dataset],
+    batch_size: int,
+    *,
+    parts: int = 1,
 ):
     """Returns the distributed dataset: each replica gets its slice of every global batch.
 
-    Every worker makes the same global batches and keeps its replicas' rows, so that row i is on
-    the same replica for any number of workers. A `batch_size` of 0: batches have different numbers
-    of rows, which the caller makes multiples of the number of replicas.
+    Row i is on the same replica for any number of workers. With one part, every worker makes the
+    same global batches and keeps its replicas' rows. With several, a worker makes its share of the
+    parts alone, of which a batch has the rows one after the other.
+
+    Args:
+      strategy: the run's strategy.
+      make_dataset: returns the batches, or a part of each.
+      batch_size: rows of the global batch. 0: batches have different numbers of rows, which the
+        caller makes multiples of the number of replicas; only with one part.
+      parts: the number of parts.
 
     Raises:
-      InputError: if the replicas cannot share the batch evenly.
+      InputError: if the replicas cannot share the batch evenly, or workers the parts.
     """
     replicas = strategy.num_replicas_in_sync
     check_even(batch_size, replicas)
+    check_parts(batch_size, parts)
     if replicas == 1:
-        return strategy.experimental_distribute_dataset(make_dataset())
+        return strategy.experimental_distribute_dataset(_joined(make_dataset, 0, parts, parts))
 
     def make(context: tf.distribute.InputContext) -> tf.data.Dataset:
-        local = replicas // context.num_input_pipelines
-        first = local * context.input_pipeline_id
+        pipelines, number = context.num_input_pipelines, context.input_pipeline_id
+        local = replicas // pipelines
+        if parts == 1:
+            dataset, first, slots = make_dataset(WHOLE), local * number, replicas
+        else:
+            check_workers(parts, pipelines)
+            own = parts // pipelines
+            dataset, first, slots = _joined(make_dataset, own * number, own, parts), 0, local
 
         def slices(tensor):
             # The batches of joint tasks have sizes of their own.
-            rows = (tensor.shape[0] or batch_size or tf.shape(tensor)[0]) // replicas
-            shape = [replicas, rows, *tensor.shape[1:]]
+            known = tensor.shape[0] or (batch_size if parts == 1 else 0)
+            rows = (known or tf.shape(tensor)[0]) // slots
+            shape = [slots, rows, *tensor.shape[1:]]
             split = tf.reshape(tensor, [-1 if size is None else size for size in shape])
             return split[first : first + local]
 
@@ -259,6 +279,30 @@ def distribute(
             batch = tf.nest.map_structure(slices, batch)
             return batch if len(batch) > 1 else batch[0]
 
-        return make_dataset().map(split).unbatch()
+        return dataset.map(split).unbatch()
 
     return strategy.distribute_datasets_from_function(make)
+
+
+def _joined(
+    make_dataset: Callable[[Part], tf.data.Dataset], first: int, count: int, parts: int
+) -> tf.data.Dataset:
+    """Returns `count` parts of each batch, from `first` on, as one, padded to the longest."""
+    if count == 1:
+        return make_dataset(Part(first, parts))
+    datasets = [make_dataset(Part(first + number, parts)) for number in range(count)]
+    return tf.data.Dataset.zip(tuple(datasets)).map(
+        lambda *batches: tf.nest.map_structure(_concatenate, *batches)
+    )
+
+
+def _concatenate(*tensors: tf.Tensor) -> tf.Tensor:
+    """Returns the rows of all tensors, their last dimension filled up with zeros."""
+    lengths = {tensor.shape[-1] for tensor in tensors}
+    if tensors[0].shape.rank > 1 and (len(lengths) > 1 or None in lengths):
+        longest = tf.reduce_max([tf.shape(tensor)[-1] for tensor in tensors])
+        before = [[0, 0]] * (tensors[0].shape.rank - 1)
+        tensors = [
+            tf.pad(tensor, [*before, [0, longest - tf.shape(tensor)[-1]]]) for tensor in tensors
+        ]
+    return tf.concat(tensors, axis=0)

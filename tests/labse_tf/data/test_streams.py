@@ -42,7 +42,10 @@ def in_order(monkeypatch):
      (2345, (2000, 345, 30_971_733))],
 )  # fmt: skip
 def test_the_position_of_a_step(step, expected):
-    assert streams.position(step, 7) == expected
+    place = streams.position(step, 7)
+    assert place[:3] == expected and place.seed == expected[2]
+    third = streams.position(step, 7, streams.Part(2, 3))
+    assert third.shared_seed == place.seed and third.seed == place.seed + 64_905_686
 
 
 @pytest.mark.parametrize("drawn", [0, 1, 9, 10, 13, 29, 30, 44, 300_007])
@@ -107,3 +110,21 @@ def test_pairs_in_memory_go_on_with_their_pass():
     whole = np.concatenate(list(draw_pairs(cache, {"de": 1.0}, seed=3, draws=14).take(3)))
     later = draw_pairs(cache, {"de": 1.0}, seed=3, draws=14, before=14, draw_seed=99)
     np.testing.assert_array_equal(np.concatenate(list(later.take(2))), whole[14:])
+
+
+@pytest.mark.parametrize("sizes", [[4, 4, 4], [9, 2, 1, 6, 1, 3], [7], [5, 6]])
+@pytest.mark.parametrize("drawn", [0, 2])
+def test_parts_share_the_records(tmp_path, in_order, sizes, drawn):
+    """Whole files, or of a language with fewer files than parts each third record."""
+    files = write_parts(tmp_path, sizes)
+    found = []
+    for index in range(3):
+        part = streams.Part(index, 3)
+        stream = streams.language_streams(files, seed=1, drawn={"th": drawn}, part=part)["th"]
+        share = len(range(index, sum(sizes), 3))
+        if len(sizes) >= 3:
+            share = sum(sizes[index::3])
+        rows = read(stream, 2 * share)
+        assert sorted(rows[:share]) == sorted(rows[share:])
+        found += rows[:share]
+    assert sorted(found) == list(range(sum(sizes)))

@@ -226,7 +226,7 @@ def train(strategy, kind, clip_norm, changes):
             facts[name] = embed(encoder, tensors, training=False).numpy()
     # Batches of LASER have different numbers of rows.
     unknown, rows = ((*LENGTHS, BATCH), 0) if kind == "laser" else (LENGTHS, BATCH)
-    dataset = distribute(strategy, lambda: dataset_of(batches, unknown), rows)
+    dataset = distribute(strategy, lambda part: dataset_of(batches, unknown), rows)
     shared = {
         "strategy": strategy,
         "optimizer": optimizer,
@@ -267,7 +267,7 @@ def train(strategy, kind, clip_norm, changes):
 
 def refusal(strategy, batch_size):
     try:
-        distribute(strategy, lambda: dataset_of(dual_batches()), batch_size)
+        distribute(strategy, lambda part: dataset_of(dual_batches()), batch_size)
     except InputError as error:
         return str(error)
     return ""

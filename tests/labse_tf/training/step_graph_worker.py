@@ -61,7 +61,7 @@ def trace(strategy, name):
         "optimizer": optimizer,
         "clip_norm": 1.0,
         "lazy_embeddings": False,
-        "dataset": distribute(strategy, lambda: dataset_of(make()[:1], unknown=()), BATCH),
+        "dataset": distribute(strategy, lambda part: dataset_of(make()[:1], unknown=()), BATCH),
     }
     if name.startswith("mlm"):
         samples = 30 if name == "mlm_sampled" else 0
