@@ -24,6 +24,12 @@ from labse_tf.languages import require_code
 # Former section names, which older runs and presets still use.
 _RENAMED = {"contrastive": "cds"}
 
+# The keys of corpora that training reads, also from stores.
+CORPORA_KEYS = (
+    *("pretrain.monolingual", "pretrain.bitext", "pretrain.neighbours", "distill.monolingual"),
+    *("train.bitext", "negatives.train.bitext", "laser.bitext", "cds.noisy", "cds.trusted"),
+)
+
 # A key's full name, its value, and where it was set.
 Entry = tuple[str, Any, str | os.PathLike[str]]
 
@@ -160,9 +166,14 @@ def _renamed(key: str) -> str:
 
 
 def _local(key: str, value: Any, path: str | os.PathLike[str]) -> Any:
-    """Returns the value with `local_path` applied to all strings, as any may be a path."""
+    """Returns the value with `local_path` applied to all strings, as any may be a path.
+
+    Corpora that training reads may be URLs of stores: what finds them knows which.
+    """
     if isinstance(value, list):
         return [_local(key, one, path) for one in value]
+    if key in CORPORA_KEYS and isinstance(value, str) and not value.lower().startswith("file:"):
+        return value
     try:
         return local_path(value) if isinstance(value, str) else value
     except InputError as error:

@@ -16,9 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from labse_tf.data import texts
+from labse_tf.data.storage import STORAGE, is_stored
 from labse_tf.files import textio
 from labse_tf.files.corpus_files import SHARD, TFRECORD, CorpusFile
-from labse_tf.files.hashing import stamps_of_files
 from labse_tf.files.outputs import full_disk_said, write_json
 from labse_tf.files.record_kinds import KINDS
 from labse_tf.progress import Progress
@@ -54,9 +54,9 @@ def count_records(files: Sequence[CorpusFile]) -> dict[str, int]:
     Raises:
       InputError: if a file is empty or damaged.
     """
-    folders: dict[tuple[Path, str], list[CorpusFile]] = defaultdict(list)
+    folders: dict[tuple[str, str], list[CorpusFile]] = defaultdict(list)
     for file in files:
-        folders[Path(file.path).parent, file.language].append(file)
+        folders[os.path.dirname(file.path), file.language].append(file)
     counts: Counter[str] = Counter()
     to_count = []
     for (folder, language), group in folders.items():
@@ -88,7 +88,7 @@ def kept_in(path: Path, *, write: bool) -> Iterator[None]:
         _kept_in = None
 
 
-def _told_by_report(folder: Path, files: Sequence[CorpusFile]) -> int | None:
+def _told_by_report(folder: str, files: Sequence[CorpusFile]) -> int | None:
     """Returns the records of a language's clean shards, from the report of the job that wrote them.
 
     Returns None unless these are all shards of that language and the report must be theirs: it does
@@ -97,17 +97,18 @@ def _told_by_report(folder: Path, files: Sequence[CorpusFile]) -> int | None:
     shards = [_SHARD.fullmatch(os.path.basename(file.path)) for file in files]
     if files[0].format != SHARD or not all(shards):
         return None
-    if not all(os.path.getsize(file.path) for file in files):
+    if not all(STORAGE.size(file.path) for file in files):
         return None
-    root = folder.absolute().parent.parent
+    if not is_stored(folder):
+        folder = os.path.abspath(folder)
+    root = os.path.dirname(os.path.dirname(folder))
     numbers = sorted((int(shard[2]), int(shard[1])) for shard in shards)
     are_all = numbers == [(len(files), number) for number in range(len(files))]
-    if not are_all or sum((root / kind).exists() for kind in KINDS) > 1:
+    if not are_all or sum(STORAGE.exists(os.path.join(root, kind)) for kind in KINDS) > 1:
         return None
     try:
-        kept = json.loads((root / "report.json").read_text("utf-8"))["languages"][folder.name][
-            "kept"
-        ]
+        report = json.loads(STORAGE.read_text(os.path.join(root, "report.json")))
+        kept = report["languages"][os.path.basename(folder)]["kept"]
     except (OSError, ValueError, LookupError, TypeError):
         return None
     # Empty shards are not written, so a report with 0 belongs to other files.
@@ -115,7 +116,7 @@ def _told_by_report(folder: Path, files: Sequence[CorpusFile]) -> int | None:
 
 
 def _count_files(files: Sequence[CorpusFile]) -> list[int]:
-    stamps = {path: stamp for path, *stamp in stamps_of_files(file.path for file in files)}
+    stamps = {file.path: STORAGE.stamp(file.path) for file in files}
     new = [file for file in files if _counted.get(file.path, [])[:2] != stamps[file.path]]
     if new:
         _log.info(
@@ -139,7 +140,7 @@ def _count_files(files: Sequence[CorpusFile]) -> list[int]:
 
 def _count(file: CorpusFile) -> int:
     if file.format in (SHARD, TFRECORD):
-        if not os.path.getsize(file.path):
+        if not STORAGE.size(file.path):
             raise textio.empty_file(file.path)
         with texts.input_errors():
             return sum(map(len, texts.records(file).batch(_RECORDS_PER_CALL)))

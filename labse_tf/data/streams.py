@@ -12,7 +12,6 @@ records come twice in a pass and others not at all.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, groupby
 from typing import NamedTuple
@@ -22,6 +21,7 @@ import tensorflow as tf
 
 from labse_tf.data import texts
 from labse_tf.data.record_counts import count_records
+from labse_tf.data.storage import STORAGE
 from labse_tf.files.corpus_files import CorpusFile
 from labse_tf.tokenization.protocol import Tokenizer
 
@@ -167,7 +167,7 @@ def _language(file: CorpusFile) -> str:
 
 
 def _bytes(files: Sequence[CorpusFile]) -> int:
-    return sum(os.path.getsize(file.path) for file in files)
+    return sum(STORAGE.size(file.path) for file in files)
 
 
 def _from(files: list[CorpusFile], count: int, drawn: int) -> tuple[list[CorpusFile], int]:
@@ -178,7 +178,7 @@ def _from(files: list[CorpusFile], count: int, drawn: int) -> tuple[list[CorpusF
       count: their records.
       drawn: records drawn before.
     """
-    sizes = [os.path.getsize(file.path) for file in files]
+    sizes = [STORAGE.size(file.path) for file in files]
     ends = list(accumulate(sizes))
     place = drawn % count / count * ends[-1]  # In bytes.
     first = next(number for number, end in enumerate(ends) if place < end)

@@ -11,6 +11,7 @@ from itertools import islice
 import numpy as np
 import tensorflow as tf
 
+from labse_tf.data.storage import STORAGE, is_stored
 from labse_tf.errors import InputError
 from labse_tf.files import textio
 from labse_tf.files.corpus_files import (
@@ -73,11 +74,19 @@ def find_files(
     """Returns the corpus files of `kind` in `languages` (all languages if it is empty).
 
     Raises:
-      InputError: if there are none; the message names the configuration key.
+      InputError: if there are none, and the message names the configuration key; or if they are
+        text in a store.
     """
     if not inputs:
         raise InputError(f"'{key}' is empty", remedy=f"add --set {key}=[DIR]")
-    files = find_plain_files(inputs, kind=kind)
+    files = find_plain_files(inputs, kind=kind, storage=STORAGE)
+    for file in files:
+        if is_stored(file.path) and file.format not in (SHARD, TFRECORD):
+            raise InputError(
+                "is text in a store, of which training reads TFRecords alone",
+                path=file.path,
+                remedy="make clean shards of it with `labse corpus filter-...`, or copy it to disk",
+            )
     kept = [file for file in files if not languages or file.language in languages]
     if not kept:
         raise InputError(

@@ -117,13 +117,15 @@ def find_corpus_files(
     return [found[path] for path in sorted(found)]
 
 
-def find_plain_files(inputs: Iterable[str], *, kind: str | None = None) -> list[CorpusFile]:
+def find_plain_files(
+    inputs: Iterable[str], *, kind: str | None = None, storage: Storage = LOCAL
+) -> list[CorpusFile]:
     """Same as `find_corpus_files` for PLAIN_FORMATS; the language of each file is known.
 
     Raises:
       InputError: as there, or if the name of a loose TFRECORD file contains no language.
     """
-    files = find_corpus_files(inputs, kind=kind, formats=PLAIN_FORMATS)
+    files = find_corpus_files(inputs, kind=kind, formats=PLAIN_FORMATS, storage=storage)
     for file in files:
         if file.language is None:
             raise InputError(

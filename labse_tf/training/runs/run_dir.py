@@ -15,6 +15,7 @@ from typing import Any
 from labse_tf.config import BILSTM, MAX, Config, EncoderConfig
 from labse_tf.config.check import check
 from labse_tf.config.files import differences, load_config, save_config
+from labse_tf.data.storage import STORAGE
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import find_plain_files
 from labse_tf.files.local_paths import local_path
@@ -234,7 +235,7 @@ def resolve(
     vocab_size = encoder.vocab_size or size_of_file
     languages = config.languages
     if inputs and not languages:
-        files = find_plain_files(inputs)
+        files = find_plain_files(inputs, storage=STORAGE)
         languages = sorted({file.language for file in files} | {"en"})
     config = dataclasses.replace(
         config,

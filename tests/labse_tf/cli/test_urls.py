@@ -13,7 +13,7 @@ from command_line import refused
 
 from labse_tf.cli.main import BEAM_JOBS, COMMANDS, main, make_parser
 from labse_tf.config import Config, flatten
-from labse_tf.config.files import load_config
+from labse_tf.config.files import CORPORA_KEYS, load_config
 from labse_tf.errors import InputError
 
 URL = "gs://bucket/x"
@@ -164,7 +164,7 @@ def nested(key, value):
     return value
 
 
-@pytest.mark.parametrize("key", TEXTS)
+@pytest.mark.parametrize("key", sorted(set(TEXTS) - set(CORPORA_KEYS)))
 def test_every_text_of_the_configuration_refuses_urls(key, tmp_path):
     value = ["clean", URL] if isinstance(TEXTS[key], list) else URL
     file = tmp_path / "preset.yaml"
@@ -186,6 +186,13 @@ def test_the_keys_with_paths_are_among_them():
     }
 
 
+def test_corpora_may_be_in_stores():
+    assert set(CORPORA_KEYS) < set(TEXTS)
+    overrides = [f"{key}=[{URL}, file:///a%20b]" for key in CORPORA_KEYS]
+    found = dict(flatten(dataclasses.asdict(load_config(None, overrides))))
+    assert all(found[key] == [URL, "/a b"] for key in CORPORA_KEYS)
+
+
 def test_file_urls_in_the_configuration(tmp_path):
     file = tmp_path / "preset.yaml"
     file.write_text("train:\n  bitext: [file:///a%20b, c]\n", "utf-8")
@@ -197,8 +204,8 @@ def test_file_urls_in_the_configuration(tmp_path):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["pretrain", "CONFIG", "--run-dir", "run", "--set", f"pretrain.monolingual=[{URL}]"],
-        ["train", "CONFIG", "--run-dir", "run", "--set", f"train.bitext=[{URL}]"],
+        ["pretrain", "CONFIG", "--run-dir", "run", "--set", f"pretrain.held_out=[{URL}]"],
+        ["train", "CONFIG", "--run-dir", "run", "--set", f"train.evaluate=[{URL}]"],
         ["distill", "CONFIG", "--teacher", "x", "--run-dir", "run", "--set", f"train.dev=[{URL}]"],
         ["mine-negatives", "x", "--out", "x", "--run-dir", "run"]
         + ["--set", f"tokenizer.vocab_file={URL}"],

@@ -1,0 +1,89 @@
+"""The corpora of training: on disk, or in a store that TensorFlow reads, such as gs://.
+
+TensorFlow is imported only for stores: commands that find no corpora there do without it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from labse_tf.errors import InputError
+from labse_tf.files.storage import LOCAL
+
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+
+
+def is_stored(path: str) -> bool:
+    """Whether a path is a URL of a store; file:// is none."""
+    url = _URL.match(path)
+    return url is not None and url[1].lower() != "file"
+
+
+class TensorFlowStorage:
+    """The disk, and all stores that `tf.io.gfile` reads; see `labse_tf.files.storage.Storage`."""
+
+    def resolve(self, name: str | os.PathLike[str]) -> str:
+        name = os.fspath(name)
+        if not is_stored(name):
+            return LOCAL.resolve(name)
+        from tensorflow.errors import UnimplementedError
+
+        try:
+            _gfile().exists(name)
+        except UnimplementedError as error:
+            raise InputError(
+                "TensorFlow cannot read this scheme",
+                path=name,
+                remedy="use gs://, install tensorflow-io for others, or copy the files to disk",
+            ) from error
+        return name
+
+    def exists(self, path: str) -> bool:
+        return _gfile().exists(path) if is_stored(path) else LOCAL.exists(path)
+
+    def is_dir(self, path: str) -> bool:
+        return _gfile().isdir(path) if is_stored(path) else LOCAL.is_dir(path)
+
+    def walk(self, folder: str) -> list[str]:
+        if not is_stored(folder):
+            return LOCAL.walk(folder)
+        found = _gfile().walk(folder)
+        return sorted(_gfile().join(root, name) for root, _, names in found for name in names)
+
+    def glob(self, pattern: str) -> list[str]:
+        return sorted(_gfile().glob(pattern)) if is_stored(pattern) else LOCAL.glob(pattern)
+
+    def size(self, path: str) -> int:
+        return _gfile().stat(path).length if is_stored(path) else LOCAL.size(path)
+
+    def stamp(self, path: str) -> list[int]:
+        """Returns size in bytes and time of the last change in nanoseconds."""
+        if is_stored(path):
+            found = _gfile().stat(path)
+            return [found.length, found.mtime_nsec]
+        status = os.stat(path)
+        return [status.st_size, status.st_mtime_ns]
+
+    def read_text(self, path: str) -> str:
+        """Returns the content of a file in UTF-8.
+
+        Raises:
+          FileNotFoundError: if there is none.
+        """
+        if not self.exists(path):
+            raise FileNotFoundError(path)
+        if is_stored(path):
+            with _gfile().GFile(path) as file:
+                return file.read()
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+
+
+STORAGE = TensorFlowStorage()
+
+
+def _gfile():
+    from tensorflow.io import gfile
+
+    return gfile

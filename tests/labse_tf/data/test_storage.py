@@ -1,0 +1,109 @@
+"""Corpora in a store: TensorFlow's own, in memory, stands for gs:// and others."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from text_files import write_lines
+from tiny_text import sentences_of
+
+from labse_tf.cli.main import main
+from labse_tf.data import texts
+from labse_tf.data.record_counts import count_records
+from labse_tf.data.storage import STORAGE, is_stored
+from labse_tf.errors import InputError
+from labse_tf.files.corpus_files import BITEXT, find_plain_files
+
+LANGUAGES = ("de", "th")
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory, bitext_dir):
+    """Clean shards of the filter job, on disk and in the store."""
+    out = tmp_path_factory.mktemp("clean") / "shards"
+    inputs = [str(bitext_dir / f"{language}.tsv") for language in LANGUAGES]
+    command = ["corpus", "filter-bitext", *inputs, "--out", str(out)]
+    assert main(command) == 0
+    store = f"ram://{out.name}_{out.parent.name}"
+    for path in (path for path in out.rglob("*") if path.is_file()):
+        copy = f"{store}/{path.relative_to(out)}"
+        tf.io.gfile.makedirs(copy.rpartition("/")[0])
+        tf.io.gfile.copy(str(path), copy)
+    return out, store
+
+
+@pytest.mark.parametrize(
+    ("path", "stored"),
+    [("ram://a/b", True), ("gs://b", True), ("/a", False), ("a:b", False), ("file:///a", False)],
+)
+def test_what_is_in_a_store(path, stored):
+    assert is_stored(path) is stored
+
+
+def test_the_same_files_are_found_as_on_disk(shards):
+    folder, store = shards
+    found = find_plain_files([store], kind=BITEXT, storage=STORAGE)
+    expected = find_plain_files([str(folder)], kind=BITEXT)
+    assert {file.language for file in found} == set(LANGUAGES)
+    assert [file.path.removeprefix(store) for file in found] == [
+        file.path.removeprefix(str(folder)) for file in expected
+    ]
+    assert [STORAGE.size(file.path) for file in found] == [
+        STORAGE.size(file.path) for file in expected
+    ]
+    pattern = f"{store}/bitext/de/*.tfrecord.gz"
+    assert find_plain_files([pattern], storage=STORAGE) == [
+        file for file in found if file.language == "de"
+    ]
+
+
+def test_records_are_counted_by_report_and_without(shards):
+    folder, store = shards
+    found = find_plain_files([store], kind=BITEXT, storage=STORAGE)
+    kept = json.loads((folder / "report.json").read_text())["languages"]
+    expected = {language: kept[language]["kept"] for language in LANGUAGES}
+    assert count_records(found) == expected
+    # Without the report, they are read.
+    tf.io.gfile.rename(f"{store}/report.json", f"{store}/other.json")
+    assert count_records(found) == expected
+    tf.io.gfile.rename(f"{store}/other.json", f"{store}/report.json")
+
+
+def test_what_training_cannot_read_is_refused(tmp_path):
+    with pytest.raises(InputError, match="no such file or folder"):
+        texts.find_files(["ram://nothing/here"], BITEXT, [], key="train.bitext")
+    with pytest.raises(InputError, match="TensorFlow cannot read this scheme"):
+        texts.find_files(["abfs://bucket/x"], BITEXT, [], key="train.bitext")
+    rows = zip(sentences_of("en"), sentences_of("de"), strict=True)
+    path = write_lines(tmp_path / "de.tsv", ["\t".join(row) for row in rows])
+    tf.io.gfile.makedirs("ram://plain")
+    tf.io.gfile.copy(str(path), "ram://plain/de.tsv", overwrite=True)
+    with pytest.raises(InputError, match="is text in a store") as caught:
+        texts.find_files(["ram://plain"], BITEXT, [], key="train.bitext")
+    assert caught.value.path == "ram://plain/de.tsv"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cached", [True, False])
+def test_a_run_on_stored_shards_has_the_same_weights(tmp_path, shards, config_file, cached):
+    settings = {
+        "train.steps": 4,
+        "train.cache_tokens": str(cached).lower(),
+        "encoder.num_layers": 1,
+        "pretrain.stage_steps": "[1]",
+    }
+    sets = [f"--set={key}={value}" for key, value in settings.items()]
+    weights = []
+    for name, corpus in zip(("disk", "store"), shards, strict=True):
+        run = tmp_path / name
+        command = ["train", str(config_file), "--run-dir", str(run), *sets]
+        assert main([*command, f"--set=train.bitext=[{corpus}]", "--set=languages=[]"]) == 0
+        reader = tf.train.load_checkpoint(str(run / "checkpoints" / "ckpt-4"))
+        names = [name for name in reader.get_variable_to_shape_map() if "VARIABLE" in name]
+        weights.append({name: reader.get_tensor(name) for name in names})
+    assert len(weights[0]) > 10
+    for name, value in weights[0].items():
+        np.testing.assert_array_equal(value, weights[1][name])
