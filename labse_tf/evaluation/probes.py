@@ -17,6 +17,7 @@ from labse_tf.embedding.distinct import TextVectors
 STRENGTHS = tuple(2.0**power for power in range(-2, 4))
 STRENGTHS_OF_FOLDS = tuple(2.0**power for power in range(-1, 6))
 _MAX_ITERATIONS = 500
+_MANY = 2000  # Examples: fewer take less time than processes do to start.
 
 # (fitted model, examples) -> the higher the better.
 Score = Callable[[Any, "Examples"], float]
@@ -50,13 +51,25 @@ def majority(labels: Sequence[Any] | np.ndarray) -> float:
 
 
 def nested_folds(examples: Examples, *, folds: int, seed: int) -> list[float]:
-    """Returns the accuracy on each fold, where folds of the others chose the strength."""
+    """Returns the accuracy on each fold, where folds of the others chose the strength.
+
+    The folds of many examples are computed by as many processes as there are cores.
+    """
+    from joblib import Parallel, delayed
+
     places = np.arange(len(examples.labels))
-    found = []
-    for train, test in _folds(folds, seed).split(places, examples.labels):
-        model = fit_with_folds(examples.rows(train), STRENGTHS, folds=folds, seed=seed)
-        found.append(accuracy(model, examples.rows(test)))
-    return found
+    processes = -1 if len(places) > _MANY else 1
+    return Parallel(n_jobs=processes)(
+        delayed(_nested_fold)(examples, train, test, folds=folds, seed=seed)
+        for train, test in _folds(folds, seed).split(places, examples.labels)
+    )
+
+
+def _nested_fold(
+    examples: Examples, train: np.ndarray, test: np.ndarray, *, folds: int, seed: int
+) -> float:
+    model = fit_with_folds(examples.rows(train), STRENGTHS, folds=folds, seed=seed)
+    return accuracy(model, examples.rows(test))
 
 
 def fit_with_folds(train: Examples, strengths: Sequence[float], *, folds: int, seed: int) -> Any:

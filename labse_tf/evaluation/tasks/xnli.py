@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 PRIMARY_METRIC = "accuracy"
 FOLDERS = ("xnli", "XNLI-1.0")
+_FEW_LABELS = 8
 UNITS_ARE_LANGUAGES = True
 DATA = (
     "{train,dev,test}.<lang>.tsv of premise, hypothesis, label, or xnli.{dev,test}.tsv, with\n"
@@ -178,12 +179,15 @@ def _check(sets: dict[str, InferencePairs], entries: dict[str, str], source: str
                 remedy=f"--source may be {', '.join(sets[part].texts)}",
             )
     known = set(sets["train"].labels)
+    has = f"these have {', '.join(sorted(known))}"
+    if len(known) > _FEW_LABELS:
+        has = f"these have {len(known)} labels: the third column should be the label"
     for part in ("dev", "test"):
         if unknown := sorted(set(sets[part].labels) - known):
             raise InputError(
                 f"has the label '{unknown[0]}', which the training pairs have not",
                 path=entries[part],
-                remedy=f"these have {', '.join(sorted(known)[:8])}",
+                remedy=has,
             )
 
 

@@ -168,6 +168,16 @@ def test_shuffled_labels_are_at_chance():
     assert np.mean(found) == pytest.approx(0.5, abs=4 * 0.025)
 
 
+def test_folds_are_the_same_in_several_processes(monkeypatch):
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(60, 4)).astype(np.float32)
+    examples = Examples(features, np.where(features[:, 0] + features[:, 1] ** 2 > 0.5, "a", "b"))
+    expected = probes.nested_folds(examples, folds=3, seed=1)
+    monkeypatch.setattr(probes, "_MANY", 50)
+    assert probes.nested_folds(examples, folds=3, seed=1) == expected
+    assert len(set(expected)) > 1
+
+
 def test_of_equal_strengths_the_first_and_most_regularised_is_taken():
     features = np.array([[-1.0], [1.0]] * 10)
     examples = Examples(features, np.array(["a", "b"] * 10))
