@@ -23,9 +23,8 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from labse_tf.errors import InputError
-from labse_tf.files.storage import LOCAL
+from labse_tf.files.storage import LOCAL, scheme_of
 
-_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 # Where an object appears only as a whole, and renaming would copy it.
 _OBJECT_STORES = ("s3", "gs", "azfs")
 # What has to be installed to read a scheme.
@@ -36,13 +35,6 @@ _NOT_SET = re.compile(r"(\w+) is not set")
 _NOT_A_FOLDER = "is not a directory"
 # Names of files that are being written end so.
 _UNFINISHED = re.compile(r"\.unfinished-[0-9a-f]{32}$")
-
-
-def scheme_of(path: str) -> str | None:
-    """Returns the scheme of a URL, in lower case; None for a local path, or a file:// URL."""
-    url = _URL.match(path)
-    scheme = url[1].lower() if url else None
-    return None if scheme == "file" else scheme
 
 
 def join(folder: str, *names: str) -> str:

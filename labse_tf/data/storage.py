@@ -6,18 +6,14 @@ TensorFlow is imported only for stores: commands that find no corpora there do w
 from __future__ import annotations
 
 import os
-import re
 
 from labse_tf.errors import InputError
-from labse_tf.files.storage import LOCAL
-
-_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+from labse_tf.files.storage import LOCAL, scheme_of
 
 
 def is_stored(path: str) -> bool:
     """Whether a path is a URL of a store; file:// is none."""
-    url = _URL.match(path)
-    return url is not None and url[1].lower() != "file"
+    return scheme_of(path) is not None
 
 
 class TensorFlowStorage:

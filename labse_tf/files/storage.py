@@ -1,13 +1,14 @@
 """Where input files are: on this machine, or in a store that a part of the project can read.
 
-`LOCAL` is the disk. Beam jobs have a storage of their own, `beam_pipelines.runtime.storage`, which
-reads object stores too; what finds files takes either.
+`LOCAL` is the disk. Beam jobs and training have storages of their own, which read stores too:
+`beam_pipelines.runtime.storage` and `labse_tf.data.storage`. What finds files takes any of them.
 """
 
 from __future__ import annotations
 
 import glob
 import os
+import re
 from pathlib import Path
 from typing import Protocol
 
@@ -15,6 +16,14 @@ from labse_tf.files.local_paths import local_path
 
 # Schemes of the stores that Beam jobs read and write.
 STORE_SCHEMES = ("s3", "gs", "hdfs")
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+
+
+def scheme_of(path: str) -> str | None:
+    """Returns the scheme of a URL, in lower case; None for a local path, or a file:// URL."""
+    url = _URL.match(path)
+    scheme = url[1].lower() if url else None
+    return None if scheme == "file" else scheme
 
 
 class Storage(Protocol):

@@ -8,16 +8,18 @@ own memory, exit status and signals. What a command imports, and how it starts, 
 
 from __future__ import annotations
 
+import json
 import logging
 import multiprocessing
 import os
 import resource
 import runpy
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from repository import ROOT
@@ -102,6 +104,30 @@ def run(*arguments: str | Path, timeout: float = 300, **options) -> subprocess.C
     process = Process(*arguments, **options)
     output, errors = process.communicate(timeout)
     return subprocess.CompletedProcess(list(arguments), process.returncode, output, errors)
+
+
+def finish(processes: Sequence[Process], timeout: float = 600) -> None:
+    """Waits until each has ended without an error; kills the others if one has not."""
+    try:
+        for process in processes:
+            _, errors = process.communicate(timeout)
+            assert process.returncode == 0, errors[-3000:]
+    finally:
+        for process in processes:
+            process.kill()
+
+
+def worker_environments(count: int) -> list[dict[str, str]]:
+    """Returns the environment of each worker of a cluster on this machine, with TF_CONFIG."""
+    servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    addresses = [f"127.0.0.1:{server.getsockname()[1]}" for server in servers]
+    for server in servers:
+        server.close()
+    tasks = [{"type": "worker", "index": index} for index in range(count)]
+    return [
+        {"TF_CONFIG": json.dumps({"cluster": {"worker": addresses}, "task": task})}
+        for task in tasks
+    ]
 
 
 def _run(arguments, cwd, environment, streams, file_size) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import socket
 from pathlib import Path
 
 import forked
@@ -38,40 +36,15 @@ def start(*, mode, cases, out, **environment):
     return forked.Process(WORKER, mode, ",".join(cases), out, env={**os.environ, **environment})
 
 
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
-
-
-def finish(processes):
-    try:
-        for process in processes:
-            _, errors = process.communicate(timeout=600)
-            assert process.returncode == 0, errors[-3000:]
-    finally:
-        for process in processes:
-            process.kill()
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """What one device, 2 and 4 logical CPUs, and each of 2 and of 3 workers made."""
     folder = tmp_path_factory.mktemp("replicas")
     runs = {name: {"mode": name} for name in ("1", "2", "4")}
     for workers in (2, 3):
-        addresses = [f"127.0.0.1:{port}" for port in free_ports(workers)]
-        for index in range(workers):
-            cluster = {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}}
-            runs[f"worker_{index}_of_{workers}"] = {
-                "mode": "workers",
-                "TF_CONFIG": json.dumps(cluster),
-            }
-    finish(
+        for index, environment in enumerate(forked.worker_environments(workers)):
+            runs[f"worker_{index}_of_{workers}"] = {"mode": "workers", **environment}
+    forked.finish(
         [start(cases=CASES[name], out=folder / f"{name}.npz", **run) for name, run in runs.items()]
     )
     return {name: dict(np.load(folder / f"{name}.npz")) for name in runs}

@@ -24,12 +24,7 @@ SHAPES = re.compile(
 @pytest.fixture(scope="module")
 def graphs(tmp_path_factory):
     out = tmp_path_factory.mktemp("graphs") / "graphs.json"
-    process = forked.Process(WORKER, "2", out)
-    try:
-        _, errors = process.communicate(timeout=300)
-    finally:
-        process.kill()
-    assert process.returncode == 0, errors[-3000:]
+    forked.finish([forked.Process(WORKER, "2", out)], timeout=300)
     return json.loads(out.read_text("utf-8"))
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import time
 
 import forked
@@ -31,16 +30,6 @@ SHALLOW = (
 def start(config_file, run_dir, *arguments, **environment):
     command = ("train", config_file, "--run-dir", run_dir, *arguments)
     return forked.Process(*forked.LABSE, *command, env={**os.environ, **environment})
-
-
-def finish(*processes):
-    try:
-        for process in processes:
-            _, errors = process.communicate(timeout=600)
-            assert process.returncode == 0, errors[-3000:]
-    finally:
-        for process in processes:
-            process.kill()
 
 
 def weights(run_dir):
@@ -127,24 +116,16 @@ def assert_same_accuracies(run_dir, expected_run_dir):
 
 def test_two_logical_cpus(tmp_path, config_file, dev, run_on_one_device, on_one_device, untrained):
     arguments = ("--strategy", "mirrored", "--logical-cpus", "2")
-    finish(start(config_file, tmp_path / "run", *arguments, *dev))
+    forked.finish([start(config_file, tmp_path / "run", *arguments, *dev)])
     assert_same(weights(tmp_path / "run"), on_one_device, untrained)
     assert_same_accuracies(tmp_path / "run", run_on_one_device)
 
 
 def start_workers(config_file, run_dir, *arguments):
-    with (
-        socket.create_server(("127.0.0.1", 0)) as one,
-        socket.create_server(("127.0.0.1", 0)) as two,
-    ):
-        addresses = [f"127.0.0.1:{server.getsockname()[1]}" for server in (one, two)]
-    clusters = [
-        {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}}
-        for index in range(2)
-    ]
     options = (*arguments, "--strategy", "multi_worker")
     return [
-        start(config_file, run_dir, *options, TF_CONFIG=json.dumps(cluster)) for cluster in clusters
+        start(config_file, run_dir, *options, **environment)
+        for environment in forked.worker_environments(2)
     ]
 
 
@@ -162,7 +143,7 @@ def test_a_worker_is_killed_and_both_go_on(
     assert workers[0].returncode == 2, output[-3000:]
     assert "another worker has ended or cannot be reached" in output
     assert not (run_dir / "checkpoints" / "ckpt-12.index").exists()
-    finish(*start_workers(config_file, run_dir, *dev))
+    forked.finish(start_workers(config_file, run_dir, *dev))
     assert_same(weights(run_dir), on_one_device, untrained)
     assert list(lines(run_dir, "loss")) == [3, 6, 9, 12]
     assert_same_accuracies(run_dir, run_on_one_device)

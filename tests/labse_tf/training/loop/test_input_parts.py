@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 from pathlib import Path
 
 import forked
@@ -84,49 +83,24 @@ def losses(run_dir):
     return [row["loss"] for row in rows if "loss" in row]
 
 
-def addresses(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    found = [f"127.0.0.1:{one.getsockname()[1]}" for one in sockets]
-    for one in sockets:
-        one.close()
-    return found
-
-
 @pytest.mark.slow
 def test_four_workers_read_a_quarter_each_and_train_as_one(tmp_path, corpus, config_file):
     sets = [f"--set={key}={value}" for key, value in SETTINGS.items()]
     command = ["train", str(config_file), *sets, f"--set=train.bitext=[{corpus}]", "--run-dir"]
-    cluster = {"worker": addresses(PARTS)}
-    jobs = [("one", {})] + [
-        (
-            f"worker_{index}",
-            {
-                "TF_CONFIG": json.dumps(
-                    {"cluster": cluster, "task": {"type": "worker", "index": index}}
-                )
-            },
-        )
-        for index in range(PARTS)
-    ]
-    processes = [
-        forked.Process(
-            WORKER,
-            tmp_path / f"{name}.json",
-            *command,
-            tmp_path / name.split("_")[0],
-            env={**os.environ, **environment},
-        )
-        for name, environment in jobs
-    ]
-    try:
-        for process in processes:
-            _, errors = process.communicate(timeout=600)
-            assert process.returncode == 0, errors[-3000:]
-    finally:
-        for process in processes:
-            process.kill()
+    workers = forked.worker_environments(PARTS)
+    jobs = [("one", {}), *((f"worker_{index}", one) for index, one in enumerate(workers))]
+    forked.finish(
+        [
+            forked.Process(
+                WORKER,
+                tmp_path / f"{name}.json",
+                *command,
+                tmp_path / name.split("_")[0],
+                env={**os.environ, **environment},
+            )
+            for name, environment in jobs
+        ]
+    )
     read = {name: json.loads((tmp_path / f"{name}.json").read_text()) for name, _ in jobs}
     thai = str(corpus / "part0" / "th.tsv")
     quarters = [str(corpus / f"part{number}" / "de.tsv") for number in range(PARTS)]
