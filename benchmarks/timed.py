@@ -41,16 +41,26 @@ class Stage(NamedTuple):
     log: Path | None = None
 
 
-def steps_in(seconds: float, stage: Stage, folder: Path) -> int:
-    """Returns how many steps of a stage fit, its start included; uses and removes `folder`."""
+class Speed(NamedTuple):
+    """Of a stage: seconds until it trains, and steps a second."""
+
+    start: float
+    steps_per_second: float
+
+    def steps_in(self, seconds: float) -> int:
+        """Returns how many steps fit, the start included: an even number."""
+        return max(2, 2 * round((seconds - self.start) * self.steps_per_second / 2))
+
+
+def measure(stage: Stage, folder: Path, seconds: float) -> Speed:
+    """Measures the speed of a stage that is to train for so many seconds; uses `folder`."""
     # Even: the last line of its metrics is about the second half.
     trial = 2 * (max(_TRIAL_STEPS, round(_TRIAL_STEPS_PER_MINUTE * seconds / 60)) // 2)
     took = train(stage, folder, trial)
     shutil.rmtree(folder)
     if not took.steps_per_second:
         raise SystemExit(f"{stage.command}: the trial of {trial} steps has logged no speed")
-    start = took.seconds - trial / took.steps_per_second
-    return max(2, 2 * round((seconds - start) * took.steps_per_second / 2))
+    return Speed(took.seconds - trial / took.steps_per_second, took.steps_per_second)
 
 
 def train(stage: Stage, run_dir: Path, steps: int) -> Timing:

@@ -4,11 +4,12 @@
         --data train=DOCUMENTS held_out=HELD_OUT --test senteval=SENTEVAL
 
 Trains each arm of an experiment in experiments.yaml for the same minutes and for each seed, two
-runs in parallel, one core each, and evaluates it with tasks of `labse eval`. How many steps fit is
-measured before: the first steps of each stage, whose time does not count. DOCUMENTS has files
-<lang>.txt of sentences in order, as docs/pretraining.md describes them. The vocabulary is learned
-from the data first. DIR/results has the figures of each run; what is there is not run again.
-`python -m benchmarks.cmlm.report DIR` prints means and standard errors over seeds.
+runs in parallel, one core each, and evaluates it with tasks of `labse eval`. The minutes are turned
+into steps: the speed of each kind of stage is measured first, on a machine that must do nothing
+else, and written to DIR/speeds.json; after that other work slows the experiment, but does not change
+it. DOCUMENTS has files <lang>.txt of sentences in order, as docs/pretraining.md describes them. The
+vocabulary is learned from the data first. DIR/results has the figures of each run; what is there is
+not run again. `python -m benchmarks.cmlm.report DIR` prints means and standard errors over seeds.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ class Laboratory:
             self._cores.put(core)
         for folder in ("logs", RESULTS):
             (self._out / folder).mkdir(parents=True, exist_ok=True)
+        self._speeds: dict[str, timed.Speed] = {}
 
     def prepare(self) -> None:
         """Mixes and shuffles the documents; learns the vocabulary."""
@@ -74,6 +76,32 @@ class Laboratory:
             text = self._fill(vocab["text"]).split(",")
             size = ("--vocab-size", vocab["size"], "--out", self._data["vocab"])
             timed.labse("vocab", "build", *text, *size, log=self._out / "logs" / "vocab.log")
+
+    def measure(self, arms: Sequence[str]) -> None:
+        """Measures the speed of each kind of stage, unless that is done."""
+        path = self._out / "speeds.json"
+        known = json.loads(path.read_text("utf-8")) if path.exists() else {}
+        stages = (stage for arm in arms for stage in self.arms[arm] if "share" in stage)
+        kinds = {self._kind(stage): stage for stage in stages}
+        new = [kind for kind in kinds if kind not in known]
+        with ThreadPoolExecutor(2) as pool:
+            speeds = pool.map(lambda kind: self._speed(kinds[kind], new.index(kind)), new)
+            known |= zip(new, speeds, strict=True)
+        write_json(path, known, overwrite=True)
+        self._speeds = {kind: timed.Speed(*speed) for kind, speed in known.items()}
+
+    def _kind(self, stage: Mapping[str, Any]) -> str:
+        """Names what a stage's speed depends on."""
+        return json.dumps([stage["command"], stage.get("config"), stage.get("set", {})])
+
+    def _speed(self, stage: Mapping[str, Any], number: int) -> timed.Speed:
+        core = self._cores.get()
+        try:
+            log = self._out / "logs" / f"speed {number}.log"
+            timed_stage = self._stage(stage, self._start(stage), 0, core, log)
+            return timed.measure(timed_stage, self._out / f"trial {number}", self._seconds)
+        finally:
+            self._cores.put(core)
 
     def run(self, arm: str, seed: int) -> None:
         """Trains and evaluates an arm on a free core, unless that is done."""
@@ -111,27 +139,36 @@ class Laboratory:
                 timed.run(*parts, stage["keep"], run_dir, *averaging, core=core, log=log)
                 done.append({"keep": stage["keep"]})
                 continue
-            own = ["--set", f"tokenizer.vocab_file={self._data['vocab']}"]
-            if "init" in stage:
-                own = ["--init", self._fill(stage["init"])]
-            settings = self._experiment.get("set", {}) | stage.get("set", {})
-            timed_stage = timed.Stage(
-                command=stage["command"],
-                config=stage.get("config", self._experiment["config"]),
-                settings={key: self._fill(str(value)) for key, value in settings.items()},
-                options=["--init", folder / str(number - 1)] if number > 1 else own,
-                seed=seed,
-                core=core,
-                log=log,
-            )
+            start = ["--init", folder / str(number - 1)] if number > 1 else self._start(stage)
+            timed_stage = self._stage(stage, start, seed, core, log)
             if "steps" in stage:
                 steps = stage["steps"]
             else:
-                seconds = self._seconds * stage["share"]
-                steps = timed.steps_in(seconds, timed_stage, folder / "trial")
+                speed = self._speeds[self._kind(stage)]
+                steps = speed.steps_in(self._seconds * stage["share"])
             timing = timed.train(timed_stage, run_dir, steps)
             done.append(timing._asdict() | {"held_out": _held_out(run_dir)})
         return done
+
+    def _start(self, stage: Mapping[str, Any]) -> list[object]:
+        """Returns the options of a stage that is the first."""
+        if "init" in stage:
+            return ["--init", self._fill(stage["init"])]
+        return ["--set", f"tokenizer.vocab_file={self._data['vocab']}"]
+
+    def _stage(
+        self, stage: Mapping[str, Any], start: list[object], seed: int, core: int, log: Path
+    ) -> timed.Stage:
+        settings = self._experiment.get("set", {}) | stage.get("set", {})
+        return timed.Stage(
+            command=stage["command"],
+            config=stage.get("config", self._experiment["config"]),
+            settings={key: self._fill(str(value)) for key, value in settings.items()},
+            options=start,
+            seed=seed,
+            core=core,
+            log=log,
+        )
 
     def _evaluate(self, arm: str, run_dir: Path, core: int, log: Path) -> dict[str, Any]:
         out = run_dir.parent / "scores.json"
@@ -187,9 +224,9 @@ def main() -> None:
     args.data, args.test = dict(args.data), dict(args.test)
     laboratory = Laboratory(args)
     laboratory.prepare()
-    jobs = [
-        (arm, seed) for seed in range(1, args.seeds + 1) for arm in args.only or laboratory.arms
-    ]
+    arms = args.only or list(laboratory.arms)
+    laboratory.measure(arms)
+    jobs = [(arm, seed) for seed in range(1, args.seeds + 1) for arm in arms]
     with ThreadPoolExecutor(2) as pool:
         for job in [pool.submit(laboratory.run, *job) for job in jobs]:
             job.result()

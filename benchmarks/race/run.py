@@ -94,7 +94,8 @@ class Race:
                 bitext["laser.target_bitext"] = f"[es={self._data / 'spanish'}]"
             settings = {**stage.get("set", {}), **bitext}
             timed_stage = timed.Stage(command, stage["config"], settings, start, own_seed)
-            steps = timed.steps_in(60 * minutes * stage["share"], timed_stage, folder / "trial")
+            seconds = 60 * minutes * stage["share"]
+            steps = timed.measure(timed_stage, folder / "trial", seconds).steps_in(seconds)
             run_dirs.append(folder / f"run_{number + 1}")
             trained.append(timed.train(timed_stage, run_dirs[-1], steps)._asdict())
         model = folder / "model"
