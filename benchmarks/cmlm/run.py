@@ -4,10 +4,10 @@
         --data train=DOCUMENTS held_out=HELD_OUT --test senteval=SENTEVAL
 
 Trains each arm of an experiment in experiments.yaml for the same minutes and for each seed, two
-runs in parallel, one core each, and evaluates it with tasks of `labse eval`. The minutes are turned
-into steps: the speed of each kind of stage is measured first, on a machine that must do nothing
-else, and written to DIR/speeds.json; after that other work slows the experiment, but does not change
-it. DOCUMENTS has files <lang>.txt of sentences in order, as docs/pretraining.md describes them. The
+runs in parallel, one core each, and evaluates it with tasks of `labse eval`. The minutes become
+steps: the speed of each kind of stage is measured first, on a machine that must do nothing else,
+and written to DIR/speeds.json; other work beside the runs then slows them without changing them.
+DOCUMENTS has files <lang>.txt of sentences in order, as docs/pretraining.md describes them. The
 vocabulary is learned from the data first. DIR/results has the figures of each run; what is there is
 not run again. `python -m benchmarks.cmlm.report DIR` prints means and standard errors over seeds.
 """
