@@ -40,6 +40,8 @@ setup(
         "setuptools<81",
         "omegaconf>=2.3",
         "regex",
+        "langcodes>=3.5",
+        "language-data>=1.4",
         "sentencepiece",
         "sacrebleu",
         "protobuf",

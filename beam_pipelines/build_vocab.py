@@ -150,7 +150,7 @@ def _log_counts(counted: word_counts.WordCounts, max_word_length: int) -> None:
         )
     if counted.other_languages:
         _log.info(
-            "left out: %d records in languages other than the paper's 109, most of them in: %s",
+            "left out: %d records in languages that have no code, most of them in: %s",
             sum(counted.other_languages.values()),
             _most(counted.other_languages),
         )

@@ -32,7 +32,7 @@ from beam_pipelines.runtime.storage import STORAGE, absolute, join, open_file, r
 from labse_tf.embedding.model_dir import find_model_dir, hash_model
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import MONOLINGUAL, CorpusFile
-from labse_tf.languages import LANGUAGES
+from labse_tf.languages import is_code
 
 _log = logging.getLogger("labse")
 
@@ -75,7 +75,7 @@ class EmbedCorpus(beam.PTransform):
         batches, bad = begin | "Read" >> self._read
         embedded = (
             batches
-            | "Known" >> beam.Filter(lambda batch: batch.language in LANGUAGES)
+            | "Known" >> beam.Filter(lambda batch: is_code(batch.language))
             | "Embed" >> self._embed
         )
         counts = (
@@ -90,7 +90,7 @@ class EmbedCorpus(beam.PTransform):
 
 def _count_read(batch: NumberedBatch) -> Iterator:
     yield (batch.language, READ), len(batch.records)
-    if batch.language not in LANGUAGES:
+    if not is_code(batch.language):
         yield (batch.language, OTHER_LANGUAGE), len(batch.records)
 
 

@@ -30,7 +30,7 @@ from beam_pipelines.runtime.storage import (
 from beam_pipelines.text.cds_scores import ScoreCds
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import BITEXT, CorpusFile
-from labse_tf.languages import LANGUAGES
+from labse_tf.languages import is_code
 from labse_tf.training.runs.run_dir import open_existing
 
 _SCORE = "cds"
@@ -71,7 +71,7 @@ class ScoreCorpus(beam.PTransform):
             begin
             | "Read" >> ReadCorpus(self._files)
             # The filter job drops unsupported languages anyway, so nobody needs to label them.
-            | "Known" >> beam.Filter(lambda batch: batch.language in LANGUAGES)
+            | "Known" >> beam.Filter(lambda batch: is_code(batch.language))
         )
         if self._sample is not None:
             batches = batches | "Sample" >> SamplePairs(self._sample)

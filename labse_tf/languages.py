@@ -1,26 +1,36 @@
-"""The 109 languages of LaBSE (Feng et al. 2020, appendix): codes, English names, main scripts.
+"""Codes of languages: the 109 of LaBSE (Feng et al. 2020, appendix), and any other.
 
-Codes are the paper's (mostly ISO 639-1). `find_code` maps codes found in corpora (`pt_BR`, `nb`,
-`zh-Hans`, `sr@latin`, `iw`, `deu`) to them.
+`find_code` maps the codes that corpora use (`pt_BR`, `nb`, `zh-Hans`, `sr@latin`, `iw`, `deu`) to
+the paper's (mostly ISO 639-1), and those of other languages to BCP 47 tags: `mfe`, `ba`,
+`crh-Latn`. What tags there are is `langcodes`' knowledge.
 """
 
 from __future__ import annotations
 
 import difflib
+import functools
+import logging
 import os
 import re
 from typing import NamedTuple
 
+import langcodes
+from langcodes.data_dicts import LIKELY_SUBTAGS
+from langcodes.language_lists import CLDR_LANGUAGES
+
 from labse_tf.errors import InputError
+
+_log = logging.getLogger("labse")
 
 
 class Language(NamedTuple):
-    """A language of the paper.
+    """A language.
 
     Attributes:
-      code: the paper's code.
+      code: the paper's code, or a BCP 47 tag of language and, if it is not the usual one, script.
       name: the English name.
-      script: the ISO 15924 code of the script in which it is mostly written today.
+      script: the ISO 15924 code of the script in which it is mostly written today, or, if that is
+        not known, `Zyyy`.
     """
 
     code: str
@@ -61,23 +71,16 @@ def _parse_table() -> dict[str, Language]:
 
 LANGUAGES: dict[str, Language] = _parse_table()
 
-# Other codes for the paper's languages: deprecated codes, varieties of Norwegian and Chinese, which
-# the paper counts as one language each, and the main individual language of a macrolanguage.
+# Other codes for the paper's languages: varieties of Norwegian and Chinese, which the paper counts
+# as one language each, and the main individual language of a macrolanguage.
 _ALIASES = {
     "nb": "no",
     "nn": "no",
-    "iw": "he",
-    "in": "id",
-    "ji": "yi",
-    "jw": "jv",
-    "mo": "ro",
     "fil": "tl",
     "cmn": "zh",
     "kmr": "ku",
     "pes": "fa",
     "swh": "sw",
-    "nob": "no",
-    "nno": "no",
     "arb": "ar",
     "azj": "az",
     "ekk": "et",
@@ -92,57 +95,122 @@ _ALIASES = {
     "zsm": "ms",
 }
 
-# ISO 639-3 codes, then the ISO 639-2/B codes that differ.
-_THREE_LETTERS = """
-afr af|amh am|ara ar|asm as|aze az|bel be|ben bn|bod bo|bos bs|bul bg|cat ca|ces cs|cos co|cym cy
-dan da|deu de|ell el|eng en|epo eo|est et|eus eu|fas fa|fin fi|fra fr|fry fy|gla gd|gle ga|glg gl
-guj gu|hat ht|hau ha|heb he|hin hi|hrv hr|hun hu|hye hy|ibo ig|ind id|isl is|ita it|jav jv|jpn ja
-kan kn|kat ka|kaz kk|khm km|kin rw|kir ky|kor ko|kur ku|lao lo|lat la|lav lv|lit lt|ltz lb|mal ml
-mar mr|mkd mk|mlg mg|mlt mt|mon mn|mri mi|msa ms|mya my|nep ne|nld nl|nor no|nya ny|ori or|pan pa
-pol pl|por pt|ron ro|rus ru|sin si|slk sk|slv sl|smo sm|sna sn|som so|sot st|spa es|sqi sq|srp sr
-sun su|swa sw|swe sv|tam ta|tat tt|tel te|tgk tg|tgl tl|tha th|tuk tk|tur tr|uig ug|ukr uk|urd ur
-uzb uz|vie vi|wol wo|xho xh|yid yi|yor yo|zho zh|zul zu
-alb sq|arm hy|baq eu|bur my|chi zh|cze cs|dut nl|fre fr|geo ka|ger de|gre el|ice is|mac mk|mao mi
-may ms|per fa|rum ro|slo sk|tib bo|wel cy
-"""
-_THREE = [row.split() for row in _THREE_LETTERS.strip().replace("\n", "|").split("|")]
-_ALIASES |= dict(_THREE)
-# The first code of a language is that of ISO 639-3.
-_TO_THREE = {code: three for three, code in reversed(_THREE)}
+# Tags that name no language: undetermined, several, none, uncoded.
+_NO_LANGUAGE = frozenset(("und", "mul", "zxx", "mis"))
+UNKNOWN_SCRIPT = "Zyyy"
+# Variants of scripts -> the scripts whose letters Unicode names.
+_SCRIPTS = {"Hans": "Hani", "Hant": "Hani", "Aran": "Arab"}
+_REGION = re.compile(r"-[a-zA-Z]{2}\Z")
+_LOCALE = re.compile(r"[-_@.]")
 
 
+@functools.lru_cache(maxsize=4096)
 def find_code(code: str) -> str | None:
-    """Returns the paper's code for `code`, or None if the paper does not cover the language.
+    """Returns the normalised code of a language, or None if `code` is not a language's.
 
-    Region, script and variant subtags are dropped: `pt_BR` and `pt-PT` are `pt`, `sr@latin` is
-    `sr`, `zh_Hant` is `zh`. Three-letter codes are known too: `deu` and `ger` are `de`.
+    Of the paper's languages, subtags of region, script and variant are dropped: `pt_BR` and `pt-PT`
+    are `pt`, `sr@latin` is `sr`, `zh_Hant` is `zh`. Others keep a script that is not their usual
+    one: `crh-Latn`, but `crh-Cyrl` is `crh`. The shortest code is taken: `deu` and `ger` are `de`,
+    `bak` is `ba`.
     """
-    base = re.split(r"[-_@.]", code.strip().lower(), maxsplit=1)[0]
-    base = _ALIASES.get(base, base)
-    return base if base in LANGUAGES else None
+    text = code.strip().replace("_", "-")
+    # Corpora also have regions that are none of countries: `gsw-ZH`.
+    tag = _parse(text) or _parse(_REGION.sub("", text))
+    if tag is None:
+        # A locale, such as `sr@latin` or `en_US.UTF-8`: known only of the paper's languages.
+        tag = _parse(_LOCALE.split(code.strip(), maxsplit=1)[0])
+        return _paper_code(tag) if tag else None
+    if found := _paper_code(tag):
+        return found
+    if tag.language in _NO_LANGUAGE or _is_private(tag.language):
+        return None
+    usual = _usual_script(tag.language)
+    return f"{tag.language}-{tag.script}" if tag.script not in (None, usual) else tag.language
+
+
+def find_paper_code(code: str) -> str | None:
+    """Returns the paper's code for `code`, or None if the paper does not cover the language."""
+    found = find_code(code)
+    return found if found in LANGUAGES else None
+
+
+def is_code(code: str) -> bool:
+    """Returns whether `code` is a language's, and normalised."""
+    return find_code(code) == code
+
+
+def language_of(code: str) -> Language:
+    """Returns the language with a normalised code."""
+    if code in LANGUAGES:
+        return LANGUAGES[code]
+    tag = langcodes.Language.get(code)
+    script = tag.script or _usual_script(code) or UNKNOWN_SCRIPT
+    return Language(code, tag.display_name(), _SCRIPTS.get(script, script))
 
 
 def three_letter_code(code: str) -> str:
-    """Returns the ISO 639-3 code of one of the paper's languages: `deu` for `de`."""
-    return _TO_THREE.get(code, code)
+    """Returns the ISO 639-3 code of a language: `deu` for `de`."""
+    return "tgl" if code == "tl" else langcodes.Language.get(code).to_alpha3()
 
 
 def require_code(
     code: str, *, path: str | os.PathLike[str] | None = None, line: int | None = None
 ) -> str:
-    """Like `find_code`, for input that must name one of the paper's languages.
+    """Like `find_code`, for input that must name a language.
+
+    The first time that a language is not one of the paper's, a line in the log says so.
 
     Raises:
-      InputError: if it does not; the message suggests the closest codes.
+      InputError: if it names none; the message suggests the closest codes.
     """
     found = find_code(code)
     if found is None:
-        near = difflib.get_close_matches(code.lower(), LANGUAGES, n=3, cutoff=0.3)
-        proposal = f"closest: {', '.join(near)}" if near else "for example de, sw, zh"
         raise InputError(
-            f"'{code}' is not the code of one of the 109 languages",
-            remedy=f"use one of them ({proposal})",
+            f"'{code}' is not the code of a language",
+            remedy=f"use a code of BCP 47 or ISO 639-3 ({_nearest(code)})",
             path=path,
             line=line,
         )
+    if found not in LANGUAGES:
+        _say_once(found)
     return found
+
+
+@functools.cache
+def _say_once(code: str) -> None:
+    name = language_of(code).name
+    _log.info("'%s' is %s, not one of the 109 languages of LaBSE; it is taken as it is", code, name)
+
+
+def _nearest(code: str) -> str:
+    """Returns proposals in place of a wrong code: the language of that name, or similar codes."""
+    try:
+        named = find_code(langcodes.find(code).language or "")
+    except LookupError:
+        named = None
+    if named:
+        return f"{language_of(named).name} is {named}"
+    known = [*LANGUAGES, *(each for each in CLDR_LANGUAGES if each not in LANGUAGES)]
+    near = difflib.get_close_matches(code.lower(), known, n=3, cutoff=0.3)
+    return f"closest: {', '.join(near)}" if near else "for example de, sw, zh, mfe"
+
+
+def _parse(tag: str) -> langcodes.Language | None:
+    """Returns what a valid tag says, in its shortest form; None for another."""
+    if not tag or not langcodes.tag_is_valid(tag):
+        return None
+    return langcodes.Language.get(tag, normalize=True)
+
+
+def _paper_code(tag: langcodes.Language) -> str | None:
+    language = _ALIASES.get(tag.language, tag.language)
+    return language if language in LANGUAGES else None
+
+
+def _is_private(language: str | None) -> bool:
+    return not language or language.startswith("x-") or "qaa" <= language <= "qtz"
+
+
+def _usual_script(language: str) -> str | None:
+    likely = LIKELY_SUBTAGS.get(language)
+    return langcodes.Language.get(likely).script if likely else None

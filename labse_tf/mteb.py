@@ -24,7 +24,7 @@ import numpy as np
 from labse_tf.embedding.model_dir import ENCODER_FILES, find_model_dir
 from labse_tf.embedding.model_dir import describe as describe_model
 from labse_tf.embedding.open import SENTENCE_TRANSFORMERS, open_encoder
-from labse_tf.languages import LANGUAGES, three_letter_code
+from labse_tf.languages import is_code, language_of, three_letter_code
 
 if TYPE_CHECKING:
     from mteb.models.model_meta import ModelMeta
@@ -116,7 +116,7 @@ def describe(encoder: Mapping[str, Any], *, revision: str | None = None) -> dict
         "name": name if published else f"labse_tf/{Path(name).name}",
         "revision": revision or (encoder.get("model_sha256") or "")[:_HASH_DIGITS] or None,
         "release_date": None,
-        "languages": languages and [_mteb_code(code) for code in languages if code in LANGUAGES],
+        "languages": languages and [_mteb_code(code) for code in languages if is_code(code)],
         "n_parameters": parameters,
         "n_embedding_parameters": sizes and sizes["vocab_size"] * sizes["hidden_size"] or None,
         "memory_usage_mb": parameters and parameters * _BYTES_OF_A_NUMBER / _MEGABYTE,
@@ -155,4 +155,4 @@ def count_parameters(sizes: Mapping[str, Any]) -> int:
 
 
 def _mteb_code(code: str) -> str:
-    return f"{three_letter_code(code)}-{LANGUAGES[code].script}"
+    return f"{three_letter_code(code)}-{language_of(code).script}"

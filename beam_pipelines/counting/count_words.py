@@ -21,7 +21,7 @@ from beam_pipelines.records.records import ENGLISH, Batch
 from beam_pipelines.runtime.storage import join, write_file, write_json
 from labse_tf.files.corpus_files import CorpusFile
 from labse_tf.files.record_kinds import kind_of_record
-from labse_tf.languages import LANGUAGES
+from labse_tf.languages import is_code
 from vocab.smoothing import smoothing_coefficients
 
 # Distinct words of a bundle held in memory before they are emitted: about 100 MB.
@@ -122,7 +122,7 @@ class _CountInBundle(beam.DoFn):
         self._counter = WordCounter()
 
     def process(self, batch: Batch) -> Iterator:
-        if batch.language not in LANGUAGES:
+        if not is_code(batch.language):
             total = ((batch.language, OTHER_LANGUAGE_RECORDS), len(batch.records))
             yield beam.pvalue.TaggedOutput("totals", total)
             return

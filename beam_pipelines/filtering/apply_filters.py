@@ -13,7 +13,7 @@ from beam_pipelines.filters import AnyFilter, ModelFilter, find_reasons
 from beam_pipelines.records.records import Batch, ScoredBatch
 from beam_pipelines.reporting.drop_examples import draw_examples
 from beam_pipelines.reporting.report import OTHER_LANGUAGE, READ
-from labse_tf.languages import LANGUAGES
+from labse_tf.languages import is_code
 
 
 class ApplyFilters(beam.PTransform):
@@ -118,7 +118,7 @@ class _FilterBatch(beam.DoFn):
     def _reasons(
         self, batch: Batch | ScoredBatch, learned: Mapping[str, Mapping]
     ) -> list[str | None]:
-        if batch.language not in LANGUAGES:
+        if not is_code(batch.language):
             return [OTHER_LANGUAGE] * len(batch.records)
         if isinstance(batch, ScoredBatch):
             return reasons_by_scores(self._filters, batch)

@@ -41,7 +41,7 @@ from labse_tf.files.corpus_files import (
     SCORES,
     CorpusFile,
 )
-from labse_tf.languages import LANGUAGES
+from labse_tf.languages import is_code
 
 _log = logging.getLogger("labse")
 
@@ -160,7 +160,7 @@ class FilterCorpus(beam.PTransform):
             return beam.pvalue.AsDict(batches | MeasureShards(megabytes)), []
         else:
             shards = plan_shards(self._files, megabytes)
-        return shards, [language for language in shards if language in LANGUAGES]
+        return shards, [language for language in shards if is_code(language)]
 
     def _unique_sides(self) -> UniqueSides:
         return UniqueSides(

@@ -23,6 +23,7 @@ from beam_pipelines.reporting.drop_examples import draw_examples
 from beam_pipelines.reporting.report import OTHER_LANGUAGE, READ
 from beam_pipelines.text.sentences import split_sentences
 from labse_tf.files.record_kinds import Neighbours
+from labse_tf.languages import LANGUAGES
 from labse_tf.tokenization.language_id import identify
 
 # The reason for lines whose language is identified with too little confidence.
@@ -216,7 +217,7 @@ def _identify(lines: Sequence[_Line], settings: TextSettings) -> None:
         lines, identify([line.text for line in lines]), strict=True
     ):
         line.language = language or UNDETERMINED
-        if language is None:
+        if language not in LANGUAGES:
             line.reason = OTHER_LANGUAGE
         elif probability < settings.min_language_confidence:
             line.reason = UNCERTAIN_LANGUAGE

@@ -30,7 +30,7 @@ from beam_pipelines.reporting.report import OTHER_LANGUAGE
 from beam_pipelines.runtime.hashes import hash_of
 from beam_pipelines.runtime.shuffle import GroupValues
 from beam_pipelines.runtime.storage import create_file, join
-from labse_tf.languages import LANGUAGES
+from labse_tf.languages import is_code
 
 REASON = "reason"
 
@@ -65,7 +65,7 @@ class ScoreBatches(beam.PTransform):
 def score_batch(batch: Batch, filters: Sequence[Filter], **learned) -> ScoredBatch:
     """Returns the batch with its scores; `learned` is as for `learning.teach`."""
     scores = {}
-    if batch.language in LANGUAGES:
+    if is_code(batch.language):
         for filter_ in teach(filters, learned):
             scores[filter_.name] = list(map(float, filter_.score(batch.records)))
     return ScoredBatch(batch.language, batch.records, scores)
@@ -137,7 +137,7 @@ class _AssignShards(beam.DoFn):
         self._named: set[str] = set()
 
     def process(self, batch: ScoredBatch, shards: Mapping[str, int]) -> Iterator:
-        known = batch.language in LANGUAGES
+        known = is_code(batch.language)
         folder = batch.language if known else OTHER_LANGUAGE
         parts: list[list[bytes]] = [[] for _ in range(shards[folder])]
         for record, numbers in zip(batch.records, self._rows_of_numbers(batch), strict=True):
@@ -192,7 +192,7 @@ class _WriteShard(beam.DoFn):
     def _decode(self, row: bytes, start: int) -> tuple:
         features = decode_example(row[start:])
         *scores, reason = array.array("d", row[:start])
-        known = features[LANGUAGE_FIELD] in LANGUAGES
+        known = is_code(features[LANGUAGE_FIELD])
         if known:
             name = None if math.isnan(reason) else self._names[int(reason)]
         else:

@@ -28,7 +28,7 @@ from beam_pipelines.runtime.hashes import hash_of
 from beam_pipelines.runtime.shuffle import GroupValues
 from beam_pipelines.runtime.storage import join, write_file
 from labse_tf.files.corpus_files import CorpusFile
-from labse_tf.languages import LANGUAGES
+from labse_tf.languages import is_code
 
 _NUMBER = struct.Struct(">Q")
 
@@ -70,7 +70,7 @@ class MeasureShards(beam.PTransform):
 
 def _measure(batch: Batch) -> tuple[str, int]:
     texts = (text for record in batch.records for text in texts_of(record))
-    language = batch.language if batch.language in LANGUAGES else OTHER_LANGUAGE
+    language = batch.language if is_code(batch.language) else OTHER_LANGUAGE
     return language, sum(len(text.encode("utf-8")) for text in texts)
 
 

@@ -14,6 +14,10 @@ A filter that needs to know the corpus first also has
   learn         a transform, batches of records -> (language, what it learns)
   with_learned  a dict of these -> the filter that uses them
 
+One that cannot judge all languages accepts records of the others, and has
+
+  knows         language -> whether it can judge it
+
 A filter that uses a model has a pipeline step in place of `score`: see `ModelFilter`. One that
 reads files on the workers names their folder as `model_path`, "" for none.
 

@@ -10,9 +10,9 @@ import regex
 from beam_pipelines.filters import Option, Use
 from beam_pipelines.records.records import ENGLISH, Pair
 from labse_tf.files.record_kinds import BITEXT
-from labse_tf.languages import LANGUAGES
+from labse_tf.languages import LANGUAGES, UNKNOWN_SCRIPT, language_of
 
-# Values of the Unicode property Script for those codes in `LANGUAGES` that stand for several.
+# Values of the Unicode property Script for those codes of scripts that stand for several.
 _SCRIPTS = {
     "Jpan": ("Hira", "Kana", "Hani"),
     "Kore": ("Hang", "Hani"),
@@ -38,6 +38,7 @@ _SECOND_SCRIPTS = {
     "uz": ("Cyrl",),
 }
 
+_LATIN = "Latn"
 _LETTER = regex.compile(r"\p{L}")
 
 
@@ -76,14 +77,29 @@ class WrongScript:
     def accept(self, score: float) -> bool:
         return score >= self.threshold
 
+    def knows(self, language: str) -> bool:
+        return bool(scripts_of(language))
 
+
+@functools.cache
 def scripts_of(language: str) -> tuple[str, ...]:
-    """Returns the ISO 15924 codes of the scripts that a language (the paper's code) may use."""
-    main = LANGUAGES[language].script
-    return (*_SCRIPTS.get(main, (main,)), *_SECOND_SCRIPTS.get(language, ()))
+    """Returns the ISO 15924 codes of the scripts that a language may use, () if none is known.
+
+    A language that is not one of the paper's may also use Latin letters, as many do beside their
+    own, unless its code names a script.
+    """
+    main = language_of(language).script
+    if main == UNKNOWN_SCRIPT:
+        return ()
+    scripts = _SCRIPTS.get(main, (main,))
+    if language not in LANGUAGES and "-" not in language and main != _LATIN:
+        return (*scripts, _LATIN)
+    return (*scripts, *_SECOND_SCRIPTS.get(language, ()))
 
 
 def _share(text: str, language: str) -> float:
+    if not scripts_of(language):
+        return 1.0
     foreign, latin = _foreign_letter(language)
     # One fast test is enough for nearly all text.
     if (latin and text.isascii()) or foreign.search(text) is None:
@@ -98,4 +114,4 @@ def _foreign_letter(language: str) -> tuple[regex.Pattern, bool]:
     classes = "".join(rf"\p{{Script={script}}}" for script in scripts)
     # Common has letters that several scripts share, such as the long vowel mark of kana.
     own = rf"[{classes}\p{{Script=Common}}\p{{Script=Inherited}}]"
-    return regex.compile(rf"[\p{{L}}--{own}]", regex.VERSION1), "Latn" in scripts
+    return regex.compile(rf"[\p{{L}}--{own}]", regex.VERSION1), _LATIN in scripts

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from beam_pipelines.reading.clean_lines import nul_byte
 from beam_pipelines.records.records import LANGUAGE_FIELD, Record, field_names, record_type_of
 from labse_tf.errors import InputError
-from labse_tf.files.corpus_files import CorpusFile
+from labse_tf.files.corpus_files import CorpusFile, language_in_name
 from labse_tf.files.record_kinds import describe_fields
 from labse_tf.languages import find_code
 
@@ -35,17 +35,18 @@ def read_parquet(stream: BinaryIO, file: CorpusFile) -> Iterator[Record | InputE
         names = (*field_names(record_type), LANGUAGE_FIELD)
         _check_columns(parquet.schema_arrow, names, file)
         present = [name for name in names if name in parquet.schema_arrow.names]
+        language = file.language or language_in_name(file.path)
         number = 0
         for table in parquet.iter_batches(_ROWS_AT_ONCE, columns=present):
-            for row in _rows(table, names, file.language):
+            for row in _rows(table, names, language):
                 number += 1
-                *texts, language = row
+                *texts, given = row
                 if None in row:
                     yield _empty(names[row.index(None)], number, file)
                 elif any("\0" in text for text in texts):
                     yield nul_byte(file.path, f"row {number}")
                 else:
-                    code = find_code(language) or language
+                    code = find_code(given) or given
                     yield record_type(*(text.strip() for text in texts), code)
     except (pa.ArrowException, ValueError, OSError) as error:
         raise InputError(
@@ -69,7 +70,7 @@ def _rows(
 def _check_columns(schema: pa.Schema, names: tuple[str, ...], file: CorpusFile) -> None:
     for name in names:
         if name == LANGUAGE_FIELD and name not in schema.names:
-            if file.language is not None:
+            if file.language or language_in_name(file.path):
                 continue
             raise InputError(
                 "has no column 'language_code' and its name gives no language",

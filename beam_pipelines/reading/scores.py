@@ -24,7 +24,7 @@ from beam_pipelines.runtime.storage import open_file
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import PARQUET
 from labse_tf.files.storage import LOCAL, Storage
-from labse_tf.languages import LANGUAGES
+from labse_tf.languages import is_code
 
 
 class ScoreFile(NamedTuple):
@@ -61,7 +61,7 @@ def find_score_files(inputs: Sequence[str], storage: Storage = LOCAL) -> list[Sc
         files = []
         for path in storage.glob(f"{storage.resolve(name).rstrip('/')}/*/part-*.parquet"):
             folder = path.split("/")[-2]
-            if folder in LANGUAGES or folder == OTHER_LANGUAGE:
+            if is_code(folder) or folder == OTHER_LANGUAGE:
                 files.append(ScoreFile(path, folder))
         if not files:
             raise InputError(

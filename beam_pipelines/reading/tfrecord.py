@@ -13,7 +13,7 @@ from beam_pipelines.records import tfrecords
 from beam_pipelines.records.records import Record, build_record, record_type_of, texts_of
 from beam_pipelines.records.tf_example import decode_example
 from labse_tf.errors import InputError
-from labse_tf.files.corpus_files import CorpusFile
+from labse_tf.files.corpus_files import CorpusFile, language_in_name
 from labse_tf.languages import find_code
 
 
@@ -48,16 +48,17 @@ def read_tfrecord(stream: BinaryIO, file: CorpusFile) -> Iterator[Record | Input
 
 
 def _read_records(stream: BinaryIO, file: CorpusFile) -> Iterator[tuple[int, Record | InputError]]:
-    """Yields each record's number, from 1, and the record, with the paper's code if it has one."""
+    """Yields each record's number, from 1, and the record, its language as from `find_code`."""
     data = gzip.GzipFile(fileobj=stream) if file.path.endswith(".gz") else stream
     record_type = None
+    language = file.language or language_in_name(file.path)
     with _damage_reported(file):
         for number, example in enumerate(tfrecords.read_records(data), start=1):
             try:
                 features = decode_example(example)
                 # All records of a file are of one kind: the first one's, if the name tells none.
                 record_type = record_type or record_type_of(file.kind, features)
-                record = build_record(record_type, features, file.language)
+                record = build_record(record_type, features, language)
             except ValueError as error:
                 yield number, _unreadable(file, f"record {number}: {error}")
                 continue

@@ -16,7 +16,7 @@ from mwparserfromhell.wikicode import Wikicode
 from beam_pipelines.records.records import Document
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import CorpusFile
-from labse_tf.languages import LANGUAGES
+from labse_tf.languages import is_code
 
 # Tags whose content is not running text: notes, formulas, code, pictures, tables.
 _LEFT_OUT = frozenset(
@@ -121,4 +121,4 @@ def _is_left_out(node: Node, namespaces: frozenset[str]) -> bool:
     # A leading colon makes a link to a page instead of showing it; the namespace is then empty.
     namespace, colon, _ = str(node.title).partition(":")
     namespace = namespace.strip().lower()
-    return bool(colon) and (namespace in namespaces or namespace in LANGUAGES)
+    return bool(colon) and (namespace in namespaces or is_code(namespace))

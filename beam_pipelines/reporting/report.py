@@ -10,11 +10,12 @@ import apache_beam as beam
 from beam_pipelines.reporting.bad_records import MAX_LISTED, BadRecords, Fault, too_many
 from beam_pipelines.runtime.smallest import KeepSmallest
 from beam_pipelines.runtime.storage import write_json
+from labse_tf.languages import is_code
 
 READ, KEPT, DUPLICATE = "read", "kept", "duplicate"
 # The reasons for unreadable records, and for those beyond the maximum number per language.
 BAD_RECORD, OVER_CAP = "bad_record", "over_cap"
-# The reason for records in unsupported languages: all except the paper's 109.
+# The reason for records whose language is unknown or not wanted.
 OTHER_LANGUAGE = "other_language"
 
 _Count = tuple[tuple[str, str], int]
@@ -106,9 +107,11 @@ def build_report(
 ) -> dict:
     """Returns `{"total": T, "languages": {language: T}, "thresholds": {filter name: limit}}`.
 
+    "unchecked" has, for each language that some filters cannot judge, the names of these.
+
     T is `{"read": n, "kept": n, "dropped": {reason: n}}`, with each of `reasons`; if these are
     None, with those of `list_reasons`. `facts` are the names of further counts in T. The languages
-    are those given and those counted, which may include others than the paper's. The fourth key,
+    are those given and those counted, which may include others than the paper's. The last key,
     "bad_records", lists the faults as `{"file": path, "line": n or None, "problem": text}`.
 
     Raises:
@@ -137,7 +140,23 @@ def build_report(
     bad = [
         {"file": path, "line": line or None, "problem": problem} for path, line, problem in faults
     ]
-    return {"total": total, "languages": rows, "thresholds": thresholds, "bad_records": bad}
+    return {
+        "total": total,
+        "languages": rows,
+        "thresholds": thresholds,
+        "unchecked": find_unchecked(rows, filters),
+        "bad_records": bad,
+    }
+
+
+def find_unchecked(languages: Iterable[str], filters: Sequence[Limit]) -> dict[str, list[str]]:
+    """Returns the names of the filters that cannot judge a language, for those with any."""
+    judges = [filter_ for filter_ in filters if hasattr(filter_, "knows")]
+    codes = [language for language in languages if is_code(language)]
+    found = {
+        code: [filter_.name for filter_ in judges if not filter_.knows(code)] for code in codes
+    }
+    return {code: names for code, names in found.items() if names}
 
 
 def count_bad(bad: BadRecords) -> Iterator[_Count]:

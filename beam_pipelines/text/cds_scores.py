@@ -11,7 +11,7 @@ from apache_beam.ml.inference.base import ModelHandler, RunInference
 from beam_pipelines.records.records import Batch, ScoredBatch
 from beam_pipelines.runtime.errors import input_errors_marked
 from beam_pipelines.runtime.models import local_copy
-from labse_tf.languages import LANGUAGES
+from labse_tf.languages import is_code
 
 
 class ScoreCds(beam.PTransform):
@@ -61,7 +61,7 @@ class _TranslatorHandler(ModelHandler):
 
         for one in batch:
             scores = dict(one.scores) if isinstance(one, ScoredBatch) else {}
-            if one.language in LANGUAGES:
+            if is_code(one.language):
                 noisy, trusted = model.log_likelihoods(one.records).T
                 scores[self._name] = cds_scores(noisy, trusted).tolist()
             yield ScoredBatch(one.language, one.records, scores)

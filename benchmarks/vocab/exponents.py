@@ -26,7 +26,7 @@ from beam_pipelines.reading.readers import read_file  # noqa: E402
 from beam_pipelines.records.records import texts_by_language  # noqa: E402
 from labse_tf.config import TokenizerConfig  # noqa: E402
 from labse_tf.files.corpus_files import find_corpus_files  # noqa: E402
-from labse_tf.languages import LANGUAGES  # noqa: E402
+from labse_tf.languages import language_of  # noqa: E402
 from vocab import wordpiece_file  # noqa: E402
 from vocab.coverage import Coverage, CoverageMeter  # noqa: E402
 from vocab.wordpiece import WordPiece  # noqa: E402
@@ -121,7 +121,7 @@ def _print_thirds(languages: list[str], words: dict[str, int], measured: dict) -
     print("|---|---|---|---|---|---|")
     for start in range(0, len(languages), third):
         group = languages[start : start + third]
-        names = ", ".join(LANGUAGES[code].name for code in (group[0], group[-1]))
+        names = ", ".join(language_of(code).name for code in (group[0], group[-1]))
         span = f"{words[group[0]]:,} to {words[group[-1]]:,}"
         for exponent in EXPONENTS:
             rows = [measured[exponent][language] for language in group]

@@ -186,6 +186,13 @@ def add_model_dir_output(parser: argparse.ArgumentParser) -> None:
     add_overwrite(parser)
 
 
+def parse_languages(codes: str | None) -> list[str]:
+    """Returns the languages of an option such as `--languages en,de`."""
+    from labse_tf.languages import require_code
+
+    return [require_code(code.strip()) for code in (codes or "").split(",") if code.strip()]
+
+
 def add_languages(parser: argparse.ArgumentParser) -> None:
     """Adds --languages and --language-text, which restrict a model to some languages."""
     parser.add_argument(

@@ -57,6 +57,7 @@ COMMANDS = {
         "vocab.build",
         "learn a vocabulary from smoothed word counts per language",
     ),
+    ("vocab", "extend"): ("vocab.extend", "add the tokens that a language needs to a vocabulary"),
     ("vocab", "bpe"): ("vocab.bpe", "learn byte-pair encodings, in place of WordPieces"),
     ("vocab", "coverage"): ("vocab.coverage", "measure how well a vocabulary covers each language"),
     ("plan",): ("plan", "tell the memory, time and cost of training, without training"),

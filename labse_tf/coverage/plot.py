@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from labse_tf.coverage.scripts import FAMILIES, Family, family_of
 from labse_tf.coverage.table import worst_first
-from labse_tf.languages import LANGUAGES
+from labse_tf.languages import language_of
 from vocab.coverage import Coverage
 
 _ROW_INCHES = 0.165
@@ -50,7 +50,7 @@ def write_plot(
     for family, members in groups:
         _write_name(panels[0], row, family.name, color=_colour(family), fontweight="bold")
         for place, (code, counts) in enumerate(members, start=row + 1):
-            _write_name(panels[0], place, f"{LANGUAGES[code].name}  {code}")
+            _write_name(panels[0], place, f"{language_of(code).name}  {code}")
             _draw_language(panels, place, counts, _colour(family))
         row += 1 + len(members)
     _dress(panels, rows)

@@ -1,10 +1,10 @@
-"""The scripts of the 109 languages, grouped into families for plots."""
+"""The scripts of languages, grouped into families for plots."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from labse_tf.languages import LANGUAGES
+from labse_tf.languages import language_of
 
 
 class Family(NamedTuple):
@@ -63,10 +63,12 @@ FAMILIES = (
         {"Thai": "Thai", "Laoo": "Lao", "Khmr": "Khmer", "Mymr": "Burmese"},
     ),
     Family("East Asian", 52, {"Hani": "Chinese", "Jpan": "Japanese", "Kore": "Korean"}),
+    Family("other", 85, {}),
 )
 SCRIPT_NAMES = {code: name for family in FAMILIES for code, name in family.scripts.items()}
 
 
 def family_of(language: str) -> Family:
-    """Returns the family of the script that `language` (the paper's code) is written in."""
-    return next(family for family in FAMILIES if LANGUAGES[language].script in family.scripts)
+    """Returns the family of the script that a language is written in."""
+    script = language_of(language).script
+    return next((family for family in FAMILIES if script in family.scripts), FAMILIES[-1])

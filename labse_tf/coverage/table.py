@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Iterable, Mapping
 
-from labse_tf.languages import LANGUAGES
+from labse_tf.languages import language_of
 from vocab.coverage import Coverage, add_up
 
 # Column header -> attribute of `Coverage`, and the factor it is multiplied by.
@@ -43,7 +43,7 @@ def format_table(coverage: Mapping[str, Coverage]) -> str:
     total = add_up(coverage.values())
     means = [_mean(getattr(counts, rate) for counts in coverage.values()) for rate in _RATES]
     lines = [
-        _format_row(code, LANGUAGES[code].name, counts.sentences, _rates(counts))
+        _format_row(code, language_of(code).name, counts.sentences, _rates(counts))
         for code, counts in worst_first(coverage)
     ]
     return "\n".join(
@@ -89,7 +89,7 @@ def format_tsv(coverage: Mapping[str, Coverage]) -> str:
     """
     lines = [("language", "name", "script", *_COUNTS, *_RATES)]
     for code, counts in worst_first(coverage):
-        language = LANGUAGES[code]
+        language = language_of(code)
         rates = (f"{rate:.6g}" if math.isfinite(rate) else "" for rate in _rates(counts))
         numbers = (str(getattr(counts, name)) for name in _COUNTS)
         lines.append((code, language.name, language.script, *numbers, *rates))

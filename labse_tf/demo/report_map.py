@@ -17,7 +17,7 @@ from labse_tf.demo.projection import (
     project,
     writing_direction,
 )
-from labse_tf.languages import LANGUAGES
+from labse_tf.languages import language_of
 
 QUERIES = 6
 LABELS = 8
@@ -43,7 +43,7 @@ def draw_map(sentences: Sequence[Sentence], vectors: np.ndarray) -> dict[str, An
                 "x": x,
                 "y": y,
                 "sentence": sentence,
-                "name": LANGUAGES[sentence.language].name,
+                "name": language_of(sentence.language).name,
                 "colour": colours[sentence.language],
             }
             for (x, y), sentence in zip(places, sentences, strict=True)
@@ -55,7 +55,7 @@ def draw_map(sentences: Sequence[Sentence], vectors: np.ndarray) -> dict[str, An
         ],
         "messages": len(groups),
         "legend": [
-            (family, [(code, LANGUAGES[code].name, colours[code]) for code in members])
+            (family, [(code, language_of(code).name, colours[code]) for code in members])
             for family in FAMILIES
             if (members := [code for code in codes if family_of(code) == family])
         ],
@@ -85,7 +85,7 @@ def neighbourhood(sentences: Sequence[Sentence], vectors: np.ndarray) -> dict[st
         sentence = sentences[index]
         return {
             "sentence": sentence,
-            "name": LANGUAGES[sentence.language].name,
+            "name": language_of(sentence.language).name,
             "dir": writing_direction(sentence.language),
             "english": english[sentence.group],
             "cosine": cosine,
@@ -114,7 +114,7 @@ def neighbourhood(sentences: Sequence[Sentence], vectors: np.ndarray) -> dict[st
 
 def _choose_queries(sentences: Sequence[Sentence], *, seed: int = 0) -> list[int]:
     """Returns one random sentence for each of the commonest scripts, each of another group."""
-    scripts = [LANGUAGES[sentence.language].script for sentence in sentences]
+    scripts = [language_of(sentence.language).script for sentence in sentences]
     order = list(range(len(sentences)))
     random.Random(seed).shuffle(order)
     queries: list[int] = []

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 
 from labse_tf.coverage.scripts import SCRIPT_NAMES
-from labse_tf.languages import LANGUAGES
+from labse_tf.languages import language_of
 
 SYSTEMS = {
     "trained": "With layers",
@@ -61,8 +61,8 @@ def language_rows(evaluation: dict, table: dict) -> list[dict[str, Any]]:
     rows = [
         {
             "code": code,
-            "name": LANGUAGES[code].name,
-            "script": SCRIPT_NAMES[LANGUAGES[code].script],
+            "name": language_of(code).name,
+            "script": SCRIPT_NAMES[language_of(code).script],
             "pairs": entry["pairs"],
             "scores": systems_of(entry, table["languages"][code]),
         }

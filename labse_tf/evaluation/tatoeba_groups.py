@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from labse_tf.languages import find_code
+from labse_tf.languages import find_paper_code
 
 # Tatoeba's codes are ISO 639-3 and older ones (kzj).
 _M_USE = "ara cmn deu fra ita jpn kor nld pol por rus spa tha tur"
@@ -54,8 +54,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "36": tuple(_XTREME.split()),
     "82": tuple(_LASER.split()),
     "112": ALL,
-    "trained": tuple(code for code in ALL if find_code(code)),
-    "untrained": tuple(code for code in ALL if not find_code(code)),
+    "trained": tuple(code for code in ALL if find_paper_code(code)),
+    "untrained": tuple(code for code in ALL if not find_paper_code(code)),
 }
 
 DESCRIPTIONS = {

@@ -13,7 +13,7 @@ from labse_tf.errors import InputError
 from labse_tf.files.record_kinds import BITEXT, ENGLISH, KINDS, MONOLINGUAL, NEIGHBOURS
 from labse_tf.files.storage import LOCAL, Storage
 from labse_tf.files.textio import COMPRESSIONS
-from labse_tf.languages import find_code, require_code
+from labse_tf.languages import find_code, find_paper_code, require_code
 
 # The folder in which a filter job writes scores; not a corpus.
 SCORES = "scores"
@@ -216,19 +216,27 @@ def describe(path: str) -> CorpusFile | None:
     if extension == ".parquet" and not compression:
         if Path(path).parts[-3:-2] == (SCORES,):
             return None
-        return CorpusFile(path, find_code(stem), None, PARQUET)
+        return CorpusFile(path, find_paper_code(stem), None, PARQUET)
     if extension == ".tfrecord" and compression in ("", ".gz"):
         folders = Path(path).parts[:-1]
         if len(folders) >= 2 and folders[-2] in KINDS:
             return CorpusFile(path, require_code(folders[-1], path=path), folders[-2], SHARD)
-        return CorpusFile(path, find_code(stem), None, TFRECORD)
+        return CorpusFile(path, find_paper_code(stem), None, TFRECORD)
     if extension in (".warc", ".wet") and compression in ("", ".gz"):
         return CorpusFile(path, None, MONOLINGUAL, extension.removeprefix("."))
     if dump := _WIKIPEDIA.fullmatch(base):
-        # `zh_yue` is Cantonese and `be_x_old` another orthography, not the code before the "_".
-        language = require_code(dump[1].replace("_", ""), path=path)
-        return CorpusFile(path, language, MONOLINGUAL, WIKIPEDIA)
+        return CorpusFile(path, require_code(dump[1], path=path), MONOLINGUAL, WIKIPEDIA)
     return _describe_moses(path, stem, extension.removeprefix("."), compression)
+
+
+def language_in_name(path: str) -> str | None:
+    """Returns the language of <lang>.parquet or <lang>.tfrecord[.gz], for records that tell none.
+
+    `describe` takes no other language than the paper's from such a name: `raw.parquet` is rarely
+    in Rawang.
+    """
+    base, _ = split_compression(os.path.basename(path))
+    return find_code(os.path.splitext(base)[0])
 
 
 def _describe_moses(path: str, stem: str, side: str, compression: str) -> CorpusFile | None:

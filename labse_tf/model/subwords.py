@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from labse_tf.model.spelling import JOINER, spell
+from vocab.spelling import JOINER, spell
 
 _TOKENS_AT_A_TIME = 16384
 # Of a token's characters, how many the tokens that it is split into may have.

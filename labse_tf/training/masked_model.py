@@ -37,6 +37,10 @@ class MaskedModel(NamedTuple):
     def copy_heads(self, source: MaskedModel) -> None:
         """Copies head and slots, table included, where both models have them."""
         self.head.set_weights(source.head.get_weights())
+        self.copy_slots(source)
+
+    def copy_slots(self, source: MaskedModel) -> None:
+        """Copies the slots where both models have them."""
         if self.slots is not None and source.slots is not None:
             self.slots.set_weights(source.slots.get_weights())
 

@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labse_tf.errors import InputError
-from labse_tf.languages import LANGUAGES, find_code, require_code
+from labse_tf.languages import (
+    LANGUAGES,
+    find_code,
+    find_paper_code,
+    is_code,
+    language_of,
+    require_code,
+    three_letter_code,
+)
 
 # The codes of the paper's appendix, written down independently of the module.
 _PAPER = """
@@ -91,19 +99,61 @@ def test_other_names(given_, code):
     assert find_code(given_) == require_code(given_) == code
 
 
-@pytest.mark.parametrize("code", ["xx", "", "arz", "german", "_de", "tlh", "d e"])
+@pytest.mark.parametrize(
+    "given_, code, name, script",
+    [
+        ("mfe", "mfe", "Morisyen", "Latn"),
+        ("bak", "ba", "Bashkir", "Cyrl"),
+        ("bak_Cyrl", "ba", "Bashkir", "Cyrl"),
+        ("san", "sa", "Sanskrit", "Deva"),
+        ("crh-Cyrl", "crh", "Crimean Tatar", "Cyrl"),
+        ("crh_Latn", "crh-Latn", "Crimean Tatar (Latin)", "Latn"),
+        ("zh_yue", "yue", "Cantonese", "Hani"),
+        ("zh_min_nan", "nan", "Min Nan Chinese", "Hani"),
+        ("gsw-ZH", "gsw", "Swiss German", "Latn"),
+        ("tlh", "tlh", "Klingon", "Zyyy"),
+        ("arz", "arz", "Egyptian Arabic", "Arab"),
+    ],
+)
+def test_other_languages(given_, code, name, script):
+    assert find_code(given_) == require_code(given_) == code
+    assert language_of(code) == (code, name, script)
+    assert find_paper_code(given_) is None and is_code(code)
+
+
+def test_another_language_is_said_once(caplog):
+    caplog.set_level("INFO")
+    for code in ("ltg", "ltg", "lv", "ltg_Latn"):
+        require_code(code)
+    assert [record.message for record in caplog.records] == [
+        "'ltg' is Latgalian, not one of the 109 languages of LaBSE; it is taken as it is"
+    ]
+
+
+@pytest.mark.parametrize(("code", "three"), [("de", "deu"), ("tl", "tgl"), ("ba", "bak")])
+def test_three_letters(code, three):
+    assert three_letter_code(code) == three and find_code(three) == code
+
+
+@given(code=st.sampled_from(["de", "mfe", "ba", "crh-Latn", "yue", "sa", "zh", "nqo"]))
+def test_a_code_stays_as_it_is(code):
+    assert find_code(code) == code == find_code(code.upper().replace("-", "_"))
+
+
+@pytest.mark.parametrize(("code", "proposal"), [("haww", "haw"), ("bashkir", "Bashkir is ba")])
+def test_the_refusal_proposes(code, proposal):
+    with pytest.raises(InputError) as caught:
+        require_code(code)
+    assert proposal in caught.value.remedy
+
+
+@pytest.mark.parametrize("code", ["xx", "", "qaa", "und", "german", "_de", "x-de", "d e"])
 def test_unknown_codes(code):
     assert find_code(code) is None
     with pytest.raises(InputError) as caught:
         require_code(code, path="corpus.tsv", line=3)
     assert (caught.value.path, caught.value.line) == ("corpus.tsv", 3)
-    assert "109 languages" in caught.value.problem
-
-
-def test_the_refusal_proposes_what_is_near():
-    with pytest.raises(InputError) as caught:
-        require_code("haww")
-    assert "haw" in caught.value.remedy
+    assert "code of a language" in caught.value.problem
 
 
 @given(

@@ -5,7 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from labse_tf.cli.arguments import add_checkpoint, add_languages, add_model_dir_output
+from labse_tf.cli.arguments import (
+    add_checkpoint,
+    add_languages,
+    add_model_dir_output,
+    parse_languages,
+)
 
 EXAMPLES = """examples:
   labse export runs/dual --out model
@@ -80,13 +85,10 @@ def write(
 
 def _languages(args: argparse.Namespace) -> list[str]:
     from labse_tf.errors import InputError
-    from labse_tf.languages import require_code
 
     if args.language_text and not args.languages:
         raise InputError("--language-text requires --languages", remedy="name the languages")
-    return [
-        require_code(name.strip()) for name in (args.languages or "").split(",") if name.strip()
-    ]
+    return parse_languages(args.languages)
 
 
 def _restrict(source, languages: list[str], inputs: list[str] | None):

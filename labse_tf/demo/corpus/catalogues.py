@@ -18,7 +18,7 @@ from typing import NamedTuple
 import polib
 
 from labse_tf.demo.corpus.packages import Source, find_folder
-from labse_tf.languages import find_code
+from labse_tf.languages import find_paper_code
 
 ONE, MANY = 1, 5
 
@@ -52,7 +52,7 @@ def list_catalogues(source: Source) -> list[tuple[Path, str | None]]:
       InputError: if the package is not installed.
     """
     paths = sorted(find_folder(source).rglob(f"LC_MESSAGES/{source.pattern}"))
-    found = [(path, find_code(path.parent.parent.name)) for path in paths]
+    found = [(path, find_paper_code(path.parent.parent.name)) for path in paths]
     return [(path, code) for path, code in found if code != "en"]
 
 

@@ -12,7 +12,7 @@ from babel import localedata
 
 from labse_tf.demo.corpus.catalogues import RawPair
 from labse_tf.demo.corpus.packages import Source
-from labse_tf.languages import find_code
+from labse_tf.languages import find_paper_code
 
 _FLAT_KINDS = ("languages", "territories", "scripts", "currency_names", "measurement_systems")
 _CALENDAR_KINDS = ("months", "days", "quarters", "day_periods")
@@ -23,7 +23,7 @@ _STANDARDS = ("zh_Hant", "pt_PT", "sr_Latn", "nn")
 def list_locales() -> list[tuple[str, str]]:
     """Returns `(CLDR's locale, the paper's code)` of each locale to read, sorted, no English."""
     locales = [name for name in localedata.locale_identifiers() if "_" not in name]
-    pairs = [(name, find_code(name)) for name in {*locales, *_STANDARDS}]
+    pairs = [(name, find_paper_code(name)) for name in {*locales, *_STANDARDS}]
     return sorted((name, code) for name, code in pairs if code and code != "en")
 
 

@@ -192,8 +192,8 @@ def resolve(
     Args:
       config: the configuration as loaded.
       inputs: the corpora of the run; an empty `languages` becomes all of theirs.
-      init: the origin of the weights; its vocabulary is used, unless it has no layers and `config`
-        names another.
+      init: the origin of the weights; its vocabulary is used, unless `config` names one that
+        adds tokens to it, or it has no layers and `config` names another.
       first_depth: number of layers of the encoder that takes the weights, if it has fewer than
         `config`; may be a multiple of the origin's.
 
@@ -201,13 +201,16 @@ def resolve(
       InputError: if there is no vocabulary, or that of `init` or its encoder differs.
     """
     vocab_file = config.tokenizer.vocab_file
-    takes_other = init is not None and not init.encoder.num_layers  # See vocabulary_growth.py.
+    # See vocabulary_growth.py.
+    extends = init is not None and bool(vocab_file) and _extends(vocab_file, init.vocab_file)
+    takes_other = extends or init is not None and not init.encoder.num_layers
     if init is not None and not (takes_other and vocab_file):
         if vocab_file and not filecmp.cmp(vocab_file, init.vocab_file, shallow=False):
             raise InputError(
                 f"differs from the vocabulary of --init {init.path}",
                 path=vocab_file,
-                remedy="leave 'tokenizer.vocab_file' empty to use that one",
+                remedy="leave 'tokenizer.vocab_file' empty to use that one, or add tokens to it "
+                "with `labse vocab extend`",
             )
         vocab_file = str(init.vocab_file)
     if not vocab_file:
@@ -222,6 +225,8 @@ def resolve(
         sizes = _sizes(init.encoder)
         if encoder.num_layers == EncoderConfig().num_layers:
             sizes["num_layers"] = init.encoder.num_layers
+        if extends:
+            sizes["vocab_size"] = size_of_file
         encoder = dataclasses.replace(encoder, **sizes)
     if first_depth == 0:
         raise InputError(
@@ -244,9 +249,18 @@ def resolve(
         encoder=dataclasses.replace(encoder, vocab_size=vocab_size),
     )
     if init is not None:
-        _check_architecture(init, config.encoder, first_depth)
+        there = init.encoder
+        if extends:
+            there = dataclasses.replace(there, vocab_size=vocab_size)
+        _check_architecture(dataclasses.replace(init, encoder=there), config.encoder, first_depth)
         check(config)
     return config
+
+
+def _extends(vocab_file: str, other: Path) -> bool:
+    """Returns whether a vocabulary has the tokens of another one, and further ones behind them."""
+    tokens, others = wordpiece_file.read(vocab_file), wordpiece_file.read(other)
+    return len(tokens) > len(others) and tokens[: len(others)] == others
 
 
 def _sizes(encoder: EncoderConfig) -> dict[str, int | str]:

@@ -55,7 +55,7 @@ def corpus(tmp_path_factory):
     folder = tmp_path_factory.mktemp("corpus")
     (folder / "a").mkdir()
     (folder / "a" / "de.txt").write_text(f"  Ein Haus. \r\n\n{LONG}\n", "utf-8")
-    rows = {"text": ["Katze\nund\r\n Hund", "ostal", "ปลา"], "language_code": ["de", "oc", "th"]}
+    rows = {"text": ["Katze\nund\r\n Hund", "ostal", "ปลา"], "language_code": ["de", "xx", "th"]}
     pq.write_table(pa.table(rows), folder / "b.parquet")
     with lzma.open(folder / "de.txt.xz", "wt", encoding="utf-8", newline="\n") as file:
         file.writelines(f"{line}\n" for line in sentences_of("de")[:9])
@@ -98,7 +98,7 @@ def test_each_row_is_the_vector_of_its_line_in_the_order_of_the_input(
         "de": {"read": 13, "kept": 13, "cut": 1, "shards": 3, "dropped": nothing},
         "en": {"read": 17, "kept": 17, "cut": 0, "shards": 4, "dropped": nothing},
         "ja": {"read": 10, "kept": 10, "cut": 0, "shards": 2, "dropped": nothing},
-        "oc": {
+        "xx": {
             **{"read": 1, "kept": 0, "cut": 0, "shards": 0},
             "dropped": {**nothing, "other_language": 1},
         },

@@ -80,7 +80,7 @@ def test_scores(tmp_path):
     ]
     columns = dict(zip(("src_raw", "tgt_raw"), zip(*rows, strict=True), strict=True))
     pq.write_table(
-        pa.table({**columns, "language_code": ["de", "de", "de", "oc"]}), tmp_path / "x.parquet"
+        pa.table({**columns, "language_code": ["de", "de", "de", "xx"]}), tmp_path / "x.parquet"
     )
     out = tmp_path / "out"
     filter_bitext.run([str(tmp_path)], str(out), scores=True, max_length_ratio=5)
@@ -115,7 +115,7 @@ def test_scores(tmp_path):
         **dict.fromkeys([*found[0], "wrong_language"], None),
         "src_raw": "Tab\there",
         "tgt_raw": "1",
-        "language_code": "oc",
+        "language_code": "xx",
         "reason": "other_language",
     }
     # What lies there is no corpus.
@@ -222,16 +222,18 @@ def test_table():
     row = {"read": 8, "kept": 2, "dropped": {"a": 1, "b": 3, "c": 0, "d": 1, "e": 1}}
     big = {"read": 1_234_567, "kept": 1_234_567, "dropped": {"a": 0}}
     empty = {"read": 0, "kept": 0, "dropped": {"a": 0}}
-    report = {"languages": {"de": row, "oc": empty, "zh": big}, "total": big}
-    rule = "-" * 78
+    languages = {"crh-Latn": row, "xx": empty, "zh": big}
+    report = {"languages": languages, "total": big, "unchecked": {"crh-Latn": ["wrong_language"]}}
+    rule = "-" * 83
     assert format_report(report).splitlines() == [
-        "code language                    read          kept  kept %  dropped, mostly as",
-        rule + "-",
-        "de   German                         8             2    25.0  b 3, a 1, d 1",
-        "oc                                  0             0       -",
-        "zh   Chinese                1,234,567     1,234,567   100.0",
-        rule + "-",
-        "     all 3                  1,234,567     1,234,567   100.0",
+        "code     language                    read          kept  kept %  dropped, mostly as",
+        rule,
+        "crh-Latn Crimean Tatar (Lat             8             2    25.0  b 3, a 1, d 1",
+        "xx                                      0             0       -",
+        "zh       Chinese                1,234,567     1,234,567   100.0",
+        rule,
+        "         all 3                  1,234,567     1,234,567   100.0",
+        "crh-Latn: not checked, for want of knowledge of the language: wrong_language",
     ]
 
 

@@ -95,6 +95,23 @@ def test_wrong_script_looks_at_the_english_side_too():
     assert score(WrongScript(), "Доброе утро", "Доброе утро", "ru") == 0
 
 
+@pytest.mark.parametrize(
+    ("language", "target", "share"),
+    [
+        ("ba", "Хәйерле иртә", 1),
+        ("ba", "Guten Morgen", 1),  # Latin letters, which many languages use too
+        ("ba", "काम", 0),
+        ("crh-Latn", "Сабанъыз хайыр", 0),
+        ("crh-Latn", "Sabanız hayır", 1),
+        ("mfe", "Хәйерле", 0),
+        ("aii", "ܫܠܡܐ", 1),  # of which no script is known
+    ],
+)
+def test_scripts_of_other_languages(language, target, share):
+    assert score(WrongScript(), "Good morning", target, language) == share
+    assert WrongScript().knows(language) == (language != "aii")
+
+
 def test_every_language_has_scripts_that_unicode_knows():
     for language in LANGUAGES:
         assert scripts_of(language)
@@ -137,6 +154,17 @@ def test_wrong_language(language):
         if other != language:
             assert not filter_.accept(score(filter_, ENGLISH_TEXT, text, language))
             assert not filter_.accept(score(filter_, text, PAIRS[language], language))
+
+
+def test_only_languages_that_the_model_knows_are_judged():
+    german = "Das ist ein ganz gewöhnlicher Satz in deutscher Sprache, und er ist lang genug."
+    english = "This is a sentence of the usual kind, and it is long enough."
+    for language, known in (("ba", True), ("mfe", False), ("arz", False), ("crh-Latn", False)):
+        assert WrongLanguage().knows(language) == known
+        found = score(WrongLanguage(), english, german, language)
+        assert WrongLanguage().accept(found) != known
+    # The English side is.
+    assert not WrongLanguage().accept(score(WrongLanguage(), german, german, "mfe"))
 
 
 def test_wrong_language_knows_little_of_short_text_and_of_near_languages():

@@ -128,13 +128,13 @@ def test_parquet_of_several_languages(tmp_path):
     write_parquet(
         tmp_path / "de.parquet",
         text=[" Hallo ", "नमस्ते", "Olá", "Bonjorn"],
-        language_code=pa.array([None, "hin", "pt_BR", "oc"]).dictionary_encode(),
+        language_code=pa.array([None, "hin", "pt_BR", "xx"]).dictionary_encode(),
     )
     assert read(tmp_path) == [
         Sentence("Hallo", "de"),
         Sentence("नमस्ते", "hi"),
         Sentence("Olá", "pt"),
-        Sentence("Bonjorn", "oc"),
+        Sentence("Bonjorn", "xx"),
     ]
 
 
@@ -205,9 +205,9 @@ def test_bad_tfrecords(tmp_path, name, kind, rows, message):
 
 
 def write_mixed_corpus(folder):
-    """Text of all the languages above, and two records of Occitan, which the paper lacks."""
+    """Text of all the languages above, and two records of no language that there is."""
     rows = [row for language in FOREIGN for row in pairs_of(language)]
-    rows += [Pair("Good morning.", "Bonjorn.", "oc"), Pair("Thank you.", "Mercés.", "oc")]
+    rows += [Pair("Good morning.", "Bonjorn.", "xx"), Pair("Thank you.", "Mercés.", "xx")]
     columns = dict(
         zip(("src_raw", "tgt_raw", "language_code"), zip(*rows, strict=True), strict=True)
     )
@@ -221,16 +221,34 @@ def test_filters_count_what_is_of_other_languages(tmp_path, capfd):
     out = tmp_path / "out"
     assert main(["corpus", "filter-bitext", str(tmp_path), "--out", str(out)]) == 0
     report = json.loads((out / "report.json").read_text())
-    assert sorted(report["languages"]) == sorted([*FOREIGN, "oc"])
-    assert report["languages"]["oc"]["read"] == 2
-    assert report["languages"]["oc"]["dropped"]["other_language"] == 2
+    assert sorted(report["languages"]) == sorted([*FOREIGN, "xx"])
+    assert report["languages"]["xx"]["read"] == 2
+    assert report["languages"]["xx"]["dropped"]["other_language"] == 2
     assert report["languages"]["de"] == {
         "read": 4,
         "kept": 4,
         "dropped": dict.fromkeys(report["total"]["dropped"], 0),
     }
-    kept = [row for row in rows if row.language != "oc"]
+    kept = [row for row in rows if row.language != "xx"]
     assert sorted(read(out)) == sorted([*kept, Pair("Good evening.", "Guten Abend.", "de")])
+
+
+def test_languages_that_are_not_the_papers_are_kept(tmp_path, capfd):
+    """Their code is in the name of a file, or in its records."""
+    texts = {"src_raw": ["Where is the house?"], "tgt_raw": ["Kot lakaz ete, mo frer?"]}
+    write_parquet(tmp_path / "mfe.parquet", **texts)
+    write_parquet(tmp_path / "raw.parquet", **texts, language_code=["bak"])
+    (tmp_path / "crh_Latn.tsv").write_text("Good morning, all.\tSabanız hayırlı olsun.\n", "utf-8")
+    out = tmp_path / "out"
+    assert main(["corpus", "filter-bitext", str(tmp_path), "--out", str(out)]) == 0
+    report = json.loads((out / "report.json").read_text())
+    assert {code: row["kept"] for code, row in report["languages"].items()} == {
+        **{"ba": 1, "crh-Latn": 1, "mfe": 1},
+    }
+    assert report["unchecked"] == {"crh-Latn": ["wrong_language"], "mfe": ["wrong_language"]}
+    assert sorted(path.name for path in (out / "bitext").iterdir()) == ["ba", "crh-Latn", "mfe"]
+    assert sorted(read(out))[0] == Pair("Good morning, all.", "Sabanız hayırlı olsun.", "crh-Latn")
+    assert "mfe: not checked, for want of knowledge of the language" in capfd.readouterr().out
 
 
 @pytest.mark.slow
@@ -269,7 +287,7 @@ def test_all_formats_count_the_same_words(tmp_path, caplog):
         expected = expected or counted
         assert counted == expected
     mixed = word_counts.count([str(tmp_path / "data.parquet")], Settings(1.0))
-    assert mixed == expected._replace(other_languages={"oc": 2})
+    assert mixed == expected._replace(other_languages={"xx": 2})
 
 
 def write_pairs(folder, name, language):
@@ -299,4 +317,4 @@ def test_what_is_of_other_languages_is_told(tmp_path, caplog):
         "900",
     ]
     assert main(args) == 0
-    assert "left out: 2 records in languages other than the paper's 109" in caplog.text
+    assert "left out: 2 records in languages that have no code" in caplog.text

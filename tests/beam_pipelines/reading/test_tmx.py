@@ -39,7 +39,7 @@ def test_units(tmp_path):
         unit(ja="おはよう。", en_US="Good\n   morning.", ru="Доброе утро."),
         unit(de="Hallo", fr="Salut"),
         unit(en="Alone"),
-        unit(en="Hello", oc="Adiu"),
+        unit(en="Hello", xx="Adiu"),
         unit(en="A &lt; B &amp; C", de="A &lt; B &amp; C"),
     )
     assert read(path) == [
@@ -48,7 +48,7 @@ def test_units(tmp_path):
         Pair("Good morning.", "Доброе утро.", "ru"),
         Pair("Hallo", "Salut", "de-fr"),
         Pair("Alone", "", "und"),
-        Pair("Hello", "Adiu", "oc"),
+        Pair("Hello", "Adiu", "xx"),
         Pair("A < B & C", "A < B & C", "de"),
     ]
     report = filter_bitext.run([str(path)], str(tmp_path / "out"))

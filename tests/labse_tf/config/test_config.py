@@ -225,7 +225,6 @@ def test_wrong_types(override, key, wanted):
         "train.optimizer.clip_norm=-1",
         "train.optimizer.warmup_steps=-1",
         "train.optimizer.warmup_steps=2.5",
-        "languages=[de,xx]",
     ],
 )
 def test_out_of_range(override):
@@ -233,6 +232,11 @@ def test_out_of_range(override):
     corpora = ["pretrain.monolingual=[texts]", "train.bitext=[pairs]"]
     error = refused(CONFIGS / "tiny.yaml", [override, *corpora])
     assert override.partition("=")[0] in str(error)
+
+
+def test_languages_have_codes():
+    error = refused(CONFIGS / "tiny.yaml", ["languages=[de,xx]"])
+    assert "tiny.yaml: 'xx' is not the code of a language" in str(error)
 
 
 def test_what_nobody_uses_does_not_have_to_fit_the_encoder():

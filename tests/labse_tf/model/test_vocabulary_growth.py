@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +14,8 @@ OLD = ["[UNK]", "[CLS]", "a", "b", "##a", "##b", "ab", "##ba", "ไท", "##ย"
 TABLE = np.random.default_rng(0).normal(size=(len(OLD), 3)).astype(np.float32)
 
 
-def test_pieces_by_hand():
+@pytest.mark.parametrize("mean", [False, True])
+def test_pieces_by_hand(mean):
     spelled = {
         "[CLS]": ["[CLS]"],
         "ab": ["ab"],
@@ -26,9 +28,9 @@ def test_pieces_by_hand():
         "##": ["[UNK]"],
         "[MASK]": ["[UNK]"],
     }
-    rows = grow_vocabulary(TABLE, OLD, list(spelled))
+    rows = grow_vocabulary(TABLE, OLD, list(spelled), mean=mean)
     for row, pieces in zip(rows, spelled.values(), strict=True):
-        expected = sum(TABLE[OLD.index(piece)] for piece in pieces)
+        expected = sum(TABLE[OLD.index(piece)] for piece in pieces) / (len(pieces) if mean else 1)
         np.testing.assert_allclose(row, expected, atol=1e-6)
 
 
@@ -36,7 +38,7 @@ def test_pieces_by_hand():
 @settings(max_examples=50)
 def test_whole_words_keep_the_sum_of_any_sentence(words):
     new = list(dict.fromkeys([*OLD, *words]))
-    rows = grow_vocabulary(TABLE, OLD, new)
+    rows = grow_vocabulary(TABLE, OLD, new, mean=False)
     sums = []
     for tokens, table in ((OLD, TABLE), (new, rows)):
         pieces = WordPiece(tokens, max_bytes_per_word=100).tokenize(" ".join(words))

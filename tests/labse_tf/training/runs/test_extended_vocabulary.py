@@ -1,0 +1,130 @@
+"""`labse vocab extend`, and runs that begin with another model's weights and more tokens."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import labse_tf
+from labse_tf.cli.main import main
+from labse_tf.training.run_embedder import RunEmbedder
+from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
+from labse_tf.training.runs.run_dir import open_existing
+from vocab import wordpiece_file
+from vocab.spelling import spell
+
+CREOLE = ["Mo pe ale dan lavil.", "Nou pe manze diri ek kari.", "Zot pe ale lekol dan lavil."]
+
+
+@pytest.fixture(scope="module")
+def extended(trained_run, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("extended")
+    (folder / "mfe.txt").write_text("".join(f"{line}\n" for line in CREOLE * 3), "utf-8")
+    vocab = folder / "vocab.txt"
+    arguments = ["--text", str(folder / "mfe.txt"), "--add", "9", "--out", str(vocab)]
+    assert main(["vocab", "extend", str(trained_run), *arguments]) == 0
+    return vocab
+
+
+def embedder_of(run_dir):
+    return RunEmbedder(load_encoder(run_dir), load_tokenizer(run_dir), sequence_length=64)
+
+
+def test_old_tokens_keep_their_ids(trained_run, extended):
+    old, new = (wordpiece_file.read(path) for path in (trained_run / "vocab.txt", extended))
+    assert new[: len(old)] == old and len(new) == len(old) + 9
+    assert {"lavil", "dan"} <= set(new[len(old) :])
+
+
+def test_the_table_shows_the_gain(trained_run, extended, tmp_path, capsys):
+    pairs = tmp_path / "mfe.tsv"
+    pairs.write_text("".join(f"Some words.\t{line}\n" for line in CREOLE * 3), "utf-8")
+    arguments = [str(trained_run), "--text", str(pairs), "--add", "9"]
+    assert main(["vocab", "extend", *arguments, "--out", str(tmp_path / "vocab.txt")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    [row] = [line for line in lines if line.startswith("mfe")]
+    assert "Morisyen" in row and not any(line.startswith("en ") for line in lines)
+    before, after = map(float, row.split()[3:6:2])
+    assert after < before
+    # The English side does not count: the tokens are those of the text alone.
+    assert (tmp_path / "vocab.txt").read_bytes() == extended.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def grown_run(trained_run, extended, config_file, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("grown") / "run"
+    assert train(config_file, trained_run, extended, folder, "train.steps=0") == 0
+    return folder
+
+
+def train(config_file, origin, vocab, folder, *sets):
+    sets = (f"tokenizer.vocab_file={vocab}", "encoder.vocab_size=0", *sets)
+    options = [word for one in sets for word in ("--set", one)]
+    command = ["train", str(config_file), "--init", str(origin), "--run-dir", str(folder)]
+    return main([*command, *options])
+
+
+def test_new_rows_are_means_and_all_else_is_kept(trained_run, grown_run):
+    before, after = (load_encoder(open_existing(path)) for path in (trained_run, grown_run))
+    old = before.get_embedding_table().numpy()
+    new = after.get_embedding_table().numpy()
+    np.testing.assert_array_equal(new[: len(old)], old)
+    tokens = wordpiece_file.read(grown_run / "vocab.txt")
+    ids = {token: number for number, token in enumerate(tokens[: len(old)])}
+    spelled = [spell(token, ids) or [ids["[UNK]"]] for token in tokens[len(old) :]]
+    assert max(map(len, spelled)) > 1
+    for parts, row in zip(spelled, new[len(old) :], strict=True):
+        np.testing.assert_allclose(row, old[parts].mean(axis=0), atol=1e-6)
+    for one, other in zip(before.variables, after.variables, strict=True):
+        if one.shape == other.shape:
+            np.testing.assert_array_equal(one.numpy(), other.numpy())
+
+
+def test_text_without_new_tokens_keeps_its_vectors(
+    trained_run, grown_run, multilingual_sentences, tmp_path
+):
+    tokens = [load_tokenizer(open_existing(path)) for path in (trained_run, grown_run)]
+    same = [
+        text
+        for text in multilingual_sentences
+        if len({tuple(one([text]).to_list()[0]) for one in tokens}) == 1
+    ]
+    assert len(same) > 5
+    before, after = (
+        embedder_of(open_existing(path)).encode(same) for path in (trained_run, grown_run)
+    )
+    np.testing.assert_allclose(after, before, atol=1e-6)
+    assert main(["export", str(grown_run), "--out", str(tmp_path / "model")]) == 0
+    np.testing.assert_allclose(labse_tf.load(tmp_path / "model").encode(same), before, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_it_is_pretrained_further_with_its_head(pretrained_run, config_file, extended, tmp_path):
+    command = ["pretrain", str(config_file), "--init", str(pretrained_run)]
+    sets = (f"tokenizer.vocab_file={extended}", "encoder.vocab_size=0", "pretrain.stage_steps=[2]")
+    options = [word for one in sets for word in ("--set", one)]
+    assert main([*command, *options, "--run-dir", str(tmp_path / "run")]) == 0
+
+
+def test_another_vocabulary_is_refused(trained_run, extended, config_file, tmp_path, capsys):
+    tokens = wordpiece_file.read(extended)
+    other = tmp_path / "other.txt"
+    wordpiece_file.write(other, [*tokens[:-9], tokens[-1]][:-2] + ["zz"])
+    assert train(config_file, trained_run, other, tmp_path / "run") == 2
+    assert "labse vocab extend" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (["--add", "0"], "--add is 0"),
+        (["--add", "5", "--languages", "ba"], "there is no text in ba"),
+        (["--add", "5", "--languages", "xx"], "'xx' is not the code of a language"),
+    ],
+)
+def test_bad_options(trained_run, tmp_path, capsys, options, message):
+    (tmp_path / "mfe.txt").write_text("Mo pe ale.\n", "utf-8")
+    command = ["vocab", "extend", str(trained_run), "--text", str(tmp_path / "mfe.txt")]
+    assert main([*command, *options, "--out", str(tmp_path / "vocab.txt")]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "vocab.txt").exists()

@@ -1,0 +1,138 @@
+"""Pieces that a vocabulary lacks for the words of some languages.
+
+A WordPiece vocabulary is learned on the words of these languages alone. Of its pieces that the old
+vocabulary lacks, those are taken that shorten the text most: a piece's gain is how often both
+vocabularies together use it, times the tokens that it saves each time. The old tokens keep their
+ids, so a model's rows keep their places.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from vocab.learner import learn
+from vocab.smoothing import smoothing_coefficients
+from vocab.spelling import JOINER, spell
+from vocab.wordpiece import UNKNOWN, WordPiece
+
+# Of so many times the wanted number of candidates the best are kept, a part at a time, because a
+# piece is used more when another is gone.
+_CANDIDATES = 3
+_KEPT_AT_ONCE = 0.8
+# A piece that occurs once shortens nothing but itself.
+_LEAST_COUNT = 2
+_NO_LIMIT = 0x110000
+
+
+class Spelling(NamedTuple):
+    """How a vocabulary spells words: their number, and that of their tokens and of `[UNK]`."""
+
+    words: int
+    tokens: int
+    unknown: int
+
+
+def find_pieces(
+    tokens: Sequence[str],
+    word_counts: Mapping[str, Mapping[str, int]],
+    add: int,
+    *,
+    max_bytes_per_word: int,
+    smoothing_exponent: float = 0.3,
+    progress: Callable[[str], None] | None = None,
+) -> list[str]:
+    """Returns up to `add` pieces to append to a vocabulary, the most useful first.
+
+    Args:
+      tokens: those of the vocabulary.
+      word_counts: language -> word -> number of occurrences.
+      add: how many pieces; there are fewer if no more occur twice.
+      max_bytes_per_word: words longer than this in UTF-8 are not learned from: they are `[UNK]`.
+      smoothing_exponent: of the languages' shares, see `smoothing_coefficients`.
+      progress: called with a line for each vocabulary that is learned.
+
+    Raises:
+      ValueError: if there are no words, or `add` is below 1.
+    """
+    if add < 1:
+        raise ValueError(f"add is {add}; give 1 or more")
+    words = _weighted(word_counts, smoothing_exponent, max_bytes_per_word)
+    known = frozenset(tokens)
+    candidates = _learn_candidates(known, words, _CANDIDATES * add, progress)
+    gains = _gains(known, candidates, words, max_bytes_per_word)
+    while len(candidates) > add:
+        kept = max(add, int(_KEPT_AT_ONCE * len(candidates)))
+        candidates = set(sorted(candidates, key=lambda piece: (-gains[piece], piece))[:kept])
+        gains = _gains(known, candidates, words, max_bytes_per_word)
+    useful = [piece for piece in candidates if gains[piece] > 0]
+    return sorted(useful, key=lambda piece: (-gains[piece], piece))
+
+
+def measure(pieces: WordPiece, words: Mapping[str, int]) -> Spelling:
+    """Returns how a vocabulary spells words that occur so many times each."""
+    tokens = unknown = 0
+    for word, count in words.items():
+        split = pieces.split(word)
+        tokens += count * len(split)
+        unknown += count * (split == (UNKNOWN,))
+    return Spelling(sum(words.values()), tokens, unknown)
+
+
+def _weighted(
+    word_counts: Mapping[str, Mapping[str, int]], exponent: float, longest: int
+) -> dict[str, float]:
+    totals = {language: sum(words.values()) for language, words in word_counts.items() if words}
+    weights = smoothing_coefficients(totals, exponent)
+    summed: Counter[str] = Counter()
+    for language, weight in weights.items():
+        for word, count in word_counts[language].items():
+            if len(word.encode()) <= longest:
+                summed[word] += weight * count
+    return summed
+
+
+def _learn_candidates(
+    known: Collection[str],
+    words: Mapping[str, float],
+    wanted: int,
+    progress: Callable[[str], None] | None,
+) -> set[str]:
+    """Returns about `wanted` pieces that are not known, or all that there are."""
+    found: set[str] = set()
+    size, before = 2 * wanted, -1
+    while len(found) < wanted and len(found) > before:
+        before = len(found)
+        learned = learn(
+            words,
+            size,
+            reserved_tokens=(),
+            lower_thresh=_LEAST_COUNT,
+            max_unique_chars=_NO_LIMIT,
+            max_input_tokens=None,
+        )
+        found = set(learned) - set(known)
+        if progress is not None:
+            progress(f"a vocabulary of {len(learned)} has {len(found)} new pieces")
+        size *= 2
+    return found
+
+
+def _gains(
+    known: frozenset[str], candidates: Collection[str], words: Mapping[str, float], longest: int
+) -> dict[str, float]:
+    """Returns how many tokens each candidate saves; an unknown word counts a token a character."""
+    both = WordPiece(known.union(candidates), max_bytes_per_word=longest)
+    used: Counter[str] = Counter()
+    for word, count in words.items():
+        for piece in both.split(word):
+            if piece in candidates:
+                used[piece] += count
+    ids = dict.fromkeys(known, 0)
+    return {piece: used[piece] * _saved(piece, ids) for piece in candidates}
+
+
+def _saved(piece: str, known: Mapping[str, int]) -> int:
+    parts = spell(piece, known)
+    return len(piece.removeprefix(JOINER)) if parts is None else len(parts) - 1
