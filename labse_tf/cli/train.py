@@ -40,7 +40,8 @@ def run(args: argparse.Namespace) -> None:
     from labse_tf.training.runs.initial_weights import open_origin
 
     init = open_origin(args.init, args.init_checkpoint) if args.init else None
-    corpora = [*config.train.bitext, *(config.pretrain.corpora if config.train.joint else [])]
+    train_on = [*config.train.bitext, *config.train.replay]
+    corpora = [*train_on, *(config.pretrain.corpora if config.train.joint else [])]
     config = run_dirs.resolve(config, corpora, init=init)
     from labse_tf.training.dual_encoder import train
     from labse_tf.training.launch import launch

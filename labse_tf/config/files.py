@@ -27,7 +27,14 @@ _RENAMED = {"contrastive": "cds"}
 # The keys of corpora that training reads, also from stores.
 CORPORA_KEYS = (
     *("pretrain.monolingual", "pretrain.bitext", "pretrain.neighbours", "distill.monolingual"),
-    *("train.bitext", "negatives.train.bitext", "laser.bitext", "cds.noisy", "cds.trusted"),
+    *(
+        "train.bitext",
+        "train.replay",
+        "negatives.train.bitext",
+        "laser.bitext",
+        "cds.noisy",
+        "cds.trusted",
+    ),
 )
 
 # A key's full name, its value, and where it was set.

@@ -20,6 +20,8 @@ class TrainConfig:
     `mask_duplicates`, pairs that share a text are not each other's negatives.
     `language_exponent` is as in PretrainConfig: 1 samples by size, 0 evenly. With
     `one_language_batches`, a batch holds one language only, which makes its negatives harder.
+    `replay` are corpora of languages that the model is not to forget: `replay_share` of all pairs
+    are drawn from these, by the same exponent; languages of `bitext` are left out of them.
     `dev` are corpora of pairs on which retrieval is measured, by language, every `dev_interval`
     steps and at the end, on at most `dev_size` pairs per language. The best checkpoint is kept.
     `evaluate` are `labse eval` tasks to run at the same steps, as TASK=DIR. `best` names the task
@@ -42,6 +44,8 @@ class TrainConfig:
     """
 
     bitext: list[str] = field(default_factory=list)
+    replay: list[str] = field(default_factory=list)
+    replay_share: float = 0.5
     dev: list[str] = field(default_factory=list)
     dev_size: int = 500
     evaluate: list[str] = field(default_factory=list)
@@ -77,6 +81,8 @@ class TrainConfig:
         alone = self.input_parts == 1 or not self.cache_tokens
         yield Requirement(f"{section}.input_parts", alone, f"1 with '{section}.cache_tokens'")
         yield from more_than_0(section, self, "scale")
+        share = 0 < self.replay_share < 1
+        yield Requirement(f"{section}.replay_share", share, "more than 0 and less than 1")
         wanted = "2 or more: the other pairs are the wrong answers"
         yield Requirement(f"{section}.dev_size", self.dev_size > 1, wanted)
         measured = not self.patience or bool(self.dev or self.evaluate)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import tensorflow as tf
 
@@ -69,8 +69,16 @@ def pair_batches(
       `negative_keys`, int32 `[batch_size, k]`, NO_KEY where a pair has fewer.
     """
     files = texts.find_files(settings.bitext, BITEXT, languages, key=f"{section}.bitext")
+    own = frozenset(file.language for file in files)
+    if settings.replay:
+        more = texts.find_files(settings.replay, BITEXT, languages, key=f"{section}.replay")
+        files = [*files, *(file for file in more if file.language not in own)]
     if settings.hard_negatives:
         texts.require_negatives(files)
+
+    @functools.cache
+    def weights() -> dict[str, float]:
+        return _weights(files, settings, own)
 
     @functools.cache
     def cached() -> TokenCache:
@@ -81,16 +89,29 @@ def pair_batches(
     def batches(step: int, part: streams.Part = streams.WHOLE) -> tf.data.Dataset:
         place = streams.position(step, seed, part)
         if settings.cache_tokens:
-            cut, read = _cut_cached(cached(), files, settings, place, seed=seed)
+            cut, read = _cut_cached(cached(), files, settings, place, weights(), seed=seed)
         else:
             rows = settings.batch_size // part.of
-            cut, read = _cut_texts(
-                files, dataclasses.replace(settings, batch_size=rows), tokenizer, place
-            )
+            own_settings = dataclasses.replace(settings, batch_size=rows)
+            cut, read = _cut_texts(files, own_settings, tokenizer, place, weights())
         pack = functools.partial(_pack, settings, tokenizer, read)
         return cut.map(pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
 
     return batches
+
+
+def _weights(
+    files: Sequence[CorpusFile], settings: TrainConfig, own: Collection[str]
+) -> dict[str, float]:
+    """Returns each language's share of the pairs; languages that are not `own` are replayed."""
+    groups = [[file for file in files if (file.language in own) == is_own] for is_own in (1, 0)]
+    shares = (1 - settings.replay_share, settings.replay_share) if all(groups) else (1, 1)
+    return {
+        language: share * weight
+        for group, share in zip(groups, shares, strict=True)
+        if group
+        for language, weight in language_weights(group, settings.language_exponent).items()
+    }
 
 
 @tf.autograph.experimental.do_not_convert
@@ -112,6 +133,7 @@ def _cut_cached(
     files: Sequence[CorpusFile],
     settings: TrainConfig,
     place: streams.Position,
+    weights: dict[str, float],
     *,
     seed: int,
 ) -> tuple[tf.data.Dataset, Callable]:
@@ -119,7 +141,6 @@ def _cut_cached(
 
     A pass over a language goes on from segment to segment, so its order has the run's `seed`.
     """
-    weights = language_weights(files, settings.language_exponent)
     window = _window(files, settings)
     draws, copies = window * settings.batch_size, 1
     if settings.one_language_batches:
@@ -147,6 +168,7 @@ def _cut_texts(
     settings: TrainConfig,
     tokenizer: Tokenizer,
     place: streams.Position,
+    weights: dict[str, float],
 ) -> tuple[tf.data.Dataset, Callable]:
     """Returns batches of pairs of `files`, and what reads the pairs of a batch.
 
@@ -154,7 +176,6 @@ def _cut_texts(
     all columns, int32 `[batch, columns]`.
     """
     negatives = settings.hard_negatives
-    weights = language_weights(files, settings.language_exponent)
     by_language = streams.language_streams(
         files,
         seed=place.seed,
