@@ -10,6 +10,7 @@ os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
 
 if TYPE_CHECKING:
     from labse_tf.embedding.embedder import Embedder
+    from labse_tf.embedding.light import LightEmbedder
     from labse_tf.embedding.static import StaticEmbedder
 
 __version__ = "0.1.0"
@@ -17,10 +18,11 @@ __version__ = "0.1.0"
 
 def load(
     model_dir: str | os.PathLike[str], *, language: str | None = None
-) -> Embedder | StaticEmbedder:
+) -> Embedder | LightEmbedder | StaticEmbedder:
     """Loads a model dir for embedding: `labse_tf.load("MODEL_DIR").encode(["Hello", "Hallo"])`.
 
-    TensorFlow is imported here rather than at module level, to keep `import labse_tf` fast.
+    An ONNX file of WordPieces needs no TensorFlow. Else that is imported here rather than at module
+    level, to keep `import labse_tf` fast.
 
     Args:
       model_dir: a model dir, or an encoder in one, such as MODEL_DIR/onnx/model_int8.onnx.
@@ -28,11 +30,24 @@ def load(
         is identified for each text.
 
     Raises:
-      InputError: if `model_dir` is not a model dir, or is another one and a language is given.
+      InputError: if `model_dir` is not a model dir, or is another one and a language is given, or a
+        library is missing.
     """
     from labse_tf.embedding.model_dir import find_model_dir
 
     folder, encoder = find_model_dir(model_dir)  # Fail before the imports, which take seconds.
+    from labse_tf.embedding.light import LightEmbedder, has_tensorflow, has_wordpieces
+
+    if encoder.suffix == ".onnx" and language is None and has_wordpieces(folder):
+        return LightEmbedder(folder, encoder)
+    if not has_tensorflow():
+        from labse_tf.errors import InputError
+
+        raise InputError(
+            "needs TensorFlow",
+            path=model_dir,
+            remedy="pip install 'labse-tf[tf]', or name a file such as MODEL_DIR/onnx/model.onnx",
+        )
     from labse_tf.embedding.embedder import Embedder
     from labse_tf.embedding.static import StaticEmbedder, has_plain_table
 

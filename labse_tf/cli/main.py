@@ -97,6 +97,16 @@ _BEAM_HELP = """
 Beam options follow `--`. The default is the direct runner, on this machine. docs/cluster.md tells
 how to use Flink, and paths such as s3://BUCKET/FOLDER."""
 
+# Of libraries that the light installation lacks, the extra that has them.
+EXTRAS = {
+    **dict.fromkeys(("tensorflow", "tensorflow_text", "tensorflow_hub"), "tf"),
+    **dict.fromkeys(("tf_keras", "official", "omegaconf", "sentencepiece"), "train"),
+    **dict.fromkeys(("apache_beam", "fasttext", "sentencex", "fastwarc", "pyarrow"), "beam"),
+    **dict.fromkeys(("tf2onnx", "onnx"), "onnx"),
+    **dict.fromkeys(("safetensors", "tokenizers"), "hf"),
+    **dict.fromkeys(("sklearn", "matplotlib", "jinja2", "sacrebleu"), "eval"),
+}
+
 EXIT_DONE, EXIT_UNEXPECTED, EXIT_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 
 
@@ -174,6 +184,10 @@ def _run(command, args: argparse.Namespace) -> int:
     except Exception as error:
         if args.debug:
             raise
+        if isinstance(error, ModuleNotFoundError) and (extra := _extra_of(error)):
+            what = f"'{error.name}', which is not installed"
+            print(f"labse: error: needs {what}; pip install 'labse-tf[{extra}]'", file=sys.stderr)
+            return EXIT_INPUT
         if isinstance(error, OSError) and error.errno in NO_SPACE:
             # Commands report this for their own files, so here it is mostly stdout.
             what = error.filename or "the output"
@@ -186,6 +200,10 @@ def _run(command, args: argparse.Namespace) -> int:
         print(f"labse: unexpected error: {type(error).__name__}: {error}", file=sys.stderr)
         print("labse: run it again with --debug for the traceback", file=sys.stderr)
         return EXIT_UNEXPECTED
+
+
+def _extra_of(error: ModuleNotFoundError) -> str | None:
+    return EXTRAS.get((error.name or "").partition(".")[0])
 
 
 def _drop_stdout() -> None:

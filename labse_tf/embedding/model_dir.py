@@ -16,7 +16,9 @@ SAVED_MODELS = ("preprocessor", "encoder")
 # is prepared in Python, by files in the folder `tokenizer`.
 LASER_2018 = "laser-2018"
 NO_LANGUAGE = "splits text of all languages alike"
-ENCODER_FILES = (".onnx", ".tflite")
+ONNX = ".onnx"
+ENCODER_FILES = (ONNX, ".tflite")
+VOCABULARY = "vocab.txt"
 
 
 def check_saved_models(path: str | os.PathLike[str]) -> None:
@@ -72,13 +74,25 @@ def find_model_dir(path: str | os.PathLike[str]) -> tuple[Path, Path]:
             "no such file", path=path, remedy="export the model with --format hub,onnx,lite"
         )
     model_dir = path.absolute().parent.parent
-    if not (is_laser_2018(model_dir) or (model_dir / "preprocessor" / "saved_model.pb").is_file()):
+    is_whole = (model_dir / "preprocessor" / "saved_model.pb").is_file()
+    if not (is_whole or is_laser_2018(model_dir) or _has_vocabulary(model_dir, path)):
         raise InputError(
             "is not in a model dir: there is no ../preprocessor",
             path=path,
             remedy="export the model with hub among its formats",
         )
     return model_dir, path
+
+
+def _has_vocabulary(model_dir: Path, encoder: Path) -> bool:
+    """Returns whether an ONNX file is in a model dir that was exported without a preprocessor."""
+    return encoder.suffix == ONNX and (model_dir / VOCABULARY).is_file()
+
+
+def find_vocabulary(model_dir: Path) -> Path:
+    """Returns the path of a model dir's vocabulary, which need not exist."""
+    alone = model_dir / VOCABULARY
+    return alone if alone.is_file() else model_dir / "encoder" / "assets" / VOCABULARY
 
 
 def describe(model_dir: Path) -> dict[str, Any]:
@@ -108,6 +122,8 @@ def hash_model(path: str | os.PathLike[str]) -> str:
     model_dir, encoder = find_model_dir(path)
     before = "tokenizer" if is_laser_2018(model_dir) else "preprocessor"
     files = [*(model_dir / before).rglob("*"), *encoder.rglob("*")]
+    if not (model_dir / before).is_dir():
+        files.append(model_dir / VOCABULARY)
     if encoder.is_file():
         # Large ONNX models keep their weights in a separate file: model.onnx_data.
         files += encoder.parent.glob(f"{encoder.name}*")

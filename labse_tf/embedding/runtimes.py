@@ -1,20 +1,23 @@
 """Runtimes for exported encoders: TensorFlow, ONNX Runtime and LiteRT.
 
-Each takes the preprocessor's dict of int32 `[batch, length]` tensors and returns `default`, float32
-`[batch, dim]`, not normalised.
+Each takes the preprocessor's dict of int32 `[batch, length]` tensors, or arrays, and returns
+`default`, float32 `[batch, dim]`, not normalised. Only the first needs TensorFlow.
 """
 
 from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-import tensorflow as tf
 
 from labse_tf.errors import InputError
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 _ONNX_INPUTS = {
     "input_ids": "input_word_ids",
@@ -26,7 +29,7 @@ _ONNX_INPUTS = {
 class Runtime(Protocol):
     """A loaded encoder."""
 
-    def run(self, packed: dict[str, tf.Tensor]) -> np.ndarray:
+    def run(self, packed: Mapping[str, tf.Tensor | np.ndarray]) -> np.ndarray:
         """Returns float32 `[batch, dim]`."""
 
     def count_weights(self) -> int | None:
@@ -58,6 +61,8 @@ class SavedModelRuntime:
     """`encoder/`."""
 
     def __init__(self, folder: Path) -> None:
+        import tensorflow as tf
+
         self._encoder = tf.saved_model.load(str(folder))
         # As a tf.function, which skips unused outputs and reuses memory from layer to layer.
         self._default = tf.function(
@@ -70,7 +75,7 @@ class SavedModelRuntime:
             ],
         )
 
-    def run(self, packed: dict[str, tf.Tensor]) -> np.ndarray:
+    def run(self, packed: Mapping[str, tf.Tensor | np.ndarray]) -> np.ndarray:
         return self._default(packed).numpy()
 
     def count_weights(self) -> int:
@@ -91,9 +96,9 @@ class OnnxRuntime:
             str(file), options, providers=["CPUExecutionProvider"]
         )
 
-    def run(self, packed: dict[str, tf.Tensor]) -> np.ndarray:
+    def run(self, packed: Mapping[str, tf.Tensor | np.ndarray]) -> np.ndarray:
         inputs = {
-            theirs: packed[ours].numpy().astype(np.int64) for theirs, ours in _ONNX_INPUTS.items()
+            theirs: np.asarray(packed[ours], np.int64) for theirs, ours in _ONNX_INPUTS.items()
         }
         return self._session.run(["default"], inputs)[0]
 
@@ -110,7 +115,7 @@ class LiteRuntime:
         interpreter = Interpreter(str(file), num_threads=_cores())
         self._run = interpreter.get_signature_runner()
 
-    def run(self, packed: dict[str, tf.Tensor]) -> np.ndarray:
+    def run(self, packed: Mapping[str, tf.Tensor | np.ndarray]) -> np.ndarray:
         return self._run(**packed)["default"]
 
     def count_weights(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -60,8 +61,8 @@ class StaticEmbedder(WindowEncoder):
         """Returns the number of weights of the table."""
         return math.prod(self._table.shape)
 
-    def _tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        return self._tokenizer(texts)
+    def _tokenize(self, texts: Sequence[str]) -> tf.RaggedTensor:
+        return self._tokenizer(tf.constant(texts))
 
     def _encode_window(
         self, tokens: tf.RaggedTensor, vectors: np.ndarray, progress: Progress | None

@@ -6,11 +6,23 @@ import abc
 import contextlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from labse_tf.progress import Progress
+
+# The texts of a window are sorted by length, so that its batches contain little padding.
+_TEXTS_PER_WINDOW = 2048
+# A layer's output for one batch stays in the processor's caches.
+_TOKENS_PER_BATCH = 2048
+# Without layers, there are only the tokens' vectors, once: the fewer batches, the better.
+_TOKENS_PER_STATIC_BATCH = 65536
+# Few different shapes, so that memory is reused from batch to batch.
+_LENGTH_STEP = 8
+
+# The tokens of some texts, such as a ragged tensor: only the encoder that made them looks inside.
+Tokens = Any
 
 
 class WindowEncoder(abc.ABC):
@@ -30,12 +42,16 @@ class WindowEncoder(abc.ABC):
     _special_tokens: int = 2
 
     @abc.abstractmethod
-    def _tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """Maps `[n]` strings to int32 ragged `[n, (tokens)]`, without special tokens."""
+    def _tokenize(self, texts: Sequence[str]) -> Tokens:
+        """Returns the tokens of each text, without special tokens."""
+
+    def _lengths(self, tokens: Tokens) -> np.ndarray:
+        """Returns how many tokens each text has."""
+        return tokens.row_lengths().numpy()
 
     @abc.abstractmethod
     def _encode_window(
-        self, tokens: tf.RaggedTensor, vectors: np.ndarray, progress: Progress | None
+        self, tokens: Tokens, vectors: np.ndarray, progress: Progress | None
     ) -> None:
         """Fills `vectors`, `[n, dim]`, with rows of unit length: the embeddings of `[n]` texts."""
 
@@ -61,17 +77,17 @@ class WindowEncoder(abc.ABC):
                 progress = stack.enter_context(Progress("embed", total=len(texts), unit="sentence"))
             start = 0
             for tokens in self._tokenized_windows(texts):
-                lengths = tokens.row_lengths().numpy() + self._special_tokens
+                lengths = self._lengths(tokens) + self._special_tokens
                 self.texts_cut += int((lengths > self.sequence_length).sum())
                 self._encode_window(tokens, vectors[start : start + len(lengths)], progress)
                 start += len(lengths)
         return vectors
 
-    def _tokenized_windows(self, texts: Sequence[str]) -> Iterator[tf.RaggedTensor]:
+    def _tokenized_windows(self, texts: Sequence[str]) -> Iterator[Tokens]:
         """Yields the tokens of each window; a thread tokenises the next one meanwhile."""
 
-        def tokenize(start: int) -> tf.RaggedTensor:
-            return self._tokenize(tf.constant(list(texts[start : start + self._texts_per_window])))
+        def tokenize(start: int) -> Tokens:
+            return self._tokenize(list(texts[start : start + self._texts_per_window]))
 
         with ThreadPoolExecutor(1) as executor:
             coming = None
@@ -81,3 +97,40 @@ class WindowEncoder(abc.ABC):
                     yield ready.result()
             if coming:
                 yield coming.result()
+
+
+class SortingEncoder(WindowEncoder):
+    """Encoder that sorts texts by length within a window, to reduce padding."""
+
+    _texts_per_window = _TEXTS_PER_WINDOW
+    _tokens_per_batch: int = _TOKENS_PER_BATCH
+
+    def _has_no_layers(self) -> None:
+        self._tokens_per_batch = _TOKENS_PER_STATIC_BATCH
+
+    @abc.abstractmethod
+    def _embed(self, tokens: Tokens, rows: np.ndarray, length: int) -> np.ndarray:
+        """Returns the vectors of some texts, `[rows, dim]`, not normalised.
+
+        Args:
+          tokens: those of all texts of the window.
+          rows: which texts.
+          length: what they are padded or cut to.
+        """
+
+    def _encode_window(
+        self, tokens: Tokens, vectors: np.ndarray, progress: Progress | None
+    ) -> None:
+        lengths = self._lengths(tokens) + self._special_tokens
+        lengths = np.minimum(lengths, self.sequence_length)
+        order = np.argsort(-lengths, kind="stable")
+        start = 0
+        while start < len(order):
+            longest = -(-int(lengths[order[start]]) // _LENGTH_STEP) * _LENGTH_STEP
+            longest = min(longest, self.sequence_length)
+            rows = order[start : start + max(1, self._tokens_per_batch // longest)]
+            pooled = self._embed(tokens, rows, longest)
+            vectors[rows] = pooled / np.linalg.norm(pooled, axis=1, keepdims=True)
+            start += len(rows)
+            if progress:
+                progress.update(len(rows))

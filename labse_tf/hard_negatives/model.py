@@ -7,7 +7,8 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from labse_tf.embedding.embedder import Embedder, SortingEncoder
+from labse_tf.embedding.embedder import Embedder
+from labse_tf.embedding.windows import SortingEncoder
 from labse_tf.errors import InputError
 from labse_tf.hard_negatives.train import CHECKPOINTS
 from labse_tf.model.averaging_encoder import AveragingEncoder

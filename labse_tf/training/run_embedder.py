@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import tensorflow as tf
 
 from labse_tf.data.features import ENCODER_INPUTS
-from labse_tf.embedding.embedder import SortingEncoder
+from labse_tf.embedding.windows import SortingEncoder
 from labse_tf.model.protocol import EncoderNetwork
 from labse_tf.model.static_encoder import StaticEncoder
 from labse_tf.tokenization.protocol import Tokenizer
@@ -35,8 +37,9 @@ class RunEmbedder(SortingEncoder):
         if isinstance(network, StaticEncoder):
             self._has_no_layers()
 
-    def _tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        return self._tokenizer(texts)
+    def _tokenize(self, texts: Sequence[str]) -> tf.RaggedTensor:
+        return self._tokenizer(tf.constant(texts))
 
-    def _embed(self, tokens: tf.RaggedTensor, length: int) -> np.ndarray:
-        return self._run(self._tokenizer.pack([tokens], tf.constant(length))).numpy()
+    def _embed(self, tokens: tf.RaggedTensor, rows: np.ndarray, length: int) -> np.ndarray:
+        packed = self._tokenizer.pack([tf.gather(tokens, rows)], tf.constant(length))
+        return self._run(packed).numpy()

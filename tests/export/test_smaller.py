@@ -143,8 +143,13 @@ def test_embedding_with_a_file(
 ):
     whole = tmp_path / "model"
     shutil.copytree(smaller, whole)
-    with pytest.raises(InputError, match="is not in a model dir"):
-        labse_tf.load(whole / file)
+    if "onnx" in file:
+        # A vocabulary is enough, whatever else there is.
+        alone = labse_tf.load(whole / file).encode(multilingual_sentences)
+        assert cosines(alone, expected).min() > least
+    else:
+        with pytest.raises(InputError, match="is not in a model dir"):
+            labse_tf.load(whole / file)
     shutil.copytree(model_dir / "preprocessor", whole / "preprocessor")
     encoder = open_encoder(str(whole / file))
     found = encoder.encode(multilingual_sentences)

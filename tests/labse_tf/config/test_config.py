@@ -235,8 +235,7 @@ def test_out_of_range(override):
 
 
 def test_languages_have_codes():
-    error = refused(CONFIGS / "tiny.yaml", ["languages=[de,xx]"])
-    assert "tiny.yaml: 'xx' is not the code of a language" in str(error)
+    assert "'xx' is not the code" in str(refused(CONFIGS / "tiny.yaml", ["languages=[de,xx]"]))
 
 
 def test_what_nobody_uses_does_not_have_to_fit_the_encoder():

@@ -256,29 +256,6 @@ def test_batches_of_one_language(tiny_config, tokenizer, buckets):
     assert seen == {"th", "ja"}
 
 
-@pytest.mark.parametrize("share", [0.25, 0.8])
-def test_old_languages_are_replayed(tmp_path, tiny_config, tokenizer, bitext_dir, share):
-    """Thai is new; Japanese takes its share, and the Thai pairs of the old corpus none."""
-    new = tmp_path / "new"
-    new.mkdir()
-    (_, _, thai), *_ = pairs = list(read_pairs(bitext_dir / "th.tsv"))
-    lines = [f"{english}\t{thai}\n" for _, english, _ in pairs]
-    (new / "th.tsv").write_text("".join(lines), "utf-8")
-    config = configured(
-        tiny_config,
-        **{"languages": ["ja", "th"], "bitext": [str(new)], "replay": [str(bitext_dir)]},
-        **{"replay_share": share, "batch_size": 8},
-    )
-    rows = [
-        [tokenizer.tokens[token] for token in row if token > 103]
-        for _, target in take(batches_of(config, tokenizer), 60)
-        for row in target["input_word_ids"]
-    ]
-    found = [row for row in rows if any("\u0e00" <= piece[-1] < "\u0e80" for piece in row)]
-    assert len(found) / len(rows) == pytest.approx(1 - share, abs=0.08)
-    assert len(set(map(tuple, found))) == 1
-
-
 def test_the_mix_follows_the_weights():
     names = ("de", "fr", "th")
     named = {name: tf.data.Dataset.from_tensors(name).repeat() for name in names}

@@ -11,6 +11,7 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401
 
 import labse_tf
+from labse_tf.embedding.embedder import Embedder
 from labse_tf.errors import InputError
 
 
@@ -67,8 +68,8 @@ def test_neighbours_change_nothing(embedder, multilingual_sentences):
 def test_more_texts_than_a_batch_and_a_window(embedder, monkeypatch, multilingual_sentences):
     texts = list(multilingual_sentences) * 5
     expected = embedder.encode(texts)
-    monkeypatch.setattr("labse_tf.embedding.embedder._TEXTS_PER_WINDOW", 7)
-    monkeypatch.setattr("labse_tf.embedding.embedder._TOKENS_PER_BATCH", 64)
+    monkeypatch.setattr(Embedder, "_texts_per_window", 7)
+    monkeypatch.setattr(Embedder, "_tokens_per_batch", 64)
     np.testing.assert_allclose(embedder.encode(texts), expected, atol=1e-5)
 
 
