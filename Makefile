@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 OUT ?= demo
 
-.PHONY: demo check test cluster-test lint format bench lock clean
+.PHONY: demo check test wheel-test cluster-test lint format bench lock clean
 
 demo: $(READY)  ## Every stage on the demo corpus; goes on where it was stopped. OUT=DIR
 	$(BIN)/labse demo --out $(OUT)
@@ -15,6 +15,9 @@ check: lint  ## And of the quick tests those that the changes since the last pus
 
 test: $(READY)
 	$(BIN)/python -m pytest
+
+wheel-test: $(READY)  ## Builds the wheel, checks it, installs it in an empty environment, uses it there.
+	scripts/wheel.sh
 
 cluster-test: $(READY)  ## Beam jobs on a Flink cluster and in HDFS on this machine; needs Java 17 and Maven.
 	scripts/flink.sh install
@@ -28,6 +31,7 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
+	$(BIN)/mypy
 
 format: $(READY)
 	$(BIN)/ruff check --fix .
@@ -50,7 +54,7 @@ $(VENV)/.uv:
 	touch $@
 
 # By a time stamp: a half-finished installation is made again.
-$(READY): requirements.txt setup.py $(VENV)/.uv
+$(READY): requirements.txt setup.py pyproject.toml $(VENV)/.uv
 	$(BIN)/uv pip sync --quiet --python $(BIN)/python requirements.txt
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	touch $@

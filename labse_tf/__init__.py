@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from labse_tf.embedding.light import LightEmbedder
     from labse_tf.embedding.static import StaticEmbedder
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 
 def load(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 
 class InputError(Exception):
@@ -33,7 +34,7 @@ class InputError(Exception):
             place = f"{self.path}: " if self.line is None else f"{self.path}:{self.line}: "
         return f"{place}{self.problem}; {self.remedy}"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         # Beam workers and process pools send exceptions between processes.
         return _rebuild, (self.problem, self.remedy, self.path, self.line)
 

@@ -122,10 +122,11 @@ def find_code(code: str) -> str | None:
         return _paper_code(tag) if tag else None
     if found := _paper_code(tag):
         return found
-    if tag.language in _NO_LANGUAGE or _is_private(tag.language):
+    language = tag.language or ""
+    if language in _NO_LANGUAGE or _is_private(language):
         return None
-    usual = _usual_script(tag.language)
-    return f"{tag.language}-{tag.script}" if tag.script not in (None, usual) else tag.language
+    usual = _usual_script(language)
+    return f"{language}-{tag.script}" if tag.script not in (None, usual) else language
 
 
 def find_paper_code(code: str) -> str | None:
@@ -203,11 +204,12 @@ def _parse(tag: str) -> langcodes.Language | None:
 
 
 def _paper_code(tag: langcodes.Language) -> str | None:
-    language = _ALIASES.get(tag.language, tag.language)
+    language = tag.language or ""
+    language = _ALIASES.get(language, language)
     return language if language in LANGUAGES else None
 
 
-def _is_private(language: str | None) -> bool:
+def _is_private(language: str) -> bool:
     return not language or language.startswith("x-") or "qaa" <= language <= "qtz"
 
 

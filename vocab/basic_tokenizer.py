@@ -57,7 +57,8 @@ _OTHER_SPACE = regex.compile(rf"[{UNICODE_SPACE}--[ ]]", regex.VERSION1)
 
 def plain_spaces(text: str) -> str:
     """Returns the text with each Unicode space (no-break, ideographic, ...) as an ASCII space."""
-    return _OTHER_SPACE.sub(" ", text)
+    plain: str = _OTHER_SPACE.sub(" ", text)
+    return plain
 
 
 def has_other_space(text: str) -> bool:
@@ -76,4 +77,5 @@ def split_words(text: str) -> list[str]:
       Non-empty words. No word contains a gap character, or combines a single-character word with
       other characters. A text that is empty or has only gaps has no words.
     """
-    return _WORD.findall(text)
+    words: list[str] = _WORD.findall(text)
+    return words

@@ -11,9 +11,10 @@ from __future__ import annotations
 import functools
 import io
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from vocab import wordpiece_file
 from vocab.smoothing import smoothing_coefficients
@@ -59,7 +60,7 @@ def smooth(counts: Mapping[str, Counter[str]], exponent: float) -> dict[str, int
         {language: total for language, words in counts.items() if (total := words.total())},
         exponent,
     )
-    words: Counter[str] = Counter()
+    words: dict[str, float] = defaultdict(float)
     for language, weight in weights.items():
         for word, count in counts[language].items():
             words[word] += count * weight
@@ -120,7 +121,8 @@ def model_of(tokens: Sequence[str]) -> bytes:
     spec.model_type, spec.unk_id, spec.unk_piece = _BPE, _UNKNOWN, tokens[_UNKNOWN]
     spec.bos_id = spec.eos_id = spec.pad_id = -1
     model.normalizer_spec.name = "identity"
-    return model.SerializeToString()
+    data: bytes = model.SerializeToString()
+    return data
 
 
 # Of sentencepiece_model.proto: message -> field -> (number, type). The module that sentencepiece
@@ -145,7 +147,7 @@ _MESSAGES = {
 
 
 @functools.cache
-def _model_class():
+def _model_class() -> type[Any]:
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
     fields = descriptor_pb2.FieldDescriptorProto
@@ -162,4 +164,5 @@ def _model_class():
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     found = pool.FindMessageTypeByName("labse_bpe.ModelProto")
-    return message_factory.GetMessageClass(found)
+    model: type[Any] = message_factory.GetMessageClass(found)
+    return model

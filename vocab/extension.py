@@ -8,7 +8,7 @@ ids, so a model's rows keep their places.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
@@ -85,7 +85,7 @@ def _weighted(
 ) -> dict[str, float]:
     totals = {language: sum(words.values()) for language, words in word_counts.items() if words}
     weights = smoothing_coefficients(totals, exponent)
-    summed: Counter[str] = Counter()
+    summed: dict[str, float] = defaultdict(float)
     for language, weight in weights.items():
         for word, count in word_counts[language].items():
             if len(word.encode()) <= longest:
@@ -124,7 +124,7 @@ def _gains(
 ) -> dict[str, float]:
     """Returns how many tokens each candidate saves; an unknown word counts a token a character."""
     both = WordPiece(known.union(candidates), max_bytes_per_word=longest)
-    used: Counter[str] = Counter()
+    used: dict[str, float] = defaultdict(float)
     for word, count in words.items():
         for piece in both.split(word):
             if piece in candidates:

@@ -35,7 +35,7 @@ from vocab.piece_counter import PieceCounter, WordCounts
 
 
 def learn(
-    word_counts: Mapping[str, int] | Iterable[tuple[str, int]],
+    word_counts: Mapping[str, float] | Iterable[tuple[str, float]],
     vocab_size: int,
     reserved_tokens: Sequence[str],
     upper_thresh: int | None = int(1e7),

@@ -34,10 +34,8 @@ class PieceCounter:
         if not joiner:
             self._initial = self._inner = self._initial + self._inner
         # A word "##a" and the piece "a" inside a word are the same token.
-        clashing = [
-            bool(joiner) and word.startswith(joiner) and word != joiner for word, _ in words
-        ]
-        clashing = index.word_starts[np.flatnonzero(clashing)]
+        clashes = [bool(joiner) and word.startswith(joiner) and word != joiner for word, _ in words]
+        clashing = index.word_starts[np.flatnonzero(clashes)]
         self._clash_initial = index.at[clashing]
         self._clash_inner = index.at[clashing + len(joiner)]
         groups = [self._initial, self._inner] if joiner else [self._inner]

@@ -12,22 +12,20 @@ EXAMPLES = """examples:
 If interrupted, run the same command again: it resumes after the last completed stage, or from the
 last checkpoint within a stage. Writes DIR/report.html, and a model to DIR/model."""
 
-_PRESETS = Path(__file__).parents[2] / "configs"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", default="demo", metavar="DIR", help="default: demo")
     parser.add_argument(
         "--config",
-        default=str(_PRESETS / "tiny.yaml"),
+        default="configs/tiny.yaml",
         metavar="FILE",
-        help="of the model with layers; default: configs/tiny.yaml",
+        help="of the model with layers (default: %(default)s)",
     )
     parser.add_argument(
         "--table-config",
-        default=str(_PRESETS / "tiny_table.yaml"),
+        default="configs/tiny_table.yaml",
         metavar="FILE",
-        help="of the model without layers that it starts from; default: configs/tiny_table.yaml",
+        help="of the model without layers that it starts from (default: %(default)s)",
     )
 
 

@@ -100,11 +100,12 @@ how to use Flink, and paths such as s3://BUCKET/FOLDER."""
 # Of libraries that the light installation lacks, the extra that has them.
 EXTRAS = {
     **dict.fromkeys(("tensorflow", "tensorflow_text", "tensorflow_hub"), "tf"),
-    **dict.fromkeys(("tf_keras", "official", "omegaconf", "sentencepiece"), "train"),
+    **dict.fromkeys(("tf_keras", "official", "omegaconf", "yaml", "sentencepiece"), "train"),
     **dict.fromkeys(("apache_beam", "fasttext", "sentencex", "fastwarc", "pyarrow"), "beam"),
     **dict.fromkeys(("tf2onnx", "onnx"), "onnx"),
     **dict.fromkeys(("safetensors", "tokenizers"), "hf"),
     **dict.fromkeys(("sklearn", "matplotlib", "jinja2", "sacrebleu"), "eval"),
+    "scipy": "mine",
 }
 
 EXIT_DONE, EXIT_UNEXPECTED, EXIT_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130

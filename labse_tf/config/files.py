@@ -9,6 +9,7 @@ import functools
 import os
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -51,6 +52,8 @@ def load_config(path: str | os.PathLike[str] | None, overrides: Sequence[str] = 
     tree = copy.deepcopy(_default_tree())
     if path is not None:
         path = local_path(path)
+        if not os.path.isfile(path):
+            path = find_preset(path) or path
         _merge(tree, [(key, value, path) for key, value in flatten(_read_yaml(path))])
     _merge(tree, [entry for override in overrides for entry in _parse(override)])
     try:
@@ -94,9 +97,26 @@ _Loader.yaml_implicit_resolvers = {
 _Loader.add_implicit_resolver(_BOOL, re.compile("^(?:true|false)$"), list("tf"))
 
 
+def find_preset(name: str) -> Path | None:
+    """Returns the path of a preset, such as `tiny.yaml` or `configs/tiny.yaml`, if there is one.
+
+    In a checkout the presets are in configs/, in an installed package in its folder `presets`.
+    """
+    path = Path(name)
+    if path.parent not in (Path("."), Path("configs")):
+        return None
+    package = Path(__file__).parents[1]
+    places = (package.parent / "configs" / path.name, package / "presets" / path.name)
+    return next((place for place in places if place.is_file()), None)
+
+
 def _read_yaml(path: str | os.PathLike[str]) -> dict[str, Any]:
     if not os.path.isfile(path):
-        raise InputError("no such configuration", path=path, remedy="see the presets in configs/")
+        raise InputError(
+            "no such configuration",
+            path=path,
+            remedy="name a file, or a preset of docs/paper.md such as configs/finetune.yaml",
+        )
     with open(path, encoding="utf-8") as file:
         try:
             tree = yaml.load(file, _Loader)

@@ -47,7 +47,8 @@ class WindowEncoder(abc.ABC):
 
     def _lengths(self, tokens: Tokens) -> np.ndarray:
         """Returns how many tokens each text has."""
-        return tokens.row_lengths().numpy()
+        lengths: np.ndarray = tokens.row_lengths().numpy()
+        return lengths
 
     @abc.abstractmethod
     def _encode_window(
