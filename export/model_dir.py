@@ -77,6 +77,7 @@ def export(
         if {"hub", "text"} & set(formats):
             packed = pack_table(source, table)
             _save_saved_models(source, packed, partial.resolve(), formats, length)
+        _write_expected(source, partial.resolve(), length)
         if "hf" in formats and not source.config.num_layers:
             save_static_embedding(source, partial)
         elif "hf" in formats:
@@ -95,7 +96,7 @@ def export(
             "licence": source.licence if licence is None else licence,
         }
         write_facts(partial, facts, parameters=source.encoder.count_params())
-        if verified and "hub" in formats:
+        if verified:
             try:
                 verify(partial, _log_check)
             except InputError as error:
@@ -168,7 +169,7 @@ def _log_check(check: Check) -> None:
 def _save_saved_models(
     source: Source, packed: Source, folder: Path, formats: Sequence[str], length: int
 ) -> None:
-    """Writes the SavedModels of `packed`, and the vectors of `source`, from which it was made."""
+    """Writes the SavedModels of `packed`, which was made from `source`."""
     with asset_file() as vocab_file:
         tokenizer = _write_tokenizer(source, vocab_file)
         if "text" in formats:
@@ -177,10 +178,16 @@ def _save_saved_models(
             save_preprocessor(tokenizer, folder / "preprocessor", length=length)
             path = folder / "encoder"
             save_encoder(packed.encoder, path, vocab_file=vocab_file, head=packed.head)
+
+
+def _write_expected(source: Source, folder: Path, length: int) -> None:
+    """Writes the vectors that all formats must give, whatever their weights are packed in."""
+    with asset_file() as vocab_file:
+        tokenizer = _write_tokenizer(source, vocab_file)
         inputs = tokenizer.pack([tokenizer(tf.constant(SENTENCES))], length)
     with tf.device("CPU"):  # As `verify` does.
         vectors = embed(source.encoder, inputs, training=False).numpy()
-    write_expected(folder, vectors)
+    write_expected(folder, inputs["input_word_ids"].numpy(), vectors)
 
 
 @contextlib.contextmanager

@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from labse_tf.embedding.model_dir import check_saved_models
+from labse_tf.embedding.model_dir import check_saved_models, describe
 from labse_tf.errors import InputError
 
 CLIENT = Path(__file__).with_name("verification_client")
-FOLDER, SENTENCES_FILE, VECTORS_FILE = "verification", "sentences.txt", "vectors.npy"
+FOLDER, SENTENCES_FILE = "verification", "sentences.txt"
+IDS_FILE, VECTORS_FILE = "word_ids.npy", "vectors.npy"
 
 # Embedded with the training graph at export, and with the model dir at each verification.
 SENTENCES = (
@@ -50,10 +51,17 @@ class Check(NamedTuple):
     detail: str
 
 
-def write_expected(folder: Path, vectors: np.ndarray) -> None:
-    """Stores the training graph's vectors of SENTENCES, `[n, dim]` unit rows, for `verify`."""
+def write_expected(folder: Path, word_ids: np.ndarray, vectors: np.ndarray) -> None:
+    """Stores for `verify` what the training graph makes of SENTENCES.
+
+    Args:
+      folder: the model dir.
+      word_ids: the tokens, `[n, length]`.
+      vectors: `[n, dim]`, unit rows.
+    """
     (folder / FOLDER).mkdir()
     (folder / FOLDER / SENTENCES_FILE).write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
+    np.save(folder / FOLDER / IDS_FILE, word_ids.astype(np.int32))
     np.save(folder / FOLDER / VECTORS_FILE, vectors.astype(np.float32))
 
 
@@ -69,8 +77,10 @@ def verify(
     Raises:
       InputError: if it is not a model dir, or a check fails.
     """
-    check_saved_models(model_dir)
     path = Path(model_dir).resolve()
+    # Other formats than hub are checked by what is stored for that.
+    if not (path / FOLDER / IDS_FILE).is_file() or "hub" in describe(path).get("formats", []):
+        check_saved_models(model_dir)
     checks = []
     # Beside the model dir, where there is space for a copy.
     with tempfile.TemporaryDirectory(dir=path.parent) as scratch:

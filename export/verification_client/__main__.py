@@ -9,6 +9,7 @@ Prints a line of JSON for each check: `check`, `ok`, `detail`.
 
 from __future__ import annotations
 
+import functools
 import gc
 import json
 import os
@@ -24,6 +25,7 @@ for name in HIDDEN:
 
 import encoder_checks  # noqa: E402
 import folder_checks  # noqa: E402
+import format_checks  # noqa: E402
 import preprocessor_checks  # noqa: E402
 import tensorflow as tf  # noqa: E402
 import training_checks  # noqa: E402
@@ -58,17 +60,22 @@ def main(path: str, scratch: str) -> None:
     tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], halves)
     # Otherwise half of the time would be spent on garbage collection of objects that stay alive.
     gc.set_threshold(100_000, 50, 100)
-    model = Model(path, scratch)
+    checks = dict(format_checks.checks_of(path))
+    # Model dirs may have the other formats alone.
+    if os.path.isfile(f"{path}/encoder/saved_model.pb"):
+        model = Model(path, scratch)
+        own = {one.__name__.replace("_", " "): functools.partial(one, model) for one in CHECKS}
+        checks = own | checks
     gc.freeze()
-    for check in CHECKS:
+    for name, check in checks.items():
         try:
-            line = {"ok": True, "detail": check(model)}
+            line = {"ok": True, "detail": check()}
         except Failed as failure:
             line = {"ok": False, "detail": str(failure)}
         except Exception as error:  # Any error that a user would get is a finding.
             line = {"ok": False, "detail": f"{type(error).__name__}: {str(error)[:300]}"}
         gc.collect()  # Loaded models are in reference cycles; each holds a copy of the weights.
-        line = {"check": check.__name__.replace("_", " "), **line}
+        line = {"check": name, **line}
         print(json.dumps(line), file=results, flush=True)
 
 

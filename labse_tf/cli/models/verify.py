@@ -8,8 +8,9 @@ EXAMPLES = """examples:
   labse verify model
 
 Loads the model dir in a new process that can import TensorFlow, TF Text and TF Hub, but not this
-package, and does what users of TF-Hub's LaBSE do. Prints one line per check; exit status 0 if all
-passed, 2 if one failed. `labse export` runs this too."""
+package, and does what users of TF-Hub's LaBSE do. Hugging Face's, ONNX's and LiteRT's files must
+give the vectors of the training graph. Prints one line per check; exit status 0 if all passed, 2 if
+one failed. `labse export` runs this too."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,6 +21,6 @@ def run(args: argparse.Namespace) -> None:
     from export.verification import verify
 
     def report(check) -> None:
-        print(f"{'ok' if check.ok else 'FAILED':8}{check.name:24}{check.detail}", flush=True)
+        print(f"{'ok' if check.ok else 'FAILED':8}{check.name:28}{check.detail}", flush=True)
 
     verify(args.model_dir, report)
