@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import jinja2
 
-from labse_tf.languages import LANGUAGES
+from export.hub_metadata import front_matter
+from labse_tf.languages import language_of
 
 _CARD = """\
 # A sentence encoder{% if languages %} for {{ languages | length }} languages{% endif %}
@@ -162,16 +164,20 @@ _PIECES = {
 }
 
 
-def model_card(facts: dict[str, Any], *, parameters: int) -> str:
-    """Returns the Markdown text.
+def model_card(
+    facts: dict[str, Any], *, parameters: int, results: Sequence[dict[str, Any]] = ()
+) -> str:
+    """Returns the Markdown text, after what the Hugging Face Hub reads.
 
     Args:
       facts: the contents of model.json.
       parameters: the number of the encoder's weights.
+      results: records of `labse eval`, for the Hub.
     """
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined)
     environment.filters["name_of_pieces"] = _PIECES.get
-    environment.filters["language_name"] = lambda code: f"{LANGUAGES[code].name} ({code})"
-    return environment.from_string(_CARD).render(
+    environment.filters["language_name"] = lambda code: f"{language_of(code).name} ({code})"
+    card = environment.from_string(_CARD).render(
         **{"kept_of": None, "tokenizer": "wordpiece", **facts}, parameters=parameters
     )
+    return front_matter(facts, results) + card

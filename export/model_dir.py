@@ -52,6 +52,7 @@ def export(
     table: str = "float32",
     length: int | None = None,
     licence: str | None = None,
+    results: Sequence[dict[str, Any]] = (),
     verified: bool = True,
     overwrite: bool = False,
 ) -> None:
@@ -65,6 +66,7 @@ def export(
       length: static length of the preprocessor's output, tokens; at most `max_positions`. None:
         DEFAULT_LENGTH, or `max_positions` if that is less.
       licence: for the model card.
+      results: records of `labse eval`, for the model card.
       verified: check it as `labse verify` does, before it is moved into place.
       overwrite: replace an existing `out`.
 
@@ -95,7 +97,7 @@ def export(
             "table": table,
             "licence": source.licence if licence is None else licence,
         }
-        write_facts(partial, facts, parameters=source.encoder.count_params())
+        write_facts(partial, facts, parameters=source.encoder.count_params(), results=results)
         if verified:
             try:
                 verify(partial, _log_check)
@@ -104,11 +106,19 @@ def export(
                 raise
 
 
-def write_facts(folder: Path, facts: dict[str, Any], *, parameters: int) -> None:
-    """Writes model.json and the model card, for which `parameters` is the number of weights."""
+def write_facts(
+    folder: Path,
+    facts: dict[str, Any],
+    *,
+    parameters: int,
+    results: Sequence[dict[str, Any]] = (),
+) -> None:
+    """Writes model.json and the model card; see `model_card`."""
     text = json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
     (folder / "model.json").write_text(text, "utf-8")
-    (folder / "README.md").write_text(model_card(facts, parameters=parameters), "utf-8")
+    (folder / "README.md").write_text(
+        model_card(facts, parameters=parameters, results=results), "utf-8"
+    )
 
 
 def check_options(source: Source, *, formats: Sequence[str], table: str, length: int | None) -> int:

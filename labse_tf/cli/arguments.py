@@ -182,6 +182,13 @@ def add_model_dir_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--licence", type=str, metavar="TEXT", help="licence of the model, for the model card"
     )
+    parser.add_argument(
+        "--results",
+        nargs="+",
+        default=[],
+        metavar="FILE.json",
+        help="of `labse eval`, for the card",
+    )
     parser.add_argument("--no-verify", action="store_true", help="skip `labse verify`")
     add_overwrite(parser)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 
 from labse_tf.cli.arguments import (
     add_checkpoint,
@@ -19,6 +20,7 @@ EXAMPLES = """examples:
   labse export model --out shorter --length 32
   labse export runs/dual --out model --format hub,hf
   labse export model --out en_de --languages en,de --language-text my/text
+  labse export runs/dual --out for_hub --format hf --licence apache-2.0 --results tatoeba.json
   labse export runs/table1 --beside runs/table2 runs/table3 --out ensemble
 
 The export runs `labse verify` before the model dir is moved into place. That takes half a minute
@@ -58,8 +60,10 @@ def write(
     languages = _languages(args)
     from export.model_dir import check_options, export
     from export.source import open_source
+    from labse_tf.evaluation.record import read_record
     from labse_tf.tokenization.vocabulary_readers import require_wordpieces
 
+    results = [read_record(Path(path)) for path in args.results]
     source = open_source(args.source, checkpoint=checkpoint)
     if beside:
         from export.side_by_side import put_side_by_side
@@ -76,6 +80,7 @@ def write(
         args.out,
         table=args.table,
         licence=args.licence,
+        results=results,
         formats=formats,
         length=args.length,
         verified=not args.no_verify,
