@@ -24,6 +24,7 @@ from export.model_card import model_card
 from export.onnx import save_onnx
 from export.packed_table import DTYPES, pack_table
 from export.preprocessor import save_preprocessor
+from export.rust_tokenizer import TOKENIZER_FILE, save_rust_tokenizer
 from export.source import Source, describe_vocabulary
 from export.static_embedding import save_static_embedding
 from export.text_encoder import save_text_encoder
@@ -37,6 +38,7 @@ from labse_tf.tokenization.protocol import Tokenizer
 from vocab import bpe, wordpiece_file
 
 DEFAULT_LENGTH = 128
+WORDPIECE = "wordpiece"
 VOCAB_FILE = "vocab.txt"
 FORMATS = ("hub", "text", "hf", "lite", "onnx")
 DEFAULT_FORMATS = ("hub", "text")
@@ -91,6 +93,9 @@ def export(
             save_lite(source.encoder, partial)
         if "onnx" in formats:
             save_onnx(source, partial)
+            if _kind_of_tokens(source) == WORDPIECE:
+                limits = {"max_bytes_per_word": source.max_bytes_per_word, "length": length}
+                save_rust_tokenizer(source.tokens, partial / TOKENIZER_FILE, **limits)
         facts = {
             **describe(source, length=length),
             "formats": list(formats),
@@ -214,7 +219,7 @@ def asset_file() -> Iterator[Path]:
 def _kind_of_tokens(source: Source) -> str:
     if source.tokenizer is not None:
         return "laser"
-    return "bpe" if bpe.is_bpe(source.tokens) else "wordpiece"
+    return "bpe" if bpe.is_bpe(source.tokens) else WORDPIECE
 
 
 def _write_tokenizer(source: Source, vocab_file: Path) -> Tokenizer:

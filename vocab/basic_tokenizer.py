@@ -33,7 +33,7 @@ _CJK = (
 # TF's RE2 has an older Unicode version than the regex library. In RE2 these code points are
 # unassigned, thus plain letters of a word; in regex they are punctuation. A test compares all
 # code points, so it fails if an upgrade of either library changes them.
-PUNCTUATION_UNKNOWN_TO_TF = (
+UNLIKE_TF = (
     "\u1b4e\u1b4f\u1b7f"  # Balinese
     "\u2e60-\u2e63"  # Supplemental Punctuation
     "\U00010d6e"  # Garay
@@ -44,10 +44,11 @@ PUNCTUATION_UNKNOWN_TO_TF = (
     "\U0001e5ff"  # Ol Onal
 )
 
-_GAP = r" \p{Cc}\p{Cf}"
+GAP = r" \p{Cc}\p{Cf}"
+ALONE = rf"{_ASCII_MARKS}\p{{P}}{_CJK}"
 # "--" is regex's set difference (version 1 syntax).
-_ALONE = rf"[[{_ASCII_MARKS}\p{{P}}{_CJK}]--[{PUNCTUATION_UNKNOWN_TO_TF}]]"
-_WORD = regex.compile(rf"{_ALONE}|[^{_GAP}{_ALONE}]+", regex.VERSION1)
+_ALONE = rf"[[{ALONE}]--[{UNLIKE_TF}]]"
+_WORD = regex.compile(rf"{_ALONE}|[^{GAP}{_ALONE}]+", regex.VERSION1)
 
 
 # Unicode's spaces, including the ASCII one, in the syntax of both `regex` and TF's RE2.

@@ -21,14 +21,14 @@ from official.nlp.modeling import layers
 from labse_tf.tokenization.detokenize import join_wordpieces
 from labse_tf.tokenization.packing import pack_segments
 from vocab import wordpiece_file
-from vocab.basic_tokenizer import PUNCTUATION_UNKNOWN_TO_TF, UNICODE_SPACE
+from vocab.basic_tokenizer import UNICODE_SPACE, UNLIKE_TF
 from vocab.wordpiece import divides_at_spaces
 
 _MOST_BYTES_PER_CHARACTER = 4
 _PRIVATE = "\U0010fffd"  # For private use: a letter to both of TF Text's tokenisers.
-_NEWER_PUNCTUATION = f"[{PUNCTUATION_UNKNOWN_TO_TF}]"
+_NEWER_PUNCTUATION = f"[{UNLIKE_TF}]"
 # To the fast tokeniser these are not letters, or they stand for such characters.
-_UNLIKE = re.compile(f"[{PUNCTUATION_UNKNOWN_TO_TF}{_PRIVATE}]")
+_UNLIKE = re.compile(f"[{UNLIKE_TF}{_PRIVATE}]")
 
 
 class SpaceDividingTokenizer(layers.BertTokenizer):

@@ -17,6 +17,7 @@ from labse_tf.errors import InputError
 ALL = [
     "onnx model.onnx",
     "onnx model_int8.onnx",
+    "onnx tokens",
     "lite encoder_int8.tflite",
     "huggingface weights",
     "huggingface tokens",
@@ -102,11 +103,11 @@ def test_a_file_that_cannot_be_read(copied, capsys):
     assert main(["verify", str(copied)]) == 2
     captured = capsys.readouterr()
     assert "FAILED  lite encoder_int8.tflite" in captured.out
-    assert "1 of 5 checks failed" in captured.err
+    assert "1 of 6 checks failed" in captured.err
 
 
 def test_an_encoder_without_layers(static_run, tmp_path):
     arguments = ["export", str(static_run), "--format", "hf,onnx", "--out", str(tmp_path / "model")]
     assert main(arguments) == 0  # It verifies what it wrote.
-    names = ["onnx model.onnx", "onnx model_int8.onnx", "huggingface weights"]
+    names = ["onnx model.onnx", "onnx model_int8.onnx", "onnx tokens", "huggingface weights"]
     assert results_of(tmp_path / "model") == dict.fromkeys(names, True)
