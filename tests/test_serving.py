@@ -1,0 +1,190 @@
+"""The servers in examples/serve: vectors, batches, many clients, and bad requests."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import threading
+import urllib.error
+import urllib.request
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import forked
+import numpy as np
+import onnxruntime
+import pytest
+from repository import ROOT
+
+import labse_tf
+from benchmarks.models import serving_load
+from labse_tf.cli.main import main
+
+SERVE = ROOT / "examples" / "serve"
+PATH = "/v1/models/labse:predict"
+
+
+@pytest.fixture(scope="module")
+def onnx_file(trained_run, made_once):
+    def make(folder):
+        arguments = ["export", str(trained_run), "--format", "onnx", "--no-verify"]
+        assert main([*arguments, "--out", str(folder)]) == 0
+
+    return made_once("onnx_alone", make) / "onnx" / "model.onnx"
+
+
+@pytest.fixture(scope="module")
+def port(onnx_file):
+    server, port = serving_load.start(onnx_file, texts_per_batch=64)
+    yield port
+    server.terminate()
+    assert server.wait(20) is not None
+
+
+def post(port, body):
+    """Returns the status and the answer."""
+    url = f"http://127.0.0.1:{port}{PATH}"
+    request = urllib.request.Request(url, body.encode(), {"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+def test_vectors_are_the_models(port, onnx_file, multilingual_sentences):
+    texts = [*multilingual_sentences, "", "a" * 5000]
+    status, answer = post(port, json.dumps({"instances": texts}))
+    assert status == 200
+    expected = labse_tf.load(onnx_file).encode(texts)
+    np.testing.assert_allclose(answer["predictions"], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ('{"instances": []}', "instances: List should have at least 1 item"),
+        ('{"instances": ["a", 7]}', "instances.1: Input should be a valid string"),
+        ('{"instances": "text"}', "instances: Input should be a valid list"),
+        ('{"texts": ["a"]}', "instances: Field required"),
+        ('["a"]', "Input should be"),
+        ('{"instances": ["\\ud800"]}', "instances.0"),
+        ('{"instances": ["a', "JSON decode error"),
+        (json.dumps({"instances": ["a"] * 257}), "instances: List should have at most 256"),
+        (json.dumps({"instances": ["a" * 20_001]}), "instances.0: String should have at most"),
+    ],
+)
+def test_bad_requests(port, body, problem):
+    status, answer = post(port, body)
+    assert status == 400 and problem in answer["error"]
+    assert post(port, '{"instances": ["still there"]}')[0] == 200
+
+
+def test_many_clients_share_batches_and_none_is_dropped(port, multilingual_sentences):
+    before = batches_of(port)
+    found = asyncio.run(serving_load.load(port, list(multilingual_sentences), 100, 5))
+    good = [right for bad, right, _ in found if not bad]
+    assert len(found) == 500 and all(right for _, right, _ in found)
+    assert 0 < batches_of(port) - before < len(good) / 2
+
+
+def batches_of(port):
+    url = f"http://127.0.0.1:{port}/v1/models/labse"
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        found = json.load(answer)
+    assert found["model_version_status"] == [{"version": "1", "state": "AVAILABLE"}]
+    return found["batches"]
+
+
+def test_the_client_of_tensorflow_serving_works_with_it(port):
+    url = f"http://127.0.0.1:{port}{PATH}"
+    done = forked.run(ROOT / "examples" / "serving_client.py", url, "猫と家。", "猫と家。")
+    assert done.stdout.splitlines() == ["1.000  猫と家。"] * 2
+
+
+def test_a_client_of_triton(onnx_file, multilingual_sentences):
+    """Its HTTP interface, over the graph that it would serve."""
+    session = onnxruntime.InferenceSession(str(onnx_file), providers=["CPUExecutionProvider"])
+
+    class Served(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            assert self.path == "/v2/models/labse/infer"
+            assert [one["datatype"] for one in body["inputs"]] == ["INT64"] * 3
+            feed = {
+                one["name"]: np.array(one["data"], np.int64).reshape(one["shape"])
+                for one in body["inputs"]
+            }
+            [vectors] = session.run([one["name"] for one in body["outputs"]], feed)
+            output = {"name": "default", "shape": vectors.shape, "data": vectors.ravel().tolist()}
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps({"outputs": [output]}).encode())
+
+        def log_message(self, *arguments):
+            pass
+
+    texts = list(multilingual_sentences[:3])
+    expected = labse_tf.load(onnx_file).encode(texts)
+    with HTTPServer(("127.0.0.1", 0), Served) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            url = f"http://127.0.0.1:{server.server_port}"
+            tokenizer = onnx_file.with_name("tokenizer.json")
+            done = forked.run(SERVE / "triton_client.py", url, tokenizer, *texts)
+        finally:
+            server.shutdown()
+            thread.join()
+    assert done.returncode == 0, done.stderr
+    found = [float(line.split()[0]) for line in done.stdout.splitlines()]
+    np.testing.assert_allclose(found, expected @ expected[0], atol=6e-4)
+
+
+def test_when_too_many_wait_others_are_told_to_come_back(monkeypatch):
+    monkeypatch.syspath_prepend(str(SERVE))
+    monkeypatch.setenv("LABSE_MODEL", "unused")
+    import app
+
+    class Slow:
+        def encode(self, texts):
+            return np.zeros((len(texts), 2), np.float32)
+
+    async def overload():
+        batcher = app.Batcher(Slow())
+        waiting = [asyncio.create_task(batcher.embed(["a"] * 256)) for _ in range(39)]
+        await asyncio.sleep(0)
+        with pytest.raises(app.HTTPException) as refused:
+            await batcher.embed(["a"] * 256)
+        assert refused.value.status_code == 503
+        assert refused.value.headers == {"Retry-After": "1"}
+        work = asyncio.create_task(batcher.run())
+        rows = await asyncio.gather(*waiting)
+        work.cancel()
+        return rows
+
+    assert [len(row) for row in asyncio.run(overload())] == [256] * 39
+    sys.modules.pop("app")
+
+
+def test_a_failing_encoder_is_an_answer_and_not_the_end(monkeypatch):
+    monkeypatch.syspath_prepend(str(SERVE))
+    import app
+
+    class Failing:
+        def encode(self, texts):
+            if "bad" in texts:
+                raise RuntimeError("out of memory")
+            return np.ones((len(texts), 1), np.float32)
+
+    async def ask():
+        batcher = app.Batcher(Failing())
+        work = asyncio.create_task(batcher.run())
+        with pytest.raises(RuntimeError, match="out of memory"):
+            await batcher.embed(["bad"])
+        found = await batcher.embed(["good"])
+        work.cancel()
+        return found
+
+    assert asyncio.run(ask()).tolist() == [[1.0]]
+    sys.modules.pop("app")
