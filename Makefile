@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 OUT ?= demo
 
-.PHONY: demo check test wheel-test cluster-test lint format bench lock clean
+.PHONY: demo check test wheel-test site cluster-test lint format bench lock clean
 
 demo: $(READY)  ## Every stage on the demo corpus; goes on where it was stopped. OUT=DIR
 	$(BIN)/labse demo --out $(OUT)
@@ -18,6 +18,9 @@ test: $(READY)
 
 wheel-test: $(READY)  ## Builds the wheel, checks it, installs it in an empty environment, uses it there.
 	scripts/wheel.sh
+
+site: $(READY)  ## The docs as a site in site/, with the reference of the API; fails at a dead link.
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 cluster-test: $(READY)  ## Beam jobs on a Flink cluster and in HDFS on this machine; needs Java 17 and Maven.
 	scripts/flink.sh install
