@@ -212,8 +212,13 @@ def asset_file() -> Iterator[Path]:
     Graphs store the path that an asset was read from. It must reveal nothing about this machine,
     but differ between models: TensorFlow shares tables of one name in a process.
     """
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(Path(folder).parent):
-        yield Path(Path(folder).name, VOCAB_FILE)
+    before = os.getcwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(Path(folder).parent)
+        try:
+            yield Path(Path(folder).name, VOCAB_FILE)
+        finally:
+            os.chdir(before)
 
 
 def _kind_of_tokens(source: Source) -> str:

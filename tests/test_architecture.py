@@ -5,10 +5,10 @@ from __future__ import annotations
 import statistics
 import subprocess
 import sys
-import tomllib
 from collections import Counter
 from pathlib import Path
 
+import tomllib
 from repository import ROOT
 
 HOUSES = ("labse_tf", "beam_pipelines", "vocab", "export", "tests", "benchmarks", "examples")

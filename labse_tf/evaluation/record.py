@@ -70,7 +70,7 @@ def make_record(
         "directions": list(directions),
         "settings": settings,
         "versions": loaded_versions(),
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         **scores,
     }
 

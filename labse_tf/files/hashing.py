@@ -7,11 +7,16 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+_CHUNK_BYTES = 1 << 20
+
 
 def sha256_of_file(path: str | os.PathLike[str]) -> str:
     """Returns the SHA-256 of a file's content, in hexadecimal digits."""
+    digest = hashlib.sha256()
     with open(path, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+        while chunk := stream.read(_CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()
 
 
 def sha256_of_files(
