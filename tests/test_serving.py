@@ -8,13 +8,18 @@ import sys
 import threading
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import forked
+import grpc
 import numpy as np
 import onnxruntime
 import pytest
+import tensorflow as tf
+import tensorflow_text  # noqa: F401
 from repository import ROOT
+from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 import labse_tf
 from benchmarks.models import serving_load
@@ -136,6 +141,36 @@ def test_a_client_of_triton(onnx_file, multilingual_sentences):
         finally:
             server.shutdown()
             thread.join()
+    assert done.returncode == 0, done.stderr
+    found = [float(line.split()[0]) for line in done.stdout.splitlines()]
+    np.testing.assert_allclose(found, expected @ expected[0], atol=6e-4)
+
+
+def test_a_client_of_tensorflow_serving_by_grpc(model_dir, multilingual_sentences):
+    """Its service, over the signature that it would serve."""
+    signature = tf.saved_model.load(str(model_dir / "text_encoder")).signatures["serving_default"]
+
+    class Service(prediction_service_pb2_grpc.PredictionServiceServicer):
+        def Predict(self, request, context):
+            assert request.model_spec.name == "labse"
+            assert request.model_spec.signature_name == "serving_default"
+            inputs = {name: tf.make_ndarray(one) for name, one in request.inputs.items()}
+            outputs = signature(**{name: tf.constant(one) for name, one in inputs.items()})
+            answer = predict_pb2.PredictResponse()
+            for name, tensor in outputs.items():
+                answer.outputs[name].CopyFrom(tf.make_tensor_proto(tensor.numpy()))
+            return answer
+
+    texts = list(multilingual_sentences[:4])
+    expected = labse_tf.load(model_dir).encode(texts)
+    server = grpc.server(ThreadPoolExecutor(2))
+    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(Service(), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        done = forked.run(SERVE / "grpc_client.py", f"127.0.0.1:{port}", *texts)
+    finally:
+        server.stop(None)
     assert done.returncode == 0, done.stderr
     found = [float(line.split()[0]) for line in done.stdout.splitlines()]
     np.testing.assert_allclose(found, expected @ expected[0], atol=6e-4)
