@@ -8,13 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from labse_tf.embedding.model_dir import describe, find_vocabulary, is_laser_2018, num_layers
+from labse_tf.embedding.model_dir import describe, find_vocabulary, num_layers
 from labse_tf.embedding.runtimes import open_runtime
 from labse_tf.embedding.windows import SortingEncoder
-from vocab import bpe, wordpiece_file
+from vocab import wordpiece_file
 from vocab.wordpiece import WordPiece
 
 _START, _END = "[CLS]", "[SEP]"
+_WORDPIECE = "wordpiece"
 
 
 class LightEmbedder(SortingEncoder):
@@ -64,12 +65,11 @@ class LightEmbedder(SortingEncoder):
 
 def has_wordpieces(model_dir: Path) -> bool:
     """Returns whether `LightEmbedder` can tokenise for the encoders of this model dir."""
-    if is_laser_2018(model_dir) or not {"sequence_length", "max_bytes_per_word"} <= set(
-        describe(model_dir)
-    ):
-        return False
-    vocabulary = find_vocabulary(model_dir)
-    return vocabulary.is_file() and not bpe.is_bpe(wordpiece_file.read(vocabulary))
+    found = describe(model_dir)
+    known = {"sequence_length", "max_bytes_per_word"} <= found.keys()
+    # Older model dirs tell no kind: they have WordPieces.
+    kind = found.get("tokenizer", _WORDPIECE)
+    return known and kind == _WORDPIECE and find_vocabulary(model_dir).is_file()
 
 
 def has_tensorflow() -> bool:

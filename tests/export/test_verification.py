@@ -60,9 +60,9 @@ def checks_of(model_dir):
 def test_a_model_dir_passes(copied, capsys):
     assert main(["verify", str(copied)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line[8:32].strip() for line in lines] == CHECKS
+    assert [line[8:36].strip() for line in lines] == CHECKS
     assert all(line.startswith("ok ") for line in lines)
-    details = dict(zip(CHECKS, (line[32:] for line in lines), strict=True))
+    details = dict(zip(CHECKS, (line[36:] for line in lines), strict=True))
     assert details["ours is hidden"] == "only TensorFlow, TF Text and TF Hub"
     assert details["any length"] == "1, 2, 7, 64, 128; a batch of 1000"
     assert details["fine tuning"].startswith("39 weights")
