@@ -48,6 +48,7 @@ FILES = {
     "nli.dev": "inference_dir",
     "distill.monolingual": "monolingual_dir",
     "train.bitext": "bitext_dir",
+    "train.replay": "bitext_dir",
     "train.dev": "bitext_dir",
     "laser.bitext": "bitext_dir",
     "laser.held_out": "bitext_dir",
