@@ -203,7 +203,8 @@ def test_another_architecture(bert_dir, tmp_path, config_file, capfd, settings, 
 
 def test_another_vocabulary(bert_dir, tmp_path, config_file, capfd):
     other = tmp_path / "vocab.txt"
-    other.write_text((bert_dir / "vocab.txt").read_text("utf-8") + "more\n", "utf-8")
+    *tokens, _ = (bert_dir / "vocab.txt").read_text("utf-8").splitlines()
+    other.write_text("".join(f"{token}\n" for token in (*tokens, "more", "still")), "utf-8")
     settings = [*ENCODER_SETTINGS[:-1], f"tokenizer.vocab_file={other}"]
     assert run("pretrain", config_file, *settings, init=bert_dir, run_dir=tmp_path / "run") == 2
     assert "differs from the vocabulary of --init" in capfd.readouterr().err
