@@ -94,7 +94,10 @@ def run(arm: str, args: argparse.Namespace, core: int) -> dict:
         score = (sys.executable, "-m", "benchmarks.cmlm.score", run_dir, scores, *tests)
         timed.run(*score, "--longest", 64, core=core, log=log)
     found = json.loads(scores.read_text("utf-8"))
-    new = {code: each["model"]["average"] for code, each in found["new"]["languages"].items()}
+    new = {
+        code: float(np.mean(list(each["model"].values())))
+        for code, each in found["new"]["languages"].items()
+    }
     old = {code: each["mean_accuracy"] for code, each in found["old"]["languages"].items()}
     return {"new": new, "old": old}
 
