@@ -1,13 +1,19 @@
-"""Trains by `labse` for a given time: a trial of the first steps tells how many steps fit."""
+"""Trains by `labse` for a given time: a trial of the first steps tells how many steps fit.
+
+Also the cores that experiments share.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import queue
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +22,24 @@ _TRIAL_STEPS, _TRIAL_STEPS_PER_MINUTE = 60, 5
 # Of a command, its section of the configuration, and the setting of how many steps to train.
 SECTION = {"train": "train", "pretrain": "pretrain", "train-nli": "nli", "train-laser": "laser"}
 _LENGTH = {**dict.fromkeys(SECTION, "steps"), "pretrain": "stage_steps"}
+
+
+class Cores:
+    """Two cores of this machine, each for one run at a time."""
+
+    def __init__(self) -> None:
+        self._free: queue.Queue[int] = queue.Queue()
+        for core in sorted(os.sched_getaffinity(0))[:2]:
+            self._free.put(core)
+
+    @contextlib.contextmanager
+    def one(self) -> Iterator[int]:
+        """Yields the number of a core, once one is free."""
+        core = self._free.get()
+        try:
+            yield core
+        finally:
+            self._free.put(core)
 
 
 class Timing(NamedTuple):

@@ -78,10 +78,13 @@ def export(
     """
     length = check_options(source, formats=formats, table=table, length=length)
     with whole_dir(out, overwrite=overwrite) as partial:
-        if {"hub", "text"} & set(formats):
-            packed = pack_table(source, table)
-            _save_saved_models(source, packed, partial.resolve(), formats, length)
-        _write_expected(source, partial.resolve(), length)
+        folder = partial.resolve()
+        with asset_file() as vocab_file:
+            tokenizer = _write_tokenizer(source, vocab_file)
+            if {"hub", "text"} & set(formats):
+                packed = pack_table(source, table)
+                _save_saved_models(packed, tokenizer, vocab_file, folder, formats, length)
+            _write_expected(source, tokenizer, folder, length)
         if "hf" in formats and not source.config.num_layers:
             save_static_embedding(source, partial)
         elif "hf" in formats:
@@ -182,24 +185,24 @@ def _log_check(check: Check) -> None:
 
 
 def _save_saved_models(
-    source: Source, packed: Source, folder: Path, formats: Sequence[str], length: int
+    packed: Source,
+    tokenizer: Tokenizer,
+    vocab_file: Path,
+    folder: Path,
+    formats: Sequence[str],
+    length: int,
 ) -> None:
-    """Writes the SavedModels of `packed`, which was made from `source`."""
-    with asset_file() as vocab_file:
-        tokenizer = _write_tokenizer(source, vocab_file)
-        if "text" in formats:
-            save_text_encoder(packed.encoder, tokenizer, folder / "text_encoder", length=length)
-        if "hub" in formats:
-            save_preprocessor(tokenizer, folder / "preprocessor", length=length)
-            path = folder / "encoder"
-            save_encoder(packed.encoder, path, vocab_file=vocab_file, head=packed.head)
+    """Writes the SavedModels among the formats, of `pack_table`'s result."""
+    if "text" in formats:
+        save_text_encoder(packed.encoder, tokenizer, folder / "text_encoder", length=length)
+    if "hub" in formats:
+        save_preprocessor(tokenizer, folder / "preprocessor", length=length)
+        save_encoder(packed.encoder, folder / "encoder", vocab_file=vocab_file, head=packed.head)
 
 
-def _write_expected(source: Source, folder: Path, length: int) -> None:
+def _write_expected(source: Source, tokenizer: Tokenizer, folder: Path, length: int) -> None:
     """Writes the vectors that all formats must give, whatever their weights are packed in."""
-    with asset_file() as vocab_file:
-        tokenizer = _write_tokenizer(source, vocab_file)
-        inputs = tokenizer.pack([tokenizer(tf.constant(SENTENCES))], length)
+    inputs = tokenizer.pack([tokenizer(tf.constant(SENTENCES))], length)
     with tf.device("CPU"):  # As `verify` does.
         vectors = embed(source.encoder, inputs, training=False).numpy()
     write_expected(folder, inputs["input_word_ids"].numpy(), vectors)

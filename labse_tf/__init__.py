@@ -33,12 +33,12 @@ def load(
       InputError: if `model_dir` is not a model dir, or is another one and a language is given, or a
         library is missing.
     """
-    from labse_tf.embedding.model_dir import find_model_dir
+    from labse_tf.embedding.model_dir import ONNX, find_model_dir
 
     folder, encoder = find_model_dir(model_dir)  # Fail before the imports, which take seconds.
     from labse_tf.embedding.light import LightEmbedder, has_tensorflow, has_wordpieces
 
-    if encoder.suffix == ".onnx" and language is None and has_wordpieces(folder):
+    if encoder.suffix == ONNX and language is None and has_wordpieces(folder):
         return LightEmbedder(folder, encoder)
     if not has_tensorflow():
         from labse_tf.errors import InputError

@@ -16,8 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import queue
 import random
 import re
 import shutil
@@ -52,9 +50,7 @@ class Laboratory:
         self._tests = args.test
         self._data = {name: str(path.resolve()) for name, path in args.data.items()}
         self._data |= {"vocab": str(self._out / "vocab.txt")}
-        self._cores: queue.Queue[int] = queue.Queue()
-        for core in sorted(os.sched_getaffinity(0))[:2]:
-            self._cores.put(core)
+        self._cores = timed.Cores()
         for folder in ("logs", RESULTS):
             (self._out / folder).mkdir(parents=True, exist_ok=True)
         self._speeds: dict[str, timed.Speed] = {}
@@ -95,13 +91,10 @@ class Laboratory:
         return json.dumps([stage["command"], stage.get("config"), stage.get("set", {})])
 
     def _speed(self, stage: Mapping[str, Any], number: int) -> timed.Speed:
-        core = self._cores.get()
-        try:
+        with self._cores.one() as core:
             log = self._out / "logs" / f"speed {number}.log"
             timed_stage = self._stage(stage, self._start(stage), 0, core, log)
             return timed.measure(timed_stage, self._out / f"trial {number}", self._seconds)
-        finally:
-            self._cores.put(core)
 
     def run(self, arm: str, seed: int) -> None:
         """Trains and evaluates an arm on a free core, unless that is done."""
@@ -109,8 +102,7 @@ class Laboratory:
         result = self._out / RESULTS / f"{name}.json"
         if result.exists():
             return
-        core = self._cores.get()
-        try:
+        with self._cores.one() as core:
             folder, log = self._out / "runs" / name, self._out / "logs" / f"{name}.log"
             # What a killed one left; it may have been given another number of steps.
             shutil.rmtree(folder, ignore_errors=True)
@@ -122,8 +114,6 @@ class Laboratory:
                 "runs": runs,
                 "scores": self._evaluate(arm, folder / str(len(runs)), core, log),
             }
-        finally:
-            self._cores.put(core)
         write_json(result, found, overwrite=True)
         print(f"{arm}, seed {seed}: {runs}", flush=True)
 

@@ -14,8 +14,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import os
-import queue
 import re
 import subprocess
 import sys
@@ -24,6 +22,7 @@ from pathlib import Path
 
 import yaml
 
+from benchmarks import timed
 from labse_tf.config import flatten
 
 CONFIG = Path(__file__).with_name("ablations.yaml")
@@ -107,9 +106,7 @@ class Laboratory:
 
     def __init__(self, data: Path, out: Path) -> None:
         self._data, self._out = data.resolve(), out.resolve()
-        self._cores: queue.Queue[int] = queue.Queue()
-        for core in sorted(os.sched_getaffinity(0))[:2]:
-            self._cores.put(core)
+        self._cores = timed.Cores()
         for folder in ("logs", RESULTS):
             (self._out / folder).mkdir(parents=True, exist_ok=True)
 
@@ -149,14 +146,11 @@ class Laboratory:
             settings.append(f"tokenizer.vocab_file={self._out / 'vocab.txt'}")
         if variant.replicas > 1:
             options += ["--strategy", "mirrored", "--logical-cpus", str(variant.replicas)]
-        core = self._cores.get()
-        try:
+        with self._cores.one() as core:
             self._labse(name, "train", str(CONFIG), *options, *_set(settings), core=core)
             script = "benchmarks.training.ablations_score"
             command = ["-m", script, str(run_dir), str(self._data / "test")]
             self._python(name, *command, str(result), core=core)
-        finally:
-            self._cores.put(core)
         scores = {
             corpus: score["accuracy"] for corpus, score in json.loads(result.read_text()).items()
         }

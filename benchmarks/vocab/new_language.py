@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import queue
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -23,7 +21,6 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import timed
-from benchmarks.vocab.first_rows import ALTERNATIVES
 from labse_tf.files.outputs import whole_dir
 from labse_tf.files.textio import read_lines
 from labse_tf.languages import find_code
@@ -135,23 +132,16 @@ def main() -> None:
     if not (args.out / "vocab.txt").exists():
         extend = (args.run, "--text", args.out / "data" / "train", "--add", args.add)
         timed.labse("vocab", "extend", *extend, "--out", args.out / "vocab.txt")
-    cores: queue.Queue[int] = queue.Queue()
-    for core in sorted(os.sched_getaffinity(0))[:2]:
-        cores.put(core)
+    cores = timed.Cores()
 
     def on_a_core(arm: str) -> dict:
-        core = cores.get()
-        try:
+        with cores.one() as core:
             return run(arm, args, core)
-        finally:
-            cores.put(core)
 
     with ThreadPoolExecutor(2) as pool:
         found = dict(zip(args.only, pool.map(on_a_core, args.only), strict=True))
     print(_table(found))
 
-
-assert {arm["rows"] for arm in ARMS.values() if arm} - {None} <= ALTERNATIVES.keys()
 
 if __name__ == "__main__":
     main()

@@ -77,7 +77,7 @@ def start_from(
                 f"--init {init.path} has {layers} layers and fewer tokens than the vocabulary",
                 remedy="train with the new tokens first, and stack that run",
             )
-        table = _grow(source, init, run_dir, mean=True)
+        table = _grow(source, init, run_dir)
         copy_grown(source, encoder, table)
         if heads is not None:
             copy_grown(heads.head, model.head, table)
@@ -90,7 +90,7 @@ def start_from(
         return
     table = source.get_embedding_table().numpy()
     if grown:
-        table = _grow(source, init, run_dir, mean=False)
+        table = _grow(source, init, run_dir)
     if stacked:
         special = load_tokenizer(run_dir).special_tokens
         unread = (special["start_of_sequence_id"], special["end_of_segment_id"])
@@ -99,10 +99,11 @@ def start_from(
         encoder.get_embedding_table().assign(subwords.unfold(table) if subwords else table)
 
 
-def _grow(source, init: Origin, run_dir: RunDir, *, mean: bool) -> np.ndarray:
+def _grow(source, init: Origin, run_dir: RunDir) -> np.ndarray:
     """Returns the table of `source`, an encoder of `init`, with the tokens of the run."""
     files = (init.vocab_file, run_dir.vocab_file)
     vocabularies = [wordpiece_file.read(file) for file in files]
     for tokens, file in zip(vocabularies, files, strict=True):
         require_wordpieces(tokens, file, what="--init with another vocabulary")
-    return grow_vocabulary(source.get_embedding_table().numpy(), *vocabularies, mean=mean)
+    table = source.get_embedding_table().numpy()
+    return grow_vocabulary(table, *vocabularies, mean=bool(init.encoder.num_layers))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from labse_tf.cli.arguments import add_inputs, add_overwrite
+from labse_tf.cli.vocab.word_limit import add_word_limit, word_limit
 
 EXAMPLES = """examples:
   labse vocab coverage vocab.txt clean/monolingual
@@ -35,12 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="maximum number of tokens per sentence, including [CLS] and [SEP] (default: "
         "%(default)s)",
     )
-    parser.add_argument(
-        "--max-bytes-per-word",
-        type=int,
-        metavar="N",
-        help="longer words become [UNK] (default: as in training, tokenizer.max_bytes_per_word)",
-    )
+    add_word_limit(parser)
     add_overwrite(parser)
 
 
@@ -65,7 +61,6 @@ def run(args: argparse.Namespace) -> None:
 
 def _measure(args: argparse.Namespace) -> dict:
     from beam_pipelines.reading.readers import read_texts
-    from labse_tf.config import TokenizerConfig
     from labse_tf.errors import InputError
     from labse_tf.files.corpus_files import find_corpus_files
     from labse_tf.progress import Progress
@@ -74,11 +69,7 @@ def _measure(args: argparse.Namespace) -> dict:
     from vocab.coverage import CoverageMeter
     from vocab.wordpiece import WordPiece
 
-    limit = args.max_bytes_per_word
-    if limit is None:
-        limit = TokenizerConfig().max_bytes_per_word
-    if limit < 1:
-        raise InputError(f"--max-bytes-per-word is {limit}", remedy="give 1 or more")
+    limit = word_limit(args)
     if args.max_length < 3:
         raise InputError(f"--max-length is {args.max_length}", remedy="give 3 or more")
     tokens = wordpiece_file.read(args.vocab)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from labse_tf.cli.arguments import add_overwrite
+from labse_tf.cli.vocab.word_limit import add_word_limit, word_limit
 
 EXAMPLES = """examples:
   labse vocab extend LaBSE --text my/text/mfe.txt my/pairs/mfe.tsv --add 5000 --out vocab.txt
@@ -35,20 +36,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CODES",
         help="of the text, use these alone, such as mfe,ba (default: all; of pairs, not English)",
     )
-    parser.add_argument(
-        "--max-bytes-per-word",
-        type=int,
-        metavar="N",
-        help="longer words are [UNK] and not learned from (default: as in training, "
-        "tokenizer.max_bytes_per_word)",
-    )
+    add_word_limit(parser)
     add_overwrite(parser)
 
 
 def run(args: argparse.Namespace) -> None:
     import logging
 
-    from labse_tf.config import TokenizerConfig
     from labse_tf.errors import InputError
     from labse_tf.files.outputs import check_free, whole_file
     from labse_tf.tokenization.vocabulary_readers import require_wordpieces
@@ -56,11 +50,9 @@ def run(args: argparse.Namespace) -> None:
     from vocab.extension import find_pieces
 
     check_free(args.out, overwrite=args.overwrite)
-    limit = args.max_bytes_per_word
-    limit = TokenizerConfig().max_bytes_per_word if limit is None else limit
-    for name, value in (("--add", args.add), ("--max-bytes-per-word", limit)):
-        if value < 1:
-            raise InputError(f"{name} is {value}", remedy="give 1 or more")
+    limit = word_limit(args)
+    if args.add < 1:
+        raise InputError(f"--add is {args.add}", remedy="give 1 or more")
     path = _vocab_file(args.model)
     tokens = wordpiece_file.read(path)
     require_wordpieces(tokens, path, what="an extension")
