@@ -86,7 +86,7 @@ def import_laser_2018(
             (folder / name).parent.mkdir(exist_ok=True)
             shutil.copyfile(file, folder / name)
         if "onnx" in formats:
-            save_onnx(source, folder)
+            save_onnx(source, folder, inputs=_random_inputs(source))
         facts = {
             **describe(source, length=length),
             "tokenizer": LASER_2018,
@@ -102,15 +102,8 @@ def import_laser_2018(
 def _check_vectors(
     source: Source, folder: Path, out: str | os.PathLike[str], *, least_cosine: float
 ) -> None:
-    """Compares the SavedModel's vectors of random ids, in rows of several lengths."""
-    rows = np.random.default_rng(0).integers(END + 1, source.config.vocab_size, (4, 12))
-    mask = np.arange(12) < np.array([[12], [7], [2], [1]])
-    inputs = {
-        "input_word_ids": np.where(mask, rows, PADDING),
-        "input_mask": mask,
-        "input_type_ids": np.zeros_like(rows),
-    }
-    inputs = {name: tf.constant(value, tf.int32) for name, value in inputs.items()}
+    """Compares the SavedModel's vectors of random ids."""
+    inputs = _random_inputs(source)
     expected = source.encoder(inputs, training=False)["pooled_output"].numpy()
     found = open_runtime(folder / "encoder").run(inputs)
     units = [one / np.linalg.norm(one, axis=1, keepdims=True) for one in (found, expected)]
@@ -120,3 +113,15 @@ def _check_vectors(
             path=out,
             remedy="import it again; if that fails too, report this as a bug",
         )
+
+
+def _random_inputs(source: Source) -> dict[str, tf.Tensor]:
+    """Returns random ids, in rows of several lengths."""
+    rows = np.random.default_rng(0).integers(END + 1, source.config.vocab_size, (4, 12))
+    mask = np.arange(12) < np.array([[12], [7], [2], [1]])
+    inputs = {
+        "input_word_ids": np.where(mask, rows, PADDING),
+        "input_mask": mask,
+        "input_type_ids": np.zeros_like(rows),
+    }
+    return {name: tf.constant(value, tf.int32) for name, value in inputs.items()}

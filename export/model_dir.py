@@ -84,7 +84,7 @@ def export(
             if {"hub", "text"} & set(formats):
                 packed = pack_table(source, table)
                 _save_saved_models(packed, tokenizer, vocab_file, folder, formats, length)
-            _write_expected(source, tokenizer, folder, length)
+            inputs = _write_expected(source, tokenizer, folder, length)
         if "hf" in formats and not source.config.num_layers:
             save_static_embedding(source, partial)
         elif "hf" in formats:
@@ -95,7 +95,7 @@ def export(
         if "lite" in formats:
             save_lite(source.encoder, partial)
         if "onnx" in formats:
-            save_onnx(source, partial)
+            save_onnx(source, partial, inputs=inputs)
             if _kind_of_tokens(source) == WORDPIECE:
                 limits = {"max_bytes_per_word": source.max_bytes_per_word, "length": length}
                 save_rust_tokenizer(source.tokens, partial / TOKENIZER_FILE, **limits)
@@ -200,12 +200,19 @@ def _save_saved_models(
         save_encoder(packed.encoder, folder / "encoder", vocab_file=vocab_file, head=packed.head)
 
 
-def _write_expected(source: Source, tokenizer: Tokenizer, folder: Path, length: int) -> None:
-    """Writes the vectors that all formats must give, whatever their weights are packed in."""
+def _write_expected(
+    source: Source, tokenizer: Tokenizer, folder: Path, length: int
+) -> dict[str, tf.Tensor]:
+    """Writes the vectors that all formats must give, whatever their weights are packed in.
+
+    Returns:
+      The encoder's inputs of `SENTENCES`.
+    """
     inputs = tokenizer.pack([tokenizer(tf.constant(SENTENCES))], length)
     with tf.device("CPU"):  # As `verify` does.
         vectors = embed(source.encoder, inputs, training=False).numpy()
     write_expected(folder, inputs["input_word_ids"].numpy(), vectors)
+    return inputs
 
 
 @contextlib.contextmanager

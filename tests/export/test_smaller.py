@@ -205,3 +205,21 @@ def test_an_unknown_table(trained_run, tmp_path, capsys):
     assert export(trained_run, tmp_path / "model", "--table", "int4") == 2
     error = capsys.readouterr().err.splitlines()[-1]
     assert "unknown type of embedding table: int4; choose from float32, float16, int8" in error
+
+
+def test_int8_of_layers_that_were_grown_on_a_table(static_run, config_file, tmp_path):
+    """Two columns are far larger than the others: rounded together with them, these are lost."""
+    sets = ("encoder.pooling=mean", "train.steps=0")
+    options = [word for one in sets for word in ("--set", one)]
+    run = ["train", str(config_file), "--init", str(static_run), "--run-dir", str(tmp_path / "run")]
+    assert main([*run, *options]) == 0
+    assert (
+        main(["export", str(tmp_path / "run"), "--format", "onnx", "--out", str(tmp_path / "m")])
+        == 0
+    )
+    texts = ["Guten Morgen.", "今日は。", "Два кота и дом."]
+    float32, int8 = (
+        labse_tf.load(tmp_path / "m" / "onnx" / name).encode(texts)
+        for name in ("model.onnx", "model_int8.onnx")
+    )
+    assert cosines(int8, float32).min() > 0.99
