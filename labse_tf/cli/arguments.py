@@ -4,29 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.errors import InputError
-from labse_tf.files.local_paths import local_path
-from labse_tf.files.storage import STORE_SCHEMES
-
 MODEL_HELP = (
     "a model dir, an encoder in it (onnx/model.onnx, lite/encoder_int8.tflite), a "
     "sentence-transformers folder or name, or module:attribute of a Python object with encode"
 )
-
-
-def path_argument(text: str) -> str:
-    """Converts an argument that has no `type` of its own: see `local_path`."""
-    try:
-        return local_path(text)
-    except InputError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def store_argument(text: str) -> str:
-    """Same as `path_argument` for Beam jobs, whose paths may be in a store."""
-    if text.lower().startswith(tuple(f"{scheme}://" for scheme in STORE_SCHEMES)):
-        return text
-    return path_argument(text)
 
 
 def add_overwrite(parser: argparse.ArgumentParser) -> None:

@@ -3,7 +3,8 @@
 A command is a module with `EXAMPLES` (shown below its help), `add_arguments(parser)` and
 `run(args)`, which may return an exit status. Only the module of the requested command is imported,
 and modules import TensorFlow or Beam inside `run`, so that help appears at once. An argument
-without a `type` may be a path: file:// URLs become paths, other URLs are rejected.
+without a `type` may be a path: file:// URLs become paths, and so do those of stores, whose files
+are copied here and back; other URLs are rejected.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ import warnings
 from collections.abc import Sequence
 
 import labse_tf
-from labse_tf.cli.arguments import path_argument, store_argument
+from labse_tf.cli.paths import path_argument, stage, store_argument
 from labse_tf.errors import InputError
 from labse_tf.files.outputs import NO_SPACE
+from labse_tf.files.staging import named, outputs, publish
 from vocab.wordpiece_file import VocabularyFileError
 
 # The words of a command -> (module in this folder, summary).
@@ -130,7 +132,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("labse: error: only Beam jobs take options after --; leave them out", file=sys.stderr)
         return EXIT_INPUT
     args.beam_options = beam
-    return _run(command, args)
+    with outputs():
+        return _run(command, args)
 
 
 def make_parser(words: tuple[str, ...], command) -> argparse.ArgumentParser:
@@ -167,13 +170,15 @@ def _run(command, args: argparse.Namespace) -> int:
     # of the time to build, save and load graphs would be spent in garbage collection.
     gc.set_threshold(100_000, 50, 100)
     try:
+        stage(args)
         status = command.run(args) or EXIT_DONE
+        publish()
         sys.stdout.flush()
         return status
     except (InputError, VocabularyFileError) as error:
         if args.debug:
             raise
-        print(f"labse: error: {error}", file=sys.stderr)
+        print(f"labse: error: {named(str(error))}", file=sys.stderr)
         return EXIT_INPUT
     except KeyboardInterrupt:
         print("labse: interrupted; run the same command again to resume", file=sys.stderr)

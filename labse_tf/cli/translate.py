@@ -18,7 +18,7 @@ do not tell them. `labse eval translation` gives its BLEU."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_dir", metavar="RUN")
+    parser.add_argument("run", metavar="RUN")
     parser.add_argument("input", metavar="INPUT", help="one sentence per line")
     parser.add_argument("--to", required=True, metavar="LANGUAGE", help="code, such as en")
     parser.add_argument("--out", required=True, metavar="FILE", help="one translation per line")
@@ -45,6 +45,6 @@ def run(args: argparse.Namespace) -> None:
     texts = [line for _, line in read_lines(args.input)]
     from labse_tf.translation.translators import open_translator
 
-    translations = open_translator(args.run_dir, beam_size=args.beam).translate(texts, language)
+    translations = open_translator(args.run, beam_size=args.beam).translate(texts, language)
     with whole_file(args.out, overwrite=args.overwrite) as partial:
         partial.write_text("".join(f"{one}\n" for one in translations), "utf-8")

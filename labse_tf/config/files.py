@@ -20,6 +20,8 @@ from labse_tf.config import Config, flatten
 from labse_tf.config.check import check
 from labse_tf.errors import InputError
 from labse_tf.files.local_paths import local_path
+from labse_tf.files.staging import input_path
+from labse_tf.files.storage import TENSORFLOW_SCHEMES, scheme_of
 from labse_tf.languages import require_code
 
 # Former section names, which older runs and presets still use.
@@ -51,7 +53,7 @@ def load_config(path: str | os.PathLike[str] | None, overrides: Sequence[str] = 
     """
     tree = copy.deepcopy(_default_tree())
     if path is not None:
-        path = local_path(path)
+        path = input_path(path)
         if not os.path.isfile(path):
             path = find_preset(path) or path
         _merge(tree, [(key, value, path) for key, value in flatten(_read_yaml(path))])
@@ -195,11 +197,12 @@ def _renamed(key: str) -> str:
 def _local(key: str, value: Any, path: str | os.PathLike[str]) -> Any:
     """Returns the value with `local_path` applied to all strings, as any may be a path.
 
-    Corpora that training reads may be URLs of stores: what finds them knows which.
+    URLs of stores are left: what reads them copies them first. Corpora may be in any store.
     """
     if isinstance(value, list):
         return [_local(key, one, path) for one in value]
-    if key in CORPORA_KEYS and isinstance(value, str) and not value.lower().startswith("file:"):
+    scheme = scheme_of(value) if isinstance(value, str) else None
+    if scheme and (key in CORPORA_KEYS or scheme in TENSORFLOW_SCHEMES):
         return value
     try:
         return local_path(value) if isinstance(value, str) else value

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import split_compression
-from labse_tf.files.local_paths import local_path
+from labse_tf.files.staging import input_path
 from labse_tf.files.textio import ends_early, read_lines
 from labse_tf.languages import require_code
 
@@ -85,7 +85,7 @@ def find_inference_files(entry: str) -> list[str]:
     Raises:
       InputError: if there is none.
     """
-    entry = local_path(entry)
+    entry = input_path(entry)
     if os.path.isdir(entry):
         found = [str(path) for path in sorted(Path(entry).iterdir()) if path.is_file()]
         found = [path for path in found if _stem(path) != os.path.basename(path)]

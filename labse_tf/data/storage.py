@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 
-from labse_tf.errors import InputError
 from labse_tf.files.storage import LOCAL, scheme_of
+from labse_tf.files.stores import gfile, require_supported
 
 
 def is_stored(path: str) -> bool:
@@ -23,40 +23,31 @@ class TensorFlowStorage:
         name = os.fspath(name)
         if not is_stored(name):
             return LOCAL.resolve(name)
-        from tensorflow.errors import UnimplementedError
-
-        try:
-            _gfile().exists(name)
-        except UnimplementedError as error:
-            raise InputError(
-                "TensorFlow cannot read this scheme",
-                path=name,
-                remedy="use gs://, install tensorflow-io for others, or copy the files to disk",
-            ) from error
+        require_supported(name)
         return name
 
     def exists(self, path: str) -> bool:
-        return _gfile().exists(path) if is_stored(path) else LOCAL.exists(path)
+        return gfile().exists(path) if is_stored(path) else LOCAL.exists(path)
 
     def is_dir(self, path: str) -> bool:
-        return _gfile().isdir(path) if is_stored(path) else LOCAL.is_dir(path)
+        return gfile().isdir(path) if is_stored(path) else LOCAL.is_dir(path)
 
     def walk(self, folder: str) -> list[str]:
         if not is_stored(folder):
             return LOCAL.walk(folder)
-        found = _gfile().walk(folder)
-        return sorted(_gfile().join(root, name) for root, _, names in found for name in names)
+        found = gfile().walk(folder)
+        return sorted(gfile().join(root, name) for root, _, names in found for name in names)
 
     def glob(self, pattern: str) -> list[str]:
-        return sorted(_gfile().glob(pattern)) if is_stored(pattern) else LOCAL.glob(pattern)
+        return sorted(gfile().glob(pattern)) if is_stored(pattern) else LOCAL.glob(pattern)
 
     def size(self, path: str) -> int:
-        return _gfile().stat(path).length if is_stored(path) else LOCAL.size(path)
+        return gfile().stat(path).length if is_stored(path) else LOCAL.size(path)
 
     def stamp(self, path: str) -> list[int]:
         """Returns size in bytes and time of the last change in nanoseconds."""
         if is_stored(path):
-            found = _gfile().stat(path)
+            found = gfile().stat(path)
             return [found.length, found.mtime_nsec]
         status = os.stat(path)
         return [status.st_size, status.st_mtime_ns]
@@ -70,16 +61,10 @@ class TensorFlowStorage:
         if not self.exists(path):
             raise FileNotFoundError(path)
         if is_stored(path):
-            with _gfile().GFile(path) as file:
+            with gfile().GFile(path) as file:
                 return file.read()
         with open(path, encoding="utf-8") as file:
             return file.read()
 
 
 STORAGE = TensorFlowStorage()
-
-
-def _gfile():
-    from tensorflow.io import gfile
-
-    return gfile

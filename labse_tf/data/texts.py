@@ -25,6 +25,7 @@ from labse_tf.files.corpus_files import (
     find_plain_files,
 )
 from labse_tf.files.record_kinds import KINDS, NEIGHBOURS, describe_fields
+from labse_tf.files.staging import input_path
 
 _RECORDS_PER_CALL = 1000  # A call from tf.data into Python takes longer than reading a record.
 _READ_BUFFER = 1 << 18  # Bytes per file; there may be many files.
@@ -73,26 +74,27 @@ def find_files(
 ) -> list[CorpusFile]:
     """Returns the corpus files of `kind` in `languages` (all languages if it is empty).
 
+    Shards are read where they are. Text in a store is copied to this machine first.
+
     Raises:
-      InputError: if there are none, and the message names the configuration key; or if they are
-        text in a store.
+      InputError: if there are none; the message names the configuration key.
     """
     if not inputs:
         raise InputError(f"'{key}' is empty", remedy=f"add --set {key}=[DIR]")
     files = find_plain_files(inputs, kind=kind, storage=STORAGE)
-    for file in files:
-        if is_stored(file.path) and file.format not in (SHARD, TFRECORD):
-            raise InputError(
-                "is text in a store, of which training reads TFRecords alone",
-                path=file.path,
-                remedy="make clean shards of it with `labse corpus filter-...`, or copy it to disk",
-            )
     kept = [file for file in files if not languages or file.language in languages]
     if not kept:
         raise InputError(
             f"'{key}' has no text in {', '.join(languages)}", remedy="check 'languages'"
         )
-    return kept
+    return [_readable(file) for file in kept]
+
+
+def _readable(file: CorpusFile) -> CorpusFile:
+    if not is_stored(file.path) or file.format in (SHARD, TFRECORD):
+        return file
+    english = file.english_path and input_path(file.english_path)
+    return file._replace(path=input_path(file.path), english_path=english)
 
 
 def require_negatives(files: Sequence[CorpusFile]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from labse_tf.errors import InputError
 from labse_tf.files.hashing import sha256_of_files
-from labse_tf.files.local_paths import local_path
+from labse_tf.files.staging import input_path
 
 SAVED_MODELS = ("preprocessor", "encoder")
 # Value of "tokenizer" in the model.json of LASER's encoder of 2018. There is no preprocessor: text
@@ -65,7 +65,7 @@ def find_model_dir(path: str | os.PathLike[str]) -> tuple[Path, Path]:
     Raises:
       InputError: if there is no such model dir or encoder.
     """
-    path = Path(local_path(path))
+    path = Path(input_path(path))
     if path.suffix not in ENCODER_FILES or path.is_dir():
         _check(path, _saved_models(path))
         return path, path / "encoder"

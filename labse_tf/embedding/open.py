@@ -31,8 +31,8 @@ from labse_tf.embedding.model_dir import (
 )
 from labse_tf.errors import InputError
 from labse_tf.files.hashing import sha256_of_file, sha256_of_files
-from labse_tf.files.local_paths import local_path
 from labse_tf.files.python_objects import find_object, is_object_name
+from labse_tf.files.staging import input_path
 
 MODEL_DIR = "model dir"
 SENTENCE_TRANSFORMERS = "sentence-transformers"
@@ -212,7 +212,7 @@ def open_encoder(
 
 
 def _open(name: str, language: str | None) -> OpenedEncoder:
-    name = local_path(name)
+    name = input_path(name)
     if name.endswith(ENCODER_FILES) or (os.path.isdir(name) and is_model_dir(name)):
         return _open_model_dir(name, language)
     if language is not None:

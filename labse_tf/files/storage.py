@@ -16,6 +16,8 @@ from labse_tf.files.local_paths import local_path
 
 # Schemes of the stores that Beam jobs read and write.
 STORE_SCHEMES = ("s3", "gs", "hdfs")
+# Those that TensorFlow may open, some with further libraries. ram is in its own memory.
+TENSORFLOW_SCHEMES = ("gs", "s3", "hdfs", "ram")
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
@@ -59,10 +61,14 @@ class Storage(Protocol):
 
 
 class LocalStorage:
-    """The disk of this machine; see `Storage`."""
+    """The disk of this machine, and copies on it of what is in stores; see `Storage`."""
 
     def resolve(self, name: str | os.PathLike[str]) -> str:
-        return local_path(name)
+        if scheme_of(os.fspath(name)) is None:
+            return local_path(name)
+        from labse_tf.files.staging import input_path  # Which uses this module.
+
+        return input_path(name)
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)

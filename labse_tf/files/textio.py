@@ -15,7 +15,7 @@ from typing import BinaryIO, TextIO
 import zstandard
 
 from labse_tf.errors import InputError
-from labse_tf.files.local_paths import local_path
+from labse_tf.files.staging import input_path
 
 _DECOMPRESSORS = {
     ".gz": lambda stream: gzip.GzipFile(fileobj=stream),
@@ -86,7 +86,7 @@ def count_lines(path: str | os.PathLike[str]) -> int:
 
 def check_file(path: str | os.PathLike[str]) -> Path:
     """Returns the path; raises InputError if there is no such file."""
-    path = Path(local_path(path))
+    path = Path(input_path(path))
     if not path.is_file():
         raise InputError("no such file", path=path, remedy="check the path")
     return path

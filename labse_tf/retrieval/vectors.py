@@ -20,7 +20,7 @@ from labse_tf.embedding.quantisation import (
     read_calibration,
 )
 from labse_tf.errors import InputError
-from labse_tf.files.local_paths import local_path
+from labse_tf.files.staging import input_path
 from labse_tf.retrieval.array_like import ArrayLike
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float16))
@@ -162,7 +162,7 @@ def map_vectors(path: str | os.PathLike[str], *, dim: int | None = None) -> Vect
         another type or is truncated, a calibration is missing or wrong, the dimension differs, or
         there are no rows.
     """
-    path = Path(local_path(path))
+    path = Path(input_path(path))
     shards: list[_Shard] = []
     start = 0
     for file in _files(path):

@@ -78,10 +78,10 @@ def run(args: argparse.Namespace) -> None:
 def _vocab_file(model: str) -> str:
     import os
 
-    from labse_tf.files.local_paths import local_path
+    from labse_tf.files.staging import input_path
 
-    if os.path.isfile(local_path(model)):
-        return str(local_path(model))
+    if os.path.isfile(input_path(model)):
+        return str(input_path(model))
     from labse_tf.training.runs.initial_weights import open_origin
 
     return str(open_origin(model).vocab_file)

@@ -18,6 +18,7 @@ import tf_keras
 from labse_tf.config import LoopConfig
 from labse_tf.data import streams
 from labse_tf.data.texts import input_errors
+from labse_tf.files import staging
 from labse_tf.progress import Progress
 from labse_tf.training.distribution import worker_errors
 from labse_tf.training.loop.metrics_log import MetricsLog
@@ -93,13 +94,14 @@ def run(
                 checkpoints=folder,
                 own_folder=own,
             )
-        manager = tf.train.CheckpointManager(
+        manager = _Manager(
             checkpoint,
             str(own),
             max_to_keep=loop.checkpoints_kept,
             step_counter=optimizer.iterations,
             checkpoint_interval=loop.checkpoint_interval,
         )
+        manager.mirror = staging.mirror_of(run_dir.path) if is_chief else None
         if _is_finished(course, done, steps):
             if manager.latest_checkpoint is None:
                 manager.save(checkpoint_number=done)
@@ -133,6 +135,18 @@ def run(
             )
             _train(controller, course, steps)
         _tell_end(description, course, int(optimizer.iterations.numpy()), steps)
+
+
+class _Manager(tf.train.CheckpointManager):
+    """Also sends what it saves, if the run dir is in a store."""
+
+    mirror: staging.Mirror | None = None
+
+    def save(self, *args, **kwargs) -> str | None:
+        path = super().save(*args, **kwargs)
+        if path is not None and self.mirror is not None:
+            self.mirror.push_soon()
+        return path
 
 
 def _loop_length(loop: LoopConfig, step: int) -> int:

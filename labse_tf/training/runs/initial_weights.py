@@ -10,8 +10,8 @@ from pathlib import Path
 import tensorflow as tf
 
 from labse_tf.errors import InputError
-from labse_tf.files.local_paths import local_path
 from labse_tf.files.outputs import whole_file
+from labse_tf.files.staging import input_path
 from labse_tf.model import exported, huggingface_bert
 from labse_tf.model.slots import Slots
 from labse_tf.training.runs.checkpoints import Chosen, choose_checkpoint, read_weights
@@ -44,7 +44,7 @@ def open_origin(path: str | os.PathLike[str], checkpoint: str | None = None) -> 
     Raises:
       InputError: if the folder is neither a run nor a model dir nor a Hugging Face BERT.
     """
-    path = Path(local_path(path))
+    path = Path(input_path(path))
     format_ = _format_of(path)
     if format_ is None:
         run = open_existing(path)

@@ -20,6 +20,7 @@ from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import find_plain_files
 from labse_tf.files.local_paths import local_path
 from labse_tf.files.outputs import locked, whole_file
+from labse_tf.files.staging import input_path
 from labse_tf.tokenization.vocabulary_readers import warn_of_misread
 from vocab import wordpiece_file
 
@@ -124,7 +125,7 @@ def open_existing(path: str | os.PathLike[str]) -> RunDir:
     Raises:
       InputError: if it is not a run dir.
     """
-    run_dir = RunDir(Path(local_path(path)))
+    run_dir = RunDir(Path(input_path(path)))
     for file in (run_dir.config_file, run_dir.vocab_file):
         if not file.is_file():
             raise InputError(
@@ -200,7 +201,7 @@ def resolve(
     Raises:
       InputError: if there is no vocabulary, or that of `init` or its encoder differs.
     """
-    vocab_file = config.tokenizer.vocab_file
+    vocab_file = config.tokenizer.vocab_file and input_path(config.tokenizer.vocab_file)
     # See vocabulary_growth.py.
     extends = init is not None and bool(vocab_file) and _extends(vocab_file, init.vocab_file)
     takes_other = extends or init is not None and not init.encoder.num_layers

@@ -15,7 +15,8 @@ from labse_tf.data import texts
 from labse_tf.data.record_counts import count_records
 from labse_tf.data.storage import STORAGE, is_stored
 from labse_tf.errors import InputError
-from labse_tf.files.corpus_files import BITEXT, find_plain_files
+from labse_tf.files import staging, stores
+from labse_tf.files.corpus_files import BITEXT, TSV, find_plain_files
 
 LANGUAGES = ("de", "th")
 
@@ -72,18 +73,19 @@ def test_records_are_counted_by_report_and_without(shards):
     tf.io.gfile.rename(f"{store}/other.json", f"{store}/report.json")
 
 
-def test_what_training_cannot_read_is_refused(tmp_path):
+def test_text_is_copied_and_what_training_cannot_read_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv(staging.FOLDER, str(tmp_path / "staging"))
     with pytest.raises(InputError, match="no such file or folder"):
         texts.find_files(["ram://nothing/here"], BITEXT, [], key="train.bitext")
     with pytest.raises(InputError, match="TensorFlow cannot read this scheme"):
         texts.find_files(["abfs://bucket/x"], BITEXT, [], key="train.bitext")
     rows = zip(sentences_of("en"), sentences_of("de"), strict=True)
     path = write_lines(tmp_path / "de.tsv", ["\t".join(row) for row in rows])
-    tf.io.gfile.makedirs("ram://plain")
-    tf.io.gfile.copy(str(path), "ram://plain/de.tsv", overwrite=True)
-    with pytest.raises(InputError, match="is text in a store") as caught:
-        texts.find_files(["ram://plain"], BITEXT, [], key="train.bitext")
-    assert caught.value.path == "ram://plain/de.tsv"
+    stores.send(path, "ram://plain/de.tsv")
+    [file] = texts.find_files(["ram://plain"], BITEXT, [], key="train.bitext")
+    assert (file.language, file.format) == ("de", TSV)
+    with open(file.path, encoding="utf-8") as copy:
+        assert copy.read() == path.read_text("utf-8")
 
 
 @pytest.mark.slow

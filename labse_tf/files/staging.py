@@ -1,0 +1,305 @@
+"""Copies of what is in a store, such as gs://: fetched, worked on, and sent back.
+
+Commands work on files of this machine. An input in a store is copied here before it is read
+(`input_path`); an output is made here, and sent when it is complete (`output_path`, `publish`); a
+run dir goes both ways, a checkpoint at a time, while training goes on (`Mirror`). Copies are in
+$LABSE_STAGING, by default ~/.cache/labse_tf, and only what has changed is copied again.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import fcntl
+import hashlib
+import json
+import logging
+import os
+import shutil
+import socket
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+from labse_tf.errors import InputError
+from labse_tf.files import stores
+from labse_tf.files.local_paths import local_path
+from labse_tf.files.outputs import PARTIAL_SUFFIX, write_json
+from labse_tf.files.storage import scheme_of
+from labse_tf.files.stores import Stamp
+
+FOLDER = "LABSE_STAGING"
+OWNER_FILE = "/owner.json"
+# What tells that the files it stands for are complete: sent last.
+_MARKERS = ("best.json", "checkpoint", "model.json", "report.json", "config.yaml")
+# Parts of the names of what TensorFlow and our own outputs are still writing.
+_UNFINISHED = (PARTIAL_SUFFIX, "_temp", ".tempstate", ".tmp")
+# Files of a model dir, which are read together with it.
+_ENCODERS, _MODEL_FILE = (".onnx", ".tflite"), "model.json"
+
+_log = logging.getLogger("labse")
+_outputs: dict[Path, Mirror] = {}
+
+
+def input_path(name: str | os.PathLike[str]) -> str:
+    """Returns a local path, or that of an up-to-date copy of a file or folder in a store.
+
+    An encoder file of a model dir comes with the whole model dir.
+
+    Raises:
+      InputError: if there is nothing in the store, or as `local_path` raises.
+    """
+    url = os.fspath(name)
+    if scheme_of(url) is None:
+        return local_path(url)
+    stores.require_supported(url)
+    whole = url.rstrip("/")
+    model_dir = whole.rsplit("/", 2)[0]
+    if whole.endswith(_ENCODERS) and stores.exists(f"{model_dir}/{_MODEL_FILE}"):
+        whole = model_dir
+    mirror = Mirror(whole)
+    if not mirror.pull():
+        raise InputError("no such file or folder", path=url, remedy="check the URL")
+    return f"{mirror.path}{url[len(whole) :]}"
+
+
+def output_path(name: str | os.PathLike[str], *, overwrite: bool = False) -> str:
+    """Returns a local path, or where to make an output that `publish` sends to its store.
+
+    What is in the store is fetched first, so that a command can go on with it, or refuse to
+    replace it. With `overwrite`, it is removed when the new output is sent.
+    """
+    url = os.fspath(name)
+    if scheme_of(url) is None:
+        return local_path(url)
+    stores.require_supported(url)
+    mirror = Mirror(url.rstrip("/"))
+    mirror.start_over() if overwrite else mirror.pull()
+    _outputs[mirror.path] = mirror
+    return str(mirror.path)
+
+
+@contextlib.contextmanager
+def outputs() -> Iterator[None]:
+    """Within this context, a command has outputs of its own."""
+    before = dict(_outputs)
+    _outputs.clear()
+    try:
+        yield
+    finally:
+        _outputs.clear()
+        _outputs.update(before)
+
+
+def publish() -> None:
+    """Sends all outputs to their stores.
+
+    Raises:
+      InputError: if one cannot be sent.
+    """
+    for mirror in _outputs.values():
+        mirror.push()
+
+
+def mirror_of(path: Path) -> Mirror | None:
+    """Returns the mirror of an output by the path of its copy; None if that is no copy."""
+    return _outputs.get(path)
+
+
+def named(text: str) -> str:
+    """Returns a message with URLs in place of the paths of their copies."""
+    for path, mirror in _outputs.items():
+        text = text.replace(str(path), mirror.url)
+    return text
+
+
+class Mirror:
+    """A file or folder in a store, and its copy on this machine.
+
+    Attributes:
+      url: without a slash at the end.
+      path: of the copy.
+      sends: whether pushing does anything: of several workers, one sends.
+    """
+
+    def __init__(self, url: str) -> None:
+        key = hashlib.sha256(url.encode("utf-8")).hexdigest()[:16]
+        self._folder = _root() / key
+        self.url, self.sends = url, True
+        self.path = self._folder / "copy" / (url.rpartition("/")[2] or "_")
+        # Of the files that are the same on both sides: their stamps there and here.
+        self._same: dict[str, tuple[Stamp, Stamp]] = {}
+        self._replaces = False
+        self._owner: str | None = None
+        self._pool = concurrent.futures.ThreadPoolExecutor(1)
+        self._sending: concurrent.futures.Future | None = None
+
+    def pull(self) -> bool:
+        """Fetches what has changed in the store; returns whether there is anything.
+
+        What has changed only here, or is new here, was not sent yet: it stays.
+        """
+        there = stores.list_files(self.url)
+        there.pop(OWNER_FILE, None)
+        with self._alone():
+            self._read_same()
+            here = self._list_here()
+            new = [
+                name for name in sorted(there) if name not in here or not self._is_old(name, there)
+            ]
+            if new:
+                size = sum(there[name][0] for name in new) / 1e6
+                _log.info("%s: copying %d files, %.1f MB", self.url, len(new), size)
+            for name in self._same.keys() - there.keys():
+                self._local(name).unlink(missing_ok=True)
+                del self._same[name]
+            for name in new:
+                stores.fetch(f"{self.url}{name}", self._local(name))
+                self._same[name] = there[name], self._stamp(name)
+            self._write_same()
+        return bool(there)
+
+    def start_over(self) -> None:
+        """Removes the copy now, and what is in the store when the first file is sent."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._same, self._replaces = {}, True
+
+    def claim(self) -> None:
+        """Makes this process the owner, so that another one fails when it sends next.
+
+        A store has no locks: who came last goes on.
+        """
+        self._owner = f"{socket.gethostname()}, process {os.getpid()}, {uuid.uuid4()}"
+        self._replace()
+        stores.write(f"{self.url}{OWNER_FILE}", json.dumps({"owner": self._owner}))
+
+    def withdraw(self) -> None:
+        """Removes what is in the store."""
+        stores.remove(self.url)
+
+    def push_soon(self) -> None:
+        """Starts to send what has changed, unless the last time is still under way.
+
+        Raises:
+          InputError: if another process has become the owner. Another error of the last time is
+            logged, and all is sent again.
+        """
+        if not self.sends or self._sending is not None and not self._sending.done():
+            return
+        if self._sending is not None and (error := self._sending.exception()):
+            if isinstance(error, InputError):
+                raise error
+            _log.warning("%s: cannot be written (%s); trying again", self.url, error)
+        self._sending = self._pool.submit(self._send, *self._snapshot())
+
+    def push(self) -> None:
+        """Sends what has changed; returns when the store has it.
+
+        Raises:
+          InputError: if that fails.
+        """
+        if not self.sends or not self.path.exists():
+            return
+        if self._sending is not None:
+            concurrent.futures.wait([self._sending])
+            self._sending = None
+        from tensorflow.errors import OpError
+
+        try:
+            self._send(*self._snapshot())
+        except OpError as error:
+            raise InputError(
+                f"cannot be written ({error.message})",
+                path=self.url,
+                remedy=f"what is to be there is in {self.path}: copy it, or run the command again",
+            ) from error
+
+    def _snapshot(self) -> tuple[Path, dict[str, Stamp], list[str]]:
+        """Returns a folder of links to files that have changed, their stamps, and what is gone."""
+        links = self._folder / "sending"
+        shutil.rmtree(links, ignore_errors=True)
+        here = self._list_here()
+        changed = {name: stamp for name, stamp in here.items() if self._sent(name) != stamp}
+        for name in changed:
+            link = _link(links, name)
+            link.parent.mkdir(parents=True, exist_ok=True)
+            os.link(self._local(name), link)
+        return links, changed, [name for name in self._same if name not in here]
+
+    def _send(self, links: Path, changed: dict[str, Stamp], gone: list[str]) -> None:
+        self._replace()
+        if self._owner is not None:
+            self._check_owner()
+        for name in sorted(changed, key=lambda name: (name.endswith(_MARKERS), name)):
+            stores.send(_link(links, name), f"{self.url}{name}")
+            self._same[name] = stores.stamp_of(f"{self.url}{name}"), changed[name]
+        for name in gone:
+            stores.remove(f"{self.url}{name}")
+            del self._same[name]
+        self._write_same()
+        shutil.rmtree(links, ignore_errors=True)
+
+    def _replace(self) -> None:
+        if self._replaces:
+            for end in ("", *stores.SIDE_FILES):
+                stores.remove(f"{self.url}{end}")
+        self._replaces = False
+
+    def _check_owner(self) -> None:
+        text = stores.read(f"{self.url}{OWNER_FILE}")
+        owner = json.loads(text)["owner"] if text else "nobody"
+        if owner != self._owner:
+            raise InputError(
+                f"another process has taken this run over ({owner})",
+                path=self.url,
+                remedy="let only one of them run",
+            )
+
+    def _list_here(self) -> dict[str, Stamp]:
+        if self.path.is_dir():
+            files = [path for path in self.path.rglob("*") if path.is_file()]
+        else:
+            files = [self._local(end) for end in ("", *stores.SIDE_FILES)]
+        names = [str(file)[len(str(self.path)) :] for file in files if file.is_file()]
+        finished = [name for name in names if not any(part in name for part in _UNFINISHED)]
+        return {name: self._stamp(name) for name in finished}
+
+    def _local(self, name: str) -> Path:
+        return Path(f"{self.path}{name}")
+
+    def _stamp(self, name: str) -> Stamp:
+        status = self._local(name).stat()
+        return status.st_size, status.st_mtime_ns
+
+    def _sent(self, name: str) -> Stamp | None:
+        return self._same[name][1] if name in self._same else None
+
+    def _is_old(self, name: str, there: dict[str, Stamp]) -> bool:
+        """Whether what is in the store is what was there last time."""
+        # A store without times could have another file of the same size.
+        return name in self._same and self._same[name][0] == there[name] and there[name][1] > 0
+
+    def _read_same(self) -> None:
+        file = self._folder / "same.json"
+        found = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+        self._same = {name: (tuple(one), tuple(two)) for name, (one, two) in found.items()}
+
+    def _write_same(self) -> None:
+        write_json(self._folder / "same.json", self._same, overwrite=True)
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Waits while another process fetches the same."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with open(self._folder / "lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def _link(links: Path, name: str) -> Path:
+    return links / (name.lstrip("/") or "_")
+
+
+def _root() -> Path:
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(os.environ.get(FOLDER) or Path(cache, "labse_tf")).absolute()

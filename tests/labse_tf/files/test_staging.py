@@ -1,0 +1,255 @@
+"""Copies of files in a store: TensorFlow's own, in memory, stands for gs:// and others."""
+
+from __future__ import annotations
+
+import json
+import uuid
+
+import pytest
+from tensorflow.io import gfile
+
+from labse_tf.errors import InputError
+from labse_tf.files import staging, stores
+from labse_tf.files.staging import Mirror, input_path, output_path
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv(staging.FOLDER, str(tmp_path / "staging"))
+    with staging.outputs():
+        yield tmp_path
+
+
+@pytest.fixture
+def url():
+    return f"ram://bucket-{uuid.uuid4()}/folder"
+
+
+def content(url):
+    return {name: stores.read(f"{url}{name}") for name in stores.list_files(url)}
+
+
+def test_a_path_of_this_machine_is_its_own_copy(tmp_path):
+    assert input_path(tmp_path / "a") == output_path(tmp_path / "a") == str(tmp_path / "a")
+    assert input_path(f"file://{tmp_path}/a") == str(tmp_path / "a")
+
+
+def test_an_input_is_fetched_and_followed(url):
+    stores.write(f"{url}/de/a.txt", "Flüsse\n")
+    stores.write(f"{url}/b.txt", "b")
+    copy = Mirror(url).path
+    assert input_path(f"{url}/") == str(copy) + "/"
+    assert (copy / "de" / "a.txt").read_text("utf-8") == "Flüsse\n"
+    stores.write(f"{url}/de/a.txt", "สวัสดี")
+    stores.remove(f"{url}/b.txt")
+    input_path(url)
+    assert (copy / "de" / "a.txt").read_text("utf-8") == "สวัสดี"
+    assert not (copy / "b.txt").exists()
+
+
+def test_a_file_brings_what_belongs_to_it(url):
+    for name in ("v.npy", "v.npy.calibration.json", "v.npy.other"):
+        stores.write(f"{url}/{name}", name)
+    path = Mirror(f"{url}/v.npy").path
+    assert input_path(f"{url}/v.npy") == str(path)
+    assert sorted(one.name for one in path.parent.iterdir()) == ["v.npy", "v.npy.calibration.json"]
+
+
+def test_an_encoder_file_brings_its_model_dir(url):
+    for name in ("model.json", "onnx/model.onnx", "onnx/vocab.txt"):
+        stores.write(f"{url}/{name}", name)
+    path = input_path(f"{url}/onnx/model.onnx")
+    assert path == str(Mirror(url).path / "onnx" / "model.onnx")
+    assert (Mirror(url).path / "model.json").read_text() == "model.json"
+
+
+def test_what_is_missing_or_cannot_be_opened_is_named(url):
+    with pytest.raises(InputError, match=f"{url}: no such file or folder"):
+        input_path(url)
+    with pytest.raises(InputError, match="abfs://a/b: TensorFlow cannot read this scheme"):
+        input_path("abfs://a/b")
+    with pytest.raises(InputError, match="is not a file on this machine"):
+        input_path("file://elsewhere/a")
+
+
+def test_an_output_is_sent_when_it_is_complete(url):
+    path = Mirror(url).path
+    assert output_path(url) == str(path)
+    path.mkdir(parents=True)
+    (path / "model.json").write_text("{}")
+    (path / "a.partial").write_text("half")
+    assert content(url) == {}
+    staging.publish()
+    assert content(url) == {"/model.json": "{}"}
+    (path / "model.json").unlink()
+    (path / "b").write_text("b")
+    staging.publish()
+    assert content(url) == {"/b": "b"}
+
+
+def test_markers_are_sent_last(url, monkeypatch):
+    path = Mirror(url).path
+    output_path(url)
+    for name in ("checkpoints/checkpoint", "config.yaml", "model.json", "z", "checkpoints/ckpt-1"):
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_text(name)
+    sent = []
+    send = stores.send
+
+    def note(link, target):
+        sent.append(target.removeprefix(f"{url}/"))
+        send(link, target)
+
+    monkeypatch.setattr(stores, "send", note)
+    staging.publish()
+    assert sent == [
+        *("checkpoints/ckpt-1", "z"),
+        *("checkpoints/checkpoint", "config.yaml", "model.json"),
+    ]
+
+
+def test_overwriting_replaces_all_when_it_is_sent(url):
+    stores.write(f"{url}/old", "old")
+    path = output_path(url, overwrite=True)
+    assert not Mirror(url).path.exists()
+    assert content(url) == {"/old": "old"}
+    Mirror(url).path.mkdir(parents=True)
+    with open(f"{path}/new", "w") as file:
+        file.write("new")
+    staging.publish()
+    assert content(url) == {"/new": "new"}
+
+
+def test_a_command_that_made_nothing_removes_nothing(url):
+    stores.write(f"{url}/old", "old")
+    mirror = Mirror(url)
+    mirror.start_over()
+    mirror.push()
+    assert content(url) == {"/old": "old"}
+
+
+def test_what_was_not_sent_yet_is_kept(url):
+    stores.write(f"{url}/done.json", "1")
+    path = Mirror(url).path
+    output_path(url)
+    (path / "more.json").write_text("2")
+    # The process is killed; the command is run again.
+    output_path(url)
+    assert sorted(one.name for one in path.iterdir()) == ["done.json", "more.json"]
+    staging.publish()
+    assert content(url) == {"/done.json": "1", "/more.json": "2"}
+
+
+def test_of_two_owners_the_last_goes_on(url, monkeypatch):
+    first = Mirror(url)
+    first.path.mkdir(parents=True)
+    (first.path / "a").write_text("a")
+    first.claim()
+    first.push()
+    monkeypatch.setenv(staging.FOLDER, f"{first.path.parent}/another machine")
+    second = Mirror(url)
+    assert second.pull()
+    second.claim()
+    (second.path / "a").write_text("second")
+    (first.path / "a").write_text("first")
+    with pytest.raises(InputError, match="another process has taken this run over"):
+        first.push()
+    second.push()
+    assert content(url)["/a"] == "second"
+    # While training goes on, it is said with the next checkpoint.
+    first.push_soon()
+    first._sending.exception()
+    with pytest.raises(InputError, match="another process"):
+        first.push_soon()
+
+
+def test_a_store_that_fails_is_tried_again(url, monkeypatch, caplog):
+    from tensorflow.errors import UnavailableError
+
+    mirror = Mirror(url)
+    mirror.path.mkdir(parents=True)
+    (mirror.path / "a").write_text("a")
+    send, broken = stores.send, [True]
+
+    def fail_once(link, target):
+        if broken:
+            broken.clear()
+            raise UnavailableError(None, None, "503")
+        send(link, target)
+
+    monkeypatch.setattr(stores, "send", fail_once)
+    mirror.push_soon()
+    mirror._sending.exception()
+    mirror.push_soon()
+    mirror._sending.result()
+    assert "503" in caplog.text
+    assert content(url) == {"/a": "a"}
+    broken.append(True)
+    (mirror.path / "b").write_text("b")
+    with pytest.raises(InputError, match=r"cannot be written \(503\)"):
+        mirror.push()
+
+
+def test_a_file_that_changes_while_it_is_sent_is_sent_again(url):
+    mirror = Mirror(url)
+    mirror.path.mkdir(parents=True)
+    log = mirror.path / "metrics.jsonl"
+    log.write_text("1\n")
+    snapshot = mirror._snapshot()
+    with log.open("a") as file:
+        file.write("2\n")
+    mirror._send(*snapshot)
+    mirror.push()
+    assert content(url) == {"/metrics.jsonl": "1\n2\n"}
+
+
+def test_only_what_has_changed_is_copied_again(folder, monkeypatch):
+    # A folder behind TensorFlow's own file system, which knows times.
+    store = folder / "store"
+    url = f"gs://{store}"
+    monkeypatch.setattr(stores, "gfile", lambda: _Disk)
+    monkeypatch.setattr(stores, "require_supported", lambda url: None)
+    store.mkdir()
+    (store / "a").write_text("a")
+    (store / "b").write_text("b")
+    copied = []
+    fetch = stores.fetch
+    monkeypatch.setattr(stores, "fetch", lambda *names: (copied.append(names[0]), fetch(*names)))
+    input_path(url)
+    assert copied == [f"{url}/a", f"{url}/b"]
+    input_path(url)
+    (store / "b").write_text("other")
+    input_path(url)
+    assert copied[2:] == [f"{url}/b"]
+    # What this process sends need not come back.
+    output_path(url)
+    (Mirror(url).path / "c").write_text("c")
+    staging.publish()
+    input_path(url)
+    assert (store / "c").read_text() == "c"
+    assert len(copied) == 3
+    facts = json.loads((Mirror(url).path.parents[1] / "same.json").read_text())
+    assert sorted(facts) == ["/a", "/b", "/c"]
+
+
+class _Disk:
+    """gs:///path as /path."""
+
+    join = staticmethod(gfile.join)
+
+    def __getattr__(name):
+        raise AttributeError(name)
+
+
+def _on_disk(function):
+    def call(*names, **options):
+        return function(*(str(name).removeprefix("gs://") for name in names), **options)
+
+    return staticmethod(call)
+
+
+for _name in ("exists", "isdir", "stat", "copy", "remove", "rmtree", "GFile", "makedirs"):
+    setattr(_Disk, _name, _on_disk(getattr(gfile, _name)))
+_Disk.walk = staticmethod(
+    lambda url: ((f"gs://{root}", *rest) for root, *rest in gfile.walk(url.removeprefix("gs://")))
+)
