@@ -10,7 +10,7 @@ from labse_tf.files import staging
 from labse_tf.files.local_paths import local_path
 from labse_tf.files.storage import STORE_SCHEMES, TENSORFLOW_SCHEMES, scheme_of
 
-_OUTPUTS = ("out", "run_dir", "report", "plot")
+OUTPUTS = ("json", "out", "plot", "report", "run_dir")
 
 
 class StoreUrl(str):
@@ -44,7 +44,7 @@ def stage(args: argparse.Namespace) -> None:
     """
     overwrite = getattr(args, "overwrite", False)
     for name, value in vars(args).items():
-        setattr(args, name, _staged(value, is_output=name in _OUTPUTS, overwrite=overwrite))
+        setattr(args, name, _staged(value, is_output=name in OUTPUTS, overwrite=overwrite))
 
 
 def _staged(value: Any, *, is_output: bool, overwrite: bool) -> Any:

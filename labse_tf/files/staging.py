@@ -25,7 +25,7 @@ from labse_tf.errors import InputError
 from labse_tf.files import stores
 from labse_tf.files.local_paths import local_path
 from labse_tf.files.outputs import PARTIAL_SUFFIX, write_json
-from labse_tf.files.storage import scheme_of
+from labse_tf.files.storage import TENSORFLOW_SCHEMES, scheme_of
 from labse_tf.files.stores import Stamp
 
 FOLDER = "LABSE_STAGING"
@@ -47,18 +47,19 @@ def input_path(name: str | os.PathLike[str]) -> str:
     An encoder file of a model dir comes with the whole model dir.
 
     Raises:
-      InputError: if there is nothing in the store, or as `local_path` raises.
+      InputError: if there is nothing in the store, it cannot be read, or as `local_path` raises.
     """
     url = os.fspath(name)
-    if scheme_of(url) is None:
+    if scheme_of(url) not in TENSORFLOW_SCHEMES:
         return local_path(url)
-    stores.require_supported(url)
-    whole = url.rstrip("/")
-    model_dir = whole.rsplit("/", 2)[0]
-    if whole.endswith(_ENCODERS) and stores.exists(f"{model_dir}/{_MODEL_FILE}"):
-        whole = model_dir
-    mirror = Mirror(whole)
-    if not mirror.pull():
+    with stores.input_errors(url):
+        whole = url.rstrip("/")
+        model_dir = whole.rsplit("/", 2)[0]
+        if whole.endswith(_ENCODERS) and stores.exists(f"{model_dir}/{_MODEL_FILE}"):
+            whole = model_dir
+        mirror = Mirror(whole)
+        found = mirror.pull()
+    if not found:
         raise InputError("no such file or folder", path=url, remedy="check the URL")
     return f"{mirror.path}{url[len(whole) :]}"
 
@@ -70,11 +71,11 @@ def output_path(name: str | os.PathLike[str], *, overwrite: bool = False) -> str
     replace it. With `overwrite`, it is removed when the new output is sent.
     """
     url = os.fspath(name)
-    if scheme_of(url) is None:
+    if scheme_of(url) not in TENSORFLOW_SCHEMES:
         return local_path(url)
-    stores.require_supported(url)
     mirror = Mirror(url.rstrip("/"))
-    mirror.start_over() if overwrite else mirror.pull()
+    with stores.input_errors(url):
+        mirror.start_over() if overwrite else mirror.pull()
     _outputs[mirror.path] = mirror
     return str(mirror.path)
 
@@ -203,11 +204,9 @@ class Mirror:
         if self._sending is not None:
             concurrent.futures.wait([self._sending])
             self._sending = None
-        from tensorflow.errors import OpError
-
         try:
             self._send(*self._snapshot())
-        except OpError as error:
+        except stores.failures() as error:
             raise InputError(
                 f"cannot be written ({error.message})",
                 path=self.url,

@@ -16,8 +16,8 @@ from labse_tf.files.local_paths import local_path
 
 # Schemes of the stores that Beam jobs read and write.
 STORE_SCHEMES = ("s3", "gs", "hdfs")
-# Those that TensorFlow may open, some with further libraries. ram is in its own memory.
-TENSORFLOW_SCHEMES = ("gs", "s3", "hdfs", "ram")
+# Of those that TensorFlow opens; ram is in its own memory.
+TENSORFLOW_SCHEMES = ("gs", "ram")
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
@@ -64,7 +64,7 @@ class LocalStorage:
     """The disk of this machine, and copies on it of what is in stores; see `Storage`."""
 
     def resolve(self, name: str | os.PathLike[str]) -> str:
-        if scheme_of(os.fspath(name)) is None:
+        if scheme_of(os.fspath(name)) not in TENSORFLOW_SCHEMES:
             return local_path(name)
         from labse_tf.files.staging import input_path  # Which uses this module.
 

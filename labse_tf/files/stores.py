@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from labse_tf.errors import InputError
@@ -21,6 +23,26 @@ def gfile():
     from tensorflow.io import gfile
 
     return gfile
+
+
+def failures() -> type[Exception]:
+    """Returns the class of what a store that cannot be used raises."""
+    from tensorflow.errors import OpError
+
+    return OpError
+
+
+@contextlib.contextmanager
+def input_errors(url: str) -> Iterator[None]:
+    """Turns the errors of a store that cannot be read inside the block into an InputError."""
+    try:
+        yield
+    except failures() as error:
+        raise InputError(
+            f"cannot be read ({error.message.splitlines()[0]})",
+            path=url,
+            remedy="check the URL, the network and the credentials",
+        ) from error
 
 
 def require_supported(url: str) -> None:

@@ -1,9 +1,10 @@
-"""URLs on the command line: no command serves one today, and none makes a folder of its name."""
+"""URLs on the command line: those of stores are taken, and none makes a folder of its name."""
 
 from __future__ import annotations
 
 import dataclasses
 import importlib
+import re
 import subprocess
 import sys
 
@@ -12,15 +13,15 @@ import yaml
 from command_line import refused
 
 from labse_tf.cli.main import BEAM_JOBS, COMMANDS, main, make_parser
+from labse_tf.cli.paths import OUTPUTS
 from labse_tf.config import Config, flatten
 from labse_tf.config.files import CORPORA_KEYS, load_config
 from labse_tf.errors import InputError
 
-URL = "gs://bucket/x"
-# Which Beam jobs do not read either.
-UNKNOWN = "abfs://bucket/x"
+STORE = "gs://bucket/x"
+URL = "abfs://bucket/x"
 # Options that hold no path: any text, the address of a TPU, codes, names of filters, and what the
-# configuration checks itself. Whatever else a command takes, a new one too, must refuse URLs.
+# configuration checks itself. Whatever else a command takes, a new one too, may be a path.
 NOT_PATHS = {
     "--licence",
     "--tpu",
@@ -45,22 +46,18 @@ def placed(action, url):
         yield ["x"] * place + [url] + ["x"] * (count - 1 - place)
 
 
-def refused_by(words):
-    return UNKNOWN if words in BEAM_JOBS else URL
-
-
 def cases(words):
     """Yields `(name in the message, command line)` for each argument that may be a path."""
-    before, url = [], refused_by(words)
+    before = []
     for action in actions_of(words):
         if action.nargs == 0 or action.type in (int, float):
             continue
         if action.option_strings and NOT_PATHS.isdisjoint(action.option_strings):
             name = "/".join(action.option_strings)
-            for values in placed(action, url):
+            for values in placed(action, URL):
                 yield name, [action.option_strings[-1], *values]
         elif not action.option_strings:
-            for values in placed(action, url):
+            for values in placed(action, URL):
                 yield action.metavar, [*before, *values]
             before.append(next(iter(action.choices or ["x"])))
 
@@ -71,14 +68,22 @@ def test_every_argument_that_may_be_a_path_refuses_urls(words, capsys, tmp_path,
     names = set()
     for name, arguments in cases(words):
         said = refused(capsys, *words, *arguments)
-        url = refused_by(words)
-        scheme = url.partition(":")[0]
-        expected = f"argument {name}: {url}: the scheme {scheme}:// is not supported; "
+        expected = f"argument {name}: {URL}: the scheme abfs:// is not supported; "
         assert said.startswith(expected), said
         assert "give a local path" in said
         names.add(name)
     assert names  # No command is without paths.
     assert list(tmp_path.iterdir()) == []
+
+
+def test_outputs_in_stores_are_sent_and_all_else_is_fetched():
+    found = set()
+    for words in set(COMMANDS) - set(BEAM_JOBS):
+        for action in actions_of(words):
+            is_path = action.nargs != 0 and action.type is None and action.help
+            if is_path and re.search(r"\bwrites?\b|written|draw|folder of the run", action.help):
+                found.add(action.dest)
+    assert found == set(OUTPUTS)
 
 
 def test_the_options_without_paths_exist():
@@ -169,7 +174,7 @@ def test_every_text_of_the_configuration_refuses_urls(key, tmp_path):
     value = ["clean", URL] if isinstance(TEXTS[key], list) else URL
     file = tmp_path / "preset.yaml"
     file.write_text(yaml.safe_dump(nested(key, value)), "utf-8")
-    said = f"'{key}' is {URL}: the scheme gs:// is not supported; give a local path"
+    said = f"'{key}' is {URL}: the scheme abfs:// is not supported; give a local path"
     with pytest.raises(InputError) as caught:
         load_config(file)
     assert str(caught.value).startswith(f"{file}: {said}")
@@ -188,9 +193,16 @@ def test_the_keys_with_paths_are_among_them():
 
 def test_corpora_may_be_in_stores():
     assert set(CORPORA_KEYS) < set(TEXTS)
-    overrides = [f"{key}=[{URL}, file:///a%20b]" for key in CORPORA_KEYS]
+    overrides = [f"{key}=[{STORE}, {URL}, file:///a%20b]" for key in CORPORA_KEYS]
     found = dict(flatten(dataclasses.asdict(load_config(None, overrides))))
-    assert all(found[key] == [URL, "/a b"] for key in CORPORA_KEYS)
+    assert all(found[key] == [STORE, URL, "/a b"] for key in CORPORA_KEYS)
+
+
+def test_other_files_of_a_configuration_may_be_in_stores():
+    overrides = [f"tokenizer.vocab_file={STORE}", f"train.dev=[{STORE}, dev]"]
+    config = load_config(None, overrides)
+    assert config.tokenizer.vocab_file == STORE
+    assert config.train.dev == [STORE, "dev"]
 
 
 def test_file_urls_in_the_configuration(tmp_path):
@@ -231,5 +243,5 @@ print([name for name in ("tensorflow", "apache_beam") if name in sys.modules])
         [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60
     )
     assert (result.returncode, result.stdout) == (0, "[]\n"), result.stderr
-    assert "the scheme gs:// is not supported" in result.stderr
+    assert "the scheme abfs:// is not supported" in result.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["urls.yaml"]

@@ -66,7 +66,7 @@ def test_an_encoder_file_brings_its_model_dir(url):
 def test_what_is_missing_or_cannot_be_opened_is_named(url):
     with pytest.raises(InputError, match=f"{url}: no such file or folder"):
         input_path(url)
-    with pytest.raises(InputError, match="abfs://a/b: TensorFlow cannot read this scheme"):
+    with pytest.raises(InputError, match="abfs://a/b: the scheme abfs:// is not supported"):
         input_path("abfs://a/b")
     with pytest.raises(InputError, match="is not a file on this machine"):
         input_path("file://elsewhere/a")
@@ -208,7 +208,6 @@ def test_only_what_has_changed_is_copied_again(folder, monkeypatch):
     store = folder / "store"
     url = f"gs://{store}"
     monkeypatch.setattr(stores, "gfile", lambda: _Disk)
-    monkeypatch.setattr(stores, "require_supported", lambda url: None)
     store.mkdir()
     (store / "a").write_text("a")
     (store / "b").write_text("b")
@@ -253,3 +252,16 @@ for _name in ("exists", "isdir", "stat", "copy", "remove", "rmtree", "GFile", "m
 _Disk.walk = staticmethod(
     lambda url: ((f"gs://{root}", *rest) for root, *rest in gfile.walk(url.removeprefix("gs://")))
 )
+
+
+def test_a_store_that_cannot_be_reached_is_one_line(monkeypatch):
+    from tensorflow.errors import FailedPreconditionError
+
+    def fail(url):
+        raise FailedPreconditionError(None, None, "no such host\n\twhen reading gs://b/x")
+
+    monkeypatch.setattr(stores, "list_files", fail)
+    for function in (input_path, output_path):
+        with pytest.raises(InputError) as caught:
+            function("ram://b/x")
+        assert str(caught.value).startswith("ram://b/x: cannot be read (no such host); check ")
