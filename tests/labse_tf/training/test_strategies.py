@@ -12,7 +12,9 @@ import time
 import forked
 import numpy as np
 import pytest
+import stores
 import tensorflow as tf
+import tensorflow_gcs
 
 from labse_tf.cli.main import main
 
@@ -121,29 +123,52 @@ def test_two_logical_cpus(tmp_path, config_file, dev, run_on_one_device, on_one_
     assert_same_accuracies(tmp_path / "run", run_on_one_device)
 
 
-def start_workers(config_file, run_dir, *arguments):
-    options = (*arguments, "--strategy", "multi_worker")
-    return [
-        start(config_file, run_dir, *options, **environment)
-        for environment in forked.worker_environments(2)
-    ]
+WORKERS = 4
 
 
-def test_a_worker_is_killed_and_both_go_on(
-    tmp_path, config_file, dev, run_on_one_device, on_one_device, untrained
+@pytest.fixture
+def google(tmp_path):
+    """A GCS that all processes share, and the environment in which TensorFlow reaches it."""
+    with stores.gcs() as store:
+        port = int(os.environ["STORAGE_EMULATOR_HOST"].rpartition(":")[2])
+        with tensorflow_gcs.proxy_to(port, tmp_path) as environment:
+            yield store, environment
+
+
+def test_a_worker_and_then_the_chief_are_killed_and_all_go_on(
+    tmp_path, google, config_file, dev, run_on_one_device, on_one_device, untrained
 ):
+    """Each worker is as on a machine of its own: they share nothing but the store."""
+    store, environment = google
+
+    def start_all():
+        return [
+            start(
+                *(config_file, f"{store.url}/run", *dev, "--strategy", "multi_worker"),
+                **(environment | cluster | {"LABSE_STAGING": str(tmp_path / f"machine {index}")}),
+            )
+            for index, cluster in enumerate(forked.worker_environments(WORKERS))
+        ]
+
+    for step, victim in ((3, 2), (6, 0)):
+        workers = start_all()
+        end = time.monotonic() + 400
+        while f"run/checkpoints/ckpt-{step}.index" not in store.names():
+            ended = [worker for worker in workers if worker.poll() is not None]
+            assert time.monotonic() < end and not ended, ended and ended[0].communicate()
+            time.sleep(0.05)
+        workers[victim].kill()
+        for index, worker in enumerate(workers):
+            _, output = worker.communicate(timeout=400)
+            if index != victim:
+                assert worker.returncode == 2, output[-3000:]
+                assert "another worker has ended or cannot be reached" in output
+        assert "run/checkpoints/ckpt-12.index" not in store.names()
+    forked.finish(start_all())
     run_dir = tmp_path / "run"
-    workers = start_workers(config_file, run_dir, *dev)
-    end = time.monotonic() + 400
-    while not (run_dir / "checkpoints" / "ckpt-3.index").exists():
-        assert time.monotonic() < end and all(worker.poll() is None for worker in workers)
-        time.sleep(0.02)
-    workers[1].kill()
-    _, output = workers[0].communicate(timeout=400)
-    assert workers[0].returncode == 2, output[-3000:]
-    assert "another worker has ended or cannot be reached" in output
-    assert not (run_dir / "checkpoints" / "ckpt-12.index").exists()
-    forked.finish(start_workers(config_file, run_dir, *dev))
+    for name, content in store.content("run").items():
+        (run_dir / name).parent.mkdir(parents=True, exist_ok=True)
+        (run_dir / name).write_bytes(content)
     assert_same(weights(run_dir), on_one_device, untrained)
     assert list(lines(run_dir, "loss")) == [3, 6, 9, 12]
     assert_same_accuracies(run_dir, run_on_one_device)
