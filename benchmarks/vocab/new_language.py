@@ -45,6 +45,9 @@ ARMS = {
         **{"rows": "mean", **_REPLAY, "train.optimizer.table_rate": 10}
     },
     "the old vocabulary, replay": {"rows": None, **_REPLAY},
+    "the old vocabulary, layers frozen": {"rows": None, "train.optimizer.layer_rate": 0},
+    "the old vocabulary, table frozen": {"rows": None, "train.optimizer.table_rate": 0},
+    "the old vocabulary, 0.7 a layer": {"rows": None, "train.optimizer.depth_rate": 0.7},
 }
 
 

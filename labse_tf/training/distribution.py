@@ -25,6 +25,16 @@ _TPU_CHIPS = ("0x0027", "0x0056", "0x005e", "0x0062", "0x0063", "0x006f", "0x007
 _log = logging.getLogger("labse")
 
 
+def checkpoint_options(strategy: tf.distribute.Strategy) -> tf.train.CheckpointOptions:
+    """Returns how to save and to restore weights under this strategy.
+
+    The hosts of a TPU pod have disks of their own, and weights are on all of them: the process that
+    runs the command reads and writes them all.
+    """
+    is_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
+    return tf.train.CheckpointOptions(experimental_io_device="/job:localhost" if is_tpu else None)
+
+
 def create_strategy(
     name: str = "auto", *, tpu: str = "", logical_cpus: int = 0
 ) -> tf.distribute.Strategy:

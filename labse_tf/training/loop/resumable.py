@@ -20,7 +20,7 @@ from labse_tf.data import streams
 from labse_tf.data.texts import input_errors
 from labse_tf.files import staging
 from labse_tf.progress import Progress
-from labse_tf.training.distribution import worker_errors
+from labse_tf.training.distribution import checkpoint_options, worker_errors
 from labse_tf.training.loop.metrics_log import MetricsLog
 from labse_tf.training.loop.trainer import Trainer
 from labse_tf.training.runs.best import DEV_PAIRS
@@ -101,6 +101,7 @@ def run(
             step_counter=optimizer.iterations,
             checkpoint_interval=loop.checkpoint_interval,
         )
+        manager.options = checkpoint_options(strategy)
         manager.mirror = staging.mirror_of(run_dir.path) if is_chief else None
         if _is_finished(course, done, steps):
             if manager.latest_checkpoint is None:
@@ -140,10 +141,11 @@ def run(
 class _Manager(tf.train.CheckpointManager):
     """Also sends what it saves, if the run dir is in a store."""
 
+    options: tf.train.CheckpointOptions
     mirror: staging.Mirror | None = None
 
     def save(self, *args, **kwargs) -> str | None:
-        path = super().save(*args, **kwargs)
+        path = super().save(*args, **kwargs, options=self.options)
         if path is not None and self.mirror is not None:
             self.mirror.push_soon()
         return path
@@ -189,7 +191,7 @@ def _restore(checkpoint: tf.train.Checkpoint, strategy, folder: Path) -> None:
         if newest is not None:
             make_newest(newest)
     with strategy.scope():
-        checkpoint.restore(newest)
+        checkpoint.restore(newest, checkpoint_options(strategy))
 
 
 def _is_finished(course: Course | None, done: int, steps: int) -> bool:

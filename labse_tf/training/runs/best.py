@@ -60,10 +60,11 @@ def save_best(
     step: int,
     accuracy: float,
     task: str = DEV_PAIRS,
+    options: tf.train.CheckpointOptions | None = None,
 ) -> Best:
     """Saves `checkpoint` as the best; the previous one stays valid until writing is complete."""
     best = Best(_path(checkpoints, step), step, accuracy, task)
-    checkpoint.write(best.path)
+    checkpoint.write(best.path, options)
     record = checkpoints / _FOLDER / _RECORD
     facts = {"step": step, "accuracy": accuracy}
     if task != DEV_PAIRS:

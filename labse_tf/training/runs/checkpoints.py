@@ -19,6 +19,7 @@ from labse_tf.model.subwords import Subwords
 from labse_tf.tokenization.open import open_tokenizer
 from labse_tf.tokenization.protocol import Tokenizer
 from labse_tf.tokenization.vocabulary_readers import require_wordpieces
+from labse_tf.training.distribution import checkpoint_options
 from labse_tf.training.runs.best import DEV_PAIRS, read_best
 from labse_tf.training.runs.run_dir import RunDir
 from vocab import wordpiece_file
@@ -219,7 +220,8 @@ def read_weights(run_dir: RunDir, path: str, *, encoder: EncoderNetwork, **other
     """
     subwords = load_subwords(run_dir)
     trained = build_encoder(run_dir.config.encoder, subwords=subwords) if subwords else encoder
-    read = tf.train.Checkpoint(encoder=trained, **others).read(path)
+    options = checkpoint_options(tf.distribute.get_strategy())
+    read = tf.train.Checkpoint(encoder=trained, **others).read(path, options)
     read.assert_existing_objects_matched()
     if subwords:
         vectors = subwords.fold(trained.get_embedding_table().numpy())

@@ -10,7 +10,7 @@ import orbit
 import tensorflow as tf
 
 from labse_tf.errors import InputError
-from labse_tf.training.distribution import from_first_replica
+from labse_tf.training.distribution import checkpoint_options, from_first_replica
 from labse_tf.training.runs.best import Best, read_best, save_best
 from labse_tf.training.runs.checkpoints import find_damage
 
@@ -106,6 +106,7 @@ class Course:
         accuracy = float(from_first_replica(self._strategy, output[task][metric]))
         if self.best is None or self._is_better(accuracy):
             facts = {"step": step, "accuracy": accuracy, "task": task}
+            facts["options"] = checkpoint_options(self._strategy)
             self.best = save_best(self._validation.best, self._own_folder, **facts)
 
     def _is_better(self, accuracy: float) -> bool:

@@ -6,10 +6,16 @@ import importlib.util
 import json
 
 import pytest
+import tensorflow as tf
 
 from labse_tf.errors import InputError
 from labse_tf.training import distribution
-from labse_tf.training.distribution import count_tpu_chips, create_strategy, is_chief
+from labse_tf.training.distribution import (
+    checkpoint_options,
+    count_tpu_chips,
+    create_strategy,
+    is_chief,
+)
 
 WORKERS = {"worker": ["a:1", "b:1"]}
 WITH_CHIEF = {"chief": ["c:1"], "worker": ["a:1"]}
@@ -98,3 +104,16 @@ def test_what_auto_means(bus, monkeypatch, caplog, chips, library, config, tpu, 
     assert distribution._choose(tpu, gpus) == expected
     warned = "4 TPU chips, but no TensorFlow" in caplog.text
     assert warned == (chips > 0 and not library)
+
+
+def test_a_pods_weights_are_saved_by_the_process_that_runs_the_command(monkeypatch, tmp_path):
+    strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
+    assert not checkpoint_options(strategy).experimental_io_device
+    monkeypatch.setattr(tf.distribute, "TPUStrategy", tf.distribute.OneDeviceStrategy)
+    options = checkpoint_options(strategy)
+    assert options.experimental_io_device == "/job:localhost"
+    variable = tf.Variable([1.0, 2.0])
+    path = tf.train.Checkpoint(table=variable).write(str(tmp_path / "ckpt"), options)
+    variable.assign([0.0, 0.0])
+    tf.train.Checkpoint(table=variable).read(path, options).assert_consumed()
+    assert variable.numpy().tolist() == [1.0, 2.0]
