@@ -74,7 +74,7 @@ def prepare(args: argparse.Namespace) -> None:
 def start(command: str, folder: Path, log: Path) -> subprocess.Popen:
     """Starts a shell command that replaces the shell."""
     with log.open("a", encoding="utf-8") as output:
-        line = f"exec {command}"
+        line = f"exec env --unset=PYTHONPATH {command.removeprefix('env ')}"
         return subprocess.Popen(line, shell=True, cwd=folder, stdout=output, stderr=output)
 
 
