@@ -145,7 +145,7 @@ class _Manager(tf.train.CheckpointManager):
     mirror: staging.Mirror | None = None
 
     def save(self, *args, **kwargs) -> str | None:
-        path = super().save(*args, **kwargs, options=self.options)
+        path = super().save(*args, **{**kwargs, "options": self.options})
         if path is not None and self.mirror is not None:
             self.mirror.push_soon()
         return path
