@@ -118,10 +118,24 @@ def _convert(encoder: networks.BertEncoderV2):
         }
 
     model, _ = tf2onnx.convert.from_function(
-        embed, input_signature=embed.input_signature, opset=_OPSET
+        embed,
+        input_signature=embed.input_signature,
+        opset=_OPSET,
+        custom_op_handlers={"Erfc": (_convert_erfc, [])},
     )
     _give_lengths(model)
     return model
+
+
+def _convert_erfc(graph, node, _name, _arguments) -> None:
+    """Replaces TensorFlow's erfc, of its exact GELU, which ONNX lacks: erfc(x) = 1 + erf(-x)."""
+    [x], outputs, shape = node.input, node.output, node.output_shapes
+    dtypes = node.output_dtypes
+    graph.remove_node(node.name)
+    one = graph.make_const(f"{node.name}/one", np.ones([], np.float32)).output[0]
+    negative = graph.make_node("Neg", [x]).output[0]
+    erf = graph.make_node("Erf", [negative]).output[0]
+    graph.make_node("Add", [one, erf], name=node.name, outputs=outputs, shapes=shape, dtypes=dtypes)
 
 
 def _give_lengths(model) -> None:

@@ -79,6 +79,11 @@ def test_a_bert_model_embeds_as_there(bert_dir, tensors, tokenizer, tmp_path):
     assert facts["encoder"]["activation"] == "gelu"
     assert facts["training"] is None and facts["languages"] is None
     assert "its weights were imported" in (tmp_path / "model" / "README.md").read_text("utf-8")
+    # Its exact GELU is an operation that ONNX lacks.
+    again = tmp_path / "again"
+    assert main(["export", str(tmp_path / "model"), "--out", str(again), "--format", "onnx"]) == 0
+    found = labse_tf.load(again / "onnx" / "model.onnx").encode(TEXTS)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 @pytest.mark.slow
