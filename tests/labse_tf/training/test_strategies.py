@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 import stores
 import tensorflow as tf
-import tensorflow_gcs
 
 from labse_tf.cli.main import main
 
@@ -131,7 +130,7 @@ def google(tmp_path):
     """A GCS that all processes share, and the environment in which TensorFlow reaches it."""
     with stores.gcs() as store:
         port = int(os.environ["STORAGE_EMULATOR_HOST"].rpartition(":")[2])
-        with tensorflow_gcs.proxy_to(port, tmp_path) as environment:
+        with stores.proxy_to(port, tmp_path) as environment:
             yield store, environment
 
 
