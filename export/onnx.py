@@ -64,11 +64,10 @@ def save_onnx(source: Source, folder: Path, *, inputs: Mapping[str, tf.Tensor]) 
         [name] = [one.name for one in model.graph.initializer if list(one.dims) == shape]
         save_model(model, {name: table}, folder / ONNX_FILE)
         quantized = _quantize(table, name)
-        for operations in (None, ["Gather"]):
-            save_model(_in_int8(few, name, operations), quantized, folder / INT8_FILE)
-            if _least_cosine(folder, inputs) >= _LEAST_COSINE:
-                break
+        save_model(_in_int8(few, name, None), quantized, folder / INT8_FILE)
+        if _least_cosine(folder, inputs) < _LEAST_COSINE:
             _log.info("int8: only the embedding table, as the activations do not bear it")
+            save_model(_in_int8(few, name, ["Gather"]), quantized, folder / INT8_FILE)
 
 
 def _in_int8(file: Path, table: str, operations: list[str] | None):

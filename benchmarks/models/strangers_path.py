@@ -74,8 +74,12 @@ def prepare(args: argparse.Namespace) -> None:
 def start(command: str, folder: Path, log: Path) -> subprocess.Popen:
     """Starts a shell command that replaces the shell."""
     with log.open("a", encoding="utf-8") as output:
-        line = f"exec env --unset=PYTHONPATH {command.removeprefix('env ')}"
-        return subprocess.Popen(line, shell=True, cwd=folder, stdout=output, stderr=output)
+        # With this checkout on its path, pip would find the package installed.
+        variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        line = f"exec {command}"
+        return subprocess.Popen(
+            line, shell=True, cwd=folder, env=variables, stdout=output, stderr=output
+        )
 
 
 def finish(process: subprocess.Popen) -> float:

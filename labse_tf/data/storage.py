@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 
+from labse_tf.files import stores
 from labse_tf.files.storage import LOCAL, scheme_of
-from labse_tf.files.stores import gfile, require_supported
+from labse_tf.files.stores import gfile
 
 
 def is_stored(path: str) -> bool:
@@ -23,11 +24,11 @@ class TensorFlowStorage:
         name = os.fspath(name)
         if not is_stored(name):
             return LOCAL.resolve(name)
-        require_supported(name)
+        stores.require_supported(name)
         return name
 
     def exists(self, path: str) -> bool:
-        return gfile().exists(path) if is_stored(path) else LOCAL.exists(path)
+        return stores.exists(path) if is_stored(path) else LOCAL.exists(path)
 
     def is_dir(self, path: str) -> bool:
         return gfile().isdir(path) if is_stored(path) else LOCAL.is_dir(path)
@@ -42,13 +43,12 @@ class TensorFlowStorage:
         return sorted(gfile().glob(pattern)) if is_stored(pattern) else LOCAL.glob(pattern)
 
     def size(self, path: str) -> int:
-        return gfile().stat(path).length if is_stored(path) else LOCAL.size(path)
+        return stores.stamp_of(path)[0] if is_stored(path) else LOCAL.size(path)
 
     def stamp(self, path: str) -> list[int]:
         """Returns size in bytes and time of the last change in nanoseconds."""
         if is_stored(path):
-            found = gfile().stat(path)
-            return [found.length, found.mtime_nsec]
+            return list(stores.stamp_of(path))
         status = os.stat(path)
         return [status.st_size, status.st_mtime_ns]
 
@@ -58,13 +58,13 @@ class TensorFlowStorage:
         Raises:
           FileNotFoundError: if there is none.
         """
-        if not self.exists(path):
-            raise FileNotFoundError(path)
-        if is_stored(path):
-            with gfile().GFile(path) as file:
+        if not is_stored(path):
+            with open(path, encoding="utf-8") as file:
                 return file.read()
-        with open(path, encoding="utf-8") as file:
-            return file.read()
+        text = stores.read(path)
+        if text is None:
+            raise FileNotFoundError(path)
+        return text
 
 
 STORAGE = TensorFlowStorage()

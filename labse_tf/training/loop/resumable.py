@@ -100,9 +100,9 @@ def run(
             max_to_keep=loop.checkpoints_kept,
             step_counter=optimizer.iterations,
             checkpoint_interval=loop.checkpoint_interval,
+            options=checkpoint_options(strategy),
+            mirror=staging.mirror_of(run_dir.path) if is_chief else None,
         )
-        manager.options = checkpoint_options(strategy)
-        manager.mirror = staging.mirror_of(run_dir.path) if is_chief else None
         if _is_finished(course, done, steps):
             if manager.latest_checkpoint is None:
                 manager.save(checkpoint_number=done)
@@ -141,13 +141,20 @@ def run(
 class _Manager(tf.train.CheckpointManager):
     """Also sends what it saves, if the run dir is in a store."""
 
-    options: tf.train.CheckpointOptions
-    mirror: staging.Mirror | None = None
+    def __init__(
+        self,
+        *args,
+        options: tf.train.CheckpointOptions,
+        mirror: staging.Mirror | None,
+        **kwargs,
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self._save_options, self._mirror = options, mirror
 
     def save(self, *args, **kwargs) -> str | None:
-        path = super().save(*args, **{**kwargs, "options": self.options})
-        if path is not None and self.mirror is not None:
-            self.mirror.push_soon()
+        path = super().save(*args, **{**kwargs, "options": self._save_options})
+        if path is not None and self._mirror is not None:
+            self._mirror.push_soon()
         return path
 
 

@@ -105,9 +105,14 @@ class Course:
         task, metric = self._validation.measure
         accuracy = float(from_first_replica(self._strategy, output[task][metric]))
         if self.best is None or self._is_better(accuracy):
-            facts = {"step": step, "accuracy": accuracy, "task": task}
-            facts["options"] = checkpoint_options(self._strategy)
-            self.best = save_best(self._validation.best, self._own_folder, **facts)
+            self.best = save_best(
+                self._validation.best,
+                self._own_folder,
+                step=step,
+                accuracy=accuracy,
+                task=task,
+                options=checkpoint_options(self._strategy),
+            )
 
     def _is_better(self, accuracy: float) -> bool:
         if self._validation.lower_is_better:
