@@ -24,7 +24,9 @@ def test_arms_can_be_trained_and_take_the_same_time(name, arm):
     experiment = EXPERIMENTS[name]
     stages = [stage for stage in experiment["arms"][arm] if "keep" not in stage]
     shares = [stage["share"] for stage in stages if "share" in stage]
-    assert not shares or sum(shares) == pytest.approx(1)
+    # This one has as many steps as one with pre-training, and so less time.
+    total = 0.65 if arm.endswith("with the steps that pre-training leaves") else 1
+    assert not shares or sum(shares) == pytest.approx(total)
     encoders = []
     for stage in stages:
         settings = experiment.get("set", {}) | stage.get("set", {})
