@@ -6,7 +6,7 @@ PEER is the environment of benchmarks/peers/requirements-sentence-transformers.t
 weights of the published sizes (five layers of 512 a direction, 50,000 pieces learned on TEXTS),
 which `labse import-laser` imports. Both embed the first sentences of TEXTS on all cores, in
 processes of their own, in turns; loading and a first batch are not timed. Ours includes the
-tokenisation, the peer reads our ids. Prints Markdown.
+tokenisation, the peer reads our ids. Prints Markdown, and how much of our batches is padding.
 """
 
 from __future__ import annotations
@@ -24,11 +24,40 @@ from statistics import median
 import numpy as np
 
 from benchmarks import machine, timed
+from labse_tf.embedding.windows import SortingEncoder
 from labse_tf.files.textio import read_lines
 
 _PEER = "benchmarks.peers.laser_encoder"
 _WARM_UP = 64
 _FORMATS = {"SavedModel": "", "ONNX": "onnx/model.onnx", "ONNX, int8": "onnx/model_int8.onnx"}
+
+
+class _Places(SortingEncoder):
+    """Counts the places of the batches that texts of given lengths are embedded in."""
+
+    dim = 1
+    sequence_length = 512
+    _special_tokens = 0  # The lengths include them.
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def _tokenize(self, texts):
+        return np.array([int(text) for text in texts])
+
+    def _lengths(self, tokens):
+        return tokens
+
+    def _embed(self, tokens, rows, length):
+        self.count += len(rows) * length
+        return np.ones((len(rows), 1))
+
+
+def padding(lengths: np.ndarray) -> float:
+    """Returns the share of our batches' places that is padding."""
+    places = _Places()
+    places.encode([str(length) for length in lengths])
+    return 1 - np.minimum(lengths, places.sequence_length).sum() / places.count
 
 
 def make(args: argparse.Namespace) -> None:
@@ -96,7 +125,10 @@ def compare(args: argparse.Namespace) -> None:
     lengths = np.load(out / "ids.npz")["lengths"]
     theirs = np.load(out / "PyTorch.npy")
     theirs /= np.linalg.norm(theirs, axis=1, keepdims=True)
-    print(f"\n{machine.describe()}; {len(lengths)} sentences of {lengths.mean():.1f} tokens\n")
+    print(
+        f"\n{machine.describe()}; {len(lengths)} sentences of {lengths.mean():.1f} tokens; "
+        f"padding {100 * padding(lengths):.1f} %\n"
+    )
     print("| | sentences/s | times PyTorch | furthest from its vectors |")
     print("|---|---|---|---|")
     for name, seconds in times.items():

@@ -3,7 +3,7 @@
     python -m benchmarks.training.ablations_data ... --out DATA
     python -m benchmarks.training.ablations DATA --out DIR [--only margin,scale] [--seeds 42,43]
 
-Learns a vocabulary from DATA and trains the dual encoder of benchmarks/training/ablations.yaml,
+Learns vocabularies from DATA and trains the dual encoder of benchmarks/training/ablations.yaml,
 with one setting changed at a time and for each seed, two runs in parallel, one core each. Scores
 each by retrieval on both tests. The same command resumes after an interruption; for tables and
 plots of finished runs: `python -m benchmarks.training.ablations_report DIR`.
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import itertools
 import json
 import re
 import subprocess
@@ -36,6 +37,9 @@ TITLES = {
     "negatives": "Global or local negatives",
     "batch": "Batch size, by gradient cache, at equal steps",
     "pretraining": "Pre-training (section 6.2)",
+    "steps": "Steps, with pre-training and without (figure 5)",
+    "vocabulary": "Size of the vocabulary (section 6.2)",
+    "data": "Pairs a language",
     "start": "Starting without pre-training: [CLS] random or an average",
     "duplicates": "Duplicates as negatives",
     "hard_negatives": "Hard negatives (appendix B)",
@@ -53,6 +57,8 @@ class Variant:
     initialised: bool = False
     mined: bool = False
     replicas: int = 1
+    vocab_size: int = 16_000
+    most_pairs: int = 0  # Of a language in each corpus; 0: all.
 
     def name(self, seed: int) -> str:
         """Returns the name of its run; equal runs have the same name."""
@@ -82,6 +88,17 @@ def variants() -> list[Variant]:
     curve = ("train.dev=[TEST]",)
     rows.append(Variant("pretraining", "pre-trained", curve, initialised=True))
     rows.append(Variant("pretraining", "from scratch", curve))
+    # The mean, because pre-training leaves no sentence vector in [CLS].
+    mean = "encoder.pooling=mean"
+    for steps in (100, 200, 400, 800):
+        changes = (mean, f"train.steps={steps}")
+        rows.append(Variant("steps", f"{steps}, pre-trained", changes, initialised=True))
+        rows.append(Variant("steps", f"{steps}, from scratch", changes))
+    # The paper's is 4.2 times as large as mBERT's.
+    for size in (4_000, 16_000, 64_000):
+        rows.append(Variant("vocabulary", f"{size}", vocab_size=size))
+    for most in (300, 1_000, 5_000, 0):
+        rows.append(Variant("data", f"at most {most}" if most else "all", most_pairs=most))
     rows.append(Variant("start", "average, initializer range 0.01"))
     for start, averages, spread in (
         ("average", "true", 0.06),
@@ -110,22 +127,39 @@ class Laboratory:
         for folder in ("logs", RESULTS):
             (self._out / folder).mkdir(parents=True, exist_ok=True)
 
-    def prepare(self, *, initialised: bool, mined: bool) -> None:
-        """Learns the vocabulary; pre-trains and mines hard negatives if requested."""
-        vocab, bitext = self._out / "vocab.txt", self._data / "bitext"
-        if not vocab.exists():
-            options = ("--vocab-size", "16000", "--out", str(vocab))
-            self._labse("vocab", "vocab", "build", str(self._data / "text"), *options)
-        if initialised:
+    def prepare(self, rows: list[Variant]) -> None:
+        """Learns the vocabularies, pre-trains and mines hard negatives, as `rows` need it."""
+        vocab, bitext = self._vocab(Variant.vocab_size), self._data / "bitext"
+        for size in sorted({Variant.vocab_size} | {row.vocab_size for row in rows}):
+            if not (path := self._vocab(size)).exists():
+                options = ("--vocab-size", str(size), "--out", str(path))
+                self._labse("vocab", "vocab", "build", str(self._data / "text"), *options)
+        for most in {row.most_pairs for row in rows} - {0}:
+            self._cut_bitext(most)
+        if any(row.initialised for row in rows):
             settings = [f"tokenizer.vocab_file={vocab}", f"pretrain.bitext=[{bitext}]"]
             settings.append(f"pretrain.monolingual=[{self._data / 'text'}]")
             run = ("pretrain", str(CONFIG), "--run-dir", str(self._out / "pretrained"))
             self._labse("pretrained", *run, *_set(settings))
-        if mined:
+        if any(row.mined for row in rows):
             options = ("--vocab", str(vocab), "--run-dir", str(self._out / "miner"))
             settings = _settings_of("negatives")
             out = ("--out", str(self._out / "mined"))
             self._labse("mined", "mine-negatives", str(bitext), *options, *out, *_set(settings))
+
+    def _vocab(self, size: int) -> Path:
+        return self._out / f"vocab_{size}.txt"
+
+    def _bitext(self, most: int) -> Path:
+        return self._out / f"bitext_{most}" if most else self._data / "bitext"
+
+    def _cut_bitext(self, most: int) -> None:
+        """Writes the first `most` pairs of each file, which are in random order."""
+        for path in (self._data / "bitext").rglob("*.tsv"):
+            cut = self._bitext(most) / path.relative_to(self._data / "bitext")
+            cut.parent.mkdir(parents=True, exist_ok=True)
+            with path.open(encoding="utf-8", newline="\n") as lines:
+                cut.write_text("".join(itertools.islice(lines, most)), "utf-8", newline="\n")
 
     def run(self, variant: Variant, seed: int) -> None:
         """Trains and scores a variant on a free core, unless that is done."""
@@ -135,7 +169,7 @@ class Laboratory:
             return
         run_dir = self._out / "runs" / name
         settings = [f"seed={seed}", *variant.changes]
-        corpus = self._out / "mined" if variant.mined else self._data / "bitext"
+        corpus = self._out / "mined" if variant.mined else self._bitext(variant.most_pairs)
         settings.append(f"train.bitext=[{corpus}]")
         test = self._data / "test" / "tatoeba"
         settings = [setting.replace("[TEST]", f"[{test}]") for setting in settings]
@@ -143,7 +177,7 @@ class Laboratory:
         if variant.initialised:
             options += ["--init", str(self._out / "pretrained")]
         else:
-            settings.append(f"tokenizer.vocab_file={self._out / 'vocab.txt'}")
+            settings.append(f"tokenizer.vocab_file={self._vocab(variant.vocab_size)}")
         if variant.replicas > 1:
             options += ["--strategy", "mirrored", "--logical-cpus", str(variant.replicas)]
         with self._cores.one() as core:
@@ -191,10 +225,7 @@ def main() -> None:
     groups = args.only.split(",") if args.only else list(TITLES)
     rows = [variant for variant in variants() if variant.group in groups]
     laboratory = Laboratory(args.data, args.out)
-    laboratory.prepare(
-        initialised=any(variant.initialised for variant in rows),
-        mined=any(variant.mined for variant in rows),
-    )
+    laboratory.prepare(rows)
     for seed in map(int, args.seeds.split(",")):
         # A run that several groups share is done once.
         runs = {variant.name(seed): variant for variant in rows}

@@ -3,7 +3,7 @@
     python -m benchmarks.training.ablations_report DIR [--plot PLOT.png]
 
 Prints Markdown: retrieval accuracy in %, the mean over both directions and over languages, on each
-test, for each seed and on average. PLOT.png has the curves of margin, batch size and pre-training.
+test, for each seed and on average. PLOT.png has the curves of margin, batch size and steps.
 """
 
 from __future__ import annotations
@@ -53,31 +53,41 @@ def _print_table(title: str, rows: list[Variant], runs: Path, seeds: list[int]) 
 
 
 def _draw(runs: Path, seeds: list[int], out: str) -> None:
-    figure, axes = plt.subplots(1, 3, figsize=(13, 4))
-    for place, group in zip(axes, ("margin", "batch"), strict=False):
-        rows = [variant for variant in variants() if variant.group == group]
-        for test in ("tatoeba", "libreoffice"):
-            points = [
-                (float(row.label), np.mean(scores))
-                for row in rows
-                if (scores := _scores(runs, row, seeds, test))
-            ]
-            place.plot(*zip(*points, strict=True), "o-", label=test)
-        place.set(xlabel=group, ylabel="retrieval accuracy, %")
-    axes[1].set_xscale("log", base=2)
-    for variant in variants():
-        if variant.group == "pretraining":
-            steps, scores = _curve(runs, variant, seeds)
-            axes[2].plot(steps, scores, "o-", label=variant.label)
-    axes[2].set(xlabel="steps", ylabel="retrieval accuracy on Tatoeba, %")
-    for place in axes:
+    """Draws the groups that have results, each in a panel of its own."""
+    panels = {name: curves for name, curves in _curves(runs, seeds).items() if curves}
+    figure, axes = plt.subplots(1, len(panels), figsize=(4.3 * len(panels), 4), squeeze=False)
+    for place, (name, curves) in zip(axes[0], panels.items(), strict=True):
+        for label, points in curves.items():
+            place.plot(*zip(*points, strict=True), "o-", label=label)
+        place.set(xlabel=name, ylabel="retrieval accuracy, %")
+        if name in ("batch size", "steps, on Tatoeba"):
+            place.set_xscale("log", base=2)
         place.grid(alpha=0.3)
         place.legend()
     figure.tight_layout()
     figure.savefig(out, dpi=110)
 
 
-def _curve(runs: Path, variant: Variant, seeds: list[int]) -> tuple[list[int], list[float]]:
+def _curves(runs: Path, seeds: list[int]) -> dict[str, dict[str, list[tuple[float, float]]]]:
+    """Returns name of a panel -> label of a curve -> points; without those that have no result."""
+    panels = {"margin": {}, "batch size": {}, "steps, on Tatoeba": {}, "steps of one run": {}}
+    groups = {"margin": "margin", "batch": "batch size"}
+    for row in variants():
+        if name := groups.get(row.group):
+            for test in ("tatoeba", "libreoffice"):
+                if scores := _scores(runs, row, seeds, test):
+                    points = panels[name].setdefault(test, [])
+                    points.append((float(row.label), float(np.mean(scores))))
+        elif row.group == "steps" and (scores := _scores(runs, row, seeds, "tatoeba")):
+            steps, label = row.label.split(", ")
+            points = panels["steps, on Tatoeba"].setdefault(label, [])
+            points.append((float(steps), float(np.mean(scores))))
+        elif row.group == "pretraining" and (points := _held_out(runs, row, seeds)):
+            panels["steps of one run"][row.label] = points
+    return panels
+
+
+def _held_out(runs: Path, variant: Variant, seeds: list[int]) -> list[tuple[float, float]]:
     by_step: dict[int, list[float]] = {}
     for seed in seeds:
         path = runs / "runs" / variant.name(seed)
@@ -86,7 +96,7 @@ def _curve(runs: Path, variant: Variant, seeds: list[int]) -> tuple[list[int], l
                 if "held_out" in line:
                     accuracy = line["held_out"]["retrieval"]["accuracy"]
                     by_step.setdefault(line["step"], []).append(100 * accuracy)
-    return list(by_step), [float(np.mean(scores)) for scores in by_step.values()]
+    return [(float(step), float(np.mean(scores))) for step, scores in by_step.items()]
 
 
 if __name__ == "__main__":
