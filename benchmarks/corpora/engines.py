@@ -4,12 +4,13 @@
     LABSE_FLINK_JOB_SERVER=.flink/beam-flink-server.jar python -m benchmarks.corpora.engines \\
         --pairs PAIRS ... --text TEXT ... --flink 127.0.0.1:8081 --out DIR
 
-Jobs: filter-bitext on the pairs, filter-monolingual on the text, and the word counts of both. Each
-runs on the direct runner with one worker process and with two, and on the cluster as it is; with
---cluster-only on the cluster alone, such as after starting it with TASKMANAGERS=1. Outputs stay in
-DIR, and every one is compared with the first, file by file; a difference ends with an error. Prints
-records per second of wall time, start included, and the peak of the resident memory of the command,
-of its largest worker process, and of the largest TaskManager.
+Jobs: filter-bitext on the pairs, filter-monolingual on the text, and the word counts of both, or
+those named by --only. Each runs on the direct runner with one worker process and with two, or as
+many as --workers says (none: `--workers 0`), and on the cluster as it is. Outputs stay in DIR, and
+every one is compared with the first, file by file, also with that of an earlier call, such as
+before starting the cluster with TASKMANAGERS=1; a difference ends with an error. Prints records per
+second of wall time, start included, and the peak of the resident memory of the command, of its
+largest worker process, and of the largest TaskManager.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ import psutil
 from benchmarks import machine
 from labse_tf.files.hashing import sha256_of_files
 
+JOBS = ("filter-bitext", "filter-monolingual", "vocab build")
 _DIRECT = "--direct_running_mode=multi_processing"
 _SECONDS_BETWEEN_LOOKS = 0.5
 
@@ -54,17 +56,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--pairs", nargs="+", metavar="PATH", required=True)
-    parser.add_argument("--text", nargs="+", metavar="PATH", required=True)
+    parser.add_argument("--pairs", nargs="+", metavar="PATH", default=[])
+    parser.add_argument("--text", nargs="+", metavar="PATH", default=[])
     parser.add_argument("--flink", metavar="HOST:PORT")
-    parser.add_argument("--cluster-only", action="store_true")
+    parser.add_argument("--only", nargs="+", metavar="JOB", choices=JOBS)
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     engines = {}
-    if not args.cluster_only:
-        for workers in (1, 2):
-            name = f"direct, {workers} worker{'s' * (workers > 1)}"
-            engines[name] = [_DIRECT, f"--direct_num_workers={workers}"]
+    for workers in filter(None, args.workers):
+        name = f"direct, {workers} worker{'s' * (workers > 1)}"
+        engines[name] = [_DIRECT, f"--direct_num_workers={workers}"]
     if args.flink:
         flink = ["--runner=FlinkRunner", f"--flink_master={args.flink}", "--shared-filesystem"]
         engines["Flink"] = flink
@@ -81,7 +83,8 @@ def main() -> None:
     print("| job | engine | seconds | records/s | command MB | worker MB | TaskManager MB |")
     print("|---" * 7 + "|")
     different = []
-    for name, job in jobs.items():
+    for name in args.only or JOBS:
+        job = jobs[name]
         for engine, options in engines.items():
             out = args.out / f"{name} {engine}".replace(" ", "_").replace(",", "")
             seconds, peaks = _run(job, out, options)
