@@ -7,7 +7,7 @@ import functools
 import tensorflow as tf
 import tf_keras
 
-from labse_tf.config import Config
+from labse_tf.config import BILSTM, Config
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.precision import precision
@@ -109,6 +109,7 @@ def build_decoder(config: Config, encoder: EncoderNetwork) -> LaserDecoder:
         vocab_size=settings.vocab_size,
         token_size=settings.token_size,
         initializer_range=settings.initializer_range,
+        rescale=settings.network != BILSTM,
     )
     ids = tf.ones([1, 4], tf.int32)
     vectors = encoder(dict.fromkeys(INPUT_NAMES, ids))["pooled_output"]

@@ -23,6 +23,11 @@ class LaserDecoder(tf_keras.layers.Layer):
         P(y_t | y_1 .. y_(t-1), v, l) = softmax(O (U h_t + a) + d)
 
     The products of the LSTM's kernel with v and l are the same at all steps, and computed once.
+
+    With `rescale`, v is scaled to the length sqrt(dim) first. A maximum of LSTM outputs needs none
+    of this: it lies between -1 and 1. A BERT's vectors, of which only the direction is trained by
+    `labse train`, begin with a length of 0.4; the decoder learned to do without them, and all
+    became equal.
     """
 
     def __init__(
@@ -32,6 +37,7 @@ class LaserDecoder(tf_keras.layers.Layer):
         vocab_size: int,
         token_size: int,
         initializer_range: float,
+        rescale: bool = False,
     ) -> None:
         """Makes the layers; their variables exist once this one is called.
 
@@ -40,8 +46,10 @@ class LaserDecoder(tf_keras.layers.Layer):
           vocab_size: number of tokens.
           token_size: width of e(y).
           initializer_range: weights begin uniform within plus and minus this.
+          rescale: whether the sources' vectors are brought to one length.
         """
         super().__init__(name="decoder")
+        self._rescale = rescale
         self.vocab_size, self._output_size = vocab_size, config.output_size
 
         def uniform():
@@ -102,6 +110,8 @@ class LaserDecoder(tf_keras.layers.Layer):
           vectors: `[batch, dim]`, of the sources.
           languages: int32 `[batch]`, the numbers of the target languages.
         """
+        if self._rescale:
+            vectors = tf.math.l2_normalize(vectors, axis=-1) * vectors.shape[-1] ** 0.5
         hidden, cell = tf.split(self._start(vectors), 2, axis=-1)
         context = tf.concat([vectors, self._languages(languages)], axis=-1)
         return {"hidden": hidden, "cell": cell, "context": self._of_context(context)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import tensorflow as tf
 from numpy_lstm import lstm
 
@@ -12,9 +13,9 @@ from labse_tf.translation.laser_decoder import LaserDecoder, previous_tokens
 START = 2
 
 
-def build(config, *, vocab_size=9, token_size=4, dim=6):
+def build(config, *, vocab_size=9, token_size=4, dim=6, **kwargs):
     decoder = LaserDecoder(
-        config, vocab_size=vocab_size, token_size=token_size, initializer_range=0.9
+        config, vocab_size=vocab_size, token_size=token_size, initializer_range=0.9, **kwargs
     )
     decoder((tf.zeros([1, dim]), tf.zeros([1], tf.int32), tf.ones([1, 2], tf.int32)))
     return decoder
@@ -24,9 +25,10 @@ def weights_of(decoder):
     return {v.name.split(":")[0]: v.numpy().astype(np.float64) for v in decoder.variables}
 
 
-def test_logits_are_those_of_the_equations():
+@pytest.mark.parametrize("rescale", [False, True])
+def test_logits_are_those_of_the_equations(rescale):
     config = LaserConfig(targets=["en", "es"], decoder_size=5, language_size=3, output_size=4)
-    decoder = build(config)
+    decoder = build(config, rescale=rescale)
     targets = np.array([[4, 5, 6, START], [7, START, 0, 0]])
     vectors = np.random.default_rng(1).normal(size=(2, 6)).astype(np.float32)
     languages = np.array([1, 0])
@@ -35,6 +37,8 @@ def test_logits_are_those_of_the_equations():
     inputs = (tf.constant(vectors), tf.constant(languages, tf.int32), previous)
     found = decoder.logits(decoder(inputs)).numpy()
     w = weights_of(decoder)
+    if rescale:
+        vectors *= np.sqrt(6) / np.linalg.norm(vectors, axis=1, keepdims=True)
     for row in range(2):
         context = np.concatenate([vectors[row], w["decoder/languages/embeddings"][languages[row]]])
         tokens = w["decoder/word_embeddings/embeddings"][previous[row]]
