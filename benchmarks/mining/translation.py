@@ -28,7 +28,7 @@ from labse_tf.translation.bleu import score_translations
 
 KEPT = 0.6
 # Shares of the mined pairs that are kept, the best first, beside the chosen threshold.
-SHARES = (0.25, 0.5, 0.75, 1.0)
+SHARES = (0.25, 0.5, 1.0)
 Pairs = list[tuple[str, str]]
 
 

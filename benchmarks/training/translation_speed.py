@@ -105,7 +105,7 @@ def _make(args: argparse.Namespace, folder: Path) -> dict:
         "language_size": laser.language_size,
         "output_size": laser.output_size,
         "languages": len(laser.targets),
-        "initializer_range": encoder.initializer_range,
+        "initializer_range": laser.initializer_range,
         "end_token": tokenizer.special_tokens["end_of_segment_id"],
     }
     (folder / "sizes.json").write_text(json.dumps(sizes), "utf-8")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from labse_tf.config.optimizer import LoopConfig, OptimizerConfig, Run
-from labse_tf.config.requirements import Requirement, at_least, buckets
+from labse_tf.config.requirements import Requirement, at_least, buckets, more_than_0
 from labse_tf.languages import find_code
 
 
@@ -25,7 +25,8 @@ class LaserConfig:
     `language_exponent` is as in PretrainConfig, over pairs of languages.
 
     The decoder is an LSTM of `decoder_size` units. `language_size` is the width of a target
-    language's vector, `output_size` of the layer below the softmax. `sampled_softmax` is as in
+    language's vector, `output_size` of the layer below the softmax. Its weights begin uniform within
+    plus and minus `initializer_range`, that of LASER's code. `sampled_softmax` is as in
     PretrainConfig: 0 is the whole vocabulary.
 
     The loss on the first `held_out_size` pairs of `held_out` (as `bitext`) and of
@@ -42,6 +43,7 @@ class LaserConfig:
     decoder_size: int = 2048
     language_size: int = 32
     output_size: int = 512
+    initializer_range: float = 0.1
     sampled_softmax: int = 0
     held_out: list[str] = field(default_factory=list)
     target_held_out: list[str] = field(default_factory=list)
@@ -72,6 +74,7 @@ class LaserConfig:
         names = ("decoder_size", "language_size", "output_size", "held_out_interval")
         yield from at_least(1, section, self, *names, "held_out_size")
         yield from at_least(0, section, self, "steps", "sampled_softmax", "language_exponent")
+        yield from more_than_0(section, self, "initializer_range")
 
     def runs(self, section: str) -> Iterator[Run]:
         yield Run(f"{section}.optimizer", self.optimizer, self.steps)

@@ -108,7 +108,6 @@ def build_decoder(config: Config, encoder: EncoderNetwork) -> LaserDecoder:
         config.laser,
         vocab_size=settings.vocab_size,
         token_size=settings.token_size,
-        initializer_range=settings.initializer_range,
         rescale=settings.network != BILSTM,
     )
     ids = tf.ones([1, 4], tf.int32)

@@ -36,16 +36,14 @@ class LaserDecoder(tf_keras.layers.Layer):
         *,
         vocab_size: int,
         token_size: int,
-        initializer_range: float,
         rescale: bool = False,
     ) -> None:
         """Makes the layers; their variables exist once this one is called.
 
         Args:
-          config: the decoder's sizes and target languages.
+          config: the decoder's sizes, initial range and target languages.
           vocab_size: number of tokens.
           token_size: width of e(y).
-          initializer_range: weights begin uniform within plus and minus this.
           rescale: whether the sources' vectors are brought to one length.
         """
         super().__init__(name="decoder")
@@ -54,7 +52,8 @@ class LaserDecoder(tf_keras.layers.Layer):
 
         def uniform():
             # A new one each time: one that is used twice gives the same numbers twice.
-            return tf_keras.initializers.RandomUniform(-initializer_range, initializer_range)
+            spread = config.initializer_range
+            return tf_keras.initializers.RandomUniform(-spread, spread)
 
         def dense(size: int, name: str, **kwargs):
             return tf_keras.layers.Dense(size, kernel_initializer=uniform(), name=name, **kwargs)

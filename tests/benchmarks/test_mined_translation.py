@@ -42,7 +42,6 @@ def test_what_translators_are_trained_on(pool):
         "mined, threshold of DEV": 26,
         "mined, the best 25%": 25,
         "mined, the best 50%": 50,
-        "mined, the best 75%": 75,
         "mined, the best 100%": 100,
     }
     assert found["mined, threshold of DEV"] == (pool.true[:26], 1.5)

@@ -206,7 +206,7 @@ def train(strategy, kind, clip_norm, changes):
                     fixed_weights(part, seed=4)
             trained = model.variables
         if kind == "laser":
-            decoder = LaserDecoder(LASER, vocab_size=VOCAB, token_size=16, initializer_range=0.1)
+            decoder = LaserDecoder(LASER, vocab_size=VOCAB, token_size=16)
             decoder((tf.zeros([1, 16]), tf.zeros([1], tf.int32), tf.ones([1, 4], tf.int32)))
             fixed_weights(decoder, seed=4)
             trained = [*encoder.trainable_variables, *decoder.trainable_variables]

@@ -14,9 +14,7 @@ START = 2
 
 
 def build(config, *, vocab_size=9, token_size=4, dim=6, **kwargs):
-    decoder = LaserDecoder(
-        config, vocab_size=vocab_size, token_size=token_size, initializer_range=0.9, **kwargs
-    )
+    decoder = LaserDecoder(config, vocab_size=vocab_size, token_size=token_size, **kwargs)
     decoder((tf.zeros([1, dim]), tf.zeros([1], tf.int32), tf.ones([1, 2], tf.int32)))
     return decoder
 
@@ -27,7 +25,8 @@ def weights_of(decoder):
 
 @pytest.mark.parametrize("rescale", [False, True])
 def test_logits_are_those_of_the_equations(rescale):
-    config = LaserConfig(targets=["en", "es"], decoder_size=5, language_size=3, output_size=4)
+    sizes = {"decoder_size": 5, "language_size": 3, "output_size": 4}
+    config = LaserConfig(targets=["en", "es"], initializer_range=0.9, **sizes)
     decoder = build(config, rescale=rescale)
     targets = np.array([[4, 5, 6, START], [7, START, 0, 0]])
     vectors = np.random.default_rng(1).normal(size=(2, 6)).astype(np.float32)

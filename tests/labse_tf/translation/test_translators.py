@@ -20,8 +20,8 @@ END, VOCAB, MOST = 2, 5, 4
 @pytest.fixture(scope="module")
 def decoder():
     tf_keras.utils.set_random_seed(5)
-    config = LaserConfig(decoder_size=6, language_size=2, output_size=4)
-    made = LaserDecoder(config, vocab_size=VOCAB, token_size=3, initializer_range=1.5)
+    config = LaserConfig(decoder_size=6, language_size=2, output_size=4, initializer_range=1.5)
+    made = LaserDecoder(config, vocab_size=VOCAB, token_size=3)
     made((tf.zeros([1, 4]), tf.zeros([1], tf.int32), tf.ones([1, 2], tf.int32)))
     return made
 
