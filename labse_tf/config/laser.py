@@ -25,8 +25,8 @@ class LaserConfig:
     `language_exponent` is as in PretrainConfig, over pairs of languages.
 
     The decoder is an LSTM of `decoder_size` units. `language_size` is the width of a target
-    language's vector, `output_size` of the layer below the softmax. Its weights begin uniform within
-    plus and minus `initializer_range`, that of LASER's code. `sampled_softmax` is as in
+    language's vector, `output_size` of the layer below the softmax. Its weights begin uniform
+    within plus and minus `initializer_range`, that of LASER's code. `sampled_softmax` is as in
     PretrainConfig: 0 is the whole vocabulary.
 
     The loss on the first `held_out_size` pairs of `held_out` (as `bitext`) and of
