@@ -16,6 +16,7 @@ import labse_tf
 from labse_tf.cli.main import main
 from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
 from labse_tf.training.runs.run_dir import open_existing
+from labse_tf.translation.laser import build_decoder
 
 SETS = (
     *("pretrain.monolingual=[]", "pretrain.bitext=[]"),
@@ -135,10 +136,18 @@ def test_the_exported_encoder(laser_run, tmp_path, multilingual_sentences):
     np.testing.assert_allclose(vectors, expected, atol=1e-5)
 
 
-def test_a_transformer_can_be_the_encoder(train, tmp_path):
+def test_a_transformer_can_be_the_encoder(train, laser_run, tmp_path):
+    """Of its vectors, only the direction counts; of an LSTM's, the length too."""
     sets = ("encoder.network=bert", "encoder.embedding_size=0", "encoder.hidden_size=16")
     assert train(tmp_path / "run", *sets, "laser.steps=2") == 0
-    assert load_encoder(open_existing(tmp_path / "run")).name == "encoder"
+    for run_dir, alone in ((tmp_path / "run", True), (laser_run, False)):
+        run = open_existing(run_dir)
+        encoder = load_encoder(run)
+        decoder = build_decoder(run.config, encoder)
+        vectors = tf.random.stateless_normal([3, run.config.encoder.hidden_size], [1, 2])
+        previous = tf.ones([3, 4], tf.int32)
+        read = [decoder((scale * vectors, tf.zeros([3], tf.int32), previous)) for scale in (1, 9)]
+        assert np.allclose(*read, atol=1e-6) == alone
 
 
 @pytest.mark.parametrize(
