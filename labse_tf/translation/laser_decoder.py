@@ -24,10 +24,8 @@ class LaserDecoder(tf_keras.layers.Layer):
 
     The products of the LSTM's kernel with v and l are the same at all steps, and computed once.
 
-    With `rescale`, v is scaled to the length sqrt(dim) first. A maximum of LSTM outputs needs none
-    of this: it lies between -1 and 1. A BERT's vectors, of which only the direction is trained by
-    `labse train`, begin with a length of 0.4; the decoder learned to do without them, and all
-    became equal.
+    With `rescale`, v is scaled to the length sqrt(dim) first, for encoders whose vectors may have
+    any length: `labse train` trains the direction alone. An LSTM's maximum lies between -1 and 1.
     """
 
     def __init__(

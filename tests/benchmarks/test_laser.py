@@ -15,10 +15,8 @@ from benchmarks.models.laser import padding
         ([16] * 5, 0.0),
         ([3], 5 / 8),  # Lengths are rounded up to multiples of 8.
         ([600], 0.0),  # Cut to 512.
-        (
-            [512] * 4 + [8] * 2,
-            0.0,
-        ),  # Batches of 2,048 places: the short ones have one of their own.
+        # Batches of 2,048 places: the short ones have one of their own.
+        ([512] * 4 + [8] * 2, 0.0),
     ],
 )
 def test_padding_by_hand(lengths, share):
