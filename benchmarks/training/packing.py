@@ -59,8 +59,8 @@ def main() -> None:
     print("|---|---|---|---|---|")
     for arm, (_, batch_size) in arms.items():
         runs = [found[arm, seed] for seed in range(1, args.seeds + 1)]
-        seen = np.mean([_mean(lines, "tokens") for lines in runs])
-        rate = np.mean([_mean(lines, "steps_per_second") for lines in runs])
+        seen = np.mean([_median(lines, "tokens") for lines in runs])
+        rate = np.mean([_median(lines, "steps_per_second") for lines in runs])
         filled = 100 * seen / batch_size / length
         reached = ", ".join(f"{100 * _held_out(lines):.1f}" for lines in runs)
         print(f"| {arm} | {batch_size} | {filled:.1f} | {seen * rate:,.0f} | {reached} |")
@@ -69,7 +69,7 @@ def main() -> None:
 def _tokens_of(args: argparse.Namespace, batch_size: int) -> float:
     """Returns the tokens of a step with one pair a sequence, from a short trial that is kept."""
     trial = args.out / "trial"
-    return _mean(_train(args, trial, False, batch_size, _TRIAL_STEPS, 0, None), "tokens")
+    return _median(_train(args, trial, False, batch_size, _TRIAL_STEPS, 0, None), "tokens")
 
 
 def _train(
@@ -102,7 +102,7 @@ def _train(
     return [json.loads(line) for line in lines]
 
 
-def _mean(lines: list[dict], name: str) -> float:
+def _median(lines: list[dict], name: str) -> float:
     """Returns the median over the lines of the log, so that the first one's compilation is out."""
     return float(np.median([line[name] for line in lines if name in line]))
 
