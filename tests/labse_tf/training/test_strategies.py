@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from pathlib import Path
 
 import forked
 import numpy as np
@@ -28,9 +29,12 @@ SHALLOW = (
 )
 
 
-def start(config_file, run_dir, *arguments, **environment):
+HALTING = Path(__file__).parents[2] / "helpers" / "halting.py"
+
+
+def start(config_file, run_dir, *arguments, program=forked.LABSE, **environment):
     command = ("train", config_file, "--run-dir", run_dir, *arguments)
-    return forked.Process(*forked.LABSE, *command, env={**os.environ, **environment})
+    return forked.Process(*program, *command, env={**os.environ, **environment})
 
 
 def weights(run_dir):
@@ -140,17 +144,18 @@ def test_a_worker_and_then_the_chief_are_killed_and_all_go_on(
     """Each worker is as on a machine of its own: they share nothing but the store."""
     store, environment = google
 
-    def start_all():
+    def start_all(step=None, victim=None):
         return [
             start(
                 *(config_file, f"{store.url}/run", *dev, "--strategy", "multi_worker"),
+                program=(HALTING, str(step)) if index == victim else forked.LABSE,
                 **(environment | cluster | {"LABSE_STAGING": str(tmp_path / f"machine {index}")}),
             )
             for index, cluster in enumerate(forked.worker_environments(WORKERS))
         ]
 
     for step, victim in ((3, 2), (6, 0)):
-        workers = start_all()
+        workers = start_all(step, victim)
         end = time.monotonic() + 400
         while f"run/checkpoints/ckpt-{step}.index" not in store.names():
             ended = [worker for worker in workers if worker.poll() is not None]
