@@ -55,6 +55,7 @@ class Variant:
     label: str
     changes: tuple[str, ...] = ()
     initialised: bool = False
+    pooling: str = "cls"
     mined: bool = False
     replicas: int = 1
     vocab_size: int = 16_000
@@ -89,11 +90,11 @@ def variants() -> list[Variant]:
     rows.append(Variant("pretraining", "pre-trained", curve, initialised=True))
     rows.append(Variant("pretraining", "from scratch", curve))
     # The mean, because pre-training leaves no sentence vector in [CLS].
-    mean = "encoder.pooling=mean"
     for steps in (100, 200, 400, 800):
-        changes = (mean, f"train.steps={steps}")
-        rows.append(Variant("steps", f"{steps}, pre-trained", changes, initialised=True))
-        rows.append(Variant("steps", f"{steps}, from scratch", changes))
+        changes = (f"train.steps={steps}",)
+        for label, initialised in (("pre-trained", True), ("from scratch", False)):
+            row = Variant("steps", f"{steps}, {label}", changes, initialised, pooling="mean")
+            rows.append(row)
     # The paper's is 4.2 times as large as mBERT's.
     for size in (4_000, 16_000, 64_000):
         rows.append(Variant("vocabulary", f"{size}", vocab_size=size))
@@ -136,11 +137,13 @@ class Laboratory:
                 self._labse("vocab", "vocab", "build", str(self._data / "text"), *options)
         for most in {row.most_pairs for row in rows} - {0}:
             self._cut_bitext(most)
-        if any(row.initialised for row in rows):
+        for pooling in sorted({row.pooling for row in rows if row.initialised}):
             settings = [f"tokenizer.vocab_file={vocab}", f"pretrain.bitext=[{bitext}]"]
             settings.append(f"pretrain.monolingual=[{self._data / 'text'}]")
-            run = ("pretrain", str(CONFIG), "--run-dir", str(self._out / "pretrained"))
-            self._labse("pretrained", *run, *_set(settings))
+            settings.append(f"encoder.pooling={pooling}")
+            run_dir = self._pretrained(pooling)
+            run = ("pretrain", str(CONFIG), "--run-dir", str(run_dir))
+            self._labse(run_dir.name, *run, *_set(settings))
         if any(row.mined for row in rows):
             options = ("--vocab", str(vocab), "--run-dir", str(self._out / "miner"))
             settings = _settings_of("negatives")
@@ -149,6 +152,9 @@ class Laboratory:
 
     def _vocab(self, size: int) -> Path:
         return self._out / f"vocab_{size}.txt"
+
+    def _pretrained(self, pooling: str) -> Path:
+        return self._out / f"pretrained_{pooling}"
 
     def _bitext(self, most: int) -> Path:
         return self._out / f"bitext_{most}" if most else self._data / "bitext"
@@ -168,14 +174,14 @@ class Laboratory:
         if result.exists():
             return
         run_dir = self._out / "runs" / name
-        settings = [f"seed={seed}", *variant.changes]
+        settings = [f"seed={seed}", f"encoder.pooling={variant.pooling}", *variant.changes]
         corpus = self._out / "mined" if variant.mined else self._bitext(variant.most_pairs)
         settings.append(f"train.bitext=[{corpus}]")
         test = self._data / "test" / "tatoeba"
         settings = [setting.replace("[TEST]", f"[{test}]") for setting in settings]
         options = ["--run-dir", str(run_dir)]
         if variant.initialised:
-            options += ["--init", str(self._out / "pretrained")]
+            options += ["--init", str(self._pretrained(variant.pooling))]
         else:
             settings.append(f"tokenizer.vocab_file={self._vocab(variant.vocab_size)}")
         if variant.replicas > 1:
