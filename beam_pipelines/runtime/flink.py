@@ -150,8 +150,8 @@ class _Watch(threading.Thread):
                 if alone > _ALONE_SECONDS:
                     self.input_error = InputError(
                         f"the Flink cluster has had no TaskManager for {_ALONE_SECONDS:.0f} s",
-                        remedy="look into their logs, give them more memory if they ran out of it, "
-                        "and start them again",
+                        remedy="look into their logs; if they ran out of memory, give them more, or "
+                        "filter with smaller --shard-megabytes; and start them again",
                     )
                     self.cancel()
                     return

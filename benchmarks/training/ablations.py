@@ -89,12 +89,12 @@ def variants() -> list[Variant]:
     curve = ("train.dev=[TEST]",)
     rows.append(Variant("pretraining", "pre-trained", curve, initialised=True))
     rows.append(Variant("pretraining", "from scratch", curve))
-    # The mean, because pre-training leaves no sentence vector in [CLS].
-    for steps in (100, 200, 400, 800):
-        changes = (f"train.steps={steps}",)
-        for label, initialised in (("pre-trained", True), ("from scratch", False)):
-            row = Variant("steps", f"{steps}, {label}", changes, initialised, pooling="mean")
-            rows.append(row)
+    random = ("encoder.averaging_start=false", "encoder.initializer_range=0.06")
+    starts = (("pre-trained", (), True), ("from scratch", (), False), ("at random", random, False))
+    for steps, (label, start, initialised) in itertools.product((100, 200, 400, 800), starts):
+        changes = (f"train.steps={steps}", *start)
+        # The mean, because pre-training leaves no sentence vector in [CLS].
+        rows.append(Variant("steps", f"{steps}, {label}", changes, initialised, pooling="mean"))
     # The paper's is 4.2 times as large as mBERT's.
     for size in (4_000, 16_000, 64_000):
         rows.append(Variant("vocabulary", f"{size}", vocab_size=size))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -128,6 +129,14 @@ def processes_of(name):
     return [int(line.split()[0]) for line in lines if name in line]
 
 
+def has_begun(job, step):
+    """Returns whether a step of the job runs or has ended; its name matches the pattern `step`."""
+    steps = ask(MASTER, f"/jobs/{job}")["vertices"]
+    found = [one["status"] for one in steps if re.search(step, one["name"])]
+    assert found or not steps, sorted(one["name"] for one in steps)
+    return bool({"RUNNING", "FINISHED"} & set(found))
+
+
 def wait_until(condition, seconds=120):
     until = time.monotonic() + seconds
     while not condition():
@@ -135,12 +144,24 @@ def wait_until(condition, seconds=120):
         time.sleep(0.2)
 
 
+# Steps of the job, as Flink names them; the order within braces varies.
+READS = r"FilterCorpus/\{.*Read to learn"
+SHUFFLES = "GroupReduce at FilterCorpus/Write/Gather/Group"
+WRITES = r"FilterCorpus/\{(?!.*(Filter|Read)).*Write,"
+
+
 @pytest.mark.parametrize(
-    ("killed", "steps"),
-    [("TaskManagerRunner", 4), ("TaskManagerRunner", 30), ("labse-beam-worker", 30)],
+    ("killed", "step"),
+    [
+        ("TaskManagerRunner", READS),
+        ("TaskManagerRunner", SHUFFLES),
+        ("TaskManagerRunner", WRITES),
+        ("labse-beam-worker", WRITES),
+    ],
+    ids=["reading", "shuffling", "writing", "a worker, writing"],
 )
-def test_what_is_killed_is_replaced(corpus, tmp_path, killed, steps):
-    """A TaskManager, or a worker, early while files are read and later while shards are made."""
+def test_what_is_killed_is_replaced(corpus, tmp_path, killed, step):
+    """A TaskManager, or a worker, once the step has begun."""
     here = filter_bitext.run([str(corpus / "pairs")], str(tmp_path / "here"))
     command = [sys.executable, "-m", "labse_tf.cli.main", "corpus", "filter-bitext"]
     command += [str(corpus / "pairs"), "--out", str(tmp_path / "there"), "--", *SHARED]
@@ -151,7 +172,7 @@ def test_what_is_killed_is_replaced(corpus, tmp_path, killed, steps):
             assert job.poll() is None, job.stderr.read().decode()[-2000:]
             jobs = ask(MASTER, "/jobs/overview")["jobs"]
             new = [one for one in jobs if one["jid"] not in before]
-            return new and new[0]["tasks"]["finished"] >= steps and processes_of(killed)
+            return new and has_begun(new[0]["jid"], step) and processes_of(killed)
 
         wait_until(reached)
         os.kill(processes_of(killed)[-1], signal.SIGKILL)
