@@ -90,7 +90,11 @@ def variants() -> list[Variant]:
     rows.append(Variant("pretraining", "pre-trained", curve, initialised=True))
     rows.append(Variant("pretraining", "from scratch", curve))
     random = ("encoder.averaging_start=false", "encoder.initializer_range=0.06")
-    starts = (("pre-trained", (), True), ("from scratch", (), False), ("at random", random, False))
+    starts = (
+        ("pre-trained", (), True),
+        ("averaging start", (), False),
+        ("at random", random, False),
+    )
     for steps, (label, start, initialised) in itertools.product((100, 200, 400, 800), starts):
         changes = (f"train.steps={steps}", *start)
         # The mean, because pre-training leaves no sentence vector in [CLS].
