@@ -30,8 +30,8 @@ WORKER_COMMAND = "labse-beam-worker"
 # The path of Beam's job server, if it is not given as an option.
 JOB_SERVER_VARIABLE = "LABSE_FLINK_JOB_SERVER"
 # How long a worker process lives after the last step that used it. Starting one takes 2 seconds.
-# If it dies, Beam gives it to each attempt until the job has paused for longer than this: so it must
-# be less than the longest delay of Flink's restart strategy, 20 s in scripts/flink.sh.
+# If it dies, Beam gives it to each attempt until the job has paused for longer than this. So it is
+# less than the longest delay of Flink's restart strategy, 20 s in scripts/flink.sh.
 _WORKER_LIFE_MS = 10_000
 # Of Beam's Java half, which the Python half does not know. Flink's default, pipelined exchanges,
 # can block where a step reads another one's output twice (FLINK-10672).
@@ -152,8 +152,8 @@ class _Watch(threading.Thread):
                 if alone > _ALONE_SECONDS:
                     self.input_error = InputError(
                         f"the Flink cluster has had no TaskManager for {_ALONE_SECONDS:.0f} s",
-                        remedy="look into their logs; if they ran out of memory, give them more, or "
-                        "filter with smaller --shard-megabytes; and start them again",
+                        remedy="look into their logs; if they ran out of memory, give them more "
+                        "or filter with smaller --shard-megabytes; start them again",
                     )
                     self.cancel()
                     return

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -55,8 +54,11 @@ def _print_table(title: str, rows: list[Variant], runs: Path, seeds: list[int]) 
 
 def _draw(runs: Path, seeds: list[int], out: str) -> None:
     """Draws the groups that have results, each in a panel of its own; a point is no curve."""
-    panels = _curves(runs, seeds)
-    panels = {name: curves for name, curves in panels.items() if any(map(_is_line, curves.values()))}
+    panels = {
+        name: curves
+        for name, curves in _curves(runs, seeds).items()
+        if any(len(points) > 1 for points in curves.values())
+    }
     figure, axes = plt.subplots(1, len(panels), figsize=(4.3 * len(panels), 4), squeeze=False)
     for place, (name, curves) in zip(axes[0], panels.items(), strict=True):
         for label, points in curves.items():
@@ -69,10 +71,6 @@ def _draw(runs: Path, seeds: list[int], out: str) -> None:
         place.legend()
     figure.tight_layout()
     figure.savefig(out, dpi=110)
-
-
-def _is_line(points: Sequence[tuple[float, float]]) -> bool:
-    return len(points) > 1
 
 
 def _curves(runs: Path, seeds: list[int]) -> dict[str, dict[str, list[tuple[float, float]]]]:
