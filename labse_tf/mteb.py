@@ -24,7 +24,7 @@ import numpy as np
 from labse_tf.embedding.model_dir import ENCODER_FILES, find_model_dir
 from labse_tf.embedding.model_dir import describe as describe_model
 from labse_tf.embedding.open import SENTENCE_TRANSFORMERS, open_encoder
-from labse_tf.languages import is_code, language_of, three_letter_code
+from labse_tf.languages import is_code, script_of, three_letter_code
 
 if TYPE_CHECKING:
     from mteb.models.model_meta import ModelMeta
@@ -155,4 +155,4 @@ def count_parameters(sizes: Mapping[str, Any]) -> int:
 
 
 def _mteb_code(code: str) -> str:
-    return f"{three_letter_code(code)}-{language_of(code).script}"
+    return f"{three_letter_code(code)}-{script_of(code)}"

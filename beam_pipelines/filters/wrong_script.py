@@ -10,7 +10,7 @@ import regex
 from beam_pipelines.filters import Option, Use
 from beam_pipelines.records.records import ENGLISH, Pair
 from labse_tf.files.record_kinds import BITEXT
-from labse_tf.languages import LANGUAGES, UNKNOWN_SCRIPT, language_of
+from labse_tf.languages import LANGUAGES, UNKNOWN_SCRIPT, script_of
 
 # Values of the Unicode property Script for those codes of scripts that stand for several.
 _SCRIPTS = {
@@ -88,7 +88,7 @@ def scripts_of(language: str) -> tuple[str, ...]:
     A language that is not one of the paper's may also use Latin letters, as many do beside their
     own, unless its code names a script.
     """
-    main = language_of(language).script
+    main = script_of(language)
     if main == UNKNOWN_SCRIPT:
         return ()
     scripts = _SCRIPTS.get(main, (main,))

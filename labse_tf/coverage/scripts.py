@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from labse_tf.languages import language_of
+from labse_tf.languages import script_of
 
 
 class Family(NamedTuple):
@@ -70,5 +70,5 @@ SCRIPT_NAMES = {code: name for family in FAMILIES for code, name in family.scrip
 
 def family_of(language: str) -> Family:
     """Returns the family of the script that a language is written in."""
-    script = language_of(language).script
+    script = script_of(language)
     return next((family for family in FAMILIES if script in family.scripts), FAMILIES[-1])

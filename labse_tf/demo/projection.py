@@ -11,7 +11,7 @@ from sklearn.manifold import TSNE
 from threadpoolctl import threadpool_limits
 
 from labse_tf.coverage.scripts import family_of
-from labse_tf.languages import language_of
+from labse_tf.languages import script_of
 
 PERPLEXITY = 30
 RIGHT_TO_LEFT = ("Arab", "Hebr")
@@ -33,7 +33,7 @@ class Sentence(NamedTuple):
 
 def writing_direction(language: str) -> str:
     """Returns the HTML attribute `dir`; "auto" goes by the first word, often a Latin name."""
-    return "rtl" if language_of(language).script in RIGHT_TO_LEFT else "auto"
+    return "rtl" if script_of(language) in RIGHT_TO_LEFT else "auto"
 
 
 def language_colours(languages: Sequence[str]) -> dict[str, str]:

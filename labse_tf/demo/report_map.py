@@ -17,7 +17,7 @@ from labse_tf.demo.projection import (
     project,
     writing_direction,
 )
-from labse_tf.languages import language_of
+from labse_tf.languages import language_of, script_of
 
 QUERIES = 6
 LABELS = 8
@@ -114,7 +114,7 @@ def neighbourhood(sentences: Sequence[Sentence], vectors: np.ndarray) -> dict[st
 
 def _choose_queries(sentences: Sequence[Sentence], *, seed: int = 0) -> list[int]:
     """Returns one random sentence for each of the commonest scripts, each of another group."""
-    scripts = [language_of(sentence.language).script for sentence in sentences]
+    scripts = [script_of(sentence.language) for sentence in sentences]
     order = list(range(len(sentences)))
     random.Random(seed).shuffle(order)
     queries: list[int] = []

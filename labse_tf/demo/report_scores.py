@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 
 from labse_tf.coverage.scripts import SCRIPT_NAMES
-from labse_tf.languages import language_of
+from labse_tf.languages import language_of, script_of
 
 SYSTEMS = {
     "trained": "With layers",
@@ -62,7 +62,7 @@ def language_rows(evaluation: dict, table: dict) -> list[dict[str, Any]]:
         {
             "code": code,
             "name": language_of(code).name,
-            "script": SCRIPT_NAMES[language_of(code).script],
+            "script": SCRIPT_NAMES[script_of(code)],
             "pairs": entry["pairs"],
             "scores": systems_of(entry, table["languages"][code]),
         }

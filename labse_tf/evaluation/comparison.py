@@ -18,7 +18,7 @@ from labse_tf.evaluation.task import (
     find_task,
     primary_figure,
 )
-from labse_tf.languages import UNKNOWN_SCRIPT, find_code, language_of
+from labse_tf.languages import UNKNOWN_SCRIPT, find_code, script_of
 
 _SAMPLES = 10_000
 # Of fewer, an interval says little: with 5, 1 of 16 differences without meaning has one sign.
@@ -186,7 +186,7 @@ def _script(language: str) -> str:
     if subtag := re.search(r"[-_]([A-Z][a-z]{3})\b", language):
         return subtag[1]
     code = find_code(language)
-    script = language_of(code).script if code else UNKNOWN_SCRIPT
+    script = script_of(code) if code else UNKNOWN_SCRIPT
     return _OTHER_SCRIPT if script == UNKNOWN_SCRIPT else script
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import unicodedata
 
 import pycountry
@@ -17,6 +19,7 @@ from labse_tf.languages import (
     is_code,
     language_of,
     require_code,
+    script_of,
     three_letter_code,
 )
 
@@ -118,6 +121,7 @@ def test_other_names(given_, code):
 def test_other_languages(given_, code, name, script):
     assert find_code(given_) == require_code(given_) == code
     assert language_of(code) == (code, name, script)
+    assert script_of(code) == script
     assert find_paper_code(given_) is None and is_code(code)
 
 
@@ -128,6 +132,15 @@ def test_another_language_is_said_once(caplog):
     assert [record.message for record in caplog.records] == [
         "'ltg' is Latgalian, not one of the 109 languages of LaBSE; it is taken as it is"
     ]
+
+
+def test_a_script_needs_no_names():
+    """Each worker of a job would hold the names of all languages in all languages."""
+    program = (
+        "import sys; from labse_tf.languages import script_of; assert script_of('mfe') == 'Latn'; "
+        "assert not any('name_data' in module for module in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 @pytest.mark.parametrize(("code", "three"), [("de", "deu"), ("tl", "tgl"), ("ba", "bak")])

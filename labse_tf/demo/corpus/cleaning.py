@@ -20,7 +20,7 @@ import unicodedata
 
 import regex
 
-from labse_tf.languages import language_of
+from labse_tf.languages import script_of
 
 MAX_CHARACTERS = 400
 
@@ -191,6 +191,6 @@ def _is_written_right(text: str, language: str) -> bool:
 
 @functools.cache
 def _script_letter(language: str) -> regex.Pattern:
-    script = language_of(language).script
+    script = script_of(language)
     own = _SEVERAL_SCRIPTS.get(script, rf"\p{{{script}}}")
     return regex.compile(f"[{own}{_ALSO_WRITTEN_IN.get(language, '')}]")
