@@ -1,4 +1,4 @@
-"""Pairs that share a sequence of TLM, against one pair a sequence, at equal text.
+"""Pairs that share the sequences of TLM, against one pair a sequence, at equal text.
 
     python -m benchmarks.training.packing CONFIG BITEXT HELD_OUT --vocab VOCAB --out DIR \\
         [--set KEY=VALUE ...] [--steps 2000] [--seeds 1]
@@ -41,8 +41,9 @@ def main() -> None:
     args.out.mkdir(parents=True, exist_ok=True)
     pretrain = load_config(args.config, args.set).pretrain
     length, rows = pretrain.sequence_length, pretrain.batch_size
-    tokens = _tokens_of(args, rows)
-    arms = {"one pair a sequence": (False, rows), "packed": (True, round(tokens / length))}
+    single, packed = (_tokens_of(args, packed, rows) for packed in (False, True))
+    packed_rows = round(rows * single / packed)
+    arms = {"one pair a sequence": (False, rows), "packed": (True, packed_rows)}
     cores = timed.Cores()
 
     def run(arm: str, seed: int) -> list[dict]:
@@ -66,10 +67,10 @@ def main() -> None:
         print(f"| {arm} | {batch_size} | {filled:.1f} | {seen * rate:,.0f} | {reached} |")
 
 
-def _tokens_of(args: argparse.Namespace, batch_size: int) -> float:
-    """Returns the tokens of a step with one pair a sequence, from a short trial that is kept."""
-    trial = args.out / "trial"
-    return _median(_train(args, trial, False, batch_size, _TRIAL_STEPS, 0, None), "tokens")
+def _tokens_of(args: argparse.Namespace, packed: bool, batch_size: int) -> float:
+    """Returns the tokens of a step, from a short trial that is kept."""
+    trial = args.out / f"trial_{'packed' if packed else 'single'}"
+    return _median(_train(args, trial, packed, batch_size, _TRIAL_STEPS, 0, None), "tokens")
 
 
 def _train(

@@ -28,8 +28,8 @@ class PretrainConfig:
     The gradients of `chunk_size` sequences of a replica are computed at a time (0: of all), which
     affects only memory and time.
     A sequence of MLM is full: sentences of a language stand one after the other, and are cut where
-    it ends. With `pack_pairs`, so are pairs in a sequence of TLM, which otherwise has one pair. For
-    sequences much longer than a pair.
+    it ends. A sequence of TLM has one pair; with `pack_pairs`, as many whole ones as fit, of which
+    each is encoded by itself. For sequences much longer than a pair.
     `input_parts` are as in TrainConfig.
     `held_out` are corpora on which loss and accuracy are measured, by language, every
     `held_out_interval` steps and at the end of a stage: `held_out_size` sentences or pairs each.

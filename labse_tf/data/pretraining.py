@@ -45,7 +45,8 @@ def pretraining_batches(
 
     Returns:
       A dataset of MASKED_FEATURES, `[batch_size, sequence_length]`, and `file` (int32
-      `[batch_size]`): index of the file in which each sequence begins, see `source_files`.
+      `[batch_size]`): index of the file in which each sequence begins, see `source_files`. With
+      `pack_pairs`, also `input_positions`, see `BertEncoder`.
     """
     place = streams.position(step, streams.seed_of_stage(seed, stage), part)
     settings = dataclasses.replace(settings, batch_size=settings.batch_size // part.of)
@@ -96,7 +97,11 @@ def _mlm_sequences(
     def pack(index, records):
         serialized, file = records
         (strings,) = texts.parse(MONOLINGUAL, serialized)
-        return _cut(settings, tokenizer, tokenizer(strings), file)
+        cut = _cut(settings, tokenizer, tokenizer(strings), file)
+        if settings.pack_pairs:
+            # Batches of both tasks have the same features.
+            cut["input_positions"] = _positions(cut["input_word_ids"])
+        return cut
 
     share = 1.0 - settings.tlm_fraction
     return _full_sequences(settings, tokenizer, files, place, pack, share=share)
@@ -112,32 +117,20 @@ def _tlm_sequences(
 ) -> tf.data.Dataset:
     """Pairs as `[CLS] a [SEP] b [SEP]`, sides in random order, without a language hint.
 
-    With `pack_pairs`, pairs of one language are concatenated and cut like the sentences of MLM.
+    With `pack_pairs`, a sequence has as many of these, of one language, as fit; see `_join`.
     """
     # Another order than that of MLM.
     order = place._replace(shared_seed=place.shared_seed + 1)
 
-    def read(index, serialized):
-        draws = tf.stack([tf.constant(place.seed, tf.int64), index])
-        return [
-            tokenizer(side) for side in texts.swap_half(*texts.parse(BITEXT, serialized), draws)
-        ]
-
     def pack(index, records):
         serialized, file = records
-        packed = tokenizer.pack(read(index, serialized), settings.sequence_length)
+        draws = tf.stack([tf.constant(place.seed, tf.int64), index])
+        sides = texts.swap_half(*texts.parse(BITEXT, serialized), draws)
+        packed = tokenizer.pack([tokenizer(side) for side in sides], settings.sequence_length)
         return {**packed, "file": file + files_before}
 
     def pack_full(index, records):
-        serialized, file = records
-        first, second = read(index, serialized)
-        end = tf.fill([first.nrows(), 1], tokenizer.special_tokens["end_of_segment_id"])
-        tokens = tf.concat([first, end, second, end], axis=1)
-        is_second = tf.range(tf.reduce_max(tokens.row_lengths()))[tf.newaxis] > tf.cast(
-            first.row_lengths()[:, tf.newaxis], tf.int64
-        )
-        types = tf.RaggedTensor.from_tensor(tf.cast(is_second, tf.int32), tokens.row_lengths())
-        return _cut(settings, tokenizer, tokens, file + files_before, types)
+        return _join(pack(index, records), tokenizer.special_tokens["padding_id"])
 
     share = settings.tlm_fraction
     if settings.pack_pairs:
@@ -189,11 +182,7 @@ def _full_sequences(
 
 
 def _cut(
-    settings: PretrainConfig,
-    tokenizer: Tokenizer,
-    tokens: tf.RaggedTensor,
-    file: tf.Tensor,
-    types: tf.RaggedTensor | None = None,
+    settings: PretrainConfig, tokenizer: Tokenizer, tokens: tf.RaggedTensor, file: tf.Tensor
 ) -> dict[str, tf.Tensor]:
     """Concatenates the tokens of `[records]` and cuts them into full sequences.
 
@@ -202,7 +191,6 @@ def _cut(
       tokenizer: the tokeniser of the run's vocabulary.
       tokens: `[records, (tokens)]`.
       file: `[records]`, the index of each one's file.
-      types: the segments of `tokens`; None if all are 0.
 
     Returns:
       ENCODER_INPUTS, `[sequences, sequence_length]`, and `file`, `[sequences]`, in which each one
@@ -214,11 +202,49 @@ def _cut(
     full = tf.size(file_of_token) // body * body
     sequences = tf.RaggedTensor.from_tensor(tf.reshape(tokens.flat_values[:full], [-1, body]))
     packed = tokenizer.pack([sequences], settings.sequence_length)
-    if types is not None:
-        rows = tf.reshape(types.flat_values[:full], [-1, body])
-        first = tf.zeros_like(rows[:, :1])
-        packed = {**packed, "input_type_ids": tf.concat([first, rows, rows[:, -1:]], axis=1)}
     return {**packed, "file": file_of_token[:full:body]}
+
+
+def _join(sequences: dict[str, tf.Tensor], padding_id: int) -> dict[str, tf.Tensor]:
+    """Puts sequences one after the other, into as many as have room for them.
+
+    Each stays whole. One that does not fit begins the next row (next-fit); the last row is dropped.
+
+    Args:
+      sequences: ENCODER_INPUTS, `[sequences, length]`, and `file`.
+      padding_id: of `input_word_ids`.
+
+    Returns:
+      The same for fewer, `[rows, length]`, where `file` is that of the first in a row; and
+      `input_positions`, which are 0 at the first token of each.
+    """
+    names = ("input_word_ids", "input_mask", "input_type_ids")
+    features = {name: sequences[name] for name in names}
+    features["input_positions"] = _positions(sequences["input_mask"])
+    length = sequences["input_mask"].shape[1]
+
+    def place(last, tokens):
+        row, used = last
+        fits = used + tokens <= length
+        return tf.where(fits, row, row + 1), tf.where(fits, used + tokens, tokens)
+
+    row, _ = tf.scan(place, tf.reduce_sum(sequences["input_mask"], axis=1), (0, 0))
+    rows = row[-1]
+    kept = (sequences["input_mask"] > 0) & (row < rows)[:, tf.newaxis]
+    row_of_token = tf.boolean_mask(tf.broadcast_to(row[:, tf.newaxis], tf.shape(kept)), kept)
+    joined = {}
+    for name, values in features.items():
+        tokens = tf.boolean_mask(values, kept)
+        ragged = tf.RaggedTensor.from_value_rowids(tokens, row_of_token, rows)
+        default = padding_id if name == "input_word_ids" else 0
+        joined[name] = ragged.to_tensor(default, shape=[None, length])
+    first = tf.searchsorted(row, tf.range(rows))
+    return {**joined, "file": tf.gather(sequences["file"], first)}
+
+
+def _positions(like: tf.Tensor) -> tf.Tensor:
+    """Returns 0, 1, ... in each row, int32 with the shape of `like`."""
+    return tf.broadcast_to(tf.range(tf.shape(like)[1]), tf.shape(like))
 
 
 def _tokens_per_record(

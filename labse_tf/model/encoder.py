@@ -17,7 +17,7 @@ from labse_tf.model.averaging_start import start_averaging
 from labse_tf.model.bilstm_encoder import BiLstmEncoder
 from labse_tf.model.dropout import dropout_generators, replayable_dropout
 from labse_tf.model.precision import precision
-from labse_tf.model.protocol import EncoderNetwork
+from labse_tf.model.protocol import POSITIONS, EncoderNetwork
 from labse_tf.model.static_encoder import StaticEncoder
 from labse_tf.model.subwords import Subwords
 
@@ -54,8 +54,23 @@ class RematerializedBlock(layers.TransformerEncoderBlock):
         return tf.recompute_grad(compute)(hidden)
 
 
+class _AttentionMask(layers.SelfAttentionMask):
+    """The Model Garden's, which also takes a mask of its own shape, `[batch, length, length]`."""
+
+    def call(self, inputs: tf.Tensor, to_mask: tf.Tensor) -> tf.Tensor:
+        if to_mask.shape.rank == 3:
+            return tf.cast(to_mask, inputs.dtype)
+        return super().call(inputs, to_mask)
+
+
 class BertEncoder(networks.BertEncoderV2):
-    """The Model Garden's, as an `EncoderNetwork`; it pools [CLS] or the mean of all tokens."""
+    """The Model Garden's, as an `EncoderNetwork`; it pools [CLS] or the mean of all tokens.
+
+    A sequence may have several texts, whose tokens attend to those of their own alone, with their
+    own positions: so each has the `sequence_output` that it would have by itself. Such input has
+    POSITIONS too (int32 `[batch, length]`), 0 at the first token of each text and at padding. Krell
+    et al. 2021, "Efficient Sequence Packing without Cross-contamination" (arXiv 2107.02027).
+    """
 
     def __init__(self, *, pooling: str = "cls", rematerialize: bool = False, **kwargs) -> None:
         """Makes the layers.
@@ -66,6 +81,7 @@ class BertEncoder(networks.BertEncoderV2):
           **kwargs: the Model Garden's.
         """
         super().__init__(**kwargs)
+        self._attention_mask_layer = _AttentionMask(name="self_attention_mask")
         if rematerialize:
             same = ("num_attention_heads", "inner_dim", "inner_activation", "output_dropout")
             self._transformer_layers = [
@@ -89,7 +105,7 @@ class BertEncoder(networks.BertEncoderV2):
 
     def call(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Returns `pooled_output`, `sequence_output` and `encoder_outputs`."""
-        outputs = super().call(inputs)
+        outputs = super().call(self._apart(inputs) if POSITIONS in inputs else inputs)
         if self._pools_mean:
             # As sentence-transformers' mean pooling: [CLS] and [SEP] count.
             mask = inputs["input_mask"]
@@ -100,6 +116,21 @@ class BertEncoder(networks.BertEncoderV2):
             mean = tf.squeeze(total / tf.reduce_sum(mask, axis=2, keepdims=True), axis=1)
             outputs["pooled_output"] = self._pooler_layer(mean)
         return outputs
+
+    def _apart(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """Returns inputs of the Model Garden's encoder that keep the texts of a sequence apart."""
+        positions = inputs[POSITIONS]
+        text = tf.cumsum(tf.cast(positions == 0, tf.int32), axis=1)
+        same = tf.cast(text[:, :, tf.newaxis] == text[:, tf.newaxis], tf.int32)
+        words = self._embedding_layer(inputs["input_word_ids"])
+        # It adds the positions of the sequence to these.
+        of_sequence = self._position_embedding_layer(words)
+        of_texts = tf.gather(of_sequence, positions, batch_dims=1)
+        return {
+            **inputs,
+            "input_mask": same * inputs["input_mask"][:, tf.newaxis],
+            "input_word_embeddings": words + of_texts - of_sequence,
+        }
 
     def rows(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
         """Returns int32 `[batch, length]`: the rows of the embedding table that `inputs` read."""

@@ -8,6 +8,8 @@ import tensorflow as tf
 import tf_keras
 
 INPUT_NAMES = ("input_word_ids", "input_mask", "input_type_ids")
+# Of BERT alone, where a sequence has several texts.
+POSITIONS = "input_positions"
 
 
 def symbolic_inputs() -> dict[str, tf_keras.KerasTensor]:

@@ -8,7 +8,7 @@ import tf_keras
 from labse_tf.config import ComputeConfig, EncoderConfig
 from labse_tf.model.encoder import BertEncoder, activation
 from labse_tf.model.precision import precision
-from labse_tf.model.protocol import INPUT_NAMES
+from labse_tf.model.protocol import INPUT_NAMES, POSITIONS
 
 _TYPE = 1  # Tokens have type 0.
 
@@ -74,12 +74,13 @@ def token_states(
 
     Args:
       encoder: any of `build_encoder` with layers.
-      batch: MASKED_FEATURES; with `slots`, NEIGHBOUR_FEATURES.
+      batch: MASKED_FEATURES, and POSITIONS if sequences have several texts; with `slots`,
+        NEIGHBOUR_FEATURES.
       slots: the tokens attend to these too, made of the embedding of `neighbour`. Behind them, so
         that the tokens keep their positions.
       training: whether dropout is on.
     """
-    inputs = {name: batch[name] for name in INPUT_NAMES}
+    inputs = {name: batch[name] for name in (*INPUT_NAMES, POSITIONS) if name in batch}
     if slots is not None:
         # The embedding as it will be exported, before it is scaled to unit length.
         vectors = encoder(batch["neighbour"], training=training)["pooled_output"]

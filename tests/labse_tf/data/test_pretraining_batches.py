@@ -12,7 +12,7 @@ import tensorflow as tf
 from text_files import write_lines
 
 from labse_tf.data import streams
-from labse_tf.data.pretraining import pretraining_batches
+from labse_tf.data.pretraining import _join, pretraining_batches
 from labse_tf.errors import InputError
 from labse_tf.files.textio import read_lines, read_pairs
 
@@ -161,11 +161,11 @@ def test_tlm_packs_both_sides_in_either_order(tiny_config, tokenizer, bitext_dir
     assert abs(counts[0] - total / 2) < 5 * np.sqrt(total / 4)
 
 
-def test_packed_pairs_fill_their_sequences(tiny_config, tokenizer, bitext_dir):
-    """Whole pairs of the corpus, one after the other; at the ends, parts of them."""
+def test_packed_pairs_stay_whole_and_fill_their_sequences(tiny_config, tokenizer, bitext_dir):
+    """Each as it would be in a sequence of its own, with positions from 0."""
     languages = ["ru", "th"]
     config = configured(
-        tiny_config, tlm_fraction=1.0, languages=languages, sequence_length=100, pack_pairs=True
+        tiny_config, tlm_fraction=1.0, languages=languages, sequence_length=160, pack_pairs=True
     )
     known = {}
     for language in languages:
@@ -173,22 +173,56 @@ def test_packed_pairs_fill_their_sequences(tiny_config, tokenizer, bitext_dir):
         sides = [tokenizer(tf.constant(side)).to_list() for side in zip(*rows, strict=True)]
         for one, other in zip(*(map(tuple, side) for side in sides), strict=True):
             known[one, other] = known[other, one] = language
-    seen = Counter()
+    seen, filled = Counter(), []
     for batch in take(batches_of(config, tokenizer, stage=0), 12):
-        assert (batch["input_mask"] == 1).all()
-        for ids, types in zip(unmasked(batch), batch["input_type_ids"], strict=True):
-            assert ids[0] == START and ids[-1] == END
-            assert types[0] == 0 and types[-1] == types[-2]
-            body, of_body = ids[1:-1], types[1:-1]
-            # A pair ends where the segment falls back to 0.
-            ends = np.flatnonzero(np.diff(of_body) == -1) + 1
-            assert len(ends) >= 2
-            for start, end in itertools.pairwise(ends):
-                first, second = (start + np.flatnonzero(body[start:end] == END)).tolist()
+        filled.append(batch["input_mask"].mean())
+        names = ("input_mask", "input_type_ids", "input_positions")
+        for ids, mask, types, positions in zip(
+            unmasked(batch), *(batch[name] for name in names), strict=True
+        ):
+            length = mask.sum()
+            assert mask[:length].all() and not (types[length:].any() or positions[length:].any())
+            starts = np.flatnonzero(positions[:length] == 0)
+            np.testing.assert_array_equal(starts, np.flatnonzero(ids == START))
+            languages_here = set()
+            for start, end in itertools.pairwise([*starts, length]):
+                np.testing.assert_array_equal(positions[start:end], np.arange(end - start))
+                first, second = (start + np.flatnonzero(ids[start:end] == END)).tolist()
                 assert second == end - 1
-                np.testing.assert_array_equal(of_body[start:end], np.arange(start, end) > first)
-                seen[known[tuple(body[start:first]), tuple(body[first + 1 : second])]] += 1
+                np.testing.assert_array_equal(types[start:end], np.arange(start, end) > first)
+                pair = tuple(ids[start + 1 : first]), tuple(ids[first + 1 : second])
+                languages_here.add(known[pair])
+                seen[known[pair]] += 1
+            assert len(languages_here) == 1
     assert set(seen) == set(languages)
+    assert np.mean(filled) > 0.75
+
+
+def test_packed_pairs_stand_in_batches_of_both_tasks(tiny_config, tokenizer):
+    config = configured(tiny_config, languages=["de"], sequence_length=100, pack_pairs=True)
+    tasks = set()
+    for batch in take(batches_of(config, tokenizer, stage=0), 12):
+        is_tlm = batch["input_type_ids"].any()
+        tasks.add(is_tlm)
+        if not is_tlm:
+            expected = np.broadcast_to(np.arange(100), batch["input_positions"].shape)
+            np.testing.assert_array_equal(batch["input_positions"], expected)
+    assert tasks == {False, True}
+
+
+def test_which_sequences_are_joined():
+    """Lengths 3, 2, 2, 4, 1 in rows of 5: (3, 2), (2), (4, 1); the last row is dropped."""
+    lengths = [3, 2, 2, 4, 1]
+    ids = [[number] * length + [9] * (5 - length) for number, length in enumerate(lengths, 1)]
+    mask = [[1] * length + [0] * (5 - length) for length in lengths]
+    sequences = {"input_word_ids": ids, "input_mask": mask, "input_type_ids": mask}
+    sequences |= {"file": [10, 11, 12, 13, 14]}
+    joined = _join({name: tf.constant(rows) for name, rows in sequences.items()}, padding_id=9)
+    assert joined["input_word_ids"].numpy().tolist() == [[1, 1, 1, 2, 2], [3, 3, 9, 9, 9]]
+    assert joined["input_mask"].numpy().tolist() == [[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]]
+    assert joined["input_type_ids"].numpy().tolist() == [[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]]
+    assert joined["input_positions"].numpy().tolist() == [[0, 1, 2, 0, 1], [0, 1, 0, 0, 0]]
+    assert joined["file"].numpy().tolist() == [10, 12]
 
 
 def test_both_tasks_come_in_their_shares(tiny_config, tokenizer):
