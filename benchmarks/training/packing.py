@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks import machine, timed
 from labse_tf.config.files import load_config
 
-_TRIAL_STEPS = 20
+_TRIAL_STEPS = 40
 
 
 def main() -> None:

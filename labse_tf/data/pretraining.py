@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -17,6 +17,7 @@ from labse_tf.tokenization.protocol import Tokenizer
 
 _RECORDS_PACKED_TOGETHER = 64
 _SPECIALS = 2  # [CLS] and [SEP]
+_SPECIALS_OF_PAIR = 3  # [CLS], and [SEP] behind each side
 _SHUFFLED_SEQUENCES = 4096
 
 
@@ -103,8 +104,22 @@ def _mlm_sequences(
             cut["input_positions"] = _positions(cut["input_word_ids"])
         return cut
 
-    share = 1.0 - settings.tlm_fraction
-    return _full_sequences(settings, tokenizer, files, place, pack, share=share)
+    weights = language_weights(files, settings.language_exponent)
+    drawn = {}
+    if place.start:
+        body = settings.sequence_length - _SPECIALS
+        tokens = place.start * (1.0 - settings.tlm_fraction) * settings.batch_size * body
+        drawn = streams.drawn_of(weights, tokens / _tokens_per_record(files, tokenizer, weights))
+    options = {"seed": place.seed, "drawn": drawn, "part": place.part, "number_files": True}
+    blocks = {
+        language: stream.batch(_records_packed_together(settings))
+        for language, stream in streams.language_streams(files, **options).items()
+    }
+    mixed = streams.mix(blocks, weights, seed=place.seed)
+    sequences = mixed.enumerate().map(pack, num_parallel_calls=tf.data.AUTOTUNE).unbatch()
+    # Consecutive sequences of a block have the same language: shuffle them.
+    sequences = sequences.shuffle(_SHUFFLED_SEQUENCES, seed=place.seed)
+    return sequences.batch(settings.batch_size, drop_remainder=True)
 
 
 def _tlm_sequences(
@@ -117,7 +132,7 @@ def _tlm_sequences(
 ) -> tf.data.Dataset:
     """Pairs as `[CLS] a [SEP] b [SEP]`, sides in random order, without a language hint.
 
-    With `pack_pairs`, a sequence has as many of these, of one language, as fit; see `_join`.
+    With `pack_pairs`, a sequence has as many of these as fit; see `_join`.
     """
     # Another order than that of MLM.
     order = place._replace(shared_seed=place.shared_seed + 1)
@@ -132,53 +147,21 @@ def _tlm_sequences(
     def pack_full(index, records):
         return _join(pack(index, records), tokenizer.special_tokens["padding_id"])
 
-    share = settings.tlm_fraction
-    if settings.pack_pairs:
-        return _full_sequences(settings, tokenizer, files, order, pack_full, share=share)
     weights = language_weights(files, settings.language_exponent)
-    drawn = streams.drawn_of(weights, place.start * share * settings.batch_size)
+    start = place.start * settings.tlm_fraction * settings.batch_size
+    if settings.pack_pairs and start:
+        start *= settings.sequence_length / (
+            _tokens_per_record(files, tokenizer, weights) + _SPECIALS_OF_PAIR
+        )
+    drawn = streams.drawn_of(weights, start)
     options = {"seed": order.seed, "drawn": drawn, "part": order.part, "number_files": True}
     pairs = streams.mix(streams.language_streams(files, **options), weights, seed=order.seed)
+    if settings.pack_pairs:
+        blocks = pairs.batch(_records_packed_together(settings)).enumerate()
+        sequences = blocks.map(pack_full, num_parallel_calls=tf.data.AUTOTUNE).unbatch()
+        return sequences.batch(settings.batch_size, drop_remainder=True)
     batches = pairs.batch(settings.batch_size, drop_remainder=True)
     return batches.enumerate().map(pack, num_parallel_calls=tf.data.AUTOTUNE)
-
-
-def _full_sequences(
-    settings: PretrainConfig,
-    tokenizer: Tokenizer,
-    files: list[CorpusFile],
-    place: streams.Position,
-    pack: Callable[..., dict[str, tf.Tensor]],
-    *,
-    share: float,
-) -> tf.data.Dataset:
-    """Returns batches of what `pack` makes of blocks of records, of one language each.
-
-    Args:
-      settings: how the files are sampled and cut.
-      tokenizer: the tokeniser of the run's vocabulary.
-      files: those of a task.
-      place: where the run is.
-      pack: maps the index of a block, and its serialized records and their files, to sequences.
-      share: of the batches, how many are of this task.
-    """
-    weights = language_weights(files, settings.language_exponent)
-    drawn = {}
-    if place.start:
-        body = settings.sequence_length - _SPECIALS
-        tokens = place.start * share * settings.batch_size * body
-        drawn = streams.drawn_of(weights, tokens / _tokens_per_record(files, tokenizer, weights))
-    options = {"seed": place.seed, "drawn": drawn, "part": place.part, "number_files": True}
-    size = max(_RECORDS_PACKED_TOGETHER, settings.sequence_length)
-    blocks = {
-        language: stream.batch(size)
-        for language, stream in streams.language_streams(files, **options).items()
-    }
-    mixed = streams.mix(blocks, weights, seed=place.seed)
-    sequences = mixed.enumerate().map(pack, num_parallel_calls=tf.data.AUTOTUNE).unbatch()
-    # Consecutive sequences of a block have the same language: shuffle them.
-    sequences = sequences.shuffle(_SHUFFLED_SEQUENCES, seed=place.seed)
-    return sequences.batch(settings.batch_size, drop_remainder=True)
 
 
 def _cut(
@@ -240,6 +223,10 @@ def _join(sequences: dict[str, tf.Tensor], padding_id: int) -> dict[str, tf.Tens
         joined[name] = ragged.to_tensor(default, shape=[None, length])
     first = tf.searchsorted(row, tf.range(rows))
     return {**joined, "file": tf.gather(sequences["file"], first)}
+
+
+def _records_packed_together(settings: PretrainConfig) -> int:
+    return max(_RECORDS_PACKED_TOGETHER, settings.sequence_length)
 
 
 def _positions(like: tf.Tensor) -> tf.Tensor:
