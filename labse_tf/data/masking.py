@@ -47,7 +47,8 @@ def mask_tokens(
     Special tokens and padding are never chosen. The choice depends only on `seed`.
 
     Args:
-      inputs: int32 `[batch, length]` tensors as `Tokenizer.pack` returns them.
+      inputs: int32 `[batch, length]` tensors as `Tokenizer.pack` returns them; with
+        `input_positions`, sequences of several texts, each of which has its fraction chosen.
       special_tokens: `Tokenizer.special_tokens`.
       first_ordinary_id: random tokens are drawn from this id to the end of the vocabulary.
       mask_fraction: fraction of a sequence's ordinary tokens to predict; rounded, at least 1 token.
@@ -70,11 +71,14 @@ def mask_tokens(
     seeds = tf.random.split(seed, 3)
     # The top k of independent uniform draws are a uniform sample without replacement.
     draws = tf.where(is_special, -1.0, tf.random.stateless_uniform(tf.shape(word_ids), seeds[0]))
+    if "input_positions" in inputs:
+        draws = _keep_fraction_of_texts(draws, inputs["input_positions"], mask_fraction)
     drawn, positions = tf.math.top_k(draws, k=min(max_predictions, word_ids.shape[1]))
-    ordinary = tf.reduce_sum(tf.cast(~is_special, tf.float32), axis=1, keepdims=True)
-    wanted = tf.maximum(1.0, tf.round(ordinary * mask_fraction))
-    rank = tf.range(tf.shape(positions)[1], dtype=tf.float32)[tf.newaxis]
-    chosen = (rank < wanted) & (drawn >= 0.0)
+    chosen = drawn >= 0.0
+    if "input_positions" not in inputs:
+        ordinary = tf.reduce_sum(tf.cast(~is_special, tf.float32), axis=1, keepdims=True)
+        rank = tf.range(tf.shape(positions)[1], dtype=tf.float32)[tf.newaxis]
+        chosen &= rank < _wanted(ordinary, mask_fraction)
     masked_ids = tf.gather(word_ids, positions, batch_dims=1)
     hidden = _hide(masked_ids, seeds[1:], special_tokens, first_ordinary_id)
     replacement = tf.where(chosen, hidden, masked_ids)
@@ -88,6 +92,27 @@ def mask_tokens(
         "masked_ids": masked_ids,
         "masked_weights": tf.cast(chosen, tf.float32),
     }
+
+
+def _wanted(ordinary: tf.Tensor, mask_fraction: float) -> tf.Tensor:
+    return tf.maximum(1.0, tf.round(ordinary * mask_fraction))
+
+
+def _keep_fraction_of_texts(
+    draws: tf.Tensor, positions: tf.Tensor, mask_fraction: float
+) -> tf.Tensor:
+    """Returns `draws` with -1 in place of all but the highest of each text."""
+    rows, length = tf.unstack(tf.shape(draws))
+    text = tf.cumsum(tf.cast(positions == 0, tf.int32), axis=1)
+    # Sorted by text, then by draw: the texts stay in place, so the token that comes to place k is
+    # of the same text as the token that was there, and its rank in it is `positions[k]`.
+    order = tf.argsort(2.0 * tf.cast(text, tf.float32) - draws, stable=True)
+    text_of_batch = text + tf.range(rows)[:, tf.newaxis] * (length + 1)
+    is_ordinary = tf.cast(draws >= 0.0, tf.float32)
+    ordinary = tf.math.unsorted_segment_sum(is_ordinary, text_of_batch, rows * (length + 1))
+    wanted = _wanted(tf.gather(ordinary, text_of_batch), mask_fraction)
+    is_kept = tf.cast(positions, tf.float32) < wanted
+    return tf.where(tf.gather(is_kept, tf.argsort(order), batch_dims=1), draws, -1.0)
 
 
 def _hide(

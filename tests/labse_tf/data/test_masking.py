@@ -171,3 +171,52 @@ def test_rows_are_masked_apart():
     inputs = {name: tf.repeat(value, 8, axis=0) for name, value in row.items()}
     positions = masked(inputs)["masked_positions"]
     assert len({tuple(row) for row in positions}) == 8
+
+
+@settings(max_examples=30)
+@given(
+    lengths=st.lists(st.integers(1, 12), min_size=1, max_size=6),
+    fraction=st.floats(0.05, 0.95),
+    seed=st.tuples(st.integers(0, 2**31), st.integers(0, 2**31)),
+)
+def test_each_text_of_a_sequence_has_its_fraction_chosen(lengths, fraction, seed):
+    length = 90
+    texts = [[START, *range(FIRST, FIRST + count), END] for count in lengths]
+    ids = sum(texts, [])
+    starts = np.cumsum([0, *map(len, texts)])
+    padding = [0] * (length - len(ids))
+    positions = [place for text in texts for place in range(len(text))] + padding
+    inputs = {
+        "input_word_ids": tf.constant([ids + padding] * 2),
+        "input_mask": tf.constant([[1] * len(ids) + padding] * 2),
+        "input_type_ids": tf.zeros((2, length), tf.int32),
+        "input_positions": tf.constant([positions] * 2),
+    }
+    result = masked(inputs, fraction=fraction, predictions=length, seed=seed)
+    both = zip(result["masked_positions"], result["masked_weights"], strict=True)
+    for places, weights in both:
+        chosen = places[weights == 1.0]
+        assert len(set(chosen)) == len(chosen)
+        for start, count in zip(starts, lengths, strict=False):
+            of_text = chosen[(chosen > start) & (chosen <= start + count)]
+            assert len(of_text) == max(1, np.round(np.float32(count) * np.float32(fraction)))
+        wanted = [max(1, np.round(np.float32(n) * np.float32(fraction))) for n in lengths]
+        assert len(chosen) == sum(wanted)
+
+
+def test_all_tokens_of_a_text_are_equally_often_chosen():
+    """One of 5, in the second of three texts, 1,000 times: 200 each, less than five sigma off."""
+    texts = [[START, *range(FIRST, FIRST + count), END] for count in (3, 5, 4)]
+    row = [number for text in texts for number in text]
+    positions = [place for text in texts for place in range(len(text))]
+    inputs = {
+        "input_word_ids": tf.constant([row] * 1000),
+        "input_mask": tf.ones((1000, len(row)), tf.int32),
+        "input_type_ids": tf.zeros((1000, len(row)), tf.int32),
+        "input_positions": tf.constant([positions] * 1000),
+    }
+    result = masked(inputs)
+    chosen = result["masked_positions"][result["masked_weights"] == 1.0]
+    counts = np.bincount(chosen, minlength=len(row))
+    assert counts.sum() == 3000
+    assert np.abs(counts[6:11] - 200).max() < 5 * np.sqrt(1000 * 0.2 * 0.8)
