@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from labse_tf.config import PretrainConfig
 from labse_tf.data import streams, texts
+from labse_tf.data.features import ENCODER_INPUTS
 from labse_tf.data.masking import mask_for_pretraining
 from labse_tf.data.record_counts import language_weights
 from labse_tf.files.corpus_files import BITEXT, MONOLINGUAL, CorpusFile
@@ -201,8 +202,7 @@ def _join(sequences: dict[str, tf.Tensor], padding_id: int) -> dict[str, tf.Tens
       The same for fewer, `[rows, length]`, where `file` is that of the first in a row; and
       `input_positions`, which are 0 at the first token of each.
     """
-    names = ("input_word_ids", "input_mask", "input_type_ids")
-    features = {name: sequences[name] for name in names}
+    features = {name: sequences[name] for name in ENCODER_INPUTS}
     features["input_positions"] = _positions(sequences["input_mask"])
     length = sequences["input_mask"].shape[1]
 

@@ -32,7 +32,7 @@ SETTINGS = {
     [
         ("train", "", ["train.cache_tokens=true"]),
         ("train", "", ["train.cache_tokens=false", "train.bucket_lengths=[16,24]"]),
-        ("pretrain", "stage_1", []),
+        ("pretrain", "stage_1", ["pretrain.pack_pairs=true"]),
     ],
 )
 def test_a_run_resumed_within_a_segment_has_the_same_weights(
