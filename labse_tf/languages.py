@@ -74,6 +74,7 @@ LANGUAGES: dict[str, Language] = _parse_table()
 # Other codes for the paper's languages: varieties of Norwegian and Chinese, which the paper counts
 # as one language each, and the main individual language of a macrolanguage.
 _ALIASES = {
+    "als": "sq",
     "nb": "no",
     "nn": "no",
     "fil": "tl",
@@ -95,12 +96,32 @@ _ALIASES = {
     "zsm": "ms",
 }
 
+# Names of Wikipedias that are no tags, or tags of something else; others use them too, such as OSCAR.
+# Wikimedia's page "Special language codes".
+_WIKIPEDIAS = {
+    "bat-smg": "sgs",
+    "be-x-old": "be",
+    "bh": "bho",
+    "cbk-zam": "cbk",
+    "eml": "egl",
+    "fiu-vro": "vro",
+    "map-bms": "jv",
+    "roa-rup": "rup",
+    "roa-tara": "nap",
+    "simple": "en",
+    "zh-classical": "lzh",
+}
+# Names that mean another language outside of Wikipedia: Tosk Albanian and Narom.
+_ONLY_WIKIPEDIAS = {"als": "gsw", "nrm": "nrf"}
+
 # Tags that name no language: undetermined, several, none, uncoded.
 _NO_LANGUAGE = frozenset(("und", "mul", "zxx", "mis"))
 UNKNOWN_SCRIPT = "Zyyy"
 # Variants of scripts -> the scripts whose letters Unicode names.
 _SCRIPTS = {"Hans": "Hani", "Hant": "Hani", "Aran": "Arab"}
 _REGION = re.compile(r"-[a-zA-Z]{2}\Z")
+_LOCALE_NAME = re.compile(r"[a-z]{2,3}[-_][A-Z]{2}")
+_JOINT = re.compile(r"[-_.]+")
 _LOCALE = re.compile(r"[-_@.]")
 
 
@@ -114,6 +135,7 @@ def find_code(code: str) -> str | None:
     `bak` is `ba`.
     """
     text = code.strip().replace("_", "-")
+    text = _WIKIPEDIAS.get(text.lower(), text)
     # Corpora also have regions that are none of countries: `gsw-ZH`.
     tag = _parse(text) or _parse(_REGION.sub("", text))
     if tag is None:
@@ -133,6 +155,69 @@ def find_paper_code(code: str) -> str | None:
     """Returns the paper's code for `code`, or None if the paper does not cover the language."""
     found = find_code(code)
     return found if found in LANGUAGES else None
+
+
+def find_wikipedia_code(name: str) -> str | None:
+    """Like `find_code`, for the name of a Wikipedia: `als` is Alemannic there, not Albanian.
+
+    The labels of fastText's lid.176 are such names, too.
+    """
+    return find_code(_ONLY_WIKIPEDIAS.get(name.lower(), name))
+
+
+@functools.lru_cache(maxsize=4096)
+def find_pair(name: str, pivot: str = "en") -> tuple[str, bool] | None:
+    """Returns the language that `name` joins with `pivot`, and whether the language comes first.
+
+    `en-de` is `("de", False)`; `deu_eng` is `("de", True)`; `eng_Latn-zho_Hans` is `("zh", False)`.
+    None for other names.
+    """
+    found = [
+        (len(texts[codes.index(pivot)]), codes)
+        for texts, codes in _split_pair(name)
+        if pivot in codes
+    ]
+    if not found:
+        return None
+    _, codes = min(found)  # `en-pt-br` is English and Portuguese, not Portugal's and Breton.
+    return (codes[1], False) if codes[0] == pivot else (codes[0], True)
+
+
+@functools.lru_cache(maxsize=4096)
+def joins_two(name: str) -> bool:
+    """Returns whether `name` joins two languages, such as `de-fr`, and is no locale, as `pt_br` is.
+
+    Where both are possible, a region is recognised by capitals (`fr-CA`), or if the language is the
+    region's most likely one (`pt-br`).
+    """
+    return any(
+        not is_locale(name)
+        and find_code(name) in (codes[0], None)  # `zh-yue` is Cantonese.
+        and (LIKELY_SUBTAGS.get(f"und-{texts[1].upper()}") or "-").partition("-")[0] != codes[0]
+        for texts, codes in _split_pair(name)
+    )
+
+
+def is_locale(name: str) -> bool:
+    """Returns whether `name` is written as a language and a region: `en_GB`, `pt-BR`."""
+    return _LOCALE_NAME.fullmatch(name) is not None
+
+
+def _split_pair(name: str) -> list[tuple[tuple[str, str], tuple[str, str]]]:
+    """Returns the ways to divide `name` into two different languages: their texts and codes."""
+    found = []
+    for joint in _JOINT.finditer(name):
+        texts = name[: joint.start()], name[joint.end() :]
+        one, other = (find_code(text) if _is_tag(text) else None for text in texts)
+        if one and other and one != other:
+            found.append((texts, (one, other)))
+    return found
+
+
+def _is_tag(text: str) -> bool:
+    # `in`, the old code of Indonesian, stands for India in such names.
+    text = text.partition("@")[0].replace("_", "-")
+    return text.lower() != "in" and text[:1].isalpha() and _parse(text) is not None
 
 
 def is_code(code: str) -> bool:

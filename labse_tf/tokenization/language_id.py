@@ -9,7 +9,7 @@ import functools
 from collections.abc import Sequence
 from importlib import resources
 
-from labse_tf.languages import find_code
+from labse_tf.languages import find_wikipedia_code
 
 LABEL = "__label__"
 
@@ -24,7 +24,7 @@ _MAX_CHARACTERS = 1000
 def identify(texts: Sequence[str]) -> list[tuple[str | None, float]]:
     """Returns for each text `(language, probability)`.
 
-    The language is a code as from `find_code`, or None for an empty text. The result is reliable
+    The language is a code as from `languages.find_code`, or None for an empty text. The result is reliable
     for whole sentences, but not for a few words; see the probability, 0 to 1. The kind and amount
     of white space, including line breaks, make no difference.
     """
@@ -38,7 +38,7 @@ def _identify(text: str) -> tuple[str | None, float]:
     labels, probabilities = load_model().predict(text.lower() if text.isupper() else text, k=1)
     label = labels[0].removeprefix(LABEL)
     # The model's sum of probabilities may be a little more than 1.
-    return find_code(_ALIASES.get(label, label)), min(1.0, float(probabilities[0]))
+    return find_wikipedia_code(_ALIASES.get(label, label)), min(1.0, float(probabilities[0]))
 
 
 @functools.cache
