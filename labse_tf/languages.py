@@ -96,8 +96,8 @@ _ALIASES = {
     "zsm": "ms",
 }
 
-# Names of Wikipedias that are no tags, or tags of something else; others use them too, such as OSCAR.
-# Wikimedia's page "Special language codes".
+# Names of Wikipedias that are no tags, or tags of something else (Wikimedia, "Special language
+# codes"). Others use them too, such as OSCAR.
 _WIKIPEDIAS = {
     "bat-smg": "sgs",
     "be-x-old": "be",

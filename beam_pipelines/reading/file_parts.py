@@ -16,8 +16,16 @@ import numpy as np
 from beam_pipelines.records.tfrecords import HEADER_BYTES, are_headers
 from beam_pipelines.runtime.storage import STORAGE, open_file
 from labse_tf.errors import InputError
-from labse_tf.files.corpus_files import TEXT, TFRECORD, TSV, CorpusFile, split_compression
+from labse_tf.files.corpus_files import (
+    JSON_LINES,
+    TEXT,
+    TFRECORD,
+    TSV,
+    CorpusFile,
+    split_compression,
+)
 from labse_tf.files.record_kinds import NEIGHBOURS
+from labse_tf.files.textio import has_old_line_ends
 
 PART_BYTES = 64_000_000
 _CHUNK_BYTES = 1 << 20
@@ -47,7 +55,7 @@ def divide(files: Iterable[CorpusFile], part_bytes: int | None = None) -> list[F
     parts = []
     for file in files:
         size = STORAGE.size(file.path) if _can_be_divided(file) else 0
-        if size <= part_bytes:
+        if size <= part_bytes or _has_old_line_ends(file):
             parts.append(FilePart(file))
             continue
         starts = range(0, size, part_bytes)
@@ -59,7 +67,12 @@ def divide(files: Iterable[CorpusFile], part_bytes: int | None = None) -> list[F
 def _can_be_divided(file: CorpusFile) -> bool:
     if split_compression(file.path)[1] or file.kind == NEIGHBOURS:
         return False
-    return file.format in (TEXT, TSV, TFRECORD)
+    return file.format in (TEXT, TSV, JSON_LINES, TFRECORD)
+
+
+def _has_old_line_ends(file: CorpusFile) -> bool:
+    with open_file(file.path) as stream:
+        return file.format != TFRECORD and has_old_line_ends(stream.read(_CHUNK_BYTES))
 
 
 @contextlib.contextmanager
@@ -144,6 +157,8 @@ def _chunks_from(stream: BinaryIO, position: int, size: int = _CHUNK_BYTES) -> I
 
 class _Limited(io.RawIOBase):
     """The next `size` bytes of a stream, which its owner closes."""
+
+    is_part = True  # Its own line ends do not tell those of the file.
 
     def __init__(self, stream: BinaryIO, size: int) -> None:
         self._stream = stream

@@ -10,6 +10,7 @@ from beam_pipelines.records.records import Pair
 from labse_tf.errors import InputError
 from labse_tf.files import textio
 from labse_tf.files.corpus_files import CorpusFile
+from labse_tf.files.textio import strip
 
 
 def read_moses(
@@ -31,6 +32,6 @@ def read_moses(
         if source is None:
             raise textio.ends_early(*reversed(sides), number - 1)
         fault = next((line for line in (target, source[1]) if isinstance(line, InputError)), None)
-        yield fault or Pair(source[1].strip(), target.strip(), file.language)
+        yield fault or Pair(strip(source[1]), strip(target), file.language)
     if next(english_lines, None) is not None:
         raise textio.ends_early(*sides, number)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import collections
+import contextlib
+import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO
 
@@ -10,6 +13,7 @@ import apache_beam as beam
 
 from beam_pipelines.reading.clean_lines import clean_lines
 from beam_pipelines.reading.file_parts import FilePart, divide, open_part, placed
+from beam_pipelines.reading.json_lines import read_json_lines
 from beam_pipelines.reading.moses import read_moses
 from beam_pipelines.reading.parquet import read_parquet
 from beam_pipelines.reading.tfrecord import read_shard, read_tfrecord
@@ -31,6 +35,7 @@ from beam_pipelines.runtime.storage import open_file
 from labse_tf.errors import InputError
 from labse_tf.files import textio
 from labse_tf.files.corpus_files import (
+    JSON_LINES,
     PARQUET,
     SHARD,
     TEXT,
@@ -40,9 +45,12 @@ from labse_tf.files.corpus_files import (
     WARC,
     WET,
     WIKIPEDIA,
+    ZIP,
     CorpusFile,
+    describe,
 )
 from labse_tf.files.record_kinds import NEIGHBOURS, Neighbours
+from labse_tf.files.textio import strip
 
 
 class ReadCorpus(beam.PTransform):
@@ -178,18 +186,25 @@ def _open_and_read(part: FilePart) -> Iterator[Record | InputError]:
     with open_part(part) as stream:
         if stream is None:
             return
-        if file.english_path is None:
-            of_neighbours = file.kind == NEIGHBOURS and file.format == TEXT
-            read = _read_neighbours if of_neighbours else _READERS[file.format]
-            yield from read(stream, file)
-            return
-        with open_file(file.english_path) as english:
-            yield from read_moses(stream, english, file)
+        if file.english_path is not None:
+            with open_file(file.english_path) as english:
+                yield from read_moses(stream, english, file)
+        elif part.start and file.format == TSV:
+            with open_file(file.path) as whole:
+                first, _ = textio.with_columns(clean_lines(whole, file.path), file.path)
+            yield from _read_tsv(stream, file, first)
+        else:
+            yield from _read(stream, file)
+
+
+def _read(stream: BinaryIO, file: CorpusFile) -> Iterator[Record | InputError]:
+    of_neighbours = file.kind == NEIGHBOURS and file.format == TEXT
+    return (_read_neighbours if of_neighbours else _READERS[file.format])(stream, file)
 
 
 def _read_text(stream: BinaryIO, file: CorpusFile) -> Iterator[Sentence | InputError]:
     for _, line in clean_lines(stream, file.path):
-        yield line if isinstance(line, InputError) else Sentence(line.strip(), file.language)
+        yield line if isinstance(line, InputError) else Sentence(strip(line), file.language)
 
 
 def _read_neighbours(stream: BinaryIO, file: CorpusFile) -> Iterator[Neighbours | InputError]:
@@ -199,22 +214,67 @@ def _read_neighbours(stream: BinaryIO, file: CorpusFile) -> Iterator[Neighbours 
         if isinstance(line, InputError):
             yield line
         else:
-            text = line.strip()
+            text = strip(line)
         if before and text:
             yield Neighbours(before, text, file.language)
         before = text
 
 
-def _read_tsv(stream: BinaryIO, file: CorpusFile) -> Iterator[Pair | InputError]:
-    for number, line in clean_lines(stream, file.path):
+def _read_tsv(
+    stream: BinaryIO, file: CorpusFile, first: int | None = None
+) -> Iterator[Pair | InputError]:
+    lines = clean_lines(stream, file.path)
+    if first is None:
+        first, lines = textio.with_columns(lines, file.path)
+    order = {"first": first, "swapped": file.swapped}
+    for number, line in lines:
         if isinstance(line, InputError):
             yield line
             continue
         try:
-            pair = Pair(*textio.split_pair(line, file.path, number), file.language)
+            pair = Pair(*textio.split_pair(line, file.path, number, **order), file.language)
         except InputError as error:
             pair = error
         yield pair
+
+
+def _read_zip(stream: BinaryIO, file: CorpusFile) -> Iterator[Record | InputError]:
+    """Yields the records of the corpus files in an archive, in the order of their names."""
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            # Members are named as if the archive were a folder.
+            members = {f"{file.path}/{name}": name for name in archive.namelist()}
+            found = {describe(path, present=members.__contains__) for path in members}
+            found = {
+                one
+                for one in found
+                if one and one.format != ZIP and set(one.paths) <= members.keys()
+            }
+            inner = sorted(
+                one for one in found if file.kind in (None, one.kind) or one.kind is None
+            )
+            if not inner:
+                raise InputError("holds no corpus files", path=file.path, remedy="unpack it")
+            for one in inner:
+                one = one._replace(kind=file.kind or one.kind)
+                with contextlib.ExitStack() as stack:
+                    streams = [
+                        stack.enter_context(archive.open(members[path])) for path in one.paths
+                    ]
+                    yield from (
+                        read_moses(*streams, one) if one.english_path else _read(*streams, one)
+                    )
+    except (
+        zipfile.BadZipFile,
+        RuntimeError,
+        NotImplementedError,
+        OSError,
+        EOFError,
+        zlib.error,
+    ) as error:
+        raise InputError(
+            f"the archive cannot be read ({error})", path=file.path, remedy="unpack it yourself"
+        ) from error
 
 
 # A reader yields an InputError in place of a single bad record, and raises one if the rest of the
@@ -224,6 +284,8 @@ _READERS = {
     TSV: _read_tsv,
     SHARD: read_shard,
     PARQUET: read_parquet,
+    JSON_LINES: read_json_lines,
+    ZIP: _read_zip,
     TFRECORD: read_tfrecord,
     TMX: read_tmx,
     WARC: read_warc,

@@ -59,9 +59,11 @@ def find_score_files(inputs: Sequence[str], storage: Storage = LOCAL) -> list[Sc
     found = []
     for name in inputs:
         files = []
-        for path in storage.glob(f"{storage.resolve(name).rstrip('/')}/*/part-*.parquet"):
-            folder = path.split("/")[-2]
-            if is_code(folder) or folder == OTHER_LANGUAGE:
+        for path in storage.walk(storage.resolve(name)):
+            folder, _, base = path.rpartition("/")
+            folder = folder.removeprefix(storage.resolve(name).rstrip("/") + "/")
+            is_part = base.startswith("part-") and base.endswith(".parquet")
+            if is_part and (is_code(folder) or folder == OTHER_LANGUAGE):
                 files.append(ScoreFile(path, folder))
         if not files:
             raise InputError(

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from beam_pipelines.reading.clean_lines import nul_byte
+from beam_pipelines.reading.rows import default_language
 from beam_pipelines.records import tfrecords
 from beam_pipelines.records.records import Record, build_record, record_type_of, texts_of
 from beam_pipelines.records.tf_example import decode_example
 from labse_tf.errors import InputError
-from labse_tf.files.corpus_files import CorpusFile, language_in_name
-from labse_tf.languages import find_code
+from labse_tf.files.corpus_files import CorpusFile
 
 
 def read_shard(stream: BinaryIO, file: CorpusFile) -> Iterator[Record | InputError]:
@@ -49,9 +49,9 @@ def read_tfrecord(stream: BinaryIO, file: CorpusFile) -> Iterator[Record | Input
 
 def _read_records(stream: BinaryIO, file: CorpusFile) -> Iterator[tuple[int, Record | InputError]]:
     """Yields each record's number, from 1, and the record, its language as from `find_code`."""
-    data = gzip.GzipFile(fileobj=stream) if file.path.endswith(".gz") else stream
+    data = gzip.GzipFile(fileobj=stream) if file.path.lower().endswith(".gz") else stream
     record_type = None
-    language = file.language or language_in_name(file.path)
+    language = default_language(file)
     with _damage_reported(file):
         for number, example in enumerate(tfrecords.read_records(data), start=1):
             try:
@@ -65,7 +65,7 @@ def _read_records(stream: BinaryIO, file: CorpusFile) -> Iterator[tuple[int, Rec
             if any("\0" in text for text in texts_of(record)):
                 yield number, nul_byte(file.path, f"record {number}")
                 continue
-            yield number, record._replace(language=find_code(record.language) or record.language)
+            yield number, record
 
 
 @contextlib.contextmanager

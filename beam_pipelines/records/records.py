@@ -6,7 +6,7 @@ The kinds of records are the rows of `labse_tf.files.record_kinds.KINDS`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from beam_pipelines.records.tf_example import encode_example
@@ -19,6 +19,8 @@ from labse_tf.files.record_kinds import (
     kind_of_fields,
     kind_of_record,
 )
+from labse_tf.files.textio import strip
+from labse_tf.languages import find_code, find_pair, joins_two
 
 # ISO 639-2's code for text of unknown language.
 UNDETERMINED = "und"
@@ -122,7 +124,7 @@ def build_record(
     """Returns a record; `language` is used if there is no feature `language_code`.
 
     Raises:
-      ValueError: if a text is missing, or there is no language.
+      ValueError: as `make_record`, or if a text is missing, or there is no language.
     """
     for name in field_names(record_type):
         if name not in features:
@@ -130,5 +132,25 @@ def build_record(
     language = features.get(LANGUAGE_FIELD) or language
     if language is None:
         raise ValueError("no feature 'language_code', and the file's name gives no language")
-    texts = (features[name].strip() for name in field_names(record_type))
-    return record_type(*texts, language)
+    return make_record(record_type, [features[name] for name in field_names(record_type)], language)
+
+
+def make_record(record_type: type[Record], texts: Sequence[str], language: str) -> Record:
+    """Returns a record with stripped texts, whose language is a code as from `find_code`.
+
+    `language` may name both languages of a pair, in the order of its texts: `de-en`. Other codes
+    are kept as they are.
+
+    Raises:
+      ValueError: if it says that both texts of a pair are English.
+    """
+    texts, code = list(map(strip, texts)), find_code(language) or language
+    if record_type is Pair:
+        if pair := find_pair(language):
+            code, is_first = pair
+            texts = texts[::-1] if is_first else texts
+        elif joins_two(language):
+            code = language
+        if code == ENGLISH:
+            raise ValueError(f"is a pair of English and '{language}'")
+    return record_type(*texts, code)

@@ -24,7 +24,7 @@ from labse_tf.files.corpus_files import (
     CorpusFile,
     find_plain_files,
 )
-from labse_tf.files.record_kinds import KINDS, NEIGHBOURS, describe_fields
+from labse_tf.files.record_kinds import ENGLISH, KINDS, NEIGHBOURS, describe_fields
 from labse_tf.files.staging import input_path
 
 _RECORDS_PER_CALL = 1000  # A call from tf.data into Python takes longer than reading a record.
@@ -32,8 +32,6 @@ _READ_BUFFER = 1 << 18  # Bytes per file; there may be many files.
 
 _MISSING_FEATURE = re.compile(r"Feature: (\w+) \(data type: string\) is required but could not be")
 _NEGATIVES = "negatives"
-
-_LINE_READERS = {TEXT: textio.read_lines, TSV: textio.read_pairs}
 
 # TensorFlow replaces an exception in a generator with its own; the original is kept here.
 _failures: list[InputError] = []
@@ -70,7 +68,12 @@ def no_records() -> InputError:
 
 
 def find_files(
-    inputs: Sequence[str], kind: str, languages: Sequence[str], *, key: str
+    inputs: Sequence[str],
+    kind: str,
+    languages: Sequence[str],
+    *,
+    key: str,
+    pivot: str = ENGLISH,
 ) -> list[CorpusFile]:
     """Returns the corpus files of `kind` in `languages` (all languages if it is empty).
 
@@ -81,7 +84,7 @@ def find_files(
     """
     if not inputs:
         raise InputError(f"'{key}' is empty", remedy=f"add --set {key}=[DIR]")
-    files = find_plain_files(inputs, kind=kind, storage=STORAGE)
+    files = find_plain_files(inputs, kind=kind, storage=STORAGE, pivot=pivot)
     kept = [file for file in files if not languages or file.language in languages]
     if not kept:
         raise InputError(
@@ -165,7 +168,7 @@ def records(file: CorpusFile, *, negatives: int = 0, skip: int = 0) -> tf.data.D
         # takes longer than training a small model.
         records = tf.raw_ops.TFRecordDataset(
             filenames=file.path,
-            compression_type="GZIP" if file.path.endswith(".gz") else "",
+            compression_type="GZIP" if file.path.lower().endswith(".gz") else "",
             buffer_size=_READ_BUFFER,
         )
         records = tf.data.experimental.from_variant(records, tf.TensorSpec([], tf.string))
@@ -174,7 +177,7 @@ def records(file: CorpusFile, *, negatives: int = 0, skip: int = 0) -> tf.data.D
 
     def serialized():
         if with_negatives:
-            lines = textio.read_negatives(file.path, with_negatives)
+            lines = textio.read_negatives(file.path, with_negatives, swapped=file.swapped)
             for _, *fields, wrong in islice(lines, skip, None):
                 yield _serialize(file.kind, fields, wrong)
         else:
@@ -213,7 +216,12 @@ def columns(file: CorpusFile, *, negatives: int = 0) -> Iterator[np.ndarray]:
                 yield tf.concat([tf.reshape(one, [tf.size(some), -1]) for one in parsed], 1).numpy()
         return
     rows = (
-        ((*fields, *wrong) for _, *fields, wrong in textio.read_negatives(file.path, negatives))
+        (
+            (*fields, *wrong)
+            for _, *fields, wrong in textio.read_negatives(
+                file.path, negatives, swapped=file.swapped
+            )
+        )
         if negatives and file.format == TSV
         else ((*fields, *[""] * negatives) for _, *fields in _read(file))
     )
@@ -226,7 +234,9 @@ def _read(file: CorpusFile) -> Iterator[tuple]:
         return textio.read_moses(file.english_path, file.path)
     if file.kind == NEIGHBOURS and file.format == TEXT:
         return textio.read_neighbours(file.path)
-    return _LINE_READERS[file.format](file.path)
+    if file.format == TSV:
+        return textio.read_pairs(file.path, swapped=file.swapped)
+    return textio.read_lines(file.path)
 
 
 def _serialize(kind: str, fields: Sequence[str], negatives: Sequence[str] = ()) -> bytes:

@@ -50,7 +50,7 @@ def choose_sentences(dev: Path, *, messages: int = 40, seed: int = 0) -> list[Se
     english: dict[str, str] = {}
     translations: dict[str, dict[str, str]] = defaultdict(dict)
     for file in find_corpus_files([os.fspath(dev)], kind=BITEXT):
-        for _, source, target in read_pairs(file.path):
+        for _, source, target in read_pairs(file.path, swapped=file.swapped):
             key = sentence_key(source)
             english.setdefault(key, source)
             translations[key].setdefault(file.language, target)

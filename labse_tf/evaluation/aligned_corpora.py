@@ -11,7 +11,7 @@ from typing import NamedTuple
 from labse_tf.errors import InputError
 from labse_tf.evaluation.texts import check_text
 from labse_tf.files.corpus_files import split_compression
-from labse_tf.files.textio import read_lines, split_pair
+from labse_tf.files.textio import read_lines, split_pair, with_columns
 
 _MOSES = re.compile(r"(.+\.)?([A-Za-z_]+)-([A-Za-z_]+)\.([A-Za-z_]+)")
 
@@ -32,10 +32,13 @@ class AlignedFiles(NamedTuple):
         Raises:
           InputError: as `read_lines`, or if a text is empty or contains a NUL byte.
         """
-        path = self[side]
-        for number, line in read_lines(path):
-            if self.source_path == self.target_path:
-                line = split_pair(line, path, number)[side]
+        path, first, lines = self[side], 0, read_lines(self[side])
+        is_table = self.source_path == self.target_path
+        if is_table:
+            first, lines = with_columns(lines, path)
+        for number, line in lines:
+            if is_table:
+                line = split_pair(line, path, number, first=first)[side]
             yield check_text(line, path, number)
 
 

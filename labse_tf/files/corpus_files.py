@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import glob
+import logging
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,21 +15,41 @@ from labse_tf.errors import InputError
 from labse_tf.files.record_kinds import BITEXT, ENGLISH, KINDS, MONOLINGUAL, NEIGHBOURS
 from labse_tf.files.storage import LOCAL, Storage
 from labse_tf.files.textio import COMPRESSIONS
-from labse_tf.languages import find_code, find_paper_code, require_code
+from labse_tf.languages import (
+    find_code,
+    find_pair,
+    find_paper_code,
+    find_wikipedia_code,
+    is_locale,
+    joins_two,
+    language_of,
+    require_code,
+    script_of,
+    three_letter_code,
+)
+
+_log = logging.getLogger("labse")
 
 # The folder in which a filter job writes scores; not a corpus.
 SCORES = "scores"
 
 TEXT, TSV, SHARD, MOSES, PARQUET, TFRECORD = "text", "tsv", "shard", "moses", "parquet", "tfrecord"
-TMX = "tmx"
+TMX, JSON_LINES, ZIP = "tmx", "jsonl", "zip"
 WARC, WET, WIKIPEDIA = "warc", "wet", "wikipedia"
 # The formats that training and evaluation read; others are converted to clean shards first.
 PLAIN_FORMATS = (TEXT, TSV, SHARD, MOSES, TFRECORD)
-ALL_FORMATS = (*PLAIN_FORMATS, PARQUET, TMX)
+ALL_FORMATS = (*PLAIN_FORMATS, PARQUET, TMX, JSON_LINES, ZIP)
 # Pages of text, which only `labse corpus filter-monolingual` can split into sentences.
 PAGE_FORMATS = (WARC, WET, WIKIPEDIA)
 
-_WIKIPEDIA = re.compile(r"([a-z_]+)wiki-.*\.xml")
+_WIKIPEDIA = re.compile(r"([a-z_]+)wiki-.*\.xml(-p\d+p\d+)?")
+# Where the articles of a dump begin; no text.
+_WIKIPEDIA_INDEX = re.compile(r"[a-z_]+wiki-.*-index\d*")
+# OPUS-100's names: `opus.de-en-train.de`.
+_PORTION = re.compile(r"-(train|dev|valid|test)\Z")
+# What our own jobs write beside corpora.
+_NOT_CORPORA = ("report.json", "examples.md")
+_EXAMPLES = 3
 
 
 class CorpusFile(NamedTuple):
@@ -35,13 +57,15 @@ class CorpusFile(NamedTuple):
 
     Attributes:
       path: its path; for a Moses pair, the path of the side that is not English.
-      language: the paper's code; for bitext, that of the side that is not English. For Parquet and
-        loose TFRECORD files, the default for records without a language, or None. None for TMX,
-        WARC and WET, whose content gives the language.
+      language: the paper's code; for bitext, that of the side that is not English. For Parquet,
+        JSON_LINES and loose TFRECORD files, the default for records without a language, or None.
+        None for TMX, ZIP, WARC and WET, whose content gives the language.
       kind: MONOLINGUAL, BITEXT or another key of `record_kinds.KINDS`; None if only the content of
         the file determines it.
-      format: TEXT, TSV, SHARD, MOSES, PARQUET, TFRECORD, TMX, WARC, WET or WIKIPEDIA.
+      format: TEXT, TSV, SHARD, MOSES, PARQUET, TFRECORD, TMX, JSON_LINES, ZIP, WARC, WET or
+        WIKIPEDIA.
       english_path: the English side of a Moses pair, else None.
+      swapped: whether the first text of a pair is the one that is not English: `de-en.tsv`.
     """
 
     path: str
@@ -49,6 +73,7 @@ class CorpusFile(NamedTuple):
     kind: str | None
     format: str
     english_path: str | None = None
+    swapped: bool = False
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -63,7 +88,7 @@ class CorpusFile(NamedTuple):
     @property
     def tells_language(self) -> bool:
         """Whether records may state their own language, so that the file may have several."""
-        return self.format in (PARQUET, TFRECORD, TMX, WARC, WET)
+        return self.format in (PARQUET, TFRECORD, TMX, JSON_LINES, ZIP, WARC, WET)
 
 
 def find_corpus_files(
@@ -72,24 +97,31 @@ def find_corpus_files(
     kind: str | None = None,
     formats: tuple[str, ...] = ALL_FORMATS,
     storage: Storage = LOCAL,
+    pivot: str = ENGLISH,
 ) -> list[CorpusFile]:
     """Returns the corpus files in `inputs` (files, folders, globs), sorted by path.
 
-    Their names determine the format; text may be plain, .gz, .xz, .bz2 or .zst:
+    Their names determine the format, whatever their case; text may be plain, .gz, .xz, .bz2 or
+    .zst:
 
       <lang>.txt                                        monolingual, sentence or paragraph per line;
                                                         neighbours if `kind` says so: see
                                                         `textio.read_neighbours`
       <lang>.tsv                                        bitext, English<TAB>foreign
+      [NAME.]<a>-<b>.tsv, [NAME.]<a>-<b>.txt            bitext in that order, one side English
       NAME.<a>-<b>.<a> and NAME.<a>-<b>.<b>             bitext, a Moses pair, one side English
+      NAME.<lang> and NAME.en                           likewise
       NAME.tmx                                          bitext, one side English
+      NAME.zip                                          any of these, as OPUS packs Moses pairs
       KIND/<lang>/*.tfrecord[.gz]                       clean shards of that kind
       NAME.parquet, <lang>.parquet                      any kind
+      NAME.jsonl, <lang>.jsonl                          any kind, a JSON object a line
       NAME.tfrecord[.gz], <lang>.tfrecord[.gz]          any kind
       NAME.warc[.gz], NAME[.warc].wet[.gz]              monolingual, web pages
-      <lang>wiki-NAME.xml[.bz2]                         monolingual, a dump of Wikipedia
+      <lang>wiki-NAME.xml[-p1p2][.bz2]                  monolingual, a dump of Wikipedia or a part
 
-    Other files in a folder are ignored; a file given by name must be one of these.
+    Other files in a folder are ignored, and the log counts them; a file given by name must be one
+    of these. A path is a glob only if there is no file of that name.
 
     Args:
       inputs: the paths that the user gave.
@@ -97,36 +129,83 @@ def find_corpus_files(
         keeps all.
       formats: the formats that the caller can read.
       storage: where the paths are looked up.
+      pivot: the code of the language that stands in the place of English.
 
     Raises:
-      InputError: if a path does not exist, contains no corpus file, names an unknown language,
-        lacks the other side of a Moses pair, or has a format that the caller cannot read.
+      InputError: if a path does not exist, contains no corpus file, names an unknown language, two
+        languages without English, or English for the other side of bitext, lacks the other side
+        of a Moses pair, or has a format that the caller cannot read.
     """
     found: dict[str, CorpusFile] = {}
+    unknown: list[str] = []
     for name in inputs:
-        files = [file for file in _describe_all(name, storage) if _may_be(file, kind)]
-        if not files:
+        is_folder, described = _describe_all(name, storage, pivot)
+        files = [file for file in described.values() if file is not None and _may_be(file, kind)]
+        others = [path for path, file in described.items() if file is None]
+        if not files and (is_folder or not others):
             raise InputError(
                 f"holds no {kind or 'corpus'} files",
                 path=name,
                 remedy=f"expected {_expected(kind)}",
             )
         for file in files:
-            _check(file, formats, storage)
+            _check(file, formats, storage, pivot)
             found[file.path] = file._replace(kind=kind or file.kind)
+        if not is_folder:
+            unknown += others
+        elif others := [
+            path for path in others if not _is_side(path, files) and not _is_ours(path)
+        ]:
+            _log_ignored(name, len(others), tuple(others[:_EXAMPLES]))
+    for path in unknown:
+        if not _is_side(path, found.values()):
+            raise InputError(
+                "unknown kind of file", path=path, remedy=f"expected {_expected(None)}"
+            )
     return [found[path] for path in sorted(found)]
 
 
+def _is_side(path: str, files: Iterable[CorpusFile]) -> bool:
+    """Whether it is the English side of a Moses pair, whose name alone does not tell that."""
+    return any(path == file.english_path for file in files)
+
+
+@functools.cache  # Jobs look for their files more than once.
+def _log_ignored(folder: str, number: int, examples: Sequence[str]) -> None:
+    names = ", ".join(os.path.basename(path) for path in examples)
+    _log.info(
+        "%s: not read: %d files of other formats or names, such as %s (docs/files.md)",
+        folder,
+        number,
+        names,
+    )
+
+
 def find_plain_files(
-    inputs: Iterable[str], *, kind: str | None = None, storage: Storage = LOCAL
+    inputs: Iterable[str],
+    *,
+    kind: str | None = None,
+    storage: Storage = LOCAL,
+    pivot: str = ENGLISH,
 ) -> list[CorpusFile]:
     """Same as `find_corpus_files` for PLAIN_FORMATS; the language of each file is known.
 
     Raises:
-      InputError: as there, or if the name of a loose TFRECORD file contains no language.
+      InputError: as there, or if the name of a loose TFRECORD file contains no language, or says
+        that English is second.
     """
-    files = find_corpus_files(inputs, kind=kind, formats=PLAIN_FORMATS, storage=storage)
+    files = find_corpus_files(
+        inputs, kind=kind, formats=PLAIN_FORMATS, storage=storage, pivot=pivot
+    )
     for file in files:
+        if file.format == TFRECORD and (
+            file.swapped or (file.kind, file.language) == (BITEXT, pivot)
+        ):
+            raise InputError(
+                "its name says that its sources are not English",
+                path=file.path,
+                remedy="make clean shards of it with `labse corpus filter-bitext`",
+            )
         if file.language is None:
             raise InputError(
                 "its name does not give a language",
@@ -143,12 +222,18 @@ def _may_be(file: CorpusFile, kind: str | None) -> bool:
     return kind is None or file.kind in (kind, None)
 
 
-def _check(file: CorpusFile, formats: tuple[str, ...], storage: Storage) -> None:
+def _check(file: CorpusFile, formats: tuple[str, ...], storage: Storage, pivot: str) -> None:
     if file.format not in formats:
         raise InputError(
             f"is a file in the format '{file.format}', which only {_readers_of(file.format)}",
             path=file.path,
             remedy="make clean shards of it with `labse corpus filter-...` and use these",
+        )
+    if file.kind == BITEXT and file.language == pivot:
+        raise InputError(
+            f"bitext of {language_of(pivot).name} with itself",
+            path=file.path,
+            remedy="name it after its languages: <lang>.tsv if English is first, or <a>-<b>.tsv",
         )
     for path in file.paths:
         if not storage.exists(path):
@@ -166,8 +251,8 @@ def _readers_of(format_: str) -> str:
 
 
 def _expected(kind: str | None) -> str:
-    text, tsv, shards = "<lang>.txt[.gz]", "<lang>.tsv[.gz]", "<lang>/*.tfrecord.gz"
-    moses, loose = "NAME.<lang>-en.<lang>", "*.parquet, *.tfrecord"
+    text, tsv, shards = "<lang>.txt[.gz]", "<lang>.tsv[.gz], en-<lang>.tsv", "<lang>/*.tfrecord.gz"
+    moses, loose = "NAME.<lang> with NAME.en", "*.parquet, *.jsonl, *.tfrecord"
     if kind == MONOLINGUAL:
         pages = "*.warc.gz, *.warc.wet.gz, <lang>wiki-*.xml.bz2"
         return f"{text}, {loose}, {pages} or monolingual/{shards}"
@@ -181,85 +266,167 @@ def _expected(kind: str | None) -> str:
     return f"{text}, {tsv}, {moses}, NAME.tmx[.gz], {loose} or {{{kinds}}}/{shards}"
 
 
-def _describe_all(name: str, storage: Storage) -> list[CorpusFile]:
+def _describe_all(
+    name: str, storage: Storage, pivot: str
+) -> tuple[bool, dict[str, CorpusFile | None]]:
+    """Returns whether `name` is a folder, and what each path is that it stands for."""
     name = storage.resolve(name)
-    if storage.is_dir(name):
-        return [file for path in storage.walk(name) if (file := describe(path)) is not None]
-    paths = storage.glob(name) if glob.has_magic(name) else [name]
-    files = []
-    for path in paths:
-        if not storage.exists(path):
-            raise InputError("no such file or folder", path=path, remedy="check the path")
-        file = describe(path)
-        if file is None:
-            raise InputError(
-                "unknown kind of file", path=path, remedy=f"expected {_expected(None)}"
-            )
-        files.append(file)
-    return files
+    is_folder = storage.is_dir(name)
+    if is_folder:
+        paths = storage.walk(name)
+        present: Callable[[str], bool] = set(paths).__contains__
+    else:
+        present = storage.exists
+        is_literal = present(name) or not glob.has_magic(name)
+        paths = [name] if is_literal else storage.glob(name)
+        if is_literal and not present(name):
+            raise InputError("no such file or folder", path=name, remedy="check the path")
+    return is_folder, {path: describe(path, present=present, pivot=pivot) for path in paths}
 
 
-def describe(path: str) -> CorpusFile | None:
+def _is_ours(path: str) -> bool:
+    base = os.path.basename(path)
+    return base in _NOT_CORPORA or base.startswith(".") or _has_scores(path)
+
+
+def _has_scores(path: str) -> bool:
+    return Path(path).parts[-3:-2] == (SCORES,)
+
+
+def describe(
+    path: str, *, present: Callable[[str], bool] = lambda path: False, pivot: str = ENGLISH
+) -> CorpusFile | None:
     """Returns the description of a corpus file from its name alone; None for other files.
+
+    Args:
+      path: the file.
+      present: whether there is a file: the English side `NAME.en` of `NAME.de`.
+      pivot: as for `find_corpus_files`.
 
     Raises:
       InputError: if the name has the form of a corpus file but no known language code.
     """
-    base, compression = split_compression(os.path.basename(path))
+    base, packing = split_compression(os.path.basename(path))
     stem, extension = os.path.splitext(base)
-    if extension == ".txt":
-        return CorpusFile(path, require_code(stem, path=path), MONOLINGUAL, TEXT)
-    if extension == ".tsv":
-        return CorpusFile(path, require_code(stem, path=path), BITEXT, TSV)
-    if extension == ".tmx":
+    format_, compression = extension.lower(), packing.lower()
+    if format_ == ".txt" and _WIKIPEDIA_INDEX.fullmatch(stem):
+        return None
+    if format_ == ".tsv" or (format_ == ".txt" and _is_pair(stem, pivot)):
+        language, swapped = _bitext_side(stem, path, pivot)
+        return CorpusFile(path, language, BITEXT, TSV, swapped=swapped)
+    if format_ == ".txt":
+        return CorpusFile(path, _only_language(stem, path), MONOLINGUAL, TEXT)
+    if format_ == ".tmx":
         return CorpusFile(path, None, BITEXT, TMX)
-    if extension == ".parquet" and not compression:
-        if Path(path).parts[-3:-2] == (SCORES,):
-            return None
-        return CorpusFile(path, find_paper_code(stem), None, PARQUET)
-    if extension == ".tfrecord" and compression in ("", ".gz"):
+    if format_ == ".zip" and not compression:
+        return CorpusFile(path, None, None, ZIP)
+    if format_ in (".jsonl", ".ndjson"):
+        return _describe_loose(path, stem, JSON_LINES, pivot)
+    if format_ == ".parquet" and not compression:
+        return None if _has_scores(path) else _describe_loose(path, stem, PARQUET, pivot)
+    if format_ == ".tfrecord" and compression in ("", ".gz"):
         folders = Path(path).parts[:-1]
         if len(folders) >= 2 and folders[-2] in KINDS:
-            return CorpusFile(path, require_code(folders[-1], path=path), folders[-2], SHARD)
-        return CorpusFile(path, find_paper_code(stem), None, TFRECORD)
-    if extension in (".warc", ".wet") and compression in ("", ".gz"):
-        return CorpusFile(path, None, MONOLINGUAL, extension.removeprefix("."))
+            language = _only_language(folders[-1], path)
+            return CorpusFile(path, language, folders[-2], SHARD)
+        return _describe_loose(path, stem, TFRECORD, pivot)
+    if format_ in (".warc", ".wet") and compression in ("", ".gz"):
+        return CorpusFile(path, None, MONOLINGUAL, format_.removeprefix("."))
     if dump := _WIKIPEDIA.fullmatch(base):
-        return CorpusFile(path, require_code(dump[1], path=path), MONOLINGUAL, WIKIPEDIA)
-    return _describe_moses(path, stem, extension.removeprefix("."), compression)
+        language = require_code(find_wikipedia_code(dump[1]) or dump[1], path=path)
+        return CorpusFile(path, language, MONOLINGUAL, WIKIPEDIA)
+    return _describe_moses(path, stem, extension.removeprefix("."), packing, present, pivot)
 
 
 def language_in_name(path: str) -> str | None:
-    """Returns the language of <lang>.parquet or <lang>.tfrecord[.gz], for records that tell none.
+    """Returns the language of <lang>.parquet, de-en.parquet and the like, for records without one.
 
     `describe` takes no other language than the paper's from such a name: `raw.parquet` is rarely
     in Rawang.
     """
     base, _ = split_compression(os.path.basename(path))
-    return find_code(os.path.splitext(base)[0])
+    stem = os.path.splitext(base)[0]
+    pair = _find_pair(stem, ENGLISH)
+    return pair[0] if pair else find_code(stem)
 
 
-def _describe_moses(path: str, stem: str, side: str, compression: str) -> CorpusFile | None:
-    """Describes NAME.<a>-<b>.<side>; None for other names. Codes may contain hyphens."""
+def _describe_loose(path: str, stem: str, format_: str, pivot: str) -> CorpusFile:
+    code, swapped = _find_pair(stem, pivot) or (stem, False)
+    return CorpusFile(path, find_paper_code(code), None, format_, swapped=swapped)
+
+
+def _find_pair(stem: str, pivot: str) -> tuple[str, bool] | None:
+    """Same as `find_pair` for `en-de`, or a part of a name with dots: `WikiMatrix.en-de`."""
+    parts = (stem, *reversed(stem.split(".")))
+    return next(filter(None, (find_pair(part, pivot) for part in parts)), None)
+
+
+def _is_pair(stem: str, pivot: str) -> bool:
+    """Whether `<stem>.txt` is bitext: `en-de`, but not `en-IN`."""
+    return _find_pair(stem, pivot) is not None and not is_locale(stem.rpartition(".")[2])
+
+
+def _bitext_side(stem: str, path: str, pivot: str) -> tuple[str, bool]:
+    return _find_pair(stem, pivot) or (_only_language(stem, path), False)
+
+
+def _only_language(name: str, path: str) -> str:
+    """Returns the code in a name.
+
+    Raises:
+      InputError: if it is none, or may be two languages.
+    """
+    if joins_two(name):
+        raise InputError(
+            f"'{name}' may be two languages, or a language and a region",
+            path=path,
+            remedy="bitext needs English on one side; write a region in capitals, as in fr-CA, or "
+            "leave it out",
+        )
+    return require_code(name, path=path)
+
+
+def _describe_moses(
+    path: str, stem: str, side: str, packing: str, present: Callable[[str], bool], pivot: str
+) -> CorpusFile | None:
+    """Describes NAME.<a>-<b>.<side>, or NAME.<side> beside NAME.en; None for other names."""
     name, _, pair = stem.rpartition(".")
-    if not name or not side:
-        return None
-    if pair.startswith(f"{side}-"):
+    pair = _PORTION.sub("", pair)
+
+    def beside(start: str, other: str) -> str:
+        return os.path.join(os.path.dirname(path), f"{start}.{other}{packing}")
+
+    # Codes may contain hyphens.
+    if not side or not name:
+        other = None
+    elif pair.startswith(f"{side}-"):
         other = pair.removeprefix(f"{side}-")
-    elif pair.endswith(f"-{side}"):
-        other = pair.removesuffix(f"-{side}")
     else:
-        return None
-    other_path = os.path.join(os.path.dirname(path), f"{name}.{pair}.{other}{compression}")
-    if find_code(side) == ENGLISH:
+        other = pair.removesuffix(f"-{side}") if pair.endswith(f"-{side}") else None
+    if other is None:
+        language = find_code(side) if stem else None
+        if language in (None, pivot):
+            return None
+        english = [beside(stem, code) for code in _spellings(pivot)]
+        found = next(filter(present, english), None)
+        return found and CorpusFile(path, language, BITEXT, MOSES, found)
+    other_path = beside(stem, other)
+    if find_code(side) == pivot:
         return CorpusFile(other_path, require_code(other, path=path), BITEXT, MOSES, path)
-    if find_code(other) == ENGLISH:
+    if find_code(other) == pivot:
         return CorpusFile(path, require_code(side, path=path), BITEXT, MOSES, other_path)
     raise InputError(
         f"neither '{side}' nor '{other}' is English",
         path=path,
         remedy="use pairs of English and another language",
     )
+
+
+@functools.cache
+def _spellings(code: str) -> list[str]:
+    """Returns how files name a language: `en`, `EN`, `eng`, `eng_Latn`, `en_XX`."""
+    long = three_letter_code(code)
+    return [code, code.upper(), long, f"{long}_{script_of(code)}", f"{code}_XX"]
 
 
 def find_packed(path: str | os.PathLike[str]) -> str | None:
@@ -271,6 +438,6 @@ def find_packed(path: str | os.PathLike[str]) -> str | None:
 def split_compression(base: str) -> tuple[str, str]:
     """Returns a file's name without the extension of its compression, and that extension or ""."""
     for compression in COMPRESSIONS:
-        if base.endswith(compression):
-            return base.removesuffix(compression), compression
+        if base.lower().endswith(compression):
+            return base[: -len(compression)], base[-len(compression) :]
     return base, ""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import itertools
 import lzma
 import os
+import re
+import statistics
 import zlib
-from collections.abc import Iterator
-from itertools import zip_longest
+from collections.abc import Iterable, Iterator
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
@@ -31,8 +34,20 @@ _DAMAGED = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error, zstandard.Zs
 _CHUNK_BYTES = 1 << 20
 # A few thousand bytes of zstd may decompress to a hundred megabytes.
 _ZSTD_CHUNK_BYTES = 1 << 10
+# The largest that the format has: `zstd --ultra --long=31`.
+_ZSTD_WINDOW_BYTES = 1 << 31
 # Longer than any paragraph or page: a longer line is not text.
 MAX_LINE_BYTES = 10_000_000
+# White space, and the byte order mark, which may stand before any text that was a file's first.
+_BLANK = "".join(filter(str.isspace, map(chr, range(0x3001)))) + "\ufeff"
+# How many lines tell which columns hold text.
+HEAD_LINES = 20
+# A column of two is refused only if so many lines agree: `100<TAB>Hundert` is a pair.
+_CERTAIN_LINES = 5
+_NUMBER_OR_URL = re.compile(
+    r"\s*(?:[-+]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:e[-+]?\d+)?|nan|[-+]?inf|(?:(?:\w+://|www\.)\S+\s*)+)\s*",
+    re.IGNORECASE,
+)
 
 
 def read_lines(
@@ -61,7 +76,7 @@ def read_neighbours(path: str | os.PathLike[str]) -> Iterator[tuple[int, str, st
     """
     before = ""
     for number, line in read_lines(path):
-        text = line.strip()
+        text = strip(line)
         if before and text:
             yield number - 1, before, text
         before = text
@@ -76,7 +91,7 @@ def count_lines(path: str | os.PathLike[str]) -> int:
     path = check_file(path)
     number, last = 0, b""
     with open(path, "rb") as stream:
-        for chunk in chunks_of_stream(stream, str(path)):
+        for chunk in _chunks_of_lines(stream, str(path)):
             number += chunk.count(b"\n")
             last = chunk or last
     if not last:
@@ -98,18 +113,28 @@ def open_to_write(path: str | os.PathLike[str], *, name: str | os.PathLike[str])
     return opener(path, "wt", encoding="utf-8", newline="\n")
 
 
-def read_pairs(path: str | os.PathLike[str]) -> Iterator[tuple[int, str, str]]:
-    """Yields `(line number from 1, source, target)` of a TSV file; further columns are ignored.
+def read_pairs(
+    path: str | os.PathLike[str], *, swapped: bool = False
+) -> Iterator[tuple[int, str, str]]:
+    """Yields `(line number from 1, source, target)` of a TSV file.
+
+    Columns of numbers or URLs before the texts are passed over (see `find_columns`); columns after
+    these are ignored.
+
+    Args:
+      path: the file.
+      swapped: whether the target is the first of the two columns.
 
     Raises:
-      InputError: as `read_lines`, or if a line has fewer than two columns or an empty one.
+      InputError: as `read_lines` and `find_columns`, or if a line lacks a column or has an empty
+        one.
     """
-    for number, line in read_lines(path):
-        yield (number, *split_pair(line, str(path), number))
+    for number, source, target, _ in read_negatives(path, 0, swapped=swapped):
+        yield number, source, target
 
 
 def read_negatives(
-    path: str | os.PathLike[str], count: int
+    path: str | os.PathLike[str], count: int, *, swapped: bool = False
 ) -> Iterator[tuple[int, str, str, list[str]]]:
     """Yields `(line number from 1, source, target, negatives)` of a TSV file.
 
@@ -119,10 +144,68 @@ def read_negatives(
     Raises:
       InputError: as `read_pairs`.
     """
-    for number, line in read_lines(path):
-        source, target = split_pair(line, str(path), number)
-        negatives = [column.strip() for column in line.split("\t")[2 : 2 + count]]
+    first, lines = with_columns(read_lines(path), str(path))
+    for number, line in lines:
+        source, target = split_pair(line, str(path), number, first=first, swapped=swapped)
+        negatives = list(map(strip, line.split("\t")[first + 2 : first + 2 + count]))
         yield number, source, target, negatives + [""] * (count - len(negatives))
+
+
+def with_columns(
+    lines: Iterator[tuple[int, str]], name: str
+) -> tuple[int, Iterator[tuple[int, str]]]:
+    """Returns `find_columns` of the first lines, and an iterator of all lines."""
+    head, fault = [], None
+    try:
+        for line in islice(lines, HEAD_LINES):
+            head.append(line)
+    except InputError as error:
+        fault = error
+
+    def everything():
+        yield from head
+        if fault is not None:
+            raise fault
+        yield from lines
+
+    return find_columns(head, name), everything()
+
+
+def find_columns(head: Iterable[tuple[int, str | InputError]], name: str) -> int:
+    """Returns the number of columns before the texts: scores, numbers or URLs in all these lines.
+
+    So the output of `labse mine`, WikiMatrix and CCMatrix (a score first) and ParaCrawl (URLs
+    first) are read as pairs of texts.
+
+    Args:
+      head: the first lines of a TSV file, with their numbers.
+      name: the file.
+
+    Raises:
+      InputError: if no two neighbouring columns hold text.
+    """
+    rows = [line.split("\t") for _, line in head if isinstance(line, str)]
+    width = statistics.mode(map(len, rows)) if rows else 0
+    rows = [row for row in rows if len(row) >= width]
+    is_text = [not all(_NUMBER_OR_URL.fullmatch(row[at]) for row in rows) for at in range(width)]
+    if True not in is_text:  # A pair of numbers.
+        return 0
+    first = is_text.index(True) if width > 2 else 0
+    if all(is_text[first : first + 2]) and width - first > 1:
+        return first
+    if width < 2 or (width == 2 and len(rows) < _CERTAIN_LINES):
+        return 0
+    raise InputError(
+        "its columns are not recognised: no two neighbouring ones hold text, but numbers or URLs",
+        path=name,
+        line=1,
+        remedy="keep source<TAB>target, for example with `cut -f2,3`",
+    )
+
+
+def strip(text: str) -> str:
+    """Returns the text without white space and byte order marks around it."""
+    return text.strip(_BLANK)
 
 
 def read_moses(
@@ -138,7 +221,7 @@ def read_moses(
             raise ends_early(english, foreign, other[0] - 1)
         if other is None:
             raise ends_early(foreign, english, one[0] - 1)
-        number, texts = one[0], {english: one[1].strip(), foreign: other[1].strip()}
+        number, texts = one[0], {english: strip(one[1]), foreign: strip(other[1])}
         for path, text in texts.items():
             if not text:
                 raise InputError(
@@ -169,7 +252,8 @@ def lines_of_stream(
     """Same as `read_lines` for an open stream of raw bytes; `name` gives the compression.
 
     Only a line feed ends a line (a carriage return before it is dropped): characters such as
-    U+2028 or U+0085 stay in the text.
+    U+2028 or U+0085 stay in the text. If a file has more carriage returns alone than line feeds, as
+    those of old Macs, they end lines too. A byte order mark before a line is dropped.
     """
     for number, line in lines_and_errors(stream, name, encoding=encoding):
         if isinstance(line, InputError):
@@ -191,7 +275,7 @@ def lines_and_errors(
             yield number, _too_long(name, number)
             continue
         try:
-            line = raw.decode(encoding).removesuffix("\r")
+            line = raw.decode(encoding).removesuffix("\r").lstrip("\ufeff")
         except UnicodeDecodeError as error:
             line = _invalid_utf_8(name, number, raw, error)
         yield number, line
@@ -231,7 +315,7 @@ def _invalid_utf_8(name: str, number: int, raw: bytes, error: UnicodeDecodeError
 def _raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
     """Yields the lines; a line that is too long is cut, but still exceeds MAX_LINE_BYTES."""
     held, size = [], 0
-    for chunk in chunks_of_stream(stream, name):
+    for chunk in _chunks_of_lines(stream, name):
         end, feed, chunk = chunk.partition(b"\n")
         if size <= MAX_LINE_BYTES:
             held.append(end)
@@ -246,6 +330,27 @@ def _raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
         yield b"".join(held)
 
 
+def _chunks_of_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
+    """Same as `chunks_of_stream`, with line feeds for carriage returns if these end the lines."""
+    chunks = chunks_of_stream(stream, name)
+    first = next(chunks, b"")
+    if getattr(stream, "is_part", False) or not has_old_line_ends(first):
+        yield first
+        yield from chunks
+        return
+    held = b""  # A carriage return, which may belong to a line feed.
+    for chunk in itertools.chain([first], chunks):
+        chunk = held + chunk
+        held = chunk[-1:] if chunk.endswith(b"\r") else b""
+        yield chunk.removesuffix(b"\r").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    yield held.replace(b"\r", b"\n")
+
+
+def has_old_line_ends(first: bytes) -> bool:
+    """Returns whether carriage returns alone end the lines of a file, judged by its first bytes."""
+    return first.count(b"\r") - first.count(b"\r\n") > first.count(b"\n")
+
+
 def chunks_of_stream(stream: BinaryIO, name: str) -> Iterator[bytes]:
     """Yields the content of an open stream of a file's raw bytes, decompressed.
 
@@ -254,7 +359,7 @@ def chunks_of_stream(stream: BinaryIO, name: str) -> Iterator[bytes]:
     """
     line = 1
     try:
-        for chunk in _chunks(stream, os.path.splitext(name)[1]):
+        for chunk in _chunks(stream, os.path.splitext(name)[1].lower()):
             yield chunk
             line += chunk.count(b"\n")
     except _DAMAGED as error:
@@ -283,7 +388,10 @@ def _zstd_chunks(stream: BinaryIO) -> Iterator[bytes]:
     frame = None
     while data := stream.read(_ZSTD_CHUNK_BYTES):
         while data:
-            frame = frame or zstandard.ZstdDecompressor().decompressobj()
+            frame = (
+                frame
+                or zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES).decompressobj()
+            )
             if chunk := frame.decompress(data):
                 yield chunk
             data = frame.unused_data
@@ -293,26 +401,43 @@ def _zstd_chunks(stream: BinaryIO) -> Iterator[bytes]:
         raise EOFError("the last frame is cut off")
 
 
-def split_pair(line: str, name: str, number: int) -> tuple[str, str]:
-    """Splits a TSV line into source and target, both without surrounding white space.
+def split_pair(
+    line: str, name: str, number: int, *, first: int = 0, swapped: bool = False
+) -> tuple[str, str]:
+    """Splits a TSV line into source and target, both as from `strip`.
+
+    Args:
+      line: the line.
+      name: the file, for errors.
+      number: the line's, from 1.
+      first: the column of the first text.
+      swapped: whether the first text is the target.
 
     Raises:
-      InputError: if the line has fewer than two columns or one of the two is empty.
+      InputError: if the line has too few columns, one of the two is empty, or a carriage return
+        stands in them, which may end a pair.
     """
-    columns = line.split("\t")
-    if len(columns) < 2:
+    texts = line.split("\t")[first : first + 2]
+    if len(texts) < 2:
         raise InputError(
             "one column where source<TAB>target is expected",
             path=name,
             line=number,
             remedy="separate the two sides by a tab",
         )
-    source, target = columns[0].strip(), columns[1].strip()
+    source, target = map(strip, reversed(texts) if swapped else texts)
     if not source or not target:
         raise InputError(
             f"the {'target' if source else 'source'} column is empty",
             path=name,
             line=number,
             remedy="fill it or remove the line",
+        )
+    if "\r" in source or "\r" in target:
+        raise InputError(
+            "a carriage return stands inside a text",
+            path=name,
+            line=number,
+            remedy="if it ends a line, convert the file with `tr '\\r' '\\n'`, else remove it",
         )
     return source, target

@@ -7,7 +7,7 @@ import os
 import numpy as np
 
 from labse_tf.errors import InputError
-from labse_tf.files.textio import read_pairs
+from labse_tf.files.textio import read_lines, split_pair
 from labse_tf.retrieval.mining import Pairs
 from labse_tf.retrieval.sentences import NOWHERE, Sentences
 from labse_tf.retrieval.threshold import Threshold, at_threshold, best_threshold
@@ -22,11 +22,12 @@ def read_gold(
       Indices of the distinct sentences in these lines.
 
     Raises:
-      InputError: as `textio.read_pairs`, or if a column is not a number, or the line does not exist
-        or is empty.
+      InputError: as `textio.read_lines` and `split_pair`, or if a column is not a number, or the
+        line does not exist or is empty.
     """
     pairs = set()
-    for number, *columns in read_pairs(path):
+    for number, line in read_lines(path):
+        columns = split_pair(line, os.fspath(path), number)
         pairs.add(
             tuple(
                 _place(column, side, name, path, number)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import TextIO
@@ -15,7 +15,13 @@ import numpy as np
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
 from labse_tf.files.outputs import check_free_file, full_disk_said, whole_file
-from labse_tf.files.textio import lines_of_stream, open_to_write, read_lines, split_pair
+from labse_tf.files.textio import (
+    lines_of_stream,
+    open_to_write,
+    read_lines,
+    split_pair,
+    with_columns,
+)
 from labse_tf.files.work_folder import describe, describe_model, work_folder
 from labse_tf.progress import Progress
 from labse_tf.retrieval.embedding import embed_sides
@@ -135,12 +141,12 @@ def score_margins(
 
 def _read(pairs: str | os.PathLike[str]) -> Iterator[PairLine]:
     name = "stdin" if str(pairs) == STANDARD else str(pairs)
-    lines: Iterable[tuple[int, str]] = (
-        lines_of_stream(sys.stdin.buffer, name) if name == "stdin" else read_lines(pairs)
+    first, lines = with_columns(
+        lines_of_stream(sys.stdin.buffer, name) if name == "stdin" else read_lines(pairs), name
     )
     for number, line in lines:
         check_text(line, name, number)
-        yield (line, *split_pair(line, name, number))
+        yield (line, *split_pair(line, name, number, first=first))
 
 
 def _cosines(chunk: list[PairLine], encoder: Encoder) -> np.ndarray:

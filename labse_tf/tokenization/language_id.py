@@ -24,9 +24,9 @@ _MAX_CHARACTERS = 1000
 def identify(texts: Sequence[str]) -> list[tuple[str | None, float]]:
     """Returns for each text `(language, probability)`.
 
-    The language is a code as from `languages.find_code`, or None for an empty text. The result is reliable
-    for whole sentences, but not for a few words; see the probability, 0 to 1. The kind and amount
-    of white space, including line breaks, make no difference.
+    The language is a code as from `languages.find_code`, or None for an empty text. The result is
+    reliable for whole sentences, but not for a few words; see the probability, 0 to 1. The kind and
+    amount of white space, including line breaks, make no difference.
     """
     return [_identify(" ".join(text[:_MAX_CHARACTERS].split())) for text in texts]
 

@@ -70,17 +70,15 @@ def find_directions(
     """
     found: dict[tuple[str, str, bool], list[CorpusFile]] = {}
     for file in texts.find_files(bitext, BITEXT, languages, key=key) if bitext else ():
-        if file.language == _ENGLISH:
-            continue  # It would be translated into itself.
         if _ENGLISH in targets:
             found.setdefault((file.language, _ENGLISH, False), []).append(file)
         if file.language in targets:
             found.setdefault((_ENGLISH, file.language, True), []).append(file)
     for entry in target_bitext:
         target, _, path = entry.partition("=")
-        for file in texts.find_files([path], BITEXT, languages, key=_target_key(key)):
-            if file.language != target:
-                found.setdefault((file.language, target, False), []).append(file)
+        options = {"key": _target_key(key), "pivot": target}
+        for file in texts.find_files([path], BITEXT, languages, **options):
+            found.setdefault((file.language, target, False), []).append(file)
     if not found:
         raise InputError(
             f"no pair of '{key}' has a target in {', '.join(targets)}",

@@ -147,7 +147,7 @@ def read_pools(
                 "evaluation reads TSV files", path=file.path, remedy="name a folder of <lang>.tsv"
             )
         pool = pools.setdefault(file.language, [])
-        for _, english, foreign in read_pairs(file.path):
+        for _, english, foreign in read_pairs(file.path, swapped=file.swapped):
             if len(pool) < max_candidates:
                 pool.append((english, foreign))
     return pools
