@@ -404,7 +404,8 @@ def _describe_moses(
     else:
         other = pair.removesuffix(f"-{side}") if pair.endswith(f"-{side}") else None
     if other is None:
-        language = find_code(side) if stem else None
+        # Other codes are mostly extensions: xml, log, bak.
+        language = find_code(side) if stem and (find_paper_code(side) or "_" in side) else None
         if language in (None, pivot):
             return None
         english = [beside(stem, code) for code in _spellings(pivot)]

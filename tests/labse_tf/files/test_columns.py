@@ -1,0 +1,294 @@
+"""Which columns of a TSV file hold the texts; byte order marks and old line ends."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+from command_line import run
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from beam_pipelines.reading.file_parts import divide
+from beam_pipelines.reading.readers import _records_and_errors, read_file
+from labse_tf.data import texts
+from labse_tf.errors import InputError
+from labse_tf.evaluation.aligned_corpora import find_corpora
+from labse_tf.evaluation.tasks.retrieval import read_pools
+from labse_tf.files.corpus_files import BITEXT, describe
+from labse_tf.files.textio import count_lines, read_lines, read_moses, read_pairs
+
+PAIRS = [
+    ("Good morning.", "Guten Morgen."),
+    ("What time is it?", "Wie spät ist es?"),
+    ("20", "zwanzig"),
+    ("The water is cold.", "Das Wasser ist kalt."),
+]
+ENCODER = "hashed_encoders:make_hashed"
+URLS = ("https://example.org/en/a?b=1", "http://example.org/de/a")
+LAYOUTS = {
+    "plain": lambda pair, at: pair,
+    "mined": lambda pair, at: (f"{1.3 - at / 10:.6f}", *pair),
+    "wikimatrix": lambda pair, at: (f"{1.25 - at / 10}", *pair, "x"),
+    "scored twice": lambda pair, at: (f"-{at}.5e-1", "1,25", *pair),
+    "paracrawl": lambda pair, at: (*URLS, *pair, "0.7", "hash"),
+    "several urls": lambda pair, at: (" ".join(URLS), "www.example.org/x", *pair),
+    "numbered": lambda pair, at: (str(at), *pair),
+    "scores behind": lambda pair, at: (*pair, "0.9", "-1.5"),
+}
+
+
+def table(layout, pairs=PAIRS):
+    return "".join("\t".join(LAYOUTS[layout](pair, at)) + "\n" for at, pair in enumerate(pairs))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("lines", [1, 2, 4, 40])
+def test_columns_before_the_texts(tmp_path, layout, lines):
+    pairs = (PAIRS * 10)[:lines]
+    path = tmp_path / "de.tsv"
+    path.write_text(table(layout, pairs), "utf-8")
+    assert [row[1:] for row in read_pairs(path)] == pairs
+    assert [tuple(row[:2]) for row in read_file(describe(str(path)))] == pairs
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_reader_knows_them(tmp_path, layout):
+    path = tmp_path / "de.tsv"
+    path.write_text(table(layout), "utf-8")
+    (plain,) = texts.find_files([str(tmp_path)], BITEXT, [], key="train.bitext")
+    assert [tuple(row) for chunk in texts.columns(plain) for row in chunk] == PAIRS
+    assert read_pools(tmp_path) == {"de": PAIRS}
+    corpus = find_corpora(tmp_path)["de"]
+    assert list(zip(corpus.texts(0), corpus.texts(1), strict=True)) == PAIRS
+    # In parts of a few bytes: the file's first lines tell it for all of them.
+    records = [
+        record for part in divide([describe(str(path))], 30) for record in _records_and_errors(part)
+    ]
+    assert [tuple(record[:2]) for record in records] == PAIRS
+
+
+def test_the_order_in_the_name_counts_behind_scores(tmp_path):
+    path = tmp_path / "WikiMatrix.de-en.tsv"
+    path.write_text(table("wikimatrix", [pair[::-1] for pair in PAIRS]), "utf-8")
+    assert [tuple(row[:2]) for row in read_file(describe(str(path)))] == PAIRS
+
+
+def test_score_reads_what_mine_writes(tmp_path, capsys):
+    """And its own output, whose first column is a score likewise."""
+    for name, side in (("en", 0), ("de", 1)):
+        lines = "".join(f"{pair[side]}\n" for pair in PAIRS)
+        (tmp_path / f"{name}.txt").write_text(lines, "utf-8")
+    mined = tmp_path / "pairs.tsv"
+    sides = [str(tmp_path / "en.txt"), str(tmp_path / "de.txt")]
+    assert run(capsys, "mine", ENCODER, *sides, "--out", mined)[0] == 0
+    rows = [line.split("\t") for line in mined.read_text("utf-8").splitlines()]
+    plain = tmp_path / "plain.tsv"
+    plain.write_text("".join("\t".join(row[1:]) + "\n" for row in rows), "utf-8")
+    scores = []
+    for name in (plain, mined):
+        out = tmp_path / f"{name.stem}.scored"
+        assert run(capsys, "score", ENCODER, name, "--out", out)[0] == 0
+        scores.append([line.split("\t")[0] for line in out.read_text("utf-8").splitlines()])
+    assert len(scores[0]) == len(rows) > 0
+    assert scores[0] == scores[1]
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        lambda pair, at: (pair[0], "0.5", pair[1]),
+        lambda pair, at: (URLS[0], pair[0], URLS[1], pair[1]),
+        lambda pair, at: ("0.5", pair[0], URLS[0]),
+        lambda pair, at: ("0.5", pair[0]),
+        lambda pair, at: (pair[0], str(at)),
+    ],
+)
+def test_other_columns_are_refused(tmp_path, columns):
+    path = tmp_path / "de.tsv"
+    rows = (columns(pair, at) for at, pair in enumerate(PAIRS * 2))
+    path.write_text("".join("\t".join(row) + "\n" for row in rows), "utf-8")
+    for read in (read_pairs, lambda path: read_file(describe(str(path)))):
+        with pytest.raises(InputError) as caught:
+            list(read(path))
+        assert (caught.value.path, caught.value.line) == (str(path), 1)
+
+
+def test_a_pair_of_numbers_is_a_pair(tmp_path):
+    path = tmp_path / "de.tsv"
+    path.write_text("100\t100\n12.5\t12,5\n", "utf-8")
+    assert [row[1:] for row in read_pairs(path)] == [("100", "100"), ("12.5", "12,5")]
+
+
+SENTENCES = ["Guten Morgen.", "おはよう。", "صباح الخير", "สวัสดี"]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("extra", ["", "\n"])
+def test_marks_and_line_ends(tmp_path, end, mark, extra):
+    """`extra`: editors of old Macs' files may add a line feed at the end."""
+    path = tmp_path / "de.txt"
+    path.write_bytes((mark + end.join(SENTENCES) + (extra or end)).encode())
+    assert list(read_lines(path)) == list(enumerate(SENTENCES, 1))
+    assert count_lines(path) == len(SENTENCES)
+    assert [record.text for record in read_file(describe(str(path)))] == SENTENCES
+    tsv, other = tmp_path / "de.tsv", tmp_path / "N.de-en.en"
+    tsv.write_bytes((end.join(f"{mark}{one}\t{mark}{one}!" for one in SENTENCES) + end).encode())
+    other.write_bytes((mark + "\n".join(SENTENCES)).encode())
+    pairs = [(text, f"{text}!") for text in SENTENCES]
+    assert [row[1:] for row in read_pairs(tsv)] == pairs
+    assert [tuple(record[:2]) for record in read_file(describe(str(tsv)))] == pairs
+    assert [row[1:] for row in read_moses(other, path)] == [(one, one) for one in SENTENCES]
+
+
+@pytest.mark.parametrize("place", ["first", "middle", "last"])
+def test_a_carriage_return_inside_a_pair_is_told(tmp_path, place):
+    lines = [f"{source}\t{target}" for source, target in PAIRS]
+    at = {"first": 0, "middle": 1, "last": 3}[place]
+    lines[at] = "one\teins\rtwo\tzwei"
+    path = tmp_path / "de.tsv"
+    path.write_bytes(("\n".join(lines) + "\n").encode())
+    with pytest.raises(InputError) as caught:
+        list(read_pairs(path))
+    assert (caught.value.path, caught.value.line) == (str(path), at + 1)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.sampled_from(["a", "b c", "ไทย", "早上好。"]), min_size=3, max_size=9),
+    st.integers(1, 30),
+)
+def test_old_line_ends_in_parts(tmp_path, lines, size):
+    path = tmp_path / "de.txt"
+    path.write_bytes(("\r".join(lines) + "\r\n").encode())
+    parts = divide([describe(str(path))], size)
+    assert [record.text for part in parts for record in _records_and_errors(part)] == lines
+
+
+def test_a_long_window_of_zstd(tmp_path):
+    """What `zstd --long=30` writes; the usual limit of decoders is 128 MiB."""
+    parameters = zstandard.ZstdCompressionParameters(window_log=30, enable_ldm=True)
+    stream = io.BytesIO()
+    with zstandard.ZstdCompressor(compression_params=parameters).stream_writer(
+        stream, closefd=False
+    ) as writer:
+        writer.write("".join(f"{text}\n" for text in SENTENCES).encode())
+    path = tmp_path / "de.txt.zst"
+    path.write_bytes(stream.getvalue())
+    assert zstandard.get_frame_parameters(stream.getvalue()).window_size == 1 << 30
+    assert [line for _, line in read_lines(path)] == SENTENCES
+
+
+def write_rows(path, rows):
+    if path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    else:
+        path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+
+BY_CODE = [{"en": source, "de": target} for source, target in PAIRS]
+ROWS = {
+    "ours": [{"src_raw": s, "tgt_raw": t, "language_code": "de"} for s, t in PAIRS],
+    "ours, both languages": [
+        {"src_raw": s, "tgt_raw": t, "language_code": "en-de"} for s, t in PAIRS
+    ],
+    "ours, in the other order": [
+        {"src_raw": t, "tgt_raw": s, "language_code": "de-en"} for s, t in PAIRS
+    ],
+    "source and target": [{"source": s, "target": t, "lang": "deu"} for s, t in PAIRS],
+    "by code": BY_CODE,
+    "by code, with a number": [{"id": str(at), **row} for at, row in enumerate(BY_CODE)],
+    "three letters": [{"eng": s, "deu": t} for s, t in PAIRS],
+    "translation": [{"translation": row} for row in BY_CODE],
+    "translation, more": [
+        {"id": at, "url": "x", "translation": row} for at, row in enumerate(BY_CODE)
+    ],
+}
+
+
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("extension", ["parquet", "jsonl"])
+@pytest.mark.parametrize("kind", [BITEXT, None])
+def test_rows_of_others(tmp_path, rows, extension, kind):
+    path = tmp_path / f"train-00000-of-00001.{extension}"
+    write_rows(path, ROWS[rows])
+    file = describe(str(path))._replace(kind=kind)
+    assert list(read_file(file)) == [(*pair, "de") for pair in PAIRS]
+
+
+@pytest.mark.parametrize("extension", ["parquet", "jsonl"])
+@pytest.mark.parametrize(("name", "swapped"), [("de", False), ("en-de", False), ("de-en", True)])
+def test_the_name_tells_the_languages_of_rows(tmp_path, extension, name, swapped):
+    path = tmp_path / f"{name}.{extension}"
+    rows = [dict(zip(("src_raw", "tgt_raw"), pair, strict=True)) for pair in PAIRS]
+    write_rows(path, rows)
+    expected = [(*(pair[::-1] if swapped else pair), "de") for pair in PAIRS]
+    assert list(read_file(describe(str(path))._replace(kind=BITEXT))) == expected
+
+
+@pytest.mark.parametrize("extension", ["parquet", "jsonl"])
+def test_a_row_of_several_translations(tmp_path, extension):
+    path = tmp_path / f"all.{extension}"
+    rows = [
+        {"translation": {"en": "Water.", "de": "Wasser.", "ja": "水。"}},
+        {"translation": {"en": "Fire.", "de": "Feuer.", "ja": None}},
+    ]
+    if extension == "jsonl":
+        del rows[1]["translation"]["ja"]
+    write_rows(path, rows)
+    assert sorted(read_file(describe(str(path))._replace(kind=BITEXT))) == [
+        ("Fire.", "Feuer.", "de"),
+        ("Water.", "Wasser.", "de"),
+        ("Water.", "水。", "ja"),
+    ]
+
+
+@pytest.mark.parametrize("extension", ["parquet", "jsonl"])
+@pytest.mark.parametrize("code", ["en", "en-US", "eng_Latn"])
+def test_a_row_of_english_and_english_is_refused(tmp_path, extension, code):
+    path = tmp_path / f"x.{extension}"
+    write_rows(path, [{"src_raw": "a", "tgt_raw": "b", "language_code": code}])
+    with pytest.raises(InputError) as caught:
+        list(read_file(describe(str(path))._replace(kind=BITEXT)))
+    assert caught.value.path == str(path)
+
+
+def test_a_row_without_english_keeps_its_code(tmp_path):
+    path = tmp_path / "x.jsonl"
+    write_rows(path, [{"src_raw": "eins", "tgt_raw": "un", "language_code": "de-fr"}])
+    assert list(read_file(describe(str(path))._replace(kind=BITEXT))) == [("eins", "un", "de-fr")]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["{", "[1]", '"text"', "null", '{"text": 5}', '{"text": null}', "[" * 100_000, '{"words": ""}']
+    + ['{"text": "\\ud800"}', '{"text": "a\\u0000b"}', "NaN", '{"text": "a", "text": ["b"]}'],
+)
+def test_a_line_that_is_no_record(tmp_path, line):
+    path = tmp_path / "de.jsonl"
+    path.write_text(f'{{"text": "eins"}}\n{line}\n\n{{"text": "zwei"}}\n')
+    with pytest.raises(InputError) as caught:
+        list(read_file(describe(str(path))))
+    assert (caught.value.path, caught.value.line) == (str(path), 2)
+    records = list(_records_and_errors(divide([describe(str(path))])[0]))
+    assert [record for record in records if not isinstance(record, InputError)] == [
+        ("eins", "de"),
+        ("zwei", "de"),
+    ]
+
+
+def test_vectors_of_a_marked_file_are_those_of_the_plain_one(tmp_path, capsys):
+    found = []
+    for mark in ("", "\ufeff"):
+        path = tmp_path / f"{len(mark)}.txt"
+        path.write_bytes((mark + "\n".join(SENTENCES) + "\n").encode())
+        out = tmp_path / f"{len(mark)}.npy"
+        assert run(capsys, "embed", ENCODER, path, "--out", out)[0] == 0
+        found.append(np.load(out))
+    np.testing.assert_array_equal(*found)
