@@ -192,6 +192,7 @@ def joins_two(name: str) -> bool:
     """
     return any(
         not is_locale(name)
+        and "." not in name  # `dev.de`
         and find_code(name) in (codes[0], None)  # `zh-yue` is Cantonese.
         and (LIKELY_SUBTAGS.get(f"und-{texts[1].upper()}") or "-").partition("-")[0] != codes[0]
         for texts, codes in _split_pair(name)

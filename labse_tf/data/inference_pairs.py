@@ -11,7 +11,7 @@ from typing import NamedTuple
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import split_compression
 from labse_tf.files.staging import input_path
-from labse_tf.files.textio import ends_early, read_lines
+from labse_tf.files.textio import ends_early, read_lines, strip
 from labse_tf.languages import require_code
 
 NO_LABEL = "-"
@@ -108,7 +108,7 @@ def _stem(path: str) -> str:
 
 
 def _split(line: str, path: str, number: int) -> list[str]:
-    columns = [column.strip() for column in line.split("\t")[:3]]
+    columns = [strip(column) for column in line.split("\t")[:3]]
     if len(columns) < 3 or not all(columns):
         raise InputError(
             "the line has no premise, hypothesis and label",

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from labse_tf.errors import InputError
-from labse_tf.files.textio import ends_early, read_lines
+from labse_tf.files.textio import ends_early, read_lines, strip
 
 
 def read_texts(path: str | os.PathLike[str]) -> list[str]:
@@ -44,7 +44,7 @@ def check_text(text: str, path: str | os.PathLike[str], line: int) -> str:
         raise InputError(
             "the line holds a NUL byte", path=path, line=line, remedy="fetch the file again"
         )
-    text = text.strip()
+    text = strip(text)
     if not text:
         raise InputError(
             "the text is empty",

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from labse_tf.errors import InputError
-from labse_tf.files.textio import read_lines
+from labse_tf.files.textio import read_lines, strip
 
 NOWHERE = -1
 
@@ -59,7 +59,7 @@ def distinct(lines: Iterable[str], path: str) -> Sentences:
     starts: list[int] = []
     places: list[int] = []
     for number, line in enumerate(lines):
-        text = line.strip()
+        text = strip(line)
         check_text(text, path, number + 1)
         if not text:
             places.append(NOWHERE)

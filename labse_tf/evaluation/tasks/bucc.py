@@ -26,7 +26,7 @@ from labse_tf.evaluation.record import make_record
 from labse_tf.evaluation.task import Option
 from labse_tf.evaluation.texts import check_text
 from labse_tf.files.corpus_files import split_compression
-from labse_tf.files.textio import read_lines
+from labse_tf.files.textio import read_lines, strip
 from labse_tf.progress import Progress
 from labse_tf.retrieval.margin import MARGINS
 from labse_tf.retrieval.mining import RETRIEVALS, mine_pairs
@@ -231,7 +231,7 @@ def _read_columns(path: str | os.PathLike[str]):
                 line=number,
                 remedy="give id<TAB>sentence, in the file of gold pairs id<TAB>id",
             )
-        yield number, (columns[0].strip(), columns[1].strip())
+        yield number, (strip(columns[0]), strip(columns[1]))
 
 
 def score_corpora(

@@ -20,6 +20,7 @@ from labse_tf.data import texts
 from labse_tf.errors import InputError
 from labse_tf.evaluation.aligned_corpora import find_corpora
 from labse_tf.evaluation.tasks.retrieval import read_pools
+from labse_tf.evaluation.texts import read_columns
 from labse_tf.files.corpus_files import BITEXT, describe
 from labse_tf.files.textio import count_lines, read_lines, read_moses, read_pairs
 
@@ -281,6 +282,13 @@ def test_a_line_that_is_no_record(tmp_path, line):
         ("eins", "de"),
         ("zwei", "de"),
     ]
+
+
+def test_a_mark_makes_no_new_class(tmp_path):
+    path = tmp_path / "en.train.tsv"
+    path.write_text("\ufeffgood\tOne.\ngood\tTwo.\n\ufeffbad\t\ufeffThree.\n", "utf-8")
+    rows = read_columns(path, ("label", "text"))
+    assert [tuple(row) for row in rows] == [("good", "One."), ("good", "Two."), ("bad", "Three.")]
 
 
 def test_vectors_of_a_marked_file_are_those_of_the_plain_one(tmp_path, capsys):
