@@ -166,21 +166,17 @@ def find_wikipedia_code(name: str) -> str | None:
 
 
 @functools.lru_cache(maxsize=4096)
-def find_pair(name: str, pivot: str = "en") -> tuple[str, bool] | None:
-    """Returns the language that `name` joins with `pivot`, and whether the language comes first.
+def find_pair(name: str) -> tuple[str, bool] | None:
+    """Returns the language that `name` joins with English, and whether the language comes first.
 
     `en-de` is `("de", False)`; `deu_eng` is `("de", True)`; `eng_Latn-zho_Hans` is `("zh", False)`.
     None for other names.
     """
-    found = [
-        (len(texts[codes.index(pivot)]), codes)
-        for texts, codes in _split_pair(name)
-        if pivot in codes
-    ]
-    if not found:
-        return None
-    _, codes = min(found)  # `en-pt-br` is English and Portuguese, not Portugal's and Breton.
-    return (codes[1], False) if codes[0] == pivot else (codes[0], True)
+    pairs = _split_pair(name)
+    # `en-pt-br` is English and Portuguese, not Portugal's English and Breton.
+    found = [(len(texts[codes.index("en")]), *codes) for texts, codes in pairs if "en" in codes]
+    _, one, other = min(found, default=(0, "", ""))
+    return ((other, False) if one == "en" else (one, True)) if found else None
 
 
 @functools.lru_cache(maxsize=4096)

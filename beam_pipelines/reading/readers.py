@@ -244,7 +244,7 @@ def _read_zip(stream: BinaryIO, file: CorpusFile) -> Iterator[Record | InputErro
         with zipfile.ZipFile(stream) as archive:
             # Members are named as if the archive were a folder.
             members = {f"{file.path}/{name}": name for name in archive.namelist()}
-            found = {describe(path, present=members.__contains__) for path in members}
+            found = {describe(path, members.__contains__) for path in members}
             found = {
                 one
                 for one in found

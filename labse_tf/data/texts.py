@@ -24,7 +24,7 @@ from labse_tf.files.corpus_files import (
     CorpusFile,
     find_plain_files,
 )
-from labse_tf.files.record_kinds import ENGLISH, KINDS, NEIGHBOURS, describe_fields
+from labse_tf.files.record_kinds import KINDS, NEIGHBOURS, describe_fields
 from labse_tf.files.staging import input_path
 
 _RECORDS_PER_CALL = 1000  # A call from tf.data into Python takes longer than reading a record.
@@ -68,12 +68,7 @@ def no_records() -> InputError:
 
 
 def find_files(
-    inputs: Sequence[str],
-    kind: str,
-    languages: Sequence[str],
-    *,
-    key: str,
-    pivot: str = ENGLISH,
+    inputs: Sequence[str], kind: str, languages: Sequence[str], *, key: str
 ) -> list[CorpusFile]:
     """Returns the corpus files of `kind` in `languages` (all languages if it is empty).
 
@@ -84,7 +79,7 @@ def find_files(
     """
     if not inputs:
         raise InputError(f"'{key}' is empty", remedy=f"add --set {key}=[DIR]")
-    files = find_plain_files(inputs, kind=kind, storage=STORAGE, pivot=pivot)
+    files = find_plain_files(inputs, kind=kind, storage=STORAGE)
     kept = [file for file in files if not languages or file.language in languages]
     if not kept:
         raise InputError(

@@ -22,10 +22,7 @@ from labse_tf.languages import (
     find_wikipedia_code,
     is_locale,
     joins_two,
-    language_of,
     require_code,
-    script_of,
-    three_letter_code,
 )
 
 _log = logging.getLogger("labse")
@@ -45,6 +42,8 @@ PAGE_FORMATS = (WARC, WET, WIKIPEDIA)
 _WIKIPEDIA = re.compile(r"([a-z_]+)wiki-.*\.xml(-p\d+p\d+)?")
 # Where the articles of a dump begin; no text.
 _WIKIPEDIA_INDEX = re.compile(r"[a-z_]+wiki-.*-index\d*")
+# Extensions of English sides, beside NAME.<lang>.
+_ENGLISH_SIDES = ("en", "EN", "eng", "eng_Latn", "en_XX")
 # OPUS-100's names: `opus.de-en-train.de`.
 _PORTION = re.compile(r"-(train|dev|valid|test)\Z")
 # What our own jobs write beside corpora.
@@ -97,7 +96,6 @@ def find_corpus_files(
     kind: str | None = None,
     formats: tuple[str, ...] = ALL_FORMATS,
     storage: Storage = LOCAL,
-    pivot: str = ENGLISH,
 ) -> list[CorpusFile]:
     """Returns the corpus files in `inputs` (files, folders, globs), sorted by path.
 
@@ -129,7 +127,6 @@ def find_corpus_files(
         keeps all.
       formats: the formats that the caller can read.
       storage: where the paths are looked up.
-      pivot: the code of the language that stands in the place of English.
 
     Raises:
       InputError: if a path does not exist, contains no corpus file, names an unknown language, two
@@ -139,7 +136,7 @@ def find_corpus_files(
     found: dict[str, CorpusFile] = {}
     unknown: list[str] = []
     for name in inputs:
-        is_folder, described = _describe_all(name, storage, pivot)
+        is_folder, described = _describe_all(name, storage)
         files = [file for file in described.values() if file is not None and _may_be(file, kind)]
         others = [path for path, file in described.items() if file is None]
         if not files and (is_folder or not others):
@@ -149,8 +146,8 @@ def find_corpus_files(
                 remedy=f"expected {_expected(kind)}",
             )
         for file in files:
-            _check(file, formats, storage, pivot)
             found[file.path] = file._replace(kind=kind or file.kind)
+            _check(found[file.path], formats, storage)
         if not is_folder:
             unknown += others
         elif others := [
@@ -182,33 +179,19 @@ def _log_ignored(folder: str, number: int, examples: Sequence[str]) -> None:
 
 
 def find_plain_files(
-    inputs: Iterable[str],
-    *,
-    kind: str | None = None,
-    storage: Storage = LOCAL,
-    pivot: str = ENGLISH,
+    inputs: Iterable[str], *, kind: str | None = None, storage: Storage = LOCAL
 ) -> list[CorpusFile]:
     """Same as `find_corpus_files` for PLAIN_FORMATS; the language of each file is known.
 
     Raises:
-      InputError: as there, or if the name of a loose TFRECORD file contains no language, or says
-        that English is second.
+      InputError: as there, or if the name of a loose TFRECORD file contains no language, or has
+        English second.
     """
-    files = find_corpus_files(
-        inputs, kind=kind, formats=PLAIN_FORMATS, storage=storage, pivot=pivot
-    )
+    files = find_corpus_files(inputs, kind=kind, formats=PLAIN_FORMATS, storage=storage)
     for file in files:
-        if file.format == TFRECORD and (
-            file.swapped or (file.kind, file.language) == (BITEXT, pivot)
-        ):
+        if file.language is None or (file.format == TFRECORD and file.swapped):
             raise InputError(
-                "its name says that its sources are not English",
-                path=file.path,
-                remedy="make clean shards of it with `labse corpus filter-bitext`",
-            )
-        if file.language is None:
-            raise InputError(
-                "its name does not give a language",
+                "its name does not give a language, with English first",
                 path=file.path,
                 remedy="name it <lang>.tfrecord, or make clean shards of it with "
                 "`labse corpus filter-...`",
@@ -222,16 +205,16 @@ def _may_be(file: CorpusFile, kind: str | None) -> bool:
     return kind is None or file.kind in (kind, None)
 
 
-def _check(file: CorpusFile, formats: tuple[str, ...], storage: Storage, pivot: str) -> None:
+def _check(file: CorpusFile, formats: tuple[str, ...], storage: Storage) -> None:
     if file.format not in formats:
         raise InputError(
             f"is a file in the format '{file.format}', which only {_readers_of(file.format)}",
             path=file.path,
             remedy="make clean shards of it with `labse corpus filter-...` and use these",
         )
-    if file.kind == BITEXT and file.language == pivot:
+    if file.kind == BITEXT and file.language == ENGLISH:
         raise InputError(
-            f"bitext of {language_of(pivot).name} with itself",
+            "bitext of English with English",
             path=file.path,
             remedy="name it after its languages: <lang>.tsv if English is first, or <a>-<b>.tsv",
         )
@@ -266,9 +249,7 @@ def _expected(kind: str | None) -> str:
     return f"{text}, {tsv}, {moses}, NAME.tmx[.gz], {loose} or {{{kinds}}}/{shards}"
 
 
-def _describe_all(
-    name: str, storage: Storage, pivot: str
-) -> tuple[bool, dict[str, CorpusFile | None]]:
+def _describe_all(name: str, storage: Storage) -> tuple[bool, dict[str, CorpusFile | None]]:
     """Returns whether `name` is a folder, and what each path is that it stands for."""
     name = storage.resolve(name)
     is_folder = storage.is_dir(name)
@@ -281,7 +262,7 @@ def _describe_all(
         paths = [name] if is_literal else storage.glob(name)
         if is_literal and not present(name):
             raise InputError("no such file or folder", path=name, remedy="check the path")
-    return is_folder, {path: describe(path, present=present, pivot=pivot) for path in paths}
+    return is_folder, {path: describe(path, present) for path in paths}
 
 
 def _is_ours(path: str) -> bool:
@@ -293,15 +274,12 @@ def _has_scores(path: str) -> bool:
     return Path(path).parts[-3:-2] == (SCORES,)
 
 
-def describe(
-    path: str, *, present: Callable[[str], bool] = lambda path: False, pivot: str = ENGLISH
-) -> CorpusFile | None:
+def describe(path: str, present: Callable[[str], bool] = lambda path: False) -> CorpusFile | None:
     """Returns the description of a corpus file from its name alone; None for other files.
 
     Args:
       path: the file.
       present: whether there is a file: the English side `NAME.en` of `NAME.de`.
-      pivot: as for `find_corpus_files`.
 
     Raises:
       InputError: if the name has the form of a corpus file but no known language code.
@@ -311,8 +289,8 @@ def describe(
     format_, compression = extension.lower(), packing.lower()
     if format_ == ".txt" and _WIKIPEDIA_INDEX.fullmatch(stem):
         return None
-    if format_ == ".tsv" or (format_ == ".txt" and _is_pair(stem, pivot)):
-        language, swapped = _bitext_side(stem, path, pivot)
+    if format_ == ".tsv" or (format_ == ".txt" and _is_pair(stem)):
+        language, swapped = _find_pair(stem) or (_only_language(stem, path), False)
         return CorpusFile(path, language, BITEXT, TSV, swapped=swapped)
     if format_ == ".txt":
         return CorpusFile(path, _only_language(stem, path), MONOLINGUAL, TEXT)
@@ -321,21 +299,21 @@ def describe(
     if format_ == ".zip" and not compression:
         return CorpusFile(path, None, None, ZIP)
     if format_ in (".jsonl", ".ndjson"):
-        return _describe_loose(path, stem, JSON_LINES, pivot)
+        return _describe_loose(path, stem, JSON_LINES)
     if format_ == ".parquet" and not compression:
-        return None if _has_scores(path) else _describe_loose(path, stem, PARQUET, pivot)
+        return None if _has_scores(path) else _describe_loose(path, stem, PARQUET)
     if format_ == ".tfrecord" and compression in ("", ".gz"):
         folders = Path(path).parts[:-1]
         if len(folders) >= 2 and folders[-2] in KINDS:
             language = _only_language(folders[-1], path)
             return CorpusFile(path, language, folders[-2], SHARD)
-        return _describe_loose(path, stem, TFRECORD, pivot)
+        return _describe_loose(path, stem, TFRECORD)
     if format_ in (".warc", ".wet") and compression in ("", ".gz"):
         return CorpusFile(path, None, MONOLINGUAL, format_.removeprefix("."))
     if dump := _WIKIPEDIA.fullmatch(base):
         language = require_code(find_wikipedia_code(dump[1]) or dump[1], path=path)
         return CorpusFile(path, language, MONOLINGUAL, WIKIPEDIA)
-    return _describe_moses(path, stem, extension.removeprefix("."), packing, present, pivot)
+    return _describe_moses(path, stem, extension.removeprefix("."), packing, present)
 
 
 def language_in_name(path: str) -> str | None:
@@ -346,28 +324,24 @@ def language_in_name(path: str) -> str | None:
     """
     base, _ = split_compression(os.path.basename(path))
     stem = os.path.splitext(base)[0]
-    pair = _find_pair(stem, ENGLISH)
+    pair = _find_pair(stem)
     return pair[0] if pair else find_code(stem)
 
 
-def _describe_loose(path: str, stem: str, format_: str, pivot: str) -> CorpusFile:
-    code, swapped = _find_pair(stem, pivot) or (stem, False)
+def _describe_loose(path: str, stem: str, format_: str) -> CorpusFile:
+    code, swapped = _find_pair(stem) or (stem, False)
     return CorpusFile(path, find_paper_code(code), None, format_, swapped=swapped)
 
 
-def _find_pair(stem: str, pivot: str) -> tuple[str, bool] | None:
+def _find_pair(stem: str) -> tuple[str, bool] | None:
     """Same as `find_pair` for `en-de`, or a part of a name with dots: `WikiMatrix.en-de`."""
     parts = (stem, *reversed(stem.split(".")))
-    return next(filter(None, (find_pair(part, pivot) for part in parts)), None)
+    return next(filter(None, (find_pair(part) for part in parts)), None)
 
 
-def _is_pair(stem: str, pivot: str) -> bool:
+def _is_pair(stem: str) -> bool:
     """Whether `<stem>.txt` is bitext: `en-de`, but not `en-IN`."""
-    return _find_pair(stem, pivot) is not None and not is_locale(stem.rpartition(".")[2])
-
-
-def _bitext_side(stem: str, path: str, pivot: str) -> tuple[str, bool]:
-    return _find_pair(stem, pivot) or (_only_language(stem, path), False)
+    return _find_pair(stem) is not None and not is_locale(stem.rpartition(".")[2])
 
 
 def _only_language(name: str, path: str) -> str:
@@ -387,7 +361,7 @@ def _only_language(name: str, path: str) -> str:
 
 
 def _describe_moses(
-    path: str, stem: str, side: str, packing: str, present: Callable[[str], bool], pivot: str
+    path: str, stem: str, side: str, packing: str, present: Callable[[str], bool]
 ) -> CorpusFile | None:
     """Describes NAME.<a>-<b>.<side>, or NAME.<side> beside NAME.en; None for other names."""
     name, _, pair = stem.rpartition(".")
@@ -406,28 +380,20 @@ def _describe_moses(
     if other is None:
         # Other codes are mostly extensions: xml, log, bak.
         language = find_code(side) if stem and (find_paper_code(side) or "_" in side) else None
-        if language in (None, pivot):
+        if language in (None, ENGLISH):
             return None
-        english = [beside(stem, code) for code in _spellings(pivot)]
-        found = next(filter(present, english), None)
+        found = next(filter(present, (beside(stem, code) for code in _ENGLISH_SIDES)), None)
         return found and CorpusFile(path, language, BITEXT, MOSES, found)
     other_path = beside(stem, other)
-    if find_code(side) == pivot:
+    if find_code(side) == ENGLISH:
         return CorpusFile(other_path, require_code(other, path=path), BITEXT, MOSES, path)
-    if find_code(other) == pivot:
+    if find_code(other) == ENGLISH:
         return CorpusFile(path, require_code(side, path=path), BITEXT, MOSES, other_path)
     raise InputError(
         f"neither '{side}' nor '{other}' is English",
         path=path,
         remedy="use pairs of English and another language",
     )
-
-
-@functools.cache
-def _spellings(code: str) -> list[str]:
-    """Returns how files name a language: `en`, `EN`, `eng`, `eng_Latn`, `en_XX`."""
-    long = three_letter_code(code)
-    return [code, code.upper(), long, f"{long}_{script_of(code)}", f"{code}_XX"]
 
 
 def find_packed(path: str | os.PathLike[str]) -> str | None:

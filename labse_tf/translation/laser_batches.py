@@ -76,9 +76,9 @@ def find_directions(
             found.setdefault((_ENGLISH, file.language, True), []).append(file)
     for entry in target_bitext:
         target, _, path = entry.partition("=")
-        options = {"key": _target_key(key), "pivot": target}
-        for file in texts.find_files([path], BITEXT, languages, **options):
-            found.setdefault((file.language, target, False), []).append(file)
+        for file in texts.find_files([path], BITEXT, languages, key=_target_key(key)):
+            if file.language != target:
+                found.setdefault((file.language, target, False), []).append(file)
     if not found:
         raise InputError(
             f"no pair of '{key}' has a target in {', '.join(targets)}",
