@@ -36,6 +36,8 @@ def read_json_lines(stream: BinaryIO, file: CorpusFile) -> Iterator[Record | Inp
         elif line.strip():
             try:
                 row = json.loads(line)
+                if "\\ud" in line.lower():  # Refuses half a surrogate pair.
+                    json.dumps(row, ensure_ascii=False).encode()
             except (ValueError, RecursionError) as error:
                 yield _bad(f"is not JSON ({error})", number, file)
                 continue

@@ -81,18 +81,15 @@ def record_of(
       place: where it is, for errors: "row 3".
       line: the line, likewise.
     """
-    told = {**values, LANGUAGE_FIELDS[0]: language}
-    empty = next((name for name, value in told.items() if not isinstance(value, str)), None)
-    if empty is not None:
-        problem = f"has no value in the column '{empty}'"
-    elif any("\0" in text for text in values.values()):
-        return nul_byte(file.path, place, line)
+    for name, value in (*values.items(), (LANGUAGE_FIELDS[0], language)):
+        if not isinstance(value, str):
+            problem = f"has no value in the column '{name}'"
+            break
+        if "\0" in value:
+            return nul_byte(file.path, place, line)
     else:
         try:
-            "".join(told.values()).encode()
             return make_record(record_type, list(values.values()), language)
-        except UnicodeEncodeError:
-            problem = "holds half a surrogate pair"
         except ValueError as error:
             problem = str(error)
     return InputError(

@@ -144,13 +144,19 @@ def make_record(record_type: type[Record], texts: Sequence[str], language: str) 
     Raises:
       ValueError: if it says that both texts of a pair are English.
     """
-    texts, code = list(map(strip, texts)), find_code(language) or language
-    if record_type is Pair:
-        if pair := find_pair(language):
-            code, is_first = pair
-            texts = texts[::-1] if is_first else texts
-        elif joins_two(language):
-            code = language
-        if code == ENGLISH:
-            raise ValueError(f"is a pair of English and '{language}'")
-    return record_type(*texts, code)
+    code, swapped = (
+        _pair_language(language) if record_type is Pair else (find_code(language), False)
+    )
+    if swapped:
+        texts = texts[::-1]
+    return record_type(*map(strip, texts), code or language)
+
+
+@functools.lru_cache(maxsize=4096)
+def _pair_language(language: str) -> tuple[str | None, bool]:
+    if pair := find_pair(language):
+        return pair
+    code = None if joins_two(language) else find_code(language)
+    if code == ENGLISH:
+        raise ValueError(f"is a pair of English and '{language}'")
+    return code, False
