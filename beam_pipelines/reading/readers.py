@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import contextlib
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,6 +34,7 @@ from beam_pipelines.runtime.storage import open_file
 from labse_tf.errors import InputError
 from labse_tf.files import textio
 from labse_tf.files.corpus_files import (
+    ALL_FORMATS,
     JSON_LINES,
     PARQUET,
     SHARD,
@@ -51,6 +51,9 @@ from labse_tf.files.corpus_files import (
 )
 from labse_tf.files.record_kinds import NEIGHBOURS, Neighbours
 from labse_tf.files.textio import strip
+
+
+_IN_ARCHIVES = set(ALL_FORMATS) - {ZIP}
 
 
 class ReadCorpus(beam.PTransform):
@@ -244,34 +247,18 @@ def _read_zip(stream: BinaryIO, file: CorpusFile) -> Iterator[Record | InputErro
         with zipfile.ZipFile(stream) as archive:
             # Members are named as if the archive were a folder.
             members = {f"{file.path}/{name}": name for name in archive.namelist()}
-            found = {describe(path, members.__contains__) for path in members}
-            found = {
-                one
-                for one in found
-                if one and one.format != ZIP and set(one.paths) <= members.keys()
-            }
-            inner = sorted(
-                one for one in found if file.kind in (None, one.kind) or one.kind is None
-            )
-            if not inner:
+            found = {describe(path, members.__contains__) for path in members} - {None}
+            empty = True
+            for one in sorted(found):
+                if one.format in _IN_ARCHIVES and (
+                    one.kind is None or file.kind in (None, one.kind)
+                ):
+                    one, empty = one._replace(kind=file.kind or one.kind), False
+                    streams = [archive.open(members[path]) for path in one.paths]
+                    yield from (read_moses if one.english_path else _read)(*streams, one)
+            if empty:
                 raise InputError("holds no corpus files", path=file.path, remedy="unpack it")
-            for one in inner:
-                one = one._replace(kind=file.kind or one.kind)
-                with contextlib.ExitStack() as stack:
-                    streams = [
-                        stack.enter_context(archive.open(members[path])) for path in one.paths
-                    ]
-                    yield from (
-                        read_moses(*streams, one) if one.english_path else _read(*streams, one)
-                    )
-    except (
-        zipfile.BadZipFile,
-        RuntimeError,
-        NotImplementedError,
-        OSError,
-        EOFError,
-        zlib.error,
-    ) as error:
+    except (KeyError, zipfile.BadZipFile, RuntimeError, OSError, EOFError, zlib.error) as error:
         raise InputError(
             f"the archive cannot be read ({error})", path=file.path, remedy="unpack it yourself"
         ) from error
