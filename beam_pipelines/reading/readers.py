@@ -52,7 +52,6 @@ from labse_tf.files.corpus_files import (
 from labse_tf.files.record_kinds import NEIGHBOURS, Neighbours
 from labse_tf.files.textio import strip
 
-
 _IN_ARCHIVES = set(ALL_FORMATS) - {ZIP}
 
 

@@ -43,7 +43,7 @@ _WIKIPEDIA = re.compile(r"([a-z_]+)wiki-.*\.xml(-p\d+p\d+)?")
 # Where the articles of a dump begin; no text.
 _WIKIPEDIA_INDEX = re.compile(r"[a-z_]+wiki-.*-index\d*")
 # Extensions of English sides, beside NAME.<lang>.
-_ENGLISH_SIDES = ("en", "EN", "eng", "eng_Latn", "en_XX")
+_ENGLISH_SIDES = ("en", "EN", "eng", "eng_Latn", "en_XX", "en_US", "en-US", "en_GB", "en-GB")
 # OPUS-100's names: `opus.de-en-train.de`.
 _PORTION = re.compile(r"-(train|dev|valid|test)\Z")
 # What our own jobs write beside corpora.
