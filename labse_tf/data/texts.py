@@ -68,7 +68,12 @@ def no_records() -> InputError:
 
 
 def find_files(
-    inputs: Sequence[str], kind: str, languages: Sequence[str], *, key: str
+    inputs: Sequence[str],
+    kind: str,
+    languages: Sequence[str],
+    *,
+    key: str,
+    with_english: bool = True,
 ) -> list[CorpusFile]:
     """Returns the corpus files of `kind` in `languages` (all languages if it is empty).
 
@@ -79,7 +84,7 @@ def find_files(
     """
     if not inputs:
         raise InputError(f"'{key}' is empty", remedy=f"add --set {key}=[DIR]")
-    files = find_plain_files(inputs, kind=kind, storage=STORAGE)
+    files = find_plain_files(inputs, kind=kind, storage=STORAGE, with_english=with_english)
     kept = [file for file in files if not languages or file.language in languages]
     if not kept:
         raise InputError(

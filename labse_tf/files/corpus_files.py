@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from labse_tf.errors import InputError
 from labse_tf.files.record_kinds import BITEXT, ENGLISH, KINDS, MONOLINGUAL, NEIGHBOURS
@@ -96,6 +96,7 @@ def find_corpus_files(
     kind: str | None = None,
     formats: tuple[str, ...] = ALL_FORMATS,
     storage: Storage = LOCAL,
+    with_english: bool = True,
 ) -> list[CorpusFile]:
     """Returns the corpus files in `inputs` (files, folders, globs), sorted by path.
 
@@ -127,6 +128,7 @@ def find_corpus_files(
         keeps all.
       formats: the formats that the caller can read.
       storage: where the paths are looked up.
+      with_english: whether all bitext is with English.
 
     Raises:
       InputError: if a path does not exist, contains no corpus file, names an unknown language, two
@@ -148,6 +150,12 @@ def find_corpus_files(
         for file in files:
             found[file.path] = file._replace(kind=kind or file.kind)
             _check(found[file.path], formats, storage)
+            if with_english and (kind or file.kind, file.language) == (BITEXT, ENGLISH):
+                raise InputError(
+                    "bitext of English with English",
+                    path=file.path,
+                    remedy="name it <lang>.tsv if English is first, or after both languages",
+                )
         if not is_folder:
             unknown += others
         elif others := [
@@ -178,16 +186,14 @@ def _log_ignored(folder: str, number: int, examples: Sequence[str]) -> None:
     )
 
 
-def find_plain_files(
-    inputs: Iterable[str], *, kind: str | None = None, storage: Storage = LOCAL
-) -> list[CorpusFile]:
+def find_plain_files(inputs: Iterable[str], **options: Any) -> list[CorpusFile]:
     """Same as `find_corpus_files` for PLAIN_FORMATS; the language of each file is known.
 
     Raises:
       InputError: as there, or if the name of a loose TFRECORD file contains no language, or has
         English second.
     """
-    files = find_corpus_files(inputs, kind=kind, formats=PLAIN_FORMATS, storage=storage)
+    files = find_corpus_files(inputs, formats=PLAIN_FORMATS, **options)
     for file in files:
         if file.language is None or (file.format == TFRECORD and file.swapped):
             raise InputError(
@@ -211,12 +217,6 @@ def _check(file: CorpusFile, formats: tuple[str, ...], storage: Storage) -> None
             f"is a file in the format '{file.format}', which only {_readers_of(file.format)}",
             path=file.path,
             remedy="make clean shards of it with `labse corpus filter-...` and use these",
-        )
-    if file.kind == BITEXT and file.language == ENGLISH:
-        raise InputError(
-            "bitext of English with English",
-            path=file.path,
-            remedy="name it after its languages: <lang>.tsv if English is first, or <a>-<b>.tsv",
         )
     for path in file.paths:
         if not storage.exists(path):

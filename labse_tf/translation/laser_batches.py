@@ -76,7 +76,8 @@ def find_directions(
             found.setdefault((_ENGLISH, file.language, True), []).append(file)
     for entry in target_bitext:
         target, _, path = entry.partition("=")
-        for file in texts.find_files([path], BITEXT, languages, key=_target_key(key)):
+        options = {"key": _target_key(key), "with_english": False}
+        for file in texts.find_files([path], BITEXT, languages, **options):
             if file.language != target:
                 found.setdefault((file.language, target, False), []).append(file)
     if not found:
