@@ -145,6 +145,7 @@ def run(
             sample,
         )
         run_pipeline(job, [path for file in files for path in file.paths], engine)
+        check_free_path(out, overwrite=overwrite)
         with create_file(out) as whole:
             whole.write(("\t".join(COLUMNS) + "\n").encode("utf-8"))
             for path in STORAGE.glob(join(folder, "*.tsv")):

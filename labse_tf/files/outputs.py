@@ -58,16 +58,34 @@ def check_free_file(path: str | os.PathLike[str], *, overwrite: bool = False) ->
 
 
 @contextlib.contextmanager
-def whole_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[Path]:
-    """Yields a temporary path next to `path`; moves the file to `path` if the block succeeds."""
-    path = check_free_file(path, overwrite=overwrite)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + PARTIAL_SUFFIX)
-    try:
+def whole_file(
+    path: str | os.PathLike[str], *, overwrite: bool = False, check=check_free_file
+) -> Iterator[Path]:
+    """Yields a temporary path near `path`; moves the file to `path` if the block succeeds.
+
+    Raises:
+      InputError: as `check` before or after the block, or if another process writes the same.
+    """
+    path = check(path, overwrite=overwrite)
+    if path.is_symlink() or path.name in ("", ".."):
+        path = Path(os.path.realpath(path))
+    with emptied(path.with_name(path.name + PARTIAL_SUFFIX)) as place:
+        check(path, overwrite=overwrite)
+        partial = place / path.name
         yield partial
+        # What another program has made meanwhile stays.
+        check(path, overwrite=overwrite)
+        if partial.is_dir() and path.exists():
+            os.replace(path, place / f"{path.name}.replaced")
         os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def whole_dir(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[Path]:
+    """Same as `whole_file` for a new folder; its parent is for other files of the block."""
+    with whole_file(path, overwrite=overwrite, check=check_free) as partial:
+        partial.mkdir()
+        yield partial
 
 
 def write_json(
@@ -88,46 +106,61 @@ def _finite(value: Any) -> Any:
 
 
 @contextlib.contextmanager
-def whole_dir(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[Path]:
-    """Yields a new temporary folder next to `path`; moves it to `path` if the block succeeds.
-
-    A temporary folder left behind by a killed process is removed first.
-    """
-    path = check_free(path, overwrite=overwrite)
-    partial = path.with_name(path.name + PARTIAL_SUFFIX)
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    try:
-        yield partial
-        if path.is_dir():
-            shutil.rmtree(path)
-        elif path.exists():
-            path.unlink()
-        os.replace(partial, path)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-
-
-@contextlib.contextmanager
 def locked(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Prevents a second process from working in the folder `path` at the same time.
+    """Makes the folder `path` if it is missing, and keeps a second process from working in it.
+
+    The block may remove the folder. File systems without locks protect nothing.
 
     Raises:
       InputError: if another process holds the lock.
     """
-    # The kernel releases the lock when the process ends, however it ends.
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        os.close(descriptor)
-        raise InputError(
-            "another process is using this folder", path=path, remedy="wait for it or stop it"
-        ) from error
+    folder = Path(path)
+    if folder.is_file():
+        raise InputError("is a file, not a folder", path=folder, remedy="choose another output")
+    descriptor = _lock(folder)
     try:
         yield
     finally:
         os.close(descriptor)
+
+
+def _lock(folder: Path) -> int:
+    # Errors of a folder that another process removes now.
+    with contextlib.suppress(FileExistsError, FileNotFoundError):
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            # The kernel releases the lock when the process ends, however it ends.
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            is_free = not isinstance(error, BlockingIOError)
+        else:
+            # Who held the lock may have moved or removed the folder.
+            is_free = os.path.samestat(os.fstat(descriptor), os.stat(folder))
+        if is_free:
+            return descriptor
+        os.close(descriptor)
+    problem, remedy = "another process is using this folder", "wait for it or stop it"
+    raise InputError(problem, path=folder, remedy=remedy)
+
+
+@contextlib.contextmanager
+def emptied(folder: Path) -> Iterator[Path]:
+    """Yields `folder`, empty and locked as by `locked`, and removes it at the end."""
+    if folder.is_file():
+        folder.unlink()
+    with locked(folder):
+        try:
+            empty(folder)
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def empty(folder: Path) -> None:
+    """Removes all that a folder holds; what its links lead to stays."""
+    for path in folder.iterdir():
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
 @contextlib.contextmanager
