@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import logging
 from collections.abc import Iterator, Sequence
 
@@ -178,7 +179,7 @@ def _check(dtype: str, sentences_per_shard: int, max_bad_records: int) -> None:
 def _complete_report(folder: str, facts: dict) -> dict:
     """Returns the pipeline's counts with the facts common to all vectors."""
     counted = read_json(join(folder, TEMPORARY, REPORT))
-    first = next(iter(STORAGE.glob(join(folder, "*", "*.npy"))), None)
+    first = next(iter(STORAGE.glob(join(glob.escape(folder), "*", "*.npy"))), None)
     return {
         "total": counted["total"],
         "languages": counted["languages"],

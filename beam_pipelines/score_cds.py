@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import glob
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -148,7 +149,7 @@ def run(
         check_free_path(out, overwrite=overwrite)
         with create_file(out) as whole:
             whole.write(("\t".join(COLUMNS) + "\n").encode("utf-8"))
-            for path in STORAGE.glob(join(folder, "*.tsv")):
+            for path in STORAGE.glob(join(glob.escape(folder), "*.tsv")):
                 with open_file(path) as part:
                     shutil.copyfileobj(part, whole)
 

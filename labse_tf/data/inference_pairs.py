@@ -90,7 +90,7 @@ def find_inference_files(entry: str) -> list[str]:
         found = [str(path) for path in sorted(Path(entry).iterdir()) if path.is_file()]
         found = [path for path in found if _stem(path) != os.path.basename(path)]
     else:
-        found = sorted(glob.glob(entry)) if glob.has_magic(entry) else [entry]
+        found = [entry] if os.path.exists(entry) else sorted(glob.glob(entry))
     if not found or not all(os.path.isfile(path) for path in found):
         raise InputError(
             "no files <lang>.tsv of premise, hypothesis and label",
