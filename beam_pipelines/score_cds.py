@@ -31,6 +31,7 @@ from beam_pipelines.runtime.storage import (
 from beam_pipelines.text.cds_scores import ScoreCds
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import BITEXT, CorpusFile
+from labse_tf.files.outputs import check_apart
 from labse_tf.languages import is_code
 from labse_tf.training.runs.run_dir import open_existing
 
@@ -132,6 +133,7 @@ def run(
         raise InputError(f"--sample is {sample}", remedy="give 1 or more")
     engine = Engine(beam_options)
     engine.check_paths([run_dir, *inputs, out])
+    check_apart(out, [run_dir, *inputs], overwrite=overwrite)
     out = check_free_path(out, overwrite=overwrite)
     run_dir = STORAGE.resolve(run_dir)
     open_existing(local_copy(run_dir))

@@ -5,18 +5,23 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import glob
 import json
 import math
 import os
 import shutil
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from labse_tf.errors import InputError
 from labse_tf.files.local_paths import local_path
+from labse_tf.files.storage import scheme_of
 
 PARTIAL_SUFFIX = ".partial"
+# Outputs are made in such folders beside their places.
+_BESIDE = (PARTIAL_SUFFIX, ".parts", ".work")
+_NO_PART = (".html", ".json", ".pdf", ".png", ".svg")  # Figures may be replaced inside an input.
 # The disk is full, the quota is used up, or a file exceeds the size limit.
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -55,6 +60,42 @@ def check_free_file(path: str | os.PathLike[str], *, overwrite: bool = False) ->
     if path.is_dir():
         raise InputError("is a folder", path=path, remedy="name a file to write to")
     return check_free(path, overwrite=overwrite)
+
+
+def check_apart(output: str, inputs: Iterable[str], *, overwrite: bool = False) -> None:
+    """Raises InputError if an output is an input or, to be replaced, around or a part of one.
+
+    All are paths or URLs of stores; inputs may be globs. Inputs that do not exist are ignored.
+    """
+    is_model = os.path.isfile(os.path.join(output, "model.json"))
+    is_part = overwrite and os.path.exists(output) and not (is_model or output.endswith(_NO_PART))
+    for name in inputs:
+        found = [name] if scheme_of(name) else [local_path(name)]
+        if overwrite and os.path.isdir(found[0]):
+            found += (str(path) for path in Path(found[0]).rglob("*") if path.is_symlink())
+        elif not scheme_of(name) and not os.path.lexists(found[0]):
+            found = glob.glob(found[0])
+        for one in found:
+            inside, around = is_within(output, one), is_within(one, output)
+            beside = any(is_within(one, f"{output.rstrip('/')}{end}") for end in _BESIDE)
+            if beside or around and (inside or overwrite) or inside and is_part:
+                problem = f"would replace the input {one}, or a part of it"
+                raise InputError(problem, path=output, remedy="name another output")
+
+
+def is_within(path: str, folder: str) -> bool:
+    """Returns whether a path leads, by any links, to a file or folder, or into it."""
+    return _places(folder)[0] in _places(path)
+
+
+def _places(path: str) -> list[Any]:
+    """Returns what identifies a file or folder, and then each folder above it."""
+    starts: list[Any] = [PurePosixPath(f"{scheme_of(path)}{path.partition(':')[2]}")]
+    if not scheme_of(path):
+        starts = [Path(find(local_path(path))) for find in (os.path.realpath, os.path.abspath)]
+    # Device and inode are the same for all links, mounts and spellings.
+    places = [place for start in starts for place in (start, *start.parents)]
+    return [os.stat(one)[1:3] if os.path.exists(one) else str(one) for one in places]
 
 
 @contextlib.contextmanager
