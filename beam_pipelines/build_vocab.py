@@ -9,6 +9,7 @@ from beam_pipelines.counting import word_counts
 from beam_pipelines.runtime.outputs import check_free_path, local_file
 from beam_pipelines.runtime.storage import configure
 from labse_tf.errors import InputError
+from labse_tf.files.outputs import check_apart
 from vocab import learner, wordpiece_file
 
 _log = logging.getLogger("labse")
@@ -76,6 +77,7 @@ def run(
     if count_shards is not None and count_shards < 1:
         raise InputError(f"--count-shards is {count_shards}", remedy="give 1 or more")
     configure(beam_options)
+    check_apart(out, inputs, overwrite=overwrite)
     out = check_free_path(out, overwrite=overwrite)
     counted = word_counts.count(
         inputs,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import logging
 from collections.abc import Iterator, Sequence
 
@@ -32,6 +33,7 @@ from beam_pipelines.runtime.storage import STORAGE, absolute, join, open_file, r
 from labse_tf.embedding.model_dir import find_model_dir, hash_model
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import MONOLINGUAL, CorpusFile
+from labse_tf.files.outputs import check_apart
 from labse_tf.languages import is_code
 
 _log = logging.getLogger("labse")
@@ -130,6 +132,7 @@ def run(
     _check(dtype, sentences_per_shard, max_bad_records)
     engine = Engine(beam_options)
     engine.check_paths([*inputs, out, model])
+    check_apart(out, [*inputs, model], overwrite=overwrite)
     out = check_free_folder(out, overwrite=overwrite)
     model = absolute(STORAGE.resolve(model))
     files = find_files(inputs, kind=MONOLINGUAL)
@@ -178,7 +181,7 @@ def _check(dtype: str, sentences_per_shard: int, max_bad_records: int) -> None:
 def _complete_report(folder: str, facts: dict) -> dict:
     """Returns the pipeline's counts with the facts common to all vectors."""
     counted = read_json(join(folder, TEMPORARY, REPORT))
-    first = next(iter(STORAGE.glob(join(folder, "*", "*.npy"))), None)
+    first = next(iter(STORAGE.glob(join(glob.escape(folder), "*", "*.npy"))), None)
     return {
         "total": counted["total"],
         "languages": counted["languages"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import glob
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -30,6 +31,7 @@ from beam_pipelines.runtime.storage import (
 from beam_pipelines.text.cds_scores import ScoreCds
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import BITEXT, CorpusFile
+from labse_tf.files.outputs import check_apart
 from labse_tf.languages import is_code
 from labse_tf.training.runs.run_dir import open_existing
 
@@ -131,6 +133,7 @@ def run(
         raise InputError(f"--sample is {sample}", remedy="give 1 or more")
     engine = Engine(beam_options)
     engine.check_paths([run_dir, *inputs, out])
+    check_apart(out, [run_dir, *inputs], overwrite=overwrite)
     out = check_free_path(out, overwrite=overwrite)
     run_dir = STORAGE.resolve(run_dir)
     open_existing(local_copy(run_dir))
@@ -145,9 +148,10 @@ def run(
             sample,
         )
         run_pipeline(job, [path for file in files for path in file.paths], engine)
+        check_free_path(out, overwrite=overwrite)
         with create_file(out) as whole:
             whole.write(("\t".join(COLUMNS) + "\n").encode("utf-8"))
-            for path in STORAGE.glob(join(folder, "*.tsv")):
+            for path in STORAGE.glob(join(glob.escape(folder), "*.tsv")):
                 with open_file(path) as part:
                     shutil.copyfileobj(part, whole)
 

@@ -21,7 +21,7 @@ from beam_pipelines.text.quality_examples import Example, Sample, read_examples
 from beam_pipelines.text.quality_model import QualityModel
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import MONOLINGUAL, WARC, find_corpus_files
-from labse_tf.files.outputs import check_free, whole_dir
+from labse_tf.files.outputs import whole_dir
 from labse_tf.progress import Progress
 
 _log = logging.getLogger("labse")
@@ -49,10 +49,9 @@ def run(
     """
     if max_texts < 1:
         raise InputError(f"--max-texts is {max_texts}", remedy="give 1 or more")
-    out = check_free(out, overwrite=overwrite)
-    examples = _read(inputs, max_texts)
-    _log.info("training on %d distinct sentences", len(examples))
     with whole_dir(out, overwrite=overwrite) as folder:
+        examples = _read(inputs, max_texts)
+        _log.info("training on %d distinct sentences", len(examples))
         facts = measure(examples)
         quality_model.save(train(examples), folder, facts)
     return facts

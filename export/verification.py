@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +14,7 @@ import numpy as np
 
 from labse_tf.embedding.model_dir import check_saved_models, describe
 from labse_tf.errors import InputError
+from labse_tf.files.outputs import emptied
 
 CLIENT = Path(__file__).with_name("verification_client")
 FOLDER, SENTENCES_FILE = "verification", "sentences.txt"
@@ -83,9 +83,9 @@ def verify(
         check_saved_models(model_dir)
     checks = []
     # Beside the model dir, where there is space for a copy.
-    with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
+    with emptied(path.with_name(f"{path.name}.verification")) as scratch:
         # -I: no PYTHONPATH, current folder or user site-packages.
-        command = [sys.executable, "-I", str(CLIENT), str(path), scratch]
+        command = [sys.executable, "-I", str(CLIENT), str(path), str(scratch)]
         # On the CPU: this process may hold the GPU's memory, and a GPU's sums are less exact.
         environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1"}
         with (

@@ -8,6 +8,7 @@ DIR/settings.json             the settings, and the files that were counted
 from __future__ import annotations
 
 import contextlib
+import glob
 import heapq
 import logging
 import os
@@ -158,7 +159,7 @@ def _by_frequency(pair: tuple[str, int]) -> tuple[int, str]:
 
 
 def _read_words(folder: str) -> Iterator[tuple[str, int]]:
-    for path in STORAGE.glob(join(folder, "words-*.tsv")):
+    for path in STORAGE.glob(join(glob.escape(folder), "words-*.tsv")):
         with open_file(path) as stream:
             # Bytes, since only a line feed ends a line: words may contain U+2028 and the like.
             for line in stream:

@@ -41,6 +41,7 @@ from labse_tf.files.corpus_files import (
     SCORES,
     CorpusFile,
 )
+from labse_tf.files.outputs import check_apart
 from labse_tf.languages import is_code
 
 _log = logging.getLogger("labse")
@@ -202,6 +203,7 @@ def run(
     engine = Engine(options.beam_options)
     models = [filter_.model_path for filter_ in filters if hasattr(filter_, "model_path")]
     engine.check_paths([*inputs, out, *models])
+    check_apart(out, [*inputs, *models], overwrite=options.overwrite)
     out = check_free_folder(out, overwrite=options.overwrite)
     files = _find_files(inputs, kind, options, with_pages=text_settings is not None)
     paths = [path for file in files for path in file.paths]

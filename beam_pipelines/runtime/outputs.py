@@ -18,7 +18,7 @@ from beam_pipelines.runtime.storage import (
     write_file,
 )
 from labse_tf.errors import InputError
-from labse_tf.files.outputs import check_free, check_free_file, whole_dir, whole_file
+from labse_tf.files.outputs import check_free, check_free_file, emptied, whole_dir, whole_file
 
 # The file that a job writes last, and a folder inside its output while it runs.
 REPORT, TEMPORARY = "report.json", "temporary"
@@ -100,6 +100,10 @@ def local_file(path: str, *, overwrite: bool) -> Iterator[Path]:
 def parts_folder(path: str) -> Iterator[str]:
     """Yields a folder beside the file `path`, for its parts; it is removed at the end."""
     folder = absolute(f"{path}.parts")
+    if scheme_of(path) is None:
+        with emptied(Path(folder)):
+            yield folder
+        return
     remove(folder)
     try:
         yield folder

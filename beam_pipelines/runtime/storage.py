@@ -75,7 +75,7 @@ class BeamStorage:
     def exists(self, path: str) -> bool:
         if scheme_of(path) is None:
             return LOCAL.exists(path)
-        return bool(self._match(path)) or self.is_dir(path)
+        return bool(self._match(glob.escape(path))) or self.is_dir(path)
 
     def is_dir(self, path: str) -> bool:
         if scheme_of(path) is None:
@@ -86,7 +86,7 @@ class BeamStorage:
         if scheme_of(folder) is None:
             return LOCAL.walk(folder)
         if scheme_of(folder) in _OBJECT_STORES:
-            return self._match(join(folder, "**"))
+            return self._match(join(glob.escape(folder), "**"))
         return self._walk_folders(folder)
 
     def glob(self, pattern: str) -> list[str]:
@@ -99,7 +99,7 @@ class BeamStorage:
         """Returns the size of a file in bytes, and when it changed: in ns on disk, else in ms."""
         if scheme_of(path) is None:
             return [LOCAL.size(path), os.stat(path).st_mtime_ns]
-        if path not in self._known and not self._match(path):
+        if path not in self._known and not self._match(glob.escape(path)):
             raise FileNotFoundError(path)
         return self._known[path]
 
@@ -230,16 +230,19 @@ def write_json(path: str, value: dict[str, Any]) -> None:
 
 def remove(path: str) -> None:
     """Removes a file, or a folder with all its files, if it exists."""
-    if scheme_of(path) not in _OBJECT_STORES:
-        paths = [path] if FileSystems.exists(path) else []
-    else:
-        paths = STORAGE.walk(path) or ([path] if FileSystems.exists(path) else [])
-    if paths:
-        FileSystems.delete(paths)
+    files = STORAGE.walk(path) if scheme_of(path) in _OBJECT_STORES else []
+    _delete(files or ([path] if FileSystems.exists(path) else []))
 
 
 def remove_unfinished(folder: str) -> None:
     """Removes what workers that were killed left in a folder and below."""
-    left = [path for path in STORAGE.walk(folder) if _UNFINISHED.search(path)]
-    if left:
-        FileSystems.delete(left)
+    _delete([path for path in STORAGE.walk(folder) if _UNFINISHED.search(path)])
+
+
+def _delete(paths: list[str]) -> None:
+    """Removes files and folders. Beam would take those of the disk and of GCS as patterns."""
+    for path in paths:
+        if scheme_of(path) is None:
+            shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
+    if stored := [path for path in paths if scheme_of(path)]:
+        FileSystems.delete([glob.escape(one) if scheme_of(one) == "gs" else one for one in stored])

@@ -51,11 +51,11 @@ def checks_of(path: str) -> Iterator[tuple[str, Callable[[], str]]]:
     if not os.path.isfile(f"{path}/verification/word_ids.npy"):
         return  # Exported before there was such a file.
     found = read_expected(path)
-    for file in sorted(glob.glob(f"{path}/onnx/*.onnx")):
+    for file in sorted(glob.glob(f"{glob.escape(path)}/onnx/*.onnx")):
         yield f"onnx {os.path.basename(file)}", lambda file=file: _onnx(found, file)
     if os.path.isfile(f"{path}/onnx/tokenizer.json"):
         yield "onnx tokens", lambda: _rust_tokens(found)
-    for file in sorted(glob.glob(f"{path}/lite/*.tflite")):
+    for file in sorted(glob.glob(f"{glob.escape(path)}/lite/*.tflite")):
         yield f"lite {os.path.basename(file)}", lambda file=file: _lite(found, file)
     if os.path.isfile(f"{path}/config.json"):
         yield "huggingface weights", lambda: _huggingface(found)

@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Sequence
 
 import labse_tf
-from labse_tf.cli.paths import path_argument, stage, store_argument
+from labse_tf.cli.paths import check_outputs, path_argument, stage, store_argument
 from labse_tf.errors import InputError
 from labse_tf.files.outputs import NO_SPACE
 from labse_tf.files.staging import named, outputs, publish
@@ -133,7 +133,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_INPUT
     args.beam_options = beam
     with outputs():
-        return _run(command, args)
+        return _run(parser, command, args)
 
 
 def make_parser(words: tuple[str, ...], command) -> argparse.ArgumentParser:
@@ -164,12 +164,13 @@ def _parse(parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespa
         sys.exit(EXIT_INPUT)
 
 
-def _run(command, args: argparse.Namespace) -> int:
+def _run(parser: argparse.ArgumentParser, command, args: argparse.Namespace) -> int:
     quiet_libraries(debug=args.debug)
     # TensorFlow creates millions of long-lived objects. With Python's default thresholds, a third
     # of the time to build, save and load graphs would be spent in garbage collection.
     gc.set_threshold(100_000, 50, 100)
     try:
+        check_outputs(parser, args)
         stage(args)
         status = command.run(args) or EXIT_DONE
         publish()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import os
 
 from labse_tf.cli.arguments import MODEL_HELP, add_dim, add_overwrite, add_search
 
@@ -108,10 +107,6 @@ def run(args: argparse.Namespace) -> None:
     )
     if args.report:
         check_free_file(args.report, overwrite=args.overwrite)
-        if os.path.realpath(args.report) == os.path.realpath(args.out):
-            raise InputError(
-                "is the same file as --out", path=args.report, remedy="name another --report"
-            )
     report = mine(
         *args.paths[-2:],
         args.out,

@@ -123,7 +123,6 @@ class Demo:
                 path=self._out,
                 remedy="choose another --out",
             )
-        self._out.mkdir(parents=True, exist_ok=True)
         with locked(self._out):
             return self._run_all(stages, before)
 

@@ -7,6 +7,7 @@ import hashlib
 import itertools
 import json
 import os
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
@@ -79,13 +80,15 @@ def embed_lines(
         return state
     unfinished = path.with_name(path.name + _UNFINISHED)
     unfinished.touch()
+    if _size(unfinished, state.rows) > unfinished.stat().st_size:
+        state = Embedded()  # These rows were moved away, or lost.
     lines = iter(lines)
     digest = _skip(lines, state, path)
     with (
         open(unfinished, "r+b") as file,
         Progress(description, total=total, unit="sentence", initial=state.rows) as progress,
     ):
-        file.seek(_size(file, state.rows))
+        file.seek(_size(unfinished, state.rows))
         file.truncate()
         calibration = read_calibration(path) if state.rows and dtype in QUANTISED else None
         while chunk := list(itertools.islice(lines, _LINES_PER_CHUNK)):
@@ -151,13 +154,17 @@ def _append(file: BinaryIO, vectors: np.ndarray, rows: int) -> None:
     os.fsync(file.fileno())
 
 
-def _size(file: BinaryIO, rows: int) -> int:
-    """Returns the size in bytes of the header and the first `rows` rows."""
+def _size(path: Path, rows: int) -> int:
+    """Returns the bytes of the header and the first `rows` rows; without a header, the most."""
     if not rows:
         return 0
-    np.lib.format.read_magic(file)
-    (_, columns), _, dtype = np.lib.format.read_array_header_1_0(file)
-    return file.tell() + rows * columns * dtype.itemsize
+    with open(path, "rb") as file:
+        try:
+            np.lib.format.read_magic(file)
+            (_, columns), _, dtype = np.lib.format.read_array_header_1_0(file)
+        except ValueError:
+            return sys.maxsize
+        return file.tell() + rows * columns * dtype.itemsize
 
 
 def _calibrate(sample: np.ndarray, dtype: str, path: Path) -> Calibration:

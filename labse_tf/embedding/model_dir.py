@@ -126,6 +126,6 @@ def hash_model(path: str | os.PathLike[str]) -> str:
         files.append(model_dir / VOCABULARY)
     if encoder.is_file():
         # Large ONNX models keep their weights in a separate file: model.onnx_data.
-        files += encoder.parent.glob(f"{encoder.name}*")
+        files += (one for one in encoder.parent.iterdir() if one.name.startswith(encoder.name))
     files = [file.absolute() for file in files if file.is_file()]
     return sha256_of_files(files, root=model_dir.absolute())

@@ -23,7 +23,7 @@ from labse_tf.evaluation.task import (
     task_names,
 )
 from labse_tf.files.hashing import sha256_of_files
-from labse_tf.files.outputs import write_json
+from labse_tf.files.outputs import locked, write_json
 
 # The key of a result that tells what it was made from, beside the encoder.
 _MADE_FROM = "made_from"
@@ -129,26 +129,26 @@ def evaluate_all(
     paths = {one.name: Path(out) / f"{one.name}.json" for one in tasks}
     shared, remembering = SharedEncoder(encoder), RememberingEncoder(encoder)
     origins = {one.name: _origin(one) for one in tasks}
-    records = _done(paths, shared, origins)
-    outdated = {name for name, path in paths.items() if path.exists()} - records.keys()
-    failures = []
-    for number, (name, task, data) in enumerate(tasks, 1):
-        if name in records:
-            _log.info("%s has the result of %s already", paths[name], name)
-            continue
-        _log.info("task %d of %d: %s on %s", number, len(tasks), name, data)
-        used = shared if getattr(task, "KEEPS_VECTORS", False) else remembering
-        try:
-            records[name] = task.evaluate(used, data) | {_MADE_FROM: origins[name]}
-        except InputError as error:
-            failures.append(f"{name}: {error}")
-        except Exception as error:  # The other tasks should not be lost.
-            failures.append(f"{name}: {type(error).__name__}: {error}")
-        if name not in records:
-            _log.error("%s", failures[-1])
-            continue
-        write_json(paths[name], records[name], overwrite=name in outdated)
-        show(f"\n{name}\n{task.format_table(records[name])}")
+    with locked(out):
+        records = _done(paths, shared, origins)
+        failures = []
+        for number, (name, task, data) in enumerate(tasks, 1):
+            if name in records:
+                _log.info("%s has the result of %s already", paths[name], name)
+                continue
+            _log.info("task %d of %d: %s on %s", number, len(tasks), name, data)
+            used = shared if getattr(task, "KEEPS_VECTORS", False) else remembering
+            try:
+                records[name] = task.evaluate(used, data) | {_MADE_FROM: origins[name]}
+            except InputError as error:
+                failures.append(f"{name}: {error}")
+            except Exception as error:  # The other tasks should not be lost.
+                failures.append(f"{name}: {type(error).__name__}: {error}")
+            if name not in records:
+                _log.error("%s", failures[-1])
+                continue
+            write_json(paths[name], records[name], overwrite=True)
+            show(f"\n{name}\n{task.format_table(records[name])}")
     show(f"\n{summary(tasks, records)}")
     return failures
 

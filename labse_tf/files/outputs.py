@@ -5,18 +5,23 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import glob
 import json
 import math
 import os
 import shutil
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from labse_tf.errors import InputError
 from labse_tf.files.local_paths import local_path
+from labse_tf.files.storage import scheme_of
 
 PARTIAL_SUFFIX = ".partial"
+# Outputs are made in such folders beside their places.
+_BESIDE = (PARTIAL_SUFFIX, ".parts", ".work")
+_NO_PART = (".html", ".json", ".pdf", ".png", ".svg")  # Figures may be replaced inside an input.
 # The disk is full, the quota is used up, or a file exceeds the size limit.
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -57,17 +62,71 @@ def check_free_file(path: str | os.PathLike[str], *, overwrite: bool = False) ->
     return check_free(path, overwrite=overwrite)
 
 
+def check_apart(output: str, inputs: Iterable[str], *, overwrite: bool = False) -> None:
+    """Raises InputError if an output is an input or, to be replaced, around or a part of one.
+
+    All are paths or URLs of stores; inputs may be globs. Inputs that do not exist are ignored.
+    """
+    is_model = os.path.isfile(os.path.join(output, "model.json"))
+    is_part = overwrite and os.path.exists(output) and not (is_model or output.endswith(_NO_PART))
+    for name in inputs:
+        found = [name] if scheme_of(name) else [local_path(name)]
+        if overwrite and os.path.isdir(found[0]):
+            found += (str(path) for path in Path(found[0]).rglob("*") if path.is_symlink())
+        elif not scheme_of(name) and not os.path.lexists(found[0]):
+            found = glob.glob(found[0])
+        for one in found:
+            inside, around = is_within(output, one), is_within(one, output)
+            beside = any(is_within(one, f"{output.rstrip('/')}{end}") for end in _BESIDE)
+            if beside or around and (inside or overwrite) or inside and is_part:
+                problem = f"would replace the input {one}, or a part of it"
+                raise InputError(problem, path=output, remedy="name another output")
+
+
+def is_within(path: str, folder: str) -> bool:
+    """Returns whether a path leads, by any links, to a file or folder, or into it."""
+    return _places(folder)[0] in _places(path)
+
+
+def _places(path: str) -> list[Any]:
+    """Returns what identifies a file or folder, and then each folder above it."""
+    starts: list[Any] = [PurePosixPath(f"{scheme_of(path)}{path.partition(':')[2]}")]
+    if not scheme_of(path):
+        starts = [Path(find(local_path(path))) for find in (os.path.realpath, os.path.abspath)]
+    # Device and inode are the same for all links, mounts and spellings.
+    places = [place for start in starts for place in (start, *start.parents)]
+    return [os.stat(one)[1:3] if os.path.exists(one) else str(one) for one in places]
+
+
 @contextlib.contextmanager
-def whole_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[Path]:
-    """Yields a temporary path next to `path`; moves the file to `path` if the block succeeds."""
-    path = check_free_file(path, overwrite=overwrite)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + PARTIAL_SUFFIX)
-    try:
+def whole_file(
+    path: str | os.PathLike[str], *, overwrite: bool = False, check=check_free_file
+) -> Iterator[Path]:
+    """Yields a temporary path near `path`; moves the file to `path` if the block succeeds.
+
+    Raises:
+      InputError: as `check` before or after the block, or if another process writes the same.
+    """
+    path = check(path, overwrite=overwrite)
+    if path.is_symlink() or path.name in ("", ".."):
+        path = Path(os.path.realpath(path))
+    with emptied(path.with_name(path.name + PARTIAL_SUFFIX)) as place:
+        check(path, overwrite=overwrite)
+        partial = place / path.name
         yield partial
+        # What another program has made meanwhile stays.
+        check(path, overwrite=overwrite)
+        if partial.is_dir() and path.exists():
+            os.replace(path, place / f"{path.name}.replaced")
         os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def whole_dir(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[Path]:
+    """Same as `whole_file` for a new folder; its parent is for other files of the block."""
+    with whole_file(path, overwrite=overwrite, check=check_free) as partial:
+        partial.mkdir()
+        yield partial
 
 
 def write_json(
@@ -88,46 +147,61 @@ def _finite(value: Any) -> Any:
 
 
 @contextlib.contextmanager
-def whole_dir(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[Path]:
-    """Yields a new temporary folder next to `path`; moves it to `path` if the block succeeds.
-
-    A temporary folder left behind by a killed process is removed first.
-    """
-    path = check_free(path, overwrite=overwrite)
-    partial = path.with_name(path.name + PARTIAL_SUFFIX)
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    try:
-        yield partial
-        if path.is_dir():
-            shutil.rmtree(path)
-        elif path.exists():
-            path.unlink()
-        os.replace(partial, path)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-
-
-@contextlib.contextmanager
 def locked(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Prevents a second process from working in the folder `path` at the same time.
+    """Makes the folder `path` if it is missing, and keeps a second process from working in it.
+
+    The block may remove the folder. File systems without locks protect nothing.
 
     Raises:
       InputError: if another process holds the lock.
     """
-    # The kernel releases the lock when the process ends, however it ends.
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        os.close(descriptor)
-        raise InputError(
-            "another process is using this folder", path=path, remedy="wait for it or stop it"
-        ) from error
+    folder = Path(path)
+    if folder.is_file():
+        raise InputError("is a file, not a folder", path=folder, remedy="choose another output")
+    descriptor = _lock(folder)
     try:
         yield
     finally:
         os.close(descriptor)
+
+
+def _lock(folder: Path) -> int:
+    # Errors of a folder that another process removes now.
+    with contextlib.suppress(FileExistsError, FileNotFoundError):
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            # The kernel releases the lock when the process ends, however it ends.
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            is_free = not isinstance(error, BlockingIOError)
+        else:
+            # Who held the lock may have moved or removed the folder.
+            is_free = os.path.samestat(os.fstat(descriptor), os.stat(folder))
+        if is_free:
+            return descriptor
+        os.close(descriptor)
+    problem, remedy = "another process is using this folder", "wait for it or stop it"
+    raise InputError(problem, path=folder, remedy=remedy)
+
+
+@contextlib.contextmanager
+def emptied(folder: Path) -> Iterator[Path]:
+    """Yields `folder`, empty and locked as by `locked`, and removes it at the end."""
+    if folder.is_file():
+        folder.unlink()
+    with locked(folder):
+        try:
+            empty(folder)
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def empty(folder: Path) -> None:
+    """Removes all that a folder holds; what its links lead to stays."""
+    for path in folder.iterdir():
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
 @contextlib.contextmanager

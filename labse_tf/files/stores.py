@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from labse_tf.errors import InputError
-from labse_tf.files.outputs import PARTIAL_SUFFIX
+from labse_tf.files.outputs import whole_file
 from labse_tf.files.storage import scheme_of
 
 # What stands beside a file and belongs to it.
@@ -103,10 +102,8 @@ def send(path: Path, url: str) -> None:
 
 def fetch(url: str, path: Path) -> None:
     """Copies a file of a store to this machine; it appears complete or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = f"{path}{PARTIAL_SUFFIX}"
-    gfile().copy(url, partial, overwrite=True)
-    os.replace(partial, path)
+    with whole_file(path, overwrite=True) as partial:
+        gfile().copy(url, str(partial), overwrite=True)
 
 
 def remove(url: str) -> None:

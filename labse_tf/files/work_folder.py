@@ -12,7 +12,7 @@ from typing import Any
 from labse_tf.errors import InputError
 from labse_tf.files.hashing import stamps_of_files
 from labse_tf.files.local_paths import local_path
-from labse_tf.files.outputs import locked, write_json
+from labse_tf.files.outputs import check_free_file, empty, locked, write_json
 
 SUFFIX = ".work"
 _SETTINGS = "settings.json"
@@ -53,10 +53,11 @@ def work_folder(out: Path, settings: dict[str, Any], *, overwrite: bool) -> Iter
     """
     folder = out.with_name(out.name + SUFFIX)
     settings = json.loads(json.dumps(settings))
-    folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
-        _prepare(folder, settings, overwrite=overwrite)
         try:
+            # Another process may have finished the same job meanwhile.
+            check_free_file(out, overwrite=overwrite)
+            _prepare(folder, settings, overwrite=overwrite)
             yield folder
         except BaseException:
             if not _has_work(folder):
@@ -66,7 +67,8 @@ def work_folder(out: Path, settings: dict[str, Any], *, overwrite: bool) -> Iter
 
 
 def _has_work(folder: Path) -> bool:
-    return any(file.stat().st_size for file in folder.iterdir() if file.name != _SETTINGS)
+    # Records of work that is elsewhere are none.
+    return any(file.stat().st_size for file in folder.iterdir() if file.suffix != ".json")
 
 
 def _prepare(folder: Path, settings: dict[str, Any], *, overwrite: bool) -> None:
@@ -83,6 +85,5 @@ def _prepare(folder: Path, settings: dict[str, Any], *, overwrite: bool) -> None
                 path=folder,
                 remedy="run that job again, remove the folder, or start afresh with --overwrite",
             )
-    for path in folder.iterdir():
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    empty(folder)
     write_json(file, settings, overwrite=True)

@@ -10,8 +10,6 @@ import json
 import logging
 import os
 import re
-import shutil
-import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -26,7 +24,7 @@ from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import BITEXT, CorpusFile, find_plain_files
 from labse_tf.files.hashing import stamps_of_files
 from labse_tf.files.local_paths import local_path
-from labse_tf.files.outputs import check_free, locked, whole_file, write_json
+from labse_tf.files.outputs import check_free, emptied, empty, locked, whole_file, write_json
 from labse_tf.hard_negatives.pool import Pool, make_pool, text_key
 from labse_tf.hard_negatives.selection import Negatives, choose
 from labse_tf.progress import Progress
@@ -86,8 +84,8 @@ def mine(
         "model": stamps_of_files(model_files),
     }
     out = Path(local_path(out))
-    report = _start(out, settings, overwrite=overwrite)
     with locked(out):
+        report = _start(out, settings, overwrite=overwrite)
         for language, group in groupby(sorted(files, key=_language), key=_language):
             if language in report["languages"] and (out / f"{language}.tsv.gz").is_file():
                 _log.info("%s: already done", language)
@@ -128,7 +126,7 @@ def _language(file: CorpusFile) -> str:
 
 
 def _start(out: Path, settings: dict[str, Any], *, overwrite: bool) -> dict[str, Any]:
-    """Returns the report so far; creates the folder if necessary."""
+    """Returns the report so far; without one, or with `overwrite`, empties the folder."""
     if (out / REPORT).is_file() and not overwrite:
         report = json.loads((out / REPORT).read_text("utf-8"))
         if report.get("settings") != settings:
@@ -142,9 +140,8 @@ def _start(out: Path, settings: dict[str, Any], *, overwrite: bool) -> dict[str,
                 "training another model)",
             )
         return report
-    if out.is_dir():
-        shutil.rmtree(out)
-    out.mkdir(parents=True)
+    check_free(out, overwrite=overwrite)
+    empty(out)
     report = {"settings": settings, "languages": {}}
     write_json(out / REPORT, report, overwrite=True)
     return report
@@ -204,17 +201,17 @@ def _pools(files: Sequence[CorpusFile], number: int, folder: Path) -> Iterator[_
         pairs = list(_read(files))
         yield [text for side, _ in pairs for text in side], [t for _, side in pairs for t in side]
         return
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".pools.") as parts:
+    with emptied(folder / ".pools") as parts:
         held: dict[Path, list[str]] = {}
         for index, (sources, targets) in enumerate(_read(files)):
             for source, target in zip(sources, targets, strict=True):
                 part = zlib.crc32(text_key(source).encode()) % number
-                held.setdefault(Path(parts, str(part)), []).append(f"{source}\t{target}\n")
+                held.setdefault(parts / str(part), []).append(f"{source}\t{target}\n")
             # Append rarely, and do not keep files open: there may be more than can be open at once.
             if index % _BATCHES_HELD == _BATCHES_HELD - 1:
                 _append(held)
         _append(held)
-        for path in sorted(Path(parts).iterdir()):
+        for path in sorted(parts.iterdir()):
             pairs = [line.split("\t") for line in path.read_text("utf-8").split("\n")[:-1]]
             yield [source for source, _ in pairs], [target for _, target in pairs]
 

@@ -16,7 +16,7 @@ filters, so that `labse corpus calibrate` chooses the threshold for these."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_dir", metavar="RUN_DIR", help="of `labse corpus train-cds`")
+    parser.add_argument("run", metavar="RUN_DIR", help="of `labse corpus train-cds`")
     add_inputs(parser)
     parser.add_argument("--out", required=True, metavar="SCORED.tsv", help="file to write")
     parser.add_argument(
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> None:
     from beam_pipelines import score_cds
 
     score_cds.run(
-        args.run_dir,
+        args.run,
         args.inputs,
         args.out,
         sample=args.sample,

@@ -31,7 +31,7 @@ from labse_tf.demo.corpus.packages import (
     find_version,
 )
 from labse_tf.demo.corpus.split import SourcedPair, split_pairs
-from labse_tf.files.outputs import check_free, whole_dir
+from labse_tf.files.outputs import whole_dir
 from labse_tf.progress import Progress
 
 SOURCES_FILE = "SOURCES.json"
@@ -51,14 +51,13 @@ def write_demo_corpus(
     Raises:
       InputError: if a package is not installed, or `out` is taken.
     """
-    out = check_free(out, overwrite=overwrite)
-    for source in sources:
-        find_folder(source)
-    pairs, unknown = collect_pairs(sources)
-    messages = {source.distribution for source in sources if source.kind == MESSAGES}
-    train, dev = split_pairs(pairs, messages)
-    facts = _describe(sources, train, dev, unknown)
     with whole_dir(out, overwrite=overwrite) as folder:
+        for source in sources:
+            find_folder(source)
+        pairs, unknown = collect_pairs(sources)
+        messages = {source.distribution for source in sources if source.kind == MESSAGES}
+        train, dev = split_pairs(pairs, messages)
+        facts = _describe(sources, train, dev, unknown)
         _write_bitext(folder / "bitext", train)
         _write_bitext(folder / "dev", dev)
         _write_monolingual(folder / "monolingual", train)

@@ -196,7 +196,6 @@ def _work_folder(work: str | os.PathLike[str] | None) -> Iterator[Path]:
             yield Path(folder)
         return
     folder = Path(local_path(work))
-    folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
         yield folder
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import filecmp
+import glob
 import json
 import os
 import shutil
@@ -19,7 +20,7 @@ from labse_tf.data.storage import STORAGE
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import find_plain_files
 from labse_tf.files.local_paths import local_path
-from labse_tf.files.outputs import locked, whole_file
+from labse_tf.files.outputs import empty, locked, whole_file
 from labse_tf.files.staging import input_path
 from labse_tf.tokenization.vocabulary_readers import warn_of_misread
 from vocab import wordpiece_file
@@ -147,23 +148,21 @@ def open_or_create(
         process is using it, or the vocabulary does not fit.
     """
     run_dir = RunDir(Path(local_path(path)))
-    is_run = run_dir.config_file.is_file()
-    if run_dir.path.exists() and not run_dir.path.is_dir():
-        raise InputError("is a file", path=path, remedy="choose another --run-dir")
-    if not is_run and not overwrite and run_dir.path.is_dir() and any(run_dir.path.iterdir()):
-        raise InputError(
-            "the folder is not empty and holds no run",
-            path=path,
-            remedy="choose another --run-dir, or add --overwrite",
-        )
+    if glob.has_magic(str(path)):
+        problem = "TensorFlow would take *, ? or [ in this path as a pattern"
+        raise InputError(problem, path=path, remedy="choose another --run-dir")
     _check_vocabulary(config)
-    if is_run and not overwrite:
-        _check_same(run_dir, config)
-    run_dir.path.mkdir(parents=True, exist_ok=True)
     with locked(run_dir.path):
         if overwrite:
-            for entry in run_dir.path.iterdir():
-                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+            empty(run_dir.path)
+        elif run_dir.config_file.is_file():
+            _check_same(run_dir, config)
+        elif any(run_dir.path.iterdir()):
+            raise InputError(
+                "the folder is not empty and holds no run",
+                path=path,
+                remedy="choose another --run-dir, or add --overwrite",
+            )
         if not run_dir.config_file.is_file():
             shutil.copyfile(config.tokenizer.vocab_file, run_dir.vocab_file)
             # Last, since its presence marks a complete run dir.

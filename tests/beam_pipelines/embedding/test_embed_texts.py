@@ -230,3 +230,12 @@ def test_a_hash_tells_models_apart_but_not_copies(tmp_path):
     onnx = hash_model(tmp_path / "one" / "onnx" / "model.onnx")
     (tmp_path / "one" / "onnx" / "model.onnx_data").write_bytes(b"weights")
     assert len({one, onnx, hash_model(tmp_path / "one" / "onnx" / "model.onnx")}) == 3
+
+
+@pytest.mark.parametrize("name", ["vectors [v2]", "*", "q?"])
+def test_a_name_is_no_pattern(model, model_dir, tmp_path, name):
+    (tmp_path / "de.txt").write_text("Katze\nHund\n", "utf-8")
+    report = embed_texts.run([str(tmp_path / "de.txt")], str(tmp_path / name), model=str(model_dir))
+    assert report["dimension"] == model.dim
+    assert sorted(path.name for path in (tmp_path / name).iterdir()) == ["de", "report.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([name, "de.txt"])

@@ -4,6 +4,7 @@ import collections
 import gzip
 import json
 import random
+from pathlib import Path
 
 import pytest
 from text_files import content_of
@@ -252,6 +253,36 @@ def test_taken_output_is_refused_and_overwritten_on_request(tmp_path, capfd):
         "monolingual",
         "report.json",
     ]
+
+
+NAMES = [
+    *("clean [v2]", "a*b", "q?", "{x,y}", "two  words", "quo'te\"s", "ملف نظيف", "-x"),
+    *("[", "[!a]", "per%20cent#1", "new\nline", "back\\slash", "**", "$HOME", "~"),
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_is_no_pattern(tmp_path, monkeypatch, name):
+    """What its signs would match as a pattern stays as it is."""
+    (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / name)
+    others = [f"clean {one}" for one in ("v", "2", "aXb", "qq", "x", "a", "b", "")]
+    for other in others:
+        Path(other).mkdir()
+        Path(other, "mine").write_text("mine")
+    Path("ru.tsv").write_text("We meet at noon.\tМы встречаемся в полдень.\n" * 3, "utf-8")
+    clean, counts, vocab = (f"./{one}{name}" for one in ("", "counts ", "vocab "))
+    for _ in range(2):
+        command = ["corpus", "filter-bitext", "ru.tsv", "--out", clean, "--overwrite"]
+        assert main(command) == 0
+    shards = "bitext/ru/part-00000-of-00001.tfrecord.gz"
+    assert content_of(Path(clean)).keys() == {"report.json", "examples.md", shards}
+    build = ["vocab", "build", clean, "--vocab-size", "200", "--counts", counts]
+    assert main([*build, "--out", vocab]) == main([*build, "--out", vocab, "--overwrite"]) == 0
+    assert {"W", "##м"} <= {*Path(vocab).read_text("utf-8").split()}
+    assert all(Path(other, "mine").read_text() == "mine" for other in others)
+    made = {clean, counts, vocab, "ru.tsv", *others}
+    assert {path.name for path in Path().iterdir()} == {Path(one).name for one in made}
 
 
 def test_no_files():

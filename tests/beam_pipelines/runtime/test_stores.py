@@ -158,3 +158,20 @@ def test_a_store_that_fails_and_stops_loses_nothing(corpus, tmp_path):
 def test_unknown_scheme():
     with pytest.raises(InputError, match="cannot read ftp://"):
         filter_bitext.run(["ftp://host/de.tsv"], "out")
+
+
+@pytest.mark.parametrize("name", ["out [v2]", "a*b", "[!x]"])
+def test_a_name_is_no_pattern(store, corpus, name):
+    """What its signs would match stays as it is, and is no part of it."""
+    others = [f"patterns/{one}/mine" for one in ("out v", "out 2", "aXb", "qq", "a", "y")]
+    for other in others:
+        store.put(other, b"mine")
+    inputs = store.upload(corpus, f"patterns/in {name}")
+    out = f"{store.url}/patterns/{name}"
+    for _ in range(2):
+        filter_bitext.run([inputs], out, beam_options=store.options, overwrite=True)
+        assert {"report.json", "examples.md"} < store.content(f"patterns/{name}").keys()
+        assert all(store.content(f"patterns/{name}").values())
+    with pytest.raises(InputError, match="not empty"):
+        filter_bitext.run([inputs], out, beam_options=store.options)
+    assert [store.get(other) for other in others] == [b"mine"] * len(others)

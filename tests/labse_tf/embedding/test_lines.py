@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import signal
 import sys
 import textwrap
@@ -22,6 +23,7 @@ from labse_tf.embedding.quantisation import (
     read_calibration,
     write_calibration,
 )
+from labse_tf.files.outputs import locked
 
 DIM = 8
 
@@ -140,6 +142,26 @@ def test_a_row_half_written_is_written_again(tmp_path, chunks_of_3):
     np.testing.assert_array_equal(np.load(path), expected(lines))
 
 
+@pytest.mark.parametrize("dtype", ["float32", *QUANTISED])
+@pytest.mark.parametrize("size", [None, 0, 5, 130, -1, "no record"])
+def test_a_record_without_its_rows_is_not_believed(tmp_path, chunks_of_3, dtype, size):
+    """A job was killed between two of its files; `size` is that of the rows that are left."""
+    lines, path = SENTENCES[:8], tmp_path / "out.npy"
+    with pytest.raises(Stopped):
+        embed_lines(lines, StoppingEncoder(2), path, dtype=dtype)
+    unfinished = tmp_path / "out.npy.unfinished"
+    if size is None:
+        unfinished.rename(tmp_path / "moved away")
+    elif size == "no record":
+        (tmp_path / "out.npy.json").unlink()
+    else:
+        os.truncate(unfinished, size % unfinished.stat().st_size)
+    embed_lines(lines, CharacterEncoder(), path, dtype=dtype)
+    calibration = QUANTISED[dtype].fit(expected(lines)[:3]) if dtype in QUANTISED else None
+    vectors = calibration.quantise(expected(lines)) if calibration else expected(lines)
+    np.testing.assert_array_equal(np.load(path), vectors)
+
+
 def test_other_lines_are_refused(tmp_path, chunks_of_3):
     with pytest.raises(Stopped):
         embed_lines(SENTENCES[:8], StoppingEncoder(2), tmp_path / "out.npy")
@@ -199,6 +221,52 @@ def test_killed_and_run_again(folder, caplog):
     cut = sum(len(line) > 20 for line in lines)
     assert f"{cut} lines were truncated to 20 tokens" in caplog.text
     assert sorted(path.name for path in folder.glob("out*")) == ["out.npy"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_killed_after_the_vectors_are_in_place(folder, monkeypatch, capsys, dtype):
+    (folder / "in.txt").write_text("".join(f"{line}\n" for line in SENTENCES), "utf-8")
+    command = ["embed", "lengths:Encoder", "in.txt", "--out", "out.npy", "--dtype", dtype]
+
+    def rmtree(path, real=shutil.rmtree, **options):
+        if str(path).endswith(".work"):
+            raise KeyboardInterrupt
+        real(path, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", rmtree)
+        assert main(command) == 130
+    before = (folder / "out.npy").read_bytes()
+    assert (folder / "out.npy.work").is_dir()
+    assert main(command) == 2
+    assert "exists already" in capsys.readouterr().err
+    assert main([*command, "--overwrite"]) == 0
+    assert (folder / "out.npy").read_bytes() == before
+    assert not (folder / "out.npy.work").exists()
+
+
+@pytest.mark.parametrize("out", ["out.npy", "out.parquet"])
+def test_a_job_that_another_has_finished_embeds_nothing(folder, capsys, monkeypatch, out):
+    """The other one ends while this one reads its model."""
+    (folder / "in.txt").write_text("eins\nzwei\n")
+    late = "\nfrom pathlib import Path\nPath('{}').write_text('of another')\n"
+    (folder / "late.py").write_text((folder / "lengths.py").read_text() + late.format(out))
+    monkeypatch.setenv("KILL_AT", "1")
+    assert main(["embed", "late:Encoder", "in.txt", "--out", out]) == 2
+    assert "exists already" in capsys.readouterr().err
+    assert (folder / out).read_text() == "of another"
+    assert not list(folder.glob("out*.*.*"))
+    sys.modules.pop("late")
+
+
+def test_two_jobs_at_once(folder, capsys):
+    (folder / "in.txt").write_text("eins\nzwei\n")
+    command = ["embed", "lengths:Encoder", "in.txt", "--out", "out.npy"]
+    with locked(folder / "out.npy.work"):
+        assert main(command) == 2
+    assert "another process" in capsys.readouterr().err
+    assert main(command) == 0
+    assert not (folder / "out.npy.work").exists()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])

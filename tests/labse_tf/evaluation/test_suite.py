@@ -18,7 +18,7 @@ from labse_tf.cli.main import main
 from labse_tf.errors import InputError
 from labse_tf.evaluation.suite import RememberingEncoder, evaluate_all, find_tasks
 from labse_tf.evaluation.task import find_task, task_names
-from labse_tf.files.outputs import write_json
+from labse_tf.files.outputs import locked, write_json
 
 ENCODER = "hashed_encoders:hashed"
 PAIRS = "5\tHund\tHund\n0\tHund\tмышь\n2\tHund Katze\tHund\n"
@@ -259,3 +259,13 @@ def test_remembered_vectors_are_the_encoders(batches):
     encoder = RememberingEncoder(HashedCharacters())
     for texts in batches:
         np.testing.assert_array_equal(encoder.encode(texts), HashedCharacters().encode(texts))
+
+
+def test_two_suites_at_once(root, tmp_path, capsys):
+    command = ["eval", "all", ENCODER, "--data", str(root), "--out", str(tmp_path / "out")]
+    with locked(tmp_path / "out"):
+        assert main(command) == 2
+    assert "another process" in capsys.readouterr().err
+    assert not any((tmp_path / "out").iterdir())
+    (tmp_path / "file").touch()
+    assert main([*command[:-1], str(tmp_path / "file")]) == 2

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from labse_tf.errors import InputError
-from labse_tf.files.outputs import check_free, check_free_file, whole_dir, whole_file
+from labse_tf.files.outputs import check_free, check_free_file, locked, whole_dir, whole_file
 
 
 def tree(folder):
@@ -139,3 +145,133 @@ def test_an_empty_folder_is_free_for_a_folder_only(tmp_path):
     with whole_dir(tmp_path / "empty") as partial:
         (partial / "a").write_text("x")
     assert tree(tmp_path) == {"empty": None, "empty/a": "x"}
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("whole", [whole_dir, whole_file])
+def test_one_of_two_writers_is_refused(tmp_path, whole, overwrite):
+    out = tmp_path / "здесь [v2]"
+    with whole(out, overwrite=overwrite) as partial:
+        write(partial, "first")
+        assert "another process" in refused(whole, out, overwrite=overwrite).problem
+    assert content(out) == {"first"}
+    assert [path.name for path in tmp_path.iterdir()] == [out.name]
+
+
+@pytest.mark.parametrize("whole", [whole_dir, whole_file])
+def test_what_appeared_meanwhile_stays(tmp_path, whole):
+    out = tmp_path / "out"
+    with pytest.raises(InputError), whole(out) as partial:
+        write(partial, "first")
+        write(out, "of another program", folder=whole is whole_dir)
+    assert content(out) == {"of another program"}
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+# Takes turns with others; whoever gets the output writes its number into each of three files.
+WRITER = """
+import sys
+from pathlib import Path
+from labse_tf.errors import InputError
+from labse_tf.files.outputs import whole_dir, whole_file
+
+own, out, kind = sys.argv[1:]
+for _ in range(60):
+    try:
+        with (whole_dir if kind == "whole_dir" else whole_file)(out, overwrite=True) as partial:
+            if kind == "whole_dir":
+                for name in "abc":
+                    (partial / name).write_text(own)
+            else:
+                partial.write_text(own * 3)
+    except InputError as error:
+        assert "another process" in error.problem, error
+"""
+
+
+@pytest.mark.parametrize("whole", [whole_dir, whole_file])
+def test_many_writers_leave_the_output_of_one(tmp_path, whole):
+    out = tmp_path / "out"
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER, str(own), str(out), whole.__name__])
+        for own in range(4)
+    ]
+    assert [writer.wait() for writer in writers] == [0] * 4
+    found = sorted(one.read_text() for one in out.iterdir()) if out.is_dir() else [*out.read_text()]
+    assert len(found) == 3 and len(set(found)) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+KILLED = """
+import os, sys
+from labse_tf.files.outputs import whole_dir, whole_file
+with (whole_dir if sys.argv[2] == "whole_dir" else whole_file)(sys.argv[1]) as partial:
+    (partial / "stale" if partial.is_dir() else partial).write_text("stale")
+    (partial.parent / "scratch").write_text("a copy")
+    os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.parametrize("whole", [whole_dir, whole_file])
+def test_a_killed_writer_is_in_nobodys_way(tmp_path, whole):
+    command = [sys.executable, "-c", KILLED, str(tmp_path / "out"), whole.__name__]
+    assert subprocess.run(command).returncode == -9
+    assert not (tmp_path / "out").exists()
+    with whole(tmp_path / "out") as partial:
+        write(partial, "whole")
+    assert content(tmp_path / "out") == {"whole"}
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_what_an_older_version_left_is_in_nobodys_way(tmp_path):
+    (tmp_path / "out.partial").write_text("half")
+    with whole_file(tmp_path / "out") as partial:
+        partial.write_text("whole")
+    assert tree(tmp_path) == {"out": "whole"}
+
+
+@pytest.mark.parametrize("whole", [whole_dir, whole_file])
+@pytest.mark.parametrize("there", [True, False])
+def test_where_a_link_leads_is_replaced_and_locked(tmp_path, whole, there):
+    real = tmp_path / "disk" / "real"
+    real.parent.mkdir()
+    if there:
+        write(real, "old", folder=whole is whole_dir)
+    (tmp_path / "link").symlink_to(real)
+    with whole(tmp_path / "link", overwrite=True) as partial:
+        write(partial, "new")
+        assert "another process" in refused(whole, real, overwrite=True).problem
+    assert (tmp_path / "link").is_symlink() and content(real) == {"new"}
+    assert [path.name for path in real.parent.iterdir()] == ["real"]
+
+
+@pytest.mark.parametrize("change", [Path.rmdir, lambda folder: folder.rename(f"{folder}.moved")])
+def test_a_lock_on_what_is_elsewhere_by_now_is_none(tmp_path, monkeypatch, change):
+    def flock(descriptor, operation):
+        change(tmp_path / "work")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.raises(InputError, match="another process"), locked(tmp_path / "work"):
+        pytest.fail("the block ran")
+
+
+def test_a_file_system_without_locks(tmp_path, monkeypatch):
+    def flock(descriptor, operation):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with whole_file(tmp_path / "out") as partial:
+        partial.write_text("whole")
+    assert tree(tmp_path) == {"out": "whole"}
+
+
+def write(path, text, *, folder=None):
+    """Writes a file, or a folder with one: what is there, or as `folder` says."""
+    if path.is_dir() if folder is None else folder:
+        path.mkdir(exist_ok=True)
+        path /= "a.txt"
+    path.write_text(text)
+
+
+def content(path):
+    return {one.read_text() for one in (path.iterdir() if path.is_dir() else [path])}

@@ -13,6 +13,7 @@ from tiny_text import FOREIGN, sentences_of
 
 from labse_tf.cli.main import main
 from labse_tf.errors import InputError
+from labse_tf.files.outputs import locked
 from labse_tf.hard_negatives.job import mine
 from labse_tf.hard_negatives.pool import text_key
 
@@ -205,6 +206,22 @@ def run_job(corpus, out, **changes):
     arguments = {"model_files": [], "count": 2, "max_similarity": 1.0} | changes
     report = mine([str(corpus)], out, encoder, **arguments)
     return report, rows(out / "de.tsv.gz"), encoder
+
+
+def test_a_second_job_is_refused_and_what_a_killed_one_left_goes(corpus, tmp_path):
+    out = tmp_path / "out"
+    report, found, _ = run_job(corpus, out, pool_size=2)
+    before = times_of(out)
+    with locked(out), pytest.raises(InputError, match="another process"):
+        run_job(corpus, out, pool_size=2, overwrite=True)
+    assert times_of(out) == before
+    # A job that was killed before the report names the language; the rows are of another time.
+    (out / "report.json").write_text(json.dumps({"settings": report["settings"], "languages": {}}))
+    (out / "de.tsv.gz").write_bytes(gzip.compress(b"x\ty\tz\n"))
+    (out / ".pools").mkdir()
+    (out / ".pools" / "1").write_text("A cat.\tEine Ratte.\n")
+    assert run_job(corpus, out, pool_size=2)[:2] == (report, found)
+    assert sorted(path.name for path in out.iterdir()) == ["de.tsv.gz", "report.json"]
 
 
 def test_no_translation_of_the_same_source_is_a_negative(corpus, tmp_path):

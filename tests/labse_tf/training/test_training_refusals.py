@@ -84,6 +84,13 @@ def test_a_locked_run_is_refused(capsys, trained_run, config_file):
     assert contents(trained_run) == before
 
 
+@pytest.mark.parametrize("name", ["run [v2]", "a*b", "q?"])
+def test_a_path_that_tensorflow_takes_as_a_pattern_is_refused(capsys, tmp_path, config_file, name):
+    error = refused(capsys, ["train", config_file, "--run-dir", tmp_path / name])
+    assert "as a pattern" in error
+    assert not any(tmp_path.iterdir())
+
+
 def test_init_with_another_encoder_is_refused(capsys, tmp_path, pretrained_run, config_file):
     run = tmp_path / "run"
     arguments = ["train", config_file, "--run-dir", run, "--init", pretrained_run]
