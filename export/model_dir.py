@@ -192,7 +192,7 @@ def check_options(source: Source, *, formats: Sequence[str], table: str, length:
             remedy="leave lite out, or keep only the pieces of some --languages",
         )
     most = source.config.max_positions
-    length = min(DEFAULT_LENGTH, most) if length is None else length
+    length = min(DEFAULT_LENGTH, most, source.longest or most) if length is None else length
     if not 3 <= length <= most:
         raise InputError(
             f"--length {length} is out of range",
