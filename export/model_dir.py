@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import importlib.util
 import json
 import logging
 import os
 import platform
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
@@ -24,7 +27,7 @@ from export.huggingface import save_huggingface
 from export.lite import MOST_BYTES, save_lite
 from export.model_card import model_card
 from export.onnx import save_onnx
-from export.packed_table import DTYPES, pack_table
+from export.packed_table import DTYPES, least_cosine, pack_table
 from export.preprocessor import save_preprocessor
 from export.rust_tokenizer import TOKENIZER_FILE, save_rust_tokenizer
 from export.source import Source, describe_vocabulary
@@ -44,6 +47,16 @@ WORDPIECE = "wordpiece"
 VOCAB_FILE = "vocab.txt"
 FORMATS = ("hub", "text", "hf", "lite", "onnx")
 DEFAULT_FORMATS = ("hub", "text")
+_LEAST_COSINE_THERE = 0.9999
+_EMBED_THERE = """
+import json, sys
+import numpy as np
+from sentence_transformers import SentenceTransformer
+_, folder, length, texts, out = sys.argv
+model = SentenceTransformer(folder, device="cpu")
+model.max_seq_length = int(length)
+np.save(out, model.encode(json.loads(texts)))
+"""
 
 _log = logging.getLogger("labse")
 
@@ -87,6 +100,7 @@ def export(
                 packed = pack_table(source, table)
                 _save_saved_models(packed, tokenizer, vocab_file, folder, formats, length)
             inputs, vectors = _write_expected(source, tokenizer, folder, length)
+            _compare_with_there(source.there, vectors, length)
         apart = Apart(partial)
         if "hf" in formats:
             with apart.writing("hf"):
@@ -234,6 +248,28 @@ def _write_expected(
         vectors = embed(source.encoder, inputs, training=False).numpy()
     write_expected(folder, inputs["input_word_ids"].numpy(), vectors)
     return inputs, vectors
+
+
+def _compare_with_there(there: Path | None, vectors: np.ndarray, length: int) -> None:
+    """Refuses vectors that differ from those of sentence-transformers, where that is installed."""
+    if there is None or importlib.util.find_spec("sentence_transformers") is None:
+        return
+    # In a process of its own: PyTorch and TensorFlow in one may crash.
+    with tempfile.TemporaryDirectory() as scratch:
+        found, texts = Path(scratch, "vectors.npy"), json.dumps(SENTENCES)
+        command = [sys.executable, "-c", _EMBED_THERE, str(there), str(length), texts, str(found)]
+        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        if done.returncode:
+            reason = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+            _log.warning("not compared: sentence-transformers cannot load %s (%s)", there, reason)
+            return
+        theirs = np.load(found)
+    if (cosine := least_cosine(theirs, vectors)) < _LEAST_COSINE_THERE:
+        raise InputError(
+            f"has a cosine of {cosine:.5f} to its vectors in sentence-transformers",
+            path=there,
+            remedy="report this as a bug",
+        )
 
 
 @contextlib.contextmanager
