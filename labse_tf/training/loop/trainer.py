@@ -192,7 +192,7 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
         means = {name: metric.result() for name, metric in self._metrics.items()}
         if means["gradient_norm"] == 0.0:
             raise InputError(
-                "the gradient is 0: the corpora leave nothing to learn, as copies of one pair do, or "
+                "the gradient is 0: nothing is left to learn, as from copies of one pair, or "
                 "the loss does not depend on the variables",
                 remedy="give several different texts",
             )
