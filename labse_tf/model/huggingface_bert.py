@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import dataclasses
 import json
 import math
 import os
@@ -24,7 +23,6 @@ from safetensors import SafetensorError, safe_open
 from labse_tf.config import EncoderConfig
 from labse_tf.errors import InputError
 from labse_tf.model import sentence_transformers
-from labse_tf.mteb import count_parameters
 from labse_tf.tokenization.vocabulary_readers import TOKENIZER_FILE, check_huggingface, read_tokens
 from vocab import wordpiece_file
 
@@ -113,7 +111,9 @@ def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
         )
     _check_computation(path, found)
     # A weight has a byte or more.
-    weights, held = count_parameters(dataclasses.asdict(config)), path / WEIGHTS_FILE
+    layer = 4 * config.hidden_size + 2 * config.intermediate_size
+    rows = config.vocab_size + config.max_positions + config.num_layers * layer
+    weights, held = rows * config.hidden_size, path / WEIGHTS_FILE
     if weights > held.stat().st_size or config.hidden_size % config.num_attention_heads:
         raise InputError(
             f"describes {weights:,} weights and {config.num_attention_heads} heads in "
