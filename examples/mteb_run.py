@@ -47,8 +47,10 @@ def bitext_task(folder):
         def load_data(self, **kwargs):
             self.dataset = {}
             for language, path in files.items():
-                lines = path.read_text("utf-8").splitlines()
-                english, foreign = zip(*(line.split("\t")[:2] for line in lines), strict=True)
+                # Only a line feed ends a row: texts may have characters such as U+2028.
+                with path.open(encoding="utf-8", newline="\n") as lines:
+                    rows = [line.rstrip("\r\n").split("\t")[:2] for line in lines]
+                english, foreign = zip(*rows, strict=True)
                 pairs = {"sentence1": list(foreign), "sentence2": list(english)}
                 self.dataset[language] = DatasetDict(test=Dataset.from_dict(pairs))
             self.data_loaded = True

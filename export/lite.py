@@ -2,22 +2,54 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import tensorflow as tf
 from official.nlp.modeling import networks
+
+from export.packed_table import LEAST_COSINE, least_cosine, pack_table
+from export.source import Source
+from labse_tf.embedding.runtimes import LiteRuntime
 
 LITE_FILE = Path("lite", "encoder_int8.tflite")
 # Of float32 weights: the converter's protocol buffer, which has more than these, has at most 2 GiB.
 MOST_BYTES = 2_100_000_000
 
+_log = logging.getLogger("labse")
 
-def save_lite(encoder: networks.BertEncoderV2, folder: Path) -> None:
+
+def save_lite(
+    source: Source, folder: Path, *, inputs: Mapping[str, tf.Tensor], vectors: np.ndarray
+) -> None:
     """Writes `folder`/lite/encoder_int8.tflite, dynamic-range quantised.
 
     Its signature `serving_default` takes the encoder's three inputs, int32 `[batch, length]`, and
     returns `default`, float32 `[batch, dim]`, not normalised.
+
+    LiteRT rounds the activations that it multiplies by int8 weights, as ONNX Runtime does (see
+    `save_onnx`), and gives the table a single scale. Where the vectors do not bear that, the table
+    is in int8 with a scale per column, and the other weights are in float16.
+
+    Args:
+      source: the model to export.
+      folder: the model dir.
+      inputs: the encoder's, of some sentences, by which int8 is judged.
+      vectors: what the encoder makes of them, `[n, dim]`.
     """
+    file = folder / LITE_FILE
+    file.parent.mkdir()
+    file.write_bytes(_convert(source.encoder))
+    if least_cosine(LiteRuntime(file).run(inputs), vectors) < LEAST_COSINE:
+        _log.info("LiteRT: only the embedding table in int8, as the activations do not bear it")
+        packed = pack_table(source, "int8", by_column=True)
+        file.write_bytes(_convert(packed.encoder, [tf.float16]))
+
+
+def _convert(encoder: networks.BertEncoderV2, types: Sequence[tf.DType] = ()) -> bytes:
+    """Returns the encoder as a file; `types`: those of its weights in place of int8."""
 
     @tf.function(
         input_signature=[
@@ -36,5 +68,5 @@ def save_lite(encoder: networks.BertEncoderV2, folder: Path) -> None:
         [embed.get_concrete_function()], encoder
     )
     converter.optimizations = [tf.lite.Optimize.DEFAULT]
-    (folder / LITE_FILE).parent.mkdir()
-    (folder / LITE_FILE).write_bytes(converter.convert())
+    converter.target_spec.supported_types = list(types)
+    return converter.convert()

@@ -4,31 +4,36 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import importlib.util
 import json
 import logging
 import os
 import platform
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 import labse_tf
+from export.apart import Apart
 from export.encoder import save_encoder
 from export.huggingface import save_huggingface
 from export.lite import MOST_BYTES, save_lite
 from export.model_card import model_card
 from export.onnx import save_onnx
-from export.packed_table import DTYPES, pack_table
+from export.packed_table import DTYPES, least_cosine, pack_table
 from export.preprocessor import save_preprocessor
 from export.rust_tokenizer import TOKENIZER_FILE, save_rust_tokenizer
 from export.source import Source, describe_vocabulary
 from export.static_embedding import save_static_embedding
 from export.text_encoder import save_text_encoder
-from export.verification import SENTENCES, Check, verify, write_expected
+from export.verification import SENTENCES, Check, write_expected
 from labse_tf.config import BILSTM
 from labse_tf.errors import InputError
 from labse_tf.files.outputs import whole_dir
@@ -42,6 +47,16 @@ WORDPIECE = "wordpiece"
 VOCAB_FILE = "vocab.txt"
 FORMATS = ("hub", "text", "hf", "lite", "onnx")
 DEFAULT_FORMATS = ("hub", "text")
+_LEAST_COSINE_THERE = 0.9999
+_EMBED_THERE = """
+import json, sys
+import numpy as np
+from sentence_transformers import SentenceTransformer
+_, folder, length, texts, out = sys.argv
+model = SentenceTransformer(folder, device="cpu")
+model.max_seq_length = int(length)
+np.save(out, model.encode(json.loads(texts)))
+"""
 
 _log = logging.getLogger("labse")
 
@@ -74,7 +89,7 @@ def export(
 
     Raises:
       InputError: if a format is unknown, the length is out of range, `out` exists, or a check
-        fails.
+        fails. If some of text, hf, lite and onnx alone fail, the other formats are in `out`.
     """
     length = check_options(source, formats=formats, table=table, length=length)
     with whole_dir(out, overwrite=overwrite) as partial:
@@ -84,34 +99,54 @@ def export(
             if {"hub", "text"} & set(formats):
                 packed = pack_table(source, table)
                 _save_saved_models(packed, tokenizer, vocab_file, folder, formats, length)
-            inputs = _write_expected(source, tokenizer, folder, length)
-        if "hf" in formats and not source.config.num_layers:
-            save_static_embedding(source, partial)
-        elif "hf" in formats:
-            save_huggingface(source, partial, length=length)
-        elif "hub" not in formats and source.tokenizer is None:
-            # Without a preprocessor, the vocabulary is needed to make inputs for lite and onnx.
-            wordpiece_file.write(partial / VOCAB_FILE, source.tokens)
+            inputs, vectors = _write_expected(source, tokenizer, folder, length)
+            _compare_with_there(source.there, vectors, length)
+        apart = Apart(partial)
+        if "hf" in formats:
+            with apart.writing("hf"):
+                _save_huggingface(source, partial, length=length)
         if "lite" in formats:
-            save_lite(source.encoder, partial)
+            with apart.writing("lite"):
+                save_lite(source, partial, inputs=inputs, vectors=vectors)
         if "onnx" in formats:
-            save_onnx(source, partial, inputs=inputs)
-            if _kind_of_tokens(source) == WORDPIECE:
-                limits = {"max_bytes_per_word": source.max_bytes_per_word, "length": length}
-                save_rust_tokenizer(source.tokens, partial / TOKENIZER_FILE, **limits)
+            with apart.writing("onnx"):
+                save_onnx(source, partial, inputs=inputs)
+                if _kind_of_tokens(source) == WORDPIECE:
+                    limits = {"max_bytes_per_word": source.max_bytes_per_word, "length": length}
+                    save_rust_tokenizer(source.tokens, partial / TOKENIZER_FILE, **limits)
         facts = {
             **describe(source, length=length),
             "formats": list(formats),
             "table": table,
             "licence": source.licence if licence is None else licence,
         }
-        write_facts(partial, facts, parameters=source.encoder.count_params(), results=results)
+
+        def finish() -> None:
+            facts["formats"] = [name for name in formats if name not in apart.failed]
+            if not facts["formats"]:
+                apart.refuse(out, remedy="choose another format; report this as a bug")
+            vocabulary = partial / VOCAB_FILE
+            if "hub" not in formats and source.tokenizer is None and not vocabulary.exists():
+                # Without a preprocessor, the vocabulary is needed to make inputs for lite and onnx.
+                wordpiece_file.write(vocabulary, source.tokens)
+            write_facts(partial, facts, parameters=source.encoder.count_params(), results=results)
+
+        finish()
         if verified:
             try:
-                verify(partial, _log_check)
+                apart.verify(_log_check)
             except InputError as error:
                 error.path = os.fspath(out)  # The checked folder has a temporary name.
                 raise
+            finish()
+    apart.refuse(out, remedy="the other formats are there; report this as a bug")
+
+
+def _save_huggingface(source: Source, folder: Path, *, length: int) -> None:
+    if source.config.num_layers:
+        save_huggingface(source, folder, length=length)
+    else:
+        save_static_embedding(source, folder)
 
 
 def write_facts(
@@ -171,7 +206,7 @@ def check_options(source: Source, *, formats: Sequence[str], table: str, length:
             remedy="leave lite out, or keep only the pieces of some --languages",
         )
     most = source.config.max_positions
-    length = min(DEFAULT_LENGTH, most) if length is None else length
+    length = min(DEFAULT_LENGTH, most, source.longest or most) if length is None else length
     if not 3 <= length <= most:
         raise InputError(
             f"--length {length} is out of range",
@@ -202,17 +237,39 @@ def _save_saved_models(
 
 def _write_expected(
     source: Source, tokenizer: Tokenizer, folder: Path, length: int
-) -> dict[str, tf.Tensor]:
+) -> tuple[dict[str, tf.Tensor], np.ndarray]:
     """Writes the vectors that all formats must give, whatever their weights are packed in.
 
     Returns:
-      The encoder's inputs of `SENTENCES`.
+      The encoder's inputs of `SENTENCES`, and these vectors.
     """
     inputs = tokenizer.pack([tokenizer(tf.constant(SENTENCES))], length)
     with tf.device("CPU"):  # As `verify` does.
         vectors = embed(source.encoder, inputs, training=False).numpy()
     write_expected(folder, inputs["input_word_ids"].numpy(), vectors)
-    return inputs
+    return inputs, vectors
+
+
+def _compare_with_there(there: Path | None, vectors: np.ndarray, length: int) -> None:
+    """Refuses vectors that differ from those of sentence-transformers, where that is installed."""
+    if there is None or importlib.util.find_spec("sentence_transformers") is None:
+        return
+    # In a process of its own: PyTorch and TensorFlow in one may crash.
+    with tempfile.TemporaryDirectory() as scratch:
+        found, texts = Path(scratch, "vectors.npy"), json.dumps(SENTENCES)
+        command = [sys.executable, "-c", _EMBED_THERE, str(there), str(length), texts, str(found)]
+        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        if done.returncode:
+            reason = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+            _log.warning("not compared: sentence-transformers cannot load %s (%s)", there, reason)
+            return
+        theirs = np.load(found)
+    if (cosine := least_cosine(theirs, vectors)) < _LEAST_COSINE_THERE:
+        raise InputError(
+            f"has a cosine of {cosine:.5f} to its vectors in sentence-transformers",
+            path=there,
+            remedy="report this as a bug",
+        )
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 from official.nlp.modeling import networks
 
+from export.packed_table import LEAST_COSINE, least_cosine
 from export.source import Source
 from labse_tf.embedding.runtimes import OnnxRuntime
 from labse_tf.model.encoder import build_encoder
@@ -23,7 +24,6 @@ ONNX_FILE, INT8_FILE = Path("onnx", "model.onnx"), Path("onnx", "model_int8.onnx
 MOST_BYTES = 2_000_000_000
 
 _OPSET = 17
-_LEAST_COSINE = 0.95
 _log = logging.getLogger("labse")
 _SEQUENCE_LENS = 4  # Place of this input of the operator LSTM.
 _NAMES = {
@@ -67,7 +67,8 @@ def save_onnx(source: Source, folder: Path, *, inputs: Mapping[str, tf.Tensor]) 
         save_model(model, {name: table}, folder / ONNX_FILE)
         quantized = _quantize(table, name)
         save_model(_in_int8(few, name, None), quantized, folder / INT8_FILE)
-        if _least_cosine(folder, inputs) < _LEAST_COSINE:
+        found = (OnnxRuntime(folder / file).run(inputs) for file in (INT8_FILE, ONNX_FILE))
+        if least_cosine(*found) < LEAST_COSINE:
             _log.info("int8: only the embedding table, as the activations do not bear it")
             save_model(_in_int8(few, name, ["Gather"]), quantized, folder / INT8_FILE)
 
@@ -85,13 +86,6 @@ def _in_int8(file: Path, table: str, operations: list[str] | None):
         if node.op_type == "DequantizeLinear" and f"{table}_scale" in node.input:
             node.attribute.append(onnx.helper.make_attribute("axis", -1))
     return model
-
-
-def _least_cosine(folder: Path, inputs: Mapping[str, tf.Tensor]) -> float:
-    """Returns the least cosine of the vectors of both files."""
-    found = (OnnxRuntime(folder / file).run(inputs) for file in (ONNX_FILE, INT8_FILE))
-    one, other = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in found)
-    return float((one * other).sum(axis=1).min())
 
 
 def _with_few_rows(source: Source, rows: int) -> networks.BertEncoderV2:

@@ -17,6 +17,7 @@ from labse_tf.errors import InputError
 from labse_tf.model import exported, huggingface_bert
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.mlm_head import build_mlm_head
+from labse_tf.model.sentence_transformers import MODULES_FILE, read_length
 from labse_tf.tokenization.protocol import Tokenizer
 from labse_tf.tokenization.vocabulary_readers import warn_of_misread
 from labse_tf.training.runs.checkpoints import Chosen, has_part
@@ -40,6 +41,8 @@ class Source:
       kept_of: facts about the vocabulary that this one is a part of; None if it is complete.
       head: the masked-language-model head; None if it has none.
       tokenizer: of an imported LASER; None if the vocabulary tells it.
+      longest: to how many tokens an imported model cuts texts; None if unknown.
+      there: the folder of an imported model of sentence-transformers; None if it is none.
     """
 
     encoder: networks.BertEncoderV2
@@ -52,6 +55,8 @@ class Source:
     kept_of: dict[str, Any] | None = None
     head: layers.MaskedLM | None = None
     tokenizer: Tokenizer | None = None
+    longest: int | None = None
+    there: Path | None = None
 
 
 def open_source(path: str | os.PathLike[str], *, checkpoint: str | None = None) -> Source:
@@ -114,6 +119,8 @@ def _facts(path: Path, checkpoint: Chosen | None) -> dict[str, Any]:
             "max_bytes_per_word": huggingface_bert.MAX_BYTES_PER_WORD,
             "languages": None,
             "training": None,
+            "longest": read_length(path),
+            "there": path if (path / MODULES_FILE).is_file() else None,
         }
     run_dir = open_existing(path)
     return {

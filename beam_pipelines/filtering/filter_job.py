@@ -134,10 +134,14 @@ class FilterCorpus(beam.PTransform):
 
     def _read(self, begin):
         if not self._options.from_scores:
-            return begin | "Read" >> ReadTolerantly(self._files, self._options.max_bad_records)
+            return begin | "Read" >> self._reader()
         names = [filter_.name for filter_ in self._filters]
         batches = begin | "Read" >> ReadScores(self._files, names, self._record_type)
         return batches, begin | "No bad records" >> beam.Create([])
+
+    def _reader(self) -> ReadTolerantly:
+        options = self._options
+        return ReadTolerantly(self._files, options.max_bad_records, normalize=options.normalize)
 
     def _learn(self, begin, batches):
         """Returns what filters learn from the whole corpus before any record is filtered.
@@ -148,8 +152,7 @@ class FilterCorpus(beam.PTransform):
         if self._options.from_scores or not any(hasattr(one, "learn") for one in self._filters):
             return {}
         if self._make_sentences is None:
-            read = ReadTolerantly(self._files, self._options.max_bad_records)
-            batches, _ = begin | "Read to learn" >> read
+            batches, _ = begin | "Read to learn" >> self._reader()
         return learn(batches, self._filters)
 
     def _plan(self, batches):
@@ -223,6 +226,7 @@ def run(
         run_pipeline(job, paths, engine)
         report = read_json(join(folder, TEMPORARY, REPORT))
         check_bad_records(report, options.max_bad_records)
+        report |= {"normalize": options.normalize} if options.normalize else {}
         write_json(join(folder, REPORT), report)
     _log_summary(report, out)
     return report

@@ -23,6 +23,7 @@ class JobOptions:
       from_scores: the inputs are folders of such scores.
       examples: the number of random examples to write for each reason; 0 writes none.
       seed: for the samples.
+      normalize: a form of Unicode, such as "NFC", that texts are brought to before all else.
       overwrite: replace an existing output.
       beam_options: options for Beam, as strings; if empty, the direct runner is used.
     """
@@ -35,6 +36,7 @@ class JobOptions:
     from_scores: bool = False
     examples: int = 10
     seed: int = 0
+    normalize: str | None = None
     overwrite: bool = False
     beam_options: Sequence[str] = ()
 
@@ -46,6 +48,11 @@ class JobOptions:
         _check_least("--max-bad-records", self.max_bad_records, 0)
         _check_least("--examples", self.examples, 0)
         _check_least("--seed", self.seed, 0)
+        if self.normalize and self.from_scores:
+            raise InputError(
+                "--normalize with --from-scores: these texts have been scored",
+                remedy="filter the corpus again",
+            )
         if self.scores and self.from_scores:
             raise InputError(
                 "--scores with --from-scores would copy the scores", remedy="leave one of them out"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import unicodedata
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,6 +28,7 @@ from beam_pipelines.records.records import (
     Record,
     Sentence,
     texts_by_language,
+    texts_of,
 )
 from beam_pipelines.reporting.bad_records import BadRecords, take_good
 from beam_pipelines.runtime.errors import input_errors_marked
@@ -71,7 +73,8 @@ class ReadTolerantly(beam.PTransform):
     """Corpus files -> (PCollection of `Batch`, PCollection of `BadRecords`).
 
     With `numbered`, the batches are `NumberedBatch`; parts of files are numbered as if they were
-    files of their own, in their order.
+    files of their own, in their order. With `normalize`, a form of Unicode such as "NFC", texts are
+    brought to it.
 
     The language of a batch is one of the paper's, unless a file of records in several languages
     contains others: these are passed on, so that the next step can count them.
@@ -82,7 +85,12 @@ class ReadTolerantly(beam.PTransform):
     """
 
     def __init__(
-        self, files: Sequence[CorpusFile], max_bad_records: int, *, numbered: bool = False
+        self,
+        files: Sequence[CorpusFile],
+        max_bad_records: int,
+        *,
+        numbered: bool = False,
+        normalize: str | None = None,
     ) -> None:
         super().__init__()
         if not files:
@@ -92,7 +100,7 @@ class ReadTolerantly(beam.PTransform):
             (number, (tuple(part.file), part.start, part.end))
             for number, part in enumerate(divide(files))
         ]
-        self._read_file = _ReadFile(max_bad_records, numbered)
+        self._read_file = _ReadFile(max_bad_records, numbered, normalize)
 
     def expand(self, begin):
         outputs = (
@@ -105,9 +113,10 @@ class ReadTolerantly(beam.PTransform):
 
 
 class _ReadFile(beam.DoFn):
-    def __init__(self, max_bad_records: int, numbered: bool) -> None:
+    def __init__(self, max_bad_records: int, numbered: bool, form: str | None) -> None:
         self._max_bad_records = max_bad_records
         self._numbered = numbered
+        self._form = form
 
     def process(self, element: tuple[int, tuple]) -> Iterator:
         number, (file, start, end) = element
@@ -115,10 +124,17 @@ class _ReadFile(beam.DoFn):
         bad = BadRecords.of_file(part.file)
         with input_errors_marked():
             good = take_good(_records_and_errors(part), bad, self._max_bad_records)
+            if self._form:
+                good = (_normalized(record, self._form) for record in good)
             batches = in_batches(good)
             yield from number_batches(batches, number) if self._numbered else batches
         if bad.number:
             yield beam.pvalue.TaggedOutput("bad", bad)
+
+
+def _normalized(record: Record, form: str) -> Record:
+    texts = (unicodedata.normalize(form, text).strip() for text in texts_of(record))
+    return type(record)(*texts, record.language)
 
 
 def in_batches(records: Iterable[Record]) -> Iterator[Batch]:

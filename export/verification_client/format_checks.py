@@ -41,7 +41,7 @@ def read_expected(path: str) -> Expected:
     with open(f"{path}/model.json", encoding="utf-8") as file:
         facts = json.load(file)
     with open(f"{path}/verification/sentences.txt", encoding="utf-8", newline="\n") as file:
-        sentences = file.read().splitlines()
+        sentences = file.read().split("\n")[:-1]
     ids, vectors = (np.load(f"{path}/verification/{name}.npy") for name in ("word_ids", "vectors"))
     return Expected(path, facts, sentences, ids, vectors)
 

@@ -18,7 +18,7 @@ from interface import (
 def training_graph(model: Model) -> str:
     """The embeddings are those that the training graph computed when the model was exported."""
     with open(f"{model.path}/verification/sentences.txt", encoding="utf-8") as file:
-        sentences = file.read().splitlines()
+        sentences = file.read().split("\n")[:-1]
     expected = np.load(f"{model.path}/verification/vectors.npy", allow_pickle=False)
     found = model.encoder(model.preprocessor(tf.constant(sentences)))["default"].numpy()
     found /= np.linalg.norm(found, axis=1, keepdims=True)

@@ -72,8 +72,19 @@ def add_filter_job(
         metavar="N",
         help="seed of the random samples (default: %(default)s)",
     )
+    add_normalize(parser)
     add_overwrite(parser)
     _add_filters(parser, kind)
+
+
+def add_normalize(parser: argparse.ArgumentParser) -> None:
+    """Adds --normalize."""
+    parser.add_argument(
+        "--normalize",
+        choices=["NFC", "NFKC", "NFD", "NFKD"],
+        help="bring texts to this form of Unicode first; NFC makes one of a letter and its marks, "
+        "as most text has them (default: leave texts as they are, as LaBSE does)",
+    )
 
 
 def _add_filters(parser: argparse.ArgumentParser, kind: str) -> None:
@@ -105,8 +116,8 @@ def _add_filters(parser: argparse.ArgumentParser, kind: str) -> None:
 
 def filter_job_options(args: argparse.Namespace) -> dict:
     """Returns the arguments of `add_filter_job`, except paths, as options of the filter jobs."""
-    names = ("max_bad_records", "scores", "from_scores", "examples", "seed", "overwrite")
-    names = (*names, "filters", *args.filter_keywords)
+    names = ("max_bad_records", "scores", "from_scores", "examples", "seed")
+    names = (*names, "normalize", "overwrite", "filters", *args.filter_keywords)
     return {
         "megabytes_per_shard": args.shard_megabytes,
         "max_per_language": args.max_per_language or None,

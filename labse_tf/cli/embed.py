@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import add_dim, add_overwrite
+from labse_tf.cli.arguments import add_dim, add_normalize, add_overwrite
 
 EXAMPLES = """examples:
   labse embed model sentences.txt --out vectors.npy
@@ -46,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="only for LASER's encoder of 2018, which splits text by the rules of its language: "
         "that of all lines, such as fr (default: identified for each line)",
     )
+    add_normalize(parser)
     add_overwrite(parser)
 
 
@@ -53,4 +54,5 @@ def run(args: argparse.Namespace) -> None:
     from labse_tf.embedding.file import embed_file
 
     options = {"dtype": args.dtype, "dim": args.dim, "language": args.language}
+    options["normalize"] = args.normalize
     embed_file(args.model_dir, args.input, args.out, **options, overwrite=args.overwrite)

@@ -6,6 +6,7 @@ import itertools
 import logging
 import os
 import sys
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from labse_tf.progress import Progress
 STDIN = "-"
 _SUFFIXES = (".npy", ".parquet")
 _ROWS_PER_GROUP = 16384
+_MANY = 0.1  # Of the lines.
 
 _log = logging.getLogger("labse")
 
@@ -35,6 +37,7 @@ def embed_file(
     dtype: str = "float32",
     dim: int | None = None,
     language: str | None = None,
+    normalize: str | None = None,
     overwrite: bool = False,
 ) -> Embedded:
     """Writes the vectors of the lines of a file, in order.
@@ -49,6 +52,7 @@ def embed_file(
         `labse_tf.embedding.quantisation`.
       dim: the number of leading columns to keep, as for `open_encoder`; None: all.
       language: of all lines, as for `labse_tf.load`.
+      normalize: a form of Unicode, such as "NFC", that lines are brought to; None: as they are.
       overwrite: replace `out`, and discard the work of another job.
 
     Raises:
@@ -67,6 +71,11 @@ def embed_file(
     lines = _lines(source)
     # Errors in the file are reported before the model is loaded.
     first = next(lines)
+    lines = itertools.chain([first], lines)
+    if normalize:
+        lines = (unicodedata.normalize(normalize, line) for line in lines)
+    else:
+        lines = _warning_of_marks(lines)
     encoder = open_encoder(model, dim=dim, language=language)
     settings = {
         "model": [encoder.name, encoder.facts().get("model_sha256")],
@@ -74,13 +83,14 @@ def embed_file(
         "dtype": dtype,
         "dim": dim,
         **({"language": language} if language else {}),
+        **({"normalize": normalize} if normalize else {}),
     }
     with (
         full_disk_said(out, remedy="run the same command again to resume"),
         work_folder(out, settings, overwrite=overwrite) as folder,
     ):
         vectors = folder / "vectors.npy"
-        done = embed_lines(itertools.chain([first], lines), encoder, vectors, dtype=dtype)
+        done = embed_lines(lines, encoder, vectors, dtype=dtype)
         if out.suffix == ".npy":
             _move(vectors, check_free_file(out, overwrite=overwrite), dtype)
         else:
@@ -93,6 +103,17 @@ def embed_file(
 def _lines(source: str) -> Iterator[str]:
     numbered = lines_of_stream(sys.stdin.buffer, "stdin") if source == STDIN else read_lines(source)
     return (line for _, line in numbered)
+
+
+def _warning_of_marks(lines: Iterator[str]) -> Iterator[str]:
+    """Yields the lines; logs one line if many are not in the form NFC."""
+    count = other = 0
+    for line in lines:
+        count += 1
+        other += not unicodedata.is_normalized("NFC", line)
+        yield line
+    if other > _MANY * count:
+        _log.warning("%d of %d lines are not in NFC: see --normalize NFC", other, count)
 
 
 def _move(vectors: Path, out: Path, dtype: str) -> None:

@@ -29,6 +29,7 @@ from labse_tf.embedding.model_dir import (
     hash_model,
     is_model_dir,
 )
+from labse_tf.embedding.protocol import list_texts
 from labse_tf.errors import InputError
 from labse_tf.files.hashing import sha256_of_file, sha256_of_files
 from labse_tf.files.python_objects import find_object, is_object_name
@@ -121,12 +122,12 @@ class OpenedEncoder:
 
         Raises:
           InputError: if the encoder returns anything but one row of finite floats per text.
+          TypeError, ValueError: as `list_texts`.
         """
-        if isinstance(texts, str):
-            raise TypeError("encode() takes a list of strings, not one string")
-        if not len(texts) and self._dim is not None:
+        texts = list_texts(texts)
+        if not texts and self._dim is not None:
             return np.zeros((0, self._dim), np.float32)
-        vectors = np.asarray(self._encode(list(texts)))
+        vectors = np.asarray(self._encode(texts))
         self._check(vectors, len(texts))
         self._width = vectors.shape[1]
         self._check_width()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import abc
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
+from labse_tf.embedding.protocol import list_texts
 from labse_tf.progress import Progress
 
 # The texts of a window are sorted by length, so that its batches contain little padding.
@@ -56,21 +57,23 @@ class WindowEncoder(abc.ABC):
     ) -> None:
         """Fills `vectors`, `[n, dim]`, with rows of unit length: the embeddings of `[n]` texts."""
 
-    def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> np.ndarray:
+    def encode(self, texts: Iterable[str], *, show_progress: bool = False) -> np.ndarray:
         """Returns one embedding per text, in the order of the texts.
 
         With float32 encoders, the embedding of a text does not depend on the other texts, up to
         rounding (within 1e-5). With int8 encoders it does: they use one scale for a whole batch.
 
         Args:
-          texts: any strings, including empty ones.
+          texts: any strings, including empty ones; a list, an array, a column, a generator.
           show_progress: show progress on stderr.
 
         Returns:
           float32 `[len(texts), dim]`, rows of unit length.
+
+        Raises:
+          TypeError, ValueError: as `list_texts`, which names the text at fault.
         """
-        if isinstance(texts, str):
-            raise TypeError("encode() takes a list of strings, not one string")
+        texts = list_texts(texts)
         vectors = np.empty((len(texts), self.dim), np.float32)
         with contextlib.ExitStack() as stack:
             progress = None
@@ -88,7 +91,7 @@ class WindowEncoder(abc.ABC):
         """Yields the tokens of each window; a thread tokenises the next one meanwhile."""
 
         def tokenize(start: int) -> Tokens:
-            return self._tokenize(list(texts[start : start + self._texts_per_window]))
+            return self._tokenize(texts[start : start + self._texts_per_window])
 
         with ThreadPoolExecutor(1) as executor:
             coming = None

@@ -50,6 +50,11 @@ def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
     return config
 
 
+def vocab_file(path: Path) -> Path:
+    """Returns the path of the vocabulary."""
+    return path / VOCAB_FILE
+
+
 def restore(
     path: str | os.PathLike[str], variables: list[tf.Variable]
 ) -> tuple[dict[str, str], list[str]]:

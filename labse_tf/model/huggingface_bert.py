@@ -6,10 +6,13 @@ that of the public multilingual BERT and LaBSE. Pickles (`pytorch_model.bin`) ar
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import math
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +23,7 @@ from safetensors import SafetensorError, safe_open
 from labse_tf.config import EncoderConfig
 from labse_tf.errors import InputError
 from labse_tf.model import sentence_transformers
-from labse_tf.tokenization.vocabulary_readers import check_huggingface
+from labse_tf.tokenization.vocabulary_readers import TOKENIZER_FILE, check_huggingface, read_tokens
 from vocab import wordpiece_file
 
 CONFIG_FILE, WEIGHTS_FILE, VOCAB_FILE = "config.json", "model.safetensors", "vocab.txt"
@@ -30,6 +33,14 @@ CONFIG_FILE, WEIGHTS_FILE, VOCAB_FILE = "config.json", "model.safetensors", "voc
 MAX_BYTES_PER_WORD = 300
 
 LAYER_NORM_EPSILON = 1e-12  # BertEncoderV2's.
+_SIZES = {
+    "vocab_size": "vocab_size",
+    "hidden_size": "hidden_size",
+    "num_layers": "num_hidden_layers",
+    "num_attention_heads": "num_attention_heads",
+    "intermediate_size": "intermediate_size",
+    "max_positions": "max_position_embeddings",
+}
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh"}
 
 # Our names -> theirs. `transformer/layer_I/` corresponds to `encoder.layer.I.`.
@@ -68,29 +79,26 @@ def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
     """
     path = Path(path)
     _refuse_pickle(path)
-    for name in (CONFIG_FILE, WEIGHTS_FILE, VOCAB_FILE):
+    has_tokens = (path / TOKENIZER_FILE).is_file()
+    for name in (CONFIG_FILE, WEIGHTS_FILE, *([] if has_tokens else [VOCAB_FILE])):
         if not (path / name).is_file():
             raise InputError(
                 f"has no {name}",
                 path=path,
                 remedy="name the folder that save_pretrained(..., safe_serialization=True) of a "
-                "Hugging Face BERT and of its slow tokenizer wrote",
+                "Hugging Face BERT and of its tokenizer wrote",
             )
     try:
         found = json.loads((path / CONFIG_FILE).read_text(encoding="utf-8"))
         model_type, activation = found["model_type"], ACTIVATIONS.get(found["hidden_act"])
         pooler = sentence_transformers.find_pooler(path)
+        sizes = {ours: _size(found, theirs) for ours, theirs in _SIZES.items()}
         config = EncoderConfig(
-            vocab_size=int(found["vocab_size"]),
-            hidden_size=int(found["hidden_size"]),
-            num_layers=int(found["num_hidden_layers"]),
-            num_attention_heads=int(found["num_attention_heads"]),
-            intermediate_size=int(found["intermediate_size"]),
-            max_positions=int(found["max_position_embeddings"]),
+            **sizes,
             activation=activation or "",
             pooling=pooler.pooling if pooler else "cls",
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
             f"is not a BERT configuration ({error!r})", path=path / CONFIG_FILE, remedy="correct it"
         ) from error
@@ -102,9 +110,37 @@ def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
             remedy=f"use a bert with one of {', '.join(ACTIVATIONS)} and absolute positions",
         )
     _check_computation(path, found)
-    vocab_file = path / VOCAB_FILE
-    check_huggingface(path, wordpiece_file.read(vocab_file), vocab_file)
+    # A weight has a byte or more.
+    layer = 4 * config.hidden_size + 2 * config.intermediate_size
+    rows = config.vocab_size + config.max_positions + config.num_layers * layer
+    weights, held = rows * config.hidden_size, path / WEIGHTS_FILE
+    if weights > held.stat().st_size or config.hidden_size % config.num_attention_heads:
+        raise InputError(
+            f"describes {weights:,} weights and {config.num_attention_heads} heads in "
+            f"{config.hidden_size}, not those of {WEIGHTS_FILE}",
+            path=path / CONFIG_FILE,
+            remedy="use the files of a single model",
+        )
+    check_huggingface(path, wordpiece_file.read(vocab_file(path)), path / VOCAB_FILE)
     return config
+
+
+def _size(found: dict, name: str) -> int:
+    size = found[name]
+    if type(size) is not int or size < 1:
+        raise ValueError(f"{name} is {size}")
+    return size
+
+
+def vocab_file(path: Path) -> Path:
+    """Returns the path of the vocabulary; if only `tokenizer.json` has it, that of a copy."""
+    if (path / VOCAB_FILE).is_file():
+        return path / VOCAB_FILE
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    copy = Path(folder, VOCAB_FILE)
+    wordpiece_file.write(copy, read_tokens(path / TOKENIZER_FILE))
+    return copy
 
 
 def _check_computation(path: Path, found: dict) -> None:
@@ -115,17 +151,21 @@ def _check_computation(path: Path, found: dict) -> None:
             path=path / CONFIG_FILE,
             remedy="use LaBSE or another BERT with that value",
         )
+    if found.get("is_decoder"):
+        raise InputError("is a decoder", path=path / CONFIG_FILE, remedy="use an encoder")
     for name in ("tokenizer_config.json", "sentence_bert_config.json"):
         if (path / name).is_file():
             try:
-                lower = json.loads((path / name).read_text("utf-8")).get("do_lower_case")
+                told = json.loads((path / name).read_text("utf-8"))
+                lower = told.get("do_lower_case") or told.get("strip_accents")
+                lower = lower or not told.get("tokenize_chinese_chars", True)
             except (ValueError, AttributeError) as error:
                 raise InputError(
                     f"cannot be read ({error})", path=path / name, remedy="fetch it again"
                 ) from error
             if lower:
                 raise InputError(
-                    "says do_lower_case: the vocabulary is uncased",
+                    "says do_lower_case, strip_accents or not tokenize_chinese_chars",
                     path=path / name,
                     remedy="use a cased model, like LaBSE",
                 )
@@ -136,7 +176,8 @@ def restore(
 ) -> tuple[dict[str, str], list[str]]:
     """Assigns the directory's weights to the variables of an encoder and of an MLM head.
 
-    In a sentence-transformers directory, the pooler is the Dense module.
+    In a sentence-transformers directory, the pooler is the Dense module; the identity if there is
+    none, and without a bias if that has none.
 
     Returns:
       Name of each assigned variable -> name of its weight in the file; and the names of unused
@@ -163,7 +204,20 @@ def restore(
             for name in weights.keys()  # noqa: SIM118  It is not a dict.
         }
         for variable in variables:
-            name = next((one for one in _names_of(variable, dense) if one in places), None)
+            name = next(
+                (
+                    one
+                    for one in _names_of(variable, dense, is_sentences=pooler is not None)
+                    if one in places
+                ),
+                None,
+            )
+            if name is None and pooler and "pooler_transform" in variable.name:
+                is_kernel = "kernel" in variable.name
+                if is_kernel and dense:
+                    continue
+                variable.assign(tf.eye(variable.shape[0]) if is_kernel else tf.zeros_like(variable))
+                taken[variable.name] = "the identity"
             if name is None:
                 continue
             weights, stored = places[name]
@@ -204,10 +258,10 @@ def _open_weights(file: Path) -> Iterator[safe_open]:
         raise InputError(f"is damaged ({error})", path=file, remedy="fetch it again") from error
 
 
-def _names_of(variable: tf.Variable, dense: str | None) -> Iterator[str]:
+def _names_of(variable: tf.Variable, dense: str | None, *, is_sentences: bool) -> Iterator[str]:
     name = _own_name(variable)
     layer, _, weight = name.rpartition(".")
-    if dense and layer == "pooler.dense":
+    if is_sentences and layer == "pooler.dense":
         yield f"{dense}/linear.{weight}"
         return
     # A BertModel saved on its own has no prefix; before 2019 layer norms had TensorFlow's names.

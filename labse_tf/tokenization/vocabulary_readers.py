@@ -13,6 +13,19 @@ from vocab import bpe, wordpiece_file
 from vocab.wordpiece import JOINER
 
 TOKENIZER_FILE = "tokenizer.json"
+# Settings of `tokenizers` that give our tokens; a missing value of the first ones is false.
+_CASED = {
+    "type": "BertNormalizer",
+    "clean_text": True,
+    "handle_chinese_chars": True,
+    "strip_accents": False,
+    "lowercase": False,
+}
+_WORDPIECE = {
+    "unk_token": "[UNK]",
+    "continuing_subword_prefix": "##",
+    "max_input_chars_per_word": 100,
+}
 
 _log = logging.getLogger("labse")
 
@@ -60,15 +73,55 @@ def check_huggingface(folder: Path, tokens: Sequence[str], path: Path) -> None:
 
 
 def _read_ids(file: Path) -> dict[str, int] | None:
-    """Returns token -> id of a WordPiece vocabulary; None if there is no file."""
+    """Returns token -> id of a WordPiece vocabulary; None if there is no file.
+
+    Raises:
+      InputError: if it is not a cased BERT tokeniser, whose tokens are ours.
+    """
     if not file.is_file():
         return None
     try:
-        return dict(json.loads(file.read_text("utf-8"))["model"]["vocab"])
-    except (ValueError, KeyError, TypeError) as error:
+        found = json.loads(file.read_text("utf-8"))
+        model = found["model"]
+        ids = dict(model["vocab"])
+        normalizer = dict(found.get("normalizer", _CASED))
+        before = dict(found.get("pre_tokenizer", {}))
+        settings = {name: normalizer.get(name) or False for name in _CASED}
+        settings |= {name: model.get(name, value) for name, value in _WORDPIECE.items()}
+        settings["pre_tokenizer"] = before.get("type", "BertPreTokenizer")
+        added = {one["content"]: one["id"] for one in found.get("added_tokens") or []}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(
             f"has no WordPiece vocabulary ({error!r})", path=file, remedy="fetch it again"
         ) from error
+    wanted = {**_CASED, **_WORDPIECE, "pre_tokenizer": "BertPreTokenizer"}
+    problems = [f"{name} {settings[name]!r}" for name in wanted if settings[name] != wanted[name]]
+    problems += [
+        f"the added token {token!r}"
+        for token, number in added.items()
+        if ids.get(token) != number or token not in wordpiece_file.RESERVED_TOKENS
+    ]
+    if problems:
+        raise InputError(
+            f"has {problems[0]}, unlike a cased BERT's",
+            path=file,
+            remedy="use a model with LaBSE's tokeniser",
+        )
+    return ids
+
+
+def read_tokens(file: Path) -> list[str]:
+    """Returns the tokens of a `tokenizer.json`; a token's index is its id.
+
+    Raises:
+      InputError: as `check_huggingface`, or if ids are missing.
+    """
+    ids = _read_ids(file) or {}
+    tokens = sorted(ids, key=lambda token: ids[token])
+    gap = next((n for n, token in enumerate(tokens) if ids[token] != n), None)
+    if gap is not None:
+        raise InputError(f"has no token of the id {gap}", path=file, remedy="fetch it again")
+    return tokens
 
 
 def _refuse_pieces_twice(tokens: Sequence[str], path: Path) -> None:

@@ -14,6 +14,8 @@ from safetensors.numpy import load_file, save_file
 from tokenizers import BertWordPieceTokenizer
 
 import labse_tf
+from export.model_dir import check_options
+from export.source import open_source
 from labse_tf.cli.main import main
 from vocab import wordpiece_file
 
@@ -318,3 +320,119 @@ def test_an_output_that_exists(bert_dir, tmp_path, capsys):
 def test_an_unknown_format(bert_dir, tmp_path, capsys):
     assert import_hf(bert_dir, tmp_path / "model", "--format", "hub,gguf") == 2
     assert "unknown format gguf; choose from hub, text, hf" in capsys.readouterr().err
+
+
+def write_json(folder, name, value):
+    (folder / name).write_text(json.dumps(value), "utf-8")
+
+
+def add_module(kind, place):
+    def change(folder):
+        rows = json.loads((folder / "modules.json").read_text("utf-8"))
+        rows.insert(place, {"idx": 9, "name": "9", "path": "9_", "type": f"any.where.{kind}"})
+        write_json(folder, "modules.json", rows)
+
+    return change
+
+
+def says(**settings):
+    return lambda folder: write_json(folder, "config_sentence_transformers.json", settings)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (add_module("Dense", 3), "Dense"),
+        (add_module("LayerNorm", 3), "LayerNorm"),
+        (add_module("Normalize", 2), "Normalize"),
+        (add_module("LSTM", 1), "Pooling"),
+        (say("1_Pooling/config.json", pooling_mode="max"), "max"),
+        (say("2_Dense/config.json", in_features=16, out_features=8), "8"),
+        (say("2_Dense/config.json", activation_function="torch.nn.ReLU"), "ReLU"),
+        (says(truncate_dim=8), "truncate_dim"),
+        (says(prompts={"query": "query: ", "document": ""}), "query"),
+        (
+            lambda folder: write_json(folder, "sentence_bert_config.json", {"do_lower_case": True}),
+            "do_lower_case",
+        ),
+    ],
+)
+def test_what_is_not_reproduced_is_refused(sentence_dir, tmp_path, capsys, change, named):
+    change(sentence_dir)
+    refused(sentence_dir, tmp_path, capsys, named)
+
+
+@pytest.mark.parametrize("mode", ["mean", "no_bias"])
+def test_a_pooler_without_its_weights(sentence_dir, tensors, tokenizer, tmp_path, mode):
+    """A mean without a Dense module, and a Dense module without a bias, by hand."""
+    if mode == "mean":
+        forget_dense(sentence_dir)
+        write_json(sentence_dir / "1_Pooling", "config.json", {"pooling_mode": "mean"})
+    else:
+        file = sentence_dir / "2_Dense" / "model.safetensors"
+        save_file({"linear.weight": load_file(file)["linear.weight"]}, file)
+    write_json(sentence_dir, "sentence_bert_config.json", {"max_seq_length": 32})
+    source = open_source(sentence_dir)
+    assert check_options(source, formats=["hub"], table="float32", length=None) == 32
+    inputs = tokenizer.pack([tokenizer(tf.constant(TEXTS))], 32)
+    found = source.encoder(inputs, training=False)["pooled_output"].numpy()
+    for row, ids in zip(found, tokenizer(tf.constant(TEXTS)).to_list(), strict=True):
+        ids = np.array([101, *ids, 102])
+        sequence, _, _ = bert(tensors, ids, np.zeros_like(ids))
+        expected = sequence.mean(axis=0)
+        if mode == "no_bias":
+            expected = np.tanh(tensors["bert.pooler.dense.weight"][::-1] @ sequence[0])
+        np.testing.assert_allclose(row, expected, atol=2e-5)
+
+
+CASED = {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True}
+
+
+def tokenizer_alone(folder, *, model=(), ids=(), **parts):
+    tokens = wordpiece_file.read(folder / "vocab.txt")
+    (folder / "vocab.txt").unlink()
+    vocabulary = {token: number for number, token in reversed(list(enumerate(tokens)))}
+    model = {"type": "WordPiece", "vocab": {**vocabulary, **dict(ids)}, **dict(model)}
+    content = {"normalizer": {**CASED, "strip_accents": None, "lowercase": False}, **parts}
+    write_json(folder, "tokenizer.json", {**content, "model": model})
+    return tokens
+
+
+def test_a_folder_with_tokenizer_json_alone(bert_dir):
+    tokens = tokenizer_alone(bert_dir, truncation=None, padding=None)
+    assert open_source(bert_dir).tokens == tokens
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"normalizer": {**CASED, "lowercase": True}}, "lowercase"),
+        ({"normalizer": {**CASED, "strip_accents": True}}, "strip_accents"),
+        ({"normalizer": {**CASED, "handle_chinese_chars": False}}, "handle_chinese_chars"),
+        ({"normalizer": {"type": "NFKC"}}, "NFKC"),
+        ({"normalizer": None}, "tokenizer.json"),
+        ({"pre_tokenizer": {"type": "Whitespace"}}, "Whitespace"),
+        ({"model": {"max_input_chars_per_word": 20}}, "max_input_chars_per_word"),
+        ({"added_tokens": [{"id": 7000, "content": "<user>"}]}, "<user>"),
+        ({"ids": {"onemore": 7000}}, "no token of the id"),
+    ],
+)
+def test_another_tokenizer_is_refused(bert_dir, tmp_path, capsys, change, named):
+    tokenizer_alone(bert_dir, **change)
+    refused(bert_dir, tmp_path, capsys, named)
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        *({"vocab_size": size} for size in (10**12, -5, 0, True, 2.7, float("inf"), "5", None)),
+        {"num_hidden_layers": -1},
+        {"num_hidden_layers": 10**9},
+        {"max_position_embeddings": 10**11},
+        {"num_attention_heads": 3},
+        {"is_decoder": True},
+    ],
+)
+def test_impossible_sizes(bert_dir, tmp_path, capsys, sizes):
+    say("config.json", **sizes)(bert_dir)
+    refused(bert_dir, tmp_path, capsys, "config.json")

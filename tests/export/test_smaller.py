@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 
 import numpy as np
 import onnx
@@ -14,6 +15,7 @@ import tensorflow_text  # noqa: F401
 from ai_edge_litert.interpreter import Interpreter
 
 import labse_tf
+from export import lite as export_lite
 from export.onnx import save_model
 from export.packed_table import PackedEmbedding
 from labse_tf.cli.main import main
@@ -207,19 +209,85 @@ def test_an_unknown_table(trained_run, tmp_path, capsys):
     assert "unknown type of embedding table: int4; choose from float32, float16, int8" in error
 
 
-def test_int8_of_layers_that_were_grown_on_a_table(static_run, config_file, tmp_path):
-    """Two columns are far larger than the others: rounded together with them, these are lost."""
-    sets = ("encoder.pooling=mean", "train.steps=0")
-    options = [word for one in sets for word in ("--set", one)]
-    run = ["train", str(config_file), "--init", str(static_run), "--run-dir", str(tmp_path / "run")]
-    assert main([*run, *options]) == 0
-    assert (
-        main(["export", str(tmp_path / "run"), "--format", "onnx", "--out", str(tmp_path / "m")])
-        == 0
-    )
+@pytest.fixture(scope="module")
+def grown_run(static_run, config_file, tmp_path_factory):
+    """Two columns of its table are far larger than the others."""
+    run = tmp_path_factory.mktemp("grown") / "run"
+    options = ["--set", "encoder.pooling=mean", "--set", "train.steps=0"]
+    command = ["train", config_file, "--init", static_run, "--run-dir", run, *options]
+    assert main([str(word) for word in command]) == 0
+    return run
+
+
+def test_int8_of_layers_that_were_grown_on_a_table(grown_run, tmp_path):
+    """Rounded together with the two large columns, the others are lost."""
+    out = tmp_path / "m"
+    assert export(grown_run, out, "--format", "onnx,lite") == 0
     texts = ["Guten Morgen.", "今日は。", "Два кота и дом."]
     float32, int8 = (
-        labse_tf.load(tmp_path / "m" / "onnx" / name).encode(texts)
+        labse_tf.load(out / "onnx" / name).encode(texts)
         for name in ("model.onnx", "model_int8.onnx")
     )
     assert cosines(int8, float32).min() > 0.99
+    ids, vectors = (np.load(out / "verification" / f"{n}.npy") for n in ("word_ids", "vectors"))
+    given = {"input_word_ids": ids, "input_mask": (ids > 0).astype(np.int32)}
+    run = Interpreter(str(out / "lite" / "encoder_int8.tflite")).get_signature_runner()
+    lite = run(**given, input_type_ids=0 * ids)["default"]
+    assert cosines(lite, vectors).min() > 0.95
+
+
+def test_int8_by_column_by_hand():
+    """The largest value of a column is 127 scales; a column of zeros stays one."""
+    table = np.array([[254, -0.63, 0], [-2, 1.27, 0]], np.float32)
+    layer = PackedEmbedding(2, 3, "int8", by_column=True)
+    layer.build(None)
+    layer.pack(table)
+    np.testing.assert_array_equal(layer.embeddings, [[127, -63, 0], [-1, 127, 0]])
+    np.testing.assert_allclose(layer.scales, [[2, 0.01, 0]], rtol=1e-6)
+    np.testing.assert_allclose(layer(tf.constant([[1], [0]]))[:, 0], table[::-1], rtol=1e-6)
+
+
+def wrong_vectors(monkeypatch):
+    """The converter loses a weight: only the check of the file can tell."""
+    convert = export_lite._convert
+
+    def lossy(encoder, types=()):
+        [*_, weight, _] = encoder.trainable_variables
+        kept = tf.identity(weight)
+        weight.assign(-weight)
+        found = convert(encoder, types)
+        weight.assign(kept)
+        return found
+
+    monkeypatch.setattr(export_lite, "_convert", lossy)
+
+
+def no_conversion(monkeypatch):
+    def refuse(encoder, types=()):
+        raise ValueError("cannot lower the operation\nmany more lines")
+
+    monkeypatch.setattr(export_lite, "_convert", refuse)
+
+
+@pytest.mark.parametrize("fault", [wrong_vectors, no_conversion])
+def test_a_format_that_fails_leaves_the_others(fault, trained_run, tmp_path, monkeypatch, capsys):
+    fault(monkeypatch)
+    out = tmp_path / "model"
+    assert export(trained_run, out, "--format", "lite,onnx") == 2
+    [line] = [one for one in capsys.readouterr().err.split("\n") if "labse: error" in one]
+    assert str(out) in line and "lite" in line
+    assert json.loads((out / "model.json").read_text("utf-8"))["formats"] == ["onnx"]
+    assert not (out / "lite").exists() and "tflite" not in (out / "README.md").read_text("utf-8")
+    monkeypatch.undo()
+    assert main(["verify", str(out)]) == 0
+    assert labse_tf.load(out / "onnx" / "model.onnx").encode(["Hallo"]).shape == (1, 16)
+
+
+def test_a_format_that_fails_alone_leaves_nothing(trained_run, tmp_path, monkeypatch, capsys):
+    no_conversion(monkeypatch)
+    assert export(trained_run, tmp_path / "model", "--format", "lite") == 2
+    assert list(tmp_path.iterdir()) == []
+    # A library that is missing is no fault of the format's: nothing is made.
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    assert export(trained_run, tmp_path / "model", "--format", "lite,onnx") == 2
+    assert list(tmp_path.iterdir()) == []

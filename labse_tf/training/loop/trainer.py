@@ -173,8 +173,8 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
         """Returns the loop's means, steps per second, and the learning rate.
 
         Raises:
-          InputError: if the loss or gradient was not finite, which is never saved as a checkpoint.
-          RuntimeError: if no gradient reaches the variables.
+          InputError: if the loss or gradient was not finite, which is never saved as a checkpoint,
+            or no gradient reaches the variables.
         """
         if self._broken_step >= 0:
             step = int(self._broken_step)
@@ -191,7 +191,11 @@ class Trainer(orbit.StandardTrainer, abc.ABC):
         speed = (int(self._optimizer.iterations.numpy()) - first) / (time.perf_counter() - start)
         means = {name: metric.result() for name, metric in self._metrics.items()}
         if means["gradient_norm"] == 0.0:
-            raise RuntimeError("the gradient is 0: the loss does not depend on the variables")
+            raise InputError(
+                "the gradient is 0: nothing is left to learn, as from copies of one pair, or "
+                "the loss does not depend on the variables",
+                remedy="give several different texts",
+            )
         # A metric that no step of the loop updated has no mean.
         seen = {name: metric for name, metric in self.extra_metrics.items() if metric.count > 0}
         means |= {name: metric.result() for name, metric in seen.items()}

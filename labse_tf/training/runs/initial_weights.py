@@ -55,7 +55,8 @@ def open_origin(path: str | os.PathLike[str], checkpoint: str | None = None) -> 
             path=path,
             remedy="leave --init-checkpoint out",
         )
-    return Origin(path, path / format_.VOCAB_FILE, format_.read_encoder_config(path))
+    config = format_.read_encoder_config(path)
+    return Origin(path, format_.vocab_file(path), config)
 
 
 def _format_of(path: Path):
