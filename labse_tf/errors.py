@@ -20,7 +20,10 @@ _REMEDIES = {
     **dict.fromkeys((errno.ENOTDIR, errno.EISDIR, errno.ENOENT, errno.ELOOP, errno.ENXIO), _PATH),
 }
 # How Python and PyArrow show such an error, and how an exception in another one looks.
-_SHOWN = re.compile(r"\[Errno (\d+)\](?:[^']*'([^']*)')?|Error\((\d+), '")
+_SHOWN = re.compile(
+    r"""\[Errno (?P<number>\d+)\] [^'":[]*(?:(?<=file )|: )?(?:(['"])(?P<name>.*?)\2)?"""
+    r"""|Error\((?P<said>\d+), ['"]"""
+)
 
 
 class InputError(Exception):
@@ -67,7 +70,7 @@ def of_system(error: BaseException, *, path: str | None = None) -> InputError | 
     number, name = _system_error(error)
     if number is None:
         return of_system(error.__cause__, path=path) if error.__cause__ else None
-    verb = "written" if _REMEDIES[number] == _ROOM or number == errno.EROFS else "opened"
+    verb = "written" if _REMEDIES[number] == _ROOM or number == errno.EROFS else "used"
     path = name or path
     problem = f"cannot be {verb} ({os.strerror(number)})"
     return InputError(
@@ -83,7 +86,7 @@ def _system_error(error: BaseException) -> tuple[int | None, str | None]:
     if name is None and (lines := str(error).split("\n")):
         last = next(filter(str.strip, reversed(lines)), "")
         if found := _SHOWN.search(last):
-            number, name = int(found[1] or found[3]), found[2]
+            number, name = int(found["number"] or found["said"]), found["name"]
         elif type(error).__module__.startswith("tensorflow."):
             number = next((one for one in _REMEDIES if os.strerror(one) in last), None)
             name = last.partition(";")[0] if os.sep in last else None

@@ -11,16 +11,14 @@ from text_files import write_lines
 from labse_tf.cli.main import main
 from labse_tf.errors import of_system
 
-PAIRS = [
-    f"The river number {n} rises here.\tDer Fluss Nummer {n} entspringt hier." for n in range(99)
-]
+SENTENCE = "The river number {0} rises here.	Der Fluss Nummer {0} entspringt hier."
 TWO = ("--", "--direct_running_mode=multi_processing", "--direct_num_workers=2")
 
 
 @pytest.fixture
 def pairs(tmp_path):
     path = tmp_path / "de.tsv"
-    write_lines(path, PAIRS * 9)
+    write_lines(path, [SENTENCE.format(number) for number in range(3000)])
     return path
 
 
@@ -33,7 +31,7 @@ def test_a_full_disk_in_a_worker(pairs, tmp_path, beam):
     """A limit on the size of a file stands for the disk."""
     out = tmp_path / "out"
     command = (*forked.LABSE, "corpus", "filter-bitext", pairs, "--out", out, *beam)
-    full = forked.run(*command, file_size=2000, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+    full = forked.run(*command, file_size=5000, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
     line = full.stderr.splitlines()[-1]
     assert full.returncode == 2 and line.startswith(f"labse: error: {out}"), full.stderr
     assert os.strerror(errno.EFBIG) in line and "make room" in line
@@ -42,13 +40,13 @@ def test_a_full_disk_in_a_worker(pairs, tmp_path, beam):
 
 COMMANDS = {
     "filter-bitext": ("corpus", "filter-bitext", "IN", "--out", "OUT"),
-    "filter-monolingual": ("corpus", "filter-monolingual", "IN", "--out", "OUT"),
+    "filter-monolingual": ("corpus", "filter-monolingual", "de.txt", "--out", "OUT"),
     "vocab build": ("vocab", "build", "IN", "--out", "OUT"),
     "counts": ("vocab", "build", "IN", "--out", "v.txt", "--counts", "OUT"),
 }
 PLACES = {
     "kernel": "/proc/labse",
-    "kernel's folder": "/sys/labse/out",
+    "kernel's folder": "/sys/labse",
     "long name": "n" * 252,
     "longer name": "n" * 300,
     "through a file": "de.tsv/a/b",
@@ -59,19 +57,20 @@ PLACES = {
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 def test_a_place_that_cannot_be_written(pairs, tmp_path, monkeypatch, capsys, command, place):
     monkeypatch.chdir(tmp_path)
+    write_lines(tmp_path / "de.txt", ["Der Fluss entspringt hier."])
     words = {"IN": str(pairs), "OUT": place}
     assert main([words.get(word, word) for word in command]) == 2
     line = last_line(capsys)
     # Of a path through a file, that file may be what is named.
     assert line.startswith(("labse: error: " + place[:200], "labse: error: de.tsv"))
-    assert set(os.listdir(tmp_path)) <= {pairs.name, "v.txt"}
+    assert set(os.listdir(tmp_path)) <= {pairs.name, "de.txt", "v.txt"}
 
 
 INPUTS = {
     "filter-bitext": ("corpus", "filter-bitext", "IN", "--out", "out"),
-    "vocab build": ("vocab", "build", "IN", "--out", "out"),
+    "vocab build": ("vocab", "build", "IN", "--out", "out", "--overwrite"),
     "coverage": ("vocab", "coverage", "IN", "de.txt"),
-    "eval compare": ("eval", "compare", "IN"),
+    "eval compare": ("eval", "compare", "IN", "de.txt"),
 }
 
 
@@ -95,7 +94,7 @@ def test_an_input_that_may_not_be_read(pairs, tmp_path, monkeypatch, capsys, com
         if user == 0:
             os.seteuid(0)
     line = last_line(capsys)
-    assert line.startswith(f"labse: error: {pairs}: cannot be opened (Permission denied)")
+    assert line.startswith(f"labse: error: {pairs}: ") and "(Permission denied); " in line
 
 
 PATH = "/data/de.tsv"
