@@ -89,7 +89,8 @@ def _system_error(error: BaseException) -> tuple[int | None, str | None]:
             number, name = int(found["number"] or found["said"]), found["name"]
         elif type(error).__module__.startswith("tensorflow."):
             number = next((one for one in _REMEDIES if os.strerror(one) in last), None)
-            name = last.partition(";")[0] if os.sep in last else None
+            name = last.partition("}} ")[2] or last
+            name = name.partition(";")[0] if os.sep in name else None
     return (number, name) if number in _REMEDIES else (None, None)
 
 

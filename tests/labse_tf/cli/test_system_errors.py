@@ -94,7 +94,7 @@ def test_an_input_that_may_not_be_read(pairs, tmp_path, monkeypatch, capsys, com
         if user == 0:
             os.seteuid(0)
     line = last_line(capsys)
-    assert line.startswith(f"labse: error: {pairs}: ") and "(Permission denied); " in line
+    assert line.startswith(f"labse: error: {pairs}: ") and "Permission denied" in line
 
 
 PATH = "/data/de.tsv"
@@ -138,6 +138,8 @@ def test_errors_of_libraries():
     assert of_system(denied, path="out").path == "out"
     failed = tf.errors.FailedPreconditionError(None, None, f"{PATH}; Read-only file system")
     assert of_system(failed).path == PATH
+    full = f"{{{{function_node save}}}} {PATH}; No space left on device [Op:SaveV2]"
+    assert of_system(tf.errors.ResourceExhaustedError(None, None, full)).path == PATH
 
 
 @pytest.mark.parametrize(
