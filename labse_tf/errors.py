@@ -2,8 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
+import re
+from collections.abc import Iterator
 from typing import Any
+
+_ROOM, _RIGHTS = "make room", "check the permissions, or choose another place"
+_PATH = "check the path"
+# What the system says of a file, and what to do.
+_REMEDIES = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), _ROOM),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), _RIGHTS),
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.EIO: "check the disk",
+    **dict.fromkeys((errno.ENOTDIR, errno.EISDIR, errno.ENOENT, errno.ELOOP, errno.ENXIO), _PATH),
+}
+# How Python and PyArrow show such an error, and how an exception in another one looks.
+_SHOWN = re.compile(
+    r"""\[Errno (?P<number>\d+)\] [^'":[]*(?:(?<=file )|: )?(?:(['"])(?P<name>.*?)\2)?"""
+    r"""|Error\((?P<said>\d+), ['"]"""
+)
 
 
 class InputError(Exception):
@@ -37,6 +57,52 @@ class InputError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         # Beam workers and process pools send exceptions between processes.
         return _rebuild, (self.problem, self.remedy, self.path, self.line)
+
+
+def of_system(error: BaseException, *, path: str | None = None) -> InputError | None:
+    """Returns the InputError for what the system says of a file: it is full, forbidden, gone, ...
+
+    Args:
+      error: an OSError, or an error that it caused, or the text of whose last line shows it, as
+        that of a Beam worker or of TensorFlow.
+      path: the file to name if the error names none.
+    """
+    number, name = _system_error(error)
+    if number is None:
+        return of_system(error.__cause__, path=path) if error.__cause__ else None
+    verb = "written" if _REMEDIES[number] == _ROOM or number == errno.EROFS else "used"
+    path = name or path
+    problem = f"cannot be {verb} ({os.strerror(number)})"
+    return InputError(
+        problem if path else f"the output {problem}", path=path, remedy=_REMEDIES[number]
+    )
+
+
+def _system_error(error: BaseException) -> tuple[int | None, str | None]:
+    number, name = None, None
+    if isinstance(error, OSError) and error.errno is not None:
+        number, name = error.errno, error.filename
+        name = os.fsdecode(name) if isinstance(name, str | bytes) else None
+    if name is None and (lines := str(error).split("\n")):
+        last = next(filter(str.strip, reversed(lines)), "")
+        if found := _SHOWN.search(last):
+            number, name = int(found["number"] or found["said"]), found["name"]
+        elif type(error).__module__.startswith("tensorflow."):
+            number = next((one for one in _REMEDIES if os.strerror(one) in last), None)
+            name = last.partition("}} ")[2] or last
+            name = name.partition(";")[0] if os.sep in name else None
+    return (number, name) if number in _REMEDIES else (None, None)
+
+
+@contextlib.contextmanager
+def file_named(path: str) -> Iterator[None]:
+    """Names the file in the system's errors inside the block that name none, as of a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            error.filename = path
+        raise
 
 
 def _rebuild(problem: str, remedy: str, path: str | None, line: int | None) -> InputError:

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import functools
 import logging
 from collections.abc import Iterator
 from types import ModuleType
 
 import regex
+import webencodings
 from lxml import etree
 
 _OPTIONS = {"include_comments": False, "include_tables": True, "favor_recall": True}
 
-_CHARSET = regex.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?([\w-]+)""", regex.IGNORECASE)
-_CHARSET_WITHIN = 4096
-# As in browsers: pages that declare the first are mostly in the second, which has more characters.
-_WIDER_CHARSETS = {
-    "ascii": "cp1252",
-    "iso8859-1": "cp1252",
-    "iso8859-9": "cp1254",
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
-    "shift_jis": "cp932",
-    "euc_kr": "cp949",
-}
+# Where a page itself names its encoding; else where XHTML does.
+_META = regex.compile(
+    rb"""<meta[\s/](?![^>]*(?:name|property)\s*=)[^>]*?charset\s*=[\s"']*([^\s"'/;>]+)"""
+    rb"""|^\s*<\?xml[^>]*?encoding\s*=\s*["']\s*([^\s"']+)""",
+    regex.IGNORECASE,
+)
+_COMMENT = regex.compile(rb"<!--.*?(?:-->|$)", regex.DOTALL)
+_DECLARED_WITHIN = 4096
+_UTF_8 = webencodings.UTF8
 
 # Elements that do not end a line.
 _INLINE = frozenset(
@@ -39,18 +38,27 @@ _NOT_TEXT = regex.compile(r"[^\p{L}\p{M}\p{N}]+")
 _LONG = 40
 
 
-def main_text(html: bytes) -> str:
-    """Returns the main content, one paragraph per line; empty if there is none."""
-    return _trafilatura().extract(decode_html(html), **_OPTIONS) or ""
+def main_text(html: bytes, charset: str | None = None) -> str:
+    """Returns the main content, one paragraph per line; empty if there is none.
+
+    Args:
+      html: the page.
+      charset: as its server named it.
+    """
+    return _main_text(decode_html(html, charset))
 
 
-def main_and_other_lines(html: bytes) -> tuple[list[str], list[str]]:
+def _main_text(page: str) -> str:
+    return _trafilatura().extract(page, **_OPTIONS) or ""
+
+
+def main_and_other_lines(html: bytes, charset: str | None = None) -> tuple[list[str], list[str]]:
     """Returns the paragraphs of the main content, and those from elsewhere on the page.
 
     A text that occurs in both places is main content.
     """
-    page = decode_html(html)
-    content = main_text(html)
+    page = decode_html(html, charset)
+    content = _main_text(page)
     main_lines = set(map(_essence, content.split("\n")))
     # The library breaks lines where the page has code and the like.
     main_content = _essence(content)
@@ -65,19 +73,37 @@ def main_and_other_lines(html: bytes) -> tuple[list[str], list[str]]:
     return main, other
 
 
-def decode_html(html: bytes) -> str:
-    """Decodes a page as UTF-8, else in the encoding that it declares, else in the likeliest one."""
-    try:
-        return html.decode("utf-8")
-    except UnicodeDecodeError:
-        declared = _CHARSET.search(html[:_CHARSET_WITHIN])
-    if declared is not None:
-        try:
-            name = codecs.lookup(declared[1].decode("ascii")).name
-            return html.decode(_WIDER_CHARSETS.get(name, name), errors="replace")
-        except (LookupError, UnicodeError):
-            pass
-    return _trafilatura().utils.decode_file(html)
+def decode_html(html: bytes, charset: str | None = None) -> str:
+    """Decodes a page as browsers do: https://html.spec.whatwg.org/#determining-the-character-encoding.
+
+    The order is: byte order mark, `charset` (the server's), what the page declares, UTF-8, the
+    likeliest encoding. A page that is not in its declared encoding, but is UTF-8, is UTF-8.
+    """
+    encoding = _look_up(charset) or _declared(html)
+    for one in (encoding, _UTF_8):
+        if one is not None:
+            with contextlib.suppress(UnicodeError):
+                return webencodings.decode(html, one, "strict")[0]
+    if encoding is None and not html.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return _trafilatura().utils.decode_file(html)
+    return webencodings.decode(html, encoding or _UTF_8)[0]
+
+
+def _declared(html: bytes) -> webencodings.Encoding | None:
+    head = _COMMENT.sub(b"", html[:_DECLARED_WITHIN])
+    found = sorted(_META.finditer(head), key=lambda match: match[1] is None)
+    labels = ((match[1] or match[2]).decode("ascii", "replace") for match in found)
+    encoding = next(filter(None, map(_look_up, labels)), None)
+    # These bytes could not be read as ASCII if they were UTF-16.
+    return _UTF_8 if encoding and encoding.name.startswith("utf-16") else encoding
+
+
+def _look_up(label: str | None) -> webencodings.Encoding | None:
+    encoding = webencodings.lookup(label or "")
+    if encoding is None or encoding.name in ("replacement", "x-user-defined"):
+        return None
+    # The larger one has the same characters in the same places.
+    return webencodings.lookup("gb18030") if encoding.name == "gbk" else encoding
 
 
 def _all_lines(page: str) -> list[str]:

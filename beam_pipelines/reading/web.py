@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import zlib
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -16,6 +17,9 @@ from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import CorpusFile
 
 _HTML = ("text/html", "application/xhtml+xml")
+_CHARSET = re.compile(r"""charset\s*=[\s"']*([^\s"';,]+)""", re.IGNORECASE)
+# Address, content, and the charset that the server named.
+_Page = tuple[str, bytes | InputError, str | None]
 
 # CommonCrawl itself truncates pages at 1 MiB, since 2025 at 5 MiB.
 MAX_PAGE_BYTES = 5 << 20
@@ -29,7 +33,7 @@ def read_wet(stream: BinaryIO, file: CorpusFile) -> Iterator[Document | InputErr
     Raises:
       InputError: if the file is damaged or has no pages.
     """
-    for address, content in _read_pages(stream, file, WarcRecordType.conversion):
+    for address, content, _ in _read_pages(stream, file, WarcRecordType.conversion):
         yield content if isinstance(content, InputError) else _decode(content, address, file)
 
 
@@ -41,15 +45,15 @@ def read_warc(stream: BinaryIO, file: CorpusFile) -> Iterator[Document | InputEr
     Raises:
       InputError: if the file is damaged or has no HTML pages.
     """
-    for _, html in read_html(stream, file):
+    for _, html, charset in read_html(stream, file):
         if isinstance(html, InputError):
             yield html
         else:
-            yield Document(main_text(html), UNDETERMINED)
+            yield Document(main_text(html, charset), UNDETERMINED)
 
 
-def read_html(stream: BinaryIO, file: CorpusFile) -> Iterator[tuple[str, bytes | InputError]]:
-    """Yields `(address, HTML)` of the pages of a WARC file.
+def read_html(stream: BinaryIO, file: CorpusFile) -> Iterator[_Page]:
+    """Yields `(address, HTML, charset that the server named, or None)` of the pages of a WARC file.
 
     The HTML of a page that cannot be read is replaced by an InputError.
 
@@ -59,18 +63,21 @@ def read_html(stream: BinaryIO, file: CorpusFile) -> Iterator[tuple[str, bytes |
     yield from _read_pages(stream, file, WarcRecordType.response)
 
 
-def _read_pages(
-    stream: BinaryIO, file: CorpusFile, record_type: WarcRecordType
-) -> Iterator[tuple[str, bytes | InputError]]:
+def _read_pages(stream: BinaryIO, file: CorpusFile, record_type: WarcRecordType) -> Iterator[_Page]:
     empty = True
     for record in _read_records(stream, file):
         if record.record_type != record_type:
             continue
-        if record_type == WarcRecordType.response and not _parse_html(record):
-            continue
+        charset = None
+        if record_type == WarcRecordType.response:
+            record.parse_http(auto_decode="none")
+            if (record.http_content_type or "").lower() not in _HTML:
+                continue
+            declared = _CHARSET.search(record.http_headers.get("Content-Type"))
+            charset = declared and declared[1]
         empty = False
         address = record.headers.get("WARC-Target-URI") or ""
-        yield address, _content(record, address, file)
+        yield address, _content(record, address, file), charset
     if empty:
         raise InputError(
             f"the {file.format.upper()} file has no pages", path=file.path, remedy="leave it out"
@@ -106,22 +113,35 @@ def _check_length(record: WarcRecord) -> None:
         raise EOFError("the last record is cut off")
 
 
-def _parse_html(record: WarcRecord) -> bool:
-    """Whether it is an HTML page; if so, its reader then returns the HTML, decompressed."""
-    record.parse_http(auto_decode="all")
-    return record.http_content_type in _HTML
-
-
 def _content(record: WarcRecord, address: str, file: CorpusFile) -> bytes | InputError:
     problem = f"the page {address} has more than {MAX_PAGE_BYTES:,} bytes"
     if record.content_length <= MAX_PAGE_BYTES:
         try:
-            content = record.reader.read(MAX_PAGE_BYTES + 1)
+            content = _reader(record).read(MAX_PAGE_BYTES + 1)
             if len(content) <= MAX_PAGE_BYTES:
                 return content
         except (OSError, EOFError, ValueError) as error:
-            problem = f"the page {address} cannot be decompressed ({error})"
+            # FastWARC tells the damaged content.
+            reason = " ".join(str(error).split())[:100]
+            problem = f"the page {address} cannot be decompressed ({reason})"
     return InputError(problem, path=file.path, remedy="leave it out with --max-bad-records")
+
+
+def _reader(record: WarcRecord) -> BinaryIO:
+    """Returns a stream of the page as it was before the server packed it."""
+    headers = record.http_headers or {}
+    packed = [(name, headers.get(name)) for name in ("Content-Encoding", "Transfer-Encoding")]
+    lines = "".join(f"{name}: {value}\r\n" for name, value in packed if value)
+    if not lines:
+        return record.reader
+    # A copy, because after an error FastWARC cannot go on to the archive's next record.
+    copy = WarcRecord()
+    copy.init_headers(record_type=WarcRecordType.response)
+    copy.is_http = True
+    head = f"HTTP/1.1 200 OK\r\n{lines}\r\n".encode("latin-1")
+    copy.set_bytes_content(head + record.reader.read())
+    copy.parse_http(auto_decode="all")
+    return copy.reader
 
 
 def _decode(content: bytes, address: str, file: CorpusFile) -> Document | InputError:

@@ -20,6 +20,7 @@ from apache_beam.transforms.environments import SubprocessSDKEnvironment
 from beam_pipelines.runtime import flink
 from beam_pipelines.runtime.engine import Engine
 from beam_pipelines.runtime.errors import input_errors_recovered
+from beam_pipelines.runtime.processes import deaths_said
 from beam_pipelines.runtime.storage import STORAGE
 from labse_tf.errors import InputError
 
@@ -65,13 +66,13 @@ def run_pipeline(job: beam.PTransform, paths: Sequence[str], engine: Engine) -> 
       engine: where it runs.
 
     Raises:
-      InputError: as raised in a worker, or if the job fails on a cluster.
+      InputError: as raised in a worker, if a worker dies, or if the job fails on a cluster.
     """
     options = _Options(engine.arguments)
     runner = None
     if options.view_as(StandardOptions).runner is None:
         runner = _direct_runner(options, paths)
-    with input_errors_recovered(), _failures_said(engine):
+    with deaths_said(), input_errors_recovered(), _failures_said(engine):
         pipeline = beam.Pipeline(runner=runner, options=options)
         _set_log_level(pipeline.runner)
         pipeline | type(job).__name__ >> job
@@ -150,4 +151,5 @@ def _worker_command() -> str:
     # This process's `sys.path`, so that workers find our packages wherever they are started.
     path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
     python = shlex.quote(sys.executable)
-    return f"PYTHONPATH={shlex.quote(path)} exec {python} -m beam_pipelines.runtime.worker"
+    worker = f"{python} -m beam_pipelines.runtime.worker {os.getpid()}"
+    return f"PYTHONPATH={shlex.quote(path)} exec {worker}"

@@ -22,7 +22,7 @@ from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileSystem
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from labse_tf.errors import InputError
+from labse_tf.errors import InputError, file_named
 from labse_tf.files.storage import LOCAL, scheme_of
 
 # Where an object appears only as a whole, and renaming would copy it.
@@ -185,7 +185,7 @@ def create_file(path: str) -> Iterator[BinaryIO]:
     if folder := path.rpartition("/")[0]:
         _make_folder(folder)
     written = f"{path}.unfinished-{uuid.uuid4().hex}"
-    with _create(written) as stream:
+    with file_named(path), _create(written) as stream:
         yield stream
     if scheme_of(path) is None:
         os.replace(written, path)

@@ -44,15 +44,15 @@ def read_examples(file: CorpusFile) -> Iterator[Example]:
       InputError: if the file is damaged, has no HTML pages, or has one that cannot be read.
     """
     with open(file.path, "rb") as stream:
-        for page, html in read_html(stream, file):
+        for page, html, charset in read_html(stream, file):
             if isinstance(html, InputError):
                 raise html
-            yield from examples_of_page(page, html)
+            yield from examples_of_page(page, html, charset)
 
 
-def examples_of_page(page: str, html: bytes) -> Iterator[Example]:
+def examples_of_page(page: str, html: bytes, charset: str | None) -> Iterator[Example]:
     """Yields the sentences of a page."""
-    main, other = main_and_other_lines(html)
+    main, other = main_and_other_lines(html, charset)
     language = identify([" ".join(main or other)])[0][0] or UNDETERMINED
     site = urlsplit(page).netloc
     for lines, is_main in ((main, True), (other, False)):

@@ -20,8 +20,7 @@ from collections.abc import Sequence
 
 import labse_tf
 from labse_tf.cli.paths import check_outputs, path_argument, stage, store_argument
-from labse_tf.errors import InputError
-from labse_tf.files.outputs import NO_SPACE
+from labse_tf.errors import InputError, of_system
 from labse_tf.files.staging import named, outputs, publish
 from vocab.wordpiece_file import VocabularyFileError
 
@@ -195,14 +194,10 @@ def _run(parser: argparse.ArgumentParser, command, args: argparse.Namespace) -> 
             what = f"'{error.name}', which is not installed"
             print(f"labse: error: needs {what}; pip install 'labse-tf[{extra}]'", file=sys.stderr)
             return EXIT_INPUT
-        if isinstance(error, OSError) and error.errno in NO_SPACE:
-            # Commands report this for their own files, so here it is mostly stdout.
-            what = error.filename or "the output"
-            print(
-                f"labse: error: {what} cannot be written ({error.strerror}): make room",
-                file=sys.stderr,
-            )
-            _drop_stdout()
+        # An error that names no file is of stdout, if that cannot be written, else of the output.
+        out = getattr(args, "out", None) if _can_write_stdout() else None
+        if said := of_system(error, path=out):
+            print(f"labse: error: {named(str(said))}", file=sys.stderr)
             return EXIT_INPUT
         print(f"labse: unexpected error: {type(error).__name__}: {error}", file=sys.stderr)
         print("labse: run it again with --debug for the traceback", file=sys.stderr)
@@ -211,6 +206,15 @@ def _run(parser: argparse.ArgumentParser, command, args: argparse.Namespace) -> 
 
 def _extra_of(error: ModuleNotFoundError) -> str | None:
     return EXTRAS.get((error.name or "").partition(".")[0])
+
+
+def _can_write_stdout() -> bool:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _drop_stdout()
+        return False
+    return True
 
 
 def _drop_stdout() -> None:

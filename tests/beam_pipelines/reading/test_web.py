@@ -1,10 +1,12 @@
 """Web pages: WARC and WET archives, made by FastWARC itself, whole and damaged."""
 
 import gzip
-import io
+import zlib
 
 import pytest
-from fastwarc.warc import WarcRecord, WarcRecordType
+import zstandard
+from fastwarc.warc import WarcRecordType
+from web_pages import archive, page, record
 
 from beam_pipelines import filter_monolingual
 from beam_pipelines.reading import web
@@ -24,26 +26,6 @@ PARAGRAPHS = {
     "ar": "ينبع النهر من الجبال ويجري عبر بحيرتين حتى يصل إلى البحر الكبير.",
     "hi": "यह नदी पहाड़ों से निकलती है और दो झीलों से होकर समुद्र में गिरती है।",
 }
-
-
-def page(paragraphs, menu="Home | Imprint | Log in"):
-    body = "".join(f"<p>{paragraph}</p>" for paragraph in paragraphs)
-    return (
-        f"<html><head><title>River</title></head><body><nav><ul><li>{menu}</li></ul></nav>"
-        f"<main><article>{body}</article></main><footer>Copyright 2020</footer></body></html>"
-    )
-
-
-def record(content, *, address="http://a.example/1", kind=WarcRecordType.response):
-    made = WarcRecord()
-    made.init_headers(record_type=kind)
-    made.headers["WARC-Target-URI"] = address
-    if kind == WarcRecordType.response:
-        made.headers["Content-Type"] = "application/http; msgtype=response"
-    made.set_bytes_content(content)
-    stream = io.BytesIO()
-    made.write(stream)
-    return stream.getvalue()
 
 
 def wet(text, address="http://a.example/1"):
@@ -174,6 +156,52 @@ def test_what_unpacks_to_a_large_page_is_not_held(tmp_path):
     file = corpus_file(tmp_path, "x.warc", record(headers + bomb))
     [error] = records_and_errors(file)
     assert "has more than 5,242,880 bytes" in error.problem
+
+
+LINES = [f"{PARAGRAPHS['en']} It happens in part {number}." for number in range(6)]
+BODY = page(LINES).encode()
+READ = Document("\n".join(LINES), "und")
+PACKED = gzip.compress(BODY)
+CHUNK = b"%x\r\n" % len(BODY) + BODY
+BAD = {
+    "gzip flipped": ("gzip", "", PACKED[:30] + b"\xff\xff\xff" + PACKED[33:]),
+    "gzip checksum": ("gzip", "", PACKED[:-8] + bytes(8)),
+    "no gzip": ("gzip", "", BODY),
+    "deflate": ("deflate", "", b"\xff" + zlib.compress(BODY)),
+    "br": ("br", "", b"\x93\x22" + BODY),
+    "br, empty": ("br", "", b""),
+    "zstd cut off": ("zstd", "", zstandard.compress(BODY)[:-9]),
+    "unknown": ("rot13", "", BODY),
+    "twice": ("gzip, br", "", PACKED),
+    "no chunk": ("", "chunked", BODY),
+    "negative chunk": ("", "chunked", b"-5\r\n" + BODY),
+    "huge chunk": ("", "chunked", b"ffffffffffffffff\r\n" + BODY),
+    "chunk cut off": ("", "chunked", CHUNK[:-20]),
+    "chunk of no gzip": ("gzip", "chunked", CHUNK + b"\r\n0\r\n\r\n"),
+}
+
+
+@pytest.mark.parametrize(("encoding", "transfer", "content"), BAD.values(), ids=BAD)
+def test_a_page_that_cannot_be_decompressed_is_one_bad_record(
+    tmp_path, encoding, transfer, content
+):
+    headers = {"Content-Type": "text/html"}
+    headers |= {"Content-Encoding": encoding} if encoding else {}
+    headers |= {"Transfer-Encoding": transfer} if transfer else {}
+    image = headers | {"Content-Type": "image/png"}
+    pages = [(BODY, {"Content-Type": "text/html"}), (content, headers), (content, image)]
+    pages += pages[:1]
+    file = archive(tmp_path, *(part for both in pages for part in both))
+    first, error, last = records_and_errors(file)
+    assert first == last == READ
+    assert isinstance(error, InputError) and error.path == file.path
+    assert len(str(error)) < 400
+
+
+@pytest.mark.parametrize("head", [b"", b"\xff\xfe\0 trash\r\nfoo", OK[:-2], b"HTTP/1.1 200\r\n: x"])
+def test_damaged_http_headers_do_not_end_the_archive(tmp_path, head):
+    file = corpus_file(tmp_path, "x.warc", record(head + b"\r\n\r\n" + BODY), record(HTML + BODY))
+    assert list(read_file(file)) == [READ]
 
 
 def test_job_counts_bad_pages_and_identifies_languages(tmp_path):

@@ -1,0 +1,142 @@
+"""The encoding of a web page: byte order mark, HTTP header, what the page declares, a guess."""
+
+import codecs
+
+import pytest
+from web_pages import archive, page
+
+from beam_pipelines.reading.html_text import decode_html, main_and_other_lines, main_text
+from beam_pipelines.reading.readers import read_file
+
+# What a server or a page calls the encoding, Python's name of it, and text.
+RU = "Река берёт начало в горах и течёт через два озера в море, где её устье."
+TEXTS = {
+    "koi8-r": ("koi8-r", RU),
+    "windows-1251": ("cp1251", RU),
+    "shift_jis": ("shift_jis", "この川は山から流れ出て、二つの湖を通って海に注いでいます。"),
+    "x-sjis": ("cp932", "①この川は山から流れ出て、㈱二つの湖を通って海に注いでいます。"),
+    "euc-jp": ("euc_jp", "この川は山から流れ出て、二つの湖を通って海に注いでいます。"),
+    "iso-2022-jp": ("iso2022_jp", "この川は山から流れ出て、二つの湖を通って海に注いでいます。"),
+    "gb2312": ("gb18030", "这条河发源于山区，流经两个湖泊，最后注入大海。朱镕基"),
+    "gb18030": ("gb18030", "这条河发源于山区，流经两个湖泊，最后注入大海。㐀"),
+    "big5": ("big5", "這條河發源於山區，流經兩個湖泊，最後注入大海。"),
+    "big5-hkscs": ("big5hkscs", "這條河發源於山區，流經兩個湖泊，最後注入大海。啲嘢"),
+    "euc-kr": ("cp949", "이 강은 산에서 발원하여 두 개의 호수를 지나 바다로 흘러든다. 똠방각하"),
+    "ks_c_5601-1987": ("euc_kr", "이 강은 산에서 발원하여 두 개의 호수를 지나 바다로 흘러든다."),
+    "windows-1256": ("cp1256", "ينبع النهر من الجبال ويجري عبر بحيرتين حتى يصل إلى البحر الكبير."),
+    "windows-1255": ("cp1255", "הנהר נובע בהרים וזורם דרך שני אגמים אל הים הגדול."),
+    "windows-874": ("cp874", "แม่น้ำสายนี้เกิดจากภูเขาและไหลผ่านทะเลสาบสองแห่งลงสู่ทะเล"),
+    "tis-620": ("tis_620", "แม่น้ำสายนี้เกิดจากภูเขาและไหลผ่านทะเลสาบสองแห่งลงสู่ทะเล"),
+    "iso-8859-7": (
+        "iso8859-7",
+        "Το ποτάμι πηγάζει στα βουνά και διασχίζει δύο λίμνες.",
+    ),
+    "iso-8859-2": (
+        "iso8859-2",
+        "Rzeka wypływa z gór i płynie do morza; źródło, łąka, żółć.",
+    ),
+    "iso-8859-1": ("cp1252", "Le fleuve naît à l’ouest, traverse deux lacs – puis la mer : 5 €."),
+    "utf-16": ("utf-16", RU),
+}
+# So much text that the menu above it is not taken for content.
+LINES = [f"{RU} {number}." for number in range(9)]
+EACH = pytest.mark.parametrize(("label", "codec", "text"), [(k, *v) for k, v in TEXTS.items()])
+
+
+def declaring(text, label):
+    return page([text]).replace("<head>", f'<head><meta charset="{label}">')
+
+
+@EACH
+def test_the_header_alone_names_it(label, codec, text):
+    assert decode_html(page([text]).encode(codec), label) == page([text])
+
+
+@EACH
+def test_the_page_alone_names_it(label, codec, text):
+    html = declaring(text, label)
+    assert decode_html(html.encode(codec)) == html
+
+
+@EACH
+def test_the_header_wins_over_the_page(label, codec, text):
+    html = declaring(text, "windows-1253")
+    assert decode_html(html.encode(codec), label) == html
+
+
+@pytest.mark.parametrize("bom", ["utf-8-sig", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("charset", [None, "koi8-r"])
+def test_a_byte_order_mark_wins_over_both(bom, charset):
+    html = declaring(RU, "windows-1251")
+    mark = "" if bom == "utf-8-sig" else "\ufeff"
+    assert decode_html((mark + html).encode(bom), charset) == html
+
+
+@pytest.mark.parametrize(
+    "declaration",
+    [
+        '<meta charset="KOI8-R">',
+        "<META CHARSET=koi8-r/>",
+        "<meta\nname-of='x' charset = ' koi8-r '>",
+        '<meta http-equiv="Content-Type" content="text/html; charset=koi8-r">',
+        "<meta content='text/html;charset=\"KOI8-R\";' http-equiv=content-type>",
+        '<meta charset="no-such-thing"><meta charset="koi8-r">',
+        '<!-- <meta charset="windows-1251"> --><meta charset="koi8-r">',
+        '<meta name="keywords" content="charset=windows-1251"><meta charset="koi8-r">',
+    ],
+)
+@pytest.mark.parametrize("charset", [None, "", "no-such-thing", "iso-2022-kr"])
+def test_ways_to_declare_it(declaration, charset):
+    html = page([RU]).replace("<head>", f"<head>{declaration}")
+    assert decode_html(html.encode("koi8-r"), charset) == html
+
+
+def test_xhtml_declares_it_and_a_meta_element_wins():
+    html = '<?xml version="1.0" encoding="koi8-r"?>\n' + page(LINES)
+    assert decode_html(html.encode("koi8-r")) == html
+    assert main_text(html.encode("koi8-r")).split("\n") == LINES
+    html = html.replace("<head>", "<head><meta charset=windows-1251>")
+    assert decode_html(html.encode("cp1251")) == html
+
+
+@pytest.mark.parametrize("label", [None, "utf-8", "iso-8859-1", "euc-jp", "big5"])
+def test_utf_8_that_cannot_be_what_is_declared(label):
+    # Of these letters, windows-1252 lacks a byte.
+    html = declaring("Река и Ёлка, И так далее. Ŕ́", label or "utf-8")
+    assert decode_html(html.encode("utf-8"), label) == html
+
+
+def test_what_is_declared_counts_if_the_bytes_are_either():
+    assert decode_html("Ã¼".encode("cp1252"), "iso-8859-1") == "Ã¼"
+    assert decode_html("Ã¼".encode("cp1252")) == "ü"
+
+
+def test_a_damaged_page_keeps_its_encoding():
+    html = page([RU])
+    assert decode_html(html.encode("utf-8")[:-1] + b"\xff", "utf-8") == html[:-1] + "\ufffd"
+    cut = (codecs.BOM_UTF16_LE + html.encode("utf-16-le"))[:-1]
+    assert decode_html(cut) == html[:-1] + "\ufffd"
+
+
+def test_nothing_names_it():
+    html = page([RU] * 5)
+    assert decode_html(html.encode("cp1251")) == html
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "text/html; charset=koi8-r",
+        'Text/HTML;Charset="KOI8-R"; x=y',
+        "text/html;charset= 'koi8-r'",
+        "application/xhtml+xml; charset=koi8-r;",
+    ],
+)
+def test_the_header_of_an_archive(tmp_path, content_type):
+    file = archive(tmp_path, page(LINES).encode("koi8-r"), {"Content-Type": content_type})
+    assert [document.text.split("\n") for document in read_file(file)] == [LINES]
+
+
+def test_examples_for_the_quality_model():
+    main, _ = main_and_other_lines(page(LINES).encode("koi8-r"), "koi8-r")
+    assert main == LINES

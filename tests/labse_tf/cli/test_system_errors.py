@@ -1,0 +1,167 @@
+"""What the system refuses is one line that names the file, wherever the error comes from."""
+
+import errno
+import os
+
+import forked
+import pytest
+from apache_beam.io.filesystem import BeamIOError
+from text_files import write_lines
+
+from labse_tf.cli.main import main
+from labse_tf.errors import of_system
+
+SENTENCE = "The river number {0} rises here.	Der Fluss Nummer {0} entspringt hier."
+TWO = ("--", "--direct_running_mode=multi_processing", "--direct_num_workers=2")
+
+
+@pytest.fixture
+def pairs(tmp_path):
+    path = tmp_path / "de.tsv"
+    write_lines(path, [SENTENCE.format(number) for number in range(3000)])
+    return path
+
+
+def last_line(capsys):
+    return capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("beam", [(), TWO], ids=["one process", "two"])
+def test_a_full_disk_in_a_worker(pairs, tmp_path, beam):
+    """A limit on the size of a file stands for the disk."""
+    out = tmp_path / "out"
+    command = (*forked.LABSE, "corpus", "filter-bitext", pairs, "--out", out, *beam)
+    full = forked.run(*command, file_size=5000, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+    line = full.stderr.splitlines()[-1]
+    assert full.returncode == 2 and line.startswith(f"labse: error: {out}"), full.stderr
+    assert os.strerror(errno.EFBIG) in line and "make room" in line
+    assert os.listdir(tmp_path) == [pairs.name]
+
+
+COMMANDS = {
+    "filter-bitext": ("corpus", "filter-bitext", "IN", "--out", "OUT"),
+    "filter-monolingual": ("corpus", "filter-monolingual", "de.txt", "--out", "OUT"),
+    "vocab build": ("vocab", "build", "IN", "--out", "OUT"),
+    "counts": ("vocab", "build", "IN", "--out", "v.txt", "--counts", "OUT"),
+}
+PLACES = {
+    "kernel": "/proc/labse",
+    "kernel's folder": "/sys/labse",
+    "long name": "n" * 252,
+    "longer name": "n" * 300,
+    "through a file": "de.tsv/a/b",
+}
+
+
+@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_a_place_that_cannot_be_written(pairs, tmp_path, monkeypatch, capsys, command, place):
+    monkeypatch.chdir(tmp_path)
+    write_lines(tmp_path / "de.txt", ["Der Fluss entspringt hier."])
+    words = {"IN": str(pairs), "OUT": place}
+    assert main([words.get(word, word) for word in command]) == 2
+    line = last_line(capsys)
+    # Of a path through a file, that file may be what is named.
+    assert line.startswith(("labse: error: " + place[:200], "labse: error: de.tsv"))
+    assert set(os.listdir(tmp_path)) <= {pairs.name, "de.txt", "v.txt"}
+
+
+INPUTS = {
+    "filter-bitext": ("corpus", "filter-bitext", "IN", "--out", "out"),
+    "vocab build": ("vocab", "build", "IN", "--out", "out", "--overwrite"),
+    "coverage": ("vocab", "coverage", "IN", "de.txt"),
+    "eval compare": ("eval", "compare", "IN", "de.txt"),
+}
+
+
+@pytest.mark.parametrize("command", INPUTS.values(), ids=INPUTS)
+def test_an_input_that_may_not_be_read(pairs, tmp_path, monkeypatch, capsys, command):
+    monkeypatch.chdir(tmp_path)
+    write_lines(tmp_path / "de.txt", ["Hallo"])
+    arguments = [str(pairs) if word == "IN" else word for word in command]
+    # What it imports, another user may not read here.
+    main([word.replace("de.tsv", "de.txt") for word in arguments])
+    pairs.chmod(0)
+    tmp_path.chmod(0o777)
+    user = os.geteuid()
+    if user == 0:
+        for folder in tmp_path.parents[:2]:
+            folder.chmod(0o755)
+        os.seteuid(65534)
+    try:
+        assert main([*arguments]) == 2
+    finally:
+        if user == 0:
+            os.seteuid(0)
+    line = last_line(capsys)
+    assert line.startswith(f"labse: error: {pairs}: ") and "Permission denied" in line
+
+
+PATH = "/data/de.tsv"
+
+
+def caused(cause):
+    try:
+        raise ValueError("conversion failed") from cause
+    except ValueError as error:
+        return error
+
+
+def in_a_worker(error):
+    return RuntimeError(
+        f"Traceback (most recent call last):\n  File 'x.py'\n\n{type(error).__name__}: {error} "
+        "[while running 'FilterJob/Write']\n"
+    )
+
+
+@pytest.mark.parametrize("wrapped", [lambda error: error, caused, in_a_worker])
+@pytest.mark.parametrize(
+    "number",
+    [
+        errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM,
+        errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.ENOENT, errno.ELOOP, errno.EIO,
+    ],
+    ids=errno.errorcode.get,
+)  # fmt: skip
+def test_each_error_of_the_system(wrapped, number):
+    said = of_system(wrapped(OSError(number, os.strerror(number), PATH)))
+    assert said.path == PATH and os.strerror(number) in said.problem and said.remedy
+    nameless = wrapped(OSError(number, os.strerror(number)))
+    assert of_system(nameless, path="out").path == "out"
+    assert of_system(nameless).path is None
+
+
+def test_errors_of_libraries():
+    import tensorflow as tf
+
+    denied = BeamIOError("Match operation failed", {PATH: PermissionError(13, "Permission denied")})
+    assert of_system(denied, path="out").path == "out"
+    failed = tf.errors.FailedPreconditionError(None, None, f"{PATH}; Read-only file system")
+    assert of_system(failed).path == PATH
+    full = f"{{{{function_node save}}}} {PATH}; No space left on device [Op:SaveV2]"
+    assert of_system(tf.errors.ResourceExhaustedError(None, None, full)).path == PATH
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("a bug"),
+        KeyError("[Errno 99]"),
+        ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"),
+        OSError("said by a library"),
+        caused(KeyError("x")),
+        RuntimeError(""),
+    ],
+)
+def test_other_errors_are_no_fault_of_the_user(error):
+    assert of_system(error) is None
+
+
+def test_a_bug_while_such_an_error_is_handled_is_a_bug():
+    try:
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory", PATH)
+    except FileNotFoundError:
+        try:
+            raise ValueError("a bug")
+        except ValueError as error:
+            assert of_system(error) is None
