@@ -10,13 +10,14 @@ from types import ModuleType
 
 import regex
 from lxml import etree
+from lxml.html import defs
 
 _OPTIONS = {"include_comments": False, "include_tables": True, "favor_recall": True}
 
 _CHARSET = regex.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?([\w-]+)""", regex.IGNORECASE)
 _CHARSET_WITHIN = 4096
 # As in browsers: pages that declare the first are mostly in the second, which has more characters.
-_WIDER_CHARSETS = {
+WIDER_CHARSETS = {
     "ascii": "cp1252",
     "iso8859-1": "cp1252",
     "iso8859-9": "cp1254",
@@ -27,11 +28,13 @@ _WIDER_CHARSETS = {
 }
 
 # Elements that do not end a line.
-_INLINE = frozenset(
+INLINE = frozenset(
     ("a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em")
     + ("font", "i", "img", "ins", "kbd", "label", "mark", "q", "rp", "rt", "ruby", "s", "samp")
     + ("small", "span", "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr")
 )
+# Elements that end a line.
+BLOCKS = defs.tags - INLINE - {"math"}
 _NO_TEXT = frozenset(("head", "iframe", "noscript", "script", "style", "svg", "template"))
 
 _NOT_TEXT = regex.compile(r"[^\p{L}\p{M}\p{N}]+")
@@ -74,7 +77,7 @@ def decode_html(html: bytes) -> str:
     if declared is not None:
         try:
             name = codecs.lookup(declared[1].decode("ascii")).name
-            return html.decode(_WIDER_CHARSETS.get(name, name), errors="replace")
+            return html.decode(WIDER_CHARSETS.get(name, name), errors="replace")
         except (LookupError, UnicodeError):
             pass
     return _trafilatura().utils.decode_file(html)
@@ -96,10 +99,10 @@ def _walk(tree: etree._Element) -> Iterator[str]:
             if element.tag in _NO_TEXT:
                 walker.skip_subtree()
             else:
-                yield "" if element.tag in _INLINE else "\n"
+                yield "" if element.tag in INLINE else "\n"
                 yield _one_line(element.text)
             continue
-        if event == "end" and element.tag not in _INLINE:
+        if event == "end" and element.tag not in INLINE:
             yield "\n"
         yield _one_line(element.tail)
 
