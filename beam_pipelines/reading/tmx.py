@@ -87,6 +87,7 @@ def _read_units(text: str, frame: Frame) -> Iterator[Pair | InputError]:
         pairs = _Units("").parse(f"<body>{text}</body>")
     except (expat.ExpatError, UnicodeEncodeError):
         # One of them is damaged.
+        frame.skip(text[: text.index("<")])
         for unit in PLAIN_UNIT.findall(text):
             yield from _read_unit(unit, "", frame)
     else:

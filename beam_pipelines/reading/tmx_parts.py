@@ -98,11 +98,11 @@ class Splitter:
     sections, processing instructions and the header.
 
     Attributes:
-      prefix: that of the elements' names, with its colon; mostly "".
+      prefix: that of the elements' names, with its colon, mostly ""; None before the first.
     """
 
     def __init__(self) -> None:
-        self.prefix = ""
+        self.prefix: str | None = None
         self._buffer = ""
         self._begin = 0  # of the open part
         self._position = 0  # before which all tags were found
@@ -128,7 +128,7 @@ class Splitter:
     def _parts(self, *, final: bool) -> Iterator[tuple[str, str]]:
         while True:
             if self._begin == self._position and not (self._in_unit or self._in_header):
-                if run := not self.prefix and _PLAIN_UNITS.match(self._buffer, self._position):
+                if run := self.prefix == "" and _PLAIN_UNITS.match(self._buffer, self._position):
                     self._begin = self._position = run.end()
                     yield UNITS, run[0]
             if (tag := self._next_tag(final)) is None:
@@ -155,9 +155,9 @@ class Splitter:
                 return None
             # What has no end is passed over: expat will complain of this part alone.
             self._position = end.end() if end and end[0][0] != "<" else token.end()
-            if name == "tmx":
+            if self.prefix is None and name != "tu" and not opened:
                 self.prefix = prefix or ""
-            elif name and (prefix or "") == self.prefix:
+            if name and (prefix or "") == self.prefix:
                 following = len(buffer) if following < 0 else following
                 rest = _REST_OF_TAG.match(buffer, token.end(), following)
                 self._position = rest.end() if rest else following
@@ -216,10 +216,13 @@ class Frame:
             problem = expat.ErrorString(error.code), self._first + error.lineno - 1
         except UnicodeEncodeError as error:
             problem = UNDECODED, self._line + text.count("\n", 0, error.start)
+        is_tmx = bool(self._open or around)
         self._line += text.count("\n")
         self._blank = 0
         if problem is None:
             return None
+        if not is_tmx:
+            raise self.damaged("TMX file", *problem)
         self._start()
         self._parser.Parse("".join(f"<{name}>" for name in around or ("tmx", "body")))
         return self.damaged("TMX file", *problem)
