@@ -46,6 +46,7 @@ _ENDS = {
 # Units without any of these or another unit inside, as nearly all are: faster than tag by tag.
 PLAIN_UNIT = re.compile(r"<tu(?=[\s>])(?:[^<]+|<(?!/?tu[\s/>]|[!?]))*+</tu>\s*")
 _PLAIN_UNITS = re.compile(rf"\s*(?:{PLAIN_UNIT.pattern})++")
+_LONGEST_NAME = 100
 _REST_OF_TAG = re.compile(r"""(?:[^>"']|"[^"]*"|'[^']*')*+>""")
 
 
@@ -119,8 +120,9 @@ class Splitter:
             self._begin = 0
             yield from self._parts(final=False)
             # So that the buffer does not grow without limit.
-            if not self._in_unit or len(self._buffer) - self._begin > MAX_UNIT:
-                yield self._cut(self._position)
+            is_too_long = len(self._buffer) - self._begin > MAX_UNIT
+            if is_too_long or not self._in_unit:
+                yield self._cut(self._position, is_too_long=is_too_long)
         yield from self._parts(final=True)
         _, text = self._cut(len(self._buffer))
         yield LAST, text
@@ -163,19 +165,19 @@ class Splitter:
                 self._position = rest.end() if rest else following
                 is_empty = rest is not None and rest[0].endswith("/>")
                 return name, token.start(), self._position, bool(slash), is_empty
-        # The last tag may be cut off.
-        last = buffer.rfind("<", self._position)
+        # The name of the last tag may be cut off.
+        last = buffer.rfind("<", max(self._position, len(buffer) - _LONGEST_NAME))
         self._position = len(buffer) if last < 0 else last
         return None
 
-    def _cut(self, end: int) -> tuple[str, str]:
+    def _cut(self, end: int, *, is_too_long: bool = False) -> tuple[str, str]:
         text = self._buffer[self._begin : end]
         self._begin = end
         if self._was_too_long:
             return AROUND, "\n" * text.count("\n")
         if not self._in_unit:
             return AROUND, text
-        self._was_too_long = len(text) > MAX_UNIT
+        self._was_too_long = is_too_long or len(text) > MAX_UNIT
         return TOO_LONG if self._was_too_long else UNIT, text
 
 
