@@ -7,7 +7,10 @@ import regex
 # Noncharacters, which no text has. Something stood here that separates words.
 GAP = "\ufdd1"
 
-_NO_SPACES = r"\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{scx=Thai}\p{Laoo}\p{Khmr}\p{Mymr}\p{Tibt}\p{Block=CJK_Symbols}"
+_NO_SPACES = (
+    r"\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{scx=Thai}\p{Laoo}\p{Khmr}\p{Mymr}\p{Tibt}"
+    r"\p{Block=CJK_Symbols}"
+)
 _BETWEEN_WORDS = regex.compile(
     rf"(?V1)(?<=[[\p{{L}}\p{{M}}\p{{N}}\p{{Pe}}.,;:!?…،؛؟۔।%]--[{_NO_SPACES}]]){GAP}+"
     rf"(?=[[\p{{L}}\p{{N}}\p{{Ps}}¿¡]--[{_NO_SPACES}]])"

@@ -120,19 +120,19 @@ class Splitter:
             self._begin = 0
             yield from self._parts(final=False)
             # So that the buffer does not grow without limit.
-            is_too_long = len(self._buffer) - self._begin > MAX_UNIT
-            if is_too_long or not self._in_unit:
-                yield self._cut(self._position, is_too_long=is_too_long)
+            if len(self._buffer) - self._begin > MAX_UNIT:
+                yield self._cut(self._position, is_too_long=True)
         yield from self._parts(final=True)
         _, text = self._cut(len(self._buffer))
         yield LAST, text
 
     def _parts(self, *, final: bool) -> Iterator[tuple[str, str]]:
         while True:
-            if self._begin == self._position and not (self._in_unit or self._in_header):
-                if run := self.prefix == "" and _PLAIN_UNITS.match(self._buffer, self._position):
-                    self._begin = self._position = run.end()
-                    yield UNITS, run[0]
+            may_run = self.prefix == "" and not (self._in_unit or self._in_header)
+            run = may_run and _PLAIN_UNITS.match(self._buffer, self._begin)
+            if run:
+                self._begin = self._position = run.end()
+                yield UNITS, run[0]
             if (tag := self._next_tag(final)) is None:
                 break
             name, start, end, is_end, is_empty = tag
