@@ -10,7 +10,6 @@ from types import ModuleType
 
 import regex
 from lxml import etree
-from lxml.html import defs
 
 _OPTIONS = {"include_comments": False, "include_tables": True, "favor_recall": True}
 
@@ -33,13 +32,27 @@ INLINE = frozenset(
     + ("font", "i", "img", "ins", "kbd", "label", "mark", "q", "rp", "rt", "ruby", "s", "samp")
     + ("small", "span", "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr")
 )
-# Elements that end a line.
-BLOCKS = defs.tags - INLINE - {"math"}
 _NO_TEXT = frozenset(("head", "iframe", "noscript", "script", "style", "svg", "template"))
 
+# A character that no text has: something was here that separates words.
+GAP = "\ufdd1"
+# Letters and punctuation of languages without spaces.
+_NO_SPACES = (
+    r"\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{scx=Thai}\p{Laoo}\p{Khmr}\p{Mymr}\p{Tibt}"
+    r"\p{Block=CJK_Symbols}"
+)
+_BETWEEN_WORDS = regex.compile(
+    rf"(?V1)(?<=[[\p{{L}}\p{{M}}\p{{N}}\p{{Pe}}.,;:!?…،؛؟۔।%]--[{_NO_SPACES}]]){GAP}+"
+    rf"(?=[[\p{{L}}\p{{N}}\p{{Ps}}¿¡]--[{_NO_SPACES}]])"
+)
 _NOT_TEXT = regex.compile(r"[^\p{L}\p{M}\p{N}]+")
 # A text of at least this length does not occur inside another text of the page by chance.
 _LONG = 40
+
+
+def close_gaps(text: str) -> str:
+    """Replaces each GAP by a space where it is between words that need one, else by nothing."""
+    return _BETWEEN_WORDS.sub(" ", text).replace(GAP, "") if GAP in text else text
 
 
 def main_text(html: bytes) -> str:
