@@ -51,30 +51,28 @@ _UNIT, _AROUND, _TOO_LONG, _LAST = "unit", "around", "too long", "last"
 
 
 def _pattern(or_end: str) -> regex.Pattern:
-    """Finds units, and what has none inside: comments and the like, the header.
+    """Finds units, the ends of the header, and comments and the like, which have none inside.
 
     Args:
       or_end: for what is not complete.
     """
     opaque = "|".join(
-        rf"{start}(?:(?!{start}|{end}).)*+(?:{end}{or_end})"
+        rf"{start}(?>.*?(?={end}|{start}|\Z))(?:{end}{or_end})"
         for start, end in (("<!--", "-->"), (r"<!\[CDATA\[", "]]>"), (r"<\?", r"\?>"))
     )
-    header = (
-        rf"<header\b[^<>]*+(?<!/)>(?:{opaque}|(?!</header|<body).)*+(?:(?=</header|<body){or_end})"
-    )
+    header = r"<(?P<start>header\b[^<>]*+(?<!/)>)|<(?:/header|body)[\s>]"
     empty = r"""(?:\s(?:[^<>"'/]|/(?!>)|"[^<"]*"|'[^<']*')*+)?/>"""
+    # So many at once that the library keeps few of its steps in memory.
+    text = r"(?>(?:[^<]++|<(?![!?]|/?(?:tu|header|body)[\s/>])){1,10000})"
     # A unit ends with its end tag, or before the next one.
-    whole = (
-        rf"(?=[\s>])(?:[^<]++|{opaque}|<(?!/?tu[\s/>]))*+(?:</tu\s*+>|(?=<tu[\s/>])|(?P<cut>\Z))"
-    )
+    whole = rf"(?=[\s>])(?:{text}|{opaque}|<[!?])*+(?:</tu\s*+>|(?=<)|(?P<cut>\Z))"
     return regex.compile(f"{opaque}|{header}|(?P<unit><tu(?:{empty}|{whole}))", regex.DOTALL)
 
 
+_PARTS, _LAST_PARTS = _pattern(r"|\Z"), _pattern("")
 # Nearly all units are like this. These are found, and parsed, many at a time.
 _PLAIN_UNIT = re.compile(r"<tu[\s>][^<]*(?:<(?![!?]|/?tu[\s/>])[^<]*)*</tu>\s*")
 _PLAIN_UNITS = re.compile(rf"\s*(?:{_PLAIN_UNIT.pattern})+")
-_PARTS, _LAST_PARTS = _pattern(r"|\Z"), _pattern("")
 _CUT_TAG, _LONGEST_NAME = regex.compile(r"(?:<[^\s<>]*)?\Z"), 100
 _PREFIX = regex.compile(r"<([\w.-]+:)tmx[\s>]")
 _FIRST = regex.compile(r"<!ENTITY\s+(?:%\s+)?([^\s>]+)|<([\w:.-]+)")
@@ -155,7 +153,7 @@ def _split(texts: Iterator[str]) -> Iterator[tuple[str, str]]:
 
     The names of elements lose their prefix.
     """
-    buffer, prefix, is_open = "", "", False
+    buffer, prefix, is_open, in_header = "", "", False, False
     for text, is_last in chain(((text, False) for text in texts), [("", True)]):
         buffer += text
         prefix = prefix or "".join(_PREFIX.findall(buffer)[:1])
@@ -164,22 +162,24 @@ def _split(texts: Iterator[str]) -> Iterator[tuple[str, str]]:
         is_full = is_last or len(buffer) > textio.MAX_LINE_BYTES
         done = 0
         while True:
-            if not is_open and (units := _PLAIN_UNITS.match(buffer, done)):
+            if not (is_open or in_header) and (units := _PLAIN_UNITS.match(buffer, done)):
                 yield _UNIT, units[0]
                 done = units.end()
-            match = (_LAST_PARTS if is_full else _PARTS).search(buffer, done)
-            if match is None or (match.end() == len(buffer) and not is_full):
+            match = (_LAST_PARTS if is_full or is_open else _PARTS).search(buffer, done)
+            if match is None or (match.end() == len(buffer) and not (is_full or is_open)):
                 break  # It may go on.
             yield _AROUND, buffer[done : match.start()]
             is_cut = match["cut"] is not None
-            if match["unit"] and not is_open:
+            if match[0].startswith(("<header", "</header", "<body")):
+                in_header = match["start"] is not None
+            if match["unit"] and not (is_open or in_header):
                 yield (_TOO_LONG if is_cut and not is_last else _UNIT), match[0]
             else:
                 yield _AROUND, "\n" * match[0].count("\n")
             done, is_open = match.end(), is_cut
         if is_last and not is_open:
             yield _LAST, buffer[done:]
-        elif is_full and not is_last:
+        elif (is_full or is_open) and not is_last:
             tag = _CUT_TAG.search(buffer, len(buffer) - _LONGEST_NAME).start()
             yield _AROUND, buffer[done:tag]
             # The rest of a unit that is too long is passed over as another one.
