@@ -26,16 +26,32 @@ _DECLARED_WITHIN = 4096
 _UTF_8 = webencodings.UTF8
 
 # Elements that do not end a line.
-_INLINE = frozenset(
+INLINE = frozenset(
     ("a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em")
     + ("font", "i", "img", "ins", "kbd", "label", "mark", "q", "rp", "rt", "ruby", "s", "samp")
     + ("small", "span", "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr")
 )
 _NO_TEXT = frozenset(("head", "iframe", "noscript", "script", "style", "svg", "template"))
 
+# A character that no text has: something was here that separates words.
+GAP = "\ufdd1"
+# Letters and punctuation of languages without spaces.
+_NO_SPACES = (
+    r"\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{scx=Thai}\p{Laoo}\p{Khmr}\p{Mymr}\p{Tibt}"
+    r"\p{Block=CJK_Symbols}"
+)
+_BETWEEN_WORDS = regex.compile(
+    rf"(?V1)(?<=[[\p{{L}}\p{{M}}\p{{N}}\p{{Pe}}.,;:!?…،؛؟۔।%]--[{_NO_SPACES}]]){GAP}+"
+    rf"(?=[[\p{{L}}\p{{N}}\p{{Ps}}¿¡]--[{_NO_SPACES}]])"
+)
 _NOT_TEXT = regex.compile(r"[^\p{L}\p{M}\p{N}]+")
 # A text of at least this length does not occur inside another text of the page by chance.
 _LONG = 40
+
+
+def close_gaps(text: str) -> str:
+    """Replaces each GAP by a space where it is between words that need one, else by nothing."""
+    return _BETWEEN_WORDS.sub(" ", text).replace(GAP, "") if GAP in text else text
 
 
 def main_text(html: bytes, charset: str | None = None) -> str:
@@ -122,10 +138,10 @@ def _walk(tree: etree._Element) -> Iterator[str]:
             if element.tag in _NO_TEXT:
                 walker.skip_subtree()
             else:
-                yield "" if element.tag in _INLINE else "\n"
+                yield "" if element.tag in INLINE else "\n"
                 yield _one_line(element.text)
             continue
-        if event == "end" and element.tag not in _INLINE:
+        if event == "end" and element.tag not in INLINE:
             yield "\n"
         yield _one_line(element.tail)
 

@@ -1,72 +1,130 @@
-"""Reads TMX, the exchange format of translation memories, a chunk of XML at a time.
+"""Reads TMX, the exchange format of translation memories, a unit at a time.
 
 A unit (`<tu>`) holds a variant (`<tuv xml:lang="...">`) for each language; its text is in `<seg>`.
+The file is split into units before XML is parsed, so that damage stays inside of one.
 """
 
 from __future__ import annotations
 
+import codecs
+import html.entities
+import io
+import re
 from collections.abc import Iterator
+from itertools import chain
 from typing import BinaryIO
 from xml.parsers import expat
 
-from beam_pipelines.records.records import ENGLISH, Pair
+import regex
+
+from beam_pipelines.reading.html_text import GAP, INLINE, close_gaps
+from beam_pipelines.records.records import ENGLISH, UNDETERMINED, Pair
 from labse_tf.errors import InputError
 from labse_tf.files import textio
 from labse_tf.files.corpus_files import CorpusFile
 from labse_tf.languages import find_code
 
-# The languages of a unit that has fewer than two (ISO 639: undetermined).
-UNDETERMINED = "und"
+# Elements inside a segment whose content is markup of the original file, not text: in pairs around
+# a text, or alone in place of something.
+_PAIRED, _ALONE = ("bpt", "ept"), ("it", "ph", "ut")
+# Markup in HTML or RTF that separates words, and markup that formats characters.
+_BREAK = regex.compile(r"(?i)\s*</?(?:br|p|div|li|t[dhr]|h[\dr])\b|\\(?:par|line|tab|page|[nrt])\b")
+_FORMAT = regex.compile(rf"(?i)\s*</?(?:{'|'.join(INLINE - {'img'})}|cf|g)\b|\s*(?:\{{?\\|\}}\s*$)")
+_FORMAT_TYPES = ("bold", "color", "dulined", "font", "italic", "link", "scap", "ulined")
 
-# Elements inside a segment whose content is markup of the original file, not text.
-_CODES = frozenset(("bpt", "ept", "it", "ph", "ut"))
+_DECLARED = regex.compile(rb"""\s*<\?xml[^>]*?\sencoding\s*=\s*["']([^"'>]*)["']""")
+_BYTE_ORDERS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+    b"<\0": "utf-16-le",
+    b"\0<": "utf-16-be",
+}
+# Files that declare the first are mostly in the second, which has more characters.
+_WIDER = {
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+}
+# Python's text encodings that are no character sets.
+_NO_CHARSETS = ("idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape")
+# In place of bytes that do not decode: a character that expat is not given.
+codecs.register_error("labse_tf.undecoded", lambda error: ("\udcff", error.end))
+_ENTITY = regex.compile(r"<!\[CDATA\[.*?]]>|<!--.*?-->|&(\w+;)", regex.DOTALL)
+_UNDEFINED_ENTITY = expat.errors.codes[expat.errors.XML_ERROR_UNDEFINED_ENTITY]
+
+_UNIT, _AROUND, _TOO_LONG, _LAST = "unit", "around", "too long", "last"
 
 
-def read_tmx(stream: BinaryIO, file: CorpusFile) -> Iterator[Pair]:
+def _pattern(or_end: str) -> regex.Pattern:
+    """Finds units, the ends of the header, and comments and the like, which have none inside.
+
+    Args:
+      or_end: for what is not complete.
+    """
+    opaque = "|".join(
+        rf"{start}(?>.*?(?={end}|{start}|\Z))(?:{end}{or_end})"
+        for start, end in (("<!--", "-->"), (r"<!\[CDATA\[", "]]>"), (r"<\?", r"\?>"))
+    )
+    header = r"<(?P<start>header\b[^<>]*+(?<!/)>)|<(?:/header|body)[\s>]"
+    empty = r"""(?:\s(?:[^<>"'/]|/(?!>)|"[^<"]*"|'[^<']*')*+)?/>"""
+    # So many at once that the library keeps few of its steps in memory.
+    text = r"(?>(?:[^<]++|<(?![!?]|/?(?:tu|header|body)[\s/>])){1,10000})"
+    # A unit ends with its end tag, or before the next one.
+    whole = rf"(?=[\s>])(?:{text}|{opaque}|<[!?])*+(?:</tu\s*+>|(?=<)|(?P<cut>\Z))"
+    return regex.compile(f"{opaque}|{header}|(?P<unit><tu(?:{empty}|{whole}))", regex.DOTALL)
+
+
+_PARTS, _LAST_PARTS = _pattern(r"|\Z"), _pattern("")
+# Nearly all units are like this. These are found, and parsed, many at a time.
+_PLAIN_UNIT = re.compile(r"<tu[\s>][^<]*(?:<(?![!?]|/?tu[\s/>])[^<]*)*</tu>\s*")
+_PLAIN_UNITS = re.compile(rf"\s*(?:{_PLAIN_UNIT.pattern})+")
+_CUT_TAG, _LONGEST_NAME = regex.compile(r"(?:<[^\s<>]*)?\Z"), 100
+_PREFIX = regex.compile(r"<([\w.-]+:)tmx[\s>]")
+_FIRST = regex.compile(r"<!ENTITY\s+(?:%\s+)?([^\s>]+)|<([\w:.-]+)")
+_OF_UNIT = regex.compile(r"</?(?:tu|tuv|seg)(?=[\s/>])")
+
+
+def read_tmx(stream: BinaryIO, file: CorpusFile) -> Iterator[Pair | InputError]:
     """Yields for each unit a pair of English and each other language, in the order of the file.
 
     White space in a text is reduced to single spaces. Of several English variants, the first is
     used. Other units are yielded too, so that they can be counted: unsupported codes are kept as
     they are, a unit without English is a pair with the codes of both languages (`de-fr`), and a
-    unit in one language has the code `und`.
+    unit in one language has the code `und`. A damaged unit is replaced by an InputError.
 
     Raises:
-      InputError: if the file is damaged, is not TMX, has no units, or defines entities, which could
-        make its text grow without limit.
+      InputError: if the file is not TMX, has no units, has an unknown encoding, or defines
+        entities, which could make its text grow without limit.
     """
-    units = _Units(file)
-    parser = expat.ParserCreate()
-    parser.buffer_text = True
-    parser.StartElementHandler = units.start
-    parser.EndElementHandler = units.end
-    parser.CharacterDataHandler = units.text
-    # External entities are not fetched: expat leaves that to a handler, and none is set.
-    parser.EntityDeclHandler = units.refuse_entity
-    empty = True
-    for chunk in _with_end(textio.chunks_of_stream(stream, file.path)):
-        try:
-            parser.Parse(chunk or b"", chunk is None)
-        except expat.ExpatError as error:
-            raise _damaged(expat.ErrorString(error.code), error.lineno, file) from error
-        except _EntityError as error:
-            raise InputError(
-                f"defines the entity '{error}', which a TMX file does not need",
-                path=file.path,
-                line=parser.CurrentLineNumber,
-                remedy="do not trust this file, or remove its entities",
-            ) from error
-        for pair in units.take():
-            empty = False
-            yield pair
-    if not units.is_tmx:
-        raise _damaged("the root element is not <tmx>", 1, file)
+    line, is_tmx, empty = 1, False, True
+    for kind, text in _split(_decode(textio.chunks_of_stream(stream, file.path), file)):
+        is_tmx = is_tmx or _is_tmx(text, line, file)
+        found = _read_part(kind, text, line, file)
+        yield from found
+        empty = empty and not found
+        line += text.count("\n")
     if empty:
         raise InputError("the file has no units", path=file.path, remedy="remove it or fill it")
 
 
-def _with_end(chunks: Iterator[bytes]) -> Iterator[bytes | None]:
-    yield from chunks
-    yield None
+def _is_tmx(text: str, line: int, file: CorpusFile) -> bool:
+    """Whether the text has the root element; raises InputError if it has another one."""
+    first = _FIRST.search(text)
+    line += text.count("\n", 0, first.start()) if first else 0
+    if first and first[1]:
+        raise InputError(
+            f"defines the entity '{first[1]}', which a TMX file does not need",
+            path=file.path,
+            line=line,
+            remedy="do not trust this file, or remove its entities",
+        )
+    if first and first[2] != "tmx":
+        raise _damaged("the root element is not <tmx>", line, file)
+    return bool(first)
 
 
 def _damaged(problem: str, line: int, file: CorpusFile) -> InputError:
@@ -74,59 +132,179 @@ def _damaged(problem: str, line: int, file: CorpusFile) -> InputError:
         f"the TMX file cannot be read ({problem})",
         path=file.path,
         line=line,
-        remedy="fetch or export it again",
+        remedy="correct it, or fetch or export it again",
     )
 
 
-class _EntityError(Exception):
-    """The file declares the named entity."""
+def _read_part(kind: str, text: str, line: int, file: CorpusFile) -> list[Pair | InputError]:
+    if kind == _UNIT:
+        found = _parse(f"<body>{text.rstrip()}</body>", line, file)
+        if not (isinstance(found[0], InputError) and _PLAIN_UNITS.fullmatch(text)):
+            return found
+        # One of them is damaged.
+        found, line = [], line + text.count("\n", 0, text.index("<"))
+        for unit in _PLAIN_UNIT.findall(text):
+            found += _parse(unit.rstrip(), line, file)
+            line += unit.count("\n")
+        return found
+    if kind == _TOO_LONG:
+        problem = f"a unit of more than {textio.MAX_LINE_BYTES:,} characters"
+        return [_damaged(problem, line, file)]
+    if lost := _OF_UNIT.search(text):
+        return [_damaged("mismatched tag", line + text.count("\n", 0, lost.start()), file)]
+    if kind == _LAST and "</tmx" not in text:
+        return [_damaged("no element found", line + text.count("\n"), file)]
+    return []
+
+
+def _split(texts: Iterator[str]) -> Iterator[tuple[str, str]]:
+    """Yields `(kind, text)` of the parts of a file; of what is skipped, the line feeds.
+
+    The names of elements lose their prefix.
+    """
+    buffer, prefix, is_open, in_header = "", "", False, False
+    for text, is_last in chain(((text, False) for text in texts), [("", True)]):
+        buffer += text
+        prefix = prefix or "".join(_PREFIX.findall(buffer)[:1])
+        if prefix:
+            buffer = buffer.replace(f"<{prefix}", "<").replace(f"</{prefix}", "</")
+        is_full = is_last or len(buffer) > textio.MAX_LINE_BYTES
+        done = 0
+        while True:
+            if not (is_open or in_header) and (units := _PLAIN_UNITS.match(buffer, done)):
+                yield _UNIT, units[0]
+                done = units.end()
+            match = (_LAST_PARTS if is_full or is_open else _PARTS).search(buffer, done)
+            if match is None or (match.end() == len(buffer) and not (is_full or is_open)):
+                break  # It may go on.
+            yield _AROUND, buffer[done : match.start()]
+            is_cut = match["cut"] is not None
+            if match[0].startswith(("<header", "</header", "<body")):
+                in_header = match["start"] is not None
+            if match["unit"] and not (is_open or in_header):
+                yield (_TOO_LONG if is_cut and not is_last else _UNIT), match[0]
+            else:
+                yield _AROUND, "\n" * match[0].count("\n")
+            done, is_open = match.end(), is_cut
+        if is_last and not is_open:
+            yield _LAST, buffer[done:]
+        elif (is_full or is_open) and not is_last:
+            tag = _CUT_TAG.search(buffer, len(buffer) - _LONGEST_NAME).start()
+            yield _AROUND, buffer[done:tag]
+            # The rest of a unit that is too long is passed over as another one.
+            buffer, done = "<tu>" * is_open + buffer[tag:], 0
+        buffer = buffer[done:]
+
+
+def _decode(chunks: Iterator[bytes], file: CorpusFile) -> Iterator[str]:
+    """Yields the text, with line feeds, by its byte order mark or its declaration."""
+    head = next(chunks, b"")
+    decoder = codecs.getincrementaldecoder(_find_encoding(head, file))("labse_tf.undecoded")
+    lines = io.IncrementalNewlineDecoder(decoder, translate=True)
+    yield from map(lines.decode, chain([head], chunks))
+    yield lines.decode(b"", final=True)
+
+
+def _find_encoding(head: bytes, file: CorpusFile) -> str:
+    for mark, encoding in _BYTE_ORDERS.items():
+        if head.startswith(mark):
+            return encoding
+    declared = _DECLARED.match(head)
+    if declared is None:
+        return "utf-8"
+    name = declared[1].decode("ascii", "backslashreplace")
+    try:
+        codec = codecs.lookup(regex.sub(r"(?i)^windows-(?=\d)", "cp", name)).name
+        # A legible declaration is not in UTF-16.
+        codec = "utf-8" if codec.startswith("utf-16") else codec
+        # Some codecs are no encodings, and some encodings have another "<".
+        if codec not in _NO_CHARSETS and b"<?xml".decode(codec) == "<?xml":
+            return _WIDER.get(codec, codec)
+    except (LookupError, ValueError):
+        pass
+    raise InputError(
+        f"the encoding '{name}' is unknown",
+        path=file.path,
+        line=1 + head.count(b"\n", 0, declared.start(1)),
+        remedy="convert the file to UTF-8, and say so in its declaration",
+    )
+
+
+def _parse(text: str, line: int, file: CorpusFile) -> list[Pair | InputError]:
+    """Returns the pairs of one or more units, or an error alone."""
+    try:
+        return _Units().parse(text)
+    except UnicodeEncodeError as error:
+        line += text.count("\n", 0, error.start)
+        return [_damaged("bytes that are not in its encoding", line, file)]
+    except expat.ExpatError as error:
+        resolved = _ENTITY.sub(_resolve, text) if error.code == _UNDEFINED_ENTITY else text
+        if resolved != text:
+            return _parse(resolved, line, file)
+        return [_damaged(expat.ErrorString(error.code), line + error.lineno - 1, file)]
+
+
+def _resolve(match: regex.Match) -> str:
+    """Returns an entity of HTML as numbers, all else as it is."""
+    characters = html.entities.html5.get(match[1] or "")
+    return "".join(f"&#{ord(one)};" for one in characters) if characters else match[0]
 
 
 class _Units:
-    """Collects units from expat's events; `take` returns the pairs of those that are complete."""
+    """Collects the pairs of units from expat's events."""
 
-    def __init__(self, file: CorpusFile) -> None:
-        self._file = file
+    def __init__(self) -> None:
         self._pairs: list[Pair] = []
         self._variants: list[tuple[str, str]] = []
         self._language = ""
         self._pieces: list[str] | None = None  # of the open segment
-        self._codes = 0  # number of open elements of `_CODES`
-        self.is_tmx = False
+        self._code: list[str] = []  # of the open code
+        self._codes = 0  # number of open codes
+        self._type = ""
 
-    def start(self, name: str, attributes: dict[str, str]) -> None:
-        if name == "tmx":
-            self.is_tmx = True
-        elif name == "tu":
-            self._variants = []
-        elif name == "tuv":
+    def parse(self, text: str) -> list[Pair | InputError]:
+        """Returns the pairs; raises ExpatError, or UnicodeEncodeError for bytes not decoded."""
+        parser = expat.ParserCreate()
+        parser.buffer_text = True
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._text
+        parser.Parse(text, True)
+        return self._pairs
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        if name == "tuv":
             self._language = attributes.get("xml:lang") or attributes.get("lang") or ""
         elif name == "seg":
             self._pieces = []
-        elif name in _CODES and self._pieces is not None:
+        elif name in _PAIRED or name in _ALONE:
             self._codes += 1
+            if self._codes == 1:
+                self._code, self._type = [], attributes.get("type", "")
+        elif name in ("br", "x"):
+            self._text(GAP)
 
-    def text(self, data: str) -> None:
-        if self._pieces is not None and not self._codes:
+    def _text(self, data: str) -> None:
+        if self._codes:
+            self._code.append(data)
+        elif self._pieces is not None:
             self._pieces.append(data)
 
-    def end(self, name: str) -> None:
+    def _end(self, name: str) -> None:
         if name == "seg" and self._pieces is not None:
             language = find_code(self._language) or self._language.lower() or UNDETERMINED
-            self._variants.append((language, " ".join("".join(self._pieces).split())))
+            text = close_gaps("".join(self._pieces))
+            self._variants.append((language, " ".join(text.split())))
             self._pieces = None
-            self._codes = 0
-        elif name in _CODES and self._codes:
-            self._codes -= 1
         elif name == "tu":
             self._pairs += _pairs_of(self._variants)
-
-    def refuse_entity(self, name: str, *_) -> None:
-        raise _EntityError(name)
-
-    def take(self) -> list[Pair]:
-        pairs, self._pairs = self._pairs, []
-        return pairs
+            self._variants = []
+        elif name in _PAIRED or name in _ALONE:
+            self._codes -= 1
+            code = "".join(self._code)
+            formats = name in _PAIRED or self._type in _FORMAT_TYPES or _FORMAT.match(code)
+            if not self._codes and (_BREAK.search(code) or not formats):
+                self._text(GAP)
 
 
 def _pairs_of(variants: list[tuple[str, str]]) -> list[Pair]:

@@ -67,6 +67,44 @@ def test_codes_in_a_segment_are_no_text(tmp_path):
     assert read(path) == [Pair("Press OK now.", "Drücken Sie jetzt OK.", "de")]
 
 
+@pytest.mark.parametrize(
+    ("segment", "text"),
+    [
+        ("work<ph/>before", "work before"),
+        ("work<ut/><x/>before", "work before"),
+        ("work<it pos='begin'/>before", "work before"),
+        ("End.<ph>&lt;br/&gt;</ph>Next", "End. Next"),
+        ("слово<ph type='image'/>слово", "слово слово"),
+        ("हिन्दी<ph>{0}</ph>भाषा", "हिन्दी भाषा"),
+        (r"a<ph>\n</ph>b", "a b"),
+        (r"a<ut>\par </ut>b", "a b"),
+        ("Eins<ept>&lt;/p&gt;</ept><bpt>&lt;p&gt;</bpt>Zwei", "Eins Zwei"),
+        ("a<br/>b", "a b"),
+        # Inside a word.
+        ("<bpt i='1'/>W<ept i='1'/>ort", "Wort"),
+        ("<bpt i='1'>&lt;b&gt;</bpt>W<ept i='1'>&lt;/b&gt;</ept>ort", "Wort"),
+        ("<ph>&lt;b&gt;</ph>W<ph>&lt;/b&gt;</ph>ort", "Wort"),
+        (r"<ut>{\b </ut>W<ut>}</ut>ort", "Wort"),
+        ("W<ph type='bold'/>ort", "Wort"),
+        ("W<hi type='bold'>or</hi>t", "Wort"),
+        ("H<sub>2</sub>O", "H2O"),
+        # Beside punctuation and spaces.
+        ("Press <ph>{0}</ph>, then (<ph/>this)<ph/>.", "Press , then (this)."),
+        ("a <ph/> b", "a b"),
+        ("l'<ph/>eau", "l'eau"),
+        # Without spaces.
+        ("東京<ph/>は<ph>&lt;br&gt;</ph>首都。<ph/>次", "東京は首都。次"),
+        ("สวัสดี<ph/>ครับ", "สวัสดีครับ"),
+        ("iPhone<ph/>を", "iPhoneを"),
+        # Text inside a code is another text.
+        ("a<ph>&lt;img alt='<sub>Bild</sub>'&gt;</ph>b", "a b"),
+    ],
+)
+def test_codes_separate_words_or_not(tmp_path, segment, text):
+    path = write(tmp_path / "memory.tmx", unit(en=segment, de="Text"))
+    assert read(path) == [Pair(text, "Text", "de")]
+
+
 def test_compressed_and_long(tmp_path):
     """More text than is read at once."""
     units = [unit(en=f"Number {number}", de=f"Nummer {number}") for number in range(20_000)]
