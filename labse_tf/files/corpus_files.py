@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from labse_tf.errors import InputError
+from labse_tf.files.outputs import PARTIAL_SUFFIX
 from labse_tf.files.record_kinds import BITEXT, ENGLISH, KINDS, MONOLINGUAL, NEIGHBOURS
 from labse_tf.files.storage import LOCAL, Storage
 from labse_tf.files.textio import COMPRESSIONS
@@ -254,7 +255,8 @@ def _describe_all(name: str, storage: Storage) -> tuple[bool, dict[str, CorpusFi
     name = storage.resolve(name)
     is_folder = storage.is_dir(name)
     if is_folder:
-        paths = storage.walk(name)
+        # What a killed job left is no corpus.
+        paths = [one for one in storage.walk(name) if f"{PARTIAL_SUFFIX}/" not in one[len(name) :]]
         present: Callable[[str], bool] = set(paths).__contains__
     else:
         present = storage.exists

@@ -218,6 +218,12 @@ def test_a_pattern_is_used_where_no_such_path_is(tmp_path):
     assert [file.language for file in found] == ["de", "fr"]
 
 
+def test_what_a_killed_job_left_is_no_corpus(tmp_path):
+    put(tmp_path, "de.tsv", PAIRS["de"])
+    put(tmp_path, "out.partial/out/bitext/fr/part-00000-of-00001.tfrecord.gz", PAIRS["fr"])
+    assert [file.language for file in find_corpus_files([str(tmp_path)])] == ["de"]
+
+
 def write_zip(path, members):
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in members.items():
