@@ -9,15 +9,16 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-_ROOM, _RIGHTS = "make room", "check the permissions, or choose another place"
-_PATH = "check the path"
+_ROOM = "make room"
 # What the system says of a file, and what to do.
 _REMEDIES = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), _ROOM),
-    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), _RIGHTS),
-    errno.ENAMETOOLONG: "choose a shorter name",
+    **dict.fromkeys(
+        (errno.EACCES, errno.EPERM, errno.EROFS), "check the permissions, or choose another place"
+    ),
+    **dict.fromkeys((errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR), "choose another path"),
+    **dict.fromkeys((errno.ENOENT, errno.ELOOP, errno.ENXIO), "check the path"),
     errno.EIO: "check the disk",
-    **dict.fromkeys((errno.ENOTDIR, errno.EISDIR, errno.ENOENT, errno.ELOOP, errno.ENXIO), _PATH),
 }
 # How Python and PyArrow show such an error, and how an exception in another one looks.
 _SHOWN = re.compile(
@@ -60,22 +61,19 @@ class InputError(Exception):
 
 
 def of_system(error: BaseException, *, path: str | None = None) -> InputError | None:
-    """Returns the InputError for what the system says of a file: it is full, forbidden, gone, ...
+    """Returns the InputError for what the system says of a file: no room, no permission, ...
 
     Args:
-      error: an OSError, or an error that it caused, or the text of whose last line shows it, as
-        that of a Beam worker or of TensorFlow.
+      error: an OSError, what one caused, or what shows one in its last line, as Beam's errors do.
       path: the file to name if the error names none.
     """
     number, name = _system_error(error)
     if number is None:
         return of_system(error.__cause__, path=path) if error.__cause__ else None
-    verb = "written" if _REMEDIES[number] == _ROOM or number == errno.EROFS else "used"
-    path = name or path
-    problem = f"cannot be {verb} ({os.strerror(number)})"
-    return InputError(
-        problem if path else f"the output {problem}", path=path, remedy=_REMEDIES[number]
-    )
+    remedy, path = _REMEDIES[number], name or path
+    verb = "written" if remedy == _ROOM else "used"
+    problem = f"{'' if path else 'the output '}cannot be {verb} ({os.strerror(number)})"
+    return InputError(problem, path=path, remedy=remedy)
 
 
 def _system_error(error: BaseException) -> tuple[int | None, str | None]:
@@ -83,8 +81,8 @@ def _system_error(error: BaseException) -> tuple[int | None, str | None]:
     if isinstance(error, OSError) and error.errno is not None:
         number, name = error.errno, error.filename
         name = os.fsdecode(name) if isinstance(name, str | bytes) else None
-    if name is None and (lines := str(error).split("\n")):
-        last = next(filter(str.strip, reversed(lines)), "")
+    if name is None:
+        last = str(error).rstrip().rpartition("\n")[2]
         if found := _SHOWN.search(last):
             number, name = int(found["number"] or found["said"]), found["name"]
         elif type(error).__module__.startswith("tensorflow."):

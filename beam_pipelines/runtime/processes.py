@@ -60,15 +60,13 @@ class _Worker(SubprocessSdkWorkerHandler):
 
     def start_worker(self) -> None:
         self._is_closing, self._is_closed = False, threading.Event()
-        urls = {
-            "CONTROL_API_SERVICE_DESCRIPTOR": self.control_api_service_descriptor(),
-            "LOGGING_API_SERVICE_DESCRIPTOR": self.logging_api_service_descriptor(),
-        }
-        options = self.provision_info.provision_info.pipeline_options
-        environment = {
-            **os.environ,
-            **{name: text_format.MessageToString(url) for name, url in urls.items()},
-            "PIPELINE_OPTIONS": json_format.MessageToJson(options),
+        text = text_format.MessageToString
+        environment = os.environ | {
+            "CONTROL_API_SERVICE_DESCRIPTOR": text(self.control_api_service_descriptor()),
+            "LOGGING_API_SERVICE_DESCRIPTOR": text(self.logging_api_service_descriptor()),
+            "PIPELINE_OPTIONS": json_format.MessageToJson(
+                self.provision_info.provision_info.pipeline_options
+            ),
             "WORKER_ID": self.worker_id,
         }
         command = self._worker_command_line.decode("utf-8")
@@ -111,14 +109,10 @@ class _Worker(SubprocessSdkWorkerHandler):
 
 
 def _death(status: int) -> InputError:
-    if status == -signal.SIGKILL:
-        return InputError(
-            "a worker was killed (signal 9), probably because memory ran out",
-            remedy="use fewer workers (--direct_num_workers=N after `--`), smaller shards, or a "
-            "machine with more memory",
-        )
-    how = f"was ended by signal {-status}" if status < 0 else f"ended with exit status {status}"
+    how = f"was killed (signal {-status})" if status < 0 else f"ended with exit status {status}"
+    why = ", probably because memory ran out" if status == -signal.SIGKILL else ""
     return InputError(
-        f"a worker {how} before the job was done",
-        remedy="look for its message above; or use one process (--direct_num_workers=1 after `--`)",
+        f"a worker {how} before the job was done{why}",
+        remedy="use fewer workers (--direct_num_workers=N after `--`), smaller shards, or a "
+        "machine with more memory; or look for its message above",
     )
