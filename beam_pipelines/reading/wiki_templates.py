@@ -50,9 +50,9 @@ _FIELD = regex.compile(r"\{([^{}]+)\}")
 # Notes, requests for sources, boxes, places on maps.
 _NO_TEXT = regex.compile(
     r"cit[ae]|harv|sfn|snf|ref|efn|note|clarif|who\b|when\b|which\b|by whom|vague|dubious|better "
-    r"|page needed|dead|webarchive|failed|unreliable|update|coord|anchor|ancre|якорь|flag|info|taxobox"
-    r"|clear|shy|wbr|quand|qui\b|réf|нет аи|источник|переход|要出典|誰|いつ|来源|來源|ouvrage|lien web"
-    r"|internetquelle|literatur|belege|use |short desc|(?:rp?|cn|fact|0|,|-)$"
+    r"|page needed|dead|webarchive|failed|unreliable|update|coord|anchor|ancre|якорь|flag|info"
+    r"|taxobox|clear|shy|wbr|quand|qui\b|réf|нет аи|источник|переход|要出典|誰|いつ|来源|來源"
+    r"|ouvrage|lien web|internetquelle|literatur|belege|use |short desc|(?:rp?|cn|fact|0|,|-)$"
 )
 _CENTURY = regex.compile(r"[ivxl]+er? siècle")
 _NUMBER = regex.compile(r"[\d.,−-]*\d")

@@ -27,10 +27,12 @@ _NOTES = ("ref", "references", "templatestyles")
 _FORMULAS = ("math", "chem", "ce", "score", "hiero", "code", "syntaxhighlight", "source")
 _FIGURES = ("gallery", "timeline", "imagemap", "graph", "mapframe", "table", "pre")
 # Tags that end a line.
-_BLOCKS = regex.compile(r"p|div|li|[duo]l|d[dt]|hr|h[1-6]|t[dhr]|blockquote|center|poem|caption")
-_PARAGRAPH = regex.compile(r"(?i)<\s*/?\s*p\s*(?:\s[^<>]*)?>")
+_BLOCK = regex.compile(
+    r"(?i)</?(?:p|div|li|[duo]l|d[dt]|hr|h[1-6]|blockquote|center|poem)(?:[\s/][^<>]*)?>"
+)
 _BREAKS = regex.compile(rf"{GAP}(?:\s*{GAP})+")
-_IN_PARENTHESES = regex.compile(rf"\s*[(（](?:[^()（）]*{HOLE}[^()（）]*|[\s,;:、，；{GAP}]*)[)）]")
+_PARENTHESES = regex.compile(r"\s*[(（]([^()（）]*+)[)）]")
+_NOTHING = regex.compile(rf"[\s,;:、，；{GAP}]*")
 # A hole that is no part of a sentence: alone in a line, at the end, or directly after a word or a
 # comma as notes are. Where words are not separated, it may be a word.
 _HARMLESS = regex.compile(
@@ -39,11 +41,12 @@ _HARMLESS = regex.compile(
 )
 # The parser tries each of these anew, to the end of the article, while it is not closed.
 _MARKS = regex.compile(
-    r"(?i)(<!--|\{\{|\[\[|\[(?=(?:\w+:)?//)|<(?=(?!br|hr|li|d[dt]|t[dhr]|img|wbr)[a-z]+[\s>/]))"
-    r"|-->|\}\}|\]\]?|</(?=[a-z])|/>"
+    r"<math\b[^<>]*>(?s:.{0,2000}?)</math>|<[a-z][^<>]*/>|(?P<unended><[a-z][^<>]*(?=<|\Z))"
+    r"|(?P<open><!--|\{{2,3}|\{\||\[\[|\[(?=(?:\w+:)?//)|<(?!w?br\b)[a-z]+)"
+    r"|(?P<close>-->|\}\}|(?<=\n[ \t]*)\|\}|\]\]?|</[a-z]+)"
 )
-_CLOSED = {"-->": "<!--", "}}": "{{", "]]": "[[", "]": "[", "</": "<", "/>": "<"}
-_MAX_OPEN = 200
+_OPENED_BY = {"-->": "<!--", "}}": "{{", "|}": "{|", "]]": "[[", "]": "["}
+_MAX_OPEN, _NESTED = 200, 3
 _ARTICLES = "0"
 # Valid in the Wikipedia of every language, in addition to its own names.
 _ENGLISH_NAMESPACES = ("file", "image", "category", "media")
@@ -124,9 +127,10 @@ def plain_text(markup: str, namespaces: frozenset[str]) -> str:
       namespaces: in lower case; links to pages in these, pictures and categories, are left out. So
         are links to articles in other languages.
     """
+    markup = _BLOCK.sub("\n", markup)
     _check_open(markup)
     # The parser is slowest at bold and italics marked by quotes.
-    code = mwparserfromhell.parse(_PARAGRAPH.sub("\n", markup), skip_style_tags=True)
+    code = mwparserfromhell.parse(markup, skip_style_tags=True)
     text = _text_of(code, namespaces)
     text = _SWITCH.sub("", text.replace("'''", "").replace("''", ""))
     lines = (_tidy(" ".join(line.split())) for line in _BREAKS.sub("\n", text).split("\n"))
@@ -134,21 +138,25 @@ def plain_text(markup: str, namespaces: frozenset[str]) -> str:
 
 
 def _check_open(markup: str) -> None:
-    numbers = collections.Counter()
-    for mark in _MARKS.finditer(markup):
-        if mark[1]:
-            numbers[mark[1]] += 1
-            if numbers[mark[1]] > _MAX_OPEN:
-                raise _TooManyOpen(f"more than {_MAX_OPEN} times '{mark[1]}' is open")
-        elif numbers[_CLOSED[mark[0]]]:
-            numbers[_CLOSED[mark[0]]] -= 1
+    numbers: collections.Counter[str] = collections.Counter()
+    for mark in _MARKS.finditer(markup.lower()):
+        if opened := mark["open"] or (mark["unended"] and "<"):
+            numbers[opened] += 1
+            if numbers[opened] > _MAX_OPEN:
+                raise _TooManyOpen(f"more than {_MAX_OPEN} times '{opened}' without an end")
+        elif closed := mark["close"]:
+            opened = _OPENED_BY.get(closed, closed.replace("/", ""))
+            numbers[opened] = max(numbers[opened] - 1, 0)
 
 
 def _tidy(line: str) -> str:
     """Returns a line without the holes and gaps that are no part of its sentences."""
-    shorter = _IN_PARENTHESES.sub("", line)
-    while shorter != line:
-        line, shorter = shorter, _IN_PARENTHESES.sub("", shorter)
+
+    def without_holes(match: regex.Match) -> str:
+        return "" if HOLE in match[1] or _NOTHING.fullmatch(match[1]) else match[0]
+
+    for _ in range(min(line.count(HOLE), _NESTED) + 1):
+        line = _PARENTHESES.sub(without_holes, line)
     return " ".join(close_gaps(_HARMLESS.sub("", line)).split())
 
 
@@ -176,8 +184,7 @@ def _clean(code: Wikicode | None, namespaces: frozenset[str]) -> None:
         else:
             for part in _PARTS.get(type(node), ()):
                 _clean(getattr(node, part), namespaces)
-            line = [Text("\n")] * bool(_BLOCKS.fullmatch(name))
-            nodes += [*line, node, *line]
+            nodes.append(node)
     if code:
         code.nodes = nodes
 
