@@ -12,7 +12,12 @@ from beam_pipelines.filtering.duplicate_spans import (
     SENTENCES_PER_SPAN,
     RemoveDuplicateSpans,
 )
-from beam_pipelines.filtering.prepare_text import UNCERTAIN_LANGUAGE, PrepareText, TextSettings
+from beam_pipelines.filtering.prepare_text import (
+    MISSING_TEXT,
+    UNCERTAIN_LANGUAGE,
+    PrepareText,
+    TextSettings,
+)
 from labse_tf.files.corpus_files import PAGE_FORMATS, CorpusFile
 
 
@@ -47,6 +52,7 @@ class MakeSentences(beam.PTransform):
         )
         self.limits = [
             Limit(UNCERTAIN_LANGUAGE, settings.min_language_confidence),
+            Limit(MISSING_TEXT, 0),
             *(Limit(filter_.name, filter_.threshold) for filter_ in filters),
             Limit(DUPLICATE_SPAN, SENTENCES_PER_SPAN),
         ]

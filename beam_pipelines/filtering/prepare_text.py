@@ -18,7 +18,7 @@ from typing import NamedTuple
 import apache_beam as beam
 
 from beam_pipelines.filters import Filter, find_reasons
-from beam_pipelines.records.records import UNDETERMINED, Batch, Document, Record, Sentence
+from beam_pipelines.records.records import HOLE, UNDETERMINED, Batch, Document, Record, Sentence
 from beam_pipelines.reporting.drop_examples import draw_examples
 from beam_pipelines.reporting.report import OTHER_LANGUAGE, READ
 from beam_pipelines.text.sentences import split_sentences
@@ -28,6 +28,8 @@ from labse_tf.tokenization.language_id import identify
 
 # The reason for lines whose language is identified with too little confidence.
 UNCERTAIN_LANGUAGE = "uncertain_language"
+# The reason for sentences with a HOLE, and how it is shown among the examples.
+MISSING_TEXT, _SHOWN = "missing_text", "{{…}}"
 
 # Consecutive sentences of a page, or of a line that was split.
 Passage = list[Sentence]
@@ -173,6 +175,7 @@ def prepare(batch: Batch, settings: TextSettings) -> tuple[list[Passage], Droppe
     is_split = _is_split(batch, settings)
     for line in lines:
         line.pieces = split_sentences(line.text, line.language) if is_split else [line.text]
+    lines = [part for line in lines for part in _without_holes(line)]
     if are_pages if settings.c4 is None else settings.c4:
         _apply_page_filters(settings.page_filters, batch, lines)
         _apply_line_filters(settings.line_filters, lines)
@@ -189,6 +192,19 @@ def prepare(batch: Batch, settings: TextSettings) -> tuple[list[Passage], Droppe
             for reason, sentences in dropped.items()
         }
     return collect(lines), dropped
+
+
+def _without_holes(line: _Line) -> list[_Line]:
+    """Returns the line, or what is left of it and what is dropped, as lines of their own."""
+    if HOLE not in line.text:
+        return [line]
+    parts = []
+    for has_hole, pieces in itertools.groupby(line.pieces, lambda piece: HOLE in piece):
+        whole = [piece.replace(HOLE, _SHOWN) for piece in pieces]
+        parts.append(_Line(line.page, " ".join(whole), line.language))
+        parts[-1].pieces = whole
+        parts[-1].reason = MISSING_TEXT if has_hole else line.reason
+    return parts
 
 
 def _drop_by_length(batch: Batch, settings: TextSettings) -> tuple[list[Neighbours], Dropped]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from beam_pipelines.filtering.duplicate_spans import DUPLICATE_SPAN
-from beam_pipelines.filtering.prepare_text import UNCERTAIN_LANGUAGE
+from beam_pipelines.filtering.prepare_text import MISSING_TEXT, UNCERTAIN_LANGUAGE
 from beam_pipelines.filtering.scores import REASON
 from beam_pipelines.filtering.unique_sides import DUPLICATE_SIDE
 from beam_pipelines.filters import AnyFilter, ModelFilter
@@ -20,7 +20,7 @@ from labse_tf.files.record_kinds import KINDS
 
 # Names of the other counts in reports, and of columns of the score files.
 _RESERVED = (
-    *(READ, KEPT, UNCERTAIN_LANGUAGE),
+    *(READ, KEPT, UNCERTAIN_LANGUAGE, MISSING_TEXT),
     *list_reasons([], DUPLICATE_SPAN, DUPLICATE_SIDE),
     *(LANGUAGE_FIELD, REASON),
     *(field for kind in KINDS.values() for field in kind.fields),

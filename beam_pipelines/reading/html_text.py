@@ -36,13 +36,13 @@ _NO_TEXT = frozenset(("head", "iframe", "noscript", "script", "style", "svg", "t
 # A character that no text has: something was here that separates words.
 GAP = "\ufdd1"
 # Letters and punctuation of languages without spaces.
-_NO_SPACES = (
+NO_SPACES = (
     r"\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{scx=Thai}\p{Laoo}\p{Khmr}\p{Mymr}\p{Tibt}"
     r"\p{Block=CJK_Symbols}"
 )
 _BETWEEN_WORDS = regex.compile(
-    rf"(?V1)(?<=[[\p{{L}}\p{{M}}\p{{N}}\p{{Pe}}.,;:!?…،؛؟۔।%]--[{_NO_SPACES}]]){GAP}+"
-    rf"(?=[[\p{{L}}\p{{N}}\p{{Ps}}¿¡]--[{_NO_SPACES}]])"
+    rf"(?V1)(?<=[[\p{{L}}\p{{M}}\p{{N}}\p{{Pe}}.,;:!?…،؛؟۔।%]--[{NO_SPACES}]]){GAP}+"
+    rf"(?=[[\p{{L}}\p{{N}}\p{{Ps}}¿¡]--[{NO_SPACES}]])"
 )
 _NOT_TEXT = regex.compile(r"[^\p{L}\p{M}\p{N}]+")
 # A text of at least this length does not occur inside another text of the page by chance.

@@ -3,30 +3,58 @@
 from __future__ import annotations
 
 import bz2
+import collections
 from collections.abc import Iterator
 from typing import BinaryIO
 from xml.etree import ElementTree
 
 import mwparserfromhell
 import regex
-from mwparserfromhell.nodes import Node, Tag, Wikilink
+from mwparserfromhell.nodes import ExternalLink, Heading, Node, Tag, Template, Text, Wikilink
 from mwparserfromhell.parser import ParserError
 from mwparserfromhell.wikicode import Wikicode
 
-from beam_pipelines.records.records import Document
+from beam_pipelines.reading.html_text import GAP, NO_SPACES, close_gaps
+from beam_pipelines.reading.wiki_templates import render
+from beam_pipelines.records.records import HOLE, Document
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import CorpusFile
 from labse_tf.languages import is_code
 
-# Tags whose content is not running text: notes, formulas, code, pictures, tables.
-_LEFT_OUT = frozenset(
-    ("ref", "references", "math", "chem", "score", "timeline", "gallery", "table", "pre", "code")
-    + ("syntaxhighlight", "source", "hiero", "imagemap", "graph", "templatestyles", "mapframe")
+# Tags whose content is not running text: notes; formulas and code, which may be part of a sentence;
+# pictures and tables.
+_NOTES = ("ref", "references", "templatestyles")
+_FORMULAS = ("math", "chem", "ce", "score", "hiero", "code", "syntaxhighlight", "source")
+_FIGURES = ("gallery", "timeline", "imagemap", "graph", "mapframe", "table", "pre")
+# Tags that end a line.
+_BLOCK = regex.compile(
+    r"(?i)</?(?:p|div|li|[duo]l|d[dt]|hr|h[1-6]|blockquote|center|poem)(?:[\s/][^<>]*)?>"
 )
+_BREAKS = regex.compile(rf"{GAP}(?:\s*{GAP})+")
+_PARENTHESES = regex.compile(r"\s*[(（]([^()（）]*+)[)）]")
+_NOTHING = regex.compile(rf"[\s,;:、，；{GAP}]*")
+# A hole that is no part of a sentence: alone in a line, at the end, or directly after a word or a
+# comma as notes are. Where words are not separated, it may be a word.
+_HARMLESS = regex.compile(
+    rf"(?m)^\W*{HOLE}\W*$|(?V1)(?<=[[\p{{L}}\p{{M}},;.!?…»”\")\]]--[{NO_SPACES}]]){HOLE}+"
+    rf"(?=[\s,;.:!?)]|$)|(?<=[.!?…。！？।։۔؟][\"”»)」』]*)\s*{HOLE}+[\s{HOLE}]*$"
+)
+# The parser tries each of these anew, to the end of the article, while it is not closed.
+_MARKS = regex.compile(
+    r"<math\b[^<>]*>(?s:.{0,2000}?)</math>|<[a-z][^<>]*/>|(?P<unended><[a-z][^<>]*(?=<|\Z))"
+    r"|(?P<open><!--|\{{2,3}|\{\||\[\[|\[(?=(?:\w+:)?//)|<(?!w?br\b)[a-z]+)"
+    r"|(?P<close>-->|\}\}|(?<=\n[ \t]*)\|\}|\]\]?|</[a-z]+)"
+)
+_OPENED_BY = {"-->": "<!--", "}}": "{{", "|}": "{|", "]]": "[[", "]": "["}
+_MAX_OPEN, _NESTED = 200, 3
 _ARTICLES = "0"
 # Valid in the Wikipedia of every language, in addition to its own names.
 _ENGLISH_NAMESPACES = ("file", "image", "category", "media")
 _SWITCH = regex.compile(r"__[\p{L}_]+__")
+
+
+class _TooManyOpen(Exception):
+    """The parser would take time that grows with the square of the article's length."""
 
 
 def read_wikipedia(stream: BinaryIO, file: CorpusFile) -> Iterator[Document | InputError]:
@@ -43,7 +71,7 @@ def read_wikipedia(stream: BinaryIO, file: CorpusFile) -> Iterator[Document | In
     while True:
         try:
             article = next(articles, None)
-        except (ElementTree.ParseError, EOFError, OSError, ValueError) as error:
+        except (ElementTree.ParseError, EOFError, OSError, ValueError, LookupError) as error:
             raise InputError(
                 f"the dump is damaged or truncated ({error})",
                 path=file.path,
@@ -62,7 +90,7 @@ def _make_document(
 ) -> Document | InputError:
     try:
         return Document(plain_text(markup, namespaces), file.language)
-    except (ParserError, RecursionError) as error:
+    except (ParserError, RecursionError, _TooManyOpen) as error:
         return InputError(
             f"the markup of the article '{title}' cannot be parsed ({error})",
             path=file.path,
@@ -92,30 +120,79 @@ def _read_articles(data: BinaryIO) -> Iterator[tuple[str, str, frozenset[str]]]:
 def plain_text(markup: str, namespaces: frozenset[str]) -> str:
     """Returns the text of an article, one paragraph per line, without markup of headings and links.
 
+    HOLE stands for what is shown in a sentence and not known: formulas, most templates.
+
     Args:
       markup: the wikitext.
       namespaces: in lower case; links to pages in these, pictures and categories, are left out. So
         are links to articles in other languages.
     """
+    markup = _BLOCK.sub("\n", markup)
+    _check_open(markup)
     # The parser is slowest at bold and italics marked by quotes.
     code = mwparserfromhell.parse(markup, skip_style_tags=True)
-    _prune(code, namespaces)
-    text = code.strip_code(normalize=True, collapse=True)
+    text = _text_of(code, namespaces)
     text = _SWITCH.sub("", text.replace("'''", "").replace("''", ""))
-    lines = (" ".join(line.split()) for line in text.split("\n"))
+    lines = (_tidy(" ".join(line.split())) for line in _BREAKS.sub("\n", text).split("\n"))
     return "\n".join(line for line in lines if line)
 
 
-def _prune(code: Wikicode, namespaces: frozenset[str]) -> None:
-    code.nodes = [node for node in code.nodes if not _is_left_out(node, namespaces)]
-    for node in code.nodes:
-        if isinstance(node, Tag) and node.contents is not None:
-            _prune(node.contents, namespaces)
+def _check_open(markup: str) -> None:
+    numbers: collections.Counter[str] = collections.Counter()
+    for mark in _MARKS.finditer(markup.lower()):
+        if opened := mark["open"] or (mark["unended"] and "<"):
+            numbers[opened] += 1
+            if numbers[opened] > _MAX_OPEN:
+                raise _TooManyOpen(f"more than {_MAX_OPEN} times '{opened}' without an end")
+        elif closed := mark["close"]:
+            opened = _OPENED_BY.get(closed, closed.replace("/", ""))
+            numbers[opened] = max(numbers[opened] - 1, 0)
+
+
+def _tidy(line: str) -> str:
+    """Returns a line without the holes and gaps that are no part of its sentences."""
+
+    def without_holes(match: regex.Match) -> str:
+        return "" if HOLE in match[1] or _NOTHING.fullmatch(match[1]) else match[0]
+
+    for _ in range(min(line.count(HOLE), _NESTED) + 1):
+        line = _PARENTHESES.sub(without_holes, line)
+    return " ".join(close_gaps(_HARMLESS.sub("", line)).split())
+
+
+def _text_of(code: Wikicode, namespaces: frozenset[str]) -> str:
+    _clean(code, namespaces)
+    return code.strip_code(normalize=True, collapse=True)
+
+
+def _clean(code: Wikicode | None, namespaces: frozenset[str]) -> None:
+    """Leaves the nodes that are text, in place of which `strip_code` gives their content."""
+    nodes: list[Node] = []
+    for node in code.nodes if code else ():
+        name = str(node.tag).strip().lower() if isinstance(node, Tag) else ""
+        if isinstance(node, Template):
+            text = render(node, lambda part: _text_of(part, namespaces))
+            # A box that is followed by text in the same line.
+            begins = not nodes or str(nodes[-1]).endswith("\n")
+            nodes.append(Text("\n" if text == HOLE and begins and "\n" in str(node) else text))
+        elif name in _NOTES or _is_left_out(node, namespaces):
+            continue
+        elif name == "br":
+            nodes.append(Text(GAP))
+        elif name in _FORMULAS or name in _FIGURES:
+            nodes.append(Text("\n" if name in _FIGURES else HOLE))
+        else:
+            for part in _PARTS.get(type(node), ()):
+                _clean(getattr(node, part), namespaces)
+            nodes.append(node)
+    if code:
+        code.nodes = nodes
+
+
+_PARTS = {Tag: ("contents",), Wikilink: ("text",), ExternalLink: ("title",), Heading: ("title",)}
 
 
 def _is_left_out(node: Node, namespaces: frozenset[str]) -> bool:
-    if isinstance(node, Tag):
-        return str(node.tag).strip().lower() in _LEFT_OUT
     if not isinstance(node, Wikilink):
         return False
     # A leading colon makes a link to a page instead of showing it; the namespace is then empty.

@@ -24,6 +24,8 @@ from labse_tf.languages import find_code, find_pair, joins_two
 
 # ISO 639-2's code for text of unknown language.
 UNDETERMINED = "und"
+# A character that no text has: something is missing here, so that the sentence is none.
+HOLE = "\ufdd0"
 # The name of the language field in TFRecord and Parquet files.
 LANGUAGE_FIELD = "language_code"
 # Small enough that a batch of long paragraphs fits in memory many times over, large enough that
@@ -35,7 +37,7 @@ class Document(NamedTuple):
     """A web page or Wikipedia article, before it is split into sentences.
 
     Attributes:
-      text: its paragraphs, one per line.
+      text: its paragraphs, one per line; with HOLE where the reader cannot tell what is shown.
       language: as for `Sentence`; UNDETERMINED if it has to be identified from the text.
     """
 
