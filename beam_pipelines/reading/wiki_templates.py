@@ -14,7 +14,10 @@ from beam_pipelines.records.records import HOLE
 # first that is given of several; 0 is the template's own name, * are all arguments, -1 is the last.
 _RULES = """
 {1}: abbr, nowrap, nobr, nobreak, small, smaller, big, nobold, noitalic, tooltip, comment, sup, sub
-{1}: smallcaps, mvar, nihongo, ruby, 読み仮名, ルビ, citation, cita, quote, s, flag, flagcountry
+{1}: smallcaps, mvar, nihongo, ruby, 読み仮名, ルビ, citation, cita, quote, flag, flagcountry
+{convert}: convert, cvt
+{as of}: as of
+{century}: s, s-
 {2}: lang, langx, color, colour, font color, hover title
 {-1}: transl, transliteration, translit
 {*}: unité, unite, unidad, nombre, nb, num, number, date, date-, esd
@@ -70,26 +73,30 @@ def render(template: Template, text_of: Callable[[Wikicode], str]) -> str:
     """
     shown = text_of(template.name).strip()
     name = shown.lower().replace("_", " ")
-    args = {str(one.name).strip(): text_of(one.value).strip() for one in template.params}
-    ordered = [args[key] for key in map(str, range(1, len(args) + 1)) if key in args]
     if name.startswith("formatnum:"):
         return shown.partition(":")[2]
-    if name in ("convert", "cvt"):
-        return _converted(ordered)
-    if name == "as of" and not any(map(str.isdigit, ordered[1:2])):
-        return " ".join(("as of" if "lc" in args else "As of", *reversed(ordered)))
-    if name in ("s", "s-") and regex.fullmatch("[IVXL]+", "".join(ordered[:1])):
-        return f"{ordered[0]}{'er' if ordered[0] == 'I' else 'e'} siècle"
     rule = "{1}" if name.startswith("lang-") else _RULE_OF.get(name)
     if _CENTURY.fullmatch(name):
         rule = "{0}"
+    if rule is None:
+        return "" if _NO_TEXT.match(name) else HOLE
+    args = {str(one.name).strip(): text_of(one.value).strip() for one in template.params}
+    ordered = [args[key] for key in map(str, range(1, len(args) + 1)) if key in args]
+    if rule == "{convert}":
+        return _converted(ordered)
+    if rule == "{as of}":
+        written = not any(map(str.isdigit, ordered[1:2]))
+        return " ".join(("as of" if "lc" in args else "As of", *ordered[::-1])) if written else HOLE
+    if rule == "{century}" and regex.fullmatch("[IVXL]+", "".join(ordered[:1])):
+        return f"{ordered[0]}{'er' if ordered[0] == 'I' else 'e'} siècle"
     args |= {"0": shown, "*": " ".join(ordered), "-1": "".join(ordered[-1:])}
-    keys = (key for field in _FIELD.findall(rule or "") for key in field.split("|"))
-    if rule and (any(map(args.get, keys)) or not rule.startswith("{")):
-        return _FIELD.sub(
-            lambda field: next(filter(None, map(args.get, field[1].split("|"))), ""), rule
-        )
-    return "" if _NO_TEXT.match(name) else HOLE
+    args["century"] = args.get("1", "")
+    filled = [
+        next(filter(None, map(args.get, field.split("|"))), "") for field in _FIELD.findall(rule)
+    ]
+    if rule.startswith("{") and not any(filled):
+        return "" if _NO_TEXT.match(name) else HOLE
+    return _FIELD.sub("%s", rule) % tuple(filled)
 
 
 def _converted(args: list[str]) -> str:
