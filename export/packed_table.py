@@ -12,7 +12,7 @@ from export.source import Source
 from labse_tf.model.encoder import build_encoder
 
 DTYPES = ("float32", "float16", "int8")
-# Of vectors in int8 to those in float32; `labse verify` asks for it too.
+# The least cosine of vectors in int8 to those in float32; `labse verify` asks for it too.
 LEAST_COSINE = 0.95
 
 

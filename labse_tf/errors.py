@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 _ROOM = "make room"
-# What the system says of a file, and what to do.
+# The system's errors of a file, and the remedies.
 _REMEDIES = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), _ROOM),
     **dict.fromkeys(

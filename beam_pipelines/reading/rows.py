@@ -19,7 +19,7 @@ from labse_tf.languages import find_paper_code
 
 # The column in which Hugging Face's data sets have a text of each language.
 TRANSLATION = "translation"
-# What others call the sides of pairs, and the language of a record.
+# Others' names of the sides of pairs, and of the language of a record.
 _SIDES = (("source", "target"), ("src", "tgt"))
 LANGUAGE_FIELDS = ("language_code", "language", "lang")
 # Indonesian, but mostly the number of a row.

@@ -30,7 +30,7 @@ def are_headers(data: bytes) -> np.ndarray:
     if len(data) < HEADER_BYTES:
         return np.zeros(0, bool)
     windows = np.lib.stride_tricks.sliding_window_view(np.frombuffer(data, np.uint8), HEADER_BYTES)
-    # Of a length that is not too large, the upper half is zero.
+    # The upper half of a length that is not too large is zero.
     found = ~windows[:, 4:8].any(axis=1)
     for place in map(int, np.flatnonzero(found)):
         header = data[place : place + HEADER_BYTES]

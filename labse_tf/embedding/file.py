@@ -24,7 +24,7 @@ from labse_tf.progress import Progress
 STDIN = "-"
 _SUFFIXES = (".npy", ".parquet")
 _ROWS_PER_GROUP = 16384
-_MANY = 0.1  # Of the lines.
+_MANY = 0.1  # A share of the lines.
 
 _log = logging.getLogger("labse")
 

@@ -47,7 +47,7 @@ _WIKIPEDIA_INDEX = re.compile(r"[a-z_]+wiki-.*-index\d*")
 _ENGLISH_SIDES = ("en", "EN", "eng", "eng_Latn", "en_XX", "en_US", "en-US", "en_GB", "en-GB")
 # OPUS-100's names: `opus.de-en-train.de`.
 _PORTION = re.compile(r"-(train|dev|valid|test)\Z")
-# What our own jobs write beside corpora.
+# Our own jobs write these beside corpora.
 _NOT_CORPORA = ("report.json", "examples.md")
 _EXAMPLES = 3
 
@@ -255,7 +255,7 @@ def _describe_all(name: str, storage: Storage) -> tuple[bool, dict[str, CorpusFi
     name = storage.resolve(name)
     is_folder = storage.is_dir(name)
     if is_folder:
-        # What a killed job left is no corpus.
+        # Files that a killed job left are no corpus.
         paths = [one for one in storage.walk(name) if f"{PARTIAL_SUFFIX}/" not in one[len(name) :]]
         present: Callable[[str], bool] = set(paths).__contains__
     else:

@@ -114,7 +114,7 @@ def whole_file(
         check(path, overwrite=overwrite)
         partial = place / path.name
         yield partial
-        # What another program has made meanwhile stays.
+        # An output that another program has made meanwhile stays.
         check(path, overwrite=overwrite)
         if partial.is_dir() and path.exists():
             os.replace(path, place / f"{path.name}.replaced")
