@@ -263,7 +263,7 @@ NAMES = [
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_is_no_pattern(tmp_path, monkeypatch, name):
-    """What its signs would match as a pattern stays as it is."""
+    """Files that its signs would match as a pattern stay as they are."""
     (tmp_path / name).mkdir()
     monkeypatch.chdir(tmp_path / name)
     others = [f"clean {one}" for one in ("v", "2", "aXb", "qq", "x", "a", "b", "")]

@@ -8,7 +8,7 @@ from web_pages import archive, page
 from beam_pipelines.reading.html_text import decode_html, main_and_other_lines, main_text
 from beam_pipelines.reading.readers import read_file
 
-# What a server or a page calls the encoding, Python's name of it, and text.
+# The name that a server or a page gives the encoding, Python's name of it, and text.
 RU = "Река берёт начало в горах и течёт через два озера в море, где её устье."
 TEXTS = {
     "koi8-r": ("koi8-r", RU),
@@ -101,7 +101,7 @@ def test_xhtml_declares_it_and_a_meta_element_wins():
 
 @pytest.mark.parametrize("label", [None, "utf-8", "iso-8859-1", "euc-jp", "big5"])
 def test_utf_8_that_cannot_be_what_is_declared(label):
-    # Of these letters, windows-1252 lacks a byte.
+    # windows-1252 lacks a byte of these letters.
     html = declaring("Река и Ёлка, И так далее. Ŕ́", label or "utf-8")
     assert decode_html(html.encode("utf-8"), label) == html
 

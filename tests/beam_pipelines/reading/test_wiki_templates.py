@@ -123,7 +123,7 @@ def test_job_drops_the_sentence_with_a_hole_alone(tmp_path):
     assert (row["read"], row["kept"], row["dropped"]["missing_text"]) == (6, 4, 2)
     assert HOLE not in (tmp_path / "out" / "examples.md").read_text(encoding="utf-8")
     report = filter_monolingual.run([file.path], str(tmp_path / "pairs"), neighbours=True, c4=False)
-    # Those around a sentence that was dropped are no neighbours.
+    # Sentences around a dropped one are no neighbours.
     assert report["languages"]["en"]["kept"] == 1
 
 

@@ -12,7 +12,7 @@ from beam_pipelines.runtime.engine import Engine
 from labse_tf.errors import InputError
 
 TWO = ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
-# What the other worker does meanwhile: it works as long as it lives.
+# The other worker works meanwhile, as long as it lives.
 WORK = "while kill -0 $PPID; do sleep 1; done 2> /dev/null"
 
 

@@ -162,7 +162,7 @@ def test_unknown_scheme():
 
 @pytest.mark.parametrize("name", ["out [v2]", "a*b", "[!x]"])
 def test_a_name_is_no_pattern(store, corpus, name):
-    """What its signs would match stays as it is, and is no part of it."""
+    """Files that its signs would match stay as they are, and are no part of it."""
     others = [f"patterns/{one}/mine" for one in ("out v", "out 2", "aXb", "qq", "a", "y")]
     for other in others:
         store.put(other, b"mine")

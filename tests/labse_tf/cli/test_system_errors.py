@@ -1,4 +1,4 @@
-"""What the system refuses is one line that names the file, wherever the error comes from."""
+"""An error of the system is one line that names the file, wherever it comes from."""
 
 import errno
 import os
@@ -61,7 +61,7 @@ def test_a_place_that_cannot_be_written(pairs, tmp_path, monkeypatch, capsys, co
     words = {"IN": str(pairs), "OUT": place}
     assert main([words.get(word, word) for word in command]) == 2
     line = last_line(capsys)
-    # Of a path through a file, that file may be what is named.
+    # The error of a path through a file may name that file.
     assert line.startswith(("labse: error: " + place[:200], "labse: error: de.tsv"))
     assert set(os.listdir(tmp_path)) <= {pairs.name, "de.txt", "v.txt"}
 
@@ -79,7 +79,7 @@ def test_an_input_that_may_not_be_read(pairs, tmp_path, monkeypatch, capsys, com
     monkeypatch.chdir(tmp_path)
     write_lines(tmp_path / "de.txt", ["Hallo"])
     arguments = [str(pairs) if word == "IN" else word for word in command]
-    # What it imports, another user may not read here.
+    # Another user may not read the modules that it imports here.
     main([word.replace("de.tsv", "de.txt") for word in arguments])
     pairs.chmod(0)
     tmp_path.chmod(0o777)

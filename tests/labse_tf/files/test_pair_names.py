@@ -202,7 +202,7 @@ def test_ignored_files_are_counted_once_with_examples(tmp_path, caplog):
 def test_an_existing_path_is_no_pattern(tmp_path, name):
     put(tmp_path, f"{name}/de.tsv", PAIRS["de"])
     put(tmp_path, f"{name}/de[1].txt.d/fr.tsv", PAIRS["fr"])
-    # What a pattern of that name would match.
+    # A pattern of that name would match these.
     for other in ("data v", "axb", "whats", "a"):
         put(tmp_path, f"{other}/zh.tsv", PAIRS["zh"])
     folder = tmp_path / name
