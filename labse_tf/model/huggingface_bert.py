@@ -110,6 +110,8 @@ def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
             remedy=f"use a bert with one of {', '.join(ACTIVATIONS)} and absolute positions",
         )
     _check_computation(path, found)
+    with _open_weights(path / WEIGHTS_FILE):
+        pass  # If it is damaged, the error says so rather than that the sizes differ.
     # A weight has a byte or more.
     layer = 4 * config.hidden_size + 2 * config.intermediate_size
     rows = config.vocab_size + config.max_positions + config.num_layers * layer
