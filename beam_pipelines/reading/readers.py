@@ -13,9 +13,9 @@ import apache_beam as beam
 
 from beam_pipelines.reading.clean_lines import clean_lines
 from beam_pipelines.reading.file_parts import FilePart, divide, open_part, placed
-from beam_pipelines.reading.json_lines import read_json_lines
 from beam_pipelines.reading.moses import read_moses
 from beam_pipelines.reading.parquet import read_parquet
+from beam_pipelines.reading.rows import read_json_lines
 from beam_pipelines.reading.tfrecord import read_shard, read_tfrecord
 from beam_pipelines.reading.tmx import read_tmx
 from beam_pipelines.reading.web import read_warc, read_wet
