@@ -34,7 +34,8 @@ def read_parquet(stream: BinaryIO, file: CorpusFile) -> Iterator[Record | InputE
     try:
         parquet = pq.ParquetFile(stream)
         for batch in parquet.iter_batches(_ROWS_AT_ONCE, columns=_columns(parquet, file)):
-            for number, row in enumerate(batch.to_pylist(), number + 1):
+            for row in batch.to_pylist():
+                number += 1
                 yield from records_of(row, file, f"row {number}")
     except (pa.ArrowException, ValueError, OSError) as error:
         raise InputError(
