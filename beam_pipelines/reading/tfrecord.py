@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import zlib
 from collections.abc import Iterator
@@ -51,27 +50,18 @@ def _read_records(stream: BinaryIO, file: CorpusFile) -> Iterator[tuple[int, Rec
     """Yields each record's number, from 1, and the record, its language as from `find_code`."""
     data = gzip.GzipFile(fileobj=stream) if file.path.lower().endswith(".gz") else stream
     record_type = None
-    language = default_language(file)
-    with _damage_reported(file):
+    try:
         for number, example in enumerate(tfrecords.read_records(data), start=1):
             try:
                 features = decode_example(example)
                 # All records of a file are of one kind: the first one's, if the name tells none.
                 record_type = record_type or record_type_of(file.kind, features)
-                record = build_record(record_type, features, language)
+                record = build_record(record_type, features, default_language(file))
+                if any("\0" in text for text in texts_of(record)):
+                    record = nul_byte(file.path, f"record {number}")
             except ValueError as error:
-                yield number, _unreadable(file, f"record {number}: {error}")
-                continue
-            if any("\0" in text for text in texts_of(record)):
-                yield number, nul_byte(file.path, f"record {number}")
-                continue
+                record = _unreadable(file, f"record {number}: {error}")
             yield number, record
-
-
-@contextlib.contextmanager
-def _damage_reported(file: CorpusFile) -> Iterator[None]:
-    try:
-        yield
     except (ValueError, EOFError, OSError, zlib.error) as error:
         raise _unreadable(file, str(error)) from error
 
