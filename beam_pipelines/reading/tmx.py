@@ -7,10 +7,10 @@ The file is split into units before XML is parsed, so that damage stays inside o
 from __future__ import annotations
 
 import codecs
-import html.entities
 import io
 import re
 from collections.abc import Iterator
+from html.entities import html5
 from itertools import chain
 from typing import BinaryIO
 from xml.etree import ElementTree
@@ -54,8 +54,6 @@ _WIDER = {
 _NO_CHARSETS = ("idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape")
 # In place of bytes that do not decode: a character that expat is not given.
 codecs.register_error("labse_tf.undecoded", lambda error: ("\udcff", error.end))
-_ENTITY = regex.compile(r"<!\[CDATA\[.*?]]>|<!--.*?-->|&(\w+;)", regex.DOTALL)
-_UNDEFINED_ENTITY = expat.errors.codes[expat.errors.XML_ERROR_UNDEFINED_ENTITY]
 
 _UNIT, _AROUND, _TOO_LONG, _LAST = "unit", "around", "too long", "last"
 
@@ -238,7 +236,10 @@ def _parse(text: str, line: int, file: CorpusFile) -> list[Pair | InputError]:
     parser.buffer_text = True
     parser.StartElementHandler, parser.EndElementHandler = tree.start, tree.end
     parser.CharacterDataHandler = tree.data
+    parser.SkippedEntityHandler = lambda name, _: tree.data(html5[f"{name};"])
     try:
+        # A file of definitions, which is not read, makes entities possible: those of HTML.
+        parser.Parse('<!DOCTYPE tmx SYSTEM "">', False)
         parser.Parse(text, True)
         return [pair for unit in tree.close().iter("tu") for pair in _pairs_of(unit)]
     except UnicodeEncodeError as error:
@@ -246,17 +247,10 @@ def _parse(text: str, line: int, file: CorpusFile) -> list[Pair | InputError]:
         return [_damaged("bytes that are not in its encoding", line, file)]
     except RecursionError:
         return [_damaged("elements nested too deeply", line, file)]
+    except KeyError:
+        return [_damaged("undefined entity", line + parser.CurrentLineNumber - 1, file)]
     except expat.ExpatError as error:
-        resolved = _ENTITY.sub(_resolve, text) if error.code == _UNDEFINED_ENTITY else text
-        if resolved != text:
-            return _parse(resolved, line, file)
         return [_damaged(expat.ErrorString(error.code), line + error.lineno - 1, file)]
-
-
-def _resolve(match: regex.Match) -> str:
-    """Returns an entity of HTML as numbers, all else as it is."""
-    characters = html.entities.html5.get(match[1] or "")
-    return "".join(f"&#{ord(one)};" for one in characters) if characters else match[0]
 
 
 def _pairs_of(unit: ElementTree.Element) -> list[Pair]:
