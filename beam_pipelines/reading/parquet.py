@@ -52,7 +52,15 @@ def _columns(parquet: pq.ParquetFile, file: CorpusFile) -> list[str]:
         columns, prefix = {one.name: one.type for one in columns[TRANSLATION]}, f"{TRANSLATION}."
     present = tuple(name for name, type_ in columns.items() if _is_text(type_))
     _, layouts = find_layouts(file.kind, present, bool(prefix))
-    _check_columns(columns, layouts[0][0], file)
+    for name in layouts[0][0]:
+        if name not in columns:
+            raise InputError(f"has no column '{name}'", path=file.path, remedy=describe_fields())
+        if name not in present:
+            raise InputError(
+                f"the column '{name}' holds {columns[name]}, not text",
+                path=file.path,
+                remedy="write it as a column of strings",
+            )
     told = [name for name in LANGUAGE_FIELDS if name in present]
     if not (told or layouts[0][1] or default_language(file)):
         raise InputError(
@@ -68,15 +76,3 @@ def _is_text(type_: pa.DataType) -> bool:
     if pa.types.is_dictionary(type_):
         type_ = type_.value_type
     return pa.types.is_string(type_) or pa.types.is_large_string(type_)
-
-
-def _check_columns(types: dict[str, pa.DataType], names: tuple[str, ...], file: CorpusFile) -> None:
-    for name in names:
-        if name not in types:
-            raise InputError(f"has no column '{name}'", path=file.path, remedy=describe_fields())
-        if not _is_text(types[name]):
-            raise InputError(
-                f"the column '{name}' holds {types[name]}, not text",
-                path=file.path,
-                remedy="write it as a column of strings",
-            )

@@ -96,10 +96,7 @@ def plan_score_shards(files: Sequence[ScoreFile]) -> dict[str, int]:
 class ReadScores(beam.PTransform):
     """Score files -> PCollection of `ScoredBatch`.
 
-    Args:
-      files: at least one.
-      names: those of the filters whose scores are needed.
-      record_type: the type of a row of `record_kinds.KINDS`.
+    The scores are those of the filters `names`.
 
     Raises:
       InputError: when run, if a file is damaged, of another kind, or lacks scores.

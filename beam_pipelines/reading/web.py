@@ -25,31 +25,21 @@ _Page = tuple[str, bytes | InputError, str | None]
 MAX_PAGE_BYTES = 5 << 20
 
 
-def read_wet(stream: BinaryIO, file: CorpusFile) -> Iterator[Document | InputError]:
-    """Yields the pages of a WET file with all of their text.
-
-    A page that cannot be read is replaced by an InputError.
-
-    Raises:
-      InputError: if the file is damaged or has no pages.
-    """
-    for address, content, _ in read_pages(stream, file):
-        yield content if isinstance(content, InputError) else _decode(content, address, file)
-
-
-def read_warc(stream: BinaryIO, file: CorpusFile) -> Iterator[Document | InputError]:
-    """Yields the main text of the HTML pages of a WARC file.
+def read_web(stream: BinaryIO, file: CorpusFile) -> Iterator[Document | InputError]:
+    """Yields the pages of a WET file with all of their text, the main text of a WARC file's.
 
     A page that cannot be read is replaced by an InputError.
 
     Raises:
       InputError: if the file is damaged or has no HTML pages.
     """
-    for _, html, charset in read_pages(stream, file):
-        if isinstance(html, InputError):
-            yield html
+    for address, content, charset in read_pages(stream, file):
+        if isinstance(content, InputError):
+            yield content
+        elif file.format == WET:
+            yield _decode(content, address, file)
         else:
-            yield Document(main_text(html, charset), UNDETERMINED)
+            yield Document(main_text(content, charset), UNDETERMINED)
 
 
 def read_pages(stream: BinaryIO, file: CorpusFile) -> Iterator[_Page]:
@@ -86,8 +76,11 @@ def _read_records(stream: BinaryIO, file: CorpusFile) -> Iterator[WarcRecord]:
     data = gzip.GzipFile(fileobj=stream) if file.path.endswith(".gz") else stream
     try:
         for record in ArchiveIterator(data, parse_http=False, stream_detect=False):
-            if record.content_length <= MAX_PAGE_BYTES:
-                _check_length(record)
+            if (declared := record.content_length) <= MAX_PAGE_BYTES:
+                record.freeze()
+                # FastWARC does not report this.
+                if record.content_length < declared or "Content-Length" not in record.headers:
+                    raise EOFError("the last record is cut off")
             yield record
     except (OSError, EOFError, zlib.error, ValueError) as error:
         raise InputError(
@@ -95,14 +88,6 @@ def _read_records(stream: BinaryIO, file: CorpusFile) -> Iterator[WarcRecord]:
             path=file.path,
             remedy="fetch it again",
         ) from error
-
-
-def _check_length(record: WarcRecord) -> None:
-    """Reads the record; raises EOFError if it is cut off, which FastWARC does not report."""
-    declared = record.content_length
-    record.freeze()
-    if record.content_length < declared or "Content-Length" not in record.headers:
-        raise EOFError("the last record is cut off")
 
 
 def _content(record: WarcRecord, address: str, file: CorpusFile) -> bytes | InputError:
