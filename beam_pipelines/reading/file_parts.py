@@ -108,13 +108,10 @@ def _next_line(stream: BinaryIO, position: int) -> int:
     """Returns where the first line begins that begins at `position` or after it."""
     if position == 0:
         return 0
-    position -= 1
-    for chunk in _chunks_from(stream, position):
-        feed = chunk.find(b"\n")
-        if feed >= 0:
-            return position + feed + 1
-        position += len(chunk)
-    return position
+    stream.seek(position - 1)
+    while (piece := stream.readline(_CHUNK_BYTES)) and not piece.endswith(b"\n"):
+        pass
+    return stream.tell()
 
 
 def _next_record(stream: BinaryIO, position: int) -> int:
@@ -126,7 +123,10 @@ def _next_record(stream: BinaryIO, position: int) -> int:
     if position == 0:
         return 0
     held = b""
-    for chunk in _chunks_from(stream, position, _SEARCH_BYTES):
+    while True:
+        stream.seek(position + len(held))
+        if not (chunk := stream.read(_SEARCH_BYTES)):
+            return position + len(held)
         held += chunk
         for place in np.flatnonzero(are_headers(held)):
             if _has_successor(stream, position + int(place)):
@@ -134,7 +134,6 @@ def _next_record(stream: BinaryIO, position: int) -> int:
         kept = min(len(held), HEADER_BYTES - 1)
         position += len(held) - kept
         held = held[len(held) - kept :]
-    return position + len(held)
 
 
 def _has_successor(stream: BinaryIO, place: int) -> bool:
@@ -143,16 +142,6 @@ def _has_successor(stream: BinaryIO, place: int) -> bool:
     stream.seek(place + HEADER_BYTES + length)
     rest = stream.read(4 + HEADER_BYTES)
     return len(rest) == 4 or (len(rest) == 4 + HEADER_BYTES and bool(are_headers(rest[4:])[0]))
-
-
-def _chunks_from(stream: BinaryIO, position: int, size: int = _CHUNK_BYTES) -> Iterator[bytes]:
-    while True:
-        stream.seek(position)
-        chunk = stream.read(size)
-        if not chunk:
-            return
-        yield chunk
-        position += len(chunk)
 
 
 class _Limited(io.RawIOBase):

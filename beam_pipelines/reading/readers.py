@@ -13,12 +13,12 @@ import apache_beam as beam
 
 from beam_pipelines.reading.clean_lines import clean_lines
 from beam_pipelines.reading.file_parts import FilePart, divide, open_part, placed
-from beam_pipelines.reading.json_lines import read_json_lines
 from beam_pipelines.reading.moses import read_moses
 from beam_pipelines.reading.parquet import read_parquet
-from beam_pipelines.reading.tfrecord import read_shard, read_tfrecord
+from beam_pipelines.reading.rows import read_json_lines
+from beam_pipelines.reading.tfrecord import read_tfrecord
 from beam_pipelines.reading.tmx import read_tmx
-from beam_pipelines.reading.web import read_warc, read_wet
+from beam_pipelines.reading.web import read_web
 from beam_pipelines.reading.wikipedia import read_wikipedia
 from beam_pipelines.records.records import (
     RECORDS_PER_BATCH,
@@ -173,11 +173,8 @@ def read_file(file: CorpusFile) -> Iterator[Record]:
     """Yields the records of one file in its order.
 
     Raises:
-      InputError: if the file is damaged, empty (a shard may be) or not UTF-8, if a line is longer
-        than `textio.MAX_LINE_BYTES` or a text contains a NUL byte, if a TSV line lacks a side, if
-        the sides of a Moses pair have different numbers of lines, if a Parquet or TFRecord file
-        lacks a field, if a TMX file defines entities, if a record of a shard is not in the shard's
-        language, or if a WARC or WET file or a Wikipedia dump has no pages.
+      InputError: if the file is damaged or empty (a shard may be), if a record is invalid or
+        contains a NUL byte, or as the reader of its format.
     """
     for record in records_and_errors(file):
         if isinstance(record, InputError):
@@ -246,14 +243,13 @@ def _read_tsv(
         first, lines = textio.with_columns(lines, file.path)
     order = {"first": first, "swapped": file.swapped}
     for number, line in lines:
-        if isinstance(line, InputError):
-            yield line
-            continue
-        try:
-            pair = Pair(*textio.split_pair(line, file.path, number, **order), file.language)
-        except InputError as error:
-            pair = error
-        yield pair
+        record = line
+        if not isinstance(line, InputError):
+            try:
+                record = Pair(*textio.split_pair(line, file.path, number, **order), file.language)
+            except InputError as error:
+                record = error
+        yield record
 
 
 def _read_zip(stream: BinaryIO, file: CorpusFile) -> Iterator[Record | InputError]:
@@ -284,13 +280,13 @@ def _read_zip(stream: BinaryIO, file: CorpusFile) -> Iterator[Record | InputErro
 _READERS = {
     TEXT: _read_text,
     TSV: _read_tsv,
-    SHARD: read_shard,
+    SHARD: read_tfrecord,
     PARQUET: read_parquet,
     JSON_LINES: read_json_lines,
     ZIP: _read_zip,
     TFRECORD: read_tfrecord,
     TMX: read_tmx,
-    WARC: read_warc,
-    WET: read_wet,
+    WARC: read_web,
+    WET: read_web,
     WIKIPEDIA: read_wikipedia,
 }

@@ -1,21 +1,18 @@
-"""Makes records of rows: of Parquet, JSON lines and TFRecord files, ours and those of others."""
+"""Makes records of rows, ours and those of others: of JSON lines and Parquet files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import functools
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO
 
-from beam_pipelines.reading.clean_lines import nul_byte
-from beam_pipelines.records.records import (
-    Pair,
-    Record,
-    field_names,
-    make_record,
-    record_type_of,
-)
+from beam_pipelines.reading.clean_lines import clean_lines, nul_byte
+from beam_pipelines.records.records import Pair, Record, field_names, make_record, record_type_of
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import CorpusFile, language_in_name
 from labse_tf.files.record_kinds import BITEXT, ENGLISH
-from labse_tf.languages import find_paper_code
+from labse_tf.languages import find_code, find_paper_code
 
 # The column in which Hugging Face's data sets have a text of each language.
 TRANSLATION = "translation"
@@ -29,16 +26,71 @@ _NUMBER = "id"
 Layout = tuple[tuple[str, ...], str | None]
 
 
+def read_json_lines(stream: BinaryIO, file: CorpusFile) -> Iterator[Record | InputError]:
+    """Yields the records of a file with an object a line; empty lines are passed over.
+
+    Raises:
+      InputError: if the file is damaged or empty.
+    """
+    for number, line in clean_lines(stream, file.path):
+        if isinstance(line, InputError):
+            yield line
+        elif line.strip():
+            try:
+                row = json.loads(line)
+                if "\\ud" in line.lower():  # Refuses half a surrogate pair.
+                    json.dumps(row, ensure_ascii=False).encode()
+            except (ValueError, RecursionError) as error:
+                yield _bad(f"is not JSON ({error})", file, "the line", number)
+                continue
+            if isinstance(row, dict):
+                yield from records_of(row, file, "the line", number)
+            else:
+                yield _bad("is not a JSON object", file, "the line", number)
+
+
+def records_of(
+    row: Mapping[str, Any], file: CorpusFile, place: str, line: int | None = None
+) -> Iterator[Record | InputError]:
+    """Yields the records of a row, see `find_layouts`; for a bad one what is wrong with it.
+
+    Fields of a `translation` are read in place of the row's; one of several translations may be
+    missing. The language is that of the field `language_code`, `language` or `lang`, else the
+    file's. `place` and `line` say in errors where the row is.
+    """
+    within = isinstance(row.get(TRANSLATION), dict)
+    row = row[TRANSLATION] if within else row
+    record_type, layouts = find_layouts(file.kind, tuple(row), within)
+    told = next((row[name] for name in LANGUAGE_FIELDS if row.get(name)), default_language(file))
+    for names, code in layouts:
+        texts = [row.get(name) for name in names]
+        if len(layouts) > 1 and None in texts:
+            continue
+        language = code or told
+        for name, value in zip((*names, LANGUAGE_FIELDS[0]), (*texts, language), strict=True):
+            if not isinstance(value, str):
+                yield _bad(f"has no value in the column '{name}'", file, place, line)
+                break
+            if "\0" in value:
+                yield nul_byte(file.path, place, line)
+                break
+        else:
+            try:
+                record = make_record(record_type, texts, language)
+            except ValueError as error:
+                record = _bad(str(error), file, place, line)
+            yield record
+
+
+@functools.lru_cache(maxsize=1024)
 def find_layouts(
-    kind: str | None,
-    names: Collection[str],
-    find: Callable[[str], str | None] = find_paper_code,
+    kind: str | None, names: tuple[str, ...], within: bool
 ) -> tuple[type[Record], list[Layout]]:
     """Returns the type of the records in rows with these fields, and where they are.
 
     Our own fields come first; then `source` and `target`; then a field for each language, by its
     code, English among them: a pair of English and every other one. The first is returned, too, if
-    there are none of these.
+    there are none of these. If they are `within` a translation, any language's code is one.
     """
     record_type = record_type_of(kind, names)
     own = field_names(record_type)
@@ -46,52 +98,25 @@ def find_layouts(
         for sides in _SIDES:
             if set(sides) <= set(names):
                 return Pair, [(sides, None)]
+        find = find_code if within else find_paper_code
         codes = {name: code for name in names if (code := find(name))}
         english = [name for name, code in codes.items() if code == ENGLISH]
         others = [name for name in codes if name not in english]
-        if len(others) > 1 and _NUMBER in others and find is find_paper_code:
+        if len(others) > 1 and _NUMBER in others and not within:
             others.remove(_NUMBER)
         if len(english) == 1 and others:
             return Pair, [((english[0], name), codes[name]) for name in others]
     return record_type, [(own, None)]
 
 
+@functools.lru_cache(maxsize=1024)
 def default_language(file: CorpusFile) -> str | None:
     """Returns the language, for `make_record`, of records that tell none."""
     language = file.language or language_in_name(file.path)
     return f"{language}-{ENGLISH}" if language and file.swapped else language
 
 
-def record_of(
-    record_type: type[Record],
-    values: Mapping[str, object],
-    language: object,
-    file: CorpusFile,
-    *,
-    place: str,
-    line: int | None = None,
-) -> Record | InputError:
-    """Returns a record, or what is wrong with it.
-
-    Args:
-      record_type: its type.
-      values: its texts, by the names of their columns.
-      language: its language, or else that of the file.
-      file: the file.
-      place: where it is, for errors: "row 3".
-      line: the line, likewise.
-    """
-    for name, value in (*values.items(), (LANGUAGE_FIELDS[0], language)):
-        if not isinstance(value, str):
-            problem = f"has no value in the column '{name}'"
-            break
-        if "\0" in value:
-            return nul_byte(file.path, place, line)
-    else:
-        try:
-            return make_record(record_type, list(values.values()), language)
-        except ValueError as error:
-            problem = str(error)
+def _bad(problem: str, file: CorpusFile, place: str, line: int | None) -> InputError:
     return InputError(
-        f"{place} {problem}", path=file.path, line=line, remedy="fill it or leave the row out"
+        f"{place} {problem}", path=file.path, line=line, remedy="fill it or leave it out"
     )

@@ -49,10 +49,6 @@ class ScoreFile(NamedTuple):
 def find_score_files(inputs: Sequence[str], storage: Storage = LOCAL) -> list[ScoreFile]:
     """Returns the score files in the folders `inputs`, sorted by path.
 
-    Args:
-      inputs: the paths that the user gave.
-      storage: where they are looked up.
-
     Raises:
       InputError: if an input is not a folder of scores.
     """
@@ -100,10 +96,7 @@ def plan_score_shards(files: Sequence[ScoreFile]) -> dict[str, int]:
 class ReadScores(beam.PTransform):
     """Score files -> PCollection of `ScoredBatch`.
 
-    Args:
-      files: at least one.
-      names: of the filters whose scores are needed.
-      record_type: the type of a row of `record_kinds.KINDS`.
+    The scores are those of the filters `names`.
 
     Raises:
       InputError: when run, if a file is damaged, of another kind, or lacks scores.
@@ -114,15 +107,14 @@ class ReadScores(beam.PTransform):
     ) -> None:
         super().__init__()
         self._paths = [file.path for file in files]
-        self._names = list(names)
-        self._record_type = record_type
+        self._read = beam.ParDo(_ReadFile(list(names), record_type))
 
     def expand(self, begin):
         return (
             begin
             | "Files" >> beam.Create(self._paths, reshuffle=False)
             | "Spread" >> beam.Reshuffle()
-            | "Read" >> beam.ParDo(_ReadFile(self._names, self._record_type))
+            | "Read" >> self._read
         )
 
 
@@ -157,9 +149,10 @@ class _ReadFile(beam.DoFn):
             places[language].append(place)
         records = list(map(self._record_type, *texts, columns[LANGUAGE_FIELD]))
         for language, chosen in places.items():
-            scores = {
-                name: [_number(columns[name][place]) for place in chosen] for name in self._names
-            }
+            scores = {}
+            for name in self._names:
+                found = (columns[name][place] for place in chosen)
+                scores[name] = [math.nan if score is None else score for score in found]
             yield ScoredBatch(language, [records[place] for place in chosen], scores)
 
 
@@ -169,7 +162,3 @@ def _damaged(path: str, error: Exception) -> InputError:
         path=path,
         remedy="filter the corpus again with --scores",
     )
-
-
-def _number(score: float | None) -> float:
-    return math.nan if score is None else score

@@ -7,12 +7,13 @@ The file is split into units before XML is parsed, so that damage stays inside o
 from __future__ import annotations
 
 import codecs
-import html.entities
 import io
 import re
 from collections.abc import Iterator
+from html.entities import html5
 from itertools import chain
 from typing import BinaryIO
+from xml.etree import ElementTree
 from xml.parsers import expat
 
 import regex
@@ -53,8 +54,6 @@ _WIDER = {
 _NO_CHARSETS = ("idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape")
 # In place of bytes that do not decode: a character that expat is not given.
 codecs.register_error("labse_tf.undecoded", lambda error: ("\udcff", error.end))
-_ENTITY = regex.compile(r"<!\[CDATA\[.*?]]>|<!--.*?-->|&(\w+;)", regex.DOTALL)
-_UNDEFINED_ENTITY = expat.errors.codes[expat.errors.XML_ERROR_UNDEFINED_ENTITY]
 
 _UNIT, _AROUND, _TOO_LONG, _LAST = "unit", "around", "too long", "last"
 
@@ -232,82 +231,35 @@ def _find_encoding(head: bytes, file: CorpusFile) -> str:
 
 def _parse(text: str, line: int, file: CorpusFile) -> list[Pair | InputError]:
     """Returns the pairs of one or more units, or an error alone."""
+    tree = ElementTree.TreeBuilder()
+    parser = expat.ParserCreate()
+    parser.buffer_text = True
+    parser.StartElementHandler, parser.EndElementHandler = tree.start, tree.end
+    parser.CharacterDataHandler = tree.data
+    parser.SkippedEntityHandler = lambda name, _: tree.data(html5[f"{name};"])
     try:
-        return _Units().parse(text)
+        # A file of definitions, which is not read, makes entities possible: those of HTML.
+        parser.Parse('<!DOCTYPE tmx SYSTEM "">', False)
+        parser.Parse(text, True)
+        return [pair for unit in tree.close().iter("tu") for pair in _pairs_of(unit)]
     except UnicodeEncodeError as error:
         line += text.count("\n", 0, error.start)
         return [_damaged("bytes that are not in its encoding", line, file)]
+    except RecursionError:
+        return [_damaged("elements nested too deeply", line, file)]
+    except KeyError:
+        return [_damaged("undefined entity", line + parser.CurrentLineNumber - 1, file)]
     except expat.ExpatError as error:
-        resolved = _ENTITY.sub(_resolve, text) if error.code == _UNDEFINED_ENTITY else text
-        if resolved != text:
-            return _parse(resolved, line, file)
         return [_damaged(expat.ErrorString(error.code), line + error.lineno - 1, file)]
 
 
-def _resolve(match: regex.Match) -> str:
-    """Returns an entity of HTML as numbers, all else as it is."""
-    characters = html.entities.html5.get(match[1] or "")
-    return "".join(f"&#{ord(one)};" for one in characters) if characters else match[0]
-
-
-class _Units:
-    """Collects the pairs of units from expat's events."""
-
-    def __init__(self) -> None:
-        self._pairs: list[Pair] = []
-        self._variants: list[tuple[str, str]] = []
-        self._language = ""
-        self._pieces: list[str] | None = None  # of the open segment
-        self._code: list[str] = []  # of the open code
-        self._codes = 0  # number of open codes
-        self._type = ""
-
-    def parse(self, text: str) -> list[Pair | InputError]:
-        """Returns the pairs; raises ExpatError, or UnicodeEncodeError for bytes not decoded."""
-        parser = expat.ParserCreate()
-        parser.buffer_text = True
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
-        parser.CharacterDataHandler = self._text
-        parser.Parse(text, True)
-        return self._pairs
-
-    def _start(self, name: str, attributes: dict[str, str]) -> None:
-        if name == "tuv":
-            self._language = attributes.get("xml:lang") or attributes.get("lang") or ""
-        elif name == "seg":
-            self._pieces = []
-        elif name in _PAIRED or name in _ALONE:
-            self._codes += 1
-            if self._codes == 1:
-                self._code, self._type = [], attributes.get("type", "")
-        elif name in ("br", "x"):
-            self._text(GAP)
-
-    def _text(self, data: str) -> None:
-        if self._codes:
-            self._code.append(data)
-        elif self._pieces is not None:
-            self._pieces.append(data)
-
-    def _end(self, name: str) -> None:
-        if name == "seg" and self._pieces is not None:
-            language = find_code(self._language) or self._language.lower() or UNDETERMINED
-            text = close_gaps("".join(self._pieces))
-            self._variants.append((language, " ".join(text.split())))
-            self._pieces = None
-        elif name == "tu":
-            self._pairs += _pairs_of(self._variants)
-            self._variants = []
-        elif name in _PAIRED or name in _ALONE:
-            self._codes -= 1
-            code = "".join(self._code)
-            formats = name in _PAIRED or self._type in _FORMAT_TYPES or _FORMAT.match(code)
-            if not self._codes and (_BREAK.search(code) or not formats):
-                self._text(GAP)
-
-
-def _pairs_of(variants: list[tuple[str, str]]) -> list[Pair]:
+def _pairs_of(unit: ElementTree.Element) -> list[Pair]:
+    variants = []
+    for variant in unit.iter("tuv"):
+        code = variant.get("xml:lang") or variant.get("lang") or ""
+        for segment in variant.iter("seg"):
+            text = " ".join(close_gaps("".join(_pieces(segment))).split())
+            variants.append((find_code(code) or code.lower() or UNDETERMINED, text))
     english = next((text for language, text in variants if language == ENGLISH), None)
     others = [(language, text) for language, text in variants if language != ENGLISH]
     if english is not None and others:
@@ -316,3 +268,19 @@ def _pairs_of(variants: list[tuple[str, str]]) -> list[Pair]:
         (one, source), (other, target) = others[:2]
         return [Pair(source, target, f"{one}-{other}")]
     return [Pair(english or "", others[0][1] if others else "", UNDETERMINED)]
+
+
+def _pieces(element: ElementTree.Element) -> Iterator[str]:
+    """Yields the text in an element, with a GAP for each code that separates words."""
+    yield element.text or ""
+    for part in element:
+        if part.tag in _PAIRED or part.tag in _ALONE:
+            code = "".join(part.itertext())
+            formats = part.tag in _PAIRED or part.get("type") in _FORMAT_TYPES
+            if _BREAK.search(code) or not (formats or _FORMAT.match(code)):
+                yield GAP
+        else:
+            if part.tag in ("br", "x"):
+                yield GAP
+            yield from _pieces(part)
+        yield part.tail or ""

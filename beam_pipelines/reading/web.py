@@ -14,7 +14,7 @@ from beam_pipelines.reading.clean_lines import nul_byte
 from beam_pipelines.reading.html_text import main_text
 from beam_pipelines.records.records import UNDETERMINED, Document
 from labse_tf.errors import InputError
-from labse_tf.files.corpus_files import CorpusFile
+from labse_tf.files.corpus_files import WET, CorpusFile
 
 _HTML = ("text/html", "application/xhtml+xml")
 _CHARSET = re.compile(r"""charset\s*=[\s"']*([^\s"';,]+)""", re.IGNORECASE)
@@ -25,51 +25,38 @@ _Page = tuple[str, bytes | InputError, str | None]
 MAX_PAGE_BYTES = 5 << 20
 
 
-def read_wet(stream: BinaryIO, file: CorpusFile) -> Iterator[Document | InputError]:
-    """Yields the pages of a WET file with all of their text.
+def read_web(stream: BinaryIO, file: CorpusFile) -> Iterator[Document | InputError]:
+    """Yields the pages of a WET file with all of their text, the main text of a WARC file's.
 
     A page that cannot be read is replaced by an InputError.
+
+    Raises:
+      InputError: if the file is damaged or has no HTML pages.
+    """
+    for address, content, charset in read_pages(stream, file):
+        if isinstance(content, InputError):
+            yield content
+        elif file.format == WET:
+            yield _decode(content, address, file)
+        else:
+            yield Document(main_text(content, charset), UNDETERMINED)
+
+
+def read_pages(stream: BinaryIO, file: CorpusFile) -> Iterator[_Page]:
+    """Yields `(address, content, charset that the server named, or None)` of the pages of a file.
+
+    The content is HTML, in a WET file UTF-8; an InputError in place of what cannot be read.
 
     Raises:
       InputError: if the file is damaged or has no pages.
     """
-    for address, content, _ in _read_pages(stream, file, WarcRecordType.conversion):
-        yield content if isinstance(content, InputError) else _decode(content, address, file)
-
-
-def read_warc(stream: BinaryIO, file: CorpusFile) -> Iterator[Document | InputError]:
-    """Yields the main text of the HTML pages of a WARC file.
-
-    A page that cannot be read is replaced by an InputError.
-
-    Raises:
-      InputError: if the file is damaged or has no HTML pages.
-    """
-    for _, html, charset in read_html(stream, file):
-        if isinstance(html, InputError):
-            yield html
-        else:
-            yield Document(main_text(html, charset), UNDETERMINED)
-
-
-def read_html(stream: BinaryIO, file: CorpusFile) -> Iterator[_Page]:
-    """Yields `(address, HTML, charset that the server named, or None)` of the pages of a WARC file.
-
-    The HTML of a page that cannot be read is replaced by an InputError.
-
-    Raises:
-      InputError: if the file is damaged or has no HTML pages.
-    """
-    yield from _read_pages(stream, file, WarcRecordType.response)
-
-
-def _read_pages(stream: BinaryIO, file: CorpusFile, record_type: WarcRecordType) -> Iterator[_Page]:
+    record_type = WarcRecordType.conversion if file.format == WET else WarcRecordType.response
     empty = True
     for record in _read_records(stream, file):
         if record.record_type != record_type:
             continue
         charset = None
-        if record_type == WarcRecordType.response:
+        if file.format != WET:
             record.parse_http(auto_decode="none")
             if (record.http_content_type or "").lower() not in _HTML:
                 continue
@@ -87,30 +74,20 @@ def _read_pages(stream: BinaryIO, file: CorpusFile, record_type: WarcRecordType)
 def _read_records(stream: BinaryIO, file: CorpusFile) -> Iterator[WarcRecord]:
     # FastWARC treats a truncated gzip stream as the end of the file; Python's module raises.
     data = gzip.GzipFile(fileobj=stream) if file.path.endswith(".gz") else stream
-    records = iter(ArchiveIterator(data, parse_http=False, stream_detect=False))
-    while True:
-        # Around the library calls only: an exception of the caller is not damage.
-        try:
-            record = next(records, None)
-            if record is not None and record.content_length <= MAX_PAGE_BYTES:
-                _check_length(record)
-        except (OSError, EOFError, zlib.error, ValueError) as error:
-            raise InputError(
-                f"the {file.format.upper()} file is damaged or truncated ({error})",
-                path=file.path,
-                remedy="fetch it again",
-            ) from error
-        if record is None:
-            return
-        yield record
-
-
-def _check_length(record: WarcRecord) -> None:
-    """Reads the record; raises EOFError if it is cut off, which FastWARC does not report."""
-    declared = record.content_length
-    record.freeze()
-    if record.content_length < declared or "Content-Length" not in record.headers:
-        raise EOFError("the last record is cut off")
+    try:
+        for record in ArchiveIterator(data, parse_http=False, stream_detect=False):
+            if (declared := record.content_length) <= MAX_PAGE_BYTES:
+                record.freeze()
+                # FastWARC does not report this.
+                if record.content_length < declared or "Content-Length" not in record.headers:
+                    raise EOFError("the last record is cut off")
+            yield record
+    except (OSError, EOFError, zlib.error, ValueError) as error:
+        raise InputError(
+            f"the {file.format.upper()} file is damaged or truncated ({error})",
+            path=file.path,
+            remedy="fetch it again",
+        ) from error
 
 
 def _content(record: WarcRecord, address: str, file: CorpusFile) -> bytes | InputError:

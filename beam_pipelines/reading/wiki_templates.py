@@ -17,7 +17,7 @@ _RULES = """
 {1}: smallcaps, mvar, nihongo, ruby, 読み仮名, ルビ, citation, cita, quote, flag, flagcountry
 {convert}: convert, cvt
 {as of}: as of
-{century}: s, s-
+{1}: s, s-
 {2}: lang, langx, color, colour, font color, hover title
 {-1}: transl, transliteration, translit
 {*}: unité, unite, unidad, nombre, nb, num, number, date, date-, esd
@@ -87,10 +87,9 @@ def render(template: Template, text_of: Callable[[Wikicode], str]) -> str:
     if rule == "{as of}":
         written = not any(map(str.isdigit, ordered[1:2]))
         return " ".join(("as of" if "lc" in args else "As of", *ordered[::-1])) if written else HOLE
-    if rule == "{century}" and regex.fullmatch("[IVXL]+", "".join(ordered[:1])):
-        return f"{ordered[0]}{'er' if ordered[0] == 'I' else 'e'} siècle"
+    if name in ("s", "s-") and regex.fullmatch("[IVXL]+", args.get("1", "")):
+        return f"{args['1']}{'er' if args['1'] == 'I' else 'e'} siècle"
     args |= {"0": shown, "*": " ".join(ordered), "-1": "".join(ordered[-1:])}
-    args["century"] = args.get("1", "")
     filled = [
         next(filter(None, map(args.get, field.split("|"))), "") for field in _FIELD.findall(rule)
     ]

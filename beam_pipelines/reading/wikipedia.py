@@ -65,20 +65,8 @@ def read_wikipedia(stream: BinaryIO, file: CorpusFile) -> Iterator[Document | In
     Raises:
       InputError: if the dump is damaged or has no articles.
     """
-    data = bz2.BZ2File(stream) if file.path.endswith(".bz2") else stream
-    articles = _read_articles(data)
     empty = True
-    while True:
-        try:
-            article = next(articles, None)
-        except (ElementTree.ParseError, EOFError, OSError, ValueError, LookupError) as error:
-            raise InputError(
-                f"the dump is damaged or truncated ({error})",
-                path=file.path,
-                remedy="fetch it again",
-            ) from error
-        if article is None:
-            break
+    for article in _read_articles(stream, file):
         empty = False
         yield _make_document(*article, file)
     if empty:
@@ -98,23 +86,27 @@ def _make_document(
         )
 
 
-def _read_articles(data: BinaryIO) -> Iterator[tuple[str, str, frozenset[str]]]:
+def _read_articles(stream: BinaryIO, file: CorpusFile) -> Iterator[tuple[str, str, frozenset[str]]]:
     """Yields the title and markup of each article, and the names of the dump's namespaces."""
+    data = bz2.BZ2File(stream) if file.path.endswith(".bz2") else stream
     names = set(_ENGLISH_NAMESPACES)
-    events = ElementTree.iterparse(data, events=("start", "end"))
-    _, root = next(events)
-    for event, element in events:
-        tag = element.tag.rpartition("}")[2]
-        if event == "start":
-            continue
-        if tag == "namespace" and element.text:
-            names.add(element.text.lower())
-        elif tag == "page":
-            if element.findtext("{*}ns") == _ARTICLES and element.find("{*}redirect") is None:
-                markup = element.findtext("{*}revision/{*}text") or ""
-                yield element.findtext("{*}title") or "", markup, frozenset(names)
-            # Otherwise the whole dump would accumulate in memory.
-            root.clear()
+    try:
+        events = ElementTree.iterparse(data, events=("start", "end"))
+        _, root = next(events)
+        for event, element in events:
+            tag = element.tag.rpartition("}")[2] if event == "end" else ""
+            if tag == "namespace" and element.text:
+                names.add(element.text.lower())
+            elif tag == "page":
+                if element.findtext("{*}ns") == _ARTICLES and element.find("{*}redirect") is None:
+                    markup = element.findtext("{*}revision/{*}text") or ""
+                    yield element.findtext("{*}title") or "", markup, frozenset(names)
+                # Otherwise the whole dump would accumulate in memory.
+                root.clear()
+    except (ElementTree.ParseError, EOFError, OSError, ValueError, LookupError) as error:
+        raise InputError(
+            f"the dump is damaged or truncated ({error})", path=file.path, remedy="fetch it again"
+        ) from error
 
 
 def plain_text(markup: str, namespaces: frozenset[str]) -> str:

@@ -102,12 +102,8 @@ def encode_record(record: Record) -> bytes:
 
     A sentence is `{text, language_code}`, a pair `{src_raw, tgt_raw, language_code}`.
     """
-    return encode_example(dict(zip(_feature_names(type(record)), record, strict=True)))
-
-
-@functools.cache
-def _feature_names(record_type: type[Record]) -> tuple[str, ...]:
-    return (*field_names(record_type), LANGUAGE_FIELD)
+    names = (*field_names(type(record)), LANGUAGE_FIELD)
+    return encode_example(dict(zip(names, record, strict=True)))
 
 
 def field_names(record_type: type[Record]) -> tuple[str, ...]:
@@ -128,13 +124,14 @@ def build_record(
     Raises:
       ValueError: as `make_record`, or if a text is missing, or there is no language.
     """
-    for name in field_names(record_type):
-        if name not in features:
-            raise ValueError(f"no feature '{name}'")
+    try:
+        texts = [features[name] for name in field_names(record_type)]
+    except KeyError as missing:
+        raise ValueError(f"no feature {missing}") from missing
     language = features.get(LANGUAGE_FIELD) or language
     if language is None:
         raise ValueError("no feature 'language_code', and the file's name gives no language")
-    return make_record(record_type, [features[name] for name in field_names(record_type)], language)
+    return make_record(record_type, texts, language)
 
 
 def make_record(record_type: type[Record], texts: Sequence[str], language: str) -> Record:
@@ -146,19 +143,18 @@ def make_record(record_type: type[Record], texts: Sequence[str], language: str) 
     Raises:
       ValueError: if it says that both texts of a pair are English.
     """
-    code, swapped = (
-        _pair_language(language) if record_type is Pair else (find_code(language), False)
-    )
+    code, swapped = _pair_language(language) if record_type is Pair else (None, False)
     if swapped:
         texts = texts[::-1]
-    return record_type(*map(strip, texts), code or language)
+    return record_type(*map(strip, texts), code or find_code(language) or language)
 
 
 @functools.lru_cache(maxsize=4096)
-def _pair_language(language: str) -> tuple[str | None, bool]:
+def _pair_language(language: str) -> tuple[str, bool]:
     if pair := find_pair(language):
         return pair
-    code = None if joins_two(language) else find_code(language)
-    if code == ENGLISH:
+    if joins_two(language):
+        return language, False
+    if find_code(language) == ENGLISH:
         raise ValueError(f"is a pair of English and '{language}'")
-    return code, False
+    return find_code(language) or language, False

@@ -8,58 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
+from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory, text_format
 
 # A separate package name, and below a separate descriptor pool, so that there is no clash with
 # TensorFlow's definitions if both are loaded. Names are not part of the wire format.
-_PACKAGE = "labse_example"
-
-
-def _describe_file() -> descriptor_pb2.FileDescriptorProto:
-    file = descriptor_pb2.FileDescriptorProto(
-        name="labse_example.proto", package=_PACKAGE, syntax="proto3"
-    )
-    field = descriptor_pb2.FieldDescriptorProto
-
-    bytes_list = file.message_type.add(name="BytesList")
-    bytes_list.field.add(name="value", number=1, type=field.TYPE_BYTES, label=field.LABEL_REPEATED)
-
-    feature = file.message_type.add(name="Feature")
-    _add_message(feature, "bytes_list", "BytesList")
-
-    features = file.message_type.add(name="Features")
-    entry = features.nested_type.add(name="FeatureEntry")
-    entry.options.map_entry = True
-    entry.field.add(name="key", number=1, type=field.TYPE_STRING, label=field.LABEL_OPTIONAL)
-    _add_message(entry, "value", "Feature", number=2)
-    _add_message(features, "feature", "Features.FeatureEntry", label=field.LABEL_REPEATED)
-
-    example = file.message_type.add(name="Example")
-    _add_message(example, "features", "Features")
-    return file
-
-
-def _add_message(
-    owner: descriptor_pb2.DescriptorProto,
-    name: str,
-    type_name: str,
-    *,
-    number: int = 1,
-    label: int = descriptor_pb2.FieldDescriptorProto.LABEL_OPTIONAL,
-) -> None:
-    owner.field.add(
-        name=name,
-        number=number,
-        label=label,
-        type=descriptor_pb2.FieldDescriptorProto.TYPE_MESSAGE,
-        type_name=f".{_PACKAGE}.{type_name}",
-    )
+_DESCRIPTION = """
+name: "labse_example.proto" package: "labse_example" syntax: "proto3"
+message_type { name: "BytesList"
+  field { name: "value" number: 1 type: TYPE_BYTES label: LABEL_REPEATED } }
+message_type { name: "Feature"
+  field { name: "bytes_list" number: 1 type_name: "BytesList" label: LABEL_OPTIONAL } }
+message_type { name: "Features"
+  nested_type { name: "FeatureEntry" options { map_entry: true }
+    field { name: "key" number: 1 type: TYPE_STRING label: LABEL_OPTIONAL }
+    field { name: "value" number: 2 type_name: "Feature" label: LABEL_OPTIONAL } }
+  field { name: "feature" number: 1 type_name: "FeatureEntry" label: LABEL_REPEATED } }
+message_type { name: "Example"
+  field { name: "features" number: 1 type_name: "Features" label: LABEL_OPTIONAL } }
+"""
 
 
 def _build_class() -> type[message.Message]:
     pool = descriptor_pool.DescriptorPool()
-    pool.Add(_describe_file())
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.Example"))
+    pool.Add(text_format.Parse(_DESCRIPTION, descriptor_pb2.FileDescriptorProto()))
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("labse_example.Example"))
 
 
 _Example = _build_class()

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from beam_pipelines.reading.html_text import main_and_other_lines
-from beam_pipelines.reading.web import read_html
+from beam_pipelines.reading.web import read_pages
 from beam_pipelines.records.records import UNDETERMINED
 from beam_pipelines.text.sentences import split_sentences
 from labse_tf.errors import InputError
@@ -44,7 +44,7 @@ def read_examples(file: CorpusFile) -> Iterator[Example]:
       InputError: if the file is damaged, has no HTML pages, or has one that cannot be read.
     """
     with open(file.path, "rb") as stream:
-        for page, html, charset in read_html(stream, file):
+        for page, html, charset in read_pages(stream, file):
             if isinstance(html, InputError):
                 raise html
             yield from examples_of_page(page, html, charset)
