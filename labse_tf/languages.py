@@ -165,7 +165,6 @@ def find_wikipedia_code(name: str) -> str | None:
     return find_code(_ONLY_WIKIPEDIAS.get(name.lower(), name))
 
 
-@functools.lru_cache(maxsize=4096)
 def find_pair(name: str) -> tuple[str, bool] | None:
     """Returns the language that `name` joins with English, and whether the language comes first.
 
@@ -179,17 +178,15 @@ def find_pair(name: str) -> tuple[str, bool] | None:
     return ((other, False) if one == "en" else (one, True)) if found else None
 
 
-@functools.lru_cache(maxsize=4096)
 def joins_two(name: str) -> bool:
-    """Returns whether `name` joins two languages, such as `de-fr`, and is no locale, as `pt_br` is.
+    """Returns whether `name` joins two languages, such as `de-fr`.
 
-    Where both are possible, a region is recognised by capitals (`fr-CA`), or if the language is the
-    region's most likely one (`pt-br`).
+    A region is recognised by capitals (`fr-CA`), or if its most likely language precedes (`pt-br`).
     """
+    if is_locale(name) or "." in name:  # `dev.de`
+        return False
     return any(
-        not is_locale(name)
-        and "." not in name  # `dev.de`
-        and find_code(name) in (codes[0], None)  # `zh-yue` is Cantonese.
+        find_code(name) in (codes[0], None)  # `zh-yue` is Cantonese.
         and (LIKELY_SUBTAGS.get(f"und-{texts[1].upper()}") or "-").partition("-")[0] != codes[0]
         for texts, codes in _split_pair(name)
     )
@@ -205,16 +202,17 @@ def _split_pair(name: str) -> list[tuple[tuple[str, str], tuple[str, str]]]:
     found = []
     for joint in _JOINT.finditer(name):
         texts = name[: joint.start()], name[joint.end() :]
-        one, other = (find_code(text) if _is_tag(text) else None for text in texts)
+        one, other = map(_code_of_tag, texts)
         if one and other and one != other:
             found.append((texts, (one, other)))
     return found
 
 
-def _is_tag(text: str) -> bool:
+def _code_of_tag(text: str) -> str | None:
+    tag = text.partition("@")[0].replace("_", "-")
     # `in`, the old code of Indonesian, stands for India in such names.
-    text = text.partition("@")[0].replace("_", "-")
-    return text.lower() != "in" and text[:1].isalpha() and _parse(text) is not None
+    is_tag = tag.lower() != "in" and tag[:1].isalpha() and _parse(tag) is not None
+    return find_code(text) if is_tag else None
 
 
 def is_code(code: str) -> bool:

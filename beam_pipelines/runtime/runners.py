@@ -14,7 +14,6 @@ from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions,
 from apache_beam.runners.direct.direct_runner import BundleBasedDirectRunner, SwitchingDirectRunner
 from apache_beam.runners.portability.flink_runner import FlinkRunner
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
-from apache_beam.runners.runner import PipelineResult
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from beam_pipelines.runtime import flink
@@ -35,17 +34,14 @@ _DIRECT_RUNNERS = (FnApiRunner, SwitchingDirectRunner, BundleBasedDirectRunner)
 #   30 MB (1.3 million):                        filter 35.7 / 34.9, count words 14.6 / 16.1
 # So small inputs lose nothing with one process, and large ones gain from more if cores are free.
 MULTI_PROCESS_BYTES = 50_000_000
-
-
 # What Beam says of a job that ended badly, before the engine's reason.
 _FAILED = " failed in state FAILED"
 
 
 class _Options(PipelineOptions):
-    """Makes each view once.
+    """Makes each view once: Beam asks for some 500, and makes an argument parser for each (0.2 s).
 
-    To build and start a pipeline, Beam asks for some 500 views, and makes an argument parser for
-    each: 0.2 seconds. All views share their values, so it makes no difference which one it gets.
+    All views share their values.
     """
 
     def view_as(self, cls):
@@ -81,7 +77,11 @@ def run_pipeline(job: beam.PTransform, paths: Sequence[str], engine: Engine) -> 
             with flink.watched(options):
                 result.wait_until_finish()
         else:
-            _wait(result)
+            try:
+                result.wait_until_finish()
+            except KeyboardInterrupt:
+                result.cancel()
+                raise
 
 
 @contextlib.contextmanager
@@ -97,14 +97,6 @@ def _failures_said(engine: Engine) -> Iterator[None]:
             remedy="look into the logs of its machines, and compare its settings with "
             "docs/cluster.md",
         ) from error
-
-
-def _wait(result: PipelineResult) -> None:
-    try:
-        result.wait_until_finish()
-    except KeyboardInterrupt:
-        result.cancel()
-        raise
 
 
 def has_worker_processes(beam_options: Sequence[str]) -> bool:

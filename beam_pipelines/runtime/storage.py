@@ -127,13 +127,18 @@ class BeamStorage:
             # HDFS does not list a folder that is missing.
             if not FileSystems.exists(folder):
                 return []
-        with errors_said(pattern):
+        try:
             [found] = FileSystems.match([pattern])
+        except BeamIOError as error:
+            causes = filter(None, (error.exception_details or {}).values())
+            raise InputError(
+                f"the store does not answer: {next(causes, error)}",
+                path=pattern,
+                remedy="check its name, the credentials, and the Beam options for it after `--`",
+            ) from error
         for one in found.metadata_list:
-            self._known[one.path] = [
-                one.size_in_bytes,
-                int(1000 * (one.last_updated_in_seconds or 0)),
-            ]
+            changed = int(1000 * (one.last_updated_in_seconds or 0))
+            self._known[one.path] = [one.size_in_bytes, changed]
         return sorted(one.path for one in found.metadata_list)
 
 
@@ -145,21 +150,6 @@ def configure(beam_options: Sequence[str]) -> None:
     FileSystems.set_options(PipelineOptions(list(beam_options)))
 
 
-@contextlib.contextmanager
-def errors_said(path: str) -> Iterator[None]:
-    """Turns the error of a store into an InputError that names `path`."""
-    try:
-        yield
-    except BeamIOError as error:
-        details = error.exception_details or {}
-        cause = next((cause for cause in details.values() if cause is not None), error)
-        raise InputError(
-            f"the store does not answer: {cause}",
-            path=path,
-            remedy="check its name, the credentials, and the Beam options for it after `--`",
-        ) from error
-
-
 def open_file(path: str) -> BinaryIO:
     """Opens a file for reading, as it is: not decompressed."""
     return FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
@@ -169,10 +159,8 @@ def open_file(path: str) -> BinaryIO:
 def create_file(path: str) -> Iterator[BinaryIO]:
     """Yields a stream for a new file, which appears under its name if the block succeeds.
 
-    Its folder is made if it is missing.
-
     A worker whose work is repeated elsewhere may still write: then the last one wins, with the same
-    content. What it may leave behind, `remove_unfinished` removes.
+    content. `remove_unfinished` removes what it may leave behind.
     """
     if scheme_of(path) in _OBJECT_STORES:
         # Closing the upload ends it, also after an error in the block.
@@ -182,8 +170,14 @@ def create_file(path: str) -> Iterator[BinaryIO]:
             with _create(path) as stream:
                 shutil.copyfileobj(content, stream)
         return
-    if folder := path.rpartition("/")[0]:
-        _make_folder(folder)
+    folder = path.rpartition("/")[0]
+    if folder and not FileSystems.exists(folder):
+        try:
+            FileSystems.mkdirs(folder)
+        except OSError:
+            # Another worker may have made it meanwhile.
+            if not FileSystems.exists(folder):
+                raise
     written = f"{path}.unfinished-{uuid.uuid4().hex}"
     with file_named(path), _create(written) as stream:
         yield stream
@@ -198,17 +192,6 @@ def create_file(path: str) -> Iterator[BinaryIO]:
 
 def _create(path: str) -> BinaryIO:
     return FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED)
-
-
-def _make_folder(path: str) -> None:
-    if FileSystems.exists(path):
-        return
-    try:
-        FileSystems.mkdirs(path)
-    except OSError:
-        # Another worker may have made it meanwhile.
-        if not FileSystems.exists(path):
-            raise
 
 
 def write_file(path: str, content: bytes) -> None:

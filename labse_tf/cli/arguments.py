@@ -18,28 +18,23 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("inputs", nargs="+", metavar="INPUT", help="files, folders or globs")
 
 
+def _add_number(
+    parser: argparse.ArgumentParser, *names: str, default: float, help: str, metavar: str = "N"
+) -> None:
+    help += " (default: %(default)s)"
+    parser.add_argument(*names, type=type(default), default=default, metavar=metavar, help=help)
+
+
 def add_filter_job(
     parser: argparse.ArgumentParser, kind: str, *, max_per_language: int = 0
 ) -> None:
     """Adds the arguments common to both filter jobs, and the options of the filters for `kind`."""
     add_inputs(parser)
     parser.add_argument("--out", required=True, metavar="DIR", help="folder to write")
-    parser.add_argument(
-        "--shard-megabytes",
-        type=int,
-        default=50,
-        metavar="MB",
-        help="approximate uncompressed input per shard; a worker needs up to 25 times as much "
-        "memory (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--max-per-language",
-        type=int,
-        default=max_per_language,
-        metavar="N",
-        help="keep at most N records per language, a random sample of those that pass; 0 keeps all "
-        "(default: %(default)s)",
-    )
+    help_ = "approximate uncompressed input per shard; a worker needs up to 25 times as much memory"
+    _add_number(parser, "--shard-megabytes", default=50, help=help_, metavar="MB")
+    help_ = "keep at most N records per language, a random sample of those that pass; 0 keeps all"
+    _add_number(parser, "--max-per-language", default=max_per_language, help=help_)
     parser.add_argument(
         "--max-bad-records",
         type=int,
@@ -58,20 +53,9 @@ def add_filter_job(
         action="store_true",
         help="INPUTs are `scores` folders: apply other limits to them, without scoring again",
     )
-    parser.add_argument(
-        "--examples",
-        type=int,
-        default=10,
-        metavar="N",
-        help="write N random examples per reason to DIR/examples.md (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--seed",
-        type=int,
-        default=0,
-        metavar="N",
-        help="seed of the random samples (default: %(default)s)",
-    )
+    help_ = "write N random examples per reason to DIR/examples.md"
+    _add_number(parser, "--examples", default=10, help=help_)
+    _add_number(parser, "--seed", default=0, help="seed of the random samples")
     add_normalize(parser)
     add_overwrite(parser)
     _add_filters(parser, kind)
@@ -279,21 +263,9 @@ def add_run(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
 def add_vocabulary(parser: argparse.ArgumentParser, *, size: int) -> None:
     """Adds --out, --vocab-size, of which `size` is the default, and --smoothing-exponent."""
     parser.add_argument("--out", required=True, metavar="FILE", help="vocabulary file to write")
-    parser.add_argument(
-        "--vocab-size",
-        type=int,
-        default=size,
-        metavar="N",
-        help="maximum number of tokens (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--smoothing-exponent",
-        type=float,
-        default=0.3,
-        metavar="X",
-        help="0: all languages count the same; 1: in proportion to their text (default: "
-        "%(default)s)",
-    )
+    _add_number(parser, "--vocab-size", default=size, help="maximum number of tokens")
+    help_ = "0: all languages count the same; 1: in proportion to their text"
+    _add_number(parser, "--smoothing-exponent", default=0.3, help=help_, metavar="X")
 
 
 def add_model_name(parser: argparse.ArgumentParser) -> None:
@@ -314,14 +286,8 @@ def add_dim(parser: argparse.ArgumentParser) -> None:
 
 def add_search(parser: argparse.ArgumentParser) -> None:
     """Adds -k, --index and --recall, the settings of the nearest-neighbour search."""
-    parser.add_argument(
-        "-k",
-        "--neighbours",
-        type=int,
-        default=4,
-        metavar="N",
-        help="neighbours of a sentence on the other side, for the margin (default: %(default)s)",
-    )
+    help_ = "neighbours of a sentence on the other side, for the margin"
+    _add_number(parser, "-k", "--neighbours", default=4, help=help_)
     parser.add_argument(
         "--index",
         default="auto",
@@ -329,11 +295,5 @@ def add_search(parser: argparse.ArgumentParser) -> None:
         help="exact: compare all pairs; approximate: only likely neighbours; auto (default): exact "
         "up to 10^11 comparisons, such as 300,000 x 300,000",
     )
-    parser.add_argument(
-        "--recall",
-        type=float,
-        default=0.95,
-        metavar="X",
-        help="share of true neighbours that an approximate search should find (default: "
-        "%(default)s)",
-    )
+    help_ = "share of true neighbours that an approximate search should find"
+    _add_number(parser, "--recall", default=0.95, help=help_, metavar="X")

@@ -24,67 +24,55 @@ from labse_tf.errors import InputError, of_system
 from labse_tf.files.staging import named, outputs, publish
 from vocab.wordpiece_file import VocabularyFileError
 
+# The words of a command -> a summary.
+_SUMMARIES = {
+    ("demo",): "run every stage on the demo corpus; print a table, write an HTML report",
+    ("corpus", "demo"): "write the demo corpus from installed packages",
+    ("corpus", "filter-monolingual"): "filter, deduplicate and shard monolingual text",
+    ("corpus", "filter-bitext"): "filter, deduplicate and shard translation pairs",
+    ("corpus", "train-cds"): "train the translation models of contrastive data selection",
+    ("corpus", "score-cds"): "score pairs for contrastive data selection",
+    ("corpus", "calibrate"): "choose a score threshold from pairs labelled GOOD or BAD",
+    ("corpus", "train-quality"): "train a text quality model on web pages",
+    ("corpus", "perturb"): (
+        "make English sentences with another meaning and nearly the same words, for xSIM++"
+    ),
+    ("corpus", "embed"): "embed monolingual text into shards of vectors",
+    ("vocab", "build"): "learn a vocabulary from smoothed word counts per language",
+    ("vocab", "extend"): "add the tokens that a language needs to a vocabulary",
+    ("vocab", "bpe"): "learn byte-pair encodings, in place of WordPieces",
+    ("vocab", "coverage"): "measure how well a vocabulary covers each language",
+    ("plan",): "tell the memory, time and cost of training, without training",
+    ("pretrain",): "pre-train with MLM + TLM, or CMLM, and progressive stacking",
+    ("mine-negatives",): "mine hard negatives with a weaker dual encoder",
+    ("train",): "train the dual encoder",
+    ("train-nli",): "fine-tune an encoder on natural language inference",
+    ("train-laser",): "train an encoder by translation, as LASER",
+    ("distill",): "train a smaller student model",
+    ("export",): "export a run as a model dir: preprocessor and encoder SavedModels",
+    ("import-hf",): "import a Hugging Face LaBSE as a model dir",
+    ("import-laser",): "import a published LASER as a model dir",
+    ("verify",): "check a model dir against the TF-Hub interface, without this package",
+    ("translate",): "translate sentences with a run that was trained to",
+    ("embed",): "compute one vector per line of text",
+    ("mine",): "find translations in two files of sentences",
+    ("score",): "compute the similarity, or margin score, of given pairs",
+    ("eval",): "evaluate a model on a task",
+    ("eval", "translation"): "BLEU and chrF of translations",
+    ("eval", "compare"): "compare results of `labse eval`: a table, an HTML page",
+}
+# Commands whose modules are not named by their words.
+_MODULES = {
+    ("export",): "models.export",
+    ("import-hf",): "models.import_hf",
+    ("import-laser",): "models.import_laser",
+    ("verify",): "models.verify",
+    ("eval",): "eval.task",
+}
 # The words of a command -> (module in this folder, summary).
 COMMANDS = {
-    ("demo",): ("demo", "run every stage on the demo corpus; print a table, write an HTML report"),
-    ("corpus", "demo"): ("corpus.demo", "write the demo corpus from installed packages"),
-    ("corpus", "filter-monolingual"): (
-        "corpus.filter_monolingual",
-        "filter, deduplicate and shard monolingual text",
-    ),
-    ("corpus", "filter-bitext"): (
-        "corpus.filter_bitext",
-        "filter, deduplicate and shard translation pairs",
-    ),
-    ("corpus", "train-cds"): (
-        "corpus.train_cds",
-        "train the translation models of contrastive data selection",
-    ),
-    ("corpus", "score-cds"): ("corpus.score_cds", "score pairs for contrastive data selection"),
-    ("corpus", "calibrate"): (
-        "corpus.calibrate",
-        "choose a score threshold from pairs labelled GOOD or BAD",
-    ),
-    ("corpus", "train-quality"): (
-        "corpus.train_quality",
-        "train a text quality model on web pages",
-    ),
-    ("corpus", "perturb"): (
-        "corpus.perturb",
-        "make English sentences with another meaning and nearly the same words, for xSIM++",
-    ),
-    ("corpus", "embed"): ("corpus.embed", "embed monolingual text into shards of vectors"),
-    ("vocab", "build"): (
-        "vocab.build",
-        "learn a vocabulary from smoothed word counts per language",
-    ),
-    ("vocab", "extend"): ("vocab.extend", "add the tokens that a language needs to a vocabulary"),
-    ("vocab", "bpe"): ("vocab.bpe", "learn byte-pair encodings, in place of WordPieces"),
-    ("vocab", "coverage"): ("vocab.coverage", "measure how well a vocabulary covers each language"),
-    ("plan",): ("plan", "tell the memory, time and cost of training, without training"),
-    ("pretrain",): ("pretrain", "pre-train with MLM + TLM, or CMLM, and progressive stacking"),
-    ("mine-negatives",): ("mine_negatives", "mine hard negatives with a weaker dual encoder"),
-    ("train",): ("train", "train the dual encoder"),
-    ("train-nli",): ("train_nli", "fine-tune an encoder on natural language inference"),
-    ("train-laser",): ("train_laser", "train an encoder by translation, as LASER"),
-    ("distill",): ("distill", "train a smaller student model"),
-    ("export",): (
-        "models.export",
-        "export a run as a model dir: preprocessor and encoder SavedModels",
-    ),
-    ("import-hf",): ("models.import_hf", "import a Hugging Face LaBSE as a model dir"),
-    ("import-laser",): ("models.import_laser", "import a published LASER as a model dir"),
-    ("verify",): (
-        "models.verify",
-        "check a model dir against the TF-Hub interface, without this package",
-    ),
-    ("translate",): ("translate", "translate sentences with a run that was trained to"),
-    ("embed",): ("embed", "compute one vector per line of text"),
-    ("mine",): ("mine", "find translations in two files of sentences"),
-    ("score",): ("score", "compute the similarity, or margin score, of given pairs"),
-    ("eval",): ("eval.task", "evaluate a model on a task"),
-    ("eval", "translation"): ("eval.translation", "BLEU and chrF of translations"),
-    ("eval", "compare"): ("eval.compare", "compare results of `labse eval`: a table, an HTML page"),
+    words: (_MODULES.get(words, ".".join(words).replace("-", "_")), summary)
+    for words, summary in _SUMMARIES.items()
 }
 BEAM_JOBS = (
     ("corpus", "filter-monolingual"),
@@ -175,11 +163,6 @@ def _run(parser: argparse.ArgumentParser, command, args: argparse.Namespace) -> 
         publish()
         sys.stdout.flush()
         return status
-    except (InputError, VocabularyFileError) as error:
-        if args.debug:
-            raise
-        print(f"labse: error: {named(str(error))}", file=sys.stderr)
-        return EXIT_INPUT
     except KeyboardInterrupt:
         print("labse: interrupted; run the same command again to resume", file=sys.stderr)
         return EXIT_INTERRUPTED
@@ -190,22 +173,23 @@ def _run(parser: argparse.ArgumentParser, command, args: argparse.Namespace) -> 
     except Exception as error:
         if args.debug:
             raise
-        if isinstance(error, ModuleNotFoundError) and (extra := _extra_of(error)):
-            what = f"'{error.name}', which is not installed"
-            print(f"labse: error: needs {what}; pip install 'labse-tf[{extra}]'", file=sys.stderr)
-            return EXIT_INPUT
-        # An error that names no file is of stdout, if that cannot be written, else of the output.
-        out = getattr(args, "out", None) if _can_write_stdout() else None
-        if said := of_system(error, path=out):
-            print(f"labse: error: {named(str(said))}", file=sys.stderr)
+        if fault := _fault_of_user(error, args):
+            print(f"labse: error: {named(str(fault))}", file=sys.stderr)
             return EXIT_INPUT
         print(f"labse: unexpected error: {type(error).__name__}: {error}", file=sys.stderr)
         print("labse: run it again with --debug for the traceback", file=sys.stderr)
         return EXIT_UNEXPECTED
 
 
-def _extra_of(error: ModuleNotFoundError) -> str | None:
-    return EXTRAS.get((error.name or "").partition(".")[0])
+def _fault_of_user(error: Exception, args: argparse.Namespace) -> Exception | str | None:
+    """Returns how to tell an error that is no bug, else None."""
+    if isinstance(error, InputError | VocabularyFileError):
+        return error
+    library = error.name if isinstance(error, ModuleNotFoundError) else None
+    if library and (extra := EXTRAS.get(library.partition(".")[0])):
+        return f"needs '{library}', which is not installed; pip install 'labse-tf[{extra}]'"
+    # An error that names no file is of stdout, if that cannot be written, else of the output.
+    return of_system(error, path=getattr(args, "out", None) if _can_write_stdout() else None)
 
 
 def _can_write_stdout() -> bool:

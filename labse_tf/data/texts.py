@@ -123,8 +123,8 @@ def parse(kind: str, serialized: tf.Tensor, *, negatives: int = 0) -> list[tf.Te
 
     Args:
       kind: the kind of corpus.
-      serialized: `[batch]` strings from a stream made with the same `negatives`.
-      negatives: number of hard negatives to read per pair.
+      serialized: `[batch]` strings from a stream made with the same `negatives`, the number of hard
+        negatives per pair.
 
     Returns:
       The texts of the kind's fields, [text] or [source, target], `[batch]` strings each; with
@@ -173,19 +173,10 @@ def records(file: CorpusFile, *, negatives: int = 0, skip: int = 0) -> tf.data.D
         )
         records = tf.data.experimental.from_variant(records, tf.TensorSpec([], tf.string))
         return records.skip(skip) if skip else records
-    with_negatives = negatives if file.format == TSV else 0
-
-    def serialized():
-        if with_negatives:
-            lines = textio.read_negatives(file.path, with_negatives, swapped=file.swapped)
-            for _, *fields, wrong in islice(lines, skip, None):
-                yield _serialize(file.kind, fields, wrong)
-        else:
-            for _, *fields in islice(_read(file), skip, None):
-                yield _serialize(file.kind, fields)
 
     def generate():
-        examples = serialized()
+        rows = islice(_read(file, negatives), skip, None)
+        examples = (_serialize(file.kind, texts) for _, *texts in rows)
         try:
             while chunk := list(islice(examples, _RECORDS_PER_CALL)):
                 yield chunk
@@ -215,34 +206,27 @@ def columns(file: CorpusFile, *, negatives: int = 0) -> Iterator[np.ndarray]:
                 parsed = parse(BITEXT, some, negatives=negatives)
                 yield tf.concat([tf.reshape(one, [tf.size(some), -1]) for one in parsed], 1).numpy()
         return
-    rows = (
-        (
-            (*fields, *wrong)
-            for _, *fields, wrong in textio.read_negatives(
-                file.path, negatives, swapped=file.swapped
-            )
-        )
-        if negatives and file.format == TSV
-        else ((*fields, *[""] * negatives) for _, *fields in _read(file))
-    )
+    width = 2 + negatives
+    rows = ((texts + [""] * negatives)[:width] for _, *texts in _read(file, negatives))
     while chunk := list(islice(rows, _RECORDS_PER_CALL)):
         yield np.array(chunk, object)
 
 
-def _read(file: CorpusFile) -> Iterator[tuple]:
+def _read(file: CorpusFile, negatives: int = 0) -> Iterator[tuple]:
+    """Yields the number of a line and its texts, in a TSV file with those of the negatives."""
     if file.format == MOSES:
         return textio.read_moses(file.english_path, file.path)
     if file.kind == NEIGHBOURS and file.format == TEXT:
         return textio.read_neighbours(file.path)
     if file.format == TSV:
-        return textio.read_pairs(file.path, swapped=file.swapped)
+        rows = textio.read_negatives(file.path, negatives, swapped=file.swapped)
+        return ((*pair, *wrong) for *pair, wrong in rows)
     return textio.read_lines(file.path)
 
 
-def _serialize(kind: str, fields: Sequence[str], negatives: Sequence[str] = ()) -> bytes:
-    example = tf.train.Example()
-    for name, text in zip(KINDS[kind].fields, fields, strict=True):
+def _serialize(kind: str, texts: Sequence[str]) -> bytes:
+    example, fields = tf.train.Example(), KINDS[kind].fields
+    names = (*fields, *[_NEGATIVES] * (len(texts) - len(fields)))
+    for name, text in zip(names, texts, strict=True):
         example.features.feature[name].bytes_list.value.append(text.encode())
-    for text in negatives:
-        example.features.feature[_NEGATIVES].bytes_list.value.append(text.encode())
     return example.SerializeToString()

@@ -7,7 +7,7 @@ import glob
 import logging
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,8 +45,8 @@ _WIKIPEDIA = re.compile(r"([a-z_]+)wiki-.*\.xml(-p\d+p\d+)?")
 _WIKIPEDIA_INDEX = re.compile(r"[a-z_]+wiki-.*-index\d*")
 # Extensions of English sides, beside NAME.<lang>.
 _ENGLISH_SIDES = ("en", "EN", "eng", "eng_Latn", "en_XX", "en_US", "en-US", "en_GB", "en-GB")
-# OPUS-100's names: `opus.de-en-train.de`.
-_PORTION = re.compile(r"-(train|dev|valid|test)\Z")
+# NAME.<a>-<b>.<side>, or as OPUS-100 has it, `opus.de-en-train.de`; codes may contain hyphens.
+_MOSES = re.compile(r"(.+\.([^.]+)-([^.]+?)(?:-(?:train|dev|valid|test))?)\.(?:\2|\3)")
 # Our own jobs write these beside corpora.
 _NOT_CORPORA = ("report.json", "examples.md")
 _EXAMPLES = 3
@@ -101,32 +101,13 @@ def find_corpus_files(
 ) -> list[CorpusFile]:
     """Returns the corpus files in `inputs` (files, folders, globs), sorted by path.
 
-    Their names determine the format, whatever their case; text may be plain, .gz, .xz, .bz2 or
-    .zst:
-
-      <lang>.txt                                        monolingual, sentence or paragraph per line;
-                                                        neighbours if `kind` says so: see
-                                                        `textio.read_neighbours`
-      <lang>.tsv                                        bitext, English<TAB>foreign
-      [NAME.]<a>-<b>.tsv, [NAME.]<a>-<b>.txt            bitext in that order, one side English
-      NAME.<a>-<b>.<a> and NAME.<a>-<b>.<b>             bitext, a Moses pair, one side English
-      NAME.<lang> and NAME.en                           likewise
-      NAME.tmx                                          bitext, one side English
-      NAME.zip                                          any of these, as OPUS packs Moses pairs
-      KIND/<lang>/*.tfrecord[.gz]                       clean shards of that kind
-      NAME.parquet, <lang>.parquet                      any kind
-      NAME.jsonl, <lang>.jsonl                          any kind, a JSON object a line
-      NAME.tfrecord[.gz], <lang>.tfrecord[.gz]          any kind
-      NAME.warc[.gz], NAME[.warc].wet[.gz]              monolingual, web pages
-      <lang>wiki-NAME.xml[-p1p2][.bz2]                  monolingual, a dump of Wikipedia or a part
-
-    Other files in a folder are ignored, and the log counts them; a file given by name must be one
-    of these. A path is a glob only if there is no file of that name.
+    Their names determine the format, whatever their case: the table is in docs/files.md.
+    Other files in a folder are ignored, and the log counts them. A path is a glob only if there is
+    no file of that name.
 
     Args:
       inputs: the paths that the user gave.
-      kind: keep only files of this kind; files of unknown kind are assumed to be of it. None
-        keeps all.
+      kind: keep only files of this kind, which those of unknown kind take on. None keeps all.
       formats: the formats that the caller can read.
       storage: where the paths are looked up.
       with_english: whether all bitext is with English.
@@ -137,63 +118,48 @@ def find_corpus_files(
         of a Moses pair, or has a format that the caller cannot read.
     """
     found: dict[str, CorpusFile] = {}
-    unknown: list[str] = []
+    rests: list[tuple[str, bool, list[str]]] = []
     for name in inputs:
         is_folder, described = _describe_all(name, storage)
         files = [file for file in described.values() if file is not None and _may_be(file, kind)]
-        others = [path for path, file in described.items() if file is None]
-        if not files and (is_folder or not others):
+        rest = [path for path, file in described.items() if file is None]
+        if not files and (is_folder or not rest):
             raise InputError(
                 f"holds no {kind or 'corpus'} files",
                 path=name,
                 remedy=f"expected {_expected(kind)}",
             )
         for file in files:
-            found[file.path] = file._replace(kind=kind or file.kind)
-            _check(found[file.path], formats, storage)
-            if with_english and (kind or file.kind, file.language) == (BITEXT, ENGLISH):
+            found[file.path] = file = file._replace(kind=kind or file.kind)
+            _check(file, formats, storage)
+            if with_english and (file.kind, file.language) == (BITEXT, ENGLISH):
                 raise InputError(
                     "bitext of English with English",
                     path=file.path,
                     remedy="name it <lang>.tsv if English is first, or after both languages",
                 )
-        if not is_folder:
-            unknown += others
-        elif others := [
-            path for path in others if not _is_side(path, files) and not _is_ours(path)
-        ]:
-            _log_ignored(name, len(others), tuple(others[:_EXAMPLES]))
-    for path in unknown:
-        if not _is_side(path, found.values()):
+        rests.append((name, is_folder, rest))
+    # The name NAME.en alone does not tell that it is a side of a Moses pair.
+    sides = {file.english_path for file in found.values()}
+    for name, is_folder, rest in rests:
+        rest = [path for path in rest if path not in sides and not (is_folder and _is_ours(path))]
+        if rest and is_folder:
+            _log_ignored(name, len(rest), ", ".join(map(os.path.basename, rest[:_EXAMPLES])))
+        elif rest:
             raise InputError(
-                "unknown kind of file", path=path, remedy=f"expected {_expected(None)}"
+                "unknown kind of file", path=rest[0], remedy=f"expected {_expected(None)}"
             )
     return [found[path] for path in sorted(found)]
 
 
-def _is_side(path: str, files: Iterable[CorpusFile]) -> bool:
-    """Whether it is the English side of a Moses pair, whose name alone does not tell that."""
-    return any(path == file.english_path for file in files)
-
-
 @functools.cache  # Jobs look for their files more than once.
-def _log_ignored(folder: str, number: int, examples: Sequence[str]) -> None:
-    names = ", ".join(os.path.basename(path) for path in examples)
-    _log.info(
-        "%s: not read: %d files of other formats or names, such as %s (docs/files.md)",
-        folder,
-        number,
-        names,
-    )
+def _log_ignored(folder: str, number: int, names: str) -> None:
+    problem = "%s: not read: %d files of other formats or names, such as %s (docs/files.md)"
+    _log.info(problem, folder, number, names)
 
 
 def find_plain_files(inputs: Iterable[str], **options: Any) -> list[CorpusFile]:
-    """Same as `find_corpus_files` for PLAIN_FORMATS; the language of each file is known.
-
-    Raises:
-      InputError: as there, or if the name of a loose TFRECORD file contains no language, or has
-        English second.
-    """
+    """Same as `find_corpus_files` for PLAIN_FORMATS; the language of each file is known."""
     files = find_corpus_files(inputs, formats=PLAIN_FORMATS, **options)
     for file in files:
         if file.language is None or (file.format == TFRECORD and file.swapped):
@@ -214,8 +180,11 @@ def _may_be(file: CorpusFile, kind: str | None) -> bool:
 
 def _check(file: CorpusFile, formats: tuple[str, ...], storage: Storage) -> None:
     if file.format not in formats:
+        readers = "`labse vocab build` and `labse corpus filter-...` read"
+        if file.format in PAGE_FORMATS:
+            readers = "`labse corpus filter-monolingual` reads"
         raise InputError(
-            f"is a file in the format '{file.format}', which only {_readers_of(file.format)}",
+            f"is a file in the format '{file.format}', which only {readers}",
             path=file.path,
             remedy="make clean shards of it with `labse corpus filter-...` and use these",
         )
@@ -228,42 +197,32 @@ def _check(file: CorpusFile, formats: tuple[str, ...], storage: Storage) -> None
             )
 
 
-def _readers_of(format_: str) -> str:
-    if format_ in PAGE_FORMATS:
-        return "`labse corpus filter-monolingual` reads"
-    return "`labse vocab build` and `labse corpus filter-...` read"
-
-
 def _expected(kind: str | None) -> str:
-    text, tsv, shards = "<lang>.txt[.gz]", "<lang>.tsv[.gz], en-<lang>.tsv", "<lang>/*.tfrecord.gz"
-    moses, loose = "NAME.<lang> with NAME.en", "*.parquet, *.jsonl, *.tfrecord"
-    if kind == MONOLINGUAL:
-        pages = "*.warc.gz, *.warc.wet.gz, <lang>wiki-*.xml.bz2"
-        return f"{text}, {loose}, {pages} or monolingual/{shards}"
-    if kind == BITEXT:
-        return f"{tsv}, {moses}, NAME.tmx[.gz], {loose} or bitext/{shards}"
-    if kind == NEIGHBOURS:
-        return f"{text}, {loose} or neighbours/{shards}"
-    if kind is not None:
-        return f"{loose} or {kind}/{shards}"
-    kinds = ",".join(KINDS)
-    return f"{text}, {tsv}, {moses}, NAME.tmx[.gz], {loose} or {{{kinds}}}/{shards}"
+    text, tsv = "<lang>.txt[.gz], ", "<lang>.tsv[.gz], en-<lang>.tsv, NAME.<lang> with NAME.en, "
+    names = {
+        MONOLINGUAL: f"{text}*.warc.gz, *.warc.wet.gz, <lang>wiki-*.xml.bz2, ",
+        BITEXT: f"{tsv}NAME.tmx[.gz], ",
+        NEIGHBOURS: text,
+        None: f"{text}{tsv}NAME.tmx[.gz], ",
+    }
+    folder = kind or f"{{{','.join(KINDS)}}}"
+    shards = f"{folder}/<lang>/*.tfrecord.gz"
+    return f"{names.get(kind, '')}*.parquet, *.jsonl, *.tfrecord or {shards}"
 
 
 def _describe_all(name: str, storage: Storage) -> tuple[bool, dict[str, CorpusFile | None]]:
     """Returns whether `name` is a folder, and what each path is that it stands for."""
     name = storage.resolve(name)
     is_folder = storage.is_dir(name)
+    paths, present = [name], storage.exists
     if is_folder:
         # Files that a killed job left are no corpus.
         paths = [one for one in storage.walk(name) if f"{PARTIAL_SUFFIX}/" not in one[len(name) :]]
-        present: Callable[[str], bool] = set(paths).__contains__
-    else:
-        present = storage.exists
-        is_literal = present(name) or not glob.has_magic(name)
-        paths = [name] if is_literal else storage.glob(name)
-        if is_literal and not present(name):
+        present = set(paths).__contains__
+    elif not present(name):
+        if not glob.has_magic(name):
             raise InputError("no such file or folder", path=name, remedy="check the path")
+        paths = storage.glob(name)
     return is_folder, {path: describe(path, present) for path in paths}
 
 
@@ -315,14 +274,13 @@ def describe(path: str, present: Callable[[str], bool] = lambda path: False) -> 
     if dump := _WIKIPEDIA.fullmatch(base):
         language = require_code(find_wikipedia_code(dump[1]) or dump[1], path=path)
         return CorpusFile(path, language, MONOLINGUAL, WIKIPEDIA)
-    return _describe_moses(path, stem, extension.removeprefix("."), packing, present)
+    return _describe_moses(path, base, packing, present)
 
 
 def language_in_name(path: str) -> str | None:
     """Returns the language of <lang>.parquet, de-en.parquet and the like, for records without one.
 
-    `describe` takes no other language than the paper's from such a name: `raw.parquet` is rarely
-    in Rawang.
+    Such names tell `describe` only languages of the paper: `raw.parquet` is rarely in Rawang.
     """
     base, _ = split_compression(os.path.basename(path))
     stem = os.path.splitext(base)[0]
@@ -363,39 +321,32 @@ def _only_language(name: str, path: str) -> str:
 
 
 def _describe_moses(
-    path: str, stem: str, side: str, packing: str, present: Callable[[str], bool]
+    path: str, base: str, packing: str, present: Callable[[str], bool]
 ) -> CorpusFile | None:
     """Describes NAME.<a>-<b>.<side>, or NAME.<side> beside NAME.en; None for other names."""
-    name, _, pair = stem.rpartition(".")
-    pair = _PORTION.sub("", pair)
 
-    def beside(start: str, other: str) -> str:
-        return os.path.join(os.path.dirname(path), f"{start}.{other}{packing}")
+    def beside(start: str, side: str) -> str:
+        return f"{path.removesuffix(base + packing)}{start}.{side}{packing}"
 
-    # Codes may contain hyphens.
-    if not side or not name:
-        other = None
-    elif pair.startswith(f"{side}-"):
-        other = pair.removeprefix(f"{side}-")
-    else:
-        other = pair.removesuffix(f"-{side}") if pair.endswith(f"-{side}") else None
-    if other is None:
-        # Other codes are mostly extensions: xml, log, bak.
-        language = find_code(side) if stem and (find_paper_code(side) or "_" in side) else None
-        if language in (None, ENGLISH):
-            return None
-        found = next(filter(present, (beside(stem, code) for code in _ENGLISH_SIDES)), None)
-        return found and CorpusFile(path, language, BITEXT, MOSES, found)
-    other_path = beside(stem, other)
-    if find_code(side) == ENGLISH:
-        return CorpusFile(other_path, require_code(other, path=path), BITEXT, MOSES, path)
-    if find_code(other) == ENGLISH:
-        return CorpusFile(path, require_code(side, path=path), BITEXT, MOSES, other_path)
-    raise InputError(
-        f"neither '{side}' nor '{other}' is English",
-        path=path,
-        remedy="use pairs of English and another language",
-    )
+    if match := _MOSES.fullmatch(base):
+        stem, side, other = match[1], *match.groups()[1:3]
+        if find_code(side) == ENGLISH:
+            side, other = other, side
+        elif find_code(other) != ENGLISH:
+            raise InputError(
+                f"neither '{side}' nor '{other}' is English",
+                path=path,
+                remedy="use pairs of English and another language",
+            )
+        language = require_code(side, path=path)
+        return CorpusFile(beside(stem, side), language, BITEXT, MOSES, beside(stem, other))
+    stem, _, side = base.rpartition(".")
+    # Other codes are mostly extensions: xml, log, bak.
+    language = find_code(side) if stem and (find_paper_code(side) or "_" in side) else None
+    if language in (None, ENGLISH):
+        return None
+    found = next(filter(present, (beside(stem, code) for code in _ENGLISH_SIDES)), None)
+    return found and CorpusFile(path, language, BITEXT, MOSES, found)
 
 
 def find_packed(path: str | os.PathLike[str]) -> str | None:

@@ -39,19 +39,11 @@ def check_free(path: str | os.PathLike[str], *, overwrite: bool = False) -> Path
     parent = path.parent
     if parent.exists() and not parent.is_dir():
         raise InputError("is a file, not a folder", path=parent, remedy="choose another output")
-    if overwrite or not path.exists():
+    is_folder = path.is_dir()
+    if overwrite or not path.exists() or (is_folder and not any(path.iterdir())):
         return path
-    if path.is_dir():
-        if any(path.iterdir()):
-            raise InputError(
-                "the output folder is not empty",
-                path=path,
-                remedy="choose another one, or add --overwrite",
-            )
-        return path
-    raise InputError(
-        "the output exists already", path=path, remedy="choose another one, or add --overwrite"
-    )
+    problem = "the output folder is not empty" if is_folder else "the output exists already"
+    raise InputError(problem, path=path, remedy="choose another one, or add --overwrite")
 
 
 def check_free_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
@@ -181,8 +173,8 @@ def _lock(folder: Path) -> int:
         if is_free:
             return descriptor
         os.close(descriptor)
-    problem, remedy = "another process is using this folder", "wait for it or stop it"
-    raise InputError(problem, path=folder, remedy=remedy)
+    problem = "another process is using this folder"
+    raise InputError(problem, path=folder, remedy="wait for it or stop it")
 
 
 @contextlib.contextmanager
@@ -208,9 +200,7 @@ def empty(folder: Path) -> None:
 def full_disk_said(path: str | os.PathLike[str], *, remedy: str) -> Iterator[None]:
     """Turns the error of a full disk inside the block into an InputError.
 
-    Args:
-      path: the file being written.
-      remedy: what to do besides making room.
+    `path` is the file being written, `remedy` what to do besides making room.
     """
     try:
         yield

@@ -10,7 +10,7 @@ import os
 import re
 import statistics
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import BinaryIO, TextIO
@@ -41,7 +41,7 @@ MAX_LINE_BYTES = 10_000_000
 # White space, and the byte order mark, which may stand before any text that was a file's first.
 _BLANK = "".join(filter(str.isspace, map(chr, range(0x3001)))) + "\ufeff"
 # How many lines tell which columns hold text.
-HEAD_LINES = 20
+_HEAD_LINES = 20
 # A column of two is refused only if so many lines agree: `100<TAB>Hundert` is a pair.
 _CERTAIN_LINES = 5
 _NUMBER_OR_URL = re.compile(
@@ -56,8 +56,7 @@ def read_lines(
     """Yields `(line number from 1, line without line ending)` of a file, UTF-8 unless said.
 
     Raises:
-      InputError: if the file is missing, empty, damaged or not UTF-8, or if a line is longer than
-        MAX_LINE_BYTES.
+      InputError: if the file is missing, empty, damaged or not UTF-8, or a line is too long.
     """
     path = check_file(path)
     with open(path, "rb") as stream:
@@ -65,14 +64,9 @@ def read_lines(
 
 
 def read_neighbours(path: str | os.PathLike[str]) -> Iterator[tuple[int, str, str]]:
-    """Yields `(line number of the first, sentence, next sentence)`; an empty line is a break.
+    """Yields `(line number of the first, sentence, next sentence)` of a file, a sentence per line.
 
-    Args:
-      path: a file with one sentence per line, in the order of their documents, and an empty line
-        between documents or wherever a sentence was left out.
-
-    Raises:
-      InputError: as `read_lines`.
+    An empty line is a break: between documents, or where a sentence was left out.
     """
     before = ""
     for number, line in read_lines(path):
@@ -118,16 +112,11 @@ def read_pairs(
 ) -> Iterator[tuple[int, str, str]]:
     """Yields `(line number from 1, source, target)` of a TSV file.
 
-    Columns of numbers or URLs before the texts are passed over (see `find_columns`); columns after
-    these are ignored.
-
-    Args:
-      path: the file.
-      swapped: whether the target is the first of the two columns.
+    Columns of numbers or URLs before the texts are passed over (see `with_columns`); columns after
+    these are ignored. If `swapped`, the target is the first of the two.
 
     Raises:
-      InputError: as `read_lines` and `find_columns`, or if a line lacks a column or has an empty
-        one.
+      InputError: as `read_lines`, `with_columns` and `split_pair`.
     """
     for number, source, target, _ in read_negatives(path, 0, swapped=swapped):
         yield number, source, target
@@ -136,14 +125,7 @@ def read_pairs(
 def read_negatives(
     path: str | os.PathLike[str], count: int, *, swapped: bool = False
 ) -> Iterator[tuple[int, str, str, list[str]]]:
-    """Yields `(line number from 1, source, target, negatives)` of a TSV file.
-
-    The `count` columns after the target are the negatives: `count` strings, "" for a missing or
-    empty column.
-
-    Raises:
-      InputError: as `read_pairs`.
-    """
+    """Same as `read_pairs`, with the `count` columns after the target: "" where one is missing."""
     first, lines = with_columns(read_lines(path), str(path))
     for number, line in lines:
         source, target = split_pair(line, str(path), number, first=first, swapped=swapped)
@@ -154,47 +136,27 @@ def read_negatives(
 def with_columns(
     lines: Iterator[tuple[int, str]], name: str
 ) -> tuple[int, Iterator[tuple[int, str]]]:
-    """Returns `find_columns` of the first lines, and an iterator of all lines."""
-    head, fault = [], None
-    try:
-        for line in islice(lines, HEAD_LINES):
-            head.append(line)
-    except InputError as error:
-        fault = error
+    """Returns how many columns stand before the texts of a TSV file, and an iterator of all lines.
 
-    def everything():
-        yield from head
-        if fault is not None:
-            raise fault
-        yield from lines
-
-    return find_columns(head, name), everything()
-
-
-def find_columns(head: Iterable[tuple[int, str | InputError]], name: str) -> int:
-    """Returns the number of columns before the texts: scores, numbers or URLs in all these lines.
-
-    So the output of `labse mine`, WikiMatrix and CCMatrix (a score first) and ParaCrawl (URLs
-    first) are read as pairs of texts.
-
-    Args:
-      head: the first lines of a TSV file, with their numbers.
-      name: the file.
+    Scores, numbers or URLs in all of the first lines are passed over: so the output of `labse
+    mine`, WikiMatrix and CCMatrix (a score first) and ParaCrawl (URLs first) are read as pairs.
 
     Raises:
       InputError: if no two neighbouring columns hold text.
     """
+    head = list(islice(lines, _HEAD_LINES))
+    lines = itertools.chain(head, lines)
     rows = [line.split("\t") for _, line in head if isinstance(line, str)]
     width = statistics.mode(map(len, rows)) if rows else 0
     rows = [row for row in rows if len(row) >= width]
     is_text = [not all(_NUMBER_OR_URL.fullmatch(row[at]) for row in rows) for at in range(width)]
     if True not in is_text:  # A pair of numbers.
-        return 0
+        return 0, lines
     first = is_text.index(True) if width > 2 else 0
     if all(is_text[first : first + 2]) and width - first > 1:
-        return first
+        return first, lines
     if width < 2 or (width == 2 and len(rows) < _CERTAIN_LINES):
-        return 0
+        return 0, lines
     raise InputError(
         "its columns are not recognised: no two neighbouring ones hold text, but numbers or URLs",
         path=name,
@@ -251,9 +213,9 @@ def lines_of_stream(
 ) -> Iterator[tuple[int, str]]:
     """Same as `read_lines` for an open stream of raw bytes; `name` gives the compression.
 
-    Only a line feed ends a line (a carriage return before it is dropped): characters such as
-    U+2028 or U+0085 stay in the text. If a file has more carriage returns alone than line feeds, as
-    those of old Macs, they end lines too. A byte order mark before a line is dropped.
+    Only a line feed ends a line (a carriage return before it is dropped), not U+2028 or U+0085. If
+    carriage returns alone outnumber line feeds, as in files of old Macs, they end lines too. A byte
+    order mark before a line is dropped.
     """
     for number, line in lines_and_errors(stream, name, encoding=encoding):
         if isinstance(line, InputError):
@@ -271,13 +233,17 @@ def lines_and_errors(
     """
     number = 0
     for number, raw in enumerate(_raw_lines(stream, name), start=1):
-        if len(raw) > MAX_LINE_BYTES:
-            yield number, _too_long(name, number)
-            continue
         try:
             line = raw.decode(encoding).removesuffix("\r").lstrip("\ufeff")
         except UnicodeDecodeError as error:
             line = _invalid_utf_8(name, number, raw, error)
+        if len(raw) > MAX_LINE_BYTES:
+            line = InputError(
+                f"the line has more than {MAX_LINE_BYTES:,} bytes",
+                path=name,
+                line=number,
+                remedy="split it or remove it",
+            )
         yield number, line
     if number == 0:
         raise empty_file(name)
@@ -286,15 +252,6 @@ def lines_and_errors(
 def empty_file(name: str) -> InputError:
     """Returns the error for an empty file."""
     return InputError("the file is empty", path=name, remedy="remove it or fill it")
-
-
-def _too_long(name: str, number: int) -> InputError:
-    return InputError(
-        f"the line has more than {MAX_LINE_BYTES:,} bytes",
-        path=name,
-        line=number,
-        remedy="split it or remove it",
-    )
 
 
 def _invalid_utf_8(name: str, number: int, raw: bytes, error: UnicodeDecodeError) -> InputError:
@@ -406,12 +363,8 @@ def split_pair(
 ) -> tuple[str, str]:
     """Splits a TSV line into source and target, both as from `strip`.
 
-    Args:
-      line: the line.
-      name: the file, for errors.
-      number: the line's, from 1.
-      first: the column of the first text.
-      swapped: whether the first text is the target.
+    `name` and `number`, from 1, are the file's and the line's, for errors; `first` is the column of
+    the first text, which is the target if `swapped`.
 
     Raises:
       InputError: if the line has too few columns, one of the two is empty, or a carriage return
