@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -21,7 +22,6 @@ import numpy as np
 import tensorflow as tf
 
 import labse_tf
-from export.apart import Apart
 from export.encoder import save_encoder
 from export.huggingface import save_huggingface
 from export.lite import MOST_BYTES, save_lite
@@ -33,7 +33,7 @@ from export.rust_tokenizer import TOKENIZER_FILE, save_rust_tokenizer
 from export.source import Source, describe_vocabulary
 from export.static_embedding import save_static_embedding
 from export.text_encoder import save_text_encoder
-from export.verification import SENTENCES, Check, write_expected
+from export.verification import SENTENCES, Check, verify, write_expected
 from labse_tf.config import BILSTM
 from labse_tf.errors import InputError
 from labse_tf.files.outputs import whole_dir
@@ -47,6 +47,8 @@ WORDPIECE = "wordpiece"
 VOCAB_FILE = "vocab.txt"
 FORMATS = ("hub", "text", "hf", "lite", "onnx")
 DEFAULT_FORMATS = ("hub", "text")
+# By the first word of a check's name; the other checks are of hub.
+_FORMAT_OF_CHECK = {"text": "text", "huggingface": "hf", "lite": "lite", "onnx": "onnx"}
 _LEAST_COSINE_THERE = 0.9999
 _EMBED_THERE = """
 import json, sys
@@ -101,30 +103,35 @@ def export(
                 _save_saved_models(packed, tokenizer, vocab_file, folder, formats, length)
             inputs, vectors = _write_expected(source, tokenizer, folder, length)
             _compare_with_there(source.there, vectors, length)
-        apart = Apart(partial)
-        if "hf" in formats:
-            with apart.writing("hf"):
-                _save_huggingface(source, partial, length=length)
-        if "lite" in formats:
-            with apart.writing("lite"):
-                save_lite(source, partial, inputs=inputs, vectors=vectors)
-        if "onnx" in formats:
-            with apart.writing("onnx"):
-                save_onnx(source, partial, inputs=inputs)
-                if _kind_of_tokens(source) == WORDPIECE:
-                    limits = {"max_bytes_per_word": source.max_bytes_per_word, "length": length}
-                    save_rust_tokenizer(source.tokens, partial / TOKENIZER_FILE, **limits)
         facts = {
             **describe(source, length=length),
             "formats": list(formats),
             "table": table,
             "licence": source.licence if licence is None else licence,
         }
+        writers = {
+            "hf": lambda: _save_huggingface(source, partial, length),
+            "lite": lambda: save_lite(source, partial, inputs=inputs, vectors=vectors),
+            "onnx": lambda: _save_onnx(source, partial, inputs, length),
+        }
+        # What each format wrote that the others do without, and why formats are left out.
+        written, failed = {"text": {"text_encoder"}}, {}
+        for name in (name for name in writers if name in formats):
+            before = set(os.listdir(partial))
+            try:
+                writers[name]()
+            except (OSError, ImportError, MemoryError):
+                raise
+            except Exception as error:
+                failed[name] = f"{type(error).__name__}: {str(error).partition(chr(10))[0]:.200}"
+            written[name] = set(os.listdir(partial)) - before
 
         def finish() -> None:
-            facts["formats"] = [name for name in formats if name not in apart.failed]
+            for path in (partial / one for name in failed for one in written.pop(name, ())):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            facts["formats"] = [name for name in formats if name not in failed]
             if not facts["formats"]:
-                apart.refuse(out, remedy="choose another format; report this as a bug")
+                raise _refusal(out, failed, remedy="choose another format")
             vocabulary = partial / VOCAB_FILE
             if "hub" not in formats and source.tokenizer is None and not vocabulary.exists():
                 # Without a preprocessor, the vocabulary is needed to make inputs for lite and onnx.
@@ -133,20 +140,53 @@ def export(
 
         finish()
         if verified:
-            try:
-                apart.verify(_log_check)
-            except InputError as error:
-                error.path = os.fspath(out)  # The checked folder has a temporary name.
-                raise
+            failed |= _find_failed(partial, out)
             finish()
-    apart.refuse(out, remedy="the other formats are there; report this as a bug")
+    if failed:
+        raise _refusal(out, failed, remedy="the other formats are there")
 
 
-def _save_huggingface(source: Source, folder: Path, *, length: int) -> None:
+def _refusal(out: str | os.PathLike[str], failed: dict[str, str], *, remedy: str) -> InputError:
+    reasons = "; ".join(f"{name} ({reason})" for name, reason in failed.items())
+    problem = f"could not be given the format {reasons}"
+    return InputError(problem, path=out, remedy=f"{remedy}; report this as a bug")
+
+
+def _find_failed(folder: Path, out: str | os.PathLike[str]) -> dict[str, str]:
+    """Returns each format whose check fails, and the reason.
+
+    Raises:
+      InputError: as `verify`, unless only formats fail that hub does without.
+    """
+    failed: dict[str, str] = {}
+
+    def report(check: Check) -> None:
+        _log.info("verify: %s %s", check.name, "ok" if check.ok else "FAILED")
+        if not check.ok:
+            name = _FORMAT_OF_CHECK.get(check.name.partition(" ")[0], "hub")
+            failed.setdefault(name, f"{check.name}: {check.detail}")
+
+    try:
+        verify(folder, report)
+    except InputError as error:
+        if not failed or "hub" in failed:
+            error.path = os.fspath(out)  # The checked folder has a temporary name.
+            raise
+    return failed
+
+
+def _save_huggingface(source: Source, folder: Path, length: int) -> None:
     if source.config.num_layers:
         save_huggingface(source, folder, length=length)
     else:
         save_static_embedding(source, folder)
+
+
+def _save_onnx(source: Source, folder: Path, inputs: dict[str, tf.Tensor], length: int) -> None:
+    save_onnx(source, folder, inputs=inputs)
+    if _kind_of_tokens(source) == WORDPIECE:
+        limits = {"max_bytes_per_word": source.max_bytes_per_word, "length": length}
+        save_rust_tokenizer(source.tokens, folder / TOKENIZER_FILE, **limits)
 
 
 def write_facts(
@@ -213,10 +253,6 @@ def check_options(source: Source, *, formats: Sequence[str], table: str, length:
             remedy=f"choose from 3 to {most} ('encoder.max_positions')",
         )
     return length
-
-
-def _log_check(check: Check) -> None:
-    _log.info("verify: %s %s", check.name, "ok" if check.ok else "FAILED")
 
 
 def _save_saved_models(

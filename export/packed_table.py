@@ -78,5 +78,7 @@ def pack_table(source: Source, dtype: str, *, by_column: bool = False) -> Source
 
 def least_cosine(found: np.ndarray, expected: np.ndarray) -> float:
     """Returns the least cosine of the rows of two arrays, `[n, dim]`, of any length."""
-    one, other = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (found, expected))
-    return float((one * other).sum(axis=1).min())
+    # A row of zeros has the cosine 0 to any other.
+    lengths = (np.linalg.norm(rows, axis=1) for rows in (found, expected))
+    products = np.maximum(np.prod([*lengths], axis=0), 1e-30)
+    return float(((found * expected).sum(axis=1) / products).min())

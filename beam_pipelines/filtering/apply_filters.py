@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import apache_beam as beam
 
+from beam_pipelines.filtering.job_options import JobOptions
 from beam_pipelines.filtering.learning import teach
 from beam_pipelines.filtering.scores import reasons_by_scores
 from beam_pipelines.filters import AnyFilter, ModelFilter, find_reasons
 from beam_pipelines.records.records import Batch, ScoredBatch
-from beam_pipelines.reporting.drop_examples import draw_examples
 from beam_pipelines.reporting.report import OTHER_LANGUAGE, READ
 from labse_tf.languages import is_code
 
@@ -26,40 +26,31 @@ class ApplyFilters(beam.PTransform):
     Args:
       filters: in the order in which they are applied.
       learned: what those that learn have learned, see `learning.learn`.
-      examples: number of examples to draw from a batch, per reason.
-      seed: for drawing examples.
-      scored: the batches are `ScoredBatch`: nothing is scored.
-      keep_score: name of the filter whose scores the output keeps, as `ScoredBatch`: the last of
-        the filters that use a model, or any filter if `scored`.
+      options: those of the job. With `scores` or `from_scores` the batches are `ScoredBatch`, and
+        nothing is scored. The output keeps the scores of `best_by`, as `ScoredBatch`.
     """
 
     def __init__(
         self,
         filters: Sequence[AnyFilter],
         learned: Mapping[str, beam.pvalue.AsDict],
-        examples: int = 0,
-        seed: int = 0,
-        *,
-        scored: bool = False,
-        keep_score: str | None = None,
+        options: JobOptions,
     ) -> None:
         super().__init__()
+        scored = options.scores or options.from_scores
         self._models = [
             filter_ for filter_ in filters if isinstance(filter_, ModelFilter) and not scored
         ]
         self._filters = [filter_ for filter_ in filters if filter_ not in self._models]
         self._learned = dict(learned)
-        self._examples = examples
-        self._seed = seed
-        self._keep_score = keep_score
+        self._options = options
 
     def expand(self, batches):
-        settings = (self._examples, self._seed, self._keep_score)
-        first = _FilterBatch(self._filters, *settings)
+        first = _FilterBatch(self._filters, self._options)
         outputs = [batches | "Filters" >> _par_do(first, **self._learned)]
         for model in self._models:
             scored = outputs[-1].batches | f"Score {model.name}" >> model.scoring_step()
-            drop = _FilterBatch([model], *settings, count_read=False)
+            drop = _FilterBatch([model], self._options, count_read=False)
             outputs.append(scored | f"Drop {model.name}" >> _par_do(drop))
         counts = [output.counts for output in outputs] | "Counts" >> beam.Flatten()
         examples = [output.examples for output in outputs] | "Examples" >> beam.Flatten()
@@ -73,18 +64,10 @@ def _par_do(function: beam.DoFn, **side_inputs):
 
 class _FilterBatch(beam.DoFn):
     def __init__(
-        self,
-        filters: list[AnyFilter],
-        examples: int,
-        seed: int,
-        keep_score: str | None,
-        *,
-        count_read: bool = True,
+        self, filters: list[AnyFilter], options: JobOptions, *, count_read: bool = True
     ) -> None:
         self._filters = filters
-        self._examples = examples
-        self._seed = seed
-        self._keep_score = keep_score
+        self._options = options
         self._count_read = count_read
 
     def process(self, batch: Batch | ScoredBatch, **learned) -> Iterator:
@@ -102,17 +85,15 @@ class _FilterBatch(beam.DoFn):
             counts[READ] = len(batch.records)
         for name, number in counts.items():
             yield beam.pvalue.TaggedOutput("counts", ((batch.language, name), number))
-        if self._examples:
-            for reason, records in by_reason.items():
-                examples = draw_examples(reason, records, self._examples, self._seed)
-                yield beam.pvalue.TaggedOutput("examples", examples)
+        yield from self._options.draw_examples(by_reason)
 
     def _take(self, batch: Batch | ScoredBatch, places: Sequence[int]) -> Batch | ScoredBatch:
         records = [batch.records[place] for place in places]
-        scores = getattr(batch, "scores", {}).get(self._keep_score)
+        name = self._options.best_by
+        scores = getattr(batch, "scores", {}).get(name)
         if scores is None:
             return Batch(batch.language, records)
-        kept = {self._keep_score: [scores[place] for place in places]}
+        kept = {name: [scores[place] for place in places]}
         return ScoredBatch(batch.language, records, kept)
 
     def _reasons(

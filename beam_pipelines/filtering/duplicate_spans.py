@@ -19,9 +19,9 @@ import apache_beam as beam
 import numpy as np
 import regex
 
+from beam_pipelines.filtering.job_options import JobOptions
 from beam_pipelines.filtering.prepare_text import Passage, by_language, count_dropped
 from beam_pipelines.records.records import Sentence
-from beam_pipelines.reporting.drop_examples import draw_examples
 from beam_pipelines.runtime.shuffle import GroupValues, PackValues, unpack_values
 
 DUPLICATE_SPAN = "duplicate_span"
@@ -50,10 +50,10 @@ class RemoveDuplicateSpans(beam.PTransform):
       temporary: a folder for files, or None; see `shuffle`.
     """
 
-    def __init__(self, temporary: str | None, examples: int = 0, seed: int = 0) -> None:
+    def __init__(self, temporary: str | None, options: JobOptions) -> None:
         super().__init__()
         self._temporary = temporary
-        self._remove = _Remove(examples, seed)
+        self._remove = _Remove(options)
 
     def expand(self, chunks):
         keyed = chunks | "Key" >> beam.Map(lambda chunk: (hash_chunk(chunk), chunk))
@@ -180,9 +180,8 @@ def _decode(data: bytes) -> _Chunk:
 
 
 class _Remove(beam.DoFn):
-    def __init__(self, examples: int, seed: int) -> None:
-        self._examples = examples
-        self._seed = seed
+    def __init__(self, options: JobOptions) -> None:
+        self._options = options
 
     def process(self, element: tuple[bytes, dict[str, Sequence]]) -> Iterator:
         _, groups = element
@@ -191,8 +190,7 @@ class _Remove(beam.DoFn):
         for chunk in map(_decode, chunks):
             left, repetitions = remove_spans(chunk, repeated)
             yield from by_language(left)
-            for count in count_dropped({DUPLICATE_SPAN: repetitions}).items():
+            dropped = {DUPLICATE_SPAN: repetitions}
+            for count in count_dropped(dropped).items():
                 yield beam.pvalue.TaggedOutput("counts", count)
-            if self._examples and repetitions:
-                examples = draw_examples(DUPLICATE_SPAN, repetitions, self._examples, self._seed)
-                yield beam.pvalue.TaggedOutput("examples", examples)
+            yield from self._options.draw_examples(dropped)

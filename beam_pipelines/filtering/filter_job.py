@@ -81,9 +81,7 @@ class FilterCorpus(beam.PTransform):
         self._steps = [DUPLICATE_SIDE] if unique_side else []
         self._make_sentences = None
         if text_settings is not None:
-            self._make_sentences = MakeSentences(
-                text_settings, self._shuffle, options.examples, options.seed
-            )
+            self._make_sentences = MakeSentences(text_settings, self._shuffle, options)
 
     def expand(self, begin):
         batches, bad = self._read(begin)
@@ -102,18 +100,14 @@ class FilterCorpus(beam.PTransform):
                 self._path(SCORES), shards, self._filters, self._record_type, self._shuffle
             )
             batches | "Write scores" >> write_scores
-        apply_filters = ApplyFilters(
-            self._filters,
-            {} if options.scores else learned,
-            options.examples,
-            options.seed,
-            scored=options.scores or options.from_scores,
-            keep_score=options.best_by,
-        )
+            learned = {}
+        apply_filters = ApplyFilters(self._filters, learned, options)
         kept, *filtered = batches | "Filter" >> apply_filters
         dropped = [*early, filtered]
         if self._unique_side is not None:
-            kept, *by_side = kept | self._unique_sides()
+            parts, most = plan_parts(self._files), self._pairs_per_side
+            unique = UniqueSides(self._unique_side, parts, self._shuffle, most, options)
+            kept, *by_side = kept | unique
             dropped.append(by_side)
         written = kept | "Write" >> WriteShards(
             self._path(self._kind), shards, self._record_type, options, self._shuffle
@@ -165,16 +159,6 @@ class FilterCorpus(beam.PTransform):
         else:
             shards = plan_shards(self._files, megabytes)
         return shards, [language for language in shards if is_code(language)]
-
-    def _unique_sides(self) -> UniqueSides:
-        return UniqueSides(
-            self._unique_side,
-            plan_parts(self._files),
-            self._shuffle,
-            self._pairs_per_side,
-            self._options.examples,
-            self._options.seed,
-        )
 
     def _write_examples(self, examples, limits) -> None:
         path, reasons = self._path(EXAMPLES), list_reasons(limits, *self._steps)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import apache_beam as beam
+
+from beam_pipelines.records.records import Record
+from beam_pipelines.reporting.drop_examples import draw_examples
 from labse_tf.errors import InputError
 
 
@@ -57,6 +61,15 @@ class JobOptions:
             raise InputError(
                 "--scores with --from-scores would copy the scores", remedy="leave one of them out"
             )
+
+    def draw_examples(
+        self, dropped: Mapping[str, Sequence[Record]]
+    ) -> Iterator[beam.pvalue.TaggedOutput]:
+        """Yields outputs `examples`: a sample of the records of each reason."""
+        for reason, records in dropped.items():
+            if self.examples and records:
+                examples = draw_examples(reason, records, self.examples, self.seed)
+                yield beam.pvalue.TaggedOutput("examples", examples)
 
 
 def _check_least(name: str, number: int, least: int) -> None:

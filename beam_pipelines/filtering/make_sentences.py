@@ -12,6 +12,7 @@ from beam_pipelines.filtering.duplicate_spans import (
     SENTENCES_PER_SPAN,
     RemoveDuplicateSpans,
 )
+from beam_pipelines.filtering.job_options import JobOptions
 from beam_pipelines.filtering.prepare_text import (
     MISSING_TEXT,
     UNCERTAIN_LANGUAGE,
@@ -38,12 +39,10 @@ class MakeSentences(beam.PTransform):
       limits: the reasons for which sentences may be dropped.
     """
 
-    def __init__(
-        self, settings: TextSettings, temporary: str | None, examples: int = 0, seed: int = 0
-    ) -> None:
+    def __init__(self, settings: TextSettings, temporary: str | None, options: JobOptions) -> None:
         super().__init__()
-        self._prepare = PrepareText(settings, examples, seed)
-        self._remove = RemoveDuplicateSpans(temporary, examples, seed)
+        self._prepare = PrepareText(settings, options)
+        self._remove = RemoveDuplicateSpans(temporary, options)
         filters = (
             *settings.page_filters,
             *settings.line_filters,

@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import apache_beam as beam
 
+from beam_pipelines.filtering.job_options import JobOptions
 from beam_pipelines.filters import Filter, find_reasons
 from beam_pipelines.records.records import HOLE, UNDETERMINED, Batch, Document, Record, Sentence
-from beam_pipelines.reporting.drop_examples import draw_examples
 from beam_pipelines.reporting.report import OTHER_LANGUAGE, READ
 from beam_pipelines.text.sentences import split_sentences
 from labse_tf.files.record_kinds import Neighbours
@@ -89,9 +89,9 @@ class PrepareText(beam.PTransform):
     drawn as in `ApplyFilters`.
     """
 
-    def __init__(self, settings: TextSettings, examples: int = 0, seed: int = 0) -> None:
+    def __init__(self, settings: TextSettings, options: JobOptions) -> None:
         super().__init__()
-        self._prepare = _Prepare(settings, examples, seed)
+        self._prepare = _Prepare(settings, options)
 
     def expand(self, batches):
         outputs = batches | beam.ParDo(self._prepare).with_outputs(
@@ -101,10 +101,9 @@ class PrepareText(beam.PTransform):
 
 
 class _Prepare(beam.DoFn):
-    def __init__(self, settings: TextSettings, examples: int, seed: int) -> None:
+    def __init__(self, settings: TextSettings, options: JobOptions) -> None:
         self._settings = settings
-        self._examples = examples
-        self._seed = seed
+        self._options = options
 
     def process(self, batch: Batch) -> Iterator:
         if isinstance(batch.records[0], Neighbours):
@@ -116,10 +115,7 @@ class _Prepare(beam.DoFn):
             yield from self._emit(batch, passages)
         for count in count_dropped(dropped).items():
             yield beam.pvalue.TaggedOutput("counts", count)
-        if self._examples:
-            for reason, records in dropped.items():
-                examples = draw_examples(reason, records, self._examples, self._seed)
-                yield beam.pvalue.TaggedOutput("examples", examples)
+        yield from self._options.draw_examples(dropped)
 
     def _emit(self, batch: Batch, passages: list[Passage]) -> Iterator:
         if self._settings.neighbours:

@@ -16,13 +16,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from beam_pipelines.filtering.learning import teach
+from beam_pipelines.filtering.shards import AssignShards
 from beam_pipelines.filters import AnyFilter, Filter, ModelFilter
 from beam_pipelines.records.records import (
     LANGUAGE_FIELD,
     Batch,
     Record,
     ScoredBatch,
-    encode_record,
     field_names,
 )
 from beam_pipelines.records.tf_example import decode_example
@@ -112,7 +112,7 @@ class WriteScores(beam.PTransform):
     def expand(self, batches):
         return (
             batches
-            | "Assign" >> beam.ParDo(_AssignShards(self._filters), self._shards)
+            | "Assign" >> beam.ParDo(_AssignScored(self._filters), self._shards)
             | "Gather" >> GroupValues(self._temporary)
             | "Write" >> beam.ParDo(self._writer(), self._shards)
         )
@@ -122,33 +122,15 @@ class WriteScores(beam.PTransform):
         return _WriteShard(self._folder, names, field_names(self._record_type))
 
 
-class _AssignShards(beam.DoFn):
-    """ScoredBatch -> `((folder, shard), rows)`.
-
-    A row is the scores, the reason's number and the record's Example, as bytes: in this form a
-    shard needs little more memory than its text.
-    """
+class _AssignScored(AssignShards):
+    """Prefixes are the scores and the reason's number, as bytes, which need little memory."""
 
     def __init__(self, filters: list[AnyFilter]) -> None:
         self._filters = filters
         self._numbers = {filter_.name: number for number, filter_ in enumerate(filters)}
 
-    def start_bundle(self) -> None:
-        self._named: set[str] = set()
-
-    def process(self, batch: ScoredBatch, shards: Mapping[str, int]) -> Iterator:
-        known = is_code(batch.language)
-        folder = batch.language if known else OTHER_LANGUAGE
-        parts: list[list[bytes]] = [[] for _ in range(shards[folder])]
-        for record, numbers in zip(batch.records, self._rows_of_numbers(batch), strict=True):
-            example = encode_record(record)
-            number = int.from_bytes(hash_of(example)[-8:], "big") % len(parts)
-            parts[number].append(array.array("d", numbers).tobytes() + example)
-        is_new = folder not in self._named
-        self._named.add(folder)
-        for number, part in enumerate(parts):
-            if part or is_new:
-                yield (folder, number), part
+    def prefixes(self, batch: ScoredBatch, examples: list[bytes]) -> Iterator[bytes]:
+        return (array.array("d", numbers).tobytes() for numbers in self._rows_of_numbers(batch))
 
     def _rows_of_numbers(self, batch: ScoredBatch) -> Iterator[tuple[float, ...]]:
         if not batch.scores:

@@ -115,7 +115,7 @@ class WriteShards(beam.PTransform):
         self._temporary = temporary
 
     def expand(self, batches):
-        assigned = batches | "Assign" >> beam.ParDo(_AssignShards(self._options), self._shards)
+        assigned = batches | "Assign" >> beam.ParDo(_AssignNumbered(self._options), self._shards)
         parts = assigned | "Gather" >> GroupValues(self._temporary)
         write = _WriteShard(self._folder, self._record_type, self._options)
         outputs = parts | "Write" >> beam.ParDo(
@@ -136,14 +136,12 @@ class WriteShards(beam.PTransform):
         return beam.pvalue.AsDict(cuts)
 
 
-class _AssignShards(beam.DoFn):
-    """Assigns records to shards, each as its number for `cap` (8 bytes) followed by the record.
+class AssignShards(beam.DoFn):
+    """Batch -> `((folder, shard), rows)`: rows are records, each after its prefix.
 
-    A bundle names each shard of its languages once, with no records, so that all of them exist.
+    A bundle names each shard of its folders once, with no records, so that all of them exist.
+    Unsupported languages share the folder OTHER_LANGUAGE.
     """
-
-    def __init__(self, options: JobOptions) -> None:
-        self._options = options
 
     def start_bundle(self) -> None:
         self._named: set[str] = set()
@@ -151,17 +149,31 @@ class _AssignShards(beam.DoFn):
     def process(
         self, batch: Batch | ScoredBatch, shards: Mapping[str, int]
     ) -> Iterator[tuple[_Shard, list[bytes]]]:
-        count = shards[batch.language]
-        parts: list[list[bytes]] = [[] for _ in range(count)]
+        folder = batch.language if is_code(batch.language) else OTHER_LANGUAGE
+        parts: list[list[bytes]] = [[] for _ in range(shards[folder])]
         examples = list(map(encode_record, batch.records))
-        for number, example in zip(self._numbers(batch, examples), examples, strict=True):
-            shard = int.from_bytes(hash_of(example)[-8:], "big") % count
-            parts[shard].append(_NUMBER.pack(number) + example)
-        is_new = batch.language not in self._named
-        self._named.add(batch.language)
+        for prefix, example in zip(self.prefixes(batch, examples), examples, strict=True):
+            shard = int.from_bytes(hash_of(example)[-8:], "big") % len(parts)
+            parts[shard].append(prefix + example)
+        is_new = folder not in self._named
+        self._named.add(folder)
         for number, part in enumerate(parts):
             if part or is_new:
-                yield (batch.language, number), part
+                yield (folder, number), part
+
+    def prefixes(self, batch: Batch | ScoredBatch, examples: list[bytes]) -> Iterable[bytes]:
+        """Returns what goes before each record, always of one length."""
+        raise NotImplementedError
+
+
+class _AssignNumbered(AssignShards):
+    """Prefixes are the records' numbers for `cap`."""
+
+    def __init__(self, options: JobOptions) -> None:
+        self._options = options
+
+    def prefixes(self, batch: Batch | ScoredBatch, examples: list[bytes]) -> Iterable[bytes]:
+        return map(_NUMBER.pack, self._numbers(batch, examples))
 
     def _numbers(self, batch: Batch | ScoredBatch, examples: list[bytes]) -> np.ndarray:
         if self._options.max_per_language is None:

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 
 import apache_beam as beam
 
+from beam_pipelines.filtering.job_options import JobOptions
 from beam_pipelines.reading.readers import in_batches
 from beam_pipelines.reading.scores import ScoreFile
 from beam_pipelines.reading.sizes import text_bytes
 from beam_pipelines.records.records import Batch, Pair, build_record, encode_record
 from beam_pipelines.records.tf_example import decode_example
-from beam_pipelines.reporting.drop_examples import draw_examples
 from beam_pipelines.runtime.hashes import hash_of
 from beam_pipelines.runtime.shuffle import GroupValues
 from labse_tf.files.corpus_files import CorpusFile
@@ -46,26 +46,18 @@ class UniqueSides(beam.PTransform):
       parts: see `plan_parts`.
       temporary: a folder for files, or None; see `shuffle`.
       most: how many pairs may share a side, 1 or more.
-      examples: number of examples to draw per part; 0 for none.
-      seed: for drawing examples.
+      options: those of the job.
     """
 
     def __init__(
-        self,
-        sides: str,
-        parts: int,
-        temporary: str | None,
-        most: int = 1,
-        examples: int = 0,
-        seed: int = 0,
+        self, sides: str, parts: int, temporary: str | None, most: int, options: JobOptions
     ) -> None:
         super().__init__()
         self._temporary = temporary
         self._sides = [SOURCE, TARGET] if sides == EITHER else [sides]
         self._parts = parts
         self._most = most
-        self._examples = examples
-        self._seed = seed
+        self._options = options
 
     def expand(self, batches):
         counts, examples = [], []
@@ -75,7 +67,7 @@ class UniqueSides(beam.PTransform):
                 | f"Divide by {side}" >> beam.FlatMap(_divide, side, self._parts)
                 | f"Gather {side}" >> GroupValues(self._temporary)
                 | f"Choose by {side}"
-                >> beam.ParDo(_Choose(side, self._most, self._examples, self._seed)).with_outputs(
+                >> beam.ParDo(_Choose(side, self._most, self._options)).with_outputs(
                     "counts", "examples", main="batches"
                 )
             )
@@ -100,11 +92,10 @@ def _divide(batch: Batch, side: str, parts: int) -> Iterator[tuple[tuple[str, in
 
 
 class _Choose(beam.DoFn):
-    def __init__(self, side: str, most: int, examples: int, seed: int) -> None:
+    def __init__(self, side: str, most: int, options: JobOptions) -> None:
         self._side = side
         self._most = most
-        self._examples = examples
-        self._seed = seed
+        self._options = options
 
     def process(self, element: tuple[tuple[str, int], Iterable[list[bytes]]]) -> Iterator:
         (language, _), values = element
@@ -115,10 +106,8 @@ class _Choose(beam.DoFn):
         yield from in_batches(kept)
         dropped = len(pairs) - len(kept)
         yield beam.pvalue.TaggedOutput("counts", ((language, DUPLICATE_SIDE), dropped))
-        if self._examples:
-            gone = list(set(pairs).difference(kept))
-            examples = draw_examples(DUPLICATE_SIDE, gone, self._examples, self._seed)
-            yield beam.pvalue.TaggedOutput("examples", examples)
+        gone = list(set(pairs).difference(kept))
+        yield from self._options.draw_examples({DUPLICATE_SIDE: gone})
 
 
 def choose_by_side(pairs: Iterable[Pair], side: str, most: int) -> list[Pair]:

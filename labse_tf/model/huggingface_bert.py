@@ -11,7 +11,6 @@ import contextlib
 import json
 import math
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,10 +22,14 @@ from safetensors import SafetensorError, safe_open
 from labse_tf.config import EncoderConfig
 from labse_tf.errors import InputError
 from labse_tf.model import sentence_transformers
-from labse_tf.tokenization.vocabulary_readers import TOKENIZER_FILE, check_huggingface, read_tokens
+from labse_tf.tokenization.vocabulary_readers import (
+    TOKENIZER_FILE,
+    VOCAB_FILE,
+    read_huggingface,
+)
 from vocab import wordpiece_file
 
-CONFIG_FILE, WEIGHTS_FILE, VOCAB_FILE = "config.json", "model.safetensors", "vocab.txt"
+CONFIG_FILE, WEIGHTS_FILE = "config.json", "model.safetensors"
 
 # Hugging Face limits words to 100 characters. Only in scripts without spaces (Thai, Lao, Khmer,
 # Burmese) do words come near that, and there a character has three bytes.
@@ -123,7 +126,7 @@ def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
             path=path / CONFIG_FILE,
             remedy="use the files of a single model",
         )
-    check_huggingface(path, wordpiece_file.read(vocab_file(path)), path / VOCAB_FILE)
+    read_huggingface(path)
     return config
 
 
@@ -138,10 +141,10 @@ def vocab_file(path: Path) -> Path:
     """Returns the path of the vocabulary; if only `tokenizer.json` has it, that of a copy."""
     if (path / VOCAB_FILE).is_file():
         return path / VOCAB_FILE
-    folder = tempfile.mkdtemp()
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    copy = Path(folder, VOCAB_FILE)
-    wordpiece_file.write(copy, read_tokens(path / TOKENIZER_FILE))
+    folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    copy = Path(folder.name, VOCAB_FILE)
+    wordpiece_file.write(copy, read_huggingface(path))
     return copy
 
 

@@ -12,19 +12,16 @@ from labse_tf.errors import InputError
 from vocab import bpe, wordpiece_file
 from vocab.wordpiece import JOINER
 
-TOKENIZER_FILE = "tokenizer.json"
-# Settings of `tokenizers` that give our tokens; a missing value of the first ones is false.
-_CASED = {
+TOKENIZER_FILE, VOCAB_FILE = "tokenizer.json", "vocab.txt"
+# Settings of `tokenizers` that give our tokens; a missing one of the normalizer is false.
+_OURS = {
     "type": "BertNormalizer",
     "clean_text": True,
     "handle_chinese_chars": True,
     "strip_accents": False,
     "lowercase": False,
-}
-_WORDPIECE = {
-    "unk_token": "[UNK]",
-    "continuing_subword_prefix": "##",
     "max_input_chars_per_word": 100,
+    "pre_tokenizer": "BertPreTokenizer",
 }
 
 _log = logging.getLogger("labse")
@@ -50,26 +47,31 @@ def require_wordpieces(tokens: Sequence[str], path: str | os.PathLike[str], *, w
         )
 
 
-def check_huggingface(folder: Path, tokens: Sequence[str], path: Path) -> None:
-    """Checks that a Hugging Face model was trained with the ids given by the lines of `path`.
+def read_huggingface(folder: Path) -> list[str]:
+    """Returns the tokens of a Hugging Face model; a token's index is its id.
 
-    The directory's `tokenizer.json` has the ids that the model was trained with. Without it, the id
-    of a piece is unknown if stripping makes two lines equal to it.
+    `tokenizer.json` has the ids that the model was trained with. If there is only `vocab.txt`, the
+    id of a piece is unknown if stripping makes two lines equal to it.
 
     Raises:
-      InputError: if ids differ or may differ.
+      InputError: if ids are missing, differ or may differ.
     """
-    ids = _read_ids(folder / TOKENIZER_FILE)
+    ids, path = _read_ids(folder / TOKENIZER_FILE), folder / VOCAB_FILE
+    if not path.is_file():
+        return _in_order(ids or {}, folder / TOKENIZER_FILE)
+    tokens = wordpiece_file.read(path)
+    if ids is None:
+        _refuse_pieces_twice(tokens, path)
+        return tokens
     for number, token in enumerate(tokens):
-        if ids is not None and ids.get(token) != number:
+        if ids.get(token) != number:
             raise InputError(
                 f"the token {token!r} has id {number}, but {ids.get(token)} in {TOKENIZER_FILE}",
                 path=path,
                 line=number + 1,
                 remedy=f"use {path.name} and {TOKENIZER_FILE} of the same model",
             )
-    if ids is None:
-        _refuse_pieces_twice(tokens, path)
+    return tokens
 
 
 def _read_ids(file: Path) -> dict[str, int] | None:
@@ -82,20 +84,18 @@ def _read_ids(file: Path) -> dict[str, int] | None:
         return None
     try:
         found = json.loads(file.read_text("utf-8"))
-        model = found["model"]
+        model, normalizer = found["model"], found.get("normalizer", _OURS)
         ids = dict(model["vocab"])
-        normalizer = dict(found.get("normalizer", _CASED))
-        before = dict(found.get("pre_tokenizer", {}))
-        settings = {name: normalizer.get(name) or False for name in _CASED}
-        settings |= {name: model.get(name, value) for name, value in _WORDPIECE.items()}
-        settings["pre_tokenizer"] = before.get("type", "BertPreTokenizer")
+        settings = {name: normalizer.get(name) or False for name in _OURS}
+        settings["max_input_chars_per_word"] = model.get("max_input_chars_per_word", 100)
+        before = found.get("pre_tokenizer", {})
+        settings["pre_tokenizer"] = before.get("type", _OURS["pre_tokenizer"])
         added = {one["content"]: one["id"] for one in found.get("added_tokens") or []}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(
             f"has no WordPiece vocabulary ({error!r})", path=file, remedy="fetch it again"
         ) from error
-    wanted = {**_CASED, **_WORDPIECE, "pre_tokenizer": "BertPreTokenizer"}
-    problems = [f"{name} {settings[name]!r}" for name in wanted if settings[name] != wanted[name]]
+    problems = [f"{name} {settings[name]!r}" for name in _OURS if settings[name] != _OURS[name]]
     problems += [
         f"the added token {token!r}"
         for token, number in added.items()
@@ -110,15 +110,9 @@ def _read_ids(file: Path) -> dict[str, int] | None:
     return ids
 
 
-def read_tokens(file: Path) -> list[str]:
-    """Returns the tokens of a `tokenizer.json`; a token's index is its id.
-
-    Raises:
-      InputError: as `check_huggingface`, or if ids are missing.
-    """
-    ids = _read_ids(file) or {}
+def _in_order(ids: dict[str, int], file: Path) -> list[str]:
     tokens = sorted(ids, key=lambda token: ids[token])
-    gap = next((n for n, token in enumerate(tokens) if ids[token] != n), None)
+    gap = next((number for number, token in enumerate(tokens) if ids[token] != number), None)
     if gap is not None:
         raise InputError(f"has no token of the id {gap}", path=file, remedy="fetch it again")
     return tokens
