@@ -45,7 +45,7 @@ def assert_pinned(name: str, text: str) -> None:
 @pytest.mark.parametrize("words", COMMANDS, ids="-".join)
 def test_help_of_every_command(words, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
-    parser = make_parser(words, importlib.import_module(f"labse_tf.cli.{COMMANDS[words][0]}"))
+    parser = make_parser(words, importlib.import_module(COMMANDS[words].module))
     assert_pinned(f"help/{'-'.join(words)}.txt", parser.format_help())
 
 

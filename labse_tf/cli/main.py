@@ -1,10 +1,10 @@
 """`labse COMMAND ...`: finds the command's module, runs it, turns errors into exit statuses.
 
-A command is a module with `EXAMPLES` (shown below its help), `add_arguments(parser)` and
-`run(args)`, which may return an exit status. Only the module of the requested command is imported,
-and modules import TensorFlow or Beam inside `run`, so that help appears at once. An argument
-without a `type` may be a path: file:// URLs become paths, and so do those of stores, whose files
-are copied here and back; other URLs are rejected.
+A command is a module, here or in a system, with `EXAMPLES` (shown below its help),
+`add_arguments(parser)` and `run(args)`, which may return an exit status. Only the module of the
+requested command is imported, and modules import TensorFlow or Beam inside `run`, so that help
+appears at once. An argument without a `type` may be a path: file:// URLs become paths, and so do
+those of stores, whose files are copied here and back; other URLs are rejected.
 """
 
 from __future__ import annotations
@@ -22,77 +22,86 @@ import labse_tf
 from labse_tf.cli.paths import check_outputs, path_argument, stage, store_argument
 from labse_tf.errors import InputError, of_system
 from labse_tf.files.staging import named, outputs, publish
+from labse_tf.registry import Command, registered
 from vocab.wordpiece_file import VocabularyFileError
 
-# The words of a command -> (module in this folder, summary).
+# The words of a command -> its module and summary; systems add theirs.
 COMMANDS = {
-    ("demo",): ("demo", "run every stage on the demo corpus; print a table, write an HTML report"),
-    ("corpus", "demo"): ("corpus.demo", "write the demo corpus from installed packages"),
-    ("corpus", "filter-monolingual"): (
-        "corpus.filter_monolingual",
+    ("demo",): Command(
+        "labse_tf.cli.demo",
+        "run every stage on the demo corpus; print a table, write an HTML report",
+    ),
+    ("corpus", "demo"): Command(
+        "labse_tf.cli.corpus.demo", "write the demo corpus from installed packages"
+    ),
+    ("corpus", "filter-monolingual"): Command(
+        "labse_tf.cli.corpus.filter_monolingual",
         "filter, deduplicate and shard monolingual text",
+        is_beam_job=True,
     ),
-    ("corpus", "filter-bitext"): (
-        "corpus.filter_bitext",
+    ("corpus", "filter-bitext"): Command(
+        "labse_tf.cli.corpus.filter_bitext",
         "filter, deduplicate and shard translation pairs",
+        is_beam_job=True,
     ),
-    ("corpus", "train-cds"): (
-        "corpus.train_cds",
-        "train the translation models of contrastive data selection",
+    ("corpus", "train-quality"): Command(
+        "labse_tf.cli.corpus.train_quality", "train a text quality model on web pages"
     ),
-    ("corpus", "score-cds"): ("corpus.score_cds", "score pairs for contrastive data selection"),
-    ("corpus", "calibrate"): (
-        "corpus.calibrate",
-        "choose a score threshold from pairs labelled GOOD or BAD",
-    ),
-    ("corpus", "train-quality"): (
-        "corpus.train_quality",
-        "train a text quality model on web pages",
-    ),
-    ("corpus", "perturb"): (
-        "corpus.perturb",
+    ("corpus", "perturb"): Command(
+        "labse_tf.cli.corpus.perturb",
         "make English sentences with another meaning and nearly the same words, for xSIM++",
     ),
-    ("corpus", "embed"): ("corpus.embed", "embed monolingual text into shards of vectors"),
-    ("vocab", "build"): (
-        "vocab.build",
-        "learn a vocabulary from smoothed word counts per language",
+    ("corpus", "embed"): Command(
+        "labse_tf.cli.corpus.embed",
+        "embed monolingual text into shards of vectors",
+        is_beam_job=True,
     ),
-    ("vocab", "extend"): ("vocab.extend", "add the tokens that a language needs to a vocabulary"),
-    ("vocab", "bpe"): ("vocab.bpe", "learn byte-pair encodings, in place of WordPieces"),
-    ("vocab", "coverage"): ("vocab.coverage", "measure how well a vocabulary covers each language"),
-    ("plan",): ("plan", "tell the memory, time and cost of training, without training"),
-    ("pretrain",): ("pretrain", "pre-train with MLM + TLM, or CMLM, and progressive stacking"),
-    ("mine-negatives",): ("mine_negatives", "mine hard negatives with a weaker dual encoder"),
-    ("train",): ("train", "train the dual encoder"),
-    ("train-nli",): ("train_nli", "fine-tune an encoder on natural language inference"),
-    ("train-laser",): ("train_laser", "train an encoder by translation, as LASER"),
-    ("distill",): ("distill", "train a smaller student model"),
-    ("export",): (
-        "models.export",
+    ("vocab", "build"): Command(
+        "labse_tf.cli.vocab.build",
+        "learn a vocabulary from smoothed word counts per language",
+        is_beam_job=True,
+    ),
+    ("vocab", "extend"): Command(
+        "labse_tf.cli.vocab.extend", "add the tokens that a language needs to a vocabulary"
+    ),
+    ("vocab", "bpe"): Command(
+        "labse_tf.cli.vocab.bpe", "learn byte-pair encodings, in place of WordPieces"
+    ),
+    ("vocab", "coverage"): Command(
+        "labse_tf.cli.vocab.coverage", "measure how well a vocabulary covers each language"
+    ),
+    ("plan",): Command(
+        "labse_tf.cli.plan", "tell the memory, time and cost of training, without training"
+    ),
+    ("pretrain",): Command(
+        "labse_tf.cli.pretrain", "pre-train with MLM + TLM, or CMLM, and progressive stacking"
+    ),
+    ("train",): Command("labse_tf.cli.train", "train the dual encoder"),
+    ("export",): Command(
+        "labse_tf.cli.models.export",
         "export a run as a model dir: preprocessor and encoder SavedModels",
     ),
-    ("import-hf",): ("models.import_hf", "import a Hugging Face LaBSE as a model dir"),
-    ("import-laser",): ("models.import_laser", "import a published LASER as a model dir"),
-    ("verify",): (
-        "models.verify",
+    ("import-hf",): Command(
+        "labse_tf.cli.models.import_hf", "import a Hugging Face LaBSE as a model dir"
+    ),
+    ("verify",): Command(
+        "labse_tf.cli.models.verify",
         "check a model dir against the TF-Hub interface, without this package",
     ),
-    ("translate",): ("translate", "translate sentences with a run that was trained to"),
-    ("embed",): ("embed", "compute one vector per line of text"),
-    ("mine",): ("mine", "find translations in two files of sentences"),
-    ("score",): ("score", "compute the similarity, or margin score, of given pairs"),
-    ("eval",): ("eval.task", "evaluate a model on a task"),
-    ("eval", "translation"): ("eval.translation", "BLEU and chrF of translations"),
-    ("eval", "compare"): ("eval.compare", "compare results of `labse eval`: a table, an HTML page"),
+    ("embed",): Command("labse_tf.cli.embed", "compute one vector per line of text"),
+    ("mine",): Command("labse_tf.cli.mine", "find translations in two files of sentences"),
+    ("score",): Command(
+        "labse_tf.cli.score", "compute the similarity, or margin score, of given pairs"
+    ),
+    ("eval",): Command("labse_tf.cli.eval.task", "evaluate a model on a task"),
+    ("eval", "translation"): Command(
+        "labse_tf.cli.eval.translation", "BLEU and chrF of translations"
+    ),
+    ("eval", "compare"): Command(
+        "labse_tf.cli.eval.compare", "compare results of `labse eval`: a table, an HTML page"
+    ),
+    **dict(registered("COMMANDS")),
 }
-BEAM_JOBS = (
-    ("corpus", "filter-monolingual"),
-    ("corpus", "filter-bitext"),
-    ("corpus", "score-cds"),
-    ("corpus", "embed"),
-    ("vocab", "build"),
-)
 _BEAM_HELP = """
 
 Beam options follow `--`. The default is the direct runner, on this machine. docs/cluster.md tells
@@ -120,13 +129,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _print_overview(rest)
     # Arguments after `--` are Beam's.
     own, beam = _split_at(rest, "--")
-    command = importlib.import_module(f"labse_tf.cli.{COMMANDS[words][0]}")
+    command = importlib.import_module(COMMANDS[words].module)
     parser = make_parser(words, command)
     try:
         args = _parse(parser, own)
     except SystemExit as exit_:
         return exit_.code or EXIT_DONE
-    if beam and words not in BEAM_JOBS:
+    if beam and not COMMANDS[words].is_beam_job:
         parser.print_usage(sys.stderr)
         print("labse: error: only Beam jobs take options after --; leave them out", file=sys.stderr)
         return EXIT_INPUT
@@ -137,16 +146,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def make_parser(words: tuple[str, ...], command) -> argparse.ArgumentParser:
     """Returns the parser of a command, whose module is `command`."""
-    summary = COMMANDS[words][1]
+    summary, is_beam_job = COMMANDS[words].summary, COMMANDS[words].is_beam_job
     parser = argparse.ArgumentParser(
         prog=" ".join(("labse", *words)),
         description=summary[0].upper() + summary[1:] + ".",
-        epilog=command.EXAMPLES + (_BEAM_HELP if words in BEAM_JOBS else ""),
+        epilog=command.EXAMPLES + (_BEAM_HELP if is_beam_job else ""),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         exit_on_error=False,
     )
     # An argument without a type may be a path; one that may hold any text says `type=str`.
-    parser.register("type", None, store_argument if words in BEAM_JOBS else path_argument)
+    parser.register("type", None, store_argument if is_beam_job else path_argument)
     command.add_arguments(parser)
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     return parser
@@ -261,9 +270,10 @@ def _print_overview(argv: list[str]) -> int:
         print(f"labse: error: no command '{' '.join(argv[:2])}'; the commands are:", file=out)
     else:
         print("usage: labse COMMAND ...    (for details: labse COMMAND --help)\n", file=out)
-    for words, (_, summary) in COMMANDS.items():
+    groups = list(dict.fromkeys(words[0] for words in COMMANDS))
+    for words in sorted(COMMANDS, key=lambda words: groups.index(words[0])):
         if group in (None, words[0]):
-            print(f"  labse {' '.join(words):28}{summary}", file=out)
+            print(f"  labse {' '.join(words):28}{COMMANDS[words].summary}", file=out)
     return EXIT_DONE if known else EXIT_INPUT
 
 

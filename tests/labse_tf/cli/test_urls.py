@@ -12,7 +12,7 @@ import pytest
 import yaml
 from command_line import refused
 
-from labse_tf.cli.main import BEAM_JOBS, COMMANDS, main, make_parser
+from labse_tf.cli.main import COMMANDS, main, make_parser
 from labse_tf.cli.paths import OUTPUTS
 from labse_tf.config import Config, flatten
 from labse_tf.config.files import CORPORA_KEYS, load_config
@@ -35,7 +35,7 @@ NOT_PATHS = {
 
 
 def actions_of(words):
-    module, _ = COMMANDS[words]
+    module = COMMANDS[words].module
     return make_parser(words, importlib.import_module(f"labse_tf.cli.{module}"))._actions
 
 
@@ -78,7 +78,7 @@ def test_every_argument_that_may_be_a_path_refuses_urls(words, capsys, tmp_path,
 
 def test_outputs_in_stores_are_sent_and_all_else_is_fetched():
     found = set()
-    for words in set(COMMANDS) - set(BEAM_JOBS):
+    for words in (words for words in COMMANDS if not COMMANDS[words].is_beam_job):
         for action in actions_of(words):
             is_path = action.nargs != 0 and action.type is None and action.help
             if is_path and re.search(r"\bwrites?\b|written|draw|folder of the run", action.help):
@@ -118,7 +118,7 @@ def test_every_scheme_is_refused(url, capsys):
 
 @pytest.mark.parametrize("url", ["s3://b/x", "gs://b/x", "hdfs://x", "S3://b/x"])
 def test_beam_jobs_take_stores(url):
-    module, _ = COMMANDS["corpus", "filter-bitext"]
+    module = COMMANDS["corpus", "filter-bitext"].module
     parser = make_parser(
         ("corpus", "filter-bitext"), importlib.import_module(f"labse_tf.cli.{module}")
     )
