@@ -6,6 +6,9 @@ A system's `__init__.py` imports nothing heavy, and may define
   NETWORKS       value of `encoder.network` -> its class
   PREPROCESSORS  value of "tokenizer" in a model.json -> the function that opens the preprocessor
   FILTERS        name of a filter of Beam jobs -> its class
+  DESCRIPTIONS   kind of training -> the function of a run dir and the path of a checkpoint that
+                 returns facts for model.json, or None for a run of another kind
+  SECTIONS       section of the configuration -> the module that defines it
   TRANSLATORS    folder of checkpoints in a run dir -> the `Translator` that reads it
 
 where a class or a function is written "module:attribute".

@@ -21,8 +21,7 @@ from repository import ROOT
 
 import labse_tf
 from labse_tf.cli.main import COMMANDS, main, make_parser
-from labse_tf.config import Config, flatten
-from labse_tf.config.files import load_config
+from labse_tf.config import Config, flatten, load_config
 from labse_tf.demo.corpus.packages import SOURCES
 from labse_tf.demo.corpus.write import write_demo_corpus
 

@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def _load(args: argparse.Namespace):
-    from labse_tf.config.files import load_config
+    from labse_tf.config import load_config
     from labse_tf.tokenization.open import open_tokenizer
 
     overrides = [f"tokenizer.vocab_file={args.vocab}", f"laser.bitext=[{args.pairs}]", *args.set]

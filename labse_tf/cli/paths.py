@@ -61,11 +61,11 @@ def check_outputs(parser: argparse.ArgumentParser, args: argparse.Namespace) -> 
 
 
 def _paths_in_config(args: argparse.Namespace) -> list[str]:
+    from labse_tf.cli.arguments import read_config
     from labse_tf.config import flatten
-    from labse_tf.config.files import load_config
 
     try:
-        config = load_config(args.config, getattr(args, "overrides", ()))
+        config = read_config(args)
     except InputError:
         return []  # The command says what is wrong.
     found = []

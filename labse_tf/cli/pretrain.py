@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import add_init, add_training, strategy_options
+from labse_tf.cli.arguments import add_init, add_training, read_config, strategy_options
 from labse_tf.config import CMLM, MLM
 
 EXAMPLES = """examples:
@@ -25,7 +25,7 @@ OBJECTIVES = (MLM, CMLM)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_training(parser)
+    add_training(parser, "labse_tf.config:PretrainRun")
     add_init(parser)
     parser.add_argument(
         "--objective",
@@ -36,15 +36,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from labse_tf.config.check import check_warmup
-    from labse_tf.config.files import load_config
     from labse_tf.training.runs import run_dir as run_dirs
 
-    overrides = list(args.overrides)
-    if args.objective:
-        overrides.append(f"pretrain.objective={args.objective}")
-    config = load_config(args.config, overrides)
-    check_warmup(config, "pretrain", path=args.config)
+    objective = [f"pretrain.objective={args.objective}"] if args.objective else []
+    config = read_config(args, objective)
     from labse_tf.training.launch import launch
     from labse_tf.training.pretrain import first_depth, pretrain
     from labse_tf.training.runs.initial_weights import open_origin

@@ -11,8 +11,7 @@ from repository import ROOT
 
 from benchmarks import timed
 from benchmarks.cmlm import data, report, run
-from labse_tf.config.check import check_warmup
-from labse_tf.config.files import load_config
+from labse_tf.config import check_warmup, load_config
 from labse_tf.files.textio import read_neighbours
 
 EXPERIMENTS = yaml.safe_load(run.EXPERIMENTS.read_text("utf-8"))

@@ -15,8 +15,7 @@ from benchmarks import timed
 from benchmarks.race import data, plot
 from benchmarks.race import run as race
 from benchmarks.race.score import score, score_tests
-from labse_tf.config.check import check_warmup
-from labse_tf.config.files import load_config
+from labse_tf.config import check_warmup, load_config
 
 CONTESTANTS = yaml.safe_load(race._CONTESTANTS.read_text("utf-8"))
 

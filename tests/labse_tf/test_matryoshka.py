@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tf_keras
-
-from labse_tf.config import Config, EncoderConfig, TrainConfig
 from labse_tf.config.check import check
-from labse_tf.config.files import load_config
+
+from labse_tf.config import Config, EncoderConfig, TrainConfig, load_config
 from labse_tf.errors import InputError
 from labse_tf.model.dual_encoder import embed
 from labse_tf.model.encoder import build_encoder

@@ -26,3 +26,4 @@ TRANSLATORS = {
     "trusted": "labse_tf.systems.cds.translators:TransformerTranslator",
     "noisy": "labse_tf.systems.cds.translators:TransformerTranslator",
 }
+SECTIONS = {"cds": "labse_tf.systems.cds.config"}

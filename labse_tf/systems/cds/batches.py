@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from labse_tf.config import CdsConfig
 from labse_tf.data import streams, texts
 from labse_tf.data.features import Features
 from labse_tf.data.pairs import BATCHES_PER_WINDOW, byte_lengths, smallest_bucket, sorted_batches
 from labse_tf.data.record_counts import language_weights
 from labse_tf.files.corpus_files import BITEXT
+from labse_tf.systems.cds.config import CdsConfig
 from labse_tf.tokenization.protocol import Tokenizer
 
 # Special tokens of `[CLS] tag [SEP] source [SEP]` and `target [SEP]`.

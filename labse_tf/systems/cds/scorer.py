@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import tensorflow as tf
 
-from labse_tf.config import Config
 from labse_tf.errors import InputError
 from labse_tf.systems.cds.batches import encode_pairs
+from labse_tf.systems.cds.config import CdsRun
 from labse_tf.systems.cds.train import NOISY, TRUSTED
 from labse_tf.systems.cds.translator import build_translator, mean_log_likelihoods
 from labse_tf.training.runs.checkpoints import load_tokenizer, newest_whole
@@ -47,7 +47,7 @@ class TranslatorScorer:
           InputError: if it is not a run dir, or the run has not reached its trusted pairs.
         """
         run_dir = open_existing(path)
-        config = run_dir.config
+        config = run_dir.read_config(CdsRun)
         self._lengths = config.cds.bucket_lengths
         self._tokenizer = load_tokenizer(run_dir)
         vocab_size = len(self._tokenizer.tokens)
@@ -100,7 +100,7 @@ def _rows_a_batch(length: int) -> int:
     return max(1, _TOKENS_PER_BATCH // length)
 
 
-def _load(run_dir: RunDir, config: Config, vocab_size: int, name: str):
+def _load(run_dir: RunDir, config: CdsRun, vocab_size: int, name: str):
     checkpoint = newest_whole(run_dir.checkpoints / name)
     if checkpoint is None:
         raise InputError(

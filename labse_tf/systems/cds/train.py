@@ -7,9 +7,9 @@ import functools
 import tensorflow as tf
 import tf_keras
 
-from labse_tf.config import Config
 from labse_tf.model.dropout import replayable_dropout
 from labse_tf.systems.cds.batches import translation_batches
+from labse_tf.systems.cds.config import CdsRun
 from labse_tf.systems.cds.objective import TranslatorTrainer
 from labse_tf.systems.cds.translator import build_translator
 from labse_tf.training.loop.fit import Stage, fit
@@ -19,7 +19,7 @@ from labse_tf.training.runs.run_dir import RunDir
 NOISY, TRUSTED = "noisy", "trusted"
 
 
-def train(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -> None:
+def train(config: CdsRun, run_dir: RunDir, strategy: tf.distribute.Strategy) -> None:
     """Trains both translators, or resumes where the run was stopped.
 
     Their checkpoints are in `checkpoints/noisy` and `checkpoints/trusted`. The second translator
@@ -56,7 +56,7 @@ def train(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -> 
         )
 
 
-def _batches(config: Config, tokenizer, name: str, inputs: list[str], step: int) -> tf.data.Dataset:
+def _batches(config: CdsRun, tokenizer, name: str, inputs: list[str], step: int) -> tf.data.Dataset:
     return translation_batches(
         config.cds,
         tokenizer,

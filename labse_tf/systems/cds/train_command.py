@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 
-from labse_tf.cli.arguments import add_run, strategy_options
+from labse_tf.cli.arguments import add_run, read_config, strategy_options
 
 EXAMPLES = """examples:
   labse corpus train-cds --config configs/cds_tiny.yaml --noisy web/bitext --trusted news/de.tsv \\
@@ -35,21 +34,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="vocabulary for both sides (default: learned from both)",
     )
-    add_run(parser)
+    add_run(parser, "labse_tf.systems.cds.config:CdsRun")
 
 
 def run(args: argparse.Namespace) -> None:
-    from labse_tf.config.check import check_warmup
-    from labse_tf.config.files import load_config
+    from labse_tf.config import changed
     from labse_tf.training.runs import run_dir as run_dirs
 
-    config = load_config(args.config, args.overrides)
-    check_warmup(config, "cds", path=args.config)
-    config = dataclasses.replace(
-        config,
-        cds=dataclasses.replace(config.cds, noisy=args.noisy, trusted=args.trusted),
-        tokenizer=dataclasses.replace(config.tokenizer, vocab_file=_vocabulary(args, config)),
-    )
+    config = read_config(args)
+    given = {"cds.noisy": args.noisy, "cds.trusted": args.trusted}
+    vocab_file = _vocabulary(args, config)
+    config = changed(config, {**given, "tokenizer.vocab_file": vocab_file})
     config = run_dirs.resolve(config, [*args.noisy, *args.trusted])
     from labse_tf.systems.cds.train import train
     from labse_tf.training.launch import launch

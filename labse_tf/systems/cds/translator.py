@@ -5,7 +5,7 @@ from __future__ import annotations
 import tensorflow as tf
 from official.nlp.modeling.models import seq2seq_transformer
 
-from labse_tf.config import TranslatorConfig
+from labse_tf.systems.cds.config import TranslatorConfig
 
 
 def build_translator(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from labse_tf.systems.cds.config import CdsRun
 from labse_tf.systems.cds.translator import build_translator
 from labse_tf.systems.laser.translators import LENGTH_PENALTY, Translator
 from labse_tf.training.runs.checkpoints import newest_whole
@@ -17,7 +18,7 @@ class TransformerTranslator(Translator):
     """The translator of `labse corpus train-cds`, from English."""
 
     def __init__(self, run_dir: RunDir, *, name: str, beam_size: int) -> None:
-        config = run_dir.config
+        config = run_dir.read_config(CdsRun)
         super().__init__(run_dir, longest=config.cds.bucket_lengths[-1], beam_size=beam_size)
         self.languages = [code for code in config.languages if code != "en"]
         self._translator = build_translator(

@@ -5,3 +5,5 @@ from labse_tf.registry import Command
 COMMANDS = {
     ("distill",): Command("labse_tf.systems.distill.command", "train a smaller student model")
 }
+SECTIONS = {"distill": "labse_tf.systems.distill.config"}
+DESCRIPTIONS = {"distillation": "labse_tf.systems.distill.config:describe"}

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from labse_tf.config import DistillConfig, TrainConfig
+from labse_tf.config import TrainConfig
 from labse_tf.data import streams, texts
 from labse_tf.data.pairs import smallest_bucket, sorted_by_length
 from labse_tf.data.record_counts import count_records, language_weights
 from labse_tf.files.record_kinds import BITEXT, KINDS, MONOLINGUAL
+from labse_tf.systems.distill.config import DistillConfig
 from labse_tf.tokenization.protocol import Tokenizer
 
 _RECORDS_AT_ONCE = 1024

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import add_training, strategy_options
+from labse_tf.cli.arguments import add_training, read_config, strategy_options
 
 EXAMPLES = """examples:
   labse distill configs/student.yaml --teacher model --run-dir runs/student \\
@@ -21,7 +21,7 @@ To resume an interrupted run, run the same command again."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_training(parser)
+    add_training(parser, "labse_tf.systems.distill.config:DistillRun")
     parser.add_argument(
         "--teacher",
         required=True,
@@ -31,11 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from labse_tf.config.check import check_warmup
-    from labse_tf.config.files import load_config
 
-    config = load_config(args.config, args.overrides)
-    check_warmup(config, "train", path=args.config)
+    config = read_config(args)
     from labse_tf.systems.distill.report import compare, format_table
     from labse_tf.systems.distill.train import distill, resolve_student
     from labse_tf.training.launch import launch

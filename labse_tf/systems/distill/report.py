@@ -12,6 +12,7 @@ from labse_tf.data.dev_pairs import read_dev_pairs
 from labse_tf.embedding.distinct import TextVectors
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.evaluation.bitext import accuracies
+from labse_tf.systems.distill.config import DistillRun
 from labse_tf.training.run_embedder import RunEmbedder
 from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
 from labse_tf.training.runs.run_dir import RunDir
@@ -29,7 +30,7 @@ def compare(run_dir: RunDir) -> dict[str, dict[str, float]]:
     Raises:
       InputError: if the run has no dev pairs.
     """
-    config = run_dir.config
+    config = run_dir.read_config(DistillRun)
     pools = [
         [[side.decode("utf-8") for side in pair] for pair in pool]
         for pool in read_dev_pairs(config.train, config.languages).values()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import json
 import logging
@@ -14,8 +13,7 @@ import tensorflow as tf
 import tf_keras
 
 import labse_tf
-from labse_tf.config import BERT, Config, EncoderConfig, TokenizerConfig, TrainConfig
-from labse_tf.config.check import check
+from labse_tf.config import BERT, EncoderConfig, TrainConfig, changed
 from labse_tf.data.features import ENCODER_INPUTS, Features
 from labse_tf.data.texts import input_errors
 from labse_tf.errors import InputError
@@ -27,6 +25,7 @@ from labse_tf.model.dual_encoder import embed
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.static_encoder import SPARE_COLUMNS
 from labse_tf.systems.distill.batches import text_batches, text_stream
+from labse_tf.systems.distill.config import DistillRun
 from labse_tf.systems.distill.start import (
     principal_directions,
     rotate_pooler,
@@ -115,7 +114,7 @@ class DistillationTrainer(Trainer):
         return tf.add_n(distances) / len(distances) / divisor, tf.reduce_sum(hits) / divisor
 
 
-def distill(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -> None:
+def distill(config: DistillRun, run_dir: RunDir, strategy: tf.distribute.Strategy) -> None:
     """Trains `config.encoder` as a student of `config.distill.teacher`, or resumes.
 
     A student as wide as its teacher starts with the teacher's embeddings, pooler and an evenly
@@ -193,14 +192,14 @@ def distill(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -
     )
 
 
-def _sample(config: Config) -> list[str]:
+def _sample(config: DistillRun) -> list[str]:
     with input_errors():
         order = {"languages": config.languages, "seed": config.seed}
         texts = text_stream(config.distill, config.train, **order).take(_SAMPLE)
         return [text.decode("utf-8") for text in texts.as_numpy_iterator()]
 
 
-def resolve_student(config: Config, teacher: str) -> Config:
+def resolve_student(config: DistillRun, teacher: str) -> DistillRun:
     """Returns the configuration of a student of `teacher`, with the teacher's tokeniser.
 
     Raises:
@@ -215,19 +214,18 @@ def resolve_student(config: Config, teacher: str) -> Config:
     sizes = exported.read_encoder_config(teacher)
     facts = json.loads(Path(teacher, exported.FACTS_FILE).read_text("utf-8"))
     vocab_file = str(Path(teacher, exported.VOCAB_FILE))
-    config = dataclasses.replace(
-        config,
-        tokenizer=TokenizerConfig(vocab_file, facts["max_bytes_per_word"]),
-        encoder=dataclasses.replace(config.encoder, vocab_size=sizes.vocab_size),
-        distill=dataclasses.replace(config.distill, teacher=teacher),
-    )
+    known = {
+        "tokenizer.vocab_file": vocab_file,
+        "tokenizer.max_bytes_per_word": facts["max_bytes_per_word"],
+        "encoder.vocab_size": sizes.vocab_size,
+        "distill.teacher": teacher,
+    }
+    config = changed(config, known)
     as_wide = config.encoder.hidden_size == sizes.hidden_size
     if as_wide and config.encoder.num_layers and config.encoder.network == BERT:
         _check_layers(config.encoder, sizes)
-        encoder = dataclasses.replace(config.encoder, activation=sizes.activation)
-        config = dataclasses.replace(config, encoder=encoder)
+        config = changed(config, {"encoder.activation": sizes.activation})
     config = resolve(config, [*config.distill.monolingual, *config.train.bitext])
-    check(config)
     if config.encoder.hidden_size > sizes.hidden_size:
         raise InputError(
             f"the student is {config.encoder.hidden_size} wide, its teacher {sizes.hidden_size}",
@@ -271,7 +269,7 @@ def teacher_width(teacher) -> int:
     return outputs["default"].shape[1]
 
 
-def _read_or_make_projection(config: Config, run_dir: RunDir) -> np.ndarray:
+def _read_or_make_projection(config: DistillRun, run_dir: RunDir) -> np.ndarray:
     file = Path(run_dir.path, PROJECTION_FILE)
     if file.exists():
         return np.load(file, allow_pickle=False)

@@ -12,3 +12,4 @@ COMMANDS = {
         "mine hard negatives with a weaker dual encoder",
     )
 }
+SECTIONS = {"negatives": "labse_tf.systems.hard_negatives.config"}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import tensorflow as tf
 import tf_keras
 
-from labse_tf.config import AveragingEncoderConfig
+from labse_tf.systems.hard_negatives.config import AveragingEncoderConfig
 
 # Odd multipliers that spread ids over 32 bits, and the shift that mixes high bits into low ones.
 _LEFT, _RIGHT, _SHIFT = 2654435761, 2246822519, 15

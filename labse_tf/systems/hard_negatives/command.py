@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from collections.abc import Sequence
 
-from labse_tf.cli.arguments import add_inputs, add_run, strategy_options
+from labse_tf.cli.arguments import add_inputs, add_run, read_config, strategy_options
 
 EXAMPLES = """examples:
   labse mine-negatives clean/bitext --vocab vocab.txt --run-dir runs/miner --out negatives
   labse mine-negatives clean/bitext --vocab vocab.txt --run-dir runs/miner --out negatives \\
-      --set negatives.train.steps=5000 --set negatives.encoder.bigram_buckets=0
+      --set train.steps=5000 --set negatives.encoder.bigram_buckets=0
   labse mine-negatives clean/bitext/de --model runs/miner --out more --count 5
   labse mine-negatives clean/bitext --model model --out negatives
 
@@ -60,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "paired with a source that is; 1 leaves out known translations only "
         "(default: %(default)s)",
     )
-    add_run(parser, required=False)
+    add_run(parser, "labse_tf.systems.hard_negatives.config:NegativesRun", required=False)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -75,11 +74,7 @@ def run(args: argparse.Namespace) -> None:
         _refuse_training_options(args)
         config = None
     else:
-        from labse_tf.config.check import check_warmup
-        from labse_tf.config.files import load_config
-
-        config = load_config(args.config, args.overrides)
-        check_warmup(config, "negatives", path=args.config)
+        config = read_config(args)
     from labse_tf.files.corpus_files import BITEXT, find_plain_files
     from labse_tf.systems.hard_negatives.mine import check_options
 
@@ -112,16 +107,12 @@ def _refuse_training_options(args: argparse.Namespace) -> None:
 
 
 def _resolve(config, args: argparse.Namespace):
+    from labse_tf.config import changed
     from labse_tf.training.runs import run_dir as run_dirs
 
-    training = dataclasses.replace(config.negatives.train, bitext=args.inputs)
     vocab_file = args.vocab or config.tokenizer.vocab_file
-    config = dataclasses.replace(
-        config,
-        negatives=dataclasses.replace(config.negatives, train=training),
-        tokenizer=dataclasses.replace(config.tokenizer, vocab_file=vocab_file),
-    )
-    return run_dirs.resolve(config, args.inputs)
+    given = {"train.bitext": args.inputs, "tokenizer.vocab_file": vocab_file}
+    return run_dirs.resolve(changed(config, given), args.inputs)
 
 
 def _mining_options(args: argparse.Namespace) -> dict:

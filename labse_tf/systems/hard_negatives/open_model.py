@@ -11,6 +11,7 @@ from labse_tf.embedding.embedder import Embedder
 from labse_tf.embedding.windows import SortingEncoder
 from labse_tf.errors import InputError
 from labse_tf.systems.hard_negatives.averaging_encoder import AveragingEncoder
+from labse_tf.systems.hard_negatives.config import NegativesRun
 from labse_tf.systems.hard_negatives.train import CHECKPOINTS
 from labse_tf.training.run_embedder import RunEmbedder
 from labse_tf.training.runs.checkpoints import load_tokenizer, newest_whole
@@ -38,9 +39,9 @@ def open_model(path: str | os.PathLike[str]) -> tuple[SortingEncoder, list[Path]
 
 
 def _open_run(run_dir: RunDir, checkpoint: str) -> RunEmbedder:
-    config = run_dir.config
+    config = run_dir.read_config(NegativesRun)
     network = AveragingEncoder(config.negatives.encoder, vocab_size=config.encoder.vocab_size)
     restored = tf.train.Checkpoint(encoder=network).restore(checkpoint)
     restored.assert_existing_objects_matched().expect_partial()
-    length = config.negatives.train.bucket_lengths[-1]
+    length = config.train.bucket_lengths[-1]
     return RunEmbedder(network, load_tokenizer(run_dir), sequence_length=length)

@@ -7,10 +7,10 @@ import functools
 import tensorflow as tf
 import tf_keras
 
-from labse_tf.config import Config
 from labse_tf.data.pairs import pair_batches
 from labse_tf.model.dropout import replayable_dropout
 from labse_tf.systems.hard_negatives.averaging_encoder import AveragingEncoder
+from labse_tf.systems.hard_negatives.config import NegativesRun
 from labse_tf.training.dual_encoder import on_strategy, stage_of
 from labse_tf.training.dual_encoder_trainer import DualEncoderTrainer
 from labse_tf.training.loop.fit import fit
@@ -21,9 +21,9 @@ from labse_tf.training.runs.run_dir import RunDir
 CHECKPOINTS = "averaging"
 
 
-def train(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -> None:
+def train(config: NegativesRun, run_dir: RunDir, strategy: tf.distribute.Strategy) -> None:
     """Trains the encoder of `config.negatives`, or resumes where the run was stopped."""
-    settings = config.negatives.train
+    settings = config.train
     tokenizer = load_tokenizer(run_dir)
     with strategy.scope(), replayable_dropout():
         tf_keras.utils.set_random_seed(config.seed)
@@ -33,7 +33,7 @@ def train(config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy) -> 
     fit(
         stage_of(settings, "train the averaging encoder", run_dir.checkpoints / CHECKPOINTS),
         trainer=functools.partial(DualEncoderTrainer, encoder=encoder, settings=settings),
-        batches=pair_batches(settings, tokenizer, **order, section="negatives.train"),
+        batches=pair_batches(settings, tokenizer, **order, section="train"),
         model={"encoder": encoder},
         variables=encoder.trainable_variables,
         run_dir=run_dir,

@@ -16,3 +16,5 @@ COMMANDS = {
 }
 NETWORKS = {"bilstm": "labse_tf.systems.laser.bilstm_encoder:BiLstmEncoder"}
 PREPROCESSORS = {"laser-2018": "labse_tf.systems.laser.tokenizer_2018:open_preprocessor"}
+SECTIONS = {"laser": "labse_tf.systems.laser.config"}
+DESCRIPTIONS = {"translation": "labse_tf.systems.laser.config:describe"}

@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from labse_tf.config import LaserConfig
 from labse_tf.data import streams, texts
 from labse_tf.data.features import ENCODER_INPUTS, Features
 from labse_tf.data.record_counts import count_records
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import BITEXT, CorpusFile
+from labse_tf.systems.laser.config import LaserConfig
 from labse_tf.tokenization.protocol import Tokenizer
 
 _ENGLISH = "en"

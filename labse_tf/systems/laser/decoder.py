@@ -10,7 +10,7 @@ import tensorflow as tf
 import tf_keras
 from official.nlp.modeling import layers
 
-from labse_tf.config import LaserConfig
+from labse_tf.systems.laser.config import LaserConfig
 
 
 class LaserDecoder(tf_keras.layers.Layer):

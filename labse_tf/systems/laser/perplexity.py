@@ -8,10 +8,10 @@ import numpy as np
 import orbit
 import tensorflow as tf
 
-from labse_tf.config import LaserConfig
 from labse_tf.data import texts
 from labse_tf.files.corpus_files import BITEXT
 from labse_tf.systems.laser.batches import Direction, encode_pairs, features_of
+from labse_tf.systems.laser.config import LaserConfig
 from labse_tf.systems.laser.decoder import previous_tokens
 from labse_tf.systems.laser.objective import token_losses
 from labse_tf.tokenization.protocol import Tokenizer

@@ -7,13 +7,14 @@ import functools
 import tensorflow as tf
 import tf_keras
 
-from labse_tf.config import BILSTM, Config
+from labse_tf.config import BILSTM
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.precision import precision
 from labse_tf.model.protocol import INPUT_NAMES, EncoderNetwork
 from labse_tf.systems.laser import perplexity
 from labse_tf.systems.laser.batches import check_sources, find_directions, laser_batches
+from labse_tf.systems.laser.config import LaserRun
 from labse_tf.systems.laser.decoder import LaserDecoder
 from labse_tf.systems.laser.objective import LaserTrainer
 from labse_tf.training.loop.fit import Stage, fit
@@ -24,7 +25,7 @@ from labse_tf.training.validation.course import Validation
 
 
 def train(
-    config: Config,
+    config: LaserRun,
     run_dir: RunDir,
     strategy: tf.distribute.Strategy,
     *,
@@ -101,7 +102,7 @@ def train(
     )
 
 
-def build_decoder(config: Config, encoder: EncoderNetwork) -> LaserDecoder:
+def build_decoder(config: LaserRun, encoder: EncoderNetwork) -> LaserDecoder:
     """Returns the decoder for vectors of `encoder`, with its variables created."""
     settings = config.encoder
     decoder = LaserDecoder(

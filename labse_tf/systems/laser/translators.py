@@ -15,6 +15,7 @@ from labse_tf.model.encoder import build_encoder
 from labse_tf.progress import Progress
 from labse_tf.registry import find, registered
 from labse_tf.systems.laser.batches import features_of
+from labse_tf.systems.laser.config import LaserRun
 from labse_tf.systems.laser.train import build_decoder
 from labse_tf.training.runs.checkpoints import (
     choose_checkpoint,
@@ -115,7 +116,7 @@ class LaserTranslator(Translator):
     """Encoder and decoder of `labse train-laser`."""
 
     def __init__(self, run_dir: RunDir, *, beam_size: int) -> None:
-        config = run_dir.config
+        config = run_dir.read_config(LaserRun)
         super().__init__(run_dir, longest=config.laser.bucket_lengths[-1], beam_size=beam_size)
         self.languages = config.laser.targets
         self._encoder = build_encoder(config.encoder)

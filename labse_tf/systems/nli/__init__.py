@@ -7,3 +7,4 @@ COMMANDS = {
         "labse_tf.systems.nli.command", "fine-tune an encoder on natural language inference"
     )
 }
+SECTIONS = {"nli": "labse_tf.systems.nli.config"}

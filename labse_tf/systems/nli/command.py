@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import add_init, add_training, strategy_options
+from labse_tf.cli.arguments import add_init, add_training, read_config, strategy_options
 
 EXAMPLES = """examples:
   labse train-nli configs/nli.yaml --init runs/dual --run-dir runs/nli \\
@@ -22,18 +22,15 @@ To resume an interrupted run, run the same command again."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_training(parser)
+    add_training(parser, "labse_tf.systems.nli.config:NliRun")
     add_init(parser)
 
 
 def run(args: argparse.Namespace) -> None:
-    from labse_tf.config.check import check_warmup
-    from labse_tf.config.files import load_config
     from labse_tf.errors import InputError
     from labse_tf.training.runs import run_dir as run_dirs
 
-    config = load_config(args.config, args.overrides)
-    check_warmup(config, "nli", path=args.config)
+    config = read_config(args)
     if not args.init:
         raise InputError(
             "there is no encoder to fine-tune", remedy="add --init RUN_DIR or --init MODEL_DIR"

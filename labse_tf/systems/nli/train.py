@@ -10,7 +10,6 @@ import orbit
 import tensorflow as tf
 import tf_keras
 
-from labse_tf.config import Config
 from labse_tf.data.features import Features
 from labse_tf.errors import InputError
 from labse_tf.evaluation.inference_pairs import InferencePairs, labels_of, read_inference_pairs
@@ -19,6 +18,7 @@ from labse_tf.model.dual_encoder import embed
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.protocol import EncoderNetwork
 from labse_tf.systems.nli.batches import INFERENCE_FEATURES, inference_batches
+from labse_tf.systems.nli.config import NliRun
 from labse_tf.training.loop.fit import Stage, fit
 from labse_tf.training.loop.trainer import Trainer
 from labse_tf.training.run_embedder import RunEmbedder
@@ -190,7 +190,7 @@ def _share(hits: Sequence[np.ndarray]) -> float:
 
 
 def train_inference(
-    config: Config, run_dir: RunDir, strategy: tf.distribute.Strategy, *, init: Origin
+    config: NliRun, run_dir: RunDir, strategy: tf.distribute.Strategy, *, init: Origin
 ) -> None:
     """Fine-tunes the encoder of `init`, or resumes.
 

@@ -17,13 +17,14 @@ import labse_tf  # noqa: F401  Before TensorFlow: it chooses Keras 2.
 import tensorflow as tf
 import tf_keras
 
-from labse_tf.config import ComputeConfig, EncoderConfig, LaserConfig, TrainConfig
+from labse_tf.config import ComputeConfig, EncoderConfig, TrainConfig
 from labse_tf.errors import InputError
 from labse_tf.model.dual_encoder import embed
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.mlm_head import build_mlm_head
 from labse_tf.model.slots import build_slots
 from labse_tf.systems.distill.train import DistillationTrainer
+from labse_tf.systems.laser.config import LaserConfig
 from labse_tf.systems.laser.decoder import LaserDecoder
 from labse_tf.systems.laser.objective import LaserTrainer
 from labse_tf.systems.nli.train import (

@@ -12,8 +12,7 @@ from tiny_text import sentences_of
 
 import labse_tf
 from labse_tf.cli.main import main
-from labse_tf.config import EncoderConfig, TrainConfig
-from labse_tf.config.files import load_config
+from labse_tf.config import EncoderConfig, TrainConfig, load_config
 from labse_tf.data import streams
 from labse_tf.model.encoder import build_encoder
 from labse_tf.systems.distill.batches import text_batches, text_stream

@@ -10,9 +10,10 @@ import pytest
 import tensorflow as tf
 import tf_keras
 
-from labse_tf.config import AveragingEncoderConfig, TrainConfig
+from labse_tf.config import TrainConfig
 from labse_tf.model.dual_encoder import embed
 from labse_tf.systems.hard_negatives.averaging_encoder import AveragingEncoder
+from labse_tf.systems.hard_negatives.config import AveragingEncoderConfig
 from labse_tf.training.dual_encoder_trainer import DualEncoderTrainer
 from labse_tf.training.optimizer.lazy_adamw import LazyAdamW
 

@@ -128,8 +128,9 @@ def test_dropout_is_between_the_layers_alone():
     ],
 )
 def test_sizes_that_do_not_fit_are_refused(changes, message):
-    from labse_tf.config import Config
     from labse_tf.config.check import check
+
+    from labse_tf.config import Config
 
     config = Config(encoder=dataclasses.replace(TINY, **changes))
     with pytest.raises(InputError, match=message):

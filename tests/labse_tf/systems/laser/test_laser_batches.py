@@ -9,7 +9,6 @@ import pytest
 from text_files import write_lines
 from tiny_text import FOREIGN, sentences_of
 
-from labse_tf.config import LaserConfig
 from labse_tf.data import streams
 from labse_tf.errors import InputError
 from labse_tf.systems.laser.batches import (
@@ -18,6 +17,7 @@ from labse_tf.systems.laser.batches import (
     find_directions,
     laser_batches,
 )
+from labse_tf.systems.laser.config import LaserConfig
 from labse_tf.systems.laser.perplexity import read_held_out
 
 SETTINGS = LaserConfig(targets=["en", "de"], batch_tokens=128, bucket_lengths=[8, 12, 16, 32])

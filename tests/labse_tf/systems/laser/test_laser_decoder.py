@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from numpy_lstm import lstm
 
-from labse_tf.config import LaserConfig
+from labse_tf.systems.laser.config import LaserConfig
 from labse_tf.systems.laser.decoder import LaserDecoder, previous_tokens
 
 START = 2

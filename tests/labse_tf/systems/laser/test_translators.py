@@ -9,8 +9,8 @@ import pytest
 import tensorflow as tf
 import tf_keras
 
-from labse_tf.config import LaserConfig
 from labse_tf.errors import InputError
+from labse_tf.systems.laser.config import LaserConfig
 from labse_tf.systems.laser.decoder import LaserDecoder
 from labse_tf.systems.laser.translators import open_translator, search
 

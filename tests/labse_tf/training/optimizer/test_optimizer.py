@@ -8,9 +8,7 @@ import tensorflow as tf
 import tf_keras
 from repository import CONFIGS
 
-from labse_tf.config import EncoderConfig, OptimizerConfig
-from labse_tf.config.check import check_warmup
-from labse_tf.config.files import load_config
+from labse_tf.config import EncoderConfig, OptimizerConfig, check_warmup, load_config
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder
 from labse_tf.training.optimizer.adamw import build_optimizer, rate_factor

@@ -1,15 +1,17 @@
-"""Fine-tuning on natural language inference."""
+"""The configuration of `labse train-nli`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
+from typing import Annotated
 
-from labse_tf.config.optimizer import LoopConfig, OptimizerConfig, Run
-from labse_tf.config.requirements import Requirement, at_least
+from pydantic import Field, model_validator
+
+from labse_tf.config import Config, LoopConfig, OptimizerConfig, section
+from labse_tf.config.sections import Count, NotNegative, require
 
 
-@dataclass
+@section
 class NliConfig:
     """Natural language inference (Yang et al. 2021, arXiv 2012.14388, section 3.3).
 
@@ -23,18 +25,25 @@ class NliConfig:
 
     corpora: list[str] = field(default_factory=list)
     dev: list[str] = field(default_factory=list)
-    dev_interval: int = 500
-    sequence_length: int = 128
-    batch_size: int = 64
-    steps: int = 5000
+    dev_interval: Count = 500
+    sequence_length: Annotated[int, Field(ge=4)] = 128
+    batch_size: Count = 64
+    steps: NotNegative = 5000
     train_encoder: bool = True
     optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(learning_rate=5e-5))
     loop: LoopConfig = field(default_factory=LoopConfig)
 
-    def requirements(self, section: str) -> Iterator[Requirement]:
-        yield from at_least(1, section, self, "batch_size", "dev_interval")
-        yield from at_least(0, section, self, "steps")
-        yield from at_least(4, section, self, "sequence_length")
 
-    def runs(self, section: str) -> Iterator[Run]:
-        yield Run(f"{section}.optimizer", self.optimizer, self.steps)
+@section
+class NliRun(Config):
+    """The configuration of `labse train-nli`."""
+
+    own_section = "nli"
+    nli: NliConfig = field(default_factory=NliConfig)
+
+    @model_validator(mode="after")
+    def _check(self) -> NliRun:
+        if self.nli.corpora:
+            fits = self.nli.sequence_length <= self.encoder.max_positions
+            require(fits, "nli.sequence_length", "at most encoder.max_positions")
+        return self

@@ -1,16 +1,27 @@
-"""LASER: an encoder trained by translation."""
+"""The configuration of `labse train-laser`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
+from typing import Any
 
-from labse_tf.config.optimizer import LoopConfig, OptimizerConfig, Run
-from labse_tf.config.requirements import Requirement, at_least, buckets, more_than_0
+from pydantic import model_validator
+
+from labse_tf.config import Config, LoopConfig, OptimizerConfig, section
+from labse_tf.config.sections import (
+    Count,
+    Exponent,
+    NotNegative,
+    Range,
+    require,
+    require_buckets,
+)
 from labse_tf.languages import find_code
+from labse_tf.training.runs.checkpoints import has_part
+from labse_tf.training.runs.run_dir import RunDir, base_names
 
 
-@dataclass
+@section
 class LaserConfig:
     """Translation through a sentence vector (Artetxe and Schwenk, arXiv 1812.10464, section 3).
 
@@ -39,17 +50,17 @@ class LaserConfig:
     targets: list[str] = field(default_factory=lambda: ["en", "es"])
     batch_tokens: int = 128_000
     bucket_lengths: list[int] = field(default_factory=lambda: [8, 16, 24, 32, 48, 64, 96, 128])
-    language_exponent: float = 1.0
-    decoder_size: int = 2048
-    language_size: int = 32
-    output_size: int = 512
-    initializer_range: float = 0.1
-    sampled_softmax: int = 0
+    language_exponent: Exponent = 1.0
+    decoder_size: Count = 2048
+    language_size: Count = 32
+    output_size: Count = 512
+    initializer_range: Range = 0.1
+    sampled_softmax: NotNegative = 0
     held_out: list[str] = field(default_factory=list)
     target_held_out: list[str] = field(default_factory=list)
-    held_out_size: int = 200
-    held_out_interval: int = 5000
-    steps: int = 100_000
+    held_out_size: Count = 200
+    held_out_interval: Count = 5000
+    steps: NotNegative = 100_000
     optimizer: OptimizerConfig = field(
         default_factory=lambda: OptimizerConfig(
             warmup_steps=0, decay="constant", weight_decay=0.0, clip_norm=5.0
@@ -57,29 +68,50 @@ class LaserConfig:
     )
     loop: LoopConfig = field(default_factory=LoopConfig)
 
-    def requirements(self, section: str) -> Iterator[Requirement]:
-        known = all(find_code(code) == code for code in self.targets)
-        several = len(set(self.targets)) == len(self.targets) > 1
-        wanted = "two or more different codes of languages"
-        yield Requirement(f"{section}.targets", known and several, wanted)
-        for name in ("target_bitext", "target_held_out"):
-            parts = [entry.partition("=") for entry in getattr(self, name)]
-            fits = all(code in self.targets and path for code, _, path in parts)
-            wanted = f"a list of LANGUAGE=PATH, each language one of {section}.targets"
-            yield Requirement(f"{section}.{name}", fits, wanted)
-        yield buckets(section, self, least=4)
-        longest = max(self.bucket_lengths, default=1)
-        wanted = f"{longest} or more, the longest of {section}.bucket_lengths"
-        yield Requirement(f"{section}.batch_tokens", self.batch_tokens >= longest, wanted)
-        names = ("decoder_size", "language_size", "output_size", "held_out_interval")
-        yield from at_least(1, section, self, *names, "held_out_size")
-        yield from at_least(0, section, self, "steps", "sampled_softmax", "language_exponent")
-        yield from more_than_0(section, self, "initializer_range")
-
-    def runs(self, section: str) -> Iterator[Run]:
-        yield Run(f"{section}.optimizer", self.optimizer, self.steps)
-
     @property
     def corpora(self) -> list[str]:
         """All training corpora."""
         return [*self.bitext, *(entry.partition("=")[2] for entry in self.target_bitext)]
+
+    @model_validator(mode="after")
+    def _check(self) -> LaserConfig:
+        known = all(find_code(code) == code for code in self.targets)
+        several = len(set(self.targets)) == len(self.targets) > 1
+        require(known and several, "targets", "two or more different codes of languages")
+        for name in ("target_bitext", "target_held_out"):
+            parts = [entry.partition("=") for entry in getattr(self, name)]
+            fits = all(code in self.targets and path for code, _, path in parts)
+            require(fits, name, "a list of LANGUAGE=PATH, each language one of 'targets'")
+        require_buckets(self.bucket_lengths, least=4)
+        longest = self.bucket_lengths[-1]
+        wanted = f"{longest} or more, the longest of 'bucket_lengths'"
+        require(self.batch_tokens >= longest, "batch_tokens", wanted)
+        return self
+
+
+@section
+class LaserRun(Config):
+    """The configuration of `labse train-laser`."""
+
+    own_section = "laser"
+    laser: LaserConfig = field(default_factory=LaserConfig)
+
+    @model_validator(mode="after")
+    def _check(self) -> LaserRun:
+        if self.laser.corpora:
+            fits = self.laser.bucket_lengths[-1] <= self.encoder.max_positions
+            require(fits, "laser.bucket_lengths", "ascending, from 4 to encoder.max_positions")
+        return self
+
+
+def describe(run_dir: RunDir, checkpoint: str) -> dict[str, Any] | None:
+    """Returns facts about a run for model.json; None if it has no decoder."""
+    if not has_part(checkpoint, "decoder"):
+        return None
+    settings = run_dir.read_config(LaserRun).laser
+    return {
+        "kind": "translation",
+        "targets": settings.targets,
+        "bitext": base_names(settings.corpora),
+        "batch_size": settings.batch_tokens,
+    }
