@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from config_kinds import KINDS
 from repository import ROOT
 
 import labse_tf
@@ -63,12 +64,18 @@ def test_public_names():
 
 
 def test_resolved_presets():
-    """All defaults, then what each preset sets otherwise."""
-    defaults = dict(flatten(dataclasses.asdict(Config())))
-    tree = {"defaults": defaults}
-    for path in sorted((ROOT / "configs").glob("*.yaml")):
-        values = dict(flatten(dataclasses.asdict(load_config(path))))
-        tree[path.name] = {key: value for key, value in values.items() if value != defaults[key]}
+    """Each command's defaults, then what the presets with a section of its own set otherwise."""
+    tree = {"every command": dict(flatten(dataclasses.asdict(Config())))}
+    for command, kind in KINDS.items():
+        own = dict(flatten(dataclasses.asdict(kind())))
+        defaults = {k: v for k, v in own.items() if k.startswith(f"{kind.own_section}.")}
+        tree[command] = {"defaults": defaults}
+        for path in sorted((ROOT / "configs").glob("*.yaml")):
+            if f"{kind.own_section}:" in path.read_text("utf-8").splitlines():
+                values = dict(flatten(dataclasses.asdict(load_config(path, kind=kind))))
+                tree[command][path.name] = {k: v for k, v in values.items() if v != own[k]}
+        if kind.own_section == "train" and command != "train":
+            tree[command] = {k: v for k, v in defaults.items() if v != tree["train"]["defaults"][k]}
     assert_pinned("presets.yaml", yaml.safe_dump(tree, sort_keys=False))
 
 

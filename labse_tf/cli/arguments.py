@@ -231,7 +231,7 @@ def read_config(args: argparse.Namespace, overrides: Sequence[str] = ()):
 
     module, _, name = args.config_kind.partition(":")
     kind = getattr(importlib.import_module(module), name)
-    config = load_config(args.config, [*args.overrides, *overrides], kind)
+    config = load_config(args.config, [*getattr(args, "overrides", ()), *overrides], kind)
     check_warmup(config, path=args.config)
     return config
 

@@ -51,7 +51,7 @@ def check_outputs(parser: argparse.ArgumentParser, args: argparse.Namespace) -> 
     ]
     outputs = {name: one for name, one in given if name in (*OUTPUTS, "counts", "work")}
     inputs = [one for name, one in given if name not in outputs]
-    if outputs and hasattr(args, "config"):
+    if outputs and hasattr(args, "config_kind"):
         inputs += _paths_in_config(args)
     for name, output in outputs.items():
         replaced = name in OUTPUTS and getattr(args, "overwrite", False)

@@ -23,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from labse_tf.config.planning.phases import SECTIONS
 
     add_config(parser)
+    parser.set_defaults(config_kind="labse_tf.config:TrainRun")
     parser.add_argument(
         "--device",
         choices=NAMES,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import logging
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +22,8 @@ from labse_tf.files.staging import input_path
 from labse_tf.files.storage import TENSORFLOW_SCHEMES, scheme_of
 from labse_tf.languages import require_code
 from labse_tf.registry import registered
+
+_log = logging.getLogger("labse")
 
 AnyConfig = TypeVar("AnyConfig", bound=Config)
 # A key's full name, its value, and where it was set.
@@ -57,8 +60,12 @@ def load_config(
             path = find_preset(path) or path
         entries = [(key, value, path) for key, value in flatten(_read_yaml(path))]
     entries = [one for one in map(_updated, entries) if one and not _is_of_others(one[0], kind)]
-    for override in overrides:
-        entries += filter(None, map(_updated, _parse(override)))
+    for entry in (entry for override in overrides for entry in _parse(override)):
+        updated = _updated(entry)
+        if updated and _is_of_others(updated[0], kind):
+            _log.warning("%s: ignored, as only other commands read this section", entry[2])
+        elif updated:
+            entries.append(updated)
     tree, places = _nest(entries, kind)
     config = _build(kind, tree, places, path)
     config.languages = [require_code(code, path=path) for code in config.languages]
@@ -250,7 +257,9 @@ def _build(
     try:
         return kind(**tree)
     except ValidationError as error:
-        raise _explain(error.errors()[0], kind, places, path) from None
+        first = error.errors()[0]
+        first["input"] = first["input"] if first["loc"] else tree
+        raise _explain(first, kind, places, path) from None
 
 
 def _explain(
@@ -272,20 +281,23 @@ def _explain(
     if error["type"] == "unexpected_keyword_argument":
         key = next((name for name in places if name.startswith(f"{key}.")), key)
         return _unknown(key, kind, path)
-    wanted = _TYPES.get(error["type"].partition("_")[0])
     if error["type"] == "requirement":
         wanted = context["wanted"]
     elif error["type"] == "literal_error":
         wanted = f"one of {context['expected']}"
-    elif "ge" in context or "gt" in context:
-        wanted = f"{context['ge']:g} or more" if "ge" in context else f"more than {context['gt']:g}"
-    elif "le" in context or "lt" in context:
-        wanted = f"{context['le']:g} or less" if "le" in context else f"less than {context['lt']:g}"
-    if error["type"].startswith("too_short"):
+    elif error["type"] == "too_short":
         wanted = "a list of one or more"
-    return _refusal(key, value, wanted or error["msg"], path)
+    elif bounds := [
+        f"{text} {context[name]:g}" for name, text in _BOUNDS.items() if name in context
+    ]:
+        wanted = bounds[0]
+    else:
+        wanted = _TYPES.get(error["type"].partition("_")[0], error["msg"])
+        return _refusal(key, value, wanted, path)
+    return InputError(f"'{key}' is {value!r}", path=path, remedy=f"it must be {wanted}")
 
 
+_BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
 _TYPES = {
     "bool": "true or false",
     "int": "a whole number",

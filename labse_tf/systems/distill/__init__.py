@@ -6,4 +6,4 @@ COMMANDS = {
     ("distill",): Command("labse_tf.systems.distill.command", "train a smaller student model")
 }
 SECTIONS = {"distill": "labse_tf.systems.distill.config"}
-DESCRIPTIONS = {"distillation": "labse_tf.systems.distill.config:describe"}
+DESCRIPTIONS = {"distillation": "labse_tf.systems.distill.facts:describe"}

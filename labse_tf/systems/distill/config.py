@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Any
 
 from pydantic import model_validator
 
 from labse_tf.config import Config, TrainConfig, section
 from labse_tf.config.sections import require_training_fits
-from labse_tf.training.runs.run_dir import RunDir, base_names
 
 
 @section
@@ -37,19 +35,3 @@ class DistillRun(Config):
         if self.train.bitext or self.distill.monolingual:
             require_training_fits(self.train, self.encoder)
         return self
-
-
-def describe(run_dir: RunDir, checkpoint: str) -> dict[str, Any] | None:
-    """Returns facts about a run for model.json; None if it had no teacher."""
-    config = run_dir.read_config(DistillRun)
-    if not config.distill.teacher:
-        return None
-    dims = config.train.dims(config.encoder.hidden_size)
-    return {
-        "kind": "distillation",
-        "teacher": base_names([config.distill.teacher])[0],
-        "monolingual": base_names(config.distill.monolingual),
-        "bitext": base_names(config.train.bitext),
-        "batch_size": config.train.batch_size,
-        **({"matryoshka": dims} if len(dims) > 1 else {}),
-    }

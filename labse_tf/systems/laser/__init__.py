@@ -17,4 +17,4 @@ COMMANDS = {
 NETWORKS = {"bilstm": "labse_tf.systems.laser.bilstm_encoder:BiLstmEncoder"}
 PREPROCESSORS = {"laser-2018": "labse_tf.systems.laser.tokenizer_2018:open_preprocessor"}
 SECTIONS = {"laser": "labse_tf.systems.laser.config"}
-DESCRIPTIONS = {"translation": "labse_tf.systems.laser.config:describe"}
+DESCRIPTIONS = {"translation": "labse_tf.systems.laser.facts:describe"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Any
 
 from pydantic import model_validator
 
@@ -17,8 +16,6 @@ from labse_tf.config.sections import (
     require_buckets,
 )
 from labse_tf.languages import find_code
-from labse_tf.training.runs.checkpoints import has_part
-from labse_tf.training.runs.run_dir import RunDir, base_names
 
 
 @section
@@ -102,16 +99,3 @@ class LaserRun(Config):
             fits = self.laser.bucket_lengths[-1] <= self.encoder.max_positions
             require(fits, "laser.bucket_lengths", "ascending, from 4 to encoder.max_positions")
         return self
-
-
-def describe(run_dir: RunDir, checkpoint: str) -> dict[str, Any] | None:
-    """Returns facts about a run for model.json; None if it has no decoder."""
-    if not has_part(checkpoint, "decoder"):
-        return None
-    settings = run_dir.read_config(LaserRun).laser
-    return {
-        "kind": "translation",
-        "targets": settings.targets,
-        "bitext": base_names(settings.corpora),
-        "batch_size": settings.batch_tokens,
-    }

@@ -128,10 +128,8 @@ def test_dropout_is_between_the_layers_alone():
     ],
 )
 def test_sizes_that_do_not_fit_are_refused(changes, message):
-    from labse_tf.config.check import check
+    from labse_tf.config import Config, changed
 
-    from labse_tf.config import Config
-
-    config = Config(encoder=dataclasses.replace(TINY, **changes))
+    changes = {f"encoder.{key}": value for key, value in changes.items()}
     with pytest.raises(InputError, match=message):
-        check(config)
+        changed(Config(encoder=TINY), changes)
