@@ -118,9 +118,7 @@ def test_every_scheme_is_refused(url, capsys):
 @pytest.mark.parametrize("url", ["s3://b/x", "gs://b/x", "hdfs://x", "S3://b/x"])
 def test_beam_jobs_take_stores(url):
     module = COMMANDS["corpus", "filter-bitext"].module
-    parser = make_parser(
-        ("corpus", "filter-bitext"), importlib.import_module(module)
-    )
+    parser = make_parser(("corpus", "filter-bitext"), importlib.import_module(module))
     args = parser.parse_args([url, "--out", url])
     assert (args.inputs, args.out) == ([url], url)
 

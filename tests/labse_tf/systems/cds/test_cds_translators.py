@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from labse_tf.errors import InputError
 from labse_tf.systems.cds.batches import encode_pairs
+from labse_tf.systems.cds.config import CdsRun
 from labse_tf.systems.cds.scorer import TranslatorScorer, cds_scores
 from labse_tf.systems.cds.translator import mean_log_likelihoods, token_log_likelihoods
 from labse_tf.training.runs.run_dir import open_existing
@@ -100,7 +101,7 @@ def test_the_run(cds_run, bitext_dir):
     assert tf.train.latest_checkpoint(checkpoints / "trusted").endswith("ckpt-4")
     steps = [(line["stage"], line["step"]) for line in metrics(cds_run)]
     assert steps == [(0, 2), (0, 4), (0, 6), (1, 2), (1, 4)]
-    config = open_existing(cds_run).config
+    config = open_existing(cds_run).read_config(CdsRun)
     assert config.languages == ["ar", "de", "en", "fr", "ja", "ru", "th"]
     assert config.cds.noisy == [str(bitext_dir)]
 

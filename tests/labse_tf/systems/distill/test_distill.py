@@ -16,6 +16,7 @@ from labse_tf.config import EncoderConfig, TrainConfig, load_config
 from labse_tf.data import streams
 from labse_tf.model.encoder import build_encoder
 from labse_tf.systems.distill.batches import text_batches, text_stream
+from labse_tf.systems.distill.config import DistillRun
 from labse_tf.systems.distill.start import principal_directions, rotate_pooler, start_as
 from labse_tf.systems.distill.train import DistillationTrainer
 from labse_tf.training.optimizer.adamw import build_optimizer
@@ -147,7 +148,8 @@ def test_a_rotated_pooler_rotates_the_mean():
 @pytest.fixture
 def text_config(config_file, monolingual_dir, bitext_dir):
     changes = [f"distill.monolingual=[{monolingual_dir}]", "languages=[de,th]", "seed=3"]
-    return resolve(load_config(config_file, [*changes, "train.bucket_lengths=[16,24,40]"]))
+    changes += ["train.bucket_lengths=[16,24,40]"]
+    return resolve(load_config(config_file, changes, DistillRun))
 
 
 def stream_of(config):

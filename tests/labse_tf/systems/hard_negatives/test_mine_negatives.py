@@ -61,7 +61,7 @@ def command(bitext_dir, config_file, vocab_file):
         "loop.checkpoint_interval": 20,
         "loop.checkpoints_kept": 3,
     }
-    overrides = [f"--set=negatives.train.{key}={value}" for key, value in settings.items()]
+    overrides = [f"--set=train.{key}={value}" for key, value in settings.items()]
     overrides += ["--set=negatives.encoder.hidden_size=32"]
     overrides += ["--set=negatives.encoder.bigram_buckets=500"]
     return ["mine-negatives", str(bitext_dir), "--config", str(config_file), *overrides]

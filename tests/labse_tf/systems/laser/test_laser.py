@@ -14,6 +14,7 @@ from tiny_text import sentences_of
 
 import labse_tf
 from labse_tf.cli.main import main
+from labse_tf.systems.laser.config import LaserRun
 from labse_tf.systems.laser.train import build_decoder
 from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
 from labse_tf.training.runs.run_dir import open_existing
@@ -143,7 +144,7 @@ def test_a_transformer_can_be_the_encoder(train, laser_run, tmp_path):
     for run_dir, alone in ((tmp_path / "run", True), (laser_run, False)):
         run = open_existing(run_dir)
         encoder = load_encoder(run)
-        decoder = build_decoder(run.config, encoder)
+        decoder = build_decoder(run.read_config(LaserRun), encoder)
         vectors = tf.random.stateless_normal([3, run.config.encoder.hidden_size], [1, 2])
         previous = tf.ones([3, 4], tf.int32)
         read = [decoder((scale * vectors, tf.zeros([3], tf.int32), previous)) for scale in (1, 9)]
