@@ -9,7 +9,6 @@ from beam_pipelines.filtering.choose_filters import build_filters, take_options
 from beam_pipelines.filtering.job_options import JobOptions
 from beam_pipelines.filtering.unique_sides import SIDES
 from beam_pipelines.filtering.user_filters import add_user_filters
-from beam_pipelines.filters.cds import Cds
 from beam_pipelines.runtime.storage import configure
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import BITEXT
@@ -55,10 +54,12 @@ def run(
         raise InputError(f"--pairs-per-side is {pairs_per_side}", remedy="give 1 or more")
     configure(options.get("beam_options", ()))
     values = take_options(BITEXT, options)
-    best_by = Cds.name if keep == BEST else None
+    built = build_filters(BITEXT, values, from_scores=options.get("from_scores", False))
+    best_by = None
+    if keep == BEST:
+        best_by = next((one.name for one in built if getattr(one, "ranks", False)), None)
     job_options = JobOptions(max_per_language=max_per_language, best_by=best_by, **options)
-    built = build_filters(BITEXT, values, from_scores=job_options.from_scores)
-    if best_by and not any(filter_.name == best_by for filter_ in built):
+    if keep == BEST and best_by is None:
         raise InputError("--keep best needs scores", remedy="add --min-cds-score and --cds")
     if best_by and unique_side:
         raise InputError(

@@ -12,17 +12,18 @@ from typing import Any
 
 from official.nlp.modeling import layers, networks
 
-from labse_tf.config import BERT, OWN_NETWORKS, EncoderConfig
+from labse_tf.config import BERT, OWN_NETWORKS, EncoderConfig, TrainRun
 from labse_tf.errors import InputError
 from labse_tf.model import exported, huggingface_bert
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.mlm_head import build_mlm_head
 from labse_tf.model.sentence_transformers import MODULES_FILE, read_length
+from labse_tf.registry import find, registered
 from labse_tf.tokenization.protocol import Tokenizer
 from labse_tf.tokenization.vocabulary_readers import warn_of_misread
-from labse_tf.training.runs.checkpoints import Chosen, has_part
+from labse_tf.training.runs.checkpoints import Chosen
 from labse_tf.training.runs.initial_weights import open_origin, restore
-from labse_tf.training.runs.run_dir import RunDir, open_existing
+from labse_tf.training.runs.run_dir import RunDir, base_names, open_existing
 from vocab import wordpiece_file
 
 
@@ -135,7 +136,7 @@ def _training(run_dir: RunDir, checkpoint: Chosen) -> dict[str, Any]:
 
     `matryoshka` is there if leading columns were trained: the dimensions, the vectors' own first.
     """
-    config, lines = run_dir.config, run_dir.read_metrics()
+    config, lines = run_dir.read_config(TrainRun), run_dir.read_metrics()
     reached = [line for line in lines if line["step"] <= checkpoint.step]
     losses = [line["loss"] for line in reached if "loss" in line]
     held_out = [line["held_out"] for line in reached if "held_out" in line]
@@ -152,49 +153,30 @@ def _training(run_dir: RunDir, checkpoint: Chosen) -> dict[str, Any]:
         },
         "seed": config.seed,
     }
-    if has_part(checkpoint.path, "decoder"):
-        return {
-            "kind": "translation",
-            "targets": config.laser.targets,
-            "bitext": _base_names(config.laser.corpora),
-            "batch_size": config.laser.batch_tokens,
-            **facts,
-        }
+    for name, _ in registered("DESCRIPTIONS"):
+        if described := find("DESCRIPTIONS", name)(run_dir, checkpoint.path):
+            return {**described, **facts}
     train, stages = config.train, config.pretrain.stage_steps
     dims = train.dims(config.encoder.hidden_size)
     nested = {"matryoshka": dims} if len(dims) > 1 else {}
-    if config.distill.teacher:
-        return {
-            "kind": "distillation",
-            "teacher": _base_names([config.distill.teacher])[0],
-            "monolingual": _base_names(config.distill.monolingual),
-            "bitext": _base_names(train.bitext),
-            "batch_size": train.batch_size,
-            **nested,
-            **facts,
-        }
     if Path(checkpoint.path).parent.name.startswith("stage_"):
         return {
             "kind": "pre-training",
-            "monolingual": _base_names(config.pretrain.monolingual),
-            "bitext": _base_names(config.pretrain.bitext),
+            "monolingual": base_names(config.pretrain.monolingual),
+            "bitext": base_names(config.pretrain.bitext),
             "batch_size": config.pretrain.batch_size,
             **facts,
             "steps": sum(stages[:-1]) + checkpoint.step,
         }
     return {
         "kind": "dual encoder",
-        "bitext": _base_names(train.bitext),
+        "bitext": base_names(train.bitext),
         "batch_size": train.batch_size,
         "margin": train.margin,
         "scale": train.scale,
         **nested,
         **facts,
     }
-
-
-def _base_names(paths: Sequence[str]) -> list[str]:
-    return [os.path.basename(os.path.normpath(path)) for path in paths]
 
 
 def describe_vocabulary(tokens: Sequence[str]) -> dict[str, Any]:

@@ -211,7 +211,7 @@ def config_file(made_once, tiny_tree) -> Path:
 @pytest.fixture(scope="session")
 def tiny_config(config_file):
     """The tiny configuration, its vocabulary size filled in."""
-    from labse_tf.config.files import load_config
+    from labse_tf.config import load_config
     from labse_tf.training.runs.run_dir import resolve
 
     return resolve(load_config(config_file))

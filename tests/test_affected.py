@@ -38,8 +38,8 @@ FILES = {
             "tests/labse_tf/test_losses.py",
         ),
         (
-            "tests/labse_tf/cds/conftest.py",
-            {"tests/labse_tf/cds/test_cds_scores.py": 1},
+            "tests/labse_tf/systems/cds/conftest.py",
+            {"tests/labse_tf/systems/cds/test_cds_scores.py": 1},
             "tests/labse_tf/test_losses.py",
         ),
     ],

@@ -17,12 +17,12 @@ from pathlib import Path
 
 import pytest
 import yaml
+from config_kinds import KINDS
 from repository import ROOT
 
 import labse_tf
 from labse_tf.cli.main import COMMANDS, main, make_parser
-from labse_tf.config import Config, flatten
-from labse_tf.config.files import load_config
+from labse_tf.config import Config, flatten, load_config
 from labse_tf.demo.corpus.packages import SOURCES
 from labse_tf.demo.corpus.write import write_demo_corpus
 
@@ -45,7 +45,7 @@ def assert_pinned(name: str, text: str) -> None:
 @pytest.mark.parametrize("words", COMMANDS, ids="-".join)
 def test_help_of_every_command(words, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
-    parser = make_parser(words, importlib.import_module(f"labse_tf.cli.{COMMANDS[words][0]}"))
+    parser = make_parser(words, importlib.import_module(COMMANDS[words].module))
     assert_pinned(f"help/{'-'.join(words)}.txt", parser.format_help())
 
 
@@ -64,12 +64,18 @@ def test_public_names():
 
 
 def test_resolved_presets():
-    """All defaults, then what each preset sets otherwise."""
-    defaults = dict(flatten(dataclasses.asdict(Config())))
-    tree = {"defaults": defaults}
-    for path in sorted((ROOT / "configs").glob("*.yaml")):
-        values = dict(flatten(dataclasses.asdict(load_config(path))))
-        tree[path.name] = {key: value for key, value in values.items() if value != defaults[key]}
+    """Each command's defaults, then what the presets with a section of its own set otherwise."""
+    tree = {"every command": dict(flatten(dataclasses.asdict(Config())))}
+    for command, kind in KINDS.items():
+        own = dict(flatten(dataclasses.asdict(kind())))
+        defaults = {k: v for k, v in own.items() if k.startswith(f"{kind.own_section}.")}
+        tree[command] = {"defaults": defaults}
+        for path in sorted((ROOT / "configs").glob("*.yaml")):
+            if f"{kind.own_section}:" in path.read_text("utf-8").splitlines():
+                values = dict(flatten(dataclasses.asdict(load_config(path, kind=kind))))
+                tree[command][path.name] = {k: v for k, v in values.items() if v != own[k]}
+        if kind.own_section == "train" and command != "train":
+            tree[command] = {k: v for k, v in defaults.items() if v != tree["train"]["defaults"][k]}
     assert_pinned("presets.yaml", yaml.safe_dump(tree, sort_keys=False))
 
 

@@ -20,8 +20,7 @@ import pytest
 from repository import ROOT
 
 from labse_tf.cli.main import main
-from labse_tf.config import BILSTM, flatten
-from labse_tf.config.files import load_config
+from labse_tf.config import BILSTM, flatten, load_config
 from labse_tf.errors import InputError
 from labse_tf.training.loop import resumable
 

@@ -1,4 +1,4 @@
-"""Finds the filters in the folder `filters` and builds those that a job needs."""
+"""Finds the filters in the folder `filters` and in systems, and builds those that a job needs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 from beam_pipelines import filters
 from beam_pipelines.filters import RECORDS, STAGES, AnyFilter, Option, Use
+from labse_tf.registry import find, registered
 
 
 def find_filters(kind: str) -> list[type[AnyFilter]]:
@@ -29,6 +30,7 @@ def _all_filters() -> Iterator[type[AnyFilter]]:
             # A file may import another filter, which is found in its own file.
             if inspect.isclass(value) and value.__module__ == file.name and hasattr(value, "uses"):
                 yield value
+    yield from (find("FILTERS", name) for name, _ in registered("FILTERS"))
 
 
 def options_of(filter_: type[AnyFilter], kind: str) -> list[Option]:

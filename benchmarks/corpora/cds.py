@@ -19,10 +19,10 @@ from sklearn.metrics import roc_auc_score
 
 from beam_pipelines.filters.length_ratio import LengthRatio
 from beam_pipelines.records.records import Pair
-from labse_tf.cds.calibration import choose_threshold
-from labse_tf.cds.scorer import TranslatorScorer, cds_scores
 from labse_tf.errors import InputError
 from labse_tf.files.textio import read_pairs
+from labse_tf.systems.cds.calibration import choose_threshold
+from labse_tf.systems.cds.scorer import TranslatorScorer, cds_scores
 
 
 def main() -> None:

@@ -21,10 +21,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import machine, timed
+from labse_tf.evaluation.bleu import score_translations
 from labse_tf.files.hashing import sha256_of_files
 from labse_tf.files.outputs import whole_file, write_json
 from labse_tf.files.textio import read_lines, read_pairs
-from labse_tf.translation.bleu import score_translations
 
 KEPT = 0.6
 # Shares of the mined pairs that are kept, the best first, beside the chosen threshold.

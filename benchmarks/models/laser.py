@@ -62,8 +62,8 @@ def padding(lengths: np.ndarray) -> float:
 
 def make(args: argparse.Namespace) -> None:
     """Writes laser.spm, laser.pt, the model dir and the peer's ids."""
-    from labse_tf.files.torch_files import read_torch_file
-    from labse_tf.tokenization.laser import END, LaserTokenizer
+    from labse_tf.systems.laser.tokenizer import END, LaserTokenizer
+    from labse_tf.systems.laser.torch_files import read_torch_file
     from vocab import bpe
 
     out: Path = args.out

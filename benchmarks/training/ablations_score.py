@@ -12,6 +12,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
+from labse_tf.config import TrainRun
 from labse_tf.data.dev_pairs import read_dev_pairs
 from labse_tf.files.outputs import whole_file
 from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
@@ -21,7 +22,7 @@ from labse_tf.training.validation.dev import DevEvaluator
 
 def main(run_dir: str, tests: str, result: str) -> None:
     run = open_existing(run_dir)
-    config = run.config
+    config = run.read_config(TrainRun)
     tokenizer = load_tokenizer(run)
     # The newest: in runs that measure during training, the best was selected on the test.
     encoder = load_encoder(run, checkpoint=tf.train.latest_checkpoint(run.checkpoints))

@@ -29,10 +29,10 @@ from pathlib import Path
 import numpy as np
 
 from labse_tf.files.corpus_files import BITEXT, find_plain_files
-from labse_tf.hard_negatives import job
-from labse_tf.hard_negatives.model import open_model
-from labse_tf.hard_negatives.pool import make_pool, translations
-from labse_tf.hard_negatives.selection import Search
+from labse_tf.systems.hard_negatives import mine as job
+from labse_tf.systems.hard_negatives.open_model import open_model
+from labse_tf.systems.hard_negatives.pool import make_pool, translations
+from labse_tf.systems.hard_negatives.selection import Search
 
 _CANDIDATES = 60
 _ROWS = 512

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import machine, timed
-from labse_tf.config.files import load_config
+from labse_tf.config import load_config
 
 _TRIAL_STEPS = 40
 

@@ -20,8 +20,7 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks import machine
-from labse_tf.config import Config
-from labse_tf.config.files import load_config
+from labse_tf.config import Config, load_config
 from labse_tf.data.pretraining import pretraining_batches
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.stacking import stage_depths

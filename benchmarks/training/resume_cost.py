@@ -21,7 +21,7 @@ import labse_tf  # noqa: F401  Before TensorFlow: it chooses Keras 2.
 import tensorflow as tf
 
 from benchmarks import machine
-from labse_tf.config.files import load_config
+from labse_tf.config import load_config
 from labse_tf.data import streams
 from labse_tf.data.pairs import pair_batches
 from labse_tf.tokenization.open import open_tokenizer

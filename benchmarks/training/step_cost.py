@@ -122,7 +122,7 @@ def _measure(args: argparse.Namespace) -> dict[str, float]:
 
 def _planned(args: argparse.Namespace, encoder, compute) -> float:
     """Returns the gigabytes of `labse plan` for the same step."""
-    from labse_tf.config import CMLM, MLM, Config, OptimizerConfig, PretrainConfig, TrainConfig
+    from labse_tf.config import CMLM, MLM, OptimizerConfig, PretrainConfig, TrainConfig, TrainRun
     from labse_tf.config.planning.costs import memory_of
     from labse_tf.config.planning.devices import find_device
     from labse_tf.config.planning.phases import PRETRAIN, TRAIN, find_phases
@@ -145,7 +145,7 @@ def _planned(args: argparse.Namespace, encoder, compute) -> float:
         bucket_lengths=[args.length],
         optimizer=optimizer,
     )
-    config = Config(encoder=encoder, compute=compute, pretrain=masked, train=pairs)
+    config = TrainRun(encoder=encoder, compute=compute, pretrain=masked, train=pairs)
     section = PRETRAIN if args.mlm or args.cmlm else TRAIN
     [phase] = find_phases(config, replicas=1, on_tpu=False, sections=[section])
     return memory_of(phase, find_device("cpu"), compute.precision).total / 1e9

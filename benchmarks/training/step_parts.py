@@ -65,7 +65,7 @@ def _measure(args: argparse.Namespace) -> dict[str, float]:
     """Returns seconds per batch of each part, and pairs per second of the step."""
     import tensorflow as tf
 
-    from labse_tf.config.files import load_config
+    from labse_tf.config import load_config
     from labse_tf.data.pairs import pair_batches
     from labse_tf.model.dual_encoder import embed
     from labse_tf.model.encoder import build_encoder

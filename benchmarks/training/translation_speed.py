@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def _load(args: argparse.Namespace):
-    from labse_tf.config.files import load_config
+    from labse_tf.config import load_config
     from labse_tf.tokenization.open import open_tokenizer
 
     overrides = [f"tokenizer.vocab_file={args.vocab}", f"laser.bitext=[{args.pairs}]", *args.set]
@@ -83,7 +83,7 @@ def _load(args: argparse.Namespace):
 
 def _make(args: argparse.Namespace, folder: Path) -> dict:
     """Writes the batches and the sizes; returns these."""
-    from labse_tf.translation.laser_batches import find_directions, laser_batches
+    from labse_tf.systems.laser.batches import find_directions, laser_batches
 
     config, tokenizer = _load(args)
     laser, encoder = config.laser, config.encoder
@@ -116,10 +116,10 @@ def _time_ours(args: argparse.Namespace) -> dict[str, float]:
     import tensorflow as tf
 
     from labse_tf.model.encoder import build_encoder
+    from labse_tf.systems.laser.batches import LASER_FEATURES
+    from labse_tf.systems.laser.objective import LaserTrainer
+    from labse_tf.systems.laser.train import build_decoder
     from labse_tf.training.optimizer.adamw import build_optimizer
-    from labse_tf.translation.laser import build_decoder
-    from labse_tf.translation.laser_batches import LASER_FEATURES
-    from labse_tf.translation.laser_trainer import LaserTrainer
 
     config, tokenizer = _load(args)
     arrays = np.load(args.folder / "batches.npz", allow_pickle=False)

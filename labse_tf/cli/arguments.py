@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import importlib
+from collections.abc import Sequence
 
 MODEL_HELP = (
     "a model dir, an encoder in it (onnx/model.onnx, lite/encoder_int8.tflite), a "
@@ -203,6 +205,21 @@ def add_checkpoint(parser: argparse.ArgumentParser, option: str) -> None:
     )
 
 
+def read_config(args: argparse.Namespace, overrides: Sequence[str] = ()):
+    """Returns the configuration of --set and CONFIG; `overrides` are further ones.
+
+    Raises:
+      InputError: as `load_config` and `check_warmup`.
+    """
+    from labse_tf.config import check_warmup, load_config
+
+    module, _, name = args.config_kind.partition(":")
+    kind = getattr(importlib.import_module(module), name)
+    config = load_config(args.config, [*getattr(args, "overrides", ()), *overrides], kind)
+    check_warmup(config, path=args.config)
+    return config
+
+
 def add_config(parser: argparse.ArgumentParser) -> None:
     """Adds CONFIG."""
     parser.add_argument("config", metavar="CONFIG", help="a YAML preset, see configs/")
@@ -221,14 +238,18 @@ def add_overrides(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_training(parser: argparse.ArgumentParser) -> None:
+def add_training(parser: argparse.ArgumentParser, kind: str) -> None:
     """Adds CONFIG and the arguments of `add_run`."""
     add_config(parser)
-    add_run(parser)
+    add_run(parser, kind)
 
 
-def add_run(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """Adds --run-dir, --set, the strategy options and --overwrite."""
+def add_run(parser: argparse.ArgumentParser, kind: str, *, required: bool = True) -> None:
+    """Adds --run-dir, --set, the strategy options and --overwrite.
+
+    `kind` is the class of the command's configuration, as `module:attribute`.
+    """
+    parser.set_defaults(config_kind=kind)
     parser.add_argument(
         "--run-dir",
         required=required,

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from labse_tf.cli.main import main
-    from labse_tf.config.files import load_config
+    from labse_tf.config import load_config
     from labse_tf.demo.result import show_result, write_sentences
     from labse_tf.demo.stages import Demo, stages
 

@@ -1,10 +1,10 @@
 """`labse COMMAND ...`: finds the command's module, runs it, turns errors into exit statuses.
 
-A command is a module with `EXAMPLES` (shown below its help), `add_arguments(parser)` and
-`run(args)`, which may return an exit status. Only the module of the requested command is imported,
-and modules import TensorFlow or Beam inside `run`, so that help appears at once. An argument
-without a `type` may be a path: file:// URLs become paths, and so do those of stores, whose files
-are copied here and back; other URLs are rejected.
+A command is a module, here or in a system, with `EXAMPLES` (shown below its help),
+`add_arguments(parser)` and `run(args)`, which may return an exit status. Only the module of the
+requested command is imported, and modules import TensorFlow or Beam inside `run`, so that help
+appears at once. An argument without a `type` may be a path: file:// URLs become paths, and so do
+those of stores, whose files are copied here and back; other URLs are rejected.
 """
 
 from __future__ import annotations
@@ -22,17 +22,15 @@ import labse_tf
 from labse_tf.cli.paths import check_outputs, path_argument, stage, store_argument
 from labse_tf.errors import InputError, of_system
 from labse_tf.files.staging import named, outputs, publish
+from labse_tf.registry import Command, registered
 from vocab.wordpiece_file import VocabularyFileError
 
-# The words of a command -> a summary.
+# The words of a command of the core -> a summary.
 _SUMMARIES = {
     ("demo",): "run every stage on the demo corpus; print a table, write an HTML report",
     ("corpus", "demo"): "write the demo corpus from installed packages",
     ("corpus", "filter-monolingual"): "filter, deduplicate and shard monolingual text",
     ("corpus", "filter-bitext"): "filter, deduplicate and shard translation pairs",
-    ("corpus", "train-cds"): "train the translation models of contrastive data selection",
-    ("corpus", "score-cds"): "score pairs for contrastive data selection",
-    ("corpus", "calibrate"): "choose a score threshold from pairs labelled GOOD or BAD",
     ("corpus", "train-quality"): "train a text quality model on web pages",
     ("corpus", "perturb"): (
         "make English sentences with another meaning and nearly the same words, for xSIM++"
@@ -44,16 +42,10 @@ _SUMMARIES = {
     ("vocab", "coverage"): "measure how well a vocabulary covers each language",
     ("plan",): "tell the memory, time and cost of training, without training",
     ("pretrain",): "pre-train with MLM + TLM, or CMLM, and progressive stacking",
-    ("mine-negatives",): "mine hard negatives with a weaker dual encoder",
     ("train",): "train the dual encoder",
-    ("train-nli",): "fine-tune an encoder on natural language inference",
-    ("train-laser",): "train an encoder by translation, as LASER",
-    ("distill",): "train a smaller student model",
     ("export",): "export a run as a model dir: preprocessor and encoder SavedModels",
     ("import-hf",): "import a Hugging Face LaBSE as a model dir",
-    ("import-laser",): "import a published LASER as a model dir",
     ("verify",): "check a model dir against the TF-Hub interface, without this package",
-    ("translate",): "translate sentences with a run that was trained to",
     ("embed",): "compute one vector per line of text",
     ("mine",): "find translations in two files of sentences",
     ("score",): "compute the similarity, or margin score, of given pairs",
@@ -65,22 +57,23 @@ _SUMMARIES = {
 _MODULES = {
     ("export",): "models.export",
     ("import-hf",): "models.import_hf",
-    ("import-laser",): "models.import_laser",
     ("verify",): "models.verify",
     ("eval",): "eval.task",
 }
-# The words of a command -> (module in this folder, summary).
-COMMANDS = {
-    words: (_MODULES.get(words, ".".join(words).replace("-", "_")), summary)
-    for words, summary in _SUMMARIES.items()
-}
-BEAM_JOBS = (
+_BEAM_JOBS = (
     ("corpus", "filter-monolingual"),
     ("corpus", "filter-bitext"),
-    ("corpus", "score-cds"),
     ("corpus", "embed"),
     ("vocab", "build"),
 )
+COMMANDS = {
+    words: Command(
+        "labse_tf.cli." + _MODULES.get(words, ".".join(words).replace("-", "_")),
+        summary,
+        is_beam_job=words in _BEAM_JOBS,
+    )
+    for words, summary in _SUMMARIES.items()
+} | dict(registered("COMMANDS"))
 _BEAM_HELP = """
 
 Beam options follow `--`. The default is the direct runner, on this machine. docs/cluster.md tells
@@ -89,7 +82,7 @@ how to use Flink, and paths such as s3://BUCKET/FOLDER."""
 # Of libraries that the light installation lacks, the extra that has them.
 EXTRAS = {
     **dict.fromkeys(("tensorflow", "tensorflow_text", "tensorflow_hub"), "tf"),
-    **dict.fromkeys(("tf_keras", "official", "omegaconf", "yaml", "sentencepiece"), "train"),
+    **dict.fromkeys(("tf_keras", "official", "pydantic", "yaml", "sentencepiece"), "train"),
     **dict.fromkeys(("apache_beam", "fasttext", "sentencex", "fastwarc", "pyarrow"), "beam"),
     **dict.fromkeys(("tf2onnx", "onnx"), "onnx"),
     **dict.fromkeys(("safetensors", "tokenizers"), "hf"),
@@ -108,13 +101,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _print_overview(rest)
     # Arguments after `--` are Beam's.
     own, beam = _split_at(rest, "--")
-    command = importlib.import_module(f"labse_tf.cli.{COMMANDS[words][0]}")
+    command = importlib.import_module(COMMANDS[words].module)
     parser = make_parser(words, command)
     try:
         args = _parse(parser, own)
     except SystemExit as exit_:
         return exit_.code or EXIT_DONE
-    if beam and words not in BEAM_JOBS:
+    if beam and not COMMANDS[words].is_beam_job:
         parser.print_usage(sys.stderr)
         print("labse: error: only Beam jobs take options after --; leave them out", file=sys.stderr)
         return EXIT_INPUT
@@ -125,16 +118,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def make_parser(words: tuple[str, ...], command) -> argparse.ArgumentParser:
     """Returns the parser of a command, whose module is `command`."""
-    summary = COMMANDS[words][1]
+    summary, is_beam_job = COMMANDS[words].summary, COMMANDS[words].is_beam_job
     parser = argparse.ArgumentParser(
         prog=" ".join(("labse", *words)),
         description=summary[0].upper() + summary[1:] + ".",
-        epilog=command.EXAMPLES + (_BEAM_HELP if words in BEAM_JOBS else ""),
+        epilog=command.EXAMPLES + (_BEAM_HELP if is_beam_job else ""),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         exit_on_error=False,
     )
     # An argument without a type may be a path; one that may hold any text says `type=str`.
-    parser.register("type", None, store_argument if words in BEAM_JOBS else path_argument)
+    parser.register("type", None, store_argument if is_beam_job else path_argument)
     command.add_arguments(parser)
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     return parser
@@ -245,9 +238,10 @@ def _print_overview(argv: list[str]) -> int:
         print(f"labse: error: no command '{' '.join(argv[:2])}'; the commands are:", file=out)
     else:
         print("usage: labse COMMAND ...    (for details: labse COMMAND --help)\n", file=out)
-    for words, (_, summary) in COMMANDS.items():
+    groups = list(dict.fromkeys(words[0] for words in COMMANDS))
+    for words in sorted(COMMANDS, key=lambda words: groups.index(words[0])):
         if group in (None, words[0]):
-            print(f"  labse {' '.join(words):28}{summary}", file=out)
+            print(f"  labse {' '.join(words):28}{COMMANDS[words].summary}", file=out)
     return EXIT_DONE if known else EXIT_INPUT
 
 

@@ -51,7 +51,7 @@ def check_outputs(parser: argparse.ArgumentParser, args: argparse.Namespace) -> 
     ]
     outputs = {name: one for name, one in given if name in (*OUTPUTS, "counts", "work")}
     inputs = [one for name, one in given if name not in outputs]
-    if outputs and hasattr(args, "config"):
+    if outputs and hasattr(args, "config_kind"):
         inputs += _paths_in_config(args)
     for name, output in outputs.items():
         replaced = name in OUTPUTS and getattr(args, "overwrite", False)
@@ -61,11 +61,11 @@ def check_outputs(parser: argparse.ArgumentParser, args: argparse.Namespace) -> 
 
 
 def _paths_in_config(args: argparse.Namespace) -> list[str]:
+    from labse_tf.cli.arguments import read_config
     from labse_tf.config import flatten
-    from labse_tf.config.files import load_config
 
     try:
-        config = load_config(args.config, getattr(args, "overrides", ()))
+        config = read_config(args)
     except InputError:
         return []  # The command says what is wrong.
     found = []

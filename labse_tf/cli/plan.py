@@ -23,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from labse_tf.config.planning.phases import SECTIONS
 
     add_config(parser)
+    parser.set_defaults(config_kind="labse_tf.config:TrainRun")
     parser.add_argument(
         "--device",
         choices=NAMES,
@@ -52,9 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    import dataclasses
-
-    from labse_tf.config.files import load_config
+    from labse_tf.config import changed, load_config
     from labse_tf.config.planning.devices import find_device
     from labse_tf.config.planning.phases import SECTIONS
     from labse_tf.config.planning.plan import format_plan, make_plan
@@ -71,8 +70,7 @@ def run(args: argparse.Namespace) -> None:
                 remedy="add --set encoder.vocab_size=N or --set tokenizer.vocab_file=vocab.txt",
             )
         size = len(wordpiece_file.read(config.tokenizer.vocab_file))
-        encoder = dataclasses.replace(config.encoder, vocab_size=size)
-        config = dataclasses.replace(config, encoder=encoder)
+        config = changed(config, {"encoder.vocab_size": size})
     plan = make_plan(
         config,
         find_device(args.device),

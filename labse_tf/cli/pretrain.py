@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import add_init, add_training, strategy_options
-from labse_tf.config import CMLM, MLM
+from labse_tf.cli.arguments import add_init, add_training, read_config, strategy_options
 
 EXAMPLES = """examples:
   labse pretrain configs/tiny.yaml --run-dir runs/pretrain \\
@@ -21,11 +20,11 @@ EXAMPLES = """examples:
 
 To resume an interrupted run, run the same command again."""
 
-OBJECTIVES = (MLM, CMLM)
+OBJECTIVES = ("mlm", "cmlm")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_training(parser)
+    add_training(parser, "labse_tf.config:PretrainRun")
     add_init(parser)
     parser.add_argument(
         "--objective",
@@ -36,15 +35,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from labse_tf.config.check import check_warmup
-    from labse_tf.config.files import load_config
     from labse_tf.training.runs import run_dir as run_dirs
 
-    overrides = list(args.overrides)
-    if args.objective:
-        overrides.append(f"pretrain.objective={args.objective}")
-    config = load_config(args.config, overrides)
-    check_warmup(config, "pretrain", path=args.config)
+    objective = [f"pretrain.objective={args.objective}"] if args.objective else []
+    config = read_config(args, objective)
     from labse_tf.training.launch import launch
     from labse_tf.training.pretrain import first_depth, pretrain
     from labse_tf.training.runs.initial_weights import open_origin

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import add_init, add_training, strategy_options
+from labse_tf.cli.arguments import add_init, add_training, read_config, strategy_options
 
 EXAMPLES = """examples:
   labse train configs/tiny_table.yaml --run-dir runs/table \\
@@ -26,17 +26,14 @@ To resume an interrupted run, run the same command again."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_training(parser)
+    add_training(parser, "labse_tf.config:TrainRun")
     add_init(parser)
 
 
 def run(args: argparse.Namespace) -> None:
-    from labse_tf.config.check import check_warmup
-    from labse_tf.config.files import load_config
     from labse_tf.training.runs import run_dir as run_dirs
 
-    config = load_config(args.config, args.overrides)
-    check_warmup(config, "train", path=args.config)
+    config = read_config(args)
     from labse_tf.training.runs.initial_weights import open_origin
 
     init = open_origin(args.init, args.init_checkpoint) if args.init else None

@@ -1,48 +1,55 @@
-"""The configuration of a run: one typed tree. Each section has its own file and checks itself."""
+"""The configuration of a run: typed sections, one tree of them for each command."""
 
-from labse_tf.config.cds import CdsConfig, TranslatorConfig
-from labse_tf.config.encoder import (
+from labse_tf.config.files import changed, check_warmup, differences, flatten, load_config
+from labse_tf.config.sections import (
     ACTIVATIONS,
+    ADAGRAD,
     BERT,
     BILSTM,
+    CMLM,
+    CONSTANT,
     MAX,
+    MLM,
     OWN_NETWORKS,
-    PRECISIONS,
     ComputeConfig,
+    Config,
     EncoderConfig,
+    LoopConfig,
+    OptimizerConfig,
+    PretrainConfig,
+    PretrainRun,
+    Run,
     TokenizerConfig,
+    TrainConfig,
+    TrainRun,
+    section,
 )
-from labse_tf.config.laser import LaserConfig
-from labse_tf.config.negatives import AveragingEncoderConfig, NegativesConfig
-from labse_tf.config.nli import NliConfig
-from labse_tf.config.optimizer import LoopConfig, OptimizerConfig
-from labse_tf.config.pretrain import CMLM, MLM, PretrainConfig
-from labse_tf.config.train import DistillConfig, TrainConfig
-from labse_tf.config.tree import Config, flatten
 
 __all__ = [
     "ACTIVATIONS",
+    "ADAGRAD",
     "BERT",
     "BILSTM",
     "CMLM",
+    "CONSTANT",
     "MAX",
     "MLM",
     "OWN_NETWORKS",
-    "PRECISIONS",
-    "AveragingEncoderConfig",
     "ComputeConfig",
     "Config",
-    "CdsConfig",
-    "DistillConfig",
     "EncoderConfig",
-    "LaserConfig",
     "LoopConfig",
-    "NegativesConfig",
-    "NliConfig",
     "OptimizerConfig",
     "PretrainConfig",
+    "PretrainRun",
+    "Run",
     "TokenizerConfig",
     "TrainConfig",
-    "TranslatorConfig",
+    "TrainRun",
+    "changed",
+    "check_warmup",
+    "differences",
     "flatten",
+    "load_config",
+    "section",
 ]

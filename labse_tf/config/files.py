@@ -1,102 +1,128 @@
-"""Reads and writes the configuration of a run."""
+"""Reads and writes configurations: a YAML preset, then `--set a.b=c`, checked by pydantic."""
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import difflib
-import functools
+import logging
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
-from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import ConfigKeyError, OmegaConfBaseException
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
-from labse_tf.config import Config, flatten
-from labse_tf.config.check import check
+from labse_tf.config.sections import Config, TrainRun
 from labse_tf.errors import InputError
 from labse_tf.files.local_paths import local_path
 from labse_tf.files.staging import input_path
 from labse_tf.files.storage import TENSORFLOW_SCHEMES, scheme_of
 from labse_tf.languages import require_code
+from labse_tf.registry import registered
 
-# Former section names, which older runs and presets still use.
-_RENAMED = {"contrastive": "cds"}
+_log = logging.getLogger("labse")
 
-# The keys of corpora that training reads, also from stores.
-CORPORA_KEYS = (
-    *("pretrain.monolingual", "pretrain.bitext", "pretrain.neighbours", "distill.monolingual"),
-    *(
-        "train.bitext",
-        "train.replay",
-        "negatives.train.bitext",
-        "laser.bitext",
-        "cds.noisy",
-        "cds.trusted",
-    ),
-)
-
+AnyConfig = TypeVar("AnyConfig", bound=Config)
 # A key's full name, its value, and where it was set.
 Entry = tuple[str, Any, str | os.PathLike[str]]
 
+# Former names, which older runs and presets have.
+_RENAMED = {"contrastive.": "cds.", "negatives.train.": "train."}
+# Keys that are gone; runs made with these values are the same without them.
+_GONE: dict[str, Any] = {}
+# The keys of corpora that training reads, also from stores. All other paths are on this machine.
+_CORPORA = ("bitext", "monolingual", "neighbours", "replay", "noisy", "trusted")
 
-def load_config(path: str | os.PathLike[str] | None, overrides: Sequence[str] = ()) -> Config:
+
+def load_config(
+    path: str | os.PathLike[str] | None,
+    overrides: Sequence[str] = (),
+    kind: type[AnyConfig] = TrainRun,
+) -> AnyConfig:
     """Applies a YAML file, if one is given, and then `a.b=c` overrides to the defaults.
+
+    Args:
+      path: a preset or a run's `config.yaml`. Sections that other commands read are ignored.
+      overrides: as after `--set`.
+      kind: the command's configuration.
 
     Raises:
       InputError: for a missing or malformed file, an unknown key (the message names the closest
         known one), a value of the wrong type or out of range.
     """
-    tree = copy.deepcopy(_default_tree())
+    entries: list[Entry] = []
     if path is not None:
         path = input_path(path)
         if not os.path.isfile(path):
             path = find_preset(path) or path
-        _merge(tree, [(key, value, path) for key, value in flatten(_read_yaml(path))])
-    _merge(tree, [entry for override in overrides for entry in _parse(override)])
-    try:
-        config = OmegaConf.to_object(tree)
-    except OmegaConfBaseException as error:
-        raise InputError(
-            f"'{error.full_key}' cannot be resolved ({error.msg})",
-            path=path,
-            remedy="write values without ${...}",
-        ) from error
+        entries = [(key, value, path) for key, value in flatten(_read_yaml(path))]
+    entries = [one for one in map(_updated, entries) if one and not _is_of_others(one[0], kind)]
+    for entry in (entry for override in overrides for entry in _parse(override)):
+        updated = _updated(entry)
+        if updated and _is_of_others(updated[0], kind):
+            _log.warning("%s: ignored, as only other commands read this section", entry[2])
+        elif updated:
+            entries.append(updated)
+    tree, places = _nest(entries, kind)
+    config = _build(kind, tree, places, path)
     config.languages = [require_code(code, path=path) for code in config.languages]
-    check(config, path=path)
     return config
-
-
-@functools.cache
-def _default_tree() -> DictConfig:
-    return OmegaConf.structured(Config)  # 20 ms; a copy of it 4.
 
 
 def save_config(config: Config, path: str | os.PathLike[str]) -> None:
     """Writes the complete tree as YAML."""
-    OmegaConf.save(OmegaConf.structured(config), path)
+    text = yaml.safe_dump(dataclasses.asdict(config), sort_keys=False, allow_unicode=True)
+    Path(path).write_text(text, "utf-8")
+
+
+def changed(config: AnyConfig, changes: Mapping[str, Any]) -> AnyConfig:
+    """Returns the configuration with other values, given by their full names.
+
+    Raises:
+      InputError: if a value is not allowed, for itself or beside the others.
+    """
+    tree = dataclasses.asdict(config)
+    for key, value in changes.items():
+        *sections, name = key.split(".")
+        place = tree
+        for section in sections:
+            place = place[section]
+        place[name] = value
+    return _build(type(config), tree, {}, None)
+
+
+def check_warmup(config: Config, *, path: str | os.PathLike[str] | None = None) -> None:
+    """Refuses a warm-up as long as the training of the command that reads `config`.
+
+    Raises:
+      InputError: with the key's full name and the offending value.
+    """
+    for key, optimizer, steps in config.runs():
+        if steps and optimizer.warmup_of(steps) >= steps:
+            raise InputError(
+                f"'{key}.warmup_steps' is {optimizer.warmup_steps!r}",
+                path=path,
+                remedy=f"it must be fewer than the {steps} training steps, or a fraction of them "
+                "such as 0.1",
+            )
 
 
 def differences(one: Config, other: Config) -> list[str]:
     """Returns the full names of the keys in which two configurations differ."""
     left, right = (dict(flatten(dataclasses.asdict(config))) for config in (one, other))
-    return sorted(key for key in left if left[key] != right[key])
+    return sorted(key for key in left | right if left.get(key) != right.get(key))
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML in which `no` is Norwegian: only `true` and `false` are booleans."""
-
-
-_BOOL = "tag:yaml.org,2002:bool"
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != _BOOL]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-_Loader.add_implicit_resolver(_BOOL, re.compile("^(?:true|false)$"), list("tf"))
+def flatten(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yields `(full name, value)` for each key of a nested dict."""
+    for key, value in tree.items():
+        if isinstance(value, dict) and value:
+            yield from flatten(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
 
 
 def find_preset(name: str) -> Path | None:
@@ -110,6 +136,18 @@ def find_preset(name: str) -> Path | None:
     package = Path(__file__).parents[1]
     places = (package.parent / "configs" / path.name, package / "presets" / path.name)
     return next((place for place in places if place.is_file()), None)
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML in which `no` is Norwegian: only `true` and `false` are booleans."""
+
+
+_BOOL = "tag:yaml.org,2002:bool"
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != _BOOL]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(_BOOL, re.compile("^(?:true|false)$"), list("tf"))
 
 
 def _read_yaml(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -148,89 +186,141 @@ def _parse(override: str) -> Iterator[Entry]:
         yield name, one, f"--set {key}"
 
 
-def _merge(tree: DictConfig, entries: Sequence[Entry]) -> None:
-    """Merges values into the tree; the last value of a repeated key wins."""
-    entries = [(_renamed(key), _local(key, value, path), path) for key, value, path in entries]
-    try:
-        tree.merge_with(_nest(entries))
-    except OmegaConfBaseException:
-        # Merge again, one key at a time (10 ms each), so that the error can name the full key.
-        for entry in entries:
-            _merge_one(tree, *entry)
-        raise
-
-
-def _nest(entries: Sequence[Entry]) -> dict[str, Any]:
-    nested: dict[str, Any] = {}
-    for key, value, _ in entries:
-        *sections, name = key.split(".")
-        place = nested
-        for section in sections:
-            place = place.setdefault(section, {})
-            if not isinstance(place, dict):
-                raise ConfigKeyError(f"{key} is in no section")
-        place[name] = value
-    return nested
-
-
-def _merge_one(tree: DictConfig, key: str, value: Any, path: str | os.PathLike[str]) -> None:
-    nested = value
-    for part in reversed(key.split(".")):
-        nested = {part: nested}
-    try:
-        tree.merge_with(nested)
-    except ConfigKeyError as error:
+def _updated(entry: Entry) -> Entry | None:
+    """Returns an entry under its present name, with local paths; None for a key that is gone."""
+    key, value, place = entry
+    for former, present in _RENAMED.items():
+        if key.startswith(former):
+            key = present + key.removeprefix(former)
+    name = key.rpartition(".")[2]
+    if name in _GONE:
+        if value == _GONE[name]:
+            return None
         raise InputError(
-            f"there is no key '{key}'", path=path, remedy=f"nearest: {_nearest_key(key)}"
-        ) from error
-    except OmegaConfBaseException as error:
-        raise InputError(
-            f"'{key}' cannot be {value!r}", path=path, remedy=f"it takes {_expected_type(key)}"
-        ) from error
+            f"there is no key '{key}' any more", path=place, remedy="leave it out (CHANGELOG.md)"
+        )
+    return key, _local(key, value, place), place
 
 
-def _renamed(key: str) -> str:
-    section, dot, rest = key.partition(".")
-    return f"{_RENAMED.get(section, section)}{dot}{rest}"
+def _is_of_others(key: str, kind: type[Config]) -> bool:
+    """Whether a key is of a section that only other commands read."""
+    section = key.partition(".")[0]
+    others = {"pretrain", "train", *(name for name, _ in registered("SECTIONS"))}
+    return section in others and section not in _fields(kind)
 
 
-def _local(key: str, value: Any, path: str | os.PathLike[str]) -> Any:
+def _local(key: str, value: Any, place: str | os.PathLike[str]) -> Any:
     """Returns the value with `local_path` applied to all strings, as any may be a path.
 
     URLs of stores are left: what reads them copies them first. Corpora may be in any store.
     """
     if isinstance(value, list):
-        return [_local(key, one, path) for one in value]
+        return [_local(key, one, place) for one in value]
     scheme = scheme_of(value) if isinstance(value, str) else None
-    if scheme and (key in CORPORA_KEYS or scheme in TENSORFLOW_SCHEMES):
+    if scheme and (key.endswith(_CORPORA) or scheme in TENSORFLOW_SCHEMES):
         return value
     try:
         return local_path(value) if isinstance(value, str) else value
     except InputError as error:
         raise InputError(
-            f"'{key}' is {error.path}: {error.problem}", path=path, remedy=error.remedy
+            f"'{key}' is {error.path}: {error.problem}", path=place, remedy=error.remedy
         ) from error
 
 
-def _defaults() -> dict[str, Any]:
-    return dict(flatten(dataclasses.asdict(Config())))
+def _nest(entries: Sequence[Entry], kind: type[Config]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Returns the defaults with the values set, in order, and where each key was set."""
+    tree = dataclasses.asdict(kind())
+    leaves = dict(flatten(tree))
+    places: dict[str, str] = {}
+    for key, value, path in entries:
+        *sections, name = key.split(".")
+        place = tree
+        for depth, section in enumerate(sections, start=1):
+            place = place.setdefault(section, {})
+            if not isinstance(place, dict):
+                above = ".".join(sections[:depth])
+                if above in leaves:
+                    raise _unknown(key, kind, path)
+                raise _refusal(above, place, "a group of keys", places[above])
+        if value != {}:
+            place[name] = value
+        places[key] = os.fspath(path)
+    return tree, places
 
 
-def _nearest_key(key: str) -> str:
-    known = list(_defaults())
+def _build(
+    kind: type[AnyConfig],
+    tree: dict[str, Any],
+    places: Mapping[str, str],
+    path: str | os.PathLike[str] | None,
+) -> AnyConfig:
+    try:
+        return kind(**tree)
+    except ValidationError as error:
+        first = error.errors()[0]
+        first["input"] = first["input"] if first["loc"] else tree
+        raise _explain(first, kind, places, path) from None
+
+
+def _explain(
+    error: ErrorDetails,
+    kind: type[Config],
+    places: Mapping[str, str],
+    path: str | os.PathLike[str] | None,
+) -> InputError:
+    """Returns pydantic's first error as a line for users."""
+    context = error.get("ctx", {})
+    parts = [part for part in error["loc"] if isinstance(part, str)]
+    key, value = ".".join(parts), error["input"]
+    if error["type"] == "requirement":
+        key = ".".join([*parts, context["key"]])
+        for name in context["key"].split("."):
+            value = value[name] if isinstance(value, dict) else getattr(value, name)
+    set_at = [name for name in places if f"{key}.".startswith(f"{name}.")]
+    path = places[max(set_at, key=len)] if set_at else path
+    if error["type"] == "unexpected_keyword_argument":
+        key = next((name for name in places if name.startswith(f"{key}.")), key)
+        return _unknown(key, kind, path)
+    if error["type"] == "requirement":
+        wanted = context["wanted"]
+    elif error["type"] == "literal_error":
+        wanted = f"one of {context['expected']}"
+    elif error["type"] == "too_short":
+        wanted = "a list of one or more"
+    elif bounds := [
+        f"{text} {context[name]:g}" for name, text in _BOUNDS.items() if name in context
+    ]:
+        wanted = bounds[0]
+    else:
+        wanted = _TYPES.get(error["type"].partition("_")[0], error["msg"])
+        return _refusal(key, value, wanted, path)
+    return InputError(f"'{key}' is {value!r}", path=path, remedy=f"it must be {wanted}")
+
+
+_BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
+_TYPES = {
+    "bool": "true or false",
+    "int": "a whole number",
+    "float": "a number",
+    "finite": "a number",
+    "string": "a text",
+    "list": "a list",
+    "dataclass": "a group of keys",
+}
+
+
+def _refusal(key: str, value: Any, wanted: str, path: str | os.PathLike[str] | None) -> InputError:
+    return InputError(f"'{key}' cannot be {value!r}", path=path, remedy=f"it must be {wanted}")
+
+
+def _fields(kind: type[Config]) -> list[str]:
+    return [field.name for field in dataclasses.fields(kind)]
+
+
+def _unknown(key: str, kind: type[Config], path: str | os.PathLike[str] | None) -> InputError:
+    known = [name for name, _ in flatten(dataclasses.asdict(kind()))]
     # The same last part in another section is a better match than similar letters.
     same_end = [other for other in known if other.split(".")[-1] == key.split(".")[-1]]
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.0)
-    return (difflib.get_close_matches(key, same_end, n=1, cutoff=0.0) or near)[0]
-
-
-def _expected_type(key: str) -> str:
-    default = _defaults().get(key)
-    names = {
-        bool: "true or false",
-        int: "a whole number",
-        float: "a number",
-        str: "a text",
-        list: "a list",
-    }
-    return names.get(type(default), "a group of keys")
+    nearest = (difflib.get_close_matches(key, same_end, n=1, cutoff=0.0) or near)[0]
+    return InputError(f"there is no key '{key}'", path=path, remedy=f"nearest: {nearest}")

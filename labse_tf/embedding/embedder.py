@@ -11,6 +11,7 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401  Registers the preprocessor's ops.
 
 from labse_tf.embedding.model_dir import (
+    LASER_2018,
     NO_LANGUAGE,
     describe,
     find_model_dir,
@@ -20,7 +21,7 @@ from labse_tf.embedding.model_dir import (
 from labse_tf.embedding.runtimes import open_runtime
 from labse_tf.embedding.windows import SortingEncoder
 from labse_tf.errors import InputError
-from labse_tf.tokenization import laser_2018
+from labse_tf.registry import find
 
 
 class Embedder(SortingEncoder):
@@ -65,7 +66,8 @@ def _open_preprocessor(model_dir: Path, language: str | None):
     """Returns a model dir's SavedModel, or the Python object that stands in for it."""
     if is_laser_2018(model_dir):
         length = describe(model_dir)["sequence_length"]
-        return laser_2018.open_preprocessor(model_dir, length=length, language=language)
+        open_preprocessor = find("PREPROCESSORS", LASER_2018)
+        return open_preprocessor(model_dir, length=length, language=language)
     if language is not None:
         raise InputError(NO_LANGUAGE, path=model_dir, remedy="leave the language out")
     return tf.saved_model.load(str(model_dir / "preprocessor"))

@@ -10,11 +10,11 @@ import tf_keras
 from official.modeling import tf_utils
 from official.nlp.modeling import layers, networks
 
-from labse_tf.config import BILSTM, OWN_NETWORKS, ComputeConfig, EncoderConfig
+from labse_tf import registry
+from labse_tf.config import BERT, OWN_NETWORKS, ComputeConfig, EncoderConfig
 from labse_tf.errors import InputError
 from labse_tf.files.python_objects import find_object
 from labse_tf.model.averaging_start import start_averaging
-from labse_tf.model.bilstm_encoder import BiLstmEncoder
 from labse_tf.model.dropout import dropout_generators, replayable_dropout
 from labse_tf.model.precision import precision
 from labse_tf.model.protocol import POSITIONS, EncoderNetwork
@@ -157,7 +157,7 @@ def build_encoder(
     replayable: bool = False,
     embedding_layer: tf_keras.layers.Layer | None = None,
     subwords: Subwords | None = None,
-) -> BertEncoder | BiLstmEncoder | StaticEncoder | EncoderNetwork:
+) -> EncoderNetwork:
     """Returns the encoder `config.network`, BERT by default, with its variables created.
 
     With no layers, that is a `StaticEncoder`.
@@ -182,8 +182,9 @@ def build_encoder(
     with precision(compute), replayable_dropout() if replayable else contextlib.nullcontext():
         if config.network not in OWN_NETWORKS:
             return _build_own(dataclasses.replace(config, num_layers=depth))
-        if config.network == BILSTM and depth:
-            encoder = BiLstmEncoder(config, depth, embedding_layer=embedding_layer)
+        if config.network != BERT and depth:
+            network = registry.find("NETWORKS", config.network)
+            encoder = network(config, depth, embedding_layer=embedding_layer)
         elif not depth:
             encoder = StaticEncoder(config, embedding_layer=embedding_layer, subwords=subwords)
         else:

@@ -98,7 +98,7 @@ def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
         sizes = {ours: _size(found, theirs) for ours, theirs in _SIZES.items()}
         config = EncoderConfig(
             **sizes,
-            activation=activation or "",
+            activation=activation or ACTIVATIONS["gelu"],
             pooling=pooler.pooling if pooler else "cls",
         )
     except (ValueError, KeyError, TypeError, RecursionError) as error:

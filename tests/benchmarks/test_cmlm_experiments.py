@@ -7,12 +7,11 @@ import json
 import numpy as np
 import pytest
 import yaml
+from config_kinds import KINDS
 from repository import ROOT
 
-from benchmarks import timed
 from benchmarks.cmlm import data, report, run
-from labse_tf.config.check import check_warmup
-from labse_tf.config.files import load_config
+from labse_tf.config import check_warmup, load_config
 from labse_tf.files.textio import read_neighbours
 
 EXPERIMENTS = yaml.safe_load(run.EXPERIMENTS.read_text("utf-8"))
@@ -36,8 +35,9 @@ def test_arms_can_be_trained_and_take_the_same_time(name, arm):
         sets = [
             f"{key}={value}".replace("{", "").replace("}", "") for key, value in settings.items()
         ]
-        config = load_config(ROOT / stage.get("config", experiment["config"]), sets)
-        check_warmup(config, timed.SECTION[stage["command"]])
+        file = ROOT / stage.get("config", experiment["config"])
+        config = load_config(file, sets, KINDS[stage["command"]])
+        check_warmup(config)
         encoders.append(config.encoder)
     # Stages start from one another: equally wide, none with fewer layers than the one before.
     if name != "inference":

@@ -9,7 +9,7 @@ from repository import ROOT
 
 from benchmarks.vocab import new_language
 from benchmarks.vocab.first_rows import ALTERNATIVES
-from labse_tf.config.files import load_config
+from labse_tf.config import load_config
 from labse_tf.files.textio import read_pairs
 
 

@@ -9,14 +9,13 @@ import sys
 import numpy as np
 import pytest
 import yaml
+from config_kinds import KINDS
 from repository import ROOT
 
-from benchmarks import timed
 from benchmarks.race import data, plot
 from benchmarks.race import run as race
 from benchmarks.race.score import score, score_tests
-from labse_tf.config.check import check_warmup
-from labse_tf.config.files import load_config
+from labse_tf.config import check_warmup, load_config
 
 CONTESTANTS = yaml.safe_load(race._CONTESTANTS.read_text("utf-8"))
 
@@ -79,8 +78,9 @@ def test_our_contestants_can_be_trained(name):
     layers = []
     for stage in stages:
         sets = [f"{key}={value}" for key, value in stage.get("set", {}).items()]
-        config = load_config(ROOT / stage["config"], sets)
-        check_warmup(config, timed.SECTION[stage.get("command", "train")])
+        kind = KINDS[stage.get("command", "train")]
+        config = load_config(ROOT / stage["config"], sets, kind)
+        check_warmup(config)
         layers.append(config.encoder.num_layers)
     assert layers == sorted(layers)
     if "tables" in CONTESTANTS[name]:

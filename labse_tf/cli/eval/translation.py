@@ -24,10 +24,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from labse_tf.errors import InputError
+    from labse_tf.evaluation.bleu import score_translations
     from labse_tf.files.outputs import check_free_file, write_json
     from labse_tf.files.textio import read_lines
     from labse_tf.languages import require_code
-    from labse_tf.translation.bleu import score_translations
 
     language = require_code(args.language)
     if args.out:

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from labse_tf.config import EncoderConfig
-from labse_tf.config.optimizer import ADAGRAD
+from labse_tf.config import ADAGRAD, EncoderConfig
 from labse_tf.config.planning.devices import Device
 from labse_tf.config.planning.phases import PRETRAIN, Phase
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from labse_tf.config import BERT, CMLM, Config, EncoderConfig, OptimizerConfig
+from labse_tf.config import BERT, CMLM, EncoderConfig, OptimizerConfig, TrainRun
 from labse_tf.config.shares import check_chunks, check_even
 from labse_tf.errors import InputError
 
@@ -79,7 +79,7 @@ class Phase:
         return 1 + cached + self.rematerialized
 
 
-def find_phases(config: Config, *, replicas: int, on_tpu: bool, sections=SECTIONS) -> list[Phase]:
+def find_phases(config: TrainRun, *, replicas: int, on_tpu: bool, sections=SECTIONS) -> list[Phase]:
     """Returns the stages that `labse pretrain` and `labse train` train with this configuration.
 
     Args:
@@ -115,7 +115,7 @@ def find_phases(config: Config, *, replicas: int, on_tpu: bool, sections=SECTION
     return phases
 
 
-def _pretraining(config: Config, replicas: int, on_tpu: bool) -> Iterator[Phase]:
+def _pretraining(config: TrainRun, replicas: int, on_tpu: bool) -> Iterator[Phase]:
     settings = config.pretrain
     check_even(settings.batch_size, replicas)
     local = settings.batch_size // replicas
@@ -146,7 +146,7 @@ def _pretraining(config: Config, replicas: int, on_tpu: bool) -> Iterator[Phase]
         )
 
 
-def _training(config: Config, replicas: int, on_tpu: bool) -> Phase:
+def _training(config: TrainRun, replicas: int, on_tpu: bool) -> Phase:
     settings = config.train
     check_even(settings.batch_size, replicas)
     local = settings.batch_size // replicas

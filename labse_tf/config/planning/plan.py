@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
-from labse_tf.config import Config
+from labse_tf.config import TrainRun
 from labse_tf.config.planning.costs import Memory, memory_of, operations_of
 from labse_tf.config.planning.devices import CPU, Device
 from labse_tf.config.planning.phases import SECTIONS, TRAIN, Phase, find_phases
@@ -104,7 +104,7 @@ class Plan:
 
 
 def make_plan(
-    config: Config,
+    config: TrainRun,
     device: Device,
     *,
     replicas: int = 1,

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labse_tf.data.inference_pairs import (
+from labse_tf.embedding.distinct import TextVectors
+from labse_tf.embedding.protocol import Encoder
+from labse_tf.errors import InputError
+from labse_tf.evaluation.inference_pairs import (
     InferencePairs,
     find_inference_files,
     read_inference_pairs,
 )
-from labse_tf.embedding.distinct import TextVectors
-from labse_tf.embedding.protocol import Encoder
-from labse_tf.errors import InputError
 from labse_tf.evaluation.probes import Examples, accuracy, majority, scaled
 from labse_tf.evaluation.record import make_record
 from labse_tf.evaluation.task import Option

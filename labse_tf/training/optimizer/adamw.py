@@ -13,8 +13,7 @@ from collections.abc import Iterable
 import tensorflow as tf
 from official.modeling.optimization import lr_schedule
 
-from labse_tf.config import OptimizerConfig
-from labse_tf.config.optimizer import ADAGRAD, CONSTANT
+from labse_tf.config import ADAGRAD, CONSTANT, OptimizerConfig
 from labse_tf.training.optimizer.adagrad_tables import AdagradTables
 from labse_tf.training.optimizer.lazy_adamw import LazyAdamW
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from labse_tf.config import Config
+from labse_tf.config import PretrainRun
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.protocol import EncoderNetwork
@@ -165,7 +165,7 @@ def latest_checkpoint(run_dir: RunDir) -> str:
     """
     found = newest_whole(run_dir.checkpoints, weights_only=True)
     if found is None:
-        last_stage = len(run_dir.config.pretrain.stage_steps)
+        last_stage = len(run_dir.read_config(PretrainRun).pretrain.stage_steps)
         found = newest_whole(run_dir.checkpoints / f"stage_{last_stage}", weights_only=True)
     if found is None:
         raise InputError(
@@ -197,8 +197,7 @@ def load_encoder(
       checkpoint: path of the checkpoint; None for that of `choose_checkpoint`.
       dropout: replaces the run's dropout.
     """
-    config: Config = run_dir.config
-    settings = config.encoder
+    settings = run_dir.config.encoder
     if dropout is not None:
         settings = dataclasses.replace(settings, dropout=dropout)
     encoder = build_encoder(settings)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
+from labse_tf.config import TrainRun
 from labse_tf.errors import InputError
 from labse_tf.files.outputs import whole_file
 from labse_tf.files.staging import input_path
@@ -130,7 +131,7 @@ def _restore_run(origin: Origin, parts: dict[str, tf.Module]) -> Fates:
     chosen = choose_checkpoint(run, origin.checkpoint)
     path = chosen.path
     saved = {name for name, _ in tf.train.list_variables(path)}
-    if "slots" in parts and run.config.pretrain.slots != parts["slots"].count:
+    if "slots" in parts and run.read_config(TrainRun).pretrain.slots != parts["slots"].count:
         parts = {name: part for name, part in parts.items() if name != "slots"}
     taken = {
         name: part

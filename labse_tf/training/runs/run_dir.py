@@ -13,9 +13,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from labse_tf.config import BILSTM, MAX, Config, EncoderConfig
-from labse_tf.config.check import check
-from labse_tf.config.files import differences, load_config, save_config
+from labse_tf.config import BILSTM, MAX, Config, EncoderConfig, changed, differences, load_config
+from labse_tf.config.files import AnyConfig, save_config
 from labse_tf.data.storage import STORAGE
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import find_plain_files
@@ -73,7 +72,12 @@ class RunDir:
 
     @property
     def config(self) -> Config:
-        return load_config(self.config_file)
+        """Its configuration without the sections of commands."""
+        return self.read_config(Config)
+
+    def read_config(self, kind: type[AnyConfig]) -> AnyConfig:
+        """Returns its configuration, as the command of that kind reads it."""
+        return load_config(self.config_file, kind=kind)
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """Returns the logged steps, oldest first."""
@@ -135,6 +139,11 @@ def open_existing(path: str | os.PathLike[str]) -> RunDir:
                 remedy="name the --run-dir of `labse pretrain` or `labse train`",
             )
     return run_dir
+
+
+def base_names(paths: Sequence[str]) -> list[str]:
+    """Returns the last part of each path, for facts about a run that other machines see."""
+    return [os.path.basename(os.path.normpath(path)) for path in paths]
 
 
 @contextlib.contextmanager
@@ -242,18 +251,19 @@ def resolve(
     if inputs and not languages:
         files = find_plain_files(inputs, storage=STORAGE)
         languages = sorted({file.language for file in files} | {"en"})
-    config = dataclasses.replace(
+    config = changed(
         config,
-        languages=languages,
-        tokenizer=dataclasses.replace(config.tokenizer, vocab_file=vocab_file),
-        encoder=dataclasses.replace(encoder, vocab_size=vocab_size),
+        {
+            "languages": languages,
+            "tokenizer.vocab_file": vocab_file,
+            "encoder": dataclasses.asdict(encoder) | {"vocab_size": vocab_size},
+        },
     )
     if init is not None:
         there = init.encoder
         if extends:
             there = dataclasses.replace(there, vocab_size=vocab_size)
         _check_architecture(dataclasses.replace(init, encoder=there), config.encoder, first_depth)
-        check(config)
     return config
 
 
@@ -314,12 +324,13 @@ def _check_vocabulary(config: Config) -> None:
 
 def _check_same(run_dir: RunDir, config: Config) -> None:
     # A moved vocabulary is the same vocabulary.
-    changed = [key for key in differences(run_dir.config, config) if key != "tokenizer.vocab_file"]
+    former = run_dir.read_config(type(config))
+    others = [key for key in differences(former, config) if key != "tokenizer.vocab_file"]
     if not filecmp.cmp(config.tokenizer.vocab_file, run_dir.vocab_file, shallow=False):
-        changed.append("the vocabulary")
-    if changed:
+        others.append("the vocabulary")
+    if others:
         raise InputError(
-            f"holds a run with another configuration ({', '.join(changed)})",
+            f"holds a run with another configuration ({', '.join(others)})",
             path=run_dir.path,
             remedy="choose another --run-dir, or add --overwrite",
         )

@@ -72,8 +72,8 @@ def test_the_examples_name_options_that_exist(capsys, words):
 def test_the_overview_names_every_command(capsys, arguments):
     status, out, err = run(capsys, *arguments)
     assert (status, err) == (0, "")
-    for words, (_, summary) in COMMANDS.items():
-        assert f"labse {' '.join(words)} " in out and summary in out
+    for words, command in COMMANDS.items():
+        assert f"labse {' '.join(words)} " in out and command.summary in out
 
 
 @pytest.mark.parametrize("arguments", [["corpus"], ["corpus", "--help"]])

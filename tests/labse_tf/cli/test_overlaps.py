@@ -7,9 +7,10 @@ import os
 import pytest
 from command_line import refused
 
-from beam_pipelines import build_vocab, embed_texts, filter_bitext, score_cds
+from beam_pipelines import build_vocab, embed_texts, filter_bitext
 from labse_tf.errors import InputError
 from labse_tf.files.outputs import check_apart
+from labse_tf.systems.cds import score_job as score_cds
 
 # Folders and files that stand for corpora, models and runs; nothing is read before the refusal.
 FILES = {

@@ -11,11 +11,11 @@ import sys
 import pytest
 import yaml
 from command_line import refused
+from config_kinds import KINDS
 
-from labse_tf.cli.main import BEAM_JOBS, COMMANDS, main, make_parser
+from labse_tf.cli.main import COMMANDS, main, make_parser
 from labse_tf.cli.paths import OUTPUTS
-from labse_tf.config import Config, flatten
-from labse_tf.config.files import CORPORA_KEYS, load_config
+from labse_tf.config import flatten, load_config
 from labse_tf.errors import InputError
 
 STORE = "gs://bucket/x"
@@ -35,8 +35,7 @@ NOT_PATHS = {
 
 
 def actions_of(words):
-    module, _ = COMMANDS[words]
-    return make_parser(words, importlib.import_module(f"labse_tf.cli.{module}"))._actions
+    return make_parser(words, importlib.import_module(COMMANDS[words].module))._actions
 
 
 def placed(action, url):
@@ -78,7 +77,7 @@ def test_every_argument_that_may_be_a_path_refuses_urls(words, capsys, tmp_path,
 
 def test_outputs_in_stores_are_sent_and_all_else_is_fetched():
     found = set()
-    for words in set(COMMANDS) - set(BEAM_JOBS):
+    for words in (words for words in COMMANDS if not COMMANDS[words].is_beam_job):
         for action in actions_of(words):
             is_path = action.nargs != 0 and action.type is None and action.help
             if is_path and re.search(r"\bwrites?\b|written|draw|folder of the run", action.help):
@@ -118,10 +117,8 @@ def test_every_scheme_is_refused(url, capsys):
 
 @pytest.mark.parametrize("url", ["s3://b/x", "gs://b/x", "hdfs://x", "S3://b/x"])
 def test_beam_jobs_take_stores(url):
-    module, _ = COMMANDS["corpus", "filter-bitext"]
-    parser = make_parser(
-        ("corpus", "filter-bitext"), importlib.import_module(f"labse_tf.cli.{module}")
-    )
+    module = COMMANDS["corpus", "filter-bitext"].module
+    parser = make_parser(("corpus", "filter-bitext"), importlib.import_module(module))
     args = parser.parse_args([url, "--out", url])
     assert (args.inputs, args.out) == ([url], url)
 
@@ -157,9 +154,22 @@ def test_text_that_is_no_path_may_be_a_url(capsys):
 
 # Texts and lists of texts: all but the numbers and what lists of them.
 TEXTS = {
-    key: value
-    for key, value in flatten(dataclasses.asdict(Config()))
+    (command, key): value
+    for command, kind in KINDS.items()
+    for key, value in flatten(dataclasses.asdict(kind()))
     if isinstance(value, str | list) and not (isinstance(value, list) and any(value))
+}
+CORPORA = {
+    ("pretrain", "pretrain.monolingual"),
+    ("pretrain", "pretrain.bitext"),
+    ("pretrain", "pretrain.neighbours"),
+    ("train", "train.bitext"),
+    ("train", "train.replay"),
+    ("distill", "distill.monolingual"),
+    ("mine-negatives", "train.bitext"),
+    ("corpus train-cds", "cds.noisy"),
+    ("corpus train-cds", "cds.trusted"),
+    ("train-laser", "laser.bitext"),
 }
 
 
@@ -169,33 +179,30 @@ def nested(key, value):
     return value
 
 
-@pytest.mark.parametrize("key", sorted(set(TEXTS) - set(CORPORA_KEYS)))
-def test_every_text_of_the_configuration_refuses_urls(key, tmp_path):
-    value = ["clean", URL] if isinstance(TEXTS[key], list) else URL
+def test_every_text_of_the_configuration_refuses_urls(tmp_path):
     file = tmp_path / "preset.yaml"
-    file.write_text(yaml.safe_dump(nested(key, value)), "utf-8")
-    said = f"'{key}' is {URL}: the scheme abfs:// is not supported; give a local path"
-    with pytest.raises(InputError) as caught:
-        load_config(file)
-    assert str(caught.value).startswith(f"{file}: {said}")
-    with pytest.raises(InputError) as caught:
-        load_config(None, [f"{key}={yaml.safe_dump(value, default_flow_style=True)}"])
-    assert str(caught.value).startswith(f"--set {key}: {said}")
-
-
-def test_the_keys_with_paths_are_among_them():
-    assert set(TEXTS) >= {
-        *("tokenizer.vocab_file", "pretrain.monolingual", "pretrain.bitext", "pretrain.held_out"),
-        *("train.bitext", "train.dev", "distill.teacher", "distill.monolingual"),
-        *("negatives.train.bitext", "cds.noisy", "cds.trusted"),
-    }
+    for (command, key), default in TEXTS.items():
+        if (command, key) in CORPORA or key.endswith(
+            ("bitext", "monolingual", "neighbours", "replay")
+        ):
+            continue
+        value = ["clean", URL] if isinstance(default, list) else URL
+        file.write_text(yaml.safe_dump(nested(key, value)), "utf-8")
+        said = f"'{key}' is {URL}: the scheme abfs:// is not supported; give a local path"
+        with pytest.raises(InputError) as caught:
+            load_config(file, kind=KINDS[command])
+        assert str(caught.value).startswith(f"{file}: {said}")
+        override = f"{key}={yaml.safe_dump(value, default_flow_style=True)}"
+        with pytest.raises(InputError) as caught:
+            load_config(None, [override], KINDS[command])
+        assert str(caught.value).startswith(f"--set {key}: {said}")
 
 
 def test_corpora_may_be_in_stores():
-    assert set(CORPORA_KEYS) < set(TEXTS)
-    overrides = [f"{key}=[{STORE}, {URL}, file:///a%20b]" for key in CORPORA_KEYS]
-    found = dict(flatten(dataclasses.asdict(load_config(None, overrides))))
-    assert all(found[key] == [STORE, URL, "/a b"] for key in CORPORA_KEYS)
+    assert set(TEXTS) >= CORPORA
+    for command, key in CORPORA:
+        config = load_config(None, [f"{key}=[{STORE}, {URL}, file:///a%20b]"], KINDS[command])
+        assert dict(flatten(dataclasses.asdict(config)))[key] == [STORE, URL, "/a b"]
 
 
 def test_other_files_of_a_configuration_may_be_in_stores():

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from repository import ROOT
 
 from labse_tf.cli.main import main
-from labse_tf.config import EncoderConfig
-from labse_tf.config.files import load_config
+from labse_tf.config import EncoderConfig, load_config
 from labse_tf.config.planning.costs import count_weights
 from labse_tf.config.planning.devices import NAMES, find_device
 from labse_tf.config.planning.plan import make_plan

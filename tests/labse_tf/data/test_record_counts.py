@@ -16,10 +16,11 @@ from labse_tf.data import record_counts, streams
 from labse_tf.data.pairs import pair_batches
 from labse_tf.data.pretraining import pretraining_batches, source_files
 from labse_tf.data.record_counts import count_records, language_weights
-from labse_tf.data.single_texts import text_stream
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import BITEXT, MONOLINGUAL, find_plain_files
 from labse_tf.files.textio import count_lines, open_to_write, read_lines
+from labse_tf.systems.distill.batches import text_stream
+from labse_tf.systems.distill.config import DistillConfig
 
 
 @pytest.fixture(autouse=True)
@@ -273,7 +274,6 @@ def with_corpora(config, corpora, **train):
             config.pretrain, bitext=pairs, monolingual=mono, language_exponent=1.0
         ),
         train=dataclasses.replace(config.train, bitext=pairs, language_exponent=1.0, **train),
-        distill=dataclasses.replace(config.distill, monolingual=mono),
     )
 
 
@@ -330,7 +330,8 @@ def test_drawn_texts(corpora, tiny_config):
     """960 sentences and 960 pairs of a language: a third of the texts is English."""
     config = with_corpora(tiny_config, corpora)
     order = {"languages": config.languages, "seed": config.seed}
-    stream = text_stream(config.distill, config.train, **order).take(24_000)
+    distill = DistillConfig(monolingual=config.pretrain.monolingual)
+    stream = text_stream(distill, config.train, **order).take(24_000)
     found = Counter()
     for text in map(bytes.decode, stream.as_numpy_iterator()):
         found["th" if text > "\u0e00" else "de" if " und " in text else "en"] += 1

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hashed_encoders import Table
 
-from labse_tf.data.inference_pairs import InferencePairs
 from labse_tf.errors import InputError
+from labse_tf.evaluation.inference_pairs import InferencePairs
 from labse_tf.evaluation.tasks import xnli
 
 # The same word in each place means the same.

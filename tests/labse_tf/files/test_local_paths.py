@@ -10,7 +10,7 @@ from text_files import write_lines
 import labse_tf
 from beam_pipelines import build_vocab
 from beam_pipelines.reading.scores import find_score_files
-from labse_tf.config.files import load_config
+from labse_tf.config import load_config
 from labse_tf.embedding.file import embed_file
 from labse_tf.embedding.open import open_encoder
 from labse_tf.errors import InputError

@@ -9,9 +9,8 @@ import pytest
 import tensorflow as tf
 from repository import ROOT
 
-from labse_tf.config import ComputeConfig, EncoderConfig
+from labse_tf.config import ComputeConfig, EncoderConfig, load_config
 from labse_tf.config.cpu import native_bfloat16_of_cpu
-from labse_tf.config.files import load_config
 from labse_tf.model import precision as precision_module
 from labse_tf.model.encoder import build_encoder
 

@@ -10,8 +10,7 @@ import tensorflow as tf
 import tf_keras
 from tiny_encoder import TINY_ENCODER, packed
 
-from labse_tf.config import ComputeConfig
-from labse_tf.config.files import load_config
+from labse_tf.config import ComputeConfig, load_config
 from labse_tf.errors import InputError
 from labse_tf.model.dropout import dropout_generators
 from labse_tf.model.encoder import build_encoder

@@ -17,26 +17,27 @@ import labse_tf  # noqa: F401  Before TensorFlow: it chooses Keras 2.
 import tensorflow as tf
 import tf_keras
 
-from labse_tf.config import ComputeConfig, EncoderConfig, LaserConfig, TrainConfig
+from labse_tf.config import ComputeConfig, EncoderConfig, TrainConfig
 from labse_tf.errors import InputError
 from labse_tf.model.dual_encoder import embed
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.mlm_head import build_mlm_head
 from labse_tf.model.slots import build_slots
-from labse_tf.training.distill import DistillationTrainer
-from labse_tf.training.distribution import create_strategy
-from labse_tf.training.dual_encoder_trainer import DualEncoderTrainer
-from labse_tf.training.inference import (
+from labse_tf.systems.distill.train import DistillationTrainer
+from labse_tf.systems.laser.config import LaserConfig
+from labse_tf.systems.laser.decoder import LaserDecoder
+from labse_tf.systems.laser.objective import LaserTrainer
+from labse_tf.systems.nli.train import (
     InferenceTrainer,
     build_classifier,
     trained_variables,
 )
+from labse_tf.training.distribution import create_strategy
+from labse_tf.training.dual_encoder_trainer import DualEncoderTrainer
 from labse_tf.training.joint_trainer import JointTrainer
 from labse_tf.training.loop.trainer import distribute
 from labse_tf.training.masked_model import MaskedModel
 from labse_tf.training.mlm_trainer import MlmTrainer
-from labse_tf.translation.laser_decoder import LaserDecoder
-from labse_tf.translation.laser_trainer import LaserTrainer
 
 BATCH, STEPS, VOCAB, PREDICTIONS, NEGATIVES = 12, 2, 60, 4, 2
 LENGTHS = (10, 16)  # Of the first and of the second batch: as buckets, unknown to the graph.

@@ -15,7 +15,7 @@ import pytest
 import tensorflow as tf
 
 from labse_tf.cli.main import main
-from labse_tf.config.files import load_config
+from labse_tf.config import TrainRun, load_config
 from labse_tf.model.dual_encoder import embed
 from labse_tf.tokenization.wordpiece import WordPieceTokenizer
 from labse_tf.training.runs.checkpoints import latest_checkpoint, load_encoder
@@ -104,7 +104,7 @@ def test_the_stages_have_their_depths(pretrained_run):
 
 def test_the_training_run(trained_run, config_file):
     run_dir = open_existing(trained_run)
-    assert run_dir.config.train == load_config(config_file).train
+    assert run_dir.read_config(TrainRun).train == load_config(config_file).train
     assert run_dir.config.encoder.vocab_size == len(
         run_dir.vocab_file.read_text("utf-8").splitlines()
     )
@@ -280,7 +280,7 @@ def test_overwrite_starts_afresh(tmp_path, trained_run, config_file):
     shutil.copytree(trained_run, run)
     assert train(config_file, run, "--overwrite", "--set", "train.steps=2") == 0
     assert [line["step"] for line in metrics(run)] == [1, 2]
-    assert open_existing(run).config.train.steps == 2
+    assert open_existing(run).read_config(TrainRun).train.steps == 2
 
 
 @pytest.mark.slow

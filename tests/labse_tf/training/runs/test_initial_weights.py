@@ -12,8 +12,7 @@ from repository import ROOT
 from safetensors.numpy import save_file
 
 from labse_tf.cli.main import main
-from labse_tf.config import EncoderConfig
-from labse_tf.config.files import load_config
+from labse_tf.config import EncoderConfig, load_config
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.mlm_head import build_mlm_head

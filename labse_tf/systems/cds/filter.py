@@ -1,0 +1,89 @@
+"""Drops pairs by contrastive data selection: those that fine-tuning does not make more probable."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from beam_pipelines.filters import Option, Use
+from labse_tf.errors import InputError
+from labse_tf.files.record_kinds import BITEXT
+
+if TYPE_CHECKING:
+    from labse_tf.systems.cds.score_step import ScoreCds
+
+
+@dataclasses.dataclass(frozen=True)
+class Cds:
+    """Score: that of `labse_tf.systems.cds.scorer.cds_scores`.
+
+    Attributes:
+      run_dir: of `labse corpus train-cds`; all workers must be able to access it. Not needed if
+        existing scores are read.
+      threshold: the lowest score that is kept, in nats per token. `labse corpus calibrate` chooses
+        it from pairs that people have labelled.
+
+    >>> [Cds("runs/cds", threshold=0.12).accept(score) for score in (0.11, 0.12)]
+    [False, True]
+    """
+
+    run_dir: str
+    threshold: float
+
+    # The name that reports and score files have always used.
+    name = "contrastive"
+    # `--keep best` keeps the pairs that it scores highest.
+    ranks = True
+    uses = {
+        BITEXT: Use(
+            order=200,
+            asked_by=Option(
+                "--cds",
+                "drop pairs by contrastive data selection, with this run of "
+                "`labse corpus train-cds`",
+                "RUN_DIR",
+                type=None,
+            ),
+            threshold=Option(
+                "--min-cds-score",
+                "with --cds, or --from-scores of a job that had it: drop pairs with a lower score; "
+                "`labse corpus calibrate` tells which",
+            ),
+        )
+    }
+
+    @classmethod
+    def from_options(
+        cls, run_dir: str | None, threshold: float | None, *, from_scores: bool
+    ) -> Cds | None:
+        """Returns the filter that these options ask for, or None.
+
+        Raises:
+          InputError: for one option without the other, or a missing run dir.
+        """
+        if run_dir is None and (threshold is None or from_scores):
+            return None if threshold is None else cls("", threshold)
+        if run_dir is None or threshold is None:
+            raise InputError(
+                "--cds and --min-cds-score go together",
+                remedy="give both; `labse corpus calibrate` finds the score",
+            )
+        from beam_pipelines.runtime.models import local_copy
+        from beam_pipelines.runtime.storage import STORAGE, absolute
+        from labse_tf.training.runs.run_dir import open_existing
+
+        run_dir = STORAGE.resolve(run_dir)
+        open_existing(local_copy(run_dir))
+        return cls(absolute(run_dir), threshold)
+
+    @property
+    def model_path(self) -> str:
+        return self.run_dir
+
+    def scoring_step(self) -> ScoreCds:
+        from labse_tf.systems.cds.score_step import ScoreCds
+
+        return ScoreCds(self.run_dir, self.name)
+
+    def accept(self, score: float) -> bool:
+        return score >= self.threshold

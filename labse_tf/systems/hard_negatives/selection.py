@@ -1,0 +1,198 @@
+"""Chooses the hard negatives of a pool's sources."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import tensorflow as tf
+from scipy import sparse
+
+from labse_tf.systems.hard_negatives.pool import Pool, partners, translations
+
+_BYTES_AT_ONCE = 1 << 28
+# Targets examined at first per negative wanted; then four times as many, and so on. The maximum is
+# for sources whose nearest targets are all left out: targets beyond it are not near.
+_LOOK_AT = 8
+_MOST_LOOKED_AT = 4096
+
+
+@dataclasses.dataclass(frozen=True)
+class Negatives:
+    """The negatives of all sources.
+
+    Attributes:
+      targets: int `[sources, count]`, indices into the pool's `targets`, nearest first; -1 if none.
+      similarities: float32 `[sources, count]`, of the source and the negative; NaN if none.
+      translation: float32 `[sources]`, similarity of the source and its nearest translation.
+      left_out: number of targets left out, by reason: `translation` for known translations,
+        `near_target` and `near_source` as defined in `choose`.
+    """
+
+    targets: np.ndarray
+    similarities: np.ndarray
+    translation: np.ndarray
+    left_out: dict[str, int]
+
+
+def choose(
+    pool: Pool,
+    sources: np.ndarray,
+    targets: np.ndarray,
+    *,
+    count: int,
+    max_similarity: float,
+    on_progress: Callable[[int], None] = lambda done: None,
+) -> Negatives:
+    """Returns the `count` nearest targets of each source that do not seem to translate it.
+
+    Known translations (`pool.translations`) are left out, and likely ones: targets whose similarity
+    to one of the source's targets exceeds `max_similarity` (`near_target`), or that are paired with
+    a source that near to this one (`near_source`).
+
+    Args:
+      pool: the texts and pairs.
+      sources: float32 `[sources, dim]`, unit rows: the embeddings of `pool.sources`.
+      targets: float32 `[targets, dim]`, unit rows: the embeddings of `pool.targets`.
+      count: negatives per source.
+      max_similarity: a cosine; with 1, only known translations are left out.
+      on_progress: called with the number of sources done since the last call.
+    """
+    search = Search(pool, sources, targets)
+    found = Negatives(
+        np.full([len(sources), count], -1),
+        np.full([len(sources), count], np.nan, np.float32),
+        search.similarity_of_translations(),
+        {"translation": 0, "near_target": 0, "near_source": 0},
+    )
+    pending, depth = np.arange(len(sources)), count * _LOOK_AT
+    deepest = min(_MOST_LOOKED_AT, len(targets))
+    while len(pending):
+        depth = min(depth, deepest)
+        short = []
+        size = search.rows_at_once(depth)
+        for start in range(0, len(pending), size):
+            rows = pending[start : start + size]
+            done = _fill(search, found, rows, depth, max_similarity, last=depth == deepest)
+            short.append(rows[~done])
+            on_progress(int(done.sum()))
+        pending, depth = np.concatenate(short), depth * 4
+    return found
+
+
+def _fill(
+    search: Search,
+    found: Negatives,
+    rows: np.ndarray,
+    depth: int,
+    max_similarity: float,
+    *,
+    last: bool,
+) -> np.ndarray:
+    """Chooses among the `depth` nearest targets; returns bool `[rows]`: which rows are done.
+
+    A row is done when it has all its negatives, and in any case on the last call. Reasons are
+    counted only then, so once per source.
+    """
+    count = found.targets.shape[1]
+    similarities, nearest = search.nearest(rows, depth)
+    known = search.is_known(rows, nearest)
+    near_target = ~known & (search.to_targets(rows, nearest) > max_similarity)
+    near_source = ~(known | near_target) & (search.to_sources(rows, nearest) > max_similarity)
+    good = ~(known | near_target | near_source)
+    # Move good targets to the front, keeping their order.
+    order = np.argsort(~good, axis=1, kind="stable")[:, :count]
+    is_good, nearest, similarities = (
+        np.take_along_axis(values, order, axis=1) for values in (good, nearest, similarities)
+    )
+    width = order.shape[1]
+    found.targets[rows, :width] = np.where(is_good, nearest, -1)
+    found.similarities[rows, :width] = np.where(is_good, similarities, np.nan)
+    done = (good.sum(axis=1) >= count) | last
+    wanted = (np.cumsum(good, axis=1) < count) & done[:, np.newaxis]
+    reasons = {"translation": known, "near_target": near_target, "near_source": near_source}
+    for reason, left_out in reasons.items():
+        found.left_out[reason] += int((left_out & wanted).sum())
+    return done
+
+
+class Search:
+    """Finds the nearest targets of sources, and their similarities to known translations.
+
+    `rows` are indices of sources, `nearest` indices of the targets found, `[rows, depth]`.
+    """
+
+    def __init__(self, pool: Pool, sources: np.ndarray, targets: np.ndarray) -> None:
+        """Takes the arguments of `choose`."""
+        links = pool.links()
+        self._sources, self._targets = sources, targets
+        self._all_targets = tf.constant(targets)
+        self._targets_of = partners(links)
+        self._sources_of = partners(sparse.csr_array(links.T))
+        known = translations(links).tocoo()
+        self._known = np.sort(known.row.astype(np.int64) * len(targets) + known.col)
+
+    def rows_at_once(self, depth: int) -> int:
+        """Number of sources whose similarities and found target vectors fit in memory."""
+        vectors = 2 * depth * self._targets.shape[1]
+        return max(1, _BYTES_AT_ONCE // (4 * max(len(self._targets), vectors)))
+
+    def similarity_of_translations(self) -> np.ndarray:
+        """Returns float32 `[sources]`: similarity of each source and the nearest of its targets."""
+
+        def similarity(rows, members):
+            return np.einsum("nd,nd->n", self._sources[rows], self._targets[members])
+
+        return best(self._targets_of, similarity)
+
+    def nearest(self, rows: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the similarities and indices of the `depth` nearest targets, nearest first."""
+        values, nearest = _top(self._sources[rows], self._all_targets, depth)
+        return values.numpy(), nearest.numpy()
+
+    def is_known(self, rows: np.ndarray, nearest: np.ndarray) -> np.ndarray:
+        """Returns which of the targets found are known translations of the source."""
+        pairs = rows[:, np.newaxis] * len(self._targets) + nearest
+        places = np.searchsorted(self._known, pairs)
+        return self._known[np.minimum(places, len(self._known) - 1)] == pairs
+
+    def to_targets(self, rows: np.ndarray, nearest: np.ndarray) -> np.ndarray:
+        """Similarity of each target found to the nearest of the source's own targets."""
+
+        def similarity(places, members):
+            vectors = self._targets[members][:, :, np.newaxis]
+            return (self._targets[nearest[places]] @ vectors)[..., 0]
+
+        return best(self._targets_of[rows], similarity)
+
+    def to_sources(self, rows: np.ndarray, nearest: np.ndarray) -> np.ndarray:
+        """Similarity of the source to the nearest source paired with each target found."""
+        depth = nearest.shape[1]
+
+        def similarity(places, members):
+            own = self._sources[rows[places // depth]]
+            return np.einsum("nd,nd->n", own, self._sources[members])
+
+        return best(self._sources_of[nearest.ravel()], similarity).reshape(nearest.shape)
+
+
+def best(
+    members: np.ndarray, similarity: Callable[[np.ndarray, np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """Returns float32 `[n, ...]`: the largest similarity of each row to one of its members.
+
+    Args:
+      members: int `[n, most]`, one or more indices per row, then -1, as `partners` returns them.
+      similarity: takes row indices and one member of each, both `[m]` ints; returns float32
+        `[m, ...]`.
+    """
+    rows, columns = np.nonzero(members >= 0)
+    values = similarity(rows, members[rows, columns])
+    return np.maximum.reduceat(values, np.flatnonzero(columns == 0), axis=0)
+
+
+@tf.function(reduce_retracing=True)
+def _top(queries: tf.Tensor, candidates: tf.Tensor, depth: int):
+    """Returns the largest dot products of each query and their indices, `[n, depth]` each."""
+    return tf.math.top_k(tf.matmul(queries, candidates, transpose_b=True), depth)

@@ -1,0 +1,58 @@
+"""`labse import-laser`."""
+
+from __future__ import annotations
+
+import argparse
+
+from labse_tf.cli.arguments import add_model_dir_output
+
+EXAMPLES = """examples:
+  labse import-laser laser2.pt laser2.spm --out model
+  labse import-laser laser2.pt laser2.spm --out model --format hub,text,onnx
+  labse import-laser bilstm.93langs.2018-12-26.pt 93langs.fcodes --out model
+
+Takes LASER2 as published: the encoder, and its SentencePiece model. The result is a model dir like
+any other: embed, eval, mine, score and corpus embed read it.
+
+Or takes the encoder of 2018, and its codes, beside which 93langs.fvocab must be. Its text is
+prepared in Python, for which it needs sacremoses, for Chinese jieba, for Japanese mecab-python3 and
+ipadic, for Greek transliterate: pip install 'labse-tf[laser]'. The result has no preprocessor, so
+only this package reads it, with the same commands; the formats are hub and onnx (default: hub).
+
+Texts are cut to 512 tokens, unless --length says less. Nothing in the file is run: only tensors and
+containers are read. LASER3, a Transformer of fairseq, is refused. The formats hf and lite cannot
+hold an LSTM. Mind the licence of the weights."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("weights", metavar="LASER.pt", help="the encoder, such as laser2.pt")
+    parser.add_argument(
+        "pieces",
+        metavar="LASER.spm",
+        help="SentencePiece model, as laser2.spm; or codes of fastBPE, named .fcodes",
+    )
+    add_model_dir_output(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    from labse_tf.files.outputs import check_free
+
+    check_free(args.out, overwrite=args.overwrite)
+    from labse_tf.systems.laser.import_2018 import CODES_SUFFIX, import_laser_2018
+    from labse_tf.systems.laser.import_laser2 import import_laser
+    from labse_tf.systems.laser.weights import MAX_POSITIONS
+
+    of_2018 = args.pieces.endswith(CODES_SUFFIX)
+    # The default of --format is that of other models.
+    formats = "hub" if of_2018 and args.formats == "hub,text" else args.formats
+    (import_laser_2018 if of_2018 else import_laser)(
+        args.weights,
+        args.pieces,
+        args.out,
+        formats=formats.split(","),
+        length=args.length or MAX_POSITIONS,
+        table=args.table,
+        licence=args.licence,
+        verified=not args.no_verify,
+        overwrite=args.overwrite,
+    )

@@ -1,0 +1,44 @@
+"""`labse train-laser`."""
+
+from __future__ import annotations
+
+import argparse
+
+from labse_tf.cli.arguments import add_init, add_training, read_config, strategy_options
+
+EXAMPLES = """examples:
+  labse train-laser configs/laser_small.yaml --run-dir runs/laser \\
+      --set tokenizer.vocab_file=vocab.txt --set laser.bitext=[clean/bitext]
+  labse train-laser configs/laser_small.yaml --run-dir runs/laser --init runs/table \\
+      --set laser.bitext=[clean/bitext] --set laser.held_out=[dev]
+  labse train-laser configs/laser.yaml --run-dir runs/laser --set tokenizer.vocab_file=vocab.txt \\
+      --set laser.bitext=[clean/bitext] --set 'laser.target_bitext=[es=spanish]'
+  labse export runs/laser --out model
+
+Trains an encoder as LASER does: a decoder translates each sentence, of which it sees nothing but
+the vector, into English or another target language. With the configuration's targets [en, es],
+every language of laser.bitext is translated into English, and English into Spanish from its file
+es.tsv. laser.target_bitext has pairs of Spanish and other languages, Spanish in the place of
+English. What is exported is the encoder.
+
+To resume an interrupted run, run the same command again."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_training(parser, "labse_tf.systems.laser.config:LaserRun")
+    add_init(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    from labse_tf.training.runs import run_dir as run_dirs
+
+    config = read_config(args)
+    from labse_tf.training.runs.initial_weights import open_origin
+
+    init = open_origin(args.init, args.init_checkpoint) if args.init else None
+    config = run_dirs.resolve(config, config.laser.corpora, init=init)
+    from labse_tf.systems.laser.train import train
+    from labse_tf.training.launch import launch
+
+    with launch(args.run_dir, config, **strategy_options(args)) as (run_dir, strategy):
+        train(config, run_dir, strategy, init=init)

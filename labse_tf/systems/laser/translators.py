@@ -1,0 +1,202 @@
+"""Translates texts with the runs that can: those of `labse train-laser` and `corpus train-cds`."""
+
+from __future__ import annotations
+
+import abc
+import os
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+from official.nlp.modeling.ops import beam_search
+
+from labse_tf.errors import InputError
+from labse_tf.model.encoder import build_encoder
+from labse_tf.progress import Progress
+from labse_tf.registry import find, registered
+from labse_tf.systems.laser.batches import features_of
+from labse_tf.systems.laser.config import LaserRun
+from labse_tf.systems.laser.train import build_decoder
+from labse_tf.training.runs.checkpoints import (
+    choose_checkpoint,
+    has_part,
+    load_tokenizer,
+    read_weights,
+)
+from labse_tf.training.runs.run_dir import RunDir, open_existing
+
+# Wu et al. 2016, "Google's Neural Machine Translation System", equation 14: scores are divided by
+# ((5 + length) / 6) to this power. The Model Garden's default.
+LENGTH_PENALTY = 0.6
+# Of the sources of a batch, padding included, times the beam.
+_TOKENS_PER_BATCH = 4096
+# A translation has at most this many tokens more than twice the longest source of its batch.
+_MORE_TOKENS = 10
+# [CLS] and [SEP] around a source.
+_SPECIALS = 2
+
+
+class Translator(abc.ABC):
+    """A loaded translator.
+
+    Attributes:
+      languages: codes of the languages that it translates into; None if any may be tried.
+    """
+
+    languages: list[str] | None = None
+
+    def __init__(self, run_dir: RunDir, *, longest: int, beam_size: int) -> None:
+        self._tokenizer = load_tokenizer(run_dir)
+        self._longest, self.beam_size = longest, beam_size
+        special = self._tokenizer.special_tokens
+        self._start, self._end = special["start_of_sequence_id"], special["end_of_segment_id"]
+        unknown = self._tokenizer.tokens.index("[UNK]")
+        self._unwritten = {special[name] for name in special if name != "vocab_size"} | {unknown}
+        ids, number = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([], tf.int32)
+        self._run = tf.function(self._search, input_signature=[ids, ids, number])
+
+    def translate(self, texts: Sequence[str], language: str) -> list[str]:
+        """Returns the translations of `texts`, in their order.
+
+        Texts beyond the longest length of the training are cut.
+
+        Raises:
+          InputError: if it was not trained to translate into `language`.
+        """
+        if self.languages is not None and language not in self.languages:
+            raise InputError(
+                f"the run does not translate into {language}",
+                remedy=f"choose from {', '.join(self.languages)}",
+            )
+        if not texts:
+            return []
+        tokens = self._tokenizer(tf.constant(list(texts)))[:, : self._longest - _SPECIALS]
+        lengths = tokens.row_lengths().numpy() + _SPECIALS
+        translations = [""] * len(texts)
+        order = np.argsort(-lengths, kind="stable")
+        start = 0
+        with Progress("translate", total=len(texts), unit="text") as progress:
+            while start < len(order):
+                longest = lengths[order[start]]
+                rows = order[
+                    start : start + max(1, _TOKENS_PER_BATCH // (longest * self.beam_size))
+                ]
+                found = self._translate_batch(tf.gather(tokens, rows), language, int(longest))
+                for row, ids in zip(rows, found, strict=True):
+                    # A text without tokens has nothing to translate.
+                    if lengths[row] > _SPECIALS:
+                        translations[row] = self._text(ids)
+                start += len(rows)
+                progress.update(len(rows))
+        return translations
+
+    def _translate_batch(self, tokens: tf.RaggedTensor, language: str, length: int) -> np.ndarray:
+        most = min(self._longest, 2 * length + _MORE_TOKENS)
+        return self._run(*self._inputs(tokens, language, length), tf.constant(most)).numpy()
+
+    def _text(self, ids: np.ndarray) -> str:
+        end = np.flatnonzero(ids == self._end)
+        ids = ids[: end[0]] if len(end) else ids
+        return self._tokenizer.join(
+            self._tokenizer.tokens[one] for one in ids if one not in self._unwritten
+        )
+
+    @abc.abstractmethod
+    def _inputs(
+        self, tokens: tf.RaggedTensor, language: str, length: int
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns two int32 matrices for `_search`, of a batch of texts."""
+
+    @abc.abstractmethod
+    def _search(self, source: tf.Tensor, language: tf.Tensor, most: tf.Tensor) -> tf.Tensor:
+        """Returns the ids of the best translations, int32 `[batch, at most `most`]`."""
+
+
+class LaserTranslator(Translator):
+    """Encoder and decoder of `labse train-laser`."""
+
+    def __init__(self, run_dir: RunDir, *, beam_size: int) -> None:
+        config = run_dir.read_config(LaserRun)
+        super().__init__(run_dir, longest=config.laser.bucket_lengths[-1], beam_size=beam_size)
+        self.languages = config.laser.targets
+        self._encoder = build_encoder(config.encoder)
+        self._decoder = build_decoder(config, self._encoder)
+        path = choose_checkpoint(run_dir).path
+        read_weights(run_dir, path, encoder=self._encoder, decoder=self._decoder)
+
+    def _inputs(self, tokens, language, length):
+        packed = self._tokenizer.pack([tokens], length)["input_word_ids"]
+        number = self.languages.index(language)
+        return packed, tf.fill([tf.shape(packed)[0], 1], number)
+
+    def _search(self, source, language, most):
+        language = language[:, 0]
+        vectors = self._encoder(features_of(source, source, language))["pooled_output"]
+        return search(
+            self._decoder,
+            self._decoder.start(vectors, language),
+            end_token=self._end,
+            beam_size=self.beam_size,
+            most=most,
+        )[0][:, 0]
+
+
+def search(
+    decoder,
+    state: dict[str, tf.Tensor],
+    *,
+    end_token: int,
+    beam_size: int,
+    most: int | tf.Tensor,
+    length_penalty: float = LENGTH_PENALTY,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns translations by beam search, the best first, without the token they start from.
+
+    Args:
+      decoder: a `LaserDecoder`.
+      state: from `decoder.start`.
+      end_token: the id that a translation ends with, and that the decoder reads first.
+      beam_size: translations that are kept at each step.
+      most: tokens of a translation.
+      length_penalty: see LENGTH_PENALTY.
+
+    Returns:
+      int32 `[batch, beam_size, length]`, padded with 0, and their scores, float32 `[batch,
+      beam_size]`: log-likelihoods in nats, divided by the penalty.
+    """
+
+    def logits_of(ids, index, cache):
+        return decoder.step(ids[:, -1], cache)
+
+    rows = tf.shape(state["hidden"])[0]
+    ids, scores = beam_search.sequence_beam_search(
+        logits_of,
+        initial_ids=tf.fill([rows], end_token),
+        initial_cache=state,
+        vocab_size=decoder.vocab_size,
+        beam_size=beam_size,
+        alpha=length_penalty,
+        max_decode_length=most,
+        eos_id=end_token,
+    )
+    return ids[:, :, 1:], scores
+
+
+def open_translator(path: str | os.PathLike[str], *, beam_size: int = 4) -> Translator:
+    """Loads the translator of a run: of `labse train-cds` the tuned one, if there is one yet.
+
+    Raises:
+      InputError: if it is no run, or one that trained no translator.
+    """
+    run_dir = open_existing(path)
+    for name, _ in registered("TRANSLATORS"):
+        if (run_dir.checkpoints / name / "checkpoint").is_file():
+            return find("TRANSLATORS", name)(run_dir, name=name, beam_size=beam_size)
+    chosen = choose_checkpoint(run_dir).path
+    if not has_part(chosen, "decoder"):
+        raise InputError(
+            "the run trained no translator",
+            path=path,
+            remedy="name a run of `labse train-laser` or `labse corpus train-cds`",
+        )
+    return LaserTranslator(run_dir, beam_size=beam_size)

@@ -1,1 +1,0 @@
-"""The translation model with which data selection scores pairs."""

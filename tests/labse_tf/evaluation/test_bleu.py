@@ -1,0 +1,59 @@
+"""BLEU and chrF, by hand and in scripts without spaces; the command."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from labse_tf.cli.main import main
+from labse_tf.evaluation.bleu import score_translations
+
+
+def scores(translations, references, language):
+    return {one.name: one for one in score_translations(translations, references, language)}
+
+
+def test_bleu_by_hand():
+    """Of 6 words 5 are right, of 5 pairs 4, of 4 triples 3, of 3 quadruples 2; equal lengths."""
+    found = scores(["the cat sat on the hat"], ["the cat sat on the mat"], "en")["BLEU"]
+    expected = 100 * math.prod([5 / 6, 4 / 5, 3 / 4, 2 / 3]) ** 0.25
+    assert math.isclose(found.score, expected, abs_tol=1e-6)
+    assert "tok:13a" in found.signature
+
+
+@pytest.mark.parametrize(
+    ("language", "tokenizer", "text", "other"),
+    [
+        ("zh", "zh", "我有两只猫和一条狗。", "我有两只猫和一条鱼。"),
+        ("ja", "char", "私は猫を二匹飼っています。", "私は犬を二匹飼っています。"),
+        ("th", "char", "ฉันมีแมวสองตัว", "ฉันมีหมาสองตัว"),
+        ("ar", "13a", "القطة ترى البيت الكبير جدا", "القطة ترى البيت الصغير جدا"),
+    ],
+)
+def test_scripts_without_spaces_are_not_one_word(language, tokenizer, text, other):
+    same = scores([text], [text], language)
+    assert math.isclose(same["BLEU"].score, 100, abs_tol=1e-6)
+    assert math.isclose(same["chrF"].score, 100, abs_tol=1e-6)
+    assert f"tok:{tokenizer}" in same["BLEU"].signature
+    differing = scores([text], [other], language)
+    assert 10 < differing["BLEU"].score < 90
+    assert 10 < differing["chrF"].score < 95
+
+
+def test_the_command(tmp_path, capsys):
+    one, other = tmp_path / "one.txt", tmp_path / "other.txt"
+    one.write_text("The cat sees the house.\nYes.\n", "utf-8")
+    other.write_text("The cat sees the house.\nNo.\n", "utf-8")
+    command = ["eval", "translation", str(one), str(other), "--language", "en"]
+    assert main([*command, "--out", str(tmp_path / "scores.json")]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("2 sentences\nBLEU ") and "\nchrF " in printed
+    written = json.loads((tmp_path / "scores.json").read_text("utf-8"))
+    assert written["sentences"] == 2
+    expected = scores(one.read_text().splitlines(), other.read_text().splitlines(), "en")
+    assert math.isclose(written["BLEU"]["score"], expected["BLEU"].score)
+    other.write_text("The cat sees the house.\n", "utf-8")
+    assert main(command) == 2
+    assert "has 2 lines" in capsys.readouterr().err

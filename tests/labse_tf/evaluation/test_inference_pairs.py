@@ -1,0 +1,168 @@
+"""Pairs for inference: aligned files, languages drawn anew, each pair once a pass."""
+
+from __future__ import annotations
+
+import collections
+import lzma
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labse_tf.errors import InputError
+from labse_tf.evaluation.inference_pairs import InferencePairs, labels_of, read_inference_pairs
+from labse_tf.systems.nli.batches import _draws, inference_batches
+
+ROWS = {
+    "de": ["Der Hund schläft.\tEin Tier ruht.\tentailment", "Es regnet.\tEs schneit.\tneutral"],
+    "th": ["สุนัขนอนหลับ\tสัตว์กำลังพัก\tentailment", "ฝนตก\tหิมะตก\tneutral"],
+    "ar": ["الكلب نائم\tحيوان يستريح\tentailment", "إنها تمطر\tإنها تثلج\tneutral"],
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "nli"
+    folder.mkdir()
+    for language, rows in ROWS.items():
+        (folder / f"train.{language}.tsv").write_text("\n".join(rows) + "\n", "utf-8")
+    return folder
+
+
+OFFICIAL = """language\tgold_label\tparse\tsentence1\tsentence2\tpairID
+de\tneutral\t( )\tEs regnet.\tEs schneit.\t7
+de\tentailment\t( )\tDer Hund schläft.\tEin Tier ruht.\t5
+th\tentailment\t( )\tสุนัขนอนหลับ\tสัตว์กำลังพัก\t5
+th\tneutral\t( )\tฝนตก\tหิมะตก\t7
+"""
+
+
+def test_files_of_xnli_and_multinli_are_read_by_their_header(tmp_path):
+    path = tmp_path / "xnli.dev.tsv"
+    path.write_text(OFFICIAL, "utf-8")
+    found = read_inference_pairs(str(path))
+    assert found.labels == ["entailment", "neutral"]
+    assert found.texts["th"] == [("สุนัขนอนหลับ", "สัตว์กำลังพัก"), ("ฝนตก", "หิมะตก")]
+    assert found.texts["de"][1] == ("Es regnet.", "Es schneit.")
+    path = tmp_path / "multinli_1.0_train.tsv"
+    path.write_text("gold_label\tsentence1\tsentence2\n-\ta\tb\nneutral\tc\td\n", "utf-8")
+    found = read_inference_pairs(str(path))
+    assert found.texts == {"en": [("c", "d")]} and found.labels == ["neutral"]
+    path.write_text("gold_label\tpremise\na\tb\n", "utf-8")
+    with pytest.raises(InputError, match="but no 'sentence1'"):
+        read_inference_pairs(str(path))
+    path.write_text(OFFICIAL.replace("th\tneutral\t( )\tฝนตก\tหิมะตก\t7\n", ""), "utf-8")
+    with pytest.raises(InputError, match="has the pair 7 in some languages, but not in 'th'"):
+        read_inference_pairs(str(path))
+    first, second = OFFICIAL.splitlines()[:2]
+    for text, told in (
+        (f"{first}\n", "has only a header"),
+        (f"{first}\n{second}\n{second}\n", "is a second pair 7 in 'de'"),
+        (f"{first}\n{second}\n".replace("neutral", "-"), "has no pair with a label"),
+    ):
+        path.write_text(text, "utf-8")
+        with pytest.raises(InputError, match=told):
+            read_inference_pairs(str(path))
+
+
+@pytest.mark.parametrize("entry", ["", "train.*", "*.tsv"])
+def test_reading(folder, entry):
+    found = read_inference_pairs(str(folder / entry) if entry else str(folder))
+    assert list(found.texts) == ["ar", "de", "th"]
+    assert found.texts["de"] == [tuple(row.split("\t")[:2]) for row in ROWS["de"]]
+    assert found.labels == ["entailment", "neutral"]
+
+
+def test_one_compressed_file_without_a_name_before_its_language(tmp_path):
+    path = tmp_path / "zh.tsv.xz"
+    path.write_bytes(lzma.compress("狗在睡觉\t动物在休息\t0\n下雨\t下雪\t-\n".encode()))
+    found = read_inference_pairs(str(path))
+    assert found == InferencePairs({"zh": [("狗在睡觉", "动物在休息")]}, ["0"])
+
+
+def test_a_pair_without_a_label_in_one_language_is_left_out_in_all(folder):
+    path = folder / "train.th.tsv"
+    path.write_text(path.read_text("utf-8").replace("\tneutral", "\t-"), "utf-8")
+    found = read_inference_pairs(str(folder))
+    assert found.labels == ["entailment"]
+    assert {len(rows) for rows in found.texts.values()} == {1}
+
+
+@pytest.mark.parametrize(
+    "name, text, message",
+    [
+        ("train.fr.tsv", "Il pleut.\tIl neige.\tneutral\n", "the last line, but"),
+        ("train.fr.tsv", "Il pleut.\tneutral\nx\ty\tz\n", "has no premise, hypothesis and label"),
+        ("train.fr.tsv", "Il pleut.\t\tneutral\nx\ty\tz\n", "has no premise, hypothesis and label"),
+        ("z.de.tsv", "a\tb\tc\na\tb\tc\n", "is a second file in 'de'"),
+        ("train.qqq.tsv", "a\tb\tc\na\tb\tc\n", "'qqq' is not the code"),
+    ],
+)
+def test_broken_files_are_named(folder, name, text, message):
+    (folder / name).write_text(text, "utf-8")
+    with pytest.raises(InputError, match=message) as error:
+        read_inference_pairs(str(folder))
+    assert name in str(error.value)
+
+
+@pytest.mark.parametrize("entry", ["missing", "missing/*.tsv", ""])
+def test_no_files(tmp_path, entry):
+    with pytest.raises(InputError, match="no files"):
+        read_inference_pairs(str(tmp_path / entry))
+
+
+def numbered(languages, size, label="x"):
+    texts = {code: [(f"{code}p{i}", f"{code}h{i}") for i in range(size)] for code in languages}
+    return InferencePairs(texts, [f"{label}{i % 2}" for i in range(size)])
+
+
+@given(
+    sizes=st.lists(st.integers(1, 9), min_size=1, max_size=3),
+    batch_size=st.integers(1, 12),
+    seed=st.integers(0, 5),
+)
+def test_each_pass_has_every_pair_once_in_two_languages(sizes, batch_size, seed):
+    sets = [numbered(["de", "ru", "sw"][: 1 + place], size) for place, size in enumerate(sizes)]
+    total = sum(sizes)
+    draws = _draws(sets, batch_size, seed=seed, step=0)
+    flat = []
+    while len(flat) < 3 * total:
+        flat += next(draws)
+    for start in (0, total, 2 * total):
+        one_pass = collections.Counter(
+            (premise[2:], label) for premise, _, label in flat[start : start + total]
+        )
+        expected = collections.Counter(
+            (f"p{i}", label) for pairs in sets for i, label in enumerate(pairs.labels)
+        )
+        assert one_pass == expected
+    for premise, hypothesis, _ in flat:
+        assert premise[3:] == hypothesis[3:]
+        if len(sizes) == 3 and sizes[0] == sizes[1] == 0:
+            assert premise[:2] != hypothesis[:2]
+
+
+def test_all_pairs_of_languages_are_drawn_and_none_twice_the_same():
+    draws = _draws([numbered(["de", "ru", "sw"], 5)], 300, seed=1, step=0)
+    found = collections.Counter((one[:2], other[:2]) for one, other, _ in next(draws))
+    assert len(found) == 6 and all(one != other for one, other in found)
+    # Each of 6 has 50 of 300, give or take four standard deviations.
+    assert all(abs(count - 50) < 4 * (300 * 5 / 36) ** 0.5 for count in found.values())
+
+
+def test_resuming_repeats_the_batches(folder, tokenizer):
+    sets = [read_inference_pairs(str(folder)), numbered(["fr"], 5, "neutral")]
+    options = {"batch_size": 4, "sequence_length": 16, "seed": 2}
+    whole = list(inference_batches(sets, tokenizer, **options).take(6).as_numpy_iterator())
+    for skip in (1, 4):
+        later = inference_batches(sets, tokenizer, **options, step=skip).take(2)
+        for found, expected in zip(later.as_numpy_iterator(), whole[skip:], strict=False):
+            for name in ("premise", "hypothesis"):
+                ids = found[name]["input_word_ids"]
+                assert ids.shape == (4, 16)
+                np.testing.assert_array_equal(ids, expected[name]["input_word_ids"])
+            np.testing.assert_array_equal(found["label"], expected["label"])
+    labels = labels_of(sets)
+    assert labels == ["entailment", "neutral", "neutral0", "neutral1"]
+    assert {int(one) for batch in whole for one in batch["label"]} == set(range(4))

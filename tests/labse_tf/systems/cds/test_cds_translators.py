@@ -1,0 +1,214 @@
+"""What the translators are given, what they train, and how pairs are scored by them."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from labse_tf.errors import InputError
+from labse_tf.systems.cds.batches import encode_pairs
+from labse_tf.systems.cds.config import CdsRun
+from labse_tf.systems.cds.scorer import TranslatorScorer, cds_scores
+from labse_tf.systems.cds.translator import mean_log_likelihoods, token_log_likelihoods
+from labse_tf.training.runs.run_dir import open_existing
+
+pytestmark = pytest.mark.slow
+
+PAIRS = [
+    ("cat and house.", "Katze und Haus.", "de"),
+    ("cat and house.", "Hund und Mond.", "de"),
+    ("dog", "犬", "ja"),
+    ("wolf and book.", "волк и книга.", "ru"),
+    ("horse and bread. " * 20, "Pferd und Brot. " * 20, "de"),
+    ("a", "b", "fr"),
+]
+
+
+# The formula.
+
+
+def test_log_likelihoods_by_hand():
+    """Two targets of two tokens and of one: ln 0.5, ln 0.25; ln 0.1."""
+    probabilities = [
+        [[0.25, 0.5, 0.25], [0.5, 0.25, 0.25], [0.9, 0.05, 0.05]],
+        [[0.3, 0.6, 0.1], [0.9, 0.05, 0.05], [0.9, 0.05, 0.05]],
+    ]
+    logits = tf.math.log(tf.constant(probabilities)) + 3.0
+    targets = tf.constant([[1, 2, 0], [2, 0, 0]])
+    tokens = [[math.log(0.5), math.log(0.25), 0], [math.log(0.1), 0, 0]]
+    np.testing.assert_allclose(token_log_likelihoods(logits, targets), tokens, atol=1e-6)
+    means = [(math.log(0.5) + math.log(0.25)) / 2, math.log(0.1)]
+    np.testing.assert_allclose(mean_log_likelihoods(logits, targets), means, atol=1e-6)
+
+
+def test_the_score_by_hand():
+    noisy, trusted = np.array([-2.0, -1.0, -3.0]), np.array([-1.5, -4.0, -3.0])
+    np.testing.assert_allclose(cds_scores(noisy, trusted), [0.5, -3.0, 0.0])
+
+
+# What the translators see.
+
+
+def test_pairs_are_tagged_ended_and_padded(tokenizer):
+    columns = (tf.constant(column) for column in (["ab", "a"], ["b", "ba"], ["de", "fr"]))
+    ids = encode_pairs(tokenizer, *columns, [8, 12])
+    words = [[tokenizer.tokens[id_] for id_ in row] for row in ids["inputs"].numpy()]
+    assert words == [
+        ["[CLS]", "d", "##e", "[SEP]", "a", "##b", "[SEP]", "[PAD]"],
+        ["[CLS]", "f", "##r", "[SEP]", "a", "[SEP]", "[PAD]", "[PAD]"],
+    ]
+    words = [[tokenizer.tokens[id_] for id_ in row] for row in ids["targets"].numpy()]
+    assert words == [["b", "[SEP]"] + ["[PAD]"] * 6, ["b", "##a", "[SEP]"] + ["[PAD]"] * 5]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "length"),
+    [
+        ("a b c", "a b c", 8),
+        ("a b c d", "a", 12),  # 9 with [CLS] d ##e [SEP] and [SEP]
+        ("a b c", "a b c d e f g", 8),
+        ("a b c", "a b c d e f g h", 12),
+        ("a", "b " * 40, 12),
+    ],
+)
+def test_the_bucket_holds_both_sides(tokenizer, source, target, length):
+    ids = encode_pairs(tokenizer, *(tf.constant([s]) for s in (source, target, "de")), [8, 12])
+    assert ids["inputs"].shape == ids["targets"].shape == (1, length)
+    separator = tokenizer.special_tokens["end_of_segment_id"]
+    kept = min(len(target.split()), length - 1)
+    assert ids["targets"][0, kept] == separator
+    assert np.count_nonzero(ids["targets"]) == kept + 1
+
+
+# The run.
+
+
+def metrics(run):
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_the_run(cds_run, bitext_dir):
+    assert {path.name for path in cds_run.iterdir()} == {
+        "config.yaml", "vocab.txt", "checkpoints", "tensorboard", "metrics.jsonl", "counts.json",
+    }  # fmt: skip
+    checkpoints = cds_run / "checkpoints"
+    assert tf.train.latest_checkpoint(checkpoints / "noisy").endswith("ckpt-6")
+    assert tf.train.latest_checkpoint(checkpoints / "trusted").endswith("ckpt-4")
+    steps = [(line["stage"], line["step"]) for line in metrics(cds_run)]
+    assert steps == [(0, 2), (0, 4), (0, 6), (1, 2), (1, 4)]
+    config = open_existing(cds_run).read_config(CdsRun)
+    assert config.languages == ["ar", "de", "en", "fr", "ja", "ru", "th"]
+    assert config.cds.noisy == [str(bitext_dir)]
+
+
+def trained_weights(run, name):
+    checkpoint = tf.train.latest_checkpoint(run / "checkpoints" / name)
+    names = [key for key, _ in tf.train.list_variables(checkpoint) if "/.ATTRIBUTES" in key]
+    return {
+        key: tf.train.load_variable(checkpoint, key)
+        for key in names
+        if key.startswith("translator/")
+    }
+
+
+def test_both_translators_are_trained(cds_run):
+    noisy, trusted = (trained_weights(cds_run, name) for name in ("noisy", "trusted"))
+    assert set(noisy) == set(trusted) and len(noisy) > 30
+    assert all((noisy[key] != trusted[key]).any() for key in noisy if "kernel" in key)
+
+
+def test_the_second_begins_as_the_first(tmp_path, train_cds):
+    """Without a step of tuning the two are equal, so that every pair scores 0."""
+    run = tmp_path / "run"
+    more = ["cds.trusted_steps=0", "cds.noisy_steps=2"]
+    assert train_cds(run, *(part for key in more for part in ("--set", key))) == 0
+    noisy, trusted = TranslatorScorer(run).log_likelihoods(PAIRS).T
+    assert (cds_scores(noisy, trusted) == 0).all() and (noisy < 0).all()
+
+
+@pytest.mark.parametrize("stopped_in", ["noisy", "trusted"])
+def test_a_stopped_run_goes_on_to_the_same_weights(tmp_path, cds_run, train_cds, stopped_in):
+    """As a kill leaves it: the last checkpoint that is there is not the last of the run."""
+    run = tmp_path / "run"
+    shutil.copytree(cds_run, run)
+    folder = run / "checkpoints" / stopped_in
+    tf.compat.v1.train.update_checkpoint_state(str(folder), str(folder / "ckpt-2"))
+    if stopped_in == "noisy":
+        shutil.rmtree(run / "checkpoints" / "trusted")
+    assert train_cds(run) == 0
+    for name in ("noisy", "trusted"):
+        found, expected = (trained_weights(path, name) for path in (run, cds_run))
+        for key, value in expected.items():
+            np.testing.assert_allclose(found[key], value, rtol=0, atol=1e-6, err_msg=key)
+
+
+def test_another_configuration_is_refused(capsys, cds_run, train_cds):
+    assert train_cds(cds_run, "--set", "cds.noisy_steps=9") == 2
+    assert "(cds.noisy_steps)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("cds.translator.num_attention_heads=3", "a divisor of"),
+        ("cds.bucket_lengths=[16,12]", "ascending"),
+        ("cds.batch_size=0", "1 or more"),
+        ("cds.trusted_optimizer.clip_norm=-1", "0 or more"),
+        ("cds.steps=9", "there is no key 'cds.steps'"),
+    ],
+)
+def test_values_that_no_run_can_work_with(capsys, tmp_path, train_cds, override, message):
+    assert train_cds(tmp_path / "run", "--set", override) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+# Scores.
+
+
+def test_scores_do_not_depend_on_the_neighbours(scorer):
+    together = scorer.log_likelihoods(PAIRS)
+    assert together.shape == (6, 2) and np.isfinite(together).all() and (together < 0).all()
+    for row, pair in zip(together, PAIRS, strict=True):
+        np.testing.assert_allclose(scorer.log_likelihoods([pair])[0], row, rtol=0, atol=1e-5)
+    many = scorer.log_likelihoods(PAIRS[::-1] * 60)
+    np.testing.assert_allclose(many[-6:][::-1], together, rtol=0, atol=1e-5)
+
+
+def test_no_pairs(scorer):
+    assert scorer.log_likelihoods([]).shape == (0, 2)
+
+
+def test_scores_are_those_of_the_translators_themselves(scorer, tokenizer):
+    """Against each pair alone, unpadded, a token at a time from the softmax."""
+    for pair, row in zip(PAIRS[:4], scorer.log_likelihoods(PAIRS[:4]), strict=True):
+        ids = encode_pairs(tokenizer, *(tf.constant([text]) for text in pair), [40])
+        ids = {name: tensor[:, : np.count_nonzero(tensor)] for name, tensor in ids.items()}
+        for translator, expected in zip(scorer._translators, row, strict=True):
+            softmax = tf.nn.softmax(translator(ids, training=False)).numpy()[0]
+            tokens = ids["targets"].numpy()[0]
+            logs = [math.log(softmax[place, token]) for place, token in enumerate(tokens)]
+            assert sum(logs) / len(logs) == pytest.approx(expected, abs=1e-5)
+
+
+def test_the_order_of_the_target_and_the_tag_count(scorer):
+    pairs = [
+        ("cat and house.", "Katze und Haus.", "de"),
+        ("cat and house.", "Haus und Katze.", "de"),
+        ("cat and house.", "Katze und Haus.", "fr"),
+    ]
+    scores = scorer.log_likelihoods(pairs)
+    assert len(np.unique(np.round(scores[:, 0], 5))) == 3
+
+
+def test_a_run_without_its_second_translator(tmp_path, cds_run):
+    run = tmp_path / "run"
+    shutil.copytree(cds_run, run)
+    shutil.rmtree(run / "checkpoints" / "trusted")
+    with pytest.raises(InputError, match="no checkpoint of the translator tuned on trusted pairs"):
+        TranslatorScorer(run)

@@ -1,0 +1,167 @@
+"""The deep averaging network: against NumPy, by hand, and trained lazily as densely."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tf_keras
+
+from labse_tf.config import TrainConfig
+from labse_tf.model.dual_encoder import embed
+from labse_tf.systems.hard_negatives.averaging_encoder import AveragingEncoder
+from labse_tf.systems.hard_negatives.config import AveragingEncoderConfig
+from labse_tf.training.dual_encoder_trainer import DualEncoderTrainer
+from labse_tf.training.optimizer.lazy_adamw import LazyAdamW
+
+VOCAB_SIZE = 110
+SMALL = AveragingEncoderConfig(hidden_size=6, num_layers=2, bigram_buckets=50)
+
+
+def packed(*rows, length):
+    ids = np.zeros([len(rows), length], np.int32)
+    mask = np.zeros_like(ids)
+    for row, values in enumerate(rows):
+        ids[row, : len(values)], mask[row, : len(values)] = values, 1
+    return {"input_word_ids": tf.constant(ids), "input_mask": tf.constant(mask)}
+
+
+def randomised(config):
+    """An encoder without a zero in its weights, which are close to 1 for the norms' scales."""
+    tf_keras.utils.set_random_seed(1)
+    encoder = AveragingEncoder(config, vocab_size=VOCAB_SIZE)
+    random = np.random.default_rng(1)
+    for variable in encoder.trainable_variables:
+        variable.assign_add(random.normal(size=variable.shape, scale=0.3).astype(np.float32))
+    return encoder
+
+
+def reference(encoder, config, tokens):
+    """One sentence, loops and float64."""
+    weights = {v.name.removesuffix(":0"): v.numpy().astype(float) for v in encoder.variables}
+
+    def weight(name):
+        return next(value for key, value in weights.items() if key.endswith(name))
+
+    def norm(x, layer):
+        normal = (x - x.mean()) / math.sqrt(x.var() + 1e-6)
+        return normal * weight(f"layer_norm_{layer}/gamma") + weight(f"layer_norm_{layer}/beta")
+
+    def dense(x, name):
+        return x @ weight(f"{name}/kernel") + weight(f"{name}/bias")
+
+    table = weight("word_embeddings")
+    rows = list(tokens)
+    if config.bigram_buckets:
+        for left, right in zip(tokens, tokens[1:], strict=False):
+            mixed = (left * 2654435761 + right * 2246822519) % 2**32
+            rows.append(VOCAB_SIZE + (mixed ^ (mixed >> 15)) % config.bigram_buckets)
+    hidden = sum(table[row] for row in rows) / math.sqrt(len(tokens))
+    for layer in range(config.num_layers):
+        x = dense(norm(hidden, layer), f"dense_{layer}")
+        hidden = hidden + np.array([v * 0.5 * (1 + math.erf(v / math.sqrt(2))) for v in x])
+    return dense(norm(hidden, config.num_layers), "pooler")
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        SMALL,
+        dataclasses.replace(SMALL, bigram_buckets=0),
+        dataclasses.replace(SMALL, num_layers=0),
+        dataclasses.replace(SMALL, num_layers=1, hidden_size=1, bigram_buckets=1),
+    ],
+)
+def test_it_computes_what_the_docstring_says(config):
+    encoder = randomised(config)
+    sentences = [101, 7, 8, 8, 102], [101, 102], [101, 8, 7, 102], [109]
+    found = encoder(packed(*sentences, length=7))["pooled_output"]
+    assert found.dtype == tf.float32 and found.shape == (4, config.hidden_size)
+    for row, tokens in enumerate(sentences):
+        np.testing.assert_allclose(found[row], reference(encoder, config, tokens), atol=1e-5)
+
+
+def test_the_average_by_hand():
+    """Without layers, and the norm and the pooler undone, the sum over sqrt(n) is left.
+
+    Two tokens, (1, 0) and (0, 3), and their bigram (1, 1): (2, 4) / sqrt(2), whose norm is (-1, 1).
+    """
+    config = AveragingEncoderConfig(hidden_size=2, num_layers=0, bigram_buckets=1)
+    encoder = AveragingEncoder(config, vocab_size=2)
+    encoder.get_embedding_table().assign([[1.0, 0.0], [0.0, 3.0], [1.0, 1.0]])
+    encoder._pooler.kernel.assign(np.eye(2))
+    found = encoder(packed([0, 1], length=2))["pooled_output"]
+    np.testing.assert_allclose(found, [[-1, 1]], atol=1e-5)
+
+
+def test_padding_changes_nothing(tokenizer, multilingual_sentences):
+    encoder = AveragingEncoder(SMALL, vocab_size=len(tokenizer.tokens))
+    tokens = tokenizer(tf.constant(multilingual_sentences))
+    short, long = (
+        embed(encoder, tokenizer.pack([tokens], length), training=False) for length in (90, 128)
+    )
+    np.testing.assert_allclose(short, long, atol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(short, axis=1), 1, atol=1e-5)
+
+
+def test_bigrams_tell_the_order_of_words():
+    inputs = packed([101, 7, 8, 102], [101, 8, 7, 102], length=4)
+    one, other = randomised(SMALL)(inputs)["pooled_output"].numpy()
+    assert np.abs(one - other).max() > 1e-3
+    bag_of_words = randomised(dataclasses.replace(SMALL, bigram_buckets=0))
+    one, other = bag_of_words(inputs)["pooled_output"].numpy()
+    np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+def test_bigrams_spread_over_all_buckets():
+    encoder = AveragingEncoder(
+        dataclasses.replace(SMALL, bigram_buckets=1 << 8), vocab_size=501_153
+    )
+    ids = np.random.default_rng(0).integers(0, 501_153, [64, 129], dtype=np.int32)
+    rows = encoder.rows({"input_word_ids": tf.constant(ids)}).numpy()
+    np.testing.assert_array_equal(rows[:, :129], ids)
+    counts = np.bincount(rows[:, 129:].ravel() - 501_153, minlength=1 << 8)
+    # 8,192 in 256 buckets: 32 a bucket, with a standard deviation of 5.7.
+    assert counts.shape == (256,) and counts.min() > 8 and counts.max() < 60
+
+
+@pytest.mark.parametrize("buckets", [0, 50])
+def test_lazy_training_is_dense_training(buckets):
+    """So `rows_read` names every row, those of bigrams too."""
+    config = dataclasses.replace(SMALL, bigram_buckets=buckets)
+    random = np.random.default_rng(3)
+    sides = random.integers(5, 100, [6, 2, 4, 5], dtype=np.int32)
+    keys = np.arange(8, dtype=np.int32).reshape(4, 2)
+    batches = [
+        {
+            name: {"input_word_ids": side, "input_mask": np.ones_like(side)}
+            for name, side in zip(("source", "target"), pair, strict=True)
+        }
+        | {"keys": keys}
+        for pair in sides
+    ]
+    results = []
+    for lazy in (True, False):
+        encoder = randomised(config)
+        optimizer = LazyAdamW(0.05, steps=6, weight_decay=0.1)
+        trainer = DualEncoderTrainer(
+            encoder=encoder,
+            settings=TrainConfig(margin=0.3, scale=10.0),
+            strategy=tf.distribute.get_strategy(),
+            optimizer=optimizer,
+            clip_norm=1.0,
+            lazy_embeddings=lazy,
+            dataset=tf.data.Dataset.from_generator(
+                lambda: batches,
+                output_signature=tf.nest.map_structure(
+                    lambda side: tf.TensorSpec(side.shape, side.dtype), batches[0]
+                ),
+            ),
+        )
+        trainer.train(tf.constant(6))
+        results.append(encoder.get_weights())
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=2e-4)

@@ -1,0 +1,186 @@
+"""Files of torch.save: read without PyTorch, and never run."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import zipfile
+from collections import OrderedDict
+
+import numpy as np
+import pytest
+import torch_like
+
+from labse_tf.errors import InputError
+from labse_tf.systems.laser.torch_files import read_torch_file
+
+
+@pytest.mark.parametrize("before_1_6", [False, True])
+def test_what_was_written_is_read(tmp_path, before_1_6):
+    base = np.arange(12, dtype=np.float32).reshape(3, 4)
+    tensors = {
+        "plain": base,
+        "transposed": base.T,
+        "part": base[1:, 1:3],
+        "half": np.array([1.5, -2.0], np.float16),
+        "ids": np.array([[7]], np.int64),
+        "none": np.zeros((0, 3), np.float32),
+    }
+    content = {"model": OrderedDict(tensors), "params": {"size": 3, "both": True}, "名": ["é", 1]}
+    torch_like.save(content, tmp_path / "file.pt", before_1_6=before_1_6)
+    found = read_torch_file(tmp_path / "file.pt")
+    assert found["params"] == content["params"] and found["名"] == ["é", 1]
+    assert list(found["model"]) == list(tensors)
+    for name, tensor in tensors.items():
+        np.testing.assert_array_equal(found["model"][name], tensor)
+        assert found["model"][name].dtype == tensor.dtype
+
+
+class Evil:
+    def __reduce__(self):
+        return os.system, ("touch /tmp/labse_evil",)
+
+
+def write(path, content, **data):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("archive/data.pkl", content)
+        for key, value in data.items():
+            archive.writestr(f"archive/data/{key}", value)
+
+
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_nothing_else_is_called(tmp_path, protocol):
+    write(tmp_path / "evil.pt", pickle.dumps({"model": Evil()}, protocol))
+    with pytest.raises(InputError, match="names .*system, which is no tensor"):
+        read_torch_file(tmp_path / "evil.pt")
+    assert not os.path.exists("/tmp/labse_evil")
+
+
+@pytest.mark.parametrize("name", ["builtins.eval", "torch.load", "torch._utils._rebuild_qtensor"])
+def test_other_names_are_refused(tmp_path, name):
+    module, _, function = name.rpartition(".")
+    write(tmp_path / "other.pt", f"c{module}\n{function}\n(S'1'\ntR.".encode())
+    with pytest.raises(InputError, match=f"names {name}, which is no tensor"):
+        read_torch_file(tmp_path / "other.pt")
+
+
+def test_broken_files(tmp_path):
+    path = tmp_path / "file.pt"
+    torch_like.save({"a": np.ones(1000, np.float32)}, path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-100])
+    with pytest.raises(InputError, match="is no file of torch.save"):
+        read_torch_file(path)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("other.txt", "")
+    with pytest.raises(InputError, match="is damaged"):
+        read_torch_file(path)
+
+
+def row_of_pickles(content, *after, version=torch_like.VERSION, little_endian=True):
+    parts = (torch_like.MAGIC, version, {"little_endian": little_endian})
+    return b"".join([*(pickle.dumps(one, 2) for one in parts), content, *after])
+
+
+def test_nothing_is_called_in_files_before_1_6(tmp_path):
+    path = tmp_path / "file.pt"
+    evil = pickle.dumps({"model": Evil()}, 2)
+    # Each of the pickles.
+    whole = row_of_pickles(pickle.dumps({}, 2), evil)
+    for content in (row_of_pickles(evil), whole, pickle.dumps(torch_like.MAGIC, 2) + evil):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match="names .*system, which is no tensor"):
+            read_torch_file(path)
+    assert not os.path.exists("/tmp/labse_evil")
+
+
+def test_broken_files_before_1_6(tmp_path):
+    path = tmp_path / "file.pt"
+    torch_like.save({"a": np.ones(1000, np.float32)}, path, before_1_6=True)
+    whole = path.read_bytes()
+    start = whole.index((1000).to_bytes(8, "little"))
+    content, keys = pickle.dumps({}, 2), pickle.dumps([], 2)
+    for broken in (
+        whole[:-1],
+        whole[: start + 4],
+        whole[: start - 4],
+        whole[:20],
+        # Another length than the tensor's storage has, and one beyond the file.
+        whole[:start] + (999).to_bytes(8, "little") + whole[start + 8 :],
+        whole.replace(b"M\xe8\x03N", b"J\xff\xff\xff\x7fN"),
+        row_of_pickles(content, pickle.dumps(["0"], 2)),
+        row_of_pickles(content, keys, version=1002),
+        row_of_pickles(content, keys, little_endian=False),
+    ):
+        assert broken != whole
+        path.write_bytes(broken)
+        with pytest.raises(InputError, match="is damaged"):
+            read_torch_file(path)
+    path.write_bytes(row_of_pickles(content, keys))
+    assert read_torch_file(path) == {}
+
+
+def test_a_tensor_beyond_its_storage_is_refused(tmp_path):
+    torch_like.save({"a": np.ones(10, np.float32)}, tmp_path / "file.pt")
+    with zipfile.ZipFile(tmp_path / "file.pt") as archive:
+        content = archive.read("archive/data.pkl")
+    write(tmp_path / "short.pt", content, **{"0": bytes(20)})
+    with pytest.raises(InputError, match="is damaged"):
+        read_torch_file(tmp_path / "short.pt")
+    # (10,) becomes (200,): the same pickle, another shape.
+    write(tmp_path / "long.pt", content.replace(b"K\n\x85", b"K\xc8\x85"), **{"0": bytes(40)})
+    with pytest.raises(InputError, match="reads beyond"):
+        read_torch_file(tmp_path / "long.pt")
+
+
+@pytest.mark.parametrize("shape", [(10**13,), (10**7,)])
+def test_a_few_bytes_do_not_become_many(tmp_path, shape):
+    """By a stride of 0, or by compression."""
+    array = np.lib.stride_tricks.as_strided(np.ones(1, np.float32), shape, (0,))
+    pickled = tmp_path / "file.pt"
+    torch_like.save({"a": np.ones(1, np.float32)}, pickled)
+    with zipfile.ZipFile(pickled) as archive:
+        content = archive.read("archive/data.pkl")
+    # (1,) and its stride of (1,): the same pickle with others.
+    ones = b"K\x01\x85"
+    many = b"\x8a\x08" + shape[0].to_bytes(8, "little") + b"\x85"
+    first = content.index(ones)
+    second = content.index(ones, first + 1)
+    changed = content[:first] + many + content[first + 3 : second] + b"K\x00\x85"
+    write(tmp_path / "many.pt", changed + content[second + 3 :], **{"0": array[:1].tobytes()})
+    with pytest.raises(InputError, match="is damaged"):
+        read_torch_file(tmp_path / "many.pt")
+
+
+def test_compressed_tensors_are_refused(tmp_path):
+    torch_like.save({"a": np.zeros(10**6, np.float32)}, tmp_path / "file.pt")
+    with zipfile.ZipFile(tmp_path / "file.pt") as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(tmp_path / "small.pt", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, part in parts.items():
+            archive.writestr(name, part)
+    with pytest.raises(InputError, match="compressed, which PyTorch never does"):
+        read_torch_file(tmp_path / "small.pt")
+
+
+def test_a_pickle_cannot_change_the_reader(tmp_path):
+    """BUILD sets attributes of what a name stands for."""
+    content = b"ctorch._utils\n_rebuild_tensor_v2\n}X\x01\x00\x00\x00xK\x01sb."
+    write(tmp_path / "build.pt", content)
+    with pytest.raises(InputError, match="is damaged"):
+        read_torch_file(tmp_path / "build.pt")
+
+
+def test_no_file_and_a_folder(tmp_path):
+    for path in (tmp_path / "none.pt", tmp_path):
+        with pytest.raises(InputError):
+            read_torch_file(path)
+
+
+def test_a_flipped_bit_is_damage(tmp_path):
+    torch_like.save({"a": np.zeros(100, np.float32)}, tmp_path / "file.pt")
+    data = bytearray((tmp_path / "file.pt").read_bytes())
+    data[data.index(bytes(200)) + 100] = 1
+    (tmp_path / "file.pt").write_bytes(data)
+    with pytest.raises(InputError, match="is damaged"):
+        read_torch_file(tmp_path / "file.pt")

@@ -1,0 +1,236 @@
+"""Fine-tuning on inference: the classifier's features and loss, and the runs of `train-nli`."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tf_keras
+from tiny_encoder import TINY_ENCODER, packed
+
+import labse_tf
+from labse_tf.cli.main import main
+from labse_tf.evaluation.inference_pairs import InferencePairs
+from labse_tf.model.encoder import build_encoder
+from labse_tf.systems.nli.train import (
+    InferenceEvaluator,
+    InferenceTrainer,
+    build_classifier,
+    pair_vectors,
+)
+from labse_tf.training.run_embedder import RunEmbedder
+from labse_tf.training.runs.checkpoints import latest_checkpoint, load_encoder, load_tokenizer
+from labse_tf.training.runs.run_dir import open_existing
+
+
+def test_pair_vectors_by_hand():
+    u, v = np.array([[0.6, 0.8]], np.float32), np.array([[1.0, 0.0]], np.float32)
+    root = math.sqrt(2)
+    expected = [[0.6, 0.8, 1.0, 0.0, 0.4, 0.8, 0.6 * root, 0.0]]
+    np.testing.assert_allclose(pair_vectors(u, v), root * np.array(expected), rtol=1e-6)
+
+
+def batch():
+    return {
+        "premise": packed([[2, 9, 3, 0], [2, 12, 7, 3], [2, 21, 3, 0]]),
+        "hypothesis": packed([[2, 8, 3, 0], [2, 5, 6, 3], [2, 9, 3, 0]]),
+        "label": tf.constant([0, 1, 2]),
+    }
+
+
+def make_trainer(*, train_encoder, rate=0.05, dataset=None):
+    tf_keras.utils.set_random_seed(3)
+    encoder = build_encoder(TINY_ENCODER, replayable=True)
+    classifier = build_classifier(3, 8)
+    trainer = InferenceTrainer(
+        encoder=encoder,
+        classifier=classifier,
+        train_encoder=train_encoder,
+        strategy=tf.distribute.get_strategy(),
+        optimizer=tf_keras.optimizers.SGD(rate),
+        clip_norm=0.0,
+        dataset=dataset or tf.data.Dataset.from_tensors(batch()).repeat(),
+    )
+    return trainer, encoder, classifier
+
+
+def test_a_classifier_of_zeros_has_the_loss_of_chance():
+    trainer, _, classifier = make_trainer(train_encoder=True)
+    classifier.set_weights([np.zeros_like(one) for one in classifier.get_weights()])
+    assert float(trainer.train(tf.constant(1))["loss"]) == pytest.approx(math.log(3), rel=1e-6)
+
+
+def test_the_first_loss_is_that_of_numpy():
+    trainer, encoder, classifier = make_trainer(train_encoder=True)
+    u, v = (
+        encoder(batch()[side])["pooled_output"].numpy().astype(np.float64)
+        for side in ("premise", "hypothesis")
+    )
+    u, v = (math.sqrt(8) * one / np.linalg.norm(one, axis=1, keepdims=True) for one in (u, v))
+    kernel, bias = classifier.get_weights()
+    logits = np.concatenate([u, v, np.abs(u - v), u * v], axis=1) @ kernel + bias
+    losses = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(3), [0, 1, 2]]
+    means = trainer.train(tf.constant(1))
+    assert float(means["loss"]) == pytest.approx(losses.mean(), rel=1e-5)
+    assert float(means["accuracy"]) == pytest.approx(np.mean(logits.argmax(1) == [0, 1, 2]))
+
+
+@pytest.mark.parametrize("train_encoder", [True, False])
+def test_the_encoder_moves_only_if_it_is_trained(train_encoder):
+    trainer, encoder, classifier = make_trainer(train_encoder=train_encoder)
+    before = [variable.numpy() for variable in (*encoder.variables, *classifier.variables)]
+    losses = [float(trainer.train(tf.constant(10))["loss"]) for _ in range(3)]
+    assert losses[2] < losses[0]
+    after = [variable.numpy() for variable in (*encoder.variables, *classifier.variables)]
+    moved = [np.abs(one - other).max() > 1e-6 for one, other in zip(before, after, strict=True)]
+    assert all(moved[-2:])
+    assert any(moved[:-2]) == train_encoder
+
+
+def test_random_labels_are_predicted_as_the_most_frequent_one():
+    rng = np.random.default_rng(5)
+    steps, pairs = 360, 64
+    sides = {
+        side: packed(rng.integers(5, 24, size=(steps * pairs, 6)))
+        for side in ("premise", "hypothesis")
+    }
+    labels = rng.choice(3, size=steps * pairs, p=[0.2, 0.6, 0.2]).astype(np.int32)
+    dataset = tf.data.Dataset.from_tensor_slices({**sides, "label": labels}).batch(pairs)
+    trainer, *_ = make_trainer(train_encoder=False, dataset=dataset)
+    trainer.train(tf.constant(300))
+    # No pair is seen twice: this is accuracy on others.
+    found = float(trainer.train(tf.constant(60))["accuracy"])
+    assert found == pytest.approx(0.6, abs=4 * math.sqrt(0.6 * 0.4 / (60 * pairs)))
+
+
+class Fixed:
+    """An encoder with a vector for each text."""
+
+    dim = 2
+
+    def encode(self, texts):
+        return np.array([[1.0, 0.0] if "A" in text else [0.0, 1.0] for text in texts], np.float32)
+
+
+def test_accuracy_by_language_and_across():
+    texts = {
+        "de": [("A", "A"), ("A", "B"), ("B", "B"), ("B", "A")],
+        "ru": [("A", "A"), ("B", "B"), ("B", "B"), ("B", "B")],
+    }
+    labels = ["same", "other", "same", "other"]
+    classifier = build_classifier(2, 2)
+    # "same" if |u - v| is 0: the fifth and sixth inputs.
+    kernel = np.zeros((8, 2), np.float32)
+    kernel[4:6, 0] = 1.0
+    classifier.set_weights([kernel, np.array([0.0, 0.5], np.float32)])
+    evaluator = InferenceEvaluator(
+        [InferencePairs(texts, labels)], ["other", "same"], Fixed(), classifier
+    )
+    found = evaluator.evaluate(None)["inference"]
+    # German: all right. Russian pairs are all alike: 2 of 4. Premise de, hypothesis ru: A-A same,
+    # A-B other, B-B same, B-B same but labelled other. Premise ru, hypothesis de: A-A, B-B, B-B,
+    # B-A: the second is labelled other.
+    assert found["by_language"] == {
+        "de": {"accuracy": 1.0, "pairs": 4, "crossed": 0.75},
+        "ru": {"accuracy": 0.5, "pairs": 4, "crossed": 0.75},
+    }
+    assert found["accuracy"] == 0.75 and found["crossed"] == 0.75 and found["pairs"] == 8
+
+
+PAIRS = {
+    "de": "Der Hund schläft.\tEin Tier ruht.\tentailment\nEs regnet.\tEs schneit.\tneutral\n",
+    "ru": "Собака спит.\tЖивотное отдыхает.\tentailment\nИдёт дождь.\tИдёт снег.\tneutral\n",
+    "th": "สุนัขนอนหลับ\tสัตว์กำลังพัก\tentailment\nฝนตก\tหิมะตก\tneutral\n",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("nli")
+    for language, text in PAIRS.items():
+        (folder / f"train.{language}.tsv").write_text(text, "utf-8")
+    return folder
+
+
+@pytest.fixture
+def command(config_file, trained_run, folder):
+    def build(run_dir, *sets, init=True):
+        sets = (
+            "nli.steps=4",
+            "nli.batch_size=4",
+            "nli.sequence_length=16",
+            "nli.dev_interval=2",
+            "nli.loop.log_interval=1",
+            "nli.loop.checkpoint_interval=1",
+            "nli.optimizer.warmup_steps=0",
+            f"nli.corpora=[{folder}]",
+            f"nli.dev=[{folder}]",
+            *sets,
+        )
+        options = [word for one in sets for word in ("--set", one)]
+        options += ["--init", str(trained_run)] if init else []
+        return ["train-nli", str(config_file), "--run-dir", str(run_dir), *options]
+
+    return build
+
+
+def weights(run_dir):
+    path = latest_checkpoint(open_existing(run_dir))
+    found = tf.train.load_checkpoint(path)
+    return {
+        name: found.get_tensor(name)
+        for name, _ in tf.train.list_variables(path)
+        if name.startswith(("encoder/", "classifier/")) and "OPTIMIZER" not in name
+    }
+
+
+def test_a_run_resumed_and_exported(command, tmp_path, multilingual_sentences):
+    whole, resumed = tmp_path / "whole", tmp_path / "resumed"
+    for path in (whole, resumed):
+        assert main(command(path)) == 0
+    lines = [json.loads(line) for line in (whole / "metrics.jsonl").read_text().splitlines()]
+    measured = [line["held_out"]["inference"] for line in lines if "held_out" in line]
+    assert [set(one["by_language"]) for one in measured] == [{"de", "ru", "th"}] * 2
+    # As a killed process leaves it.
+    for file in (resumed / "checkpoints").glob("ckpt-4*"):
+        file.unlink()
+    assert main(command(resumed)) == 0
+    expected = weights(whole)
+    assert any(name.startswith("classifier/") for name in expected)
+    for name, value in weights(resumed).items():
+        np.testing.assert_array_equal(value, expected[name], err_msg=name)
+    model = tmp_path / "model"
+    assert main(["export", str(whole), "--no-verify", "--out", str(model)]) == 0
+    run_dir = open_existing(whole)
+    trained = RunEmbedder(load_encoder(run_dir), load_tokenizer(run_dir), sequence_length=64)
+    np.testing.assert_allclose(
+        labse_tf.load(model).encode(multilingual_sentences),
+        trained.encode(multilingual_sentences),
+        atol=1e-5,
+    )
+
+
+@pytest.mark.parametrize(
+    "sets, init, message",
+    [
+        ((), False, "there is no encoder to fine-tune"),
+        (("nli.corpora=[]",), True, "'nli.corpora' is empty"),
+        (("nli.sequence_length=4096",), True, "'nli.sequence_length' is 4096"),
+    ],
+)
+def test_refusals(command, tmp_path, capfd, sets, init, message):
+    assert main(command(tmp_path / "run", *sets, init=init)) == 2
+    assert message in capfd.readouterr().err
+
+
+def test_one_label_and_unknown_labels_are_refused(command, tmp_path, capfd):
+    path = tmp_path / "de.tsv"
+    path.write_text("a\tb\tentailment\nc\td\tentailment\n", "utf-8")
+    assert main(command(tmp_path / "run", f"nli.corpora=[{path}]")) == 2
+    assert "have the label" in capfd.readouterr().err
+    path.write_text("a\tb\tmaybe\nc\td\tentailment\n", "utf-8")
+    assert main(command(tmp_path / "run", f"nli.dev=[{path}]")) == 2
+    assert "'maybe'" in capfd.readouterr().err
