@@ -30,7 +30,7 @@ ODD = [
 # What a process finds that was installed without TensorFlow.
 WITHOUT = """
 import sys
-for name in ("tensorflow", "tensorflow_text", "tf_keras", "official", "apache_beam", "omegaconf"):
+for name in ("tensorflow", "tensorflow_text", "tf_keras", "official", "apache_beam", "pydantic"):
     sys.modules[name] = None
 """
 
