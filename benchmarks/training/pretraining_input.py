@@ -24,11 +24,12 @@ from labse_tf.config import Config
 from labse_tf.config.files import load_config
 from labse_tf.data.pretraining import pretraining_batches
 from labse_tf.model.encoder import build_encoder
+from labse_tf.model.mlm_head import add_heads
 from labse_tf.model.stacking import stage_depths
 from labse_tf.tokenization.wordpiece import WordPieceTokenizer
-from labse_tf.training.masked_model import add_heads
-from labse_tf.training.mlm_trainer import MlmTrainer
-from labse_tf.training.optimizer.adamw import build_optimizer
+from labse_tf.training.fit import Trainer
+from labse_tf.training.objectives import MaskedTokens
+from labse_tf.training.optimizer import build_optimizer
 from labse_tf.training.runs.run_dir import resolve
 
 
@@ -85,9 +86,8 @@ def _measure_step(config: Config, batch: dict[str, tf.Tensor], depth: int, steps
         config.encoder, num_layers=depth, compute=config.compute, replayable=True
     )
     settings = config.pretrain
-    trainer = MlmTrainer(
-        model=add_heads(encoder, config),
-        sampled_softmax=settings.sampled_softmax,
+    trainer = Trainer(
+        MaskedTokens(**add_heads(encoder, config), samples=settings.sampled_softmax),
         strategy=tf.distribute.get_strategy(),
         optimizer=build_optimizer(settings.optimizer, steps=1000),
         clip_norm=settings.optimizer.clip_norm,

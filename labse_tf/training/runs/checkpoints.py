@@ -1,11 +1,20 @@
-"""Finds undamaged checkpoints, and loads the encoder of a run from one."""
+"""Checkpoints of a run: which are whole, which is the best, and the encoder that is in one.
+
+The best checkpoint has the encoder at the step that measured best in a task. It is in
+`checkpoints/best`, next to the rolling checkpoints. `best.json` has its step and accuracy, and is
+written last: anything in the folder that it does not name is ignored.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import json
 import logging
+import os
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +22,7 @@ import tensorflow as tf
 
 from labse_tf.config import Config
 from labse_tf.errors import InputError
+from labse_tf.files.outputs import NO_SPACE, whole_file
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.protocol import EncoderNetwork
 from labse_tf.model.subwords import Subwords
@@ -20,11 +30,12 @@ from labse_tf.tokenization.open import open_tokenizer
 from labse_tf.tokenization.protocol import Tokenizer
 from labse_tf.tokenization.vocabulary_readers import require_wordpieces
 from labse_tf.training.distribution import checkpoint_options
-from labse_tf.training.runs.best import DEV_PAIRS, read_best
 from labse_tf.training.runs.run_dir import RunDir
 from vocab import wordpiece_file
 
 BEST, LATEST = "best", "latest"
+DEV_PAIRS = "retrieval"
+_FOLDER, _RECORD = "best", "best.json"
 
 _log = logging.getLogger("labse")
 
@@ -118,6 +129,97 @@ def remove_unfinished(folder: Path) -> None:
         shutil.rmtree(entry, ignore_errors=True)
     for entry in (*folder.rglob("ckpt-*.tempstate*"), *folder.rglob("checkpoint.tmp*")):
         entry.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def disk_errors(checkpoints: Path) -> Iterator[None]:
+    """Within this context, a full disk raises InputError; unfinished saves are removed.
+
+    Args:
+      checkpoints: the folder that is saved to; finished checkpoints in it are kept.
+    """
+    try:
+        yield
+    except (OSError, tf.errors.OpError) as error:
+        reason = _no_space(error)
+        if reason is None:
+            raise
+        remove_unfinished(checkpoints)
+        raise InputError(
+            f"cannot be written to ({reason})",
+            path=checkpoints,
+            remedy="make room; the same command resumes from the last finished checkpoint",
+        ) from error
+
+
+def _no_space(error: OSError | tf.errors.OpError) -> str | None:
+    if isinstance(error, OSError):
+        return os.strerror(error.errno) if error.errno in NO_SPACE else None
+    # TensorFlow's error codes are ambiguous, but its messages contain the system's.
+    reasons = (os.strerror(number) for number in NO_SPACE)
+    return next((reason for reason in reasons if reason in str(error)), None)
+
+
+class Best(NamedTuple):
+    """A checkpoint: its path prefix for TensorFlow, its step, and the measurement there.
+
+    `accuracy` is the primary metric of `task`: DEV_PAIRS, or a task of `train.evaluate`.
+    """
+
+    path: str
+    step: int
+    accuracy: float
+    task: str = DEV_PAIRS
+
+
+def read_best(checkpoints: Path) -> Best | None:
+    """Returns the best checkpoint in the folder of a run's checkpoints, if there is one.
+
+    Raises:
+      InputError: if its record is damaged.
+    """
+    record = checkpoints / _FOLDER / _RECORD
+    if not record.exists():
+        return None
+    try:
+        facts = json.loads(record.read_text("utf-8"))
+        step, accuracy = int(facts["step"]), float(facts["accuracy"])
+        task = str(facts.get("task", DEV_PAIRS))
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            "the record of the best checkpoint is damaged",
+            path=record,
+            remedy="remove it; the newest checkpoint is used then",
+        ) from error
+    return Best(_best_path(checkpoints, step), step, accuracy, task)
+
+
+def save_best(
+    checkpoint: tf.train.Checkpoint,
+    checkpoints: Path,
+    *,
+    step: int,
+    accuracy: float,
+    task: str = DEV_PAIRS,
+    options: tf.train.CheckpointOptions | None = None,
+) -> Best:
+    """Saves `checkpoint` as the best; the previous one stays valid until writing is complete."""
+    best = Best(_best_path(checkpoints, step), step, accuracy, task)
+    checkpoint.write(best.path, options)
+    record = checkpoints / _FOLDER / _RECORD
+    facts = {"step": step, "accuracy": accuracy}
+    if task != DEV_PAIRS:
+        facts["task"] = task
+    with whole_file(record, overwrite=True) as partial:
+        partial.write_text(json.dumps(facts) + "\n", "utf-8")
+    for file in record.parent.glob("ckpt-*"):
+        if file.is_file() and not file.name.startswith(f"ckpt-{step}."):
+            file.unlink()
+    return best
+
+
+def _best_path(checkpoints: Path, step: int) -> str:
+    return str(checkpoints / _FOLDER / f"ckpt-{step}")
 
 
 def choose_checkpoint(run_dir: RunDir, which: str | None = None) -> Chosen:

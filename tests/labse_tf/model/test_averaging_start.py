@@ -10,8 +10,7 @@ import tensorflow as tf
 import tf_keras
 
 from labse_tf.config import EncoderConfig
-from labse_tf.model.dual_encoder import embed
-from labse_tf.model.encoder import build_encoder
+from labse_tf.model.encoder import build_encoder, embed
 
 CONFIG = EncoderConfig(
     vocab_size=500,

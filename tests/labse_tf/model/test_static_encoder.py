@@ -12,8 +12,7 @@ from tensorflow.python.eager import context
 from labse_tf.config import EncoderConfig
 from labse_tf.errors import InputError
 from labse_tf.losses import additive_margin_softmax
-from labse_tf.model.dual_encoder import embed
-from labse_tf.model.encoder import build_encoder
+from labse_tf.model.encoder import build_encoder, embed
 from labse_tf.model.stacking import grow_layers
 from labse_tf.model.subwords import Subwords
 

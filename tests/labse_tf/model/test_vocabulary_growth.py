@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labse_tf.model.vocabulary_growth import grow_vocabulary
+from labse_tf.model.stacking import grow_vocabulary
 from vocab.wordpiece import WordPiece
 
 OLD = ["[UNK]", "[CLS]", "a", "b", "##a", "##b", "ab", "##ba", "ไท", "##ย"]

@@ -10,15 +10,14 @@ import pytest
 import tensorflow as tf
 import tf_keras
 from tiny_text import SENTENCES
+from trainers import make_trainer
 
 import labse_tf
 from labse_tf.cli.main import main
 from labse_tf.config import EncoderConfig
 from labse_tf.model.encoder import build_encoder
-from labse_tf.model.mlm_head import build_mlm_head
-from labse_tf.model.slots import build_slots
-from labse_tf.training.masked_model import MaskedModel
-from labse_tf.training.mlm_trainer import MlmTrainer
+from labse_tf.model.mlm_head import build_mlm_head, build_slots
+from labse_tf.training.objectives import MaskedTokens
 from labse_tf.training.run_embedder import RunEmbedder
 from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
 from labse_tf.training.runs.run_dir import open_existing
@@ -69,13 +68,9 @@ def test_a_topic_of_the_neighbour_is_learned_and_chance_if_shuffled(count):
     for shuffled in (False, True):
         tf_keras.utils.set_random_seed(1)
         encoder = build_encoder(TOY)
-        trainer = MlmTrainer(
-            model=MaskedModel(encoder, build_mlm_head(TOY, encoder), build_slots(count, TOY)),
-            strategy=tf.distribute.get_strategy(),
-            optimizer=tf_keras.optimizers.Adam(3e-3),
-            clip_norm=0.0,
-            dataset=topic_batches(shuffled=shuffled),
-        )
+        objective = MaskedTokens(encoder, build_mlm_head(TOY, encoder), build_slots(count, TOY))
+        batches = topic_batches(shuffled=shuffled)
+        trainer = make_trainer(objective, batches, tf_keras.optimizers.Adam(3e-3))
         trainer.train(tf.constant(400))
         losses[shuffled] = float(trainer.train(tf.constant(20))["loss"])
     assert losses[False] < 0.02
@@ -94,16 +89,10 @@ def test_without_slots_it_is_mlm_bit_by_bit():
     ):
         tf_keras.utils.set_random_seed(1)
         encoder = build_encoder(TOY)
-        model = MaskedModel(encoder, build_mlm_head(TOY, encoder), build_slots(0, TOY))
-        trainer = MlmTrainer(
-            model=model,
-            strategy=tf.distribute.get_strategy(),
-            optimizer=tf_keras.optimizers.Adam(3e-3),
-            clip_norm=0.0,
-            dataset=batches,
-        )
+        objective = MaskedTokens(encoder, build_mlm_head(TOY, encoder), build_slots(0, TOY))
+        trainer = make_trainer(objective, batches, tf_keras.optimizers.Adam(3e-3))
         trainer.train(tf.constant(5))
-        weights.append([variable.numpy() for variable in model.variables])
+        weights.append([variable.numpy() for variable in objective.variables])
     for cmlm, shuffled, mlm in zip(*weights, strict=True):
         np.testing.assert_array_equal(cmlm, mlm)
         np.testing.assert_array_equal(shuffled, mlm)

@@ -10,16 +10,13 @@ import pytest
 import tensorflow as tf
 import tf_keras
 from tiny_encoder import TINY_ENCODER, packed
+from trainers import make_trainer
 
 from labse_tf.cli.main import main
 from labse_tf.config import TrainConfig
 from labse_tf.model.encoder import build_encoder
-from labse_tf.model.mlm_head import build_mlm_head
-from labse_tf.model.slots import build_slots
-from labse_tf.training.dual_encoder_trainer import DualEncoderTrainer
-from labse_tf.training.joint_trainer import JointTrainer
-from labse_tf.training.masked_model import MaskedModel
-from labse_tf.training.mlm_trainer import MlmTrainer
+from labse_tf.model.mlm_head import build_mlm_head, build_slots
+from labse_tf.training.objectives import DualEncoder, Joint, MaskedTokens
 from labse_tf.training.runs.checkpoints import latest_checkpoint
 from labse_tf.training.runs.run_dir import open_existing
 
@@ -39,43 +36,32 @@ PAIRS = {
 }
 
 
-def model():
+def masked_tokens(**options):
     tf_keras.utils.set_random_seed(3)
     encoder = build_encoder(TINY_ENCODER, replayable=True)
-    return MaskedModel(encoder, build_mlm_head(TINY_ENCODER, encoder), build_slots(3, TINY_ENCODER))
+    heads = build_mlm_head(TINY_ENCODER, encoder), build_slots(3, TINY_ENCODER)
+    return MaskedTokens(encoder, *heads, **options)
 
 
-def step(trainer_class, batch, **options):
+def step(objective, batch):
     """The metrics of a step, and what it adds to each variable: by SGD, -RATE * gradient."""
-    trained = options.get("model") or options["encoder"]
-    variables = {v.name: v for v in (trained.variables if "model" in options else trained.weights)}
-    before = {name: variable.numpy() for name, variable in variables.items()}
-    trainer = trainer_class(
-        strategy=tf.distribute.get_strategy(),
-        optimizer=tf_keras.optimizers.SGD(RATE),
-        clip_norm=0.0,
-        dataset=tf.data.Dataset.from_tensors(batch).repeat(),
-        **options,
-    )
+    before = [variable.numpy() for variable in objective.variables]
+    trainer = make_trainer(objective, batch, tf_keras.optimizers.SGD(RATE))
     means = {name: float(value) for name, value in trainer.train(tf.constant(1)).items()}
-    return means, {name: variables[name].numpy() - old for name, old in before.items()}
+    moved = zip(objective.variables, before, strict=True)
+    return means, {variable.name: variable.numpy() - old for variable, old in moved}
 
 
 @pytest.mark.parametrize("samples", [0, 20])
 @pytest.mark.parametrize("chunk", [0, 2])
 def test_loss_and_gradient_are_the_weighted_sum(samples, chunk):
-    settings = TrainConfig(bitext_weight=0.2, scale=5.0, chunk_size=chunk)
-    masked, of_masked = step(MlmTrainer, MASKED, model=model(), sampled_softmax=samples)
-    pairs, of_pairs = step(
-        DualEncoderTrainer, PAIRS, encoder=model().encoder, settings=TrainConfig(scale=5.0)
-    )
-    both, of_both = step(
-        JointTrainer,
-        {"masked": MASKED, "pairs": PAIRS},
-        model=model(),
-        settings=settings,
-        sampled_softmax=samples,
-    )
+    settings = TrainConfig(scale=5.0)
+    masked, of_masked = step(masked_tokens(samples=samples), MASKED)
+    pairs, of_pairs = step(DualEncoder(masked_tokens().parts["encoder"], settings), PAIRS)
+    settings = dataclasses.replace(settings, chunk_size=chunk)
+    one = masked_tokens(samples=samples)
+    joint = Joint(one, DualEncoder(one.parts["encoder"], settings), weight=0.2)
+    both, of_both = step(joint, {"masked": MASKED, "pairs": PAIRS})
     assert both["loss"] == pytest.approx(masked["loss"] + 0.2 * pairs["loss"], rel=1e-5)
     assert both["masked_loss"] == pytest.approx(masked["loss"], rel=1e-6)
     assert both["masked_accuracy"] == masked["accuracy"]

@@ -8,15 +8,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tf_keras
+from trainers import make_trainer
 
 from labse_tf.config import EncoderConfig
 from labse_tf.data.features import ENCODER_INPUTS
 from labse_tf.model.encoder import build_encoder
-from labse_tf.model.mlm_head import build_mlm_head, trained_variables
-from labse_tf.model.slots import build_slots
-from labse_tf.training.loop.trainer import Trainer
-from labse_tf.training.masked_model import MaskedModel
-from labse_tf.training.mlm_trainer import MlmTrainer
+from labse_tf.model.mlm_head import build_mlm_head, build_slots, trained_variables
+from labse_tf.training.objectives import MaskedTokens, Objective
 
 VOCAB, RATE = 40, 0.5
 CONFIG = EncoderConfig(
@@ -71,13 +69,7 @@ def test_a_step_moves_each_variable_by_its_gradient_once(batch):
     gradients = tape.gradient(loss, variables, unconnected_gradients="zero")
     gradients = [tf.convert_to_tensor(gradient).numpy() for gradient in gradients]
     before = [variable.numpy() for variable in variables]
-    trainer = MlmTrainer(
-        model=MaskedModel(encoder, head),
-        strategy=tf.distribute.get_strategy(),
-        optimizer=tf_keras.optimizers.SGD(RATE),
-        clip_norm=0.0,
-        dataset=tf.data.Dataset.from_tensors(batch).repeat(),
-    )
+    trainer = make_trainer(MaskedTokens(encoder, head), batch, tf_keras.optimizers.SGD(RATE))
     means = trainer.train(tf.constant(1))
     assert float(means["loss"]) == pytest.approx(float(loss), rel=1e-5)
     norm = np.sqrt(sum((gradient**2).sum() for gradient in gradients))
@@ -93,18 +85,12 @@ def step(batch, *, slots, **options):
     config = dataclasses.replace(CONFIG, max_positions=16)
     tf_keras.utils.set_random_seed(3)
     encoder = build_encoder(config)
-    model = MaskedModel(encoder, build_mlm_head(config, encoder), build_slots(slots, config))
-    trainer = MlmTrainer(
-        model=model,
-        strategy=tf.distribute.get_strategy(),
-        optimizer=tf_keras.optimizers.SGD(RATE),
-        clip_norm=0.0,
-        dataset=tf.data.Dataset.from_tensors(batch).repeat(),
-        **options,
-    )
-    before = [variable.numpy() for variable in model.variables]
+    parts = (encoder, build_mlm_head(config, encoder), build_slots(slots, config))
+    objective = MaskedTokens(*parts, **options)
+    trainer = make_trainer(objective, batch, tf_keras.optimizers.SGD(RATE))
+    before = [variable.numpy() for variable in objective.variables]
     means = trainer.train(tf.constant(1))
-    updates = [v.numpy() - old for v, old in zip(model.variables, before, strict=True)]
+    updates = [v.numpy() - old for v, old in zip(objective.variables, before, strict=True)]
     return [float(means["loss"]), float(means["accuracy"]), *updates]
 
 
@@ -121,26 +107,19 @@ def test_chunks_give_what_the_whole_batch_gives(batch, slots):
 def test_chunks_with_a_sampled_softmax_are_batches_of_their_own(batch):
     """Each has its own labels in the softmax; of the three predictions, the second row has two."""
     rows = [{name: tensor[row : row + 1] for name, tensor in batch.items()} for row in (0, 1)]
-    options = {"slots": 0, "sampled_softmax": 20}
+    options = {"slots": 0, "samples": 20}
     parts = zip(*(step(row, **options) for row in rows), strict=True)
     for found, (one, two) in zip(step(batch, chunk_size=1, **options), parts, strict=True):
         np.testing.assert_allclose(found, (one + 2 * two) / 3, rtol=1e-5, atol=1e-6)
 
 
-class _Trainer(Trainer):
-    features = {}
-
-    def replica_loss(self, batch):
+class _Constant(Objective):
+    def loss(self, batch, step):
         return tf.constant(0.0), tf.constant(0.0)
 
 
 def test_a_variable_named_twice_is_refused():
     encoder, _ = model()
+    twice = encoder.trainable_variables * 2
     with pytest.raises(ValueError, match="listed twice"):
-        _Trainer(
-            strategy=tf.distribute.get_strategy(),
-            optimizer=tf_keras.optimizers.SGD(RATE),
-            variables=encoder.trainable_variables * 2,
-            clip_norm=0.0,
-            dataset=tf.data.Dataset.range(1),
-        )
+        make_trainer(_Constant({"encoder": encoder}, features={}, variables=twice))

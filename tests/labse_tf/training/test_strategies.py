@@ -29,7 +29,7 @@ SHALLOW = (
 )
 
 
-HALTING = Path(__file__).parent / "loop" / "halting_worker.py"
+HALTING = Path(__file__).with_name("halting_worker.py")
 
 
 def start(config_file, run_dir, *arguments, program=forked.LABSE, **environment):

@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from labse_tf.cli.main import main
 from labse_tf.config.files import load_config
-from labse_tf.model.dual_encoder import embed
+from labse_tf.model.encoder import embed
 from labse_tf.tokenization.wordpiece import WordPieceTokenizer
 from labse_tf.training.runs.checkpoints import latest_checkpoint, load_encoder
 from labse_tf.training.runs.run_dir import open_existing

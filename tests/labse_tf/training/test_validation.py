@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import tensorflow as tf
 
-from labse_tf.training.runs.best import read_best
-from labse_tf.training.validation.course import Course, Validation
+from labse_tf.training.runs.checkpoints import read_best
+from labse_tf.training.validation import Course, Validation
 
 STEPS, INTERVAL = 95, 10
 

@@ -15,8 +15,12 @@ import tensorflow as tf
 
 from labse_tf.cli.main import main
 from labse_tf.errors import InputError
-from labse_tf.training.runs.best import read_best
-from labse_tf.training.runs.checkpoints import choose_checkpoint, latest_checkpoint, load_encoder
+from labse_tf.training.runs.checkpoints import (
+    choose_checkpoint,
+    latest_checkpoint,
+    load_encoder,
+    read_best,
+)
 from labse_tf.training.runs.run_dir import open_existing
 
 pytestmark = pytest.mark.slow

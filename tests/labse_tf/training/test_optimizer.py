@@ -13,8 +13,7 @@ from labse_tf.config.check import check_warmup
 from labse_tf.config.files import load_config
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder
-from labse_tf.training.optimizer.adamw import build_optimizer, rate_factor
-from labse_tf.training.optimizer.lazy_adamw import LazyAdamW
+from labse_tf.training.optimizer import LazyAdamW, build_optimizer, rate_factor
 
 
 def rates(settings, steps):

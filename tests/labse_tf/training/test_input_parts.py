@@ -13,9 +13,9 @@ import tensorflow as tf
 from text_files import write_lines
 from tiny_text import sentences_of
 
-from labse_tf.data.streams import Part
+from labse_tf.data.streams import WHOLE, Part
 from labse_tf.errors import InputError
-from labse_tf.training.loop.trainer import distribute
+from labse_tf.training.distribution import distribute
 
 WORKER = Path(__file__).with_name("parts_worker.py")
 PARTS = 4
@@ -35,7 +35,7 @@ SETTINGS = {
 }
 
 
-def part_of(part):
+def part_of(part=WHOLE):
     """Batches of 6 rows in all: each part has the numbers of its own rows, of another length."""
     rows = 6 // part.of
     first = part.index * rows

@@ -8,8 +8,7 @@ import tensorflow as tf
 import tf_keras
 
 from labse_tf.config import OptimizerConfig
-from labse_tf.training.optimizer.adagrad_tables import AdagradTables
-from labse_tf.training.optimizer.adamw import build_optimizer
+from labse_tf.training.optimizer import AdagradTables, build_optimizer
 
 RATE, FACTOR, DECAY, EPSILON = 0.1, 3.0, 0.2, 1e-6
 

@@ -1,17 +1,92 @@
-"""AdamW that updates only the rows of an embedding table that a step touches."""
+"""The optimiser of every run: AdamW with linear warm-up and decay, lazy or by Adagrad for tables.
+
+LaBSE (section 3.2) names AdamW and "linear weight decay", interpreted here as in BERT: the
+learning rate decays linearly, the weight decay is constant. It does not mention warm-up.
+"""
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import tensorflow as tf
 import tf_keras
+from official.modeling.optimization import lr_schedule
 
+from labse_tf.config import OptimizerConfig
+from labse_tf.config.optimizer import ADAGRAD, CONSTANT
+from labse_tf.training.distribution import sum_rows
+
+# As in BERT, layer norms and biases do not decay.
+_NO_DECAY = ["layer_norm", "LayerNorm", "bias"]
+_LAYER = re.compile(r"transformer/layer_(\d+)/")
 # Number of missed steps after which momentum is negligible: 0.9005 ** 150 is 1e-7.
 _STEPS_OF_MOMENTUM = 150
 _ROWS_AT_ONCE = 1 << 14
+
+
+def build_optimizer(config: OptimizerConfig, *, steps: int, layers: int = 0) -> LazyAdamW:
+    """Returns the optimiser for a run (or stage) of `steps` steps.
+
+    The rate rises from 0 to `config.learning_rate` over the warm-up, then falls to 0 at `steps`,
+    unless `config.decay` is constant. The optimiser expects gradients already reduced over replicas
+    and clipped, see `training.step`; a table's update is dense if its gradient is.
+
+    Args:
+      config: its settings.
+      steps: of the run or stage.
+      layers: the number of the encoder's layers, for `config.depth_rate`.
+    """
+    warmup = config.warmup_of(steps)
+    # Linear from the configured rate at the end of the warm-up to 0 after the last step. Without
+    # the offset, the decay would begin at step 0 and the peak would be lower.
+    schedule = lr_schedule.PolynomialDecayWithOffset(
+        initial_learning_rate=config.learning_rate,
+        decay_steps=max(1, steps - warmup),
+        end_learning_rate=config.learning_rate if config.decay == CONSTANT else 0.0,
+        offset=warmup,
+    )
+    if warmup:
+        schedule = lr_schedule.LinearWarmup(
+            after_warmup_lr_sched=schedule, warmup_steps=warmup, warmup_learning_rate=0.0
+        )
+    optimizer = (AdagradTables if config.table_update == ADAGRAD else LazyAdamW)(
+        schedule,
+        steps=max(1, steps),
+        weight_decay=config.weight_decay,
+        beta_1=config.beta_1,
+        beta_2=config.beta_2,
+        epsilon=1e-6,
+        factor_of=functools.partial(rate_factor, config, layers=layers),
+    )
+    optimizer.exclude_from_weight_decay(var_names=_NO_DECAY)
+    return optimizer
+
+
+def rate_factor(config: OptimizerConfig, name: str, *, layers: int) -> float:
+    """Returns what multiplies the learning rate of the variable `name`.
+
+    Args:
+      config: `table_rate`, `layer_rate`, `pooler_rate` and `depth_rate` are read.
+      name: as Keras gives it, such as `encoder/transformer/layer_3/output/kernel:0`.
+      layers: of the encoder; the last one has no `depth_rate`.
+    """
+    if "word_embeddings" in name:
+        return config.table_rate
+    if "pooler" in name:
+        return config.pooler_rate
+    depth = _LAYER.search(name)
+    above = layers - 1 - int(depth[1]) if depth and layers else 0
+    return config.layer_rate * config.depth_rate**above
+
+
+def count_layers(variables: Iterable[tf.Variable]) -> int:
+    """Returns the number of Transformer layers that these variables belong to."""
+    numbers = [int(found[1]) for one in variables if (found := _LAYER.search(one.name))]
+    return max(numbers, default=-1) + 1
 
 
 class LazyAdamW(tf_keras.optimizers.AdamW):
@@ -232,12 +307,53 @@ def _one_minus_power(beta: float, step: tf.Tensor) -> tf.Tensor:
     return -tf.math.expm1(step * (math.log(beta) if beta else -math.inf))
 
 
-def sum_rows(gradient: tf.IndexedSlices) -> tf.IndexedSlices:
-    """Returns the gradient with duplicate rows summed."""
-    rows, place = tf.unique(gradient.indices)
-    values = tf.cond(
-        tf.size(rows) == tf.size(place),
-        lambda: gradient.values,
-        lambda: tf.math.unsorted_segment_sum(gradient.values, place, tf.size(rows)),
-    )
-    return tf.IndexedSlices(values, rows, gradient.dense_shape)
+class AdagradTables(LazyAdamW):
+    """Updates tables by Adagrad (Duchi et al. 2011) with one accumulator for each row.
+
+    With g the gradient of a row, w, of d columns, after each step that reads the row:
+
+        a <- a + |g|^2 / d
+        w <- w - rate * g / (sqrt(a) + epsilon)
+
+    A frequent token takes small steps, a rare one large ones. Rows without a gradient stay as they
+    are, so that none has to catch up; and in place of two moments as large as the table there is
+    one number a row. There is no weight decay.
+    """
+
+    def build(self, var_list) -> None:
+        super().build(var_list)
+        self._place = {}  # No row has to catch up.
+        self._last_steps, self._rates, self._log_decays = [], [], []
+
+    def add_variable_from_reference(
+        self, model_variable, variable_name, shape=None, initial_value=None
+    ):
+        """Makes the accumulators of a table, `[rows]`, in place of AdamW's second moments."""
+        if self._is_lazy(model_variable):
+            shape = [model_variable.shape[0] if variable_name == "v" else 0]
+        return super().add_variable_from_reference(
+            model_variable, variable_name, shape, initial_value
+        )
+
+    def catch_up(self, variable: tf.Variable, rows: tf.Tensor) -> None:
+        """Does nothing: no row has missed a step."""
+
+    def update_step(self, gradient, variable) -> None:
+        """Updates a variable; a sparse gradient must have each row only once."""
+        if not self._is_lazy(variable):
+            super().update_step(gradient, variable)
+            return
+        if not isinstance(gradient, tf.IndexedSlices):
+            gradient = tf.IndexedSlices(gradient, tf.range(variable.shape[0]))
+        rows, values = gradient.indices, gradient.values
+        accumulators = self._velocities[self._index_dict[self._var_key(variable)]]
+        new = tf.gather(accumulators, rows) + tf.reduce_mean(tf.square(values), axis=1)
+        accumulators.scatter_update(tf.IndexedSlices(new, rows))
+        rates = self._rate(variable) / (tf.sqrt(new) + self.epsilon)
+        variable.scatter_sub(tf.IndexedSlices(rates[:, tf.newaxis] * values, rows))
+
+    def _is_lazy(self, variable) -> bool:
+        return self._lazy_variables in variable.name
+
+    def _apply_weight_decay(self, variables) -> None:
+        super()._apply_weight_decay([one for one in variables if not self._is_lazy(one)])

@@ -14,7 +14,7 @@ import tensorflow as tf
 import labse_tf
 from labse_tf.cli.main import EXIT_INPUT, EXIT_INTERRUPTED, main
 from labse_tf.files import staging, stores
-from labse_tf.training.loop.trainer import Trainer
+from labse_tf.training.fit import Trainer
 
 SETTINGS = {
     "train.steps": 6,

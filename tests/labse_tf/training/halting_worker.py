@@ -1,6 +1,6 @@
 """`labse ARGUMENTS` that trains up to a step and then halts, for a test to kill it just there.
 
-    python tests/labse_tf/training/loop/halting_worker.py STEP ARGUMENTS
+    python tests/labse_tf/training/halting_worker.py STEP ARGUMENTS
 
 It halts at the first measurement from STEP on. What it does in the background, such as sending a
 checkpoint to a store, goes on.

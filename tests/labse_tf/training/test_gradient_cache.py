@@ -10,9 +10,8 @@ import tf_keras
 from labse_tf.config import EncoderConfig
 from labse_tf.losses import translation_ranking_loss
 from labse_tf.model.dropout import dropout_generators
-from labse_tf.model.dual_encoder import embed
-from labse_tf.model.encoder import build_encoder
-from labse_tf.training.optimizer.gradient_cache import cached_gradients
+from labse_tf.model.encoder import build_encoder, embed
+from labse_tf.training.gradient_cache import cached_gradients
 
 ROWS, LENGTH, VOCAB = 8, 7, 50
 SEED = 1

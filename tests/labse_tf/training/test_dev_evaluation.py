@@ -8,10 +8,8 @@ import tensorflow as tf
 from tiny_text import FOREIGN, sentences_of
 
 from labse_tf.evaluation.tasks import retrieval
-from labse_tf.model.dual_encoder import embed
-from labse_tf.model.encoder import build_encoder
-from labse_tf.training.validation import dev
-from labse_tf.training.validation.dev import DevEvaluator
+from labse_tf.model.encoder import build_encoder, embed
+from labse_tf.training.validation import DevEvaluator, dev
 
 LENGTHS = [8, 16, 24]
 

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from labse_tf.cli.main import main
 from labse_tf.data import streams
-from labse_tf.training.loop.trainer import Trainer
+from labse_tf.training.fit import Trainer
 
 SETTINGS = {
     "train.steps": 11,

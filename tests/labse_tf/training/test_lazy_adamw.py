@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 import tf_keras
 
-from labse_tf.training.optimizer.lazy_adamw import LazyAdamW, sum_rows
+from labse_tf.training.optimizer import LazyAdamW, sum_rows
 
 SETTINGS = {"learning_rate": 0.1, "weight_decay": 0.3, "beta_1": 0.8, "epsilon": 1e-6}
 TABLE = np.random.default_rng(1).normal(size=(6, 3)).astype(np.float32)
