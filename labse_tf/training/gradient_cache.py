@@ -41,9 +41,17 @@ def cached_gradients(
     Returns:
       (loss, accuracy, gradients); `tf.IndexedSlices` with distinct rows for `tables`.
     """
-    chunks, count = _split(inputs, chunk_rows)
+    chunk, count = _split(inputs, chunk_rows)
     states = [tf.identity(generator.state) for generator in generators]
-    embeddings = _embed_all(embed, chunks, count)
+    _, found = tf.while_loop(
+        lambda index, _: index < count,
+        lambda index, found: (index + 1, found.write(index, embed(chunk(index)))),
+        [0, tf.TensorArray(tf.float32, size=count, infer_shape=True)],
+        parallel_iterations=1,
+    )
+    embeddings = found.concat()
+    rows = tf.nest.flatten(inputs)[0].shape[0]
+    embeddings.set_shape([rows, None])  # For XLA; concat() forgets it.
     with tf.GradientTape() as tape:
         tape.watch(embeddings)
         loss, accuracy = loss_of(embeddings)
@@ -54,7 +62,7 @@ def cached_gradients(
 
     def gradients_of(index):
         with tf.GradientTape() as tape:
-            embeddings = embed(_take(chunks, index))
+            embeddings = embed(chunk(index))
         return [], tape.gradient(
             embeddings, variables, output_gradients=slopes[index], unconnected_gradients=_ZERO
         )
@@ -83,43 +91,29 @@ def summed_gradients(
     Returns:
       (loss, accuracy, gradients); `tf.IndexedSlices` with distinct rows for `tables`.
     """
-    chunks, count = _split(batch, chunk_rows)
+    chunk, count = _split(batch, chunk_rows)
 
     def gradients_of(index):
         with tf.GradientTape() as tape:
-            loss, accuracy = loss_of(_take(chunks, index))
+            loss, accuracy = loss_of(chunk(index))
         gradients = tape.gradient(loss, variables, unconnected_gradients=_ZERO)
         return [tf.stop_gradient(loss), accuracy], gradients
 
-    (loss, accuracy), gradients = _sum_of_chunks(
+    values, gradients = _sum_of_chunks(
         gradients_of, [tf.constant(0.0)] * 2, count, variables, tables
     )
-    return loss, accuracy, gradients
+    return *values, gradients
 
 
-def _split(inputs: dict, chunk_rows: int) -> tuple[dict, tf.Tensor]:
-    """Returns `inputs` with their first dimension split into chunks and rows, and the chunks."""
-    chunks = tf.nest.map_structure(
-        lambda all_rows: tf.reshape(
-            all_rows, tf.concat([[-1, chunk_rows], tf.shape(all_rows)[1:]], axis=0)
-        ),
-        inputs,
-    )
-    return chunks, tf.shape(tf.nest.flatten(chunks)[0])[0]
+def _split(inputs: dict, chunk_rows: int) -> tuple[Callable[[tf.Tensor], dict], tf.Tensor]:
+    """Returns a function of an index, which returns a chunk of `inputs`; and the chunks' number."""
 
+    def split(rows: tf.Tensor) -> tf.Tensor:
+        return tf.reshape(rows, tf.concat([[-1, chunk_rows], tf.shape(rows)[1:]], axis=0))
 
-def _embed_all(embed, chunks: dict[str, tf.Tensor], count: tf.Tensor) -> tf.Tensor:
-    def body(index, found):
-        return index + 1, found.write(index, embed(_take(chunks, index)))
-
-    found = tf.TensorArray(tf.float32, size=count, infer_shape=True)
-    _, found = tf.while_loop(
-        lambda index, _: index < count, body, [0, found], parallel_iterations=1
-    )
-    vectors = found.concat()
-    rows = tf.nest.flatten(chunks)[0].shape[:2].num_elements()
-    vectors.set_shape([rows, None])  # For XLA; concat() forgets it.
-    return vectors
+    chunks = tf.nest.map_structure(split, inputs)
+    count = tf.shape(tf.nest.flatten(chunks)[0])[0]
+    return lambda index: tf.nest.map_structure(lambda chunk: chunk[index], chunks), count
 
 
 def _sum_of_chunks(gradients_of, values, count, variables, tables) -> tuple[list, list]:
@@ -132,21 +126,23 @@ def _sum_of_chunks(gradients_of, values, count, variables, tables) -> tuple[list
             return tf.zeros([tf.size(rows[variable.ref()]), variable.shape[1]])
         return tf.zeros_like(variable)
 
+    def add(total, gradient, variable):
+        if variable.ref() not in rows:
+            return total + tf.convert_to_tensor(gradient)
+        ids = rows[variable.ref()]
+        places = tf.searchsorted(ids, tf.cast(gradient.indices, ids.dtype))
+        return tf.tensor_scatter_nd_add(total, places[:, None], gradient.values)
+
     def body(index, values, sums):
         more, gradients = gradients_of(index)
         values = [value + another for value, another in zip(values, more, strict=True)]
-        return (
-            index + 1,
-            values,
-            [
-                _add(total, gradient, rows.get(variable.ref()))
-                for total, gradient, variable in zip(sums, gradients, variables, strict=True)
-            ],
-        )
+        return index + 1, values, list(map(add, sums, gradients, variables))
 
-    start = [zeros(variable) for variable in variables]
     _, values, sums = tf.while_loop(
-        lambda index, *_: index < count, body, [0, values, start], parallel_iterations=1
+        lambda index, *_: index < count,
+        body,
+        [0, values, [zeros(variable) for variable in variables]],
+        parallel_iterations=1,
     )
     return values, [
         tf.IndexedSlices(total, rows[variable.ref()], tf.shape(variable))
@@ -154,14 +150,3 @@ def _sum_of_chunks(gradients_of, values, count, variables, tables) -> tuple[list
         else total
         for total, variable in zip(sums, variables, strict=True)
     ]
-
-
-def _add(total: tf.Tensor, gradient, rows: tf.Tensor | None) -> tf.Tensor:
-    if rows is None:
-        return total + tf.convert_to_tensor(gradient)
-    places = tf.searchsorted(rows, tf.cast(gradient.indices, rows.dtype))
-    return tf.tensor_scatter_nd_add(total, places[:, None], gradient.values)
-
-
-def _take(chunks: dict[str, tf.Tensor], index: tf.Tensor) -> dict[str, tf.Tensor]:
-    return tf.nest.map_structure(lambda chunk: chunk[index], chunks)

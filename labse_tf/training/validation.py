@@ -86,12 +86,8 @@ class Course:
           checkpoints: the folder of the run's checkpoints, including the best one.
           own_folder: the folder to which this worker saves it: `checkpoints` for the chief.
         """
-        self._validation = validation
-        self._strategy = strategy
-        self._step = step
-        self._steps = steps
-        self._measured = set(measured)
-        self._own_folder = own_folder
+        self._validation, self._strategy, self._own_folder = validation, strategy, own_folder
+        self._step, self._steps, self._measured = step, steps, set(measured)
         self.best = None if validation.best is None else _find_best(checkpoints)
 
     @property
@@ -128,7 +124,8 @@ class Course:
             return
         task, metric = self._validation.measure
         accuracy = float(from_first_replica(self._strategy, output[task][metric]))
-        if self.best is None or self._is_better(accuracy):
+        sign = -1 if self._validation.lower_is_better else 1
+        if self.best is None or sign * accuracy > sign * self.best.accuracy:
             self.best = save_best(
                 self._validation.best,
                 self._own_folder,
@@ -137,11 +134,6 @@ class Course:
                 task=task,
                 options=checkpoint_options(self._strategy),
             )
-
-    def _is_better(self, accuracy: float) -> bool:
-        if self._validation.lower_is_better:
-            return accuracy < self.best.accuracy
-        return accuracy > self.best.accuracy
 
 
 def _find_best(checkpoints: Path) -> Best | None:
@@ -168,7 +160,7 @@ def validation_of(
 
     Args:
       settings: the training settings.
-      languages: codes; dev pairs of others are left out. An empty list means all.
+      languages: codes; dev pairs of other languages are left out. An empty list means all.
       strategy: the run's strategy.
       encoder: the encoder that is trained; the best checkpoint contains it.
       tokenizer: the tokeniser of its vocabulary.
@@ -222,15 +214,13 @@ class DevEvaluator(orbit.AbstractEvaluator):
 
         Args:
           strategy: the strategy under which the encoder was created.
-          encoder: from `build_encoder`.
+          encoder: the encoder that is trained.
           tokenizer: the tokeniser of its vocabulary.
           pools: pairs by language, as `read_dev_pairs` returns them.
           lengths: ascending, tokens: sentences are padded to the smallest that holds them, and
             truncated to the last one.
         """
-        self._strategy = strategy
-        self._encoder = encoder
-        self._tokenizer = tokenizer
+        self._strategy, self._encoder, self._tokenizer = strategy, encoder, tokenizer
         # Many languages share English sentences; each is embedded once.
         sentences = {text: None for pool in pools.values() for pair in pool for text in pair}
         row_of = {text: row for row, text in enumerate(sentences)}
@@ -249,10 +239,12 @@ class DevEvaluator(orbit.AbstractEvaluator):
         accuracies are means over languages. `num_steps` is ignored: all pairs are measured.
         """
         vectors = self.embed_all()
-        by_language = {
-            language: _measure(vectors[rows[:, 0]], vectors[rows[:, 1]])
-            for language, rows in self._rows.items()
-        }
+        by_language = {}
+        for language, rows in self._rows.items():
+            english, foreign = vectors[rows[:, 0]], vectors[rows[:, 1]]
+            found = accuracies(foreign @ english.T)
+            mean = _mean(list(found.values()))
+            by_language[language] = {"accuracy": mean, **found, "pairs": len(english)}
         means = {
             name: _mean([measured[name] for measured in by_language.values()])
             for name in ("accuracy", "to_english", "from_english")
@@ -299,11 +291,6 @@ class DevEvaluator(orbit.AbstractEvaluator):
         return cross_replica_concat(vectors)
 
 
-def _measure(english: np.ndarray, foreign: np.ndarray) -> dict[str, float]:
-    found = accuracies(foreign @ english.T)
-    return {"accuracy": _mean(list(found.values())), **found, "pairs": len(english)}
-
-
 def _mean(values: list[float]) -> float:
     return round(float(np.mean(values)), 6)
 
@@ -314,20 +301,12 @@ class HeldOutEvaluator(orbit.AbstractEvaluator):
     def __init__(
         self, *, strategy, encoder, head, examples: dict[str, HeldOut], slots: Slots | None = None
     ) -> None:
-        """Prepares to measure.
+        """Takes a model made under `strategy`.
 
-        Args:
-          strategy: the strategy under which encoder and head were created.
-          encoder: from `build_encoder`.
-          head: from `build_mlm_head`.
-          examples: from `read_held_out`, or with slots from `read_held_out_neighbours`.
-          slots: those of CMLM.
+        With `slots`, `examples` are from `read_held_out_neighbours`, else from `read_held_out`.
         """
-        self._slots = slots
-        self._strategy = strategy
-        self._encoder = encoder
-        self._head = head
-        self._examples = examples
+        self._strategy, self._examples = strategy, examples
+        self._encoder, self._head, self._slots = encoder, head, slots
 
     def evaluate(self, num_steps: tf.Tensor) -> dict:
         """Returns `{task: {loss, accuracy, tokens, by_language: {code: {...}}}}`.
@@ -370,20 +349,14 @@ def _means(rows: np.ndarray) -> dict[str, float]:
 
 
 class TaskEvaluator(orbit.AbstractEvaluator):
-    """Measures the primary metric of each task, by label.
+    """Measures the primary metric of each task of `labse eval`, by label.
 
     Every worker measures all tasks, with the same result.
     """
 
     def __init__(self, tasks: Sequence[tuple[str, Task, str]], encoder: Encoder) -> None:
-        """Prepares to measure.
-
-        Args:
-          tasks: from `label_tasks`.
-          encoder: embeds with the network that is trained.
-        """
-        self._tasks = tasks
-        self._encoder = encoder
+        """Takes tasks from `label_tasks`, and an encoder with the network that is trained."""
+        self._tasks, self._encoder = tasks, encoder
 
     def evaluate(self, num_steps: tf.Tensor) -> dict[str, dict[str, float]]:
         """Returns `{label: {primary metric: value}}`; `num_steps` is ignored."""

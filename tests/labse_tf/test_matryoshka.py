@@ -127,7 +127,7 @@ def test_the_own_dimension_counts_once_named_or_not():
 def test_the_gradient_cache_gives_the_same_gradients(batch, layers):
     """Two chunks through the same dropout as on one tape."""
     encoder, chunked = make_objective(dataclasses.replace(NESTED, chunk_size=3), layers)
-    generators = chunked._dropout
+    generators = [generator for generator, _ in chunked.generators]
     states = [tf.identity(generator.state) for generator in generators]
     loss, accuracy, found = chunked.gradients(batch, STEP, lazy=True)
     for generator, state in zip(generators, states, strict=True):
@@ -139,7 +139,7 @@ def test_the_gradient_cache_gives_the_same_gradients(batch, layers):
             embed(encoder, {name: ids[part] for name, ids in inputs.items()}, training=True)
             for part in (slice(0, half), slice(half, None))
         ]
-        expected_loss, expected_accuracy = chunked._loss_of(tf.concat(rows, axis=0), batch)
+        expected_loss, expected_accuracy = chunked._rank(tf.concat(rows, axis=0), batch)
     expected = tape.gradient(
         expected_loss,
         encoder.trainable_variables,

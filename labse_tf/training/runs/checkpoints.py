@@ -141,7 +141,9 @@ def disk_errors(checkpoints: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, tf.errors.OpError) as error:
-        reason = _no_space(error)
+        # TensorFlow's error codes are ambiguous, but its messages contain the system's.
+        reasons = (os.strerror(number) for number in NO_SPACE)
+        reason = next((reason for reason in reasons if reason in str(error)), None)
         if reason is None:
             raise
         remove_unfinished(checkpoints)
@@ -150,14 +152,6 @@ def disk_errors(checkpoints: Path) -> Iterator[None]:
             path=checkpoints,
             remedy="make room; the same command resumes from the last finished checkpoint",
         ) from error
-
-
-def _no_space(error: OSError | tf.errors.OpError) -> str | None:
-    if isinstance(error, OSError):
-        return os.strerror(error.errno) if error.errno in NO_SPACE else None
-    # TensorFlow's error codes are ambiguous, but its messages contain the system's.
-    reasons = (os.strerror(number) for number in NO_SPACE)
-    return next((reason for reason in reasons if reason in str(error)), None)
 
 
 class Best(NamedTuple):

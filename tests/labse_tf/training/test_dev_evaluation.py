@@ -9,7 +9,8 @@ from tiny_text import FOREIGN, sentences_of
 
 from labse_tf.evaluation.tasks import retrieval
 from labse_tf.model.encoder import build_encoder, embed
-from labse_tf.training.validation import DevEvaluator, dev
+from labse_tf.training import validation
+from labse_tf.training.validation import DevEvaluator
 
 LENGTHS = [8, 16, 24]
 
@@ -71,7 +72,7 @@ def test_each_sentence_is_embedded_once_in_order(evaluator, pools, one_by_one):
 
 def test_small_batches_lose_nothing(evaluator, monkeypatch):
     expected = evaluator.embed_all()
-    monkeypatch.setattr(dev, "_TOKENS_PER_BATCH", 60)
+    monkeypatch.setattr(validation, "_TOKENS_PER_BATCH", 60)
     np.testing.assert_allclose(evaluator.embed_all(), expected, atol=2e-5)
 
 
