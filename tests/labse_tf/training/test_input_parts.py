@@ -10,6 +10,7 @@ import forked
 import numpy as np
 import pytest
 import tensorflow as tf
+from runs import lines
 from text_files import write_lines
 from tiny_text import sentences_of
 
@@ -79,8 +80,7 @@ def corpus(tmp_path_factory):
 
 
 def losses(run_dir):
-    rows = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
-    return [row["loss"] for row in rows if "loss" in row]
+    return [line["loss"] for line in lines(run_dir, "loss")]
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from pathlib import Path
 import forked
 import pytest
 import tensorflow as tf
+from runs import SHALLOW, arguments, lines
 
 from labse_tf.cli.main import main
 from labse_tf.training.runs.checkpoints import choose_checkpoint, find_damage
@@ -22,58 +23,44 @@ STEPS = 6
 
 @pytest.fixture(scope="module")
 def command(config_file):
-    """`labse train` or `labse pretrain` of a small encoder, a checkpoint every second step."""
+    """`labse train` of a small encoder, a checkpoint every second step."""
 
-    def build(kind, run_dir):
-        settings = {
-            "languages": "[th]",
-            "encoder.num_layers": 1,
-            "train.bucket_lengths": "[24]",
-            "train.steps": STEPS,
-            "pretrain.stage_steps": f"[{STEPS}]",
-            f"{kind}.loop.log_interval": 1,
-            f"{kind}.loop.checkpoint_interval": 2,
-        }
-        sets = [f"--set={key}={value}" for key, value in settings.items()]
-        return [kind, str(config_file), "--run-dir", str(run_dir), *sets]
+    def build(run_dir):
+        loop = ("train.loop.log_interval=1", "train.loop.checkpoint_interval=2")
+        sets = ("languages=[th]", "train.bucket_lengths=[24]", f"train.steps={STEPS}", *loop)
+        return arguments("train", config_file, run_dir, *SHALLOW, *sets)
 
     return build
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory, command):
-    """Finished runs; each has the checkpoints of the steps 5 and 6."""
-    folder = tmp_path_factory.mktemp("finished")
-    for kind in ("train", "pretrain"):
-        assert main(command(kind, folder / kind)) == 0
-    return folder
+    """A finished run, which has the checkpoints of the steps 5 and 6."""
+    run_dir = tmp_path_factory.mktemp("finished") / "run"
+    assert main(command(run_dir)) == 0
+    return run_dir
 
 
 @pytest.fixture
 def copied(tmp_path, trained):
-    def copy(kind):
-        shutil.copytree(trained / kind, tmp_path / kind)
-        checkpoints = tmp_path / kind / "checkpoints"
-        return tmp_path / kind, checkpoints / "stage_1" if kind == "pretrain" else checkpoints
-
-    return copy
+    shutil.copytree(trained, tmp_path / "run")
+    return tmp_path / "run", tmp_path / "run" / "checkpoints"
 
 
 def losses(run_dir):
-    return [line["loss"] for line in open_existing(run_dir).read_metrics()]
+    return [line["loss"] for line in lines(run_dir)]
 
 
 def cut_off(file):
     file.write_bytes(file.read_bytes()[:-100])
 
 
-@pytest.mark.parametrize("kind", ["train", "pretrain"])
-def test_the_checkpoint_before_a_damaged_one_is_used(copied, command, caplog, kind):
-    run_dir, checkpoints = copied(kind)
+def test_the_checkpoint_before_a_damaged_one_is_used(copied, command, caplog):
+    run_dir, checkpoints = copied
     expected = losses(run_dir)
     cut_off(checkpoints / f"ckpt-{STEPS}{DATA}")
     with caplog.at_level("INFO", "labse"):
-        assert main(command(kind, run_dir)) == 0
+        assert main(command(run_dir)) == 0
     assert f"ckpt-{STEPS} is damaged (" in caplog.text
     assert f"5 of {STEPS} steps already done" in caplog.text
     assert losses(run_dir) == pytest.approx(expected, abs=1e-4)
@@ -82,22 +69,22 @@ def test_the_checkpoint_before_a_damaged_one_is_used(copied, command, caplog, ki
 
 
 def test_export_and_init_pass_over_it_too(copied, caplog):
-    run_dir, checkpoints = copied("train")
+    run_dir, checkpoints = copied
     (checkpoints / f"ckpt-{STEPS}.index").write_bytes(b"")
     assert choose_checkpoint(open_existing(run_dir)).step == 5
     assert f"ckpt-{STEPS} is damaged (" in caplog.text
 
 
 def test_no_checkpoint_is_whole(copied, command, capsys):
-    run_dir, checkpoints = copied("train")
+    run_dir, checkpoints = copied
     for data in checkpoints.glob(f"ckpt-*{DATA}"):
         cut_off(data)
     before = {path: path.read_bytes() for path in run_dir.rglob("*") if path.is_file()}
-    for arguments in (
-        command("train", run_dir),
+    for words in (
+        command(run_dir),
         ["export", str(run_dir), "--out", str(run_dir.parent / "model")],
     ):
-        assert main(arguments) == 2
+        assert main(words) == 2
         error = capsys.readouterr().err.splitlines()[-1]
         assert f"{checkpoints}: all checkpoints are damaged (ckpt-6, ckpt-5); " in error
     assert {path: path.read_bytes() for path in run_dir.rglob("*") if path.is_file()} == before
@@ -105,14 +92,14 @@ def test_no_checkpoint_is_whole(copied, command, capsys):
 
 def test_a_full_disk_leaves_the_last_checkpoint(copied, command):
     """A limit on the size of a file stands for the disk: files of the metrics are below it."""
-    run_dir, checkpoints = copied("train")
+    run_dir, checkpoints = copied
     for file in checkpoints.glob(f"ckpt-{STEPS}*"):
         file.unlink()
     # Python leaves the signal of the limit out, so that TensorFlow is told by its writing.
     limit = (checkpoints / f"ckpt-5{DATA}").stat().st_size // 2
     full = forked.run(
         *forked.LABSE,
-        *command("train", run_dir),
+        *command(run_dir),
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
         file_size=limit,
     )
@@ -125,6 +112,6 @@ def test_a_full_disk_leaves_the_last_checkpoint(copied, command):
     left = {path.name for path in checkpoints.iterdir()}
     assert left == {"checkpoint", "ckpt-5.index", f"ckpt-5{DATA}"}
     assert find_damage(str(checkpoints / "ckpt-5")) is None
-    assert main(command("train", run_dir)) == 0
+    assert main(command(run_dir)) == 0
     assert Path(tf.train.latest_checkpoint(checkpoints)).name == f"ckpt-{STEPS}"
     assert len(losses(run_dir)) == STEPS

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 
 import numpy as np
 import pytest
 import tensorflow as tf
 import tf_keras
+from runs import assert_same_weights, cut_short, labse_run, lines, weights
 from tiny_encoder import TINY_ENCODER, packed
 from trainers import make_trainer
 
-from labse_tf.cli.main import main
 from labse_tf.config import TrainConfig
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.mlm_head import build_mlm_head, build_slots
@@ -72,9 +71,11 @@ def test_loss_and_gradient_are_the_weighted_sum(samples, chunk):
         np.testing.assert_allclose(of_both[name], expected, atol=2e-6, err_msg=name)
 
 
-@pytest.fixture
-def command(config_file, neighbours_dir):
-    def build(kind, run_dir, *options):
+@pytest.fixture(scope="module")
+def run(config_file, neighbours_dir):
+    """`labse pretrain` or `labse train` on both tasks."""
+
+    def start(command, run_dir, *more, init=None):
         sets = {
             "pretrain.objective": "cmlm",
             "pretrain.neighbours": f"[{neighbours_dir}]",
@@ -86,64 +87,47 @@ def command(config_file, neighbours_dir):
             "train.steps": 3,
             "train.loop.log_interval": 1,
             "train.loop.checkpoint_interval": 1,
-            "train.joint": str(kind == "train").lower(),
+            "train.joint": str(command == "train").lower(),
         }
-        sets = [word for key, value in sets.items() for word in ("--set", f"{key}={value}")]
-        return [kind, str(config_file), "--run-dir", str(run_dir), *sets, *options]
+        sets = [f"{key}={value}" for key, value in sets.items()]
+        return labse_run(command, config_file, run_dir, *sets, *more, init=init)
 
-    return build
-
-
-def variables(run_dir):
-    path = latest_checkpoint(open_existing(run_dir))
-    found = tf.train.load_checkpoint(path)
-    names = (name for name, _ in tf.train.list_variables(path))
-    parts = ("encoder/", "head/", "slots/")
-    return {
-        name: found.get_tensor(name)
-        for name in names
-        if name.startswith(parts) and "optimizer" not in name.lower()
-    }
+    return start
 
 
-def test_s3_goes_on_from_all_parts_of_a_pre_training_run(command, tmp_path):
-    assert main(command("pretrain", tmp_path / "cmlm")) == 0
-    begun = command(
-        "train", tmp_path / "joint", "--init", str(tmp_path / "cmlm"), "--set", "train.steps=0"
+@pytest.fixture(scope="module")
+def cmlm(run, tmp_path_factory):
+    path = tmp_path_factory.mktemp("cmlm") / "run"
+    assert run("pretrain", path) == 0
+    return path
+
+
+def test_it_begins_with_all_parts_of_a_pre_training_run(run, cmlm, tmp_path):
+    assert run("train", tmp_path / "joint", "train.steps=0", init=cmlm) == 0
+    found, expected = (
+        latest_checkpoint(open_existing(path)) for path in (tmp_path / "joint", cmlm)
     )
-    assert main(begun) == 0
-    expected, found = variables(tmp_path / "cmlm"), variables(tmp_path / "joint")
-    assert set(found) == set(expected)
-    assert any(name.startswith("slots/") for name in found)
-    for name, value in expected.items():
-        np.testing.assert_array_equal(found[name], value, err_msg=name)
+    assert weights(found, "slots")
+    assert_same_weights(found, expected, "encoder", "head", "slots")
 
 
-def test_a_resumed_run_ends_as_one_that_was_not_stopped(command, tmp_path):
-    whole, resumed = tmp_path / "whole", tmp_path / "resumed"
-    assert main(command("train", whole)) == 0
-    assert main(command("train", resumed)) == 0
-    # As a process leaves it that was killed after its second checkpoint.
-    for file in (resumed / "checkpoints").glob("ckpt-3*"):
-        file.unlink()
-    assert main(command("train", resumed)) == 0
-    expected = variables(whole)
-    for name, value in variables(resumed).items():
-        np.testing.assert_array_equal(value, expected[name], err_msg=name)
-    lines = [json.loads(line) for line in (whole / "metrics.jsonl").read_text().splitlines()]
-    assert all({"masked_loss", "masked_accuracy"} <= set(line) for line in lines if "loss" in line)
+def test_a_resumed_run_ends_as_one_that_was_not_stopped(run, tmp_path):
+    """All of the state is in the checkpoint."""
+    whole = tmp_path / "whole"
+    assert run("train", whole) == 0
+    resumed = cut_short(whole, tmp_path / "resumed", 3)
+    assert run("train", resumed) == 0
+    assert_same_weights(*(path / "checkpoints/ckpt-3" for path in (whole, resumed)))
+    assert all({"masked_loss", "masked_accuracy"} <= set(line) for line in lines(whole))
 
 
-def test_joint_training_needs_corpora_for_both(command, tmp_path, capfd):
-    none = ("--set", "pretrain.neighbours=[]")
-    assert main(command("train", tmp_path / "run", *none)) != 0
+def test_joint_training_needs_corpora_for_both(run, tmp_path, capfd):
+    assert run("train", tmp_path / "run", "pretrain.neighbours=[]") != 0
     assert "train.joint" in capfd.readouterr().err
 
 
-def test_settings_of_slots_of_another_number_are_not_taken(command, tmp_path):
-    assert main(command("pretrain", tmp_path / "cmlm")) == 0
-    options = ("--init", str(tmp_path / "cmlm"), "--set", "pretrain.slots=5")
-    assert main(command("train", tmp_path / "joint", *options)) == 0
+def test_slots_of_another_number_are_not_taken(run, cmlm, tmp_path):
+    assert run("train", tmp_path / "joint", "pretrain.slots=5", init=cmlm) == 0
     rows = (tmp_path / "joint" / "init.tsv").read_text("utf-8").splitlines()
     fates = {row.split("\t")[1]: row.split("\t")[0] for row in rows[1:]}
     slots = [fate for name, fate in fates.items() if name.startswith("slots")]
