@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 
 import numpy as np
@@ -11,7 +11,7 @@ import tensorflow as tf
 from labse_tf.config import PretrainConfig
 from labse_tf.data import streams, texts
 from labse_tf.data.features import ENCODER_INPUTS, Features
-from labse_tf.data.held_out import HELD_OUT_SEED, HeldOut
+from labse_tf.data.held_out import HELD_OUT_SEED, HeldOut, concatenate
 from labse_tf.data.masking import MASKED_FEATURES, mask_for_pretraining
 from labse_tf.data.record_counts import language_weights
 from labse_tf.errors import InputError
@@ -84,9 +84,9 @@ def read_held_out_neighbours(
 ) -> dict[str, HeldOut]:
     """Returns examples of `pretrain.held_out`, with two neighbours of each masked sentence.
 
-    Those of `cmlm` have their own; in `cmlm_shuffled` the same masked sentences have the neighbour
-    of another one in their language. An encoder whose vectors say something about the next sentence
-    has a lower loss on the former.
+    In `cmlm` they are its own; in `cmlm_shuffled` the same masked sentences have the neighbour of
+    another sentence in their language. An encoder whose vectors say something about the next
+    sentence has a lower loss on the former.
 
     Raises:
       InputError: if a language has fewer than 2 pairs, or there are none.
@@ -94,7 +94,10 @@ def read_held_out_neighbours(
     true, shuffled = [], []
     key = "pretrain.held_out"
     files = sorted(texts.find_files(settings.held_out, NEIGHBOURS, languages, key=key))
-    for language, records in _first_records(files, settings.held_out_size):
+    for language, group in groupby(files, key=lambda file: file.language):
+        stream = texts.concatenate([texts.records(file) for file in group])
+        with texts.input_errors():
+            records = next(iter(stream.batch(settings.held_out_size)))
         rows = _pack(
             settings,
             tokenizer,
@@ -111,14 +114,7 @@ def read_held_out_neighbours(
         far = len(records) // 2
         others = {name: np.roll(ids, far, axis=0) for name, ids in rows["neighbour"].items()}
         shuffled.append((language, {**rows, "neighbour": others}))
-    return {"cmlm": _gather(true), "cmlm_shuffled": _gather(shuffled)}
-
-
-def _first_records(files: Sequence[CorpusFile], size: int) -> Iterator[tuple[str, tf.Tensor]]:
-    for language, group in groupby(files, key=lambda file: file.language):
-        records = texts.concatenate([texts.records(file) for file in group])
-        with texts.input_errors():
-            yield language, next(iter(records.batch(size)))
+    return {"cmlm": concatenate(true), "cmlm_shuffled": concatenate(shuffled)}
 
 
 def _pack(
@@ -133,9 +129,3 @@ def _pack(
     )
     masked = mask_for_pretraining(masked, settings, tokenizer, seed=seed)
     return {**masked, "neighbour": neighbour}
-
-
-def _gather(parts: list[tuple[str, dict]]) -> HeldOut:
-    languages = [language for language, rows in parts for _ in rows["masked_ids"]]
-    rows = tf.nest.map_structure(lambda *rows: np.concatenate(rows), *(rows for _, rows in parts))
-    return HeldOut(np.array(languages), rows)
