@@ -12,7 +12,7 @@ import tensorflow as tf
 from labse_tf.data import streams, texts
 from labse_tf.data.pairs import pair_batches
 from labse_tf.errors import InputError
-from labse_tf.files.corpus_files import BITEXT, find_corpus_files
+from labse_tf.files.corpus_files import find_corpus_files
 from labse_tf.files.textio import read_pairs
 
 PADDING, START, END = 0, 101, 102
@@ -265,52 +265,6 @@ def test_the_mix_follows_the_weights():
         assert abs(counts[name] - 5000 * share) < 5 * np.sqrt(5000 * share * (1 - share))
 
 
-@pytest.mark.parametrize("compression", ["", "GZIP"])
-def test_clean_shards_are_read_as_text_is(
-    tmp_path, tiny_config, tokenizer, bitext_dir, compression
-):
-    """Two shards of Thai hold the same pairs as the TSV file."""
-    rows = [pair for _, *pair in read_pairs(bitext_dir / "th.tsv")]
-    folder = tmp_path / "bitext" / "th"
-    folder.mkdir(parents=True)
-    suffix = ".gz" if compression else ""
-    for shard in range(2):
-        path = str(folder / f"part-0000{shard}-of-00002.tfrecord{suffix}")
-        with tf.io.TFRecordWriter(path, compression) as writer:
-            for source, target in rows[shard::2]:
-                feature = {
-                    name: tf.train.Feature(
-                        bytes_list=tf.train.BytesList(value=[text.encode("utf-8")])
-                    )
-                    for name, text in (("src_raw", source), ("tgt_raw", target))
-                }
-                example = tf.train.Example(features=tf.train.Features(feature=feature))
-                writer.write(example.SerializeToString())
-    files = find_corpus_files([str(tmp_path)], kind=BITEXT)
-    stream = streams.language_streams(files, seed=1)["th"]
-    records = next(iter(stream.batch(len(rows))))
-    sides = [
-        [text.decode("utf-8") for text in side.numpy()] for side in texts.parse(BITEXT, records)
-    ]
-    found = list(zip(*sides, strict=True))
-    assert Counter(found) == Counter(map(tuple, rows))
-    assert found != list(map(tuple, rows))
-
-
-@pytest.mark.parametrize(
-    "changes, problem",
-    [
-        ({"bitext": []}, "'train.bitext' is empty"),
-        ({"bitext": ["/nowhere"]}, "no such file or folder"),
-        ({"languages": ["sw"]}, "'train.bitext' has no text in sw"),
-    ],
-)
-def test_missing_data(tiny_config, tokenizer, changes, problem):
-    with pytest.raises(InputError) as caught:
-        batches_of(configured(tiny_config, **changes), tokenizer)
-    assert problem in str(caught.value)
-
-
 @pytest.mark.parametrize(
     "data, line, problem",
     [
@@ -341,3 +295,24 @@ def test_a_damaged_shard_is_named_and_no_failure_of_before(tmp_path, tiny_config
     with pytest.raises(InputError) as caught, texts.input_errors():
         next(iter(batches_of(config, tokenizer)))
     assert "a TFRecord shard is damaged" in caught.value.problem
+
+
+@pytest.mark.parametrize("share", [0.25, 0.8])
+def test_old_languages_are_replayed(tmp_path, tiny_config, tokenizer, bitext_dir, share):
+    """Thai is new; Japanese takes its share, and the Thai pairs of the old corpus none."""
+    new = tmp_path / "new"
+    new.mkdir()
+    (_, _, thai), *_ = pairs = list(read_pairs(bitext_dir / "th.tsv"))
+    lines = [f"{english}\t{thai}\n" for _, english, _ in pairs]
+    (new / "th.tsv").write_text("".join(lines), "utf-8")
+    replay = {"replay": [str(bitext_dir)], "replay_share": share}
+    config = configured(tiny_config, bitext=[str(new)], languages=["ja", "th"], seed=1, **replay)
+    batches = batches_of(config, tokenizer)
+    rows = [
+        [tokenizer.tokens[token] for token in row if token > 103]
+        for batch in batches.take(60)
+        for row in batch["target"]["input_word_ids"].numpy()
+    ]
+    found = [row for row in rows if any("\u0e00" <= piece[-1] < "\u0e80" for piece in row)]
+    assert len(found) / len(rows) == pytest.approx(1 - share, abs=0.08)
+    assert len(set(map(tuple, found))) == 1
