@@ -20,7 +20,7 @@ def symbolic_inputs() -> dict[str, tf_keras.KerasTensor]:
 class EncoderNetwork(Protocol):
     """A network that maps the output of `Tokenizer.pack` to sentence vectors.
 
-    Implemented by `model.encoder` (BERT), `model.static_encoder` and `model.averaging_encoder`. Its
+    Implemented by BERT, `StaticEncoder`, and the networks of systems. Its
     variables exist once it is built. Attributes are those of `tf_keras.Model`.
     """
 

@@ -51,7 +51,7 @@ def weights(checkpoint, *parts):
     }
 
 
-def assert_same_weights(found, expected, *parts, least=50, atol=0.0):
+def assert_same_weights(found, expected, *parts, least=20, atol=0.0):
     found, expected = weights(found, *parts), weights(expected, *parts)
     assert set(found) == set(expected) and len(expected) >= least
     for name, value in expected.items():

@@ -86,7 +86,7 @@ def test_text_without_new_tokens_keeps_its_vectors(
     assert len(same) > 5
     before, after = (embedder_of(path).encode(same) for path in (trained_run, grown_run))
     np.testing.assert_allclose(after, before, atol=1e-6)
-    assert main(["export", str(grown_run), "--out", str(tmp_path / "model")]) == 0
+    assert main(["export", str(grown_run), "--no-verify", "--out", str(tmp_path / "model")]) == 0
     np.testing.assert_allclose(labse_tf.load(tmp_path / "model").encode(same), before, atol=1e-5)
 
 
