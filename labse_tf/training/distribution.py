@@ -125,11 +125,8 @@ def _logical_cpus(count: int) -> list[str] | None:
 def cross_replica_concat(rows: tf.Tensor) -> tf.Tensor:
     """Returns the rows of all replicas, in replica order; gradients flow back to each.
 
-    Args:
-      rows: `[batch, dim]` tensor, in a replica context; `batch` equal on all replicas.
-
-    Returns:
-      `[replicas * batch, dim]` tensor.
+    In a replica context; `[batch, dim]`, with the same batch on all replicas, gives
+    `[replicas * batch, dim]`.
     """
     context = tf.distribute.get_replica_context()
     if context.num_replicas_in_sync == 1:
@@ -227,12 +224,9 @@ def worker_errors(strategy: tf.distribute.Strategy) -> Iterator[None]:
 
 
 def is_chief(strategy_name: str) -> bool:
-    """Returns whether this process creates the run dir; needs no strategy.
+    """Returns whether this process creates the run dir; `strategy_name` as for `create_strategy`.
 
     With several workers that is the task `chief` if TF_CONFIG has one, else the first worker.
-
-    Args:
-      strategy_name: as for `create_strategy`.
     """
     if strategy_name not in ("auto", "multi_worker") or "TF_CONFIG" not in os.environ:
         return True

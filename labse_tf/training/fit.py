@@ -401,8 +401,8 @@ def _tell_end(stage: Stage, course: Course | None, step: int) -> None:
     if course.is_over and step < stage.steps:
         text = "%s: stopped at step %d of %d: %d measurements without improvement"
         _log.info(text, stage.description, step, stage.steps, course.waited)
-    where = "accuracy %.3f on the dev pairs"
+    where = f"accuracy {course.best.accuracy:.3f} on the dev pairs"
     if course.best.task != DEV_PAIRS:
-        where = f"%.3f in the task {course.best.task}"
-    text = f"%s: the best checkpoint is from step %d, {where}"
-    _log.info(text, stage.description, course.best.step, course.best.accuracy)
+        where = f"{course.best.accuracy:.3f} in the task {course.best.task}"
+    text = "%s: the best checkpoint is from step %d, %s"
+    _log.info(text, stage.description, course.best.step, where)

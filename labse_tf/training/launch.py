@@ -37,9 +37,9 @@ def launch(
     Args:
       path: the run dir.
       config: the resolved configuration.
-      strategy: as for `create_strategy`.
-      tpu: as for `create_strategy`.
-      logical_cpus: as for `create_strategy`.
+      strategy: as for `create_strategy`, as are `tpu` and `logical_cpus`.
+      tpu: see there.
+      logical_cpus: see there.
       overwrite: start the run over.
 
     Raises:

@@ -189,7 +189,7 @@ def validation_of(
     if chosen not in measures:
         raise InputError(f"'train.best' is {chosen!r}", remedy=f"choose from {', '.join(measures)}")
     return Validation(
-        evaluators[0] if len(evaluators) == 1 else Together(*evaluators),
+        Together(*evaluators),
         settings.dev_interval,
         best=tf.train.Checkpoint(encoder=encoder),
         measure=(chosen, measures[chosen]),
@@ -397,15 +397,10 @@ def label_tasks(entries: Sequence[str], *, taken: Sequence[str]) -> list[tuple[s
 
 
 class Together(orbit.AbstractEvaluator):
-    """Several evaluators as one, with their results merged."""
+    """Several evaluators as one, with their results merged; they have no key in common."""
 
     def __init__(self, *evaluators: orbit.AbstractEvaluator) -> None:
         self._evaluators = evaluators
 
     def evaluate(self, num_steps: tf.Tensor) -> dict:
-        """Returns the merged results, which have no key in common."""
-        return {
-            key: value
-            for evaluator in self._evaluators
-            for key, value in evaluator.evaluate(num_steps).items()
-        }
+        return {k: v for one in self._evaluators for k, v in one.evaluate(num_steps).items()}

@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from labse_tf.config import Config
 from labse_tf.errors import InputError
 from labse_tf.files.outputs import NO_SPACE, whole_file
 from labse_tf.model.encoder import build_encoder
@@ -85,12 +84,7 @@ def newest_whole(folder: Path, *, weights_only: bool = False) -> str | None:
 
 
 def find_damage(path: str, *, weights_only: bool = False) -> str | None:
-    """Reads a whole checkpoint and its checksums; returns the error, None if there is none.
-
-    Args:
-      path: its path prefix for TensorFlow.
-      weights_only: as for `newest_whole`.
-    """
+    """Reads a checkpoint and its checksums; returns the error, if any. See `newest_whole`."""
     try:
         reader = tf.train.load_checkpoint(path)
         for name in reader.get_variable_to_shape_map():
@@ -133,11 +127,7 @@ def remove_unfinished(folder: Path) -> None:
 
 @contextlib.contextmanager
 def disk_errors(checkpoints: Path) -> Iterator[None]:
-    """Within this context, a full disk raises InputError; unfinished saves are removed.
-
-    Args:
-      checkpoints: the folder that is saved to; finished checkpoints in it are kept.
-    """
+    """Within this context, a full disk raises InputError; unfinished saves in the folder go."""
     try:
         yield
     except (OSError, tf.errors.OpError) as error:
@@ -235,13 +225,11 @@ def choose_checkpoint(run_dir: RunDir, which: str | None = None) -> Chosen:
                 path=best.path,
                 remedy=f"ask for the newest one: --checkpoint {LATEST}",
             )
-        if best.task == DEV_PAIRS:
-            text = "%s: the checkpoint of step %d, the best on the dev pairs (accuracy %.3f)"
-            _log.info(text, run_dir.path, best.step, best.accuracy)
-            return Chosen(best.path, best.accuracy)
-        text = "%s: the checkpoint of step %d, the best in the task %s (%.3f)"
-        _log.info(text, run_dir.path, best.step, best.task, best.accuracy)
-        return Chosen(best.path)
+        of_dev = best.task == DEV_PAIRS
+        place = "on the dev pairs (accuracy " if of_dev else f"in the task {best.task} ("
+        text = "%s: the checkpoint of step %d, the best %s%.3f)"
+        _log.info(text, run_dir.path, best.step, place, best.accuracy)
+        return Chosen(best.path, best.accuracy if of_dev else None)
     if which == BEST:
         raise InputError(
             "the run has no best checkpoint",
@@ -286,20 +274,18 @@ def load_tokenizer(run_dir: RunDir) -> Tokenizer:
 def load_encoder(
     run_dir: RunDir, *, checkpoint: str | None = None, dropout: float | None = None
 ) -> EncoderNetwork:
-    """Returns the run's encoder with all its weights.
+    """Returns the encoder of a run of `labse train` or `labse pretrain`, with all its weights.
 
     Args:
-      run_dir: the run dir of `labse train` or `labse pretrain`.
+      run_dir: the run dir.
       checkpoint: path of the checkpoint; None for that of `choose_checkpoint`.
       dropout: replaces the run's dropout.
     """
-    config: Config = run_dir.config
-    settings = config.encoder
+    settings = run_dir.config.encoder
     if dropout is not None:
         settings = dataclasses.replace(settings, dropout=dropout)
     encoder = build_encoder(settings)
-    path = checkpoint or choose_checkpoint(run_dir).path
-    read_weights(run_dir, path, encoder=encoder)
+    read_weights(run_dir, checkpoint or choose_checkpoint(run_dir).path, encoder=encoder)
     return encoder
 
 
