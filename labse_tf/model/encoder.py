@@ -14,7 +14,6 @@ from labse_tf import registry
 from labse_tf.config import BERT, OWN_NETWORKS, ComputeConfig, EncoderConfig
 from labse_tf.errors import InputError
 from labse_tf.files.python_objects import find_object
-from labse_tf.model.averaging_start import start_averaging
 from labse_tf.model.dropout import dropout_generators, replayable_dropout
 from labse_tf.model.precision import precision
 from labse_tf.model.protocol import POSITIONS, EncoderNetwork
@@ -22,6 +21,11 @@ from labse_tf.model.static_encoder import StaticEncoder
 from labse_tf.model.subwords import Subwords
 
 TYPE_VOCAB_SIZE = 2
+# The average of n dissimilar vectors is 1 / sqrt(n) as long as each of them. The gain makes that of
+# a typical sentence comparable to [CLS]'s own state.
+_GAIN = 2.0
+# Positions say little about meaning, but would be half of each token's embedding.
+_POSITIONS = 0.1
 
 
 class RematerializedBlock(layers.TransformerEncoderBlock):
@@ -201,6 +205,37 @@ def build_encoder(
         for layer in encoder.transformer_layers:
             layer.call = tf.function(layer.call, jit_compile=True)
     return encoder
+
+
+def start_averaging(encoder: BertEncoder) -> None:
+    """Makes each layer add the average of all tokens to each token, including [CLS].
+
+    In each attention layer, the value kernel becomes Q and the output kernel Q', with Q orthogonal,
+    times a gain. With small random queries and keys, attention is nearly uniform. So embeddings
+    differ between sentences from the first step, and gradients reach the words. With random values
+    all sentences start out alike, and training must separate them before it can do more.
+
+    Args:
+      encoder: from `build_encoder`; position and type embeddings are scaled down, other weights
+        stay unchanged.
+    """
+    for layer in encoder.transformer_layers:
+        value, output = (
+            _kernel(layer, f"/self_attention/{name}/kernel")
+            for name in ("value", "attention_output")
+        )
+        width = output.shape[-1]
+        rotation = tf_keras.initializers.Orthogonal(gain=_GAIN**0.5)((width, width))
+        value.assign(tf.reshape(rotation, value.shape))
+        output.assign(tf.reshape(tf.transpose(rotation), output.shape))
+    for name in ("/position_embedding/", "/type_embeddings/"):
+        table = _kernel(encoder, name)
+        table.assign(_POSITIONS * table)
+
+
+def _kernel(layer, name: str) -> tf.Variable:
+    [variable] = [variable for variable in layer.variables if name in variable.name]
+    return variable
 
 
 def embed(encoder: EncoderNetwork, inputs: dict[str, tf.Tensor], *, training: bool) -> tf.Tensor:
