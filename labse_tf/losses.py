@@ -80,7 +80,7 @@ def margin_cross_entropy(
     Returns:
       `[batch]` float32 tensor.
 
-    Example: as that of `additive_margin_softmax`.
+    Example: as in `additive_margin_softmax`.
 
       >>> margin_cross_entropy(tf.constant([[0.8, 0.6]]), margin=0.2).numpy().round(4)
       array([0.6931], dtype=float32)

@@ -1,4 +1,4 @@
-"""Batches for CMLM (Yang et al. 2021): sentences with masked tokens, beside their neighbours."""
+"""Batches for CMLM (Yang et al. 2021): sentences with masked tokens, and their neighbours."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _pack(
 ) -> dict:
     """Returns NEIGHBOUR_FEATURES of two columns of texts; the second is masked.
 
-    All are padded to one length, since the slots' positions come after those of the padding.
+    All are padded to one length, since the slots' positions come after the padding.
     """
     neighbour, masked = (
         tokenizer.pack([tokenizer(side)], settings.sequence_length) for side in sides

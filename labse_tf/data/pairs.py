@@ -139,7 +139,7 @@ def _cut_cached(
 ) -> tuple[tf.data.Dataset, Callable]:
     """Same as `_cut_texts`, of numbers of pairs whose tokens are in memory.
 
-    A pass over a language goes on from segment to segment, so its order has the run's `seed`.
+    A pass over a language continues from segment to segment, so its order has the run's `seed`.
     """
     window = _window(files, settings)
     draws, copies = window * settings.batch_size, 1

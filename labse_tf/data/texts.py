@@ -173,22 +173,12 @@ def records(file: CorpusFile, *, negatives: int = 0, skip: int = 0) -> tf.data.D
         )
         records = tf.data.experimental.from_variant(records, tf.TensorSpec([], tf.string))
         return records.skip(skip) if skip else records
-    with_negatives = negatives if file.format == TSV else 0
-
-    def serialized():
-        if with_negatives:
-            lines = textio.read_negatives(file.path, with_negatives, swapped=file.swapped)
-            for _, *fields, wrong in islice(lines, skip, None):
-                yield _serialize(file.kind, fields, wrong)
-        else:
-            for _, *fields in islice(_read(file), skip, None):
-                yield _serialize(file.kind, fields)
 
     def generate():
-        examples = serialized()
         try:
-            while chunk := list(islice(examples, _RECORDS_PER_CALL)):
-                yield chunk
+            rows = islice(_rows(file, negatives), skip, None)
+            while chunk := list(islice(rows, _RECORDS_PER_CALL)):
+                yield [_serialize(file.kind, *row) for row in chunk]
         except InputError as error:
             _failures.append(error)
             raise
@@ -215,31 +205,34 @@ def columns(file: CorpusFile, *, negatives: int = 0) -> Iterator[np.ndarray]:
                 parsed = parse(BITEXT, some, negatives=negatives)
                 yield tf.concat([tf.reshape(one, [tf.size(some), -1]) for one in parsed], 1).numpy()
         return
-    rows = (
-        (
-            (*fields, *wrong)
-            for _, *fields, wrong in textio.read_negatives(
-                file.path, negatives, swapped=file.swapped
-            )
-        )
-        if negatives and file.format == TSV
-        else ((*fields, *[""] * negatives) for _, *fields in _read(file))
-    )
+    rows = ([*fields, *wrong] for fields, wrong in _rows(file, negatives))
     while chunk := list(islice(rows, _RECORDS_PER_CALL)):
         yield np.array(chunk, object)
 
 
-def _read(file: CorpusFile) -> Iterator[tuple]:
+def _rows(file: CorpusFile, negatives: int) -> Iterator[tuple[list[str], list[str]]]:
+    """Yields the fields of each record of a text file, and its hard negatives: "" if there is none.
+
+    Raises:
+      InputError: if the file is broken.
+    """
+    if file.format == TSV and negatives:
+        for _, *fields, wrong in textio.read_negatives(file.path, negatives, swapped=file.swapped):
+            yield fields, wrong
+        return
     if file.format == MOSES:
-        return textio.read_moses(file.english_path, file.path)
-    if file.kind == NEIGHBOURS and file.format == TEXT:
-        return textio.read_neighbours(file.path)
-    if file.format == TSV:
-        return textio.read_pairs(file.path, swapped=file.swapped)
-    return textio.read_lines(file.path)
+        lines = textio.read_moses(file.english_path, file.path)
+    elif file.kind == NEIGHBOURS and file.format == TEXT:
+        lines = textio.read_neighbours(file.path)
+    elif file.format == TSV:
+        lines = textio.read_pairs(file.path, swapped=file.swapped)
+    else:
+        lines = textio.read_lines(file.path)
+    for _, *fields in lines:
+        yield fields, [""] * negatives
 
 
-def _serialize(kind: str, fields: Sequence[str], negatives: Sequence[str] = ()) -> bytes:
+def _serialize(kind: str, fields: Sequence[str], negatives: Sequence[str]) -> bytes:
     example = tf.train.Example()
     for name, text in zip(KINDS[kind].fields, fields, strict=True):
         example.features.feature[name].bytes_list.value.append(text.encode())

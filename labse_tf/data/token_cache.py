@@ -55,7 +55,7 @@ def read_tokens(
       files: bitext.
       tokenizer: of the run's vocabulary.
       key_of: maps `[n]` strings to int32 hashes.
-      tokens: those of a text beyond this number are left out.
+      tokens: texts are cut to this number.
       negatives: hard negatives of a pair.
 
     Raises:

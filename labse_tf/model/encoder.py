@@ -21,8 +21,8 @@ from labse_tf.model.static_encoder import StaticEncoder
 from labse_tf.model.subwords import Subwords
 
 TYPE_VOCAB_SIZE = 2
-# The average of n dissimilar vectors is 1 / sqrt(n) as long as each of them. The gain makes that of
-# a typical sentence comparable to [CLS]'s own state.
+# The average of n dissimilar vectors is 1 / sqrt(n) as long as each of them. The gain makes the
+# average of a typical sentence comparable to [CLS]'s own state.
 _GAIN = 2.0
 # Positions say little about meaning, but would be half of each token's embedding.
 _POSITIONS = 0.1
@@ -51,7 +51,7 @@ class RematerializedBlock(layers.TransformerEncoderBlock):
             # Through Keras, which gives it precision and mode in the backward pass too.
             output = self([hidden, mask], output_range, training=training, again=True)
             for generator, state in zip(generators, latest, strict=True):
-                # A state is a counter: what comes next goes on from the latest one.
+                # A state is a counter: later draws continue from the latest one.
                 generator.state.assign(tf.maximum(generator.state, state))
             return output
 
@@ -70,10 +70,10 @@ class _AttentionMask(layers.SelfAttentionMask):
 class BertEncoder(networks.BertEncoderV2):
     """The Model Garden's, as an `EncoderNetwork`; it pools [CLS] or the mean of all tokens.
 
-    A sequence may have several texts, whose tokens attend to those of their own alone, with their
-    own positions: so each has the `sequence_output` that it would have by itself. Such input has
-    POSITIONS too (int32 `[batch, length]`), 0 at the first token of each text and at padding. Krell
-    et al. 2021, "Efficient Sequence Packing without Cross-contamination" (arXiv 2107.02027).
+    A sequence may have several texts. Tokens then attend only to tokens of the same text, with
+    positions from its first token: so each text has the `sequence_output` that it would have by
+    itself. Such input has POSITIONS too (int32 `[batch, length]`), 0 at the first token of each
+    text and at padding. Krell et al. 2021, "Efficient Sequence Packing without Cross-contamination" (arXiv 2107.02027).
     """
 
     def __init__(self, *, pooling: str = "cls", rematerialize: bool = False, **kwargs) -> None:

@@ -1,4 +1,4 @@
-"""What predicts masked tokens from an encoder: BERT's head, and the slots of CMLM."""
+"""Heads that predict masked tokens from an encoder: BERT's, and the slots of CMLM."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def cross_replica_concat(rows: tf.Tensor) -> tf.Tensor:
         return rows
     # A tensor straight from the input is not on a device yet; multi-worker gathers need one.
     gathered = context.all_gather(tf.identity(rows), axis=0)
-    # Gathers forget it; with it, all shapes after them are known if those of the batch are.
+    # Gathers forget it; with it, all later shapes are known if the shapes of the batch are.
     batch = rows.shape[0]
     known = None if batch is None else context.num_replicas_in_sync * batch
     gathered.set_shape([known, *rows.shape[1:]])

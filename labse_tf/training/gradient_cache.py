@@ -1,6 +1,7 @@
 """Gradients of a batch that does not fit in memory with its activations, chunk by chunk.
 
-A loss that is a sum over rows, as that of masked tokens, has the sum of its chunks' gradients.
+A loss that is a sum over rows, such as the loss of masked tokens, has the sum of its chunks'
+gradients.
 
 A contrastive loss is no such sum, but depends on a sentence only through its embedding: given the
 gradient with respect to each embedding, each chunk of sentences is back-propagated separately. This
@@ -86,7 +87,7 @@ def summed_gradients(
       batch: `[rows, ...]` tensors, in any nested structure; `chunk_rows` divides rows.
       variables: the variables that the loss depends on.
       chunk_rows: rows at a time.
-      tables: as for `cached_gradients`; the ids are those of the whole batch.
+      tables: as for `cached_gradients`; the ids of the whole batch.
 
     Returns:
       (loss, accuracy, gradients); `tf.IndexedSlices` with distinct rows for `tables`.

@@ -32,7 +32,7 @@ def launch(
     Several workers share the run dir; only the chief creates it and holds its lock.
 
     A run dir in a store has a copy on this machine, which the chief sends there: at the start, with
-    each checkpoint while training goes on, and at the end. Other workers fetch it.
+    each checkpoint during training, and at the end. Other workers fetch it.
 
     Args:
       path: the run dir.

@@ -93,7 +93,7 @@ class Objective(abc.ABC):
         Args:
           batch: as for `loss`.
           step: as for `loss`.
-          lazy: whether the gradient of a table may be that of the rows in `tables_read`.
+          lazy: whether a table may have the gradient of the rows in `tables_read` alone.
         """
         with tf.GradientTape() as tape:
             loss, accuracy = self.loss(batch, step)
@@ -123,8 +123,8 @@ def update(
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Does a training step, in a replica context.
 
-    Gradients are summed over the replicas, then clipped, so both loss and update equal those of
-    one device with the whole batch.
+    Gradients are summed over the replicas, then clipped, so that loss and update equal those
+    of one device with the whole batch.
 
     Args:
       objective: the loss, and the variables to update.
@@ -162,7 +162,7 @@ class DualEncoder(Objective):
 
     With `settings.matryoshka`, the loss is the mean over the encoder's own dimension and these: of
     the leading columns of all vectors, scaled to unit length (Kusupati et al. 2022, equation 1 with
-    equal weights). The accuracy is that of the full vectors.
+    equal weights). The accuracy is measured on the full vectors.
     """
 
     def __init__(self, encoder: EncoderNetwork, settings: TrainConfig) -> None:
@@ -260,8 +260,8 @@ class MaskedTokens(Objective):
 
     The softmax is over the whole vocabulary, so every row of the tied table has a gradient and its
     update is dense; or, if `samples` is not 0, over that many tokens and the labels. With a
-    `chunk_size`, the gradients of as many sequences are computed at a time and added up; the labels
-    of a sampled softmax are those of the chunk.
+    `chunk_size`, the gradients of as many sequences are computed at a time and added up; a sampled
+    softmax then has the labels of the chunk.
     """
 
     METRICS = (
@@ -371,11 +371,11 @@ def _count_masked(batch) -> tf.Tensor:
 
 
 class Joint(Objective):
-    """The loss of masked tokens plus `weight` times that of translation pairs, in each step.
+    """The loss of masked tokens plus `weight` times the loss of translation pairs, in each step.
 
     Yang et al. 2021, section 3.2: L = L_cmlm + 0.2 L_br, with a batch of both tasks at each step.
-    A batch is a dict of `masked` and `pairs`, which need not be of one size. The accuracy is that
-    of the pairs.
+    A batch is a dict of `masked` and `pairs`, which need not be of one size. The accuracy is
+    measured on the pairs.
     """
 
     METRICS = ("masked_loss", "masked_accuracy")

@@ -116,7 +116,7 @@ class LazyAdamW(tf_keras.optimizers.AdamW):
         factor_of: Callable[[str], float] = lambda name: 1.0,
         **kwargs,
     ) -> None:
-        """Prepares to optimise; all other arguments are those of AdamW.
+        """Prepares to optimise; all other arguments as for AdamW.
 
         Args:
           steps: the maximum number of steps; the rate of each is stored.

@@ -39,7 +39,7 @@ _log = logging.getLogger("labse")
 
 @dataclasses.dataclass(frozen=True)
 class Validation:
-    """What a run measures during training.
+    """Measurements during training.
 
     Attributes:
       evaluator: its `evaluate` returns `{task: {metric: number, ...}}`.

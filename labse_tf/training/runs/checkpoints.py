@@ -118,7 +118,7 @@ def make_newest(path: str) -> None:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Removes what interrupted saves left in `folder`, including those of the best one."""
+    """Removes what interrupted saves left in `folder`, also of the best checkpoint."""
     for entry in list(folder.rglob("ckpt-*_temp")):
         shutil.rmtree(entry, ignore_errors=True)
     for entry in (*folder.rglob("ckpt-*.tempstate*"), *folder.rglob("checkpoint.tmp*")):
@@ -278,7 +278,7 @@ def load_encoder(
 
     Args:
       run_dir: the run dir.
-      checkpoint: path of the checkpoint; None for that of `choose_checkpoint`.
+      checkpoint: path of the checkpoint; None: as `choose_checkpoint` chooses.
       dropout: replaces the run's dropout.
     """
     settings = run_dir.config.encoder

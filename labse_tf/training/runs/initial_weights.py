@@ -44,7 +44,7 @@ REPORT = "init.tsv"
 
 @dataclasses.dataclass(frozen=True)
 class Fates:
-    """Outcome per weight: those `taken` (our name -> their name), and those of theirs `left` over.
+    """Outcome per weight: `taken` (our name -> their name), and names of theirs `left` over.
 
     `checkpoint` is the checkpoint they come from, if the origin is a run.
     """
@@ -175,7 +175,7 @@ def start_from(
     """Initialises the encoder, head and slots of a run from `init`; fewer layers are stacked.
 
     Without layers, `init` may have another vocabulary; layers of BERT on it begin as the identity,
-    those of an LSTM at random. With layers, the run's vocabulary may have further tokens.
+    layers of an LSTM at random. With layers, the run's vocabulary may have further tokens.
 
     Args:
       init: the origin.
