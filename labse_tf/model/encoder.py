@@ -73,7 +73,8 @@ class BertEncoder(networks.BertEncoderV2):
     A sequence may have several texts. Tokens then attend only to tokens of the same text, with
     positions from its first token: so each text has the `sequence_output` that it would have by
     itself. Such input has POSITIONS too (int32 `[batch, length]`), 0 at the first token of each
-    text and at padding. Krell et al. 2021, "Efficient Sequence Packing without Cross-contamination" (arXiv 2107.02027).
+    text and at padding. Krell et al. 2021, "Efficient Sequence Packing without
+    Cross-contamination" (arXiv 2107.02027).
     """
 
     def __init__(self, *, pooling: str = "cls", rematerialize: bool = False, **kwargs) -> None:
