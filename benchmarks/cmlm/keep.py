@@ -14,8 +14,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from labse_tf.model.averaging_start import start_averaging
-from labse_tf.model.encoder import build_encoder
+from labse_tf.model.encoder import build_encoder, start_averaging
 from labse_tf.training.runs.checkpoints import choose_checkpoint, load_encoder
 from labse_tf.training.runs.run_dir import open_existing
 

@@ -20,14 +20,15 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks import machine
-from labse_tf.config import Config, load_config
+from labse_tf.config import TrainRun, load_config
 from labse_tf.data.pretraining import pretraining_batches
 from labse_tf.model.encoder import build_encoder
+from labse_tf.model.mlm_head import add_heads
 from labse_tf.model.stacking import stage_depths
 from labse_tf.tokenization.wordpiece import WordPieceTokenizer
-from labse_tf.training.masked_model import add_heads
-from labse_tf.training.mlm_trainer import MlmTrainer
-from labse_tf.training.optimizer.adamw import build_optimizer
+from labse_tf.training.fit import Trainer
+from labse_tf.training.objectives import MaskedTokens
+from labse_tf.training.optimizer import build_optimizer
 from labse_tf.training.runs.run_dir import resolve
 
 
@@ -52,12 +53,12 @@ def main() -> None:
         )
 
 
-def _ends(config: Config) -> tuple[int, int]:
+def _ends(config: TrainRun) -> tuple[int, int]:
     depths = stage_depths(config.encoder.num_layers, len(config.pretrain.stage_steps))
     return depths[0], depths[-1]
 
 
-def _measure_input(config: Config, count: int) -> tuple[dict[str, tf.Tensor], float]:
+def _measure_input(config: TrainRun, count: int) -> tuple[dict[str, tf.Tensor], float]:
     tokenizer = WordPieceTokenizer(
         config.tokenizer.vocab_file, max_bytes_per_word=config.tokenizer.max_bytes_per_word
     )
@@ -79,14 +80,13 @@ def _measure_input(config: Config, count: int) -> tuple[dict[str, tf.Tensor], fl
     return first, rate
 
 
-def _measure_step(config: Config, batch: dict[str, tf.Tensor], depth: int, steps: int) -> float:
+def _measure_step(config: TrainRun, batch: dict[str, tf.Tensor], depth: int, steps: int) -> float:
     encoder = build_encoder(
         config.encoder, num_layers=depth, compute=config.compute, replayable=True
     )
     settings = config.pretrain
-    trainer = MlmTrainer(
-        model=add_heads(encoder, config),
-        sampled_softmax=settings.sampled_softmax,
+    trainer = Trainer(
+        MaskedTokens(**add_heads(encoder, config), samples=settings.sampled_softmax),
         strategy=tf.distribute.get_strategy(),
         optimizer=build_optimizer(settings.optimizer, steps=1000),
         clip_norm=settings.optimizer.clip_norm,

@@ -25,7 +25,7 @@ from labse_tf.config import load_config
 from labse_tf.data import streams
 from labse_tf.data.pairs import pair_batches
 from labse_tf.tokenization.open import open_tokenizer
-from labse_tf.training.masked_model import masked_batches
+from labse_tf.training.pretrain import masked_batches
 from labse_tf.training.runs.run_dir import resolve
 
 
@@ -48,7 +48,7 @@ def main() -> None:
     order = {"languages": config.languages, "seed": config.seed}
     sources = {
         "pairs": pair_batches(config.train, tokenizer, **order),
-        "masked sequences": lambda step: masked_batches(config, tokenizer, step=step),
+        "masked sequences": lambda step: masked_batches(config, tokenizer, 0, step),
     }
     for name, batches in sources.items():
         first_batch_after(batches, 0)

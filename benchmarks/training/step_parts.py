@@ -67,12 +67,12 @@ def _measure(args: argparse.Namespace) -> dict[str, float]:
 
     from labse_tf.config import load_config
     from labse_tf.data.pairs import pair_batches
-    from labse_tf.model.dual_encoder import embed
-    from labse_tf.model.encoder import build_encoder
+    from labse_tf.model.encoder import build_encoder, embed
     from labse_tf.model.subwords import Subwords
     from labse_tf.tokenization.wordpiece import WordPieceTokenizer
-    from labse_tf.training.dual_encoder_trainer import DualEncoderTrainer
-    from labse_tf.training.optimizer.adamw import build_optimizer
+    from labse_tf.training.fit import Trainer
+    from labse_tf.training.objectives import DualEncoder
+    from labse_tf.training.optimizer import build_optimizer
     from vocab import wordpiece_file
 
     (layers,) = args.layers
@@ -107,9 +107,9 @@ def _measure(args: argparse.Namespace) -> dict[str, float]:
             subwords = Subwords(tokens, sizes.subwords, sizes.ngrams)
         encoder = build_encoder(sizes, compute=config.compute, replayable=True, subwords=subwords)
         optimizer = build_optimizer(config.train.optimizer, steps=1000, layers=layers)
-    trainer = DualEncoderTrainer(
-        encoder=encoder,
-        settings=config.train,
+    objective = DualEncoder(encoder, config.train)
+    trainer = Trainer(
+        objective,
         strategy=strategy,
         optimizer=optimizer,
         clip_norm=config.train.optimizer.clip_norm,
@@ -124,7 +124,7 @@ def _measure(args: argparse.Namespace) -> dict[str, float]:
         return embed(encoder, inputs, training=True)
 
     def gradients(batch):
-        loss, _, found = trainer.replica_gradients(batch)
+        loss, _, found = objective.gradients(batch, optimizer.iterations, lazy=True)
         return tf.linalg.global_norm(found) + loss
 
     def seconds(function) -> float:

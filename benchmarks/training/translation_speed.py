@@ -117,9 +117,10 @@ def _time_ours(args: argparse.Namespace) -> dict[str, float]:
 
     from labse_tf.model.encoder import build_encoder
     from labse_tf.systems.laser.batches import LASER_FEATURES
-    from labse_tf.systems.laser.objective import LaserTrainer
+    from labse_tf.systems.laser.objective import Translation
     from labse_tf.systems.laser.train import build_decoder
-    from labse_tf.training.optimizer.adamw import build_optimizer
+    from labse_tf.training.fit import Trainer
+    from labse_tf.training.optimizer import build_optimizer
 
     config, tokenizer = _load(args)
     arrays = np.load(args.folder / "batches.npz", allow_pickle=False)
@@ -135,11 +136,14 @@ def _time_ours(args: argparse.Namespace) -> dict[str, float]:
     dataset = tf.data.Dataset.from_generator(
         lambda: iter([batches[0], *batches]), output_signature=LASER_FEATURES
     )
-    trainer = LaserTrainer(
+    objective = Translation(
         encoder=encoder,
         decoder=decoder,
         end_token=tokenizer.special_tokens["end_of_segment_id"],
         samples=config.laser.sampled_softmax,
+    )
+    trainer = Trainer(
+        objective,
         strategy=strategy,
         optimizer=optimizer,
         clip_norm=config.laser.optimizer.clip_norm,

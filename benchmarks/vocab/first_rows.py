@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from labse_tf.cli.main import main
-from labse_tf.model.vocabulary_growth import grow_vocabulary
-from labse_tf.training import start
+from labse_tf.model.stacking import grow_vocabulary
+from labse_tf.training.runs import initial_weights
 
 
 def _random(table: np.ndarray, tokens: Sequence[str], new: Sequence[str], *, mean: bool):
@@ -27,5 +27,5 @@ def _sum(table: np.ndarray, tokens: Sequence[str], new: Sequence[str], *, mean: 
 ALTERNATIVES = {"mean": grow_vocabulary, "sum": _sum, "random": _random}
 
 if __name__ == "__main__":
-    start.grow_vocabulary = ALTERNATIVES[sys.argv[1]]
+    initial_weights.grow_vocabulary = ALTERNATIVES[sys.argv[1]]
     sys.exit(main(sys.argv[2:]))

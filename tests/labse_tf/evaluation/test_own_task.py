@@ -14,7 +14,7 @@ from labse_tf.errors import InputError
 from labse_tf.evaluation import tasks
 from labse_tf.evaluation.task import find_task, primary_figure, task_names
 from labse_tf.training.runs.run_dir import open_existing
-from labse_tf.training.validation.tasks import label_tasks
+from labse_tf.training.validation import label_tasks
 
 ENCODER = "hashed_encoders:hashed"
 TASK = "toy_task:Capitals"
