@@ -129,8 +129,7 @@ def test_shuffled_labels_are_at_chance_and_epochs_are_chosen_on_dev():
     [
         ({}, {}, "holds no files <language>.test.tsv"),
         ({"en.test.tsv": "A\tx\n"}, {}, "has no train and dev part of 'english'"),
-        ({"en.test.tsv": "A\tx\n", "en.test": "A\tx\n"}, {}, "is a second test part"),
-        ({"en.test.tsv": "A\tx\n"}, {"seeds": 0}, "--seeds is 0"),
+        ({"en.test.tsv": "A\tx\n", "en.test": "A\tx\n"}, {}, "is a second file of 'en.test'"),
         (
             {"en.train.tsv": "A x\n", "en.dev.tsv": "A\tx\n", "en.test.tsv": "A\tx\n"},
             {},

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labse_tf.errors import InputError
+from labse_tf.evaluation.bitext import accuracies
 from labse_tf.evaluation.tasks import retrieval
-from labse_tf.evaluation.tfidf import tfidf_similarities
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from hashed_encoders import HashedCharacters, Table
 from repository import DOCS
 
 from labse_tf.errors import InputError
-from labse_tf.evaluation import tatoeba_groups
+from labse_tf.evaluation.result import format_table
 from labse_tf.evaluation.tasks import tatoeba
-from labse_tf.evaluation.tatoeba_groups import ALL, GROUPS, members
+from labse_tf.evaluation.tasks.tatoeba import ALL, GROUPS, members
 
 EAST, NORTH, WEST, SOUTH = [1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]
 
@@ -41,7 +41,7 @@ def test_the_docs_have_the_sizes_and_the_figures_of_the_groups():
     assert f"| not among them | {len(GROUPS['untrained'])}: " in docs
     checked = docs[docs.index("How the last three were checked") :].split("\n\n")[0]
     figures = set(re.findall(r"\d\d\.\d", checked))
-    assert figures == set(re.findall(r"\b\d\d\.\d\b", tatoeba_groups.__doc__))
+    assert figures == set(re.findall(r"\b\d\d\.\d\b", tatoeba.__doc__))
 
 
 def test_groups_are_the_sources_languages():

@@ -8,6 +8,7 @@ from hashed_encoders import Table
 
 from labse_tf.errors import InputError
 from labse_tf.evaluation.inference_pairs import InferencePairs
+from labse_tf.evaluation.result import format_table
 from labse_tf.evaluation.tasks import xnli
 
 # The same word in each place means the same.
@@ -66,7 +67,7 @@ def test_what_means_the_same_is_classified_the_same(data):
     assert record["accuracy"] == 1.0 and record["majority"] == 0.5
     assert record["test"] == 60 and record["trained"] == 200
     assert record["data"]["files"] == 7
-    assert "premise" in xnli.format_table(record)
+    assert "premise" in format_table(xnli.describe(record))
 
 
 def test_training_pairs_that_are_tested_are_left_out_and_may_be_elsewhere(data, tmp_path):
@@ -115,7 +116,6 @@ def test_xnlis_own_files_in_a_folder_with_brackets(data):
 @pytest.mark.parametrize(
     ("change", "options", "told"),
     [
-        (None, {"seeds": 0}, "--seeds is 0"),
         (None, {"source": "de"}, "has no train.de.tsv"),
         ("dev.en.tsv", {}, "has no pairs in 'en'"),
         ("test.de.tsv", {}, "has the label 'maybe', which the training pairs have not; these have"),
