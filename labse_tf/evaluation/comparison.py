@@ -235,11 +235,11 @@ def write_page(
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(autoescape=True, undefined=StrictUndefined)
+    environment.filters["by_script"] = by_script
     text = environment.from_string(_PAGE.read_text("utf-8")).render(
         comparisons=comparisons,
         systems=list(dict.fromkeys(system for one in comparisons for system in one.figures)),
         plot=_plot,
-        by_script=by_script,
         format_percent=format_percent,
         format_difference=format_difference,
         describe_figure=describe_figure,

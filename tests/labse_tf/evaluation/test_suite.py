@@ -245,7 +245,7 @@ def test_killed_it_goes_on_where_it_was(root, tmp_path):
     [
         ([], "--out is missing"),
         (["--out", "x", "--plot", "x.png"], "--plot is for a single task"),
-        (["--out", "x", "--folds", "5"], "--folds is for a single task"),
+        (["--out", "x", "--option", "folds=5"], "--option is for a single task"),
         (["--out", "x", "--overwrite"], "--overwrite is for a single task"),
     ],
 )
