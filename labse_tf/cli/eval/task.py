@@ -12,9 +12,9 @@ from labse_tf.evaluation.task import Option, Task, find_task, task_names
 
 _ALL = "all"
 _ALL_DATA = """\
-every task with data in a folder of its name in --data (tatoeba, sts, senteval, pawsx, xnli, mldoc,
-flores, ...); writes a file for each into the folder --out; what is there is run again only if its
-test data have changed"""
+a folder for each task, of its name (tatoeba, sts, senteval, pawsx, xnli, mldoc, ...):
+runs these tasks, and writes a file for each into the folder --out; what is there is
+run again only if its test data have changed"""
 _WIDTH = max(map(len, task_names())) + 2
 
 _MODEL = """MODEL is a model dir, an encoder in it (onnx/model.onnx, onnx/model_int8.onnx,

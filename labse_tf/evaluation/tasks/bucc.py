@@ -77,21 +77,12 @@ def evaluate(
 ) -> dict[str, Any]:
     """Evaluates an encoder.
 
-    Args:
-      encoder: any.
-      data: a folder with `<a>-<b>.<split>.<a>`, `.<b>` and `.gold`, compressed or not; all corpora
-        with gold pairs are scored.
-      neighbours: number of neighbours that the means of the margin scores are taken over.
-
     Returns:
       The record. `corpora`: for each name `<a>-<b>.<split>` the sizes; `mining`: for each margin
       and retrieval the best `threshold` and its `precision`, `recall` and `f1`; `mteb`: precision,
       recall and F1 of the nearest target of each gold source, among `all` targets (MTEB's BUCC) and
       among the `gold` ones (its BUCC.v2). `f1`: the mean over corpora for ratio and max;
       `f1_cosine`: for each retrieval, the mean for the cosine.
-
-    Raises:
-      InputError: if the data are missing or broken.
 
     Example: with an encoder that counts letters.
 

@@ -65,21 +65,12 @@ def evaluate(
 ) -> dict[str, Any]:
     """Evaluates an encoder.
 
-    Args:
-      encoder: any.
-      data: a folder of files.
-      source: the language to train on; None for English.
-      seeds: how many classifiers are trained.
-
     Returns:
       The record. `languages`: for each with a test part its number of `test` texts, the `majority`,
       which is the share of its most frequent label, and `accuracy` and `macro_f1`, each with `mean`
       and `spread` over seeds. `accuracy`, `macro_f1`: the means over the languages that were not
       trained on, or of the source if it is the only one. `penalty`, `dev_accuracy`: of the
       classifiers.
-
-    Raises:
-      InputError: if the data are missing or broken.
 
     Example: with an encoder that counts letters.
 

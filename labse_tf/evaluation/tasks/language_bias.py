@@ -91,21 +91,6 @@ def evaluate(
 ) -> dict[str, Any]:
     """Evaluates an encoder.
 
-    Args:
-      encoder: any.
-      data: a folder of `<code>.txt`, compressed or not, all with the same number of lines.
-      fit: a folder of other text, `<code>.txt`, to compute the components from; by default they are
-        computed from the pool itself, which gives better results than unseen text would.
-      tatoeba: LASER's folder, as for the task `tatoeba`.
-      components: the numbers of components to remove, each 0 or more and fewer than the sentences
-        they are computed from; by default all of COMPONENTS for which this holds.
-      center: "yes": the mean of a language's vectors (those that its components are computed from)
-        is subtracted before the components are computed, and before they are removed. The paper
-        does not say; the authors' later code (github.com/ziyi-yang/LIR) does not. Without
-        components nothing is subtracted either.
-      sentences: the pool has this many sentences per language, from the first.
-      languages: codes of the languages to use; by default all in the folder.
-
     Returns:
       The record. `removed`: for each number of components `same_language`, the share of sentences
       whose nearest neighbour in the pool (other than themselves) is in their own language;
@@ -115,9 +100,6 @@ def evaluate(
       neighbours; and `tatoeba`, the accuracy (mean of both directions) for each language and the
       average.
       `same_language`: the value with no components removed.
-
-    Raises:
-      InputError: if the data are missing or broken.
 
     Example: with an encoder that counts letters, 2 of 6 neighbours are of the same language, 3 are
     translations.

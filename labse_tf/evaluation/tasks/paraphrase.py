@@ -58,18 +58,10 @@ def evaluate(
 ) -> dict[str, Any]:
     """Evaluates an encoder.
 
-    Args:
-      encoder: any.
-      data: a folder of files.
-      source: the language whose dev part gives the threshold.
-
     Returns:
       The record. `languages`: for each its number of `test` pairs, the `majority`, which is the
       share of its more frequent label, `average_precision` and `accuracy`. `average_precision` and
       `accuracy`: the means over languages. `threshold`: the cosine from which a pair says the same.
-
-    Raises:
-      InputError: if the data are missing or broken.
 
     Example: with an encoder that counts letters.
 

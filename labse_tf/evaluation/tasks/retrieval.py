@@ -54,18 +54,9 @@ def evaluate(
 ) -> dict[str, Any]:
     """Evaluates an encoder, and a baseline on the same pools.
 
-    Args:
-      encoder: any.
-      data: a folder of bitext files.
-      baseline: "tfidf", or None.
-      max_candidates: as `read_pools`.
-
     Returns:
       The record. `languages`: for each its `pairs` and, by system, `model` and the baseline, the
       accuracies `to_english` and `from_english`; `average`: by system, their means over languages.
-
-    Raises:
-      InputError: as `read_pools`.
 
     Example: with an encoder that counts letters; the first column is English.
 

@@ -68,22 +68,11 @@ def evaluate(
 ) -> dict[str, Any]:
     """Evaluates an encoder, and a baseline on the same folds.
 
-    Args:
-      encoder: any.
-      data: a folder with the files of one task or more.
-      baseline: "tfidf", of words and pairs of words; document frequencies are those of the
-        training part, or of all texts where folds take its place.
-      folds: where a task has folds.
-      seed: decides which examples are in which fold.
-
     Returns:
       The record. `tasks`: for each its number of `test` examples, the `majority`, which is the
       share of its most frequent label, and by system, `model` and the baseline, `accuracy` with
       its `standard_error`, of MRPC also `f1`, of SICK-R instead `pearson` and `spearman`.
       `average`: by system, the mean over tasks of accuracy or Pearson's correlation, from 0 to 1.
-
-    Raises:
-      InputError: if the data are missing or broken.
 
     Example: with an encoder that counts letters.
 

@@ -51,19 +51,10 @@ def evaluate(
 ) -> dict[str, Any]:
     """Evaluates an encoder.
 
-    Args:
-      encoder: any.
-      data: a folder of files, or of folders of files, one per set.
-      split: of the files `NAME.train`, `NAME.dev` and `NAME.test`, use only this one; files whose
-        names contain no split are always used.
-
     Returns:
       The record. `sets`: for each set its `files`, with `pairs` and METRICS for each; `all`, the
       metrics over all pairs of the set, and `mean`, the mean over its files. `spearman`: the mean
       of the sets' `all`. A correlation is NaN if all similarities are equal.
-
-    Raises:
-      InputError: if the data are missing or broken.
 
     Example: with an encoder that counts letters.
 

@@ -97,18 +97,11 @@ _NAME = re.compile(r"tatoeba\.([a-z]{3})-eng\.(\1|eng)")
 def evaluate(encoder: Encoder, data: str | os.PathLike[str]) -> dict[str, Any]:
     """Evaluates an encoder.
 
-    Args:
-      encoder: any.
-      data: a folder with `tatoeba.<xxx>-eng.<xxx>` and `tatoeba.<xxx>-eng.eng`, compressed or not.
-
     Returns:
       The record. `languages`: for each its `pairs`, and by direction `accuracy`, LASER's `error`
       (per cent), and MTEB's `precision`, `recall` and `f1`; `mean_accuracy` of both directions.
       `groups`: for each the macro averages over its languages in `data`. `accuracy`: the mean of
       both directions over all languages in `data`.
-
-    Raises:
-      InputError: if the data are missing or broken.
 
     Example: with an encoder that counts letters.
 

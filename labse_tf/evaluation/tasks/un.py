@@ -87,15 +87,6 @@ def evaluate(
 ) -> dict[str, Any]:
     """Evaluates an encoder.
 
-    Args:
-      encoder: any.
-      data: a folder of aligned corpora, each with its own pool.
-      work: a folder for vectors, 4 bytes x dim per sentence, and the search. They are kept: an
-        interrupted evaluation resumes, and the same texts and model reuse them. By default a
-        temporary folder, which has those of one corpus at a time.
-      index: one of INDEXES; an approximate search may miss the nearest sentence.
-      recall: the share of true neighbours that an approximate search should find.
-
     Returns:
       The record. `corpora`: for each its `pairs`, and for `forward` (source to target) and
       `backward` `p_at_1`, the share whose translation is nearer than all other sentences, and
@@ -104,9 +95,6 @@ def evaluate(
       sentences are the queries, or None; `search`, the index and, if approximate, the measured
       recall. `p_at_1`: the mean over corpora and directions. `from_english`: the means over the
       corpora that have such a direction, in it, and their number; None if there is none.
-
-    Raises:
-      InputError: if the data are missing or broken, or another process works in `work`.
 
     Example: with an encoder that counts letters.
 

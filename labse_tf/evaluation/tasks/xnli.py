@@ -74,25 +74,12 @@ def evaluate(
 ) -> dict[str, Any]:
     """Evaluates an encoder.
 
-    Args:
-      encoder: any.
-      data: a folder with `dev.<lang>.tsv` and `test.<lang>.tsv`, or `xnli.dev.tsv` and
-        `xnli.test.tsv`.
-      train: a file, or files of one language, as `read_inference_pairs` reads them; None for
-        `train.<source>.tsv` in `data`.
-      source: the language to train on.
-      seeds: how many classifiers are trained.
-      cross_lingual: "yes" also tests premises and hypotheses of different languages.
-
     Returns:
       The record. `languages`: for each `accuracy` with `mean` and `spread` over seeds. `accuracy`:
       the mean over the languages that were not trained on, or of the source if it is alone. With
       `cross_lingual`, `crossed`: by premise's and hypothesis's language, the mean. `test`: pairs
       of a language; `majority`: the share of the most frequent label; `trained`: pairs, after those
       that are in the dev or test part were left out.
-
-    Raises:
-      InputError: if the data are missing or broken.
 
     Example: with an encoder that counts letters.
 

@@ -57,24 +57,12 @@ def evaluate(
 ) -> dict[str, Any]:
     """Evaluates an encoder.
 
-    Args:
-      encoder: any.
-      data: a folder of files with the same sentences.
-      margin: one of MARGINS.
-      k: how many neighbours are candidates, and are averaged for the margin.
-      pairs: "english" or "all".
-      english: the code of English in `data`.
-      perturbed: a file of line number, kind and text, for xSIM++; numbers begin with 1.
-
     Returns:
       The record. `errors`: by searching and searched language, the share of sentences whose
       translation was not found; `to_english`, `from_english`: means over the other languages;
       `error`: the mean of all `errors`. With `perturbed`, `plus`: by language, the `error` of
       searching English with its perturbed sentences, and by kind the share of sentences for which
       one of that kind was found instead; `plus_error`: the mean over languages.
-
-    Raises:
-      InputError: if the data are missing or broken.
 
     Example: with an encoder that counts letters.
 

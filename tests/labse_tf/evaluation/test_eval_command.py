@@ -80,7 +80,7 @@ def test_the_help_of_all_tasks(capsys):
     text = capsys.readouterr().out
     assert all(f"\n  {name} " in text for name in (*TASKS, "all"))
     assert main(["eval", "all", "--help"]) == 0
-    assert "every task with data" in capsys.readouterr().out
+    assert "runs these tasks" in capsys.readouterr().out
 
 
 def test_leading_columns(tmp_path, capsys):
