@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -122,23 +122,35 @@ def evaluate(
         encoder,
         itertools.chain(*pool.values(), *fit_texts.values(), *itertools.chain(*pairs.values())),
     )
+    biases = {}
     with Progress("principal components", total=len(pool), unit="language") as progress:
-        biases = {
-            code: find_bias(vectors[lines], max(components), center=center == "yes")
-            for code, lines in progress.each((fit_texts or pool).items())
-        }
+        for code, lines in progress.each((fit_texts or pool).items()):
+            mean = vectors[lines].mean(axis=0) if center == "yes" else 0.0
+            biases[code] = principal_components(vectors[lines] - mean, max(components)), mean
+
+    def without(count: int, code: str | None, lines: list[str]) -> np.ndarray:
+        """Returns vectors of a language without its first components."""
+        if code is None:
+            return vectors[lines]
+        components, mean = biases[code]
+        return remove_components(vectors[lines], components[:count], mean if count else 0.0)
+
+    english = next((code for code in pool if _language(code) == _language(_ENGLISH)), None)
     removed = {}
     with Progress("search", total=len(components), unit="number of components") as progress:
         for count in progress.each(components):
-            first = {code: bias.first(count) for code, bias in biases.items()}
-            removed[str(count)] = neighbour_shares(
-                {code: first[code].remove_from(vectors[pool[code]]) for code in pool}
-            )
+            shares = neighbour_shares({code: without(count, code, pool[code]) for code in pool})
             if pairs:
-                own = {code: first[pool_code] for code, (pool_code, _) in pairs_files.items()}
-                removed[str(count)]["tatoeba"] = _tatoeba_scores(
-                    vectors, pairs, own, first.get(_english(pool))
-                )
+                accuracies = {
+                    code: tatoeba_task.score_language(
+                        without(count, pairs_files[code][0], sides[0]),
+                        without(count, english, sides[1]),
+                    )["mean_accuracy"]
+                    for code, sides in pairs.items()
+                }
+                mean_accuracy = float(np.mean(list(accuracies.values())))
+                shares["tatoeba"] = {"accuracy": mean_accuracy, "languages": accuracies}
+            removed[str(count)] = shares
     of_fit = {"path": os.fspath(fit), **facts_of_files(fit_files.values(), fit)} if fit else None
     settings = {
         "components": list(components),
@@ -200,60 +212,13 @@ def _language(code: str) -> str:
     return find_code(code) or code
 
 
-def _english(pool: Iterable[str]) -> str | None:
-    return next((code for code in pool if _language(code) == _language(_ENGLISH)), None)
-
-
-def _tatoeba_scores(
-    vectors: TextVectors,
-    pairs: Mapping[str, tuple[list[str], list[str]]],
-    biases: Mapping[str, Bias],
-    english_bias: Bias | None,
-) -> dict[str, Any]:
-    accuracies = {}
-    for code, (foreign, english) in pairs.items():
-        english_vectors = vectors[english]
-        if english_bias is not None:
-            english_vectors = english_bias.remove_from(english_vectors)
-        scores = tatoeba_task.score_language(
-            biases[code].remove_from(vectors[foreign]), english_vectors
-        )
-        accuracies[code] = scores["mean_accuracy"]
-    return {"accuracy": float(np.mean(list(accuracies.values()))), "languages": accuracies}
-
-
-class Bias(NamedTuple):
-    """What a language's vectors share.
-
-    Attributes:
-      components: float32 `[count, dim]`.
-      mean: `[dim]`; 0 if the components are of uncentred vectors.
-    """
-
-    components: np.ndarray
-    mean: np.ndarray | float
-
-    def first(self, count: int) -> Bias:
-        """Returns the first components; with none of them, the mean stays in too."""
-        return Bias(self.components[:count], self.mean if count else 0.0)
-
-    def remove_from(self, vectors: np.ndarray) -> np.ndarray:
-        """Returns unit vectors without it, `[n, dim]`."""
-        return remove_components(vectors, self.components, self.mean)
-
-
-def find_bias(vectors: np.ndarray, count: int, *, center: bool) -> Bias:
-    """Returns `count` components of `[n, dim]` vectors, around their mean if `center`."""
-    mean = vectors.mean(axis=0) if center else 0.0
-    return Bias(principal_components(vectors - mean, count), mean)
-
-
 def principal_components(vectors: np.ndarray, count: int) -> np.ndarray:
     """Returns the principal directions of a language's vectors.
 
     They are the first right singular vectors of the uncentred matrix: the first one is close to the
     mean, which is most of what a language's vectors share (Yang et al. 2021, arXiv 2012.14388,
-    section 5.1; after Arora, Liang and Ma 2017, who did this for English).
+    section 5.1; after Arora, Liang and Ma 2017, who did this for English). The paper does not say
+    whether it subtracts a mean first; the authors' later code (github.com/ziyi-yang/LIR) does not.
 
     Args:
       vectors: float `[n, dim]`.
