@@ -9,7 +9,7 @@ import orbit
 import tensorflow as tf
 
 from labse_tf.data.dev_pairs import BytesPair
-from labse_tf.evaluation.bitext import accuracies
+from labse_tf.evaluation.bitext import accuracies, all_cosines
 from labse_tf.model.dual_encoder import embed
 from labse_tf.tokenization.protocol import Tokenizer
 from labse_tf.training.distribution import cross_replica_concat
@@ -113,7 +113,7 @@ class DevEvaluator(orbit.AbstractEvaluator):
 
 
 def _measure(english: np.ndarray, foreign: np.ndarray) -> dict[str, float]:
-    found = accuracies(foreign @ english.T)
+    found = accuracies(all_cosines(foreign, english))
     return {"accuracy": _mean(list(found.values())), **found, "pairs": len(english)}
 
 

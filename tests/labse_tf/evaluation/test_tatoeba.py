@@ -90,9 +90,9 @@ def test_figures_by_hand(data):
     assert german["to_english"]["accuracy"] == 0.5
     assert german["to_english"]["error"] == pytest.approx(50.0)
     assert german["to_english"]["f1"] == pytest.approx((2 / 3 + 2 / 3) / 4)
-    # From English: cat is right; dog has two equal Hunde, of which MTEB takes the first; hound -> the
-    # first Hund; tree has cosine 0 with Hund and Baum, of which Hund comes first. Hund is found three
-    # times: F1 2/4.
+    # From English: cat is right; dog has two equal Hunde, of which MTEB takes the first; hound ->
+    # the first Hund; tree has cosine 0 with Hund and Baum, of which Hund comes first. Hund is found
+    # three times: F1 2/4.
     assert german["from_english"]["accuracy"] == 0.25
     assert german["from_english"]["f1"] == pytest.approx((1 + 1 / 2) / 4)
     assert german["pairs"] == 4
@@ -161,6 +161,10 @@ def test_half_a_language_and_no_language(tmp_path):
 
 def test_the_table_has_a_line_a_language_and_a_group(data):
     lines = format_table(tatoeba.describe(tatoeba.evaluate(Table(MEANINGS), data))).splitlines()
-    assert lines[1].split() == "deu 4 50.0 25.0 37.5 50.00 75.00 33.3 37.5".split()
+    assert lines[1].split() == [
+        "deu",
+        "4",
+        *["50.0", "25.0", "37.5", "50.00", "75.00", "33.3", "37.5"],
+    ]
     assert "2/14" in lines[3]
     assert [line[:3] for line in lines[3:]] == ["14,", "36,", "82,", "112", "amo"]
