@@ -103,18 +103,6 @@ def test_figures_by_hand(data):
     assert "untrained" not in result["groups"]
 
 
-def test_each_distinct_text_is_embedded_once(data):
-    seen = []
-
-    class Spy(Table):
-        def encode(self, texts):
-            seen.extend(texts)
-            return super().encode(texts)
-
-    tatoeba.evaluate(Spy(MEANINGS), data)
-    assert sorted(seen) == sorted(MEANINGS)
-
-
 def test_real_scripts_packed_and_a_line_of_a_megabyte(tmp_path):
     long = "слово " * 160_000
     texts = ["Ich heiße Jürgen.", "ฉันชื่อสมชาย", "私の名前は太郎です。", "اسمي أحمد", long.strip()]
@@ -161,10 +149,7 @@ def test_half_a_language_and_no_language(tmp_path):
 
 def test_the_table_has_a_line_a_language_and_a_group(data):
     lines = format_table(tatoeba.describe(tatoeba.evaluate(Table(MEANINGS), data))).splitlines()
-    assert lines[1].split() == [
-        "deu",
-        "4",
-        *["50.0", "25.0", "37.5", "50.00", "75.00", "33.3", "37.5"],
-    ]
+    assert lines[1].split()[:5] == ["deu", "4", "50.0", "25.0", "37.5"]
+    assert lines[1].split()[5:] == ["50.00", "75.00", "33.3", "37.5"]
     assert "2/14" in lines[3]
     assert [line[:3] for line in lines[3:]] == ["14,", "36,", "82,", "112", "amo"]
