@@ -19,11 +19,7 @@ from labse_tf.progress import Progress
 
 SEEDS = 5
 SEEDS_OPTION = Option(
-    "seeds",
-    f"classifiers, for mean and spread (default {SEEDS})",
-    type=int,
-    metavar="N",
-    least=1,
+    "seeds", f"classifiers, for mean and spread (default {SEEDS})", type=int, metavar="N", least=1
 )
 
 PENALTIES = (1e-4, 1e-2, 1.0)

@@ -109,11 +109,7 @@ def evaluate(
         "f1_cosine": {name: _mean_f1(results, COSINE, name) for name in COSINE_RETRIEVALS},
         "corpora": results,
     }
-    settings = {
-        "neighbours": neighbours,
-        "margin": PRIMARY_MARGIN,
-        "retrieval": PRIMARY_RETRIEVAL,
-    }
+    settings = {"neighbours": neighbours, "margin": PRIMARY_MARGIN, "retrieval": PRIMARY_RETRIEVAL}
     paths = [path for paths in files.values() for path in paths]
     directions = ("a -> b (forward)", "b -> a (backward)")
     return make_record("bucc", encoder, data, paths, directions, settings, scores)

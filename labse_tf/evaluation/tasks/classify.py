@@ -57,11 +57,7 @@ _SOURCES = ("english", "en", "eng")
 
 
 def evaluate(
-    encoder: Encoder,
-    data: str | os.PathLike[str],
-    *,
-    source: str | None = None,
-    seeds: int = SEEDS,
+    encoder: Encoder, data: str | os.PathLike[str], *, source: str | None = None, seeds: int = SEEDS
 ) -> dict[str, Any]:
     """Evaluates an encoder.
 

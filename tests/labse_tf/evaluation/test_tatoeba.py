@@ -60,10 +60,7 @@ def test_groups_are_the_sources_languages():
 def data(tmp_path):
     """German: Hund comes twice, and Baum means nothing; Thai is right both ways."""
     write(
-        tmp_path,
-        "deu",
-        ["Katze", "Hund", "Hund", "Baum"],
-        ["a cat", "a dog", "a hound", "a tree"],
+        tmp_path, "deu", ["Katze", "Hund", "Hund", "Baum"], ["a cat", "a dog", "a hound", "a tree"]
     )
     write(tmp_path, "tha", ["แมว", "หมา"], ["a cat", "a dog"])
     return tmp_path
