@@ -58,6 +58,22 @@ def _find(figures: Mapping[str, Any], key: str) -> Any:
     return found
 
 
+def mean_of(rows: Iterable[Mapping[str, Any]], keys: Iterable[str] | None = None) -> dict[str, Any]:
+    """Returns the mean of each number in the rows, also in mappings in them.
+
+    Args:
+      rows: all with the same keys.
+      keys: only these, in this order; by default all of the first row.
+    """
+    rows = list(rows)
+    found = {}
+    for key in keys or rows[0]:
+        values = [row[key] for row in rows]
+        nested = isinstance(values[0], Mapping)
+        found[key] = mean_of(values) if nested else float(np.mean(values))
+    return found
+
+
 class Part(NamedTuple):
     """Units with the same metrics: a block of the table and a panel of the plot.
 
@@ -174,7 +190,8 @@ def _draw(part: Part, axes: Axes) -> None:
     for label, figures in list(part.means.items())[:1]:
         if main.of(figures) is not None:
             height = 100 * main.of(figures)
-            axes.axhline(height, color="#888888", linewidth=0.8, label=f"{label} {height:.1f}")
+            of = f"{main.title}, " if len(drawn) > 1 else ""
+            axes.axhline(height, color="#888888", linewidth=0.8, label=f"{of}{label} {height:.1f}")
     _name_ticks(axes.xaxis, [name for name, _ in rows])
     axes.set_xlim(-0.7, len(rows) - 0.3)
     axes.set_ylabel("%", fontsize=8)

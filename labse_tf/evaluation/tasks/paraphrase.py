@@ -19,7 +19,7 @@ from labse_tf.embedding.distinct import TextVectors
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
 from labse_tf.evaluation.probes import majority
-from labse_tf.evaluation.result import Column, Part, Result
+from labse_tf.evaluation.result import Column, Part, Result, mean_of
 from labse_tf.evaluation.task import Option, make_record
 from labse_tf.evaluation.texts import find_files, read_columns
 from labse_tf.files.textio import read_lines
@@ -91,10 +91,7 @@ def evaluate(
         language: _scores(cosines["test", language], pairs["test", language].labels, threshold)
         for language in tests
     }
-    means = {
-        name: float(np.mean([row[name] for row in languages.values()]))
-        for name in ("average_precision", "accuracy")
-    }
+    means = mean_of(languages.values(), ("average_precision", "accuracy"))
     paths = [files[key] for key in wanted]
     directions = ("sentence 1 - sentence 2",)
     scores = {**means, "threshold": threshold, "languages": languages}

@@ -15,7 +15,7 @@ from labse_tf.embedding.distinct import TextVectors
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
 from labse_tf.evaluation.bitext import accuracies, all_cosines
-from labse_tf.evaluation.result import Column, Part, Result
+from labse_tf.evaluation.result import Column, Part, Result, mean_of
 from labse_tf.evaluation.task import Option, make_record
 from labse_tf.files.corpus_files import BITEXT, find_corpus_files
 from labse_tf.files.textio import read_pairs
@@ -37,7 +37,6 @@ OPTIONS = (
     ),
 )
 
-DIRECTIONS = ("to_english", "from_english")
 # Of the baseline, in characters.
 _NGRAMS = (1, 4)
 
@@ -82,13 +81,7 @@ def evaluate(
             languages[language] = {"pairs": len(rows)} | {
                 name: accuracies(measure(foreign, english)) for name, measure in systems.items()
             }
-    average = {
-        name: {
-            way: float(np.mean([row[name][way] for row in languages.values()]))
-            for way in DIRECTIONS
-        }
-        for name in systems
-    }
+    average = {name: mean_of([row[name] for row in languages.values()]) for name in systems}
     files = [file.path for file in find_corpus_files([os.fspath(data)], kind=BITEXT)]
     settings = {"baseline": baseline, "max_candidates": max_candidates, "ties": "not found"}
     scores = {"average": average, "max_candidates": max_candidates, "languages": languages}

@@ -13,7 +13,7 @@ import itertools
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ import numpy as np
 from labse_tf.embedding.distinct import TextVectors
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
-from labse_tf.evaluation.result import Column, Part, Result
+from labse_tf.evaluation.result import Column, Part, Result, mean_of
 from labse_tf.evaluation.task import Option, make_record
 from labse_tf.evaluation.texts import find_files, read_columns
 
@@ -82,7 +82,7 @@ def evaluate(
     )
     scores = {name: _score_set(set_, vectors) for name, set_ in sets.items()}
     paths = [path for set_ in files.values() for path in set_.values()]
-    means = _means(set_["all"] for set_ in scores.values())
+    means = mean_of(set_["all"] for set_ in scores.values())
     figures = {"spearman": means["spearman"], **means, "sets": scores}
     directions = ("sentence 1 - sentence 2",)
     return make_record("sts", encoder, data, paths, directions, {"split": split}, figures)
@@ -134,7 +134,7 @@ def _score_set(files: dict[str, ScoredPairs], vectors: TextVectors) -> dict[str,
     return {
         "pairs": len(together[0]),
         "all": correlations(*together),
-        "mean": _means(scores.values()),
+        "mean": mean_of(scores.values(), METRICS),
         "files": scores,
     }
 
@@ -157,11 +157,6 @@ def correlations(cosines: np.ndarray, scores: np.ndarray) -> dict[str, float]:
 def angular_similarity(cosines: np.ndarray) -> np.ndarray:
     """Returns 1 - arccos(cosine) / pi, from 0 (opposite) to 1 (same direction)."""
     return 1 - np.arccos(np.clip(cosines, -1, 1)) / np.pi
-
-
-def _means(rows: Iterable[dict[str, float]]) -> dict[str, float]:
-    rows = list(rows)
-    return {metric: float(np.mean([row[metric] for row in rows])) for metric in METRICS}
 
 
 def describe(record: Mapping[str, Any]) -> Result:

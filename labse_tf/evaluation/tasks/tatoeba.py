@@ -36,7 +36,7 @@ import numpy as np
 from labse_tf.embedding.distinct import TextVectors
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.evaluation.bitext import accuracies, all_cosines, weighted_scores
-from labse_tf.evaluation.result import Column, Part, Result
+from labse_tf.evaluation.result import Column, Part, Result, mean_of
 from labse_tf.evaluation.task import make_record
 from labse_tf.evaluation.texts import find_files, read_aligned, side_of
 from labse_tf.languages import find_paper_code
@@ -175,14 +175,7 @@ def members(languages: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 def _average(languages: dict[str, dict[str, Any]], codes: tuple[str, ...]) -> dict[str, Any]:
     rows = [languages[code] for code in codes]
-    average: dict[str, Any] = {"languages": len(codes)}
-    for direction in DIRECTIONS:
-        average[direction] = {
-            metric: float(np.mean([row[direction][metric] for row in rows]))
-            for metric in rows[0][direction]
-        }
-    average["mean_accuracy"] = float(np.mean([row["mean_accuracy"] for row in rows]))
-    return average
+    return {"languages": len(codes), **mean_of(rows, (*DIRECTIONS, "mean_accuracy"))}
 
 
 def describe(record: Mapping[str, Any]) -> Result:
@@ -198,9 +191,10 @@ def describe(record: Mapping[str, Any]) -> Result:
         Column("F1 (MTEB), %: xx-en", "to_english.f1"),
         Column("en-xx", "from_english.f1"),
     )
-    groups = {
+    means = {"average": record["average"] | {"pairs": f"{len(languages)} languages"}}
+    means |= {
         _DESCRIPTIONS[name]: row | {"pairs": f"{row['languages']}/{len(GROUPS[name])}"}
         for name, row in record["groups"].items()
     }
     units = {code: row["mean_accuracy"] for code, row in languages.items()}
-    return Result([Part("", languages, columns, groups)], units)
+    return Result([Part("", languages, columns, means)], units)

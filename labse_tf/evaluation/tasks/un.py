@@ -26,7 +26,7 @@ import numpy as np
 from labse_tf.embedding.lines import embed_lines
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
-from labse_tf.evaluation.result import Column, Part, Result
+from labse_tf.evaluation.result import Column, Part, Result, mean_of
 from labse_tf.evaluation.task import Option, encoder_facts, make_record
 from labse_tf.evaluation.texts import AlignedFiles, find_corpora
 from labse_tf.files.hashing import sha256_of_files
@@ -129,18 +129,14 @@ def evaluate(
     rows = [result[direction] for result in results.values() for direction in DIRECTIONS]
     english = [one[one["from_english"]] for one in results.values() if one["from_english"]]
     scores = {
-        **_mean(rows),
-        "from_english": _mean(english) | {"corpora": len(english)} if english else None,
+        **mean_of(rows),
+        "from_english": mean_of(english) | {"corpora": len(english)} if english else None,
         "corpora": results,
     }
     paths = {path for files in corpora.values() for path in files}
     directions = ("source -> target (forward)", "target -> source (backward)")
     settings = {"ties": "not found", "index": index}
     return make_record("un", encoder, data, paths, directions, settings, scores)
-
-
-def _mean(rows: list[dict[str, float]]) -> dict[str, float]:
-    return {metric: float(np.mean([row[metric] for row in rows])) for metric in rows[0]}
 
 
 def direction_from_english(name: str, files: AlignedFiles) -> str | None:

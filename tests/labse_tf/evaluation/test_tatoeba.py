@@ -148,5 +148,5 @@ def test_the_table_has_a_line_a_language_and_a_group(data):
     lines = format_table(tatoeba.describe(tatoeba.evaluate(Table(MEANINGS), data))).splitlines()
     assert lines[1].split()[:5] == ["deu", "4", "50.0", "25.0", "37.5"]
     assert lines[1].split()[5:] == ["50.00", "75.00", "33.3", "37.5"]
-    assert "2/14" in lines[3]
-    assert [line[:3] for line in lines[3:]] == ["14,", "36,", "82,", "112", "amo"]
+    assert "2 languages" in lines[3] and "2/14" in lines[4]
+    assert [line[:3] for line in lines[3:]] == ["ave", "14,", "36,", "82,", "112", "amo"]
