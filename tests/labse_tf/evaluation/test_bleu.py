@@ -48,9 +48,8 @@ def test_the_command(tmp_path, capsys):
     assert printed.startswith("2 sentences\nBLEU ") and "\nchrF " in printed
     written = json.loads((tmp_path / "scores.json").read_text("utf-8"))
     assert written["sentences"] == 2
-    expected = score_translations(
-        one.read_text().splitlines(), other.read_text().splitlines(), "en"
-    )
+    lines = [path.read_text("utf-8").splitlines() for path in (one, other)]
+    expected = score_translations(*lines, "en")
     assert math.isclose(written["BLEU"]["score"], expected["BLEU"]["score"])
     other.write_text("The cat sees the house.\n", "utf-8")
     assert main(command) == 2
