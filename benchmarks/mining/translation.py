@@ -126,7 +126,7 @@ def train_and_score(pairs: Pairs, test: Pairs, args: argparse.Namespace, folder:
         )
         texts = [line for _, line in read_lines(translated)]
         scores = score_translations(texts, [other for _, other in test], args.language)
-        write_json(result, {one.name: one.score for one in scores}, overwrite=True)
+        write_json(result, {name: found["score"] for name, found in scores.items()}, overwrite=True)
     return json.loads(result.read_text("utf-8"))
 
 

@@ -24,8 +24,7 @@ from labse_tf.cli.main import quiet_libraries
 from labse_tf.embedding.distinct import TextVectors
 from labse_tf.embedding.open import open_encoder
 from labse_tf.embedding.quantisation import QUANTISED, Binary
-from labse_tf.evaluation.bitext import accuracy
-from labse_tf.evaluation.tasks.tatoeba import find_files
+from labse_tf.evaluation.tasks.tatoeba import find_pairs
 from labse_tf.evaluation.texts import read_aligned
 from labse_tf.retrieval.hamming import nearest_bits
 from labse_tf.retrieval.neighbours import nearest
@@ -85,7 +84,7 @@ def main() -> None:
 
 def _embed(model: str, data: str) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Returns for each language the vectors of the foreign and of the English sentences."""
-    texts = {code: read_aligned(*paths) for code, paths in find_files(data).items()}
+    texts = {code: read_aligned(paths).values() for code, paths in find_pairs(data).items()}
     sides = (side for both in texts.values() for side in both)
     vectors = TextVectors(open_encoder(model), itertools.chain.from_iterable(sides))
     return {code: tuple(vectors[side] for side in both) for code, both in texts.items()}
@@ -151,7 +150,7 @@ def _search(search: Query, system: System, count: int) -> tuple[float, float]:
     if exact:
         found = rescore(found, *exact, 1)
     seconds = time.process_time() - start
-    return accuracy(found.indices[:, 0], search.gold), seconds
+    return float(np.mean(found.indices[:, 0] == search.gold)), seconds
 
 
 def _as_read(vectors: np.ndarray, dtype: str) -> np.ndarray:

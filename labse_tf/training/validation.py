@@ -18,7 +18,7 @@ from labse_tf.data.dev_pairs import BytesPair, read_dev_pairs
 from labse_tf.data.held_out import HeldOut
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
-from labse_tf.evaluation.bitext import accuracies
+from labse_tf.evaluation.bitext import accuracies, all_cosines
 from labse_tf.evaluation.task import Task, find_task, primary_figure
 from labse_tf.model.encoder import embed
 from labse_tf.model.mlm_head import Slots, token_states
@@ -242,7 +242,7 @@ class DevEvaluator(orbit.AbstractEvaluator):
         by_language = {}
         for language, rows in self._rows.items():
             english, foreign = vectors[rows[:, 0]], vectors[rows[:, 1]]
-            found = accuracies(foreign @ english.T)
+            found = accuracies(all_cosines(foreign, english))
             mean = _mean(list(found.values()))
             by_language[language] = {"accuracy": mean, **found, "pairs": len(english)}
         means = {
