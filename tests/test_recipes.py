@@ -172,13 +172,11 @@ def test_recipes_are_found():
     assert [name for name, recipes in headers.items() if not recipes] == ["corpora_effect.yaml"]
 
 
-@pytest.mark.parametrize(
-    "recipe", RECIPES.values(), ids=lambda one: f"{one.words[-1]} {one.config}"
-)
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda one: f"{one.words[-1]} {one.config}")
 def test_a_recipe_is_accepted(recipe):
     config = recipe.settings()
     check_warmup(config)
-    for key in recipe.sets:
+    for key in () if recipe.in_a_minute else recipe.sets:
         assert key.partition(".")[0] in vars(config), key
 
 
