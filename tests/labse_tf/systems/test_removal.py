@@ -1,0 +1,74 @@
+"""The core works without its systems, and loads few files: on a copy of the tree."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+from repository import ROOT
+
+PACKAGES = ("labse_tf", "vocab", "export", "beam_pipelines", "configs")
+SYSTEMS = sorted(path.name for path in (ROOT / "labse_tf" / "systems").iterdir() if path.is_dir())
+# Words of a command -> the most files of ours that it may import, and what it imports to work.
+LIMITS = {
+    "train": (80, "labse_tf.cli.train labse_tf.training.dual_encoder labse_tf.training.launch"),
+    "mine": (45, "labse_tf.cli.mine labse_tf.retrieval.job"),
+    "corpus filter-bitext": (
+        90,
+        "labse_tf.cli.corpus.filter_bitext beam_pipelines.filter_bitext",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """Returns a function of names of systems: a copy of the tree without these."""
+    place = tmp_path_factory.mktemp("tree")
+    for name in PACKAGES:
+        shutil.copytree(ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in SYSTEMS:
+        if name != "__pycache__":
+            shutil.rmtree(place / "labse_tf" / "systems" / name)
+    return place
+
+
+def python(code: str, place) -> str:
+    environment = os.environ | {"PYTHONPATH": str(place), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=place, env=environment, capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_without_systems_the_core_trains_and_exports(copy, tmp_path, config_file):
+    """Their commands are gone; those of the core work."""
+    run, model = tmp_path / "run", tmp_path / "model"
+    code = f"""
+import labse_tf
+from labse_tf.cli.main import COMMANDS, main
+assert labse_tf.__file__.startswith({str(copy)!r})
+assert ("train-laser",) not in COMMANDS and ("train",) in COMMANDS
+assert main(["train", {str(config_file)!r}, "--run-dir", {str(run)!r}]) == 0
+assert main(["export", {str(run)!r}, "--out", {str(model)!r}, "--no-verify"]) == 0
+assert main(["corpus", "filter-bitext", "--help"]) == 0
+"""
+    assert "[--cds" not in python(code, copy)
+    assert (model / "encoder").is_dir()
+
+
+@pytest.mark.parametrize("command", LIMITS)
+def test_a_command_imports_few_files(command):
+    most, modules = LIMITS[command]
+    code = f"""
+import importlib, sys
+for name in {["labse_tf.cli.main", *modules.split()]!r}:
+    importlib.import_module(name)
+files = {{getattr(module, "__file__", None) or "" for module in list(sys.modules.values())}}
+ours = [file for file in files if file.startswith({str(ROOT)!r}) and "/.venv/" not in file]
+print(len([file for file in ours if not file.endswith("__init__.py")]))
+"""
+    assert int(python(code, ROOT).splitlines()[-1]) <= most
