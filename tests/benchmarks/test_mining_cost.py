@@ -1,4 +1,4 @@
-"""The arithmetic of docs/scaling.md, against numbers worked out by hand."""
+"""The arithmetic of docs/measurements/mining_the_web.md, against numbers worked out by hand."""
 
 import pytest
 from repository import DOCS
