@@ -23,7 +23,7 @@ _API = {
     "Losses": ("labse_tf.losses",),
     "Evaluation": ("labse_tf.evaluation.task", "labse_tf.evaluation.bitext", "labse_tf.mteb"),
     "Retrieval": ("labse_tf.retrieval.job", "labse_tf.retrieval.scoring"),
-    "Configuration": ("labse_tf.config.tree", "labse_tf.config.train", "labse_tf.config.pretrain"),
+    "Configuration": ("labse_tf.config.sections", "labse_tf.config.files"),
     "Export": ("export.model_dir", "export.verification", "export.rust_tokenizer"),
 }
 

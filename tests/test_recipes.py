@@ -26,7 +26,7 @@ from labse_tf.training.loop import resumable
 
 SOURCES = [
     ROOT / "README.md",
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "configs").glob("*.yaml")),
     *sorted((ROOT / "labse_tf" / "cli").glob("*.py")),
 ]

@@ -5,7 +5,7 @@ from repository import DOCS
 
 from benchmarks.mining import cost
 
-DOC = DOCS / "scaling.md"
+DOC = DOCS / "measurements" / "mining_the_web.md"
 
 
 def test_by_hand():
