@@ -37,7 +37,7 @@ from export.verification import SENTENCES, Check, verify, write_expected
 from labse_tf.config import BILSTM
 from labse_tf.errors import InputError
 from labse_tf.files.outputs import whole_dir
-from labse_tf.model.dual_encoder import embed
+from labse_tf.model.encoder import embed
 from labse_tf.tokenization.open import open_tokenizer
 from labse_tf.tokenization.protocol import Tokenizer
 from vocab import bpe, wordpiece_file

@@ -7,7 +7,7 @@ import os
 import tensorflow as tf
 from official.nlp.modeling import networks
 
-from labse_tf.model.dual_encoder import embed
+from labse_tf.model.encoder import embed
 from labse_tf.tokenization.protocol import Tokenizer
 
 

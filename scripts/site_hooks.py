@@ -21,7 +21,10 @@ _API = {
     "Languages": ("labse_tf.languages",),
     "Vocabularies": ("vocab.wordpiece", "vocab.learner", "vocab.extension", "vocab.smoothing"),
     "Losses": ("labse_tf.losses",),
-    "Evaluation": ("labse_tf.evaluation.task", "labse_tf.evaluation.bitext", "labse_tf.mteb"),
+    "Evaluation": (
+        *("labse_tf.evaluation.task", "labse_tf.evaluation.result", "labse_tf.evaluation.bitext"),
+        "labse_tf.mteb",
+    ),
     "Retrieval": ("labse_tf.retrieval.job", "labse_tf.retrieval.scoring"),
     "Configuration": ("labse_tf.config.sections", "labse_tf.config.files"),
     "Export": ("export.model_dir", "export.verification", "export.rust_tokenizer"),

@@ -19,7 +19,7 @@ FILES = {
             "labse_tf/losses.py",
             {
                 "tests/labse_tf/test_losses.py": 0,
-                "tests/labse_tf/training/optimizer/test_gradient_cache.py": 1,
+                "tests/labse_tf/training/test_gradient_cache.py": 1,
                 "tests/labse_tf/training/test_compute.py": 2,
             },
             "tests/vocab/test_wordpiece.py",

@@ -22,7 +22,7 @@ from repository import ROOT
 from labse_tf.cli.main import main
 from labse_tf.config import BILSTM, flatten, load_config
 from labse_tf.errors import InputError
-from labse_tf.training.loop import resumable
+from labse_tf.training import fit
 
 SOURCES = [
     ROOT / "README.md",
@@ -250,20 +250,15 @@ def test_recipes_are_found():
 def weights(monkeypatch):
     """Returns `[(name, before, after)]` of every weight trained, a list that runs add to."""
     found = []
-    original = resumable.run
+    train = fit._train
 
-    def run(*, make_trainer, **kwargs):
-        made = []
+    def train_and_note(controller, course, steps):
+        trained = controller.trainer.objective.variables
+        before = [variable.numpy() for variable in trained]
+        train(controller, course, steps)
+        found.extend((v.name, old, v.numpy()) for v, old in zip(trained, before, strict=True))
 
-        def make_and_note(steps_done):
-            trainer = make_trainer(steps_done)
-            made.extend((v, v.numpy()) for v in trainer._variables)
-            return trainer
-
-        original(make_trainer=make_and_note, **kwargs)
-        found.extend((v.name, before, v.numpy()) for v, before in made)
-
-    monkeypatch.setattr(resumable, "run", run)
+    monkeypatch.setattr(fit, "_train", train_and_note)
     return found
 
 

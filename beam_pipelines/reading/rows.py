@@ -64,8 +64,8 @@ def records_of(
     told = next((row[name] for name in LANGUAGE_FIELDS if row.get(name)), default_language(file))
     for names, code in layouts:
         texts = [row.get(name) for name in names]
-        if len(layouts) > 1 and None in texts:
-            continue
+        if len(layouts) > 1 and texts[1] is None and texts[0] is not None:
+            continue  # The other languages have this row.
         language = code or told
         for name, value in zip((*names, LANGUAGE_FIELDS[0]), (*texts, language), strict=True):
             if not isinstance(value, str):

@@ -24,6 +24,7 @@ from export.model_dir import export
 from export.onnx import INT8_FILE, ONNX_FILE
 from export.source import open_source
 from labse_tf.embedding.embedder import Embedder
+from labse_tf.evaluation.task import primary_figure
 from labse_tf.evaluation.tasks import retrieval
 from labse_tf.files.corpus_files import BITEXT, find_plain_files
 from labse_tf.files.textio import read_pairs
@@ -49,7 +50,7 @@ def main() -> None:
                 vectors[name] = embedder.encode(sentences)
                 seconds[name].append(time.perf_counter() - start)
         accuracies = {
-            name: retrieval.figure(retrieval.evaluate(embedder, args.pairs))
+            name: primary_figure(retrieval, retrieval.evaluate(embedder, args.pairs))
             for name, embedder in embedders.items()
         }
     print(f"{os.cpu_count()} cores, {len(sentences)} sentences, medians of {args.turns} turns\n")

@@ -128,7 +128,7 @@ class Race:
         }
 
     def _tfidf(self) -> dict[str, Any]:
-        from labse_tf.evaluation.tfidf import tfidf_similarities
+        from labse_tf.evaluation.tasks.retrieval import tfidf_similarities
 
         counts = json.loads(self._counts().read_text("utf-8"))
         return {

@@ -3,8 +3,9 @@
     RACE_DATA=DATA labse eval all benchmarks.race.tfidf:Tfidf --data TESTSETS --out RESULTS
 
 Document frequencies are those of the race's training pairs, DATA/train. The n-grams are those of
-`labse_tf.evaluation.tfidf`, hashed; a count sketch (Charikar et al. 2002) makes 2,048 columns of
-them. That changes a cosine by about 0.02, and lets the vectors of all tasks stay in memory.
+`labse_tf.evaluation.tasks.retrieval`, hashed; a count sketch (Charikar et al. 2002) makes 2,048
+columns of them. That changes a cosine by about 0.02, and lets the vectors of all tasks stay in
+memory.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from labse_tf.data.dev_pairs import read_dev_pairs
 from labse_tf.files.outputs import whole_file
 from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
 from labse_tf.training.runs.run_dir import open_existing
-from labse_tf.training.validation.dev import DevEvaluator
+from labse_tf.training.validation import DevEvaluator
 
 
 def main(run_dir: str, tests: str, result: str) -> None:

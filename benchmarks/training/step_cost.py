@@ -71,12 +71,10 @@ def _measure(args: argparse.Namespace) -> dict[str, float]:
 
     from labse_tf.config import ComputeConfig, EncoderConfig, OptimizerConfig, TrainConfig
     from labse_tf.model.encoder import build_encoder
-    from labse_tf.model.mlm_head import build_mlm_head
-    from labse_tf.model.slots import build_slots
-    from labse_tf.training.dual_encoder_trainer import DualEncoderTrainer
-    from labse_tf.training.masked_model import MaskedModel
-    from labse_tf.training.mlm_trainer import MlmTrainer
-    from labse_tf.training.optimizer.adamw import build_optimizer
+    from labse_tf.model.mlm_head import build_mlm_head, build_slots
+    from labse_tf.training.fit import Trainer
+    from labse_tf.training.objectives import DualEncoder, MaskedTokens
+    from labse_tf.training.optimizer import build_optimizer
 
     strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
     pooling = "mean" if args.cmlm else "cls"
@@ -98,12 +96,12 @@ def _measure(args: argparse.Namespace) -> dict[str, float]:
         "lazy_embeddings": not args.dense,
     }
     if masked:
-        model = MaskedModel(encoder, head, slots)
-        softmax = {"sampled_softmax": args.sampled_softmax, "chunk_size": args.chunk_size}
-        trainer = MlmTrainer(model=model, **softmax, **shared)
+        softmax = {"samples": args.sampled_softmax, "chunk_size": args.chunk_size}
+        objective = MaskedTokens(encoder, head, slots, **softmax)
     else:
         settings = TrainConfig(chunk_size=args.chunk_size)
-        trainer = DualEncoderTrainer(encoder=encoder, settings=settings, **shared)
+        objective = DualEncoder(encoder, settings)
+    trainer = Trainer(objective, **shared)
     trainer.train(tf.constant(2))  # For tracing and for first touching the memory.
     # The end of a loop has its own work, such as catching up table rows on missed steps. Timing
     # short loops and one long loop separates the two.

@@ -103,6 +103,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     own, beam = _split_at(rest, "--")
     command = importlib.import_module(COMMANDS[words].module)
     parser = make_parser(words, command)
+    if hasattr(command, "specialise"):  # Its options depend on the other arguments.
+        command.specialise(parser, own)
     try:
         args = _parse(parser, own)
     except SystemExit as exit_:

@@ -32,7 +32,7 @@ Entry = tuple[str, Any, str | os.PathLike[str]]
 # Former names, which older runs and presets have.
 _RENAMED = {"contrastive.": "cds.", "negatives.train.": "train."}
 # Keys that are gone; runs made with these values are the same without them.
-_GONE: dict[str, Any] = {}
+_GONE = {"one_language_batches": False, "depth_rate": 1.0, "beta_1": 0.9}
 # The keys of corpora that training reads, also from stores. All other paths are on this machine.
 _CORPORA = ("bitext", "monolingual", "neighbours", "replay", "noisy", "trusted")
 

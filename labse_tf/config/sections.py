@@ -85,7 +85,6 @@ class OptimizerConfig:
     warmup_steps: Rate = 0.1
     decay: Literal["linear", "constant"] = "linear"
     weight_decay: Rate = 0.01
-    beta_1: Dropout = 0.9
     beta_2: Dropout = 0.999
     clip_norm: Rate = 1.0
     lazy_embeddings: bool = True
@@ -93,7 +92,6 @@ class OptimizerConfig:
     table_rate: Rate = 1.0
     layer_rate: Rate = 1.0
     pooler_rate: Rate = 1.0
-    depth_rate: Range = 1.0
 
     def warmup_of(self, steps: int) -> int:
         """Returns the steps of warm-up in a run of `steps` steps."""
@@ -330,7 +328,6 @@ class TrainConfig:
     scale: Range = 10.0
     steps: NotNegative = 50_000
     language_exponent: float = 1.0
-    one_language_batches: bool = False
     hard_negatives: NotNegative = 0
     matryoshka: list[Count] = field(default_factory=list)
     joint: bool = False

@@ -7,7 +7,7 @@ import tensorflow as tf
 # A feature, or a group of them, by name; the batch is the first dimension.
 Features = dict[str, "tf.TensorSpec | Features"]
 
-# What `Tokenizer.pack` returns and an encoder takes.
+# The output of `Tokenizer.pack`, and the input of an encoder.
 ENCODER_INPUTS: Features = {
     name: tf.TensorSpec([None, None], tf.int32)
     for name in ("input_word_ids", "input_mask", "input_type_ids")

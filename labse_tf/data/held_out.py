@@ -43,14 +43,20 @@ class HeldOut(NamedTuple):
         """Yields batches of equal size, small enough for the softmax; the last one is padded."""
         predictions = self.rows["masked_ids"].shape[1]
         size = max(1, min(256, _BYTES_OF_LOGITS // (4 * predictions * vocab_size)))
+
+        def cut(rows: np.ndarray, start: int) -> np.ndarray:
+            missing = max(0, start + size - len(rows))
+            return np.pad(rows[start : start + size], ((0, missing), (0, 0)))
+
         for start in range(0, len(self.languages), size):
-            missing = max(0, start + size - len(self.languages))
-            cut = functools.partial(_cut, start=start, size=size, missing=missing)
-            yield tf.nest.map_structure(cut, self.rows)
+            yield tf.nest.map_structure(functools.partial(cut, start=start), self.rows)
 
 
-def _cut(rows: np.ndarray, *, start: int, size: int, missing: int) -> np.ndarray:
-    return np.pad(rows[start : start + size], ((0, missing), (0, 0)))
+def concatenate(parts: Sequence[tuple[str, Batch]]) -> HeldOut:
+    """Returns the examples of all parts, each the rows of one language."""
+    languages = [language for language, rows in parts for _ in rows["masked_ids"]]
+    rows = tf.nest.map_structure(lambda *rows: np.concatenate(rows), *(rows for _, rows in parts))
+    return HeldOut(np.array(languages), rows)
 
 
 def read_held_out(
@@ -80,7 +86,7 @@ def read_held_out(
             "'pretrain.held_out' has no sentence that fits 'pretrain.sequence_length'",
             remedy="name a corpus with sentences, or leave it empty",
         )
-    return {task: _gather(parts) for task, parts in found.items() if parts}
+    return {task: _without_padding(concatenate(parts)) for task, parts in found.items() if parts}
 
 
 def _read(
@@ -123,14 +129,12 @@ def _make(
     }
 
 
-def _gather(parts: list[tuple[str, Batch]]) -> HeldOut:
-    languages = [language for language, rows in parts for _ in rows["masked_ids"]]
-    rows = {name: np.concatenate([some[name] for _, some in parts]) for name in parts[0][1]}
-    # Drop columns that are empty in all rows, so that nothing is computed for them.
-    length = int(rows["input_mask"].sum(axis=1).max())
-    predictions = int(rows["masked_weights"].sum(axis=1).max())
+def _without_padding(examples: HeldOut) -> HeldOut:
+    """Drops columns that are empty in all rows, so that nothing is computed for them."""
+    length = int(examples.rows["input_mask"].sum(axis=1).max())
+    predictions = int(examples.rows["masked_weights"].sum(axis=1).max())
     cut = {
         name: values[:, : predictions if name.startswith("masked") else length]
-        for name, values in rows.items()
+        for name, values in examples.rows.items()
     }
-    return HeldOut(np.array(languages), cut)
+    return examples._replace(rows=cut)

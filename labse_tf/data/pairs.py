@@ -45,7 +45,7 @@ def pair_batches(
     seed: int,
     section: str = "train",
 ) -> Callable[..., tf.data.Dataset]:
-    """Returns what makes an endless dataset of global batches, in a fixed order, from a step on.
+    """Returns a function that makes an endless dataset of global batches, in a fixed order.
 
     A window of pairs, of mixed languages or of one, is sorted by length and cut into batches, which
     come in random order; each is padded to the smallest bucket that holds its longest sentence. A
@@ -139,20 +139,15 @@ def _cut_cached(
 ) -> tuple[tf.data.Dataset, Callable]:
     """Same as `_cut_texts`, of numbers of pairs whose tokens are in memory.
 
-    A pass over a language goes on from segment to segment, so its order has the run's `seed`.
+    A pass over a language continues from segment to segment, so its order has the run's `seed`.
     """
     window = _window(files, settings)
-    draws, copies = window * settings.batch_size, 1
-    if settings.one_language_batches:
-        draws, copies = window, settings.batch_size
+    draws = window * settings.batch_size
     before = {"before": place.start * settings.batch_size, "draw_seed": place.seed}
-    pairs = draw_pairs(cache, weights, seed=seed, draws=draws, copies=copies, **before)
+    pairs = draw_pairs(cache, weights, seed=seed, draws=draws, **before)
 
     def measure(pairs):
         lengths = tf.gather(cache.longest, pairs)
-        if settings.one_language_batches:
-            language = tf.searchsorted(cache.starts, pairs, side="right")
-            lengths += language * tf.reduce_max(cache.longest)
         return (pairs,), lengths
 
     def read(pairs):
@@ -183,19 +178,10 @@ def _cut_texts(
         part=place.part,
         negatives=negatives,
     )
-    if settings.one_language_batches:
-        # By bytes: building a tokeniser graph for each language would take long.
-        files_of = {code: [file for file in files if file.language == code] for code in by_language}
-        cut = {
-            language: _cut(stream, files_of[language], settings, byte_lengths)
-            for language, stream in by_language.items()
-        }
-        batches = streams.mix(cut, weights, seed=place.shared_seed).skip(place.skip)
-    else:
-        pairs = streams.mix(by_language, weights, seed=place.seed)
-        batches = _cut(
-            pairs, files, settings, lambda text: tokenizer(text).row_lengths(), skip=place.skip
-        )
+    pairs = streams.mix(by_language, weights, seed=place.seed)
+    batches = _cut(
+        pairs, files, settings, lambda text: tokenizer(text).row_lengths(), skip=place.skip
+    )
 
     def read(*columns):
         strings = tf.concat([tf.reshape(one, [settings.batch_size, -1]) for one in columns], axis=1)
@@ -229,7 +215,8 @@ def _cut(
         return columns, tf.maximum(*(lengths(side) for side in columns[:2]))
 
     window = _window(files, settings)
-    return sorted_by_length(pairs, measure, settings.batch_size, window=window, skip=skip)
+    windows = pairs.batch(settings.batch_size * window, drop_remainder=True)
+    return sorted_windows(windows, measure, settings.batch_size, window=window, skip=skip)
 
 
 def _window(files: Sequence[CorpusFile], settings: TrainConfig) -> int:
@@ -237,50 +224,40 @@ def _window(files: Sequence[CorpusFile], settings: TrainConfig) -> int:
     return min(max(1, batches), BATCHES_PER_WINDOW)
 
 
-def sorted_by_length(
-    elements: tf.data.Dataset,
-    measure: Callable[[tf.Tensor], tuple[tuple[tf.Tensor, ...], tf.Tensor]],
+def sorted_windows(
+    windows: tf.data.Dataset,
+    measure: Callable[..., tuple[tuple[tf.Tensor, ...], tf.Tensor]],
     batch_size: int,
     *,
     window: int = BATCHES_PER_WINDOW,
     skip: int = 0,
 ) -> tf.data.Dataset:
-    """Cuts an endless dataset of scalar strings into batches of similar length.
+    """Cuts each window into batches of similar length, in random order.
 
     Args:
-      elements: serialized records, or texts.
-      measure: returns the columns of `[window * batch_size]` elements, and their lengths.
-      batch_size: elements per batch.
+      windows: an endless dataset; an element has `window * batch_size` records, texts or numbers.
+      measure: maps an element to its columns and its lengths, in any unit.
+      batch_size: rows per batch.
       window: number of batches sorted together.
       skip: number of batches to skip at the start; windows skipped as a whole are not measured.
 
     Returns:
       A dataset of tuples of the columns, `[batch_size]` each.
     """
-    windows = elements.batch(batch_size * window, drop_remainder=True)
-    return sorted_windows(windows, measure, batch_size, window=window, skip=skip)
-
-
-def sorted_windows(
-    windows: tf.data.Dataset,
-    measure: Callable[[tf.Tensor], tuple[tuple[tf.Tensor, ...], tf.Tensor]],
-    batch_size: int,
-    *,
-    window: int,
-    skip: int,
-) -> tf.data.Dataset:
-    """Same as `sorted_by_length`, of a dataset of windows: `[window * batch_size]` elements."""
 
     @tf.autograph.experimental.do_not_convert
     def measured(index, elements):
         return index, *measure(elements)
 
+    def cut(index, columns, lengths):
+        order = tf.reshape(tf.argsort(lengths, stable=True), [-1, batch_size])
+        order = tf.random.experimental.stateless_shuffle(order, seed=tf.stack([index, 0]))
+        return tf.data.Dataset.from_tensor_slices(tuple(tf.gather(side, order) for side in columns))
+
     whole_windows, batches = divmod(skip, window)
     windows = windows.enumerate().skip(whole_windows)
     windows = windows.map(measured, num_parallel_calls=tf.data.AUTOTUNE)
-    return windows.flat_map(
-        lambda index, columns, lengths: sorted_batches(columns, lengths, batch_size, index)
-    ).skip(batches)
+    return windows.flat_map(cut).skip(batches)
 
 
 def byte_lengths(texts_: tf.Tensor) -> tf.Tensor:
@@ -293,25 +270,6 @@ def _key(texts_: tf.Tensor) -> tf.Tensor:
     # shares its key with another by chance.
     hashes = tf.cast(tf.strings.to_hash_bucket_fast(texts_, 2**31 - 1), tf.int32)
     return tf.where(texts_ == "", NO_KEY, hashes)
-
-
-def sorted_batches(
-    columns: tuple[tf.Tensor, ...], lengths: tf.Tensor, batch_size: int, index: tf.Tensor
-) -> tf.data.Dataset:
-    """Cuts a window into batches of sentences of similar length, in random order.
-
-    Args:
-      columns: source, target and any others; `[window * batch_size]` strings each.
-      lengths: `[window * batch_size]`, in any unit.
-      batch_size: pairs per batch.
-      index: index of the window, a scalar; seeds the order.
-
-    Returns:
-      A dataset of `window` tuples of the columns, `[batch_size]` each.
-    """
-    order = tf.reshape(tf.argsort(lengths, stable=True), [-1, batch_size])
-    order = tf.random.experimental.stateless_shuffle(order, seed=tf.stack([index, 0]))
-    return tf.data.Dataset.from_tensor_slices(tuple(tf.gather(side, order) for side in columns))
 
 
 def smallest_bucket(longest: tf.Tensor, lengths: list[int]) -> int | tf.Tensor:

@@ -74,7 +74,7 @@ def pretraining_batches(
 
 
 def source_files(settings: PretrainConfig, languages: Sequence[str]) -> list[CorpusFile]:
-    """Returns the files that `file` of a batch indexes: first those of MLM, then those of TLM."""
+    """Returns the files that `file` of a batch indexes: first for MLM, then for TLM."""
     return [file for task in ("mlm", "tlm") for file in _find(settings, task, languages)]
 
 
@@ -135,7 +135,7 @@ def _tlm_sequences(
 
     With `pack_pairs`, a sequence has as many of these as fit; see `_join`.
     """
-    # Another order than that of MLM.
+    # In another order than MLM.
     order = place._replace(shared_seed=place.shared_seed + 1)
 
     def pack(index, records):
@@ -199,7 +199,7 @@ def _join(sequences: dict[str, tf.Tensor], padding_id: int) -> dict[str, tf.Tens
       padding_id: of `input_word_ids`.
 
     Returns:
-      The same for fewer, `[rows, length]`, where `file` is that of the first in a row; and
+      The same for fewer, `[rows, length]`, where `file` is for the first in a row; and
       `input_positions`, which are 0 at the first token of each.
     """
     features = {name: sequences[name] for name in ENCODER_INPUTS}

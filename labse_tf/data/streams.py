@@ -33,8 +33,8 @@ _RECORDS_MEASURED = 64  # Per language.
 class Part(NamedTuple):
     """A part of the input, which makes the same share of each global batch.
 
-    It reads files of its own, of a language with at least as many files as there are parts, and of
-    others each so manieth record.
+    It reads files of its own if a language has at least as many files as there are parts, else
+    every n-th record.
 
     Attributes:
       index: counted from 0.
@@ -54,7 +54,7 @@ class Position(NamedTuple):
     Attributes:
       start: the steps before the segment.
       skip: the steps of the segment before this one.
-      shared_seed: that of the segment, for what is the same in all parts of a batch.
+      shared_seed: the seed of the segment, for choices that are the same in all parts of a batch.
       part: what is read.
     """
 
@@ -65,7 +65,7 @@ class Position(NamedTuple):
 
     @property
     def seed(self) -> int:
-        """That of the part."""
+        """The seed of the part."""
         return self.shared_seed + 32_452_843 * self.part.index
 
 
@@ -174,7 +174,7 @@ def _from(files: list[CorpusFile], count: int, drawn: int) -> tuple[list[CorpusF
     """Returns the files from the one in which a pass continues on, and the records before it there.
 
     Args:
-      files: those of a language, in order.
+      files: files of a language, in order.
       count: their records.
       drawn: records drawn before.
     """

@@ -175,11 +175,10 @@ def records(file: CorpusFile, *, negatives: int = 0, skip: int = 0) -> tf.data.D
         return records.skip(skip) if skip else records
 
     def generate():
-        rows = islice(_read(file, negatives), skip, None)
-        examples = (_serialize(file.kind, texts) for _, *texts in rows)
         try:
-            while chunk := list(islice(examples, _RECORDS_PER_CALL)):
-                yield chunk
+            rows = islice(_rows(file, negatives), skip, None)
+            while chunk := list(islice(rows, _RECORDS_PER_CALL)):
+                yield [_serialize(file.kind, *row) for row in chunk]
         except InputError as error:
             _failures.append(error)
             raise
@@ -206,27 +205,35 @@ def columns(file: CorpusFile, *, negatives: int = 0) -> Iterator[np.ndarray]:
                 parsed = parse(BITEXT, some, negatives=negatives)
                 yield tf.concat([tf.reshape(one, [tf.size(some), -1]) for one in parsed], 1).numpy()
         return
-    width = 2 + negatives
-    rows = ((texts + [""] * negatives)[:width] for _, *texts in _read(file, negatives))
+    rows = ([*fields, *wrong] for fields, wrong in _rows(file, negatives))
     while chunk := list(islice(rows, _RECORDS_PER_CALL)):
         yield np.array(chunk, object)
 
 
-def _read(file: CorpusFile, negatives: int = 0) -> Iterator[tuple]:
-    """Yields the number of a line and its texts, in a TSV file with those of the negatives."""
+def _rows(file: CorpusFile, negatives: int) -> Iterator[tuple[list[str], list[str]]]:
+    """Yields the fields of each record of a text file, and its hard negatives: "" if there is none.
+
+    Raises:
+      InputError: if the file is broken.
+    """
+    if file.format == TSV and negatives:
+        for _, *fields, wrong in textio.read_negatives(file.path, negatives, swapped=file.swapped):
+            yield fields, wrong
+        return
     if file.format == MOSES:
-        return textio.read_moses(file.english_path, file.path)
-    if file.kind == NEIGHBOURS and file.format == TEXT:
-        return textio.read_neighbours(file.path)
-    if file.format == TSV:
-        rows = textio.read_negatives(file.path, negatives, swapped=file.swapped)
-        return ((*pair, *wrong) for *pair, wrong in rows)
-    return textio.read_lines(file.path)
+        lines = textio.read_moses(file.english_path, file.path)
+    elif file.kind == NEIGHBOURS and file.format == TEXT:
+        lines = textio.read_neighbours(file.path)
+    elif file.format == TSV:
+        lines = textio.read_pairs(file.path, swapped=file.swapped)
+    else:
+        lines = textio.read_lines(file.path)
+    for _, *fields in lines:
+        yield fields, [""] * negatives
 
 
-def _serialize(kind: str, texts: Sequence[str]) -> bytes:
-    example, fields = tf.train.Example(), KINDS[kind].fields
-    names = (*fields, *[_NEGATIVES] * (len(texts) - len(fields)))
-    for name, text in zip(names, texts, strict=True):
+def _serialize(kind: str, fields: Sequence[str], negatives: Sequence[str]) -> bytes:
+    example = tf.train.Example()
+    for name, text in zip(KINDS[kind].fields, fields, strict=True):
         example.features.feature[name].bytes_list.value.append(text.encode())
     return example.SerializeToString()

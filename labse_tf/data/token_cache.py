@@ -55,7 +55,7 @@ def read_tokens(
       files: bitext.
       tokenizer: of the run's vocabulary.
       key_of: maps `[n]` strings to int32 hashes.
-      tokens: those of a text beyond this number are left out.
+      tokens: texts are cut to this number.
       negatives: hard negatives of a pair.
 
     Raises:
@@ -102,11 +102,10 @@ def draw_pairs(
     *,
     seed: int,
     draws: int,
-    copies: int = 1,
     before: int = 0,
     draw_seed: int | None = None,
 ) -> tf.data.Dataset:
-    """Returns an endless dataset of windows: numbers of pairs, int64 `[draws * copies]`.
+    """Returns an endless dataset of windows: numbers of pairs, int64 `[draws]`.
 
     A language is drawn by weight, then the next of its pairs. All its pairs come, in an order
     that a hash of the seed gives, before any comes again in another order.
@@ -116,7 +115,6 @@ def draw_pairs(
       weights: each language's share.
       seed: determines the order of a language's pairs.
       draws: of languages, for one window.
-      copies: pairs that are drawn of a language each time.
       before: pairs drawn before, of each language as many as its share says.
       draw_seed: determines which languages are drawn; `seed` if it is None.
     """
@@ -130,7 +128,7 @@ def draw_pairs(
     @tf.autograph.experimental.do_not_convert
     def draw(drawn: tf.Tensor, number: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         random = tf.random.stateless_uniform([draws], [draw_seed, number], dtype=tf.float64)
-        language = tf.repeat(tf.searchsorted(bounds, random, side="right"), copies)
+        language = tf.searchsorted(bounds, random, side="right")
         place = tf.gather(drawn, language) + _earlier(language)
         size = tf.gather(sizes, language)
         passes = tf.cast(place // size, tf.int32)

@@ -1,41 +1,53 @@
-"""Metrics of bitext retrieval, which compare the nearest candidate's index with the right one."""
+"""Metrics of bitext retrieval: is each sentence's translation nearer than all others?"""
 
 from __future__ import annotations
 
 import numpy as np
 
 
-def nearest_indices(queries: np.ndarray, candidates: np.ndarray) -> np.ndarray:
-    """Returns for each query the index of the most similar candidate; on ties, the lowest.
+def all_cosines(queries: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+    """Returns the cosines of unit vectors, all pairs: float32 `[n, m]`.
 
-    Candidates with equal vectors, such as a repeated sentence, are compared once, so that rounding
-    cannot rank the later one first. Other ties are ties of the float32 products.
+    Equal rows, such as those of a repeated sentence, are multiplied once: rounding may differ
+    between the rows of a product, and would tell them apart.
 
     Args:
       queries: float32 `[n, dim]`, unit rows.
-      candidates: float32 `[m, dim]`, unit rows; m is small, as all similarities are held in memory.
-
-    Returns:
-      int64 `[n]`.
+      candidates: float32 `[m, dim]`, unit rows.
     """
-    first_places: dict[bytes, int] = {}
-    for index, row in enumerate(candidates):
-        first_places.setdefault(row.tobytes(), index)
-    distinct = np.fromiter(first_places.values(), np.int64)
-    return distinct[np.argmax(queries @ candidates[distinct].T, axis=1)]
+    sides = [np.unique(side, axis=0, return_inverse=True) for side in (queries, candidates)]
+    (rows, row_of), (columns, column_of) = sides
+    return (rows @ columns.T)[np.ix_(row_of.ravel(), column_of.ravel())]
 
 
-def accuracy(predicted: np.ndarray, gold: np.ndarray) -> float:
-    """Returns the share of queries whose nearest candidate is the right one.
+def found(similarities: np.ndarray) -> np.ndarray:
+    """Returns whether each row's entry on the diagonal is greater than all others: bool `[n]`.
 
-    1 minus this is LASER's similarity search error (Artetxe and Schwenk 2019, arXiv 1812.10464,
-    section 4.4), which LASER prints in per cent.
+    A tie with a wrong candidate counts as wrong, so that equal vectors find nothing.
 
     Args:
-      predicted: `[n]` ints, from `nearest_indices`.
-      gold: `[n]` ints, the right candidates.
+      similarities: `[n, m]` of queries and candidates, m at least n; the right candidate of a query
+        has the query's index.
     """
-    return float(np.mean(np.asarray(predicted) == np.asarray(gold)))
+    own = np.arange(len(similarities))
+    others = similarities.copy()
+    others[own, own] = -np.inf
+    return similarities[own, own] > others.max(axis=1)
+
+
+def accuracies(similarities: np.ndarray) -> dict[str, float]:
+    """Returns the shares that are `found` from a foreign language `to_english` and `from_english`.
+
+    1 minus this is LASER's similarity search error (Artetxe and Schwenk 2019, arXiv 1812.10464,
+    section 4.4), ties aside.
+
+    Args:
+      similarities: `[n, n]`, row i a foreign sentence, column i its English translation.
+    """
+    return {
+        "to_english": float(np.mean(found(similarities))),
+        "from_english": float(np.mean(found(similarities.T))),
+    }
 
 
 def weighted_scores(predicted: np.ndarray, gold: np.ndarray) -> dict[str, float]:
@@ -47,34 +59,17 @@ def weighted_scores(predicted: np.ndarray, gold: np.ndarray) -> dict[str, float]
     candidate, 2/3 if one other did, 2/4 if two did, and so on; a wrong one counts 0.
 
     Args:
-      predicted: `[n]` ints, from `nearest_indices`.
+      predicted: `[n]` ints, the nearest candidates; MTEB takes the lowest index of equal ones.
       gold: `[n]` ints, the right candidates; may repeat.
     """
     predicted, gold = np.asarray(predicted), np.asarray(gold)
     classes, class_of, queries = np.unique(gold, return_inverse=True, return_counts=True)
-    found = np.bincount(class_of, weights=predicted == gold, minlength=len(classes))
-    known, times = np.unique(predicted, return_counts=True)
-    counts = dict(zip(known.tolist(), times.tolist(), strict=True))
-    times_predicted = np.array([counts.get(one, 0) for one in classes.tolist()], float)
+    right = np.bincount(class_of, weights=predicted == gold, minlength=len(classes))
+    values, counts = np.unique(np.concatenate([classes, predicted]), return_counts=True)
+    times_predicted = counts[np.isin(values, classes)] - 1
     scores = {
-        "precision": found / np.maximum(times_predicted, 1),
-        "recall": found / queries,
-        "f1": 2 * found / (queries + times_predicted),
+        "precision": right / np.maximum(times_predicted, 1),
+        "recall": right / queries,
+        "f1": 2 * right / (queries + times_predicted),
     }
     return {name: float(np.average(score, weights=queries)) for name, score in scores.items()}
-
-
-def accuracies(similarities: np.ndarray) -> dict[str, float]:
-    """Returns the share of rows (columns) whose largest entry is on the diagonal.
-
-    A tie with another candidate does not count as found.
-
-    Args:
-      similarities: `[n, n]`, row i a foreign sentence, column i its English translation.
-    """
-    found = np.diag(similarities)
-    others = np.where(np.eye(len(similarities), dtype=bool), -np.inf, similarities)
-    return {
-        "to_english": float(np.mean(found > others.max(axis=1))),
-        "from_english": float(np.mean(found > others.max(axis=0))),
-    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any
 
 # sacreBLEU splits English-like text and Chinese without further packages. In other languages that
 # put no spaces between words it would count sentences as words, and in Korean words with particles.
@@ -11,29 +11,15 @@ _CHARACTERS = ("ja", "ko", "th", "lo", "km", "my", "bo")
 _TOKENIZERS = {"zh": "zh", **dict.fromkeys(_CHARACTERS, "char")}
 
 
-class Score(NamedTuple):
-    """A metric of a set of translations.
-
-    Attributes:
-      name: BLEU or chrF.
-      score: from 0 to 100.
-      signature: how sacreBLEU computed it, to compare with other figures.
-    """
-
-    name: str
-    score: float
-    signature: str
-
-
 def score_translations(
     translations: Sequence[str], references: Sequence[str], language: str
-) -> list[Score]:
-    """Returns BLEU and chrF.
+) -> dict[str, dict[str, Any]]:
+    """Returns for `BLEU` and `chrF` the `score`, from 0 to 100, and sacreBLEU's `signature`.
 
     Args:
       translations: a text for each reference.
-      references: one each.
-      language: code of theirs, which chooses the words that BLEU counts.
+      references: texts in the same language.
+      language: its code, which chooses the words that BLEU counts.
 
     Raises:
       ValueError: if their numbers differ.
@@ -42,9 +28,9 @@ def score_translations(
 
     if len(translations) != len(references):
         raise ValueError(f"{len(translations)} translations, {len(references)} references")
-    metrics = BLEU(tokenize=_TOKENIZERS.get(language, "13a")), CHRF()
-    found = []
-    for name, metric in zip(("BLEU", "chrF"), metrics, strict=True):
-        score = metric.corpus_score(list(translations), [list(references)]).score
-        found.append(Score(name, score, str(metric.get_signature())))
+    found = {}
+    for metric in (BLEU(tokenize=_TOKENIZERS.get(language, "13a")), CHRF()):
+        score = metric.corpus_score(list(translations), [list(references)])
+        signature = str(metric.get_signature())
+        found[score.name.removesuffix("2")] = {"score": score.score, "signature": signature}
     return found

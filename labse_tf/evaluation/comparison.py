@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import itertools
 import math
+import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,29 +14,33 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labse_tf.errors import InputError
-from labse_tf.evaluation.record import read_record
 from labse_tf.evaluation.task import (
     Task,
+    describe,
     describe_figure,
     find_task,
     primary_figure,
+    read_record,
 )
+from labse_tf.files.outputs import whole_file
 from labse_tf.languages import UNKNOWN_SCRIPT, find_code, script_of
 
 _SAMPLES = 10_000
-# Of fewer, an interval says little: with 5, 1 of 16 differences without meaning has one sign.
+# With 5 units, chance gives all differences the same sign once in 16.
 _LEAST_UNITS = 6
-# Settings that are paths, or say what was measured beside.
+# Settings that are paths, or name additional measurements.
 _NOT_COMPARED = ("baseline", "components_of", "perturbed", "tatoeba", "train")
 _OTHER_SCRIPT = "other"
 _PERCENTILES = (2.5, 97.5)
+_INCHES_PER_UNIT, _LEAST_INCHES, _MOST_INCHES = 0.16, 6.0, 40.0
+_PAGE = Path(__file__).with_suffix(".html.j2")
 
 
 class Difference(NamedTuple):
-    """Of two systems' means over the units that both have.
+    """The difference of two systems' means over the units that both have.
 
     Attributes:
-      mean: the second's minus the first's.
+      mean: the second system's minus the first's.
       low, high: the ends of the 95 % interval of the mean.
       units: how many both have.
     """
@@ -50,13 +57,13 @@ class Difference(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """One task's records.
+    """The records of one task.
 
     Attributes:
       name: of the task, or of its file.
       task: the task.
       figures: each system's main figure, by its name.
-      units: each system's figures by language or part; none of a task without `units`.
+      units: each system's figures by language or part; empty if the task has none.
       differences: of each system to the first; None where there are too few common units.
     """
 
@@ -118,21 +125,23 @@ def compare(paths: Sequence[str]) -> list[Comparison]:
 
 def _compare(name: str, records: Mapping[str, dict[str, Any]]) -> Comparison:
     task = find_task(next(iter(records.values()))["task"])
-    make = getattr(task, "units", lambda record: {})
-    units = {system: _known(make(record)) for system, record in records.items()}
-    first = next(iter(units.values()))
+    # Undefined figures are left out: NaN, or null in JSON.
+    units = {
+        system: {
+            unit: value
+            for unit, value in describe(task, record).units.items()
+            if value is not None and not math.isnan(value)
+        }
+        for system, record in records.items()
+    }
+    first, *others = units
     return Comparison(
         name,
         task,
         {system: primary_figure(task, record) for system, record in records.items()},
         units,
-        {system: bootstrap(first, own) for system, own in list(units.items())[1:]},
+        {system: bootstrap(units[first], units[system]) for system in others},
     )
-
-
-def _known(units: Mapping[str, float | None]) -> dict[str, float]:
-    """Leaves out what is undefined: NaN, or null in JSON."""
-    return {unit: value for unit, value in units.items() if value is not None and value == value}
 
 
 def _names(paths: Sequence[str]) -> list[str]:
@@ -173,16 +182,16 @@ def _check_alike(name: str, records: Mapping[str, dict[str, Any]]) -> None:
 def by_script(units: Mapping[str, float]) -> dict[str, float]:
     """Returns the means over the languages of each script.
 
-    The script is that of the code (`srp_Latn`), or the main one of a language among the paper's;
-    those of other languages are counted together.
+    The code names the script (`srp_Latn`), or it is the main one of a language among the paper's;
+    other languages are counted together.
     """
     scripts: dict[str, list[float]] = {}
     for unit, value in units.items():
-        scripts.setdefault(_script(unit), []).append(value)
+        scripts.setdefault(_script_of(unit), []).append(value)
     return {script: float(np.mean(values)) for script, values in sorted(scripts.items())}
 
 
-def _script(language: str) -> str:
+def _script_of(language: str) -> str:
     if subtag := re.search(r"[-_]([A-Z][a-z]{3})\b", language):
         return subtag[1]
     code = find_code(language)
@@ -190,7 +199,7 @@ def _script(language: str) -> str:
     return _OTHER_SCRIPT if script == UNKNOWN_SCRIPT else script
 
 
-def format_table(comparisons: Sequence[Comparison]) -> str:
+def format_comparisons(comparisons: Sequence[Comparison]) -> str:
     """Returns a line per task and system: 100 times the figure, and the difference to the first."""
     names = max(len(one.name) for one in comparisons)
     systems = max(len(system) for one in comparisons for system in one.figures)
@@ -198,19 +207,70 @@ def format_table(comparisons: Sequence[Comparison]) -> str:
     for one in comparisons:
         for number, (system, figure) in enumerate(one.figures.items()):
             label = "" if number else one.name
-            shown = "-" if math.isnan(figure) else f"{100 * figure:.2f}"
-            line = f"{label:{names}}  {system:{systems}}{shown:>8}"
-            difference = one.differences.get(system)
-            if not number:
-                line += f"  {describe_figure(one.task)}"
-            elif difference:
-                line += f"  {describe(difference)}"
-            lines.append(line)
+            note = (
+                format_difference(one.differences[system]) if number else describe_figure(one.task)
+            )
+            line = f"{label:{names}}  {system:{systems}}{format_percent(figure):>8}  {note}"
+            lines.append(line.rstrip())
     return "\n".join(lines)
 
 
-def describe(difference: Difference) -> str:
+def format_percent(figure: float) -> str:
+    return "-" if math.isnan(figure) else f"{100 * figure:.2f}"
+
+
+def format_difference(difference: Difference | None) -> str:
     """Returns the difference with its interval, times 100; a star if it is certain."""
+    if difference is None:
+        return ""
     mean, low, high = (100 * value for value in difference[:3])
     star = " *" if difference.is_certain else ""
     return f"{mean:+.2f} ({low:+.2f} to {high:+.2f}, {difference.units} units){star}"
+
+
+def write_page(
+    comparisons: Sequence[Comparison], path: str | os.PathLike[str], *, overwrite: bool = False
+) -> None:
+    """Writes an HTML page with tables and plots, which needs no other file."""
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined)
+    environment.filters["by_script"] = by_script
+    text = environment.from_string(_PAGE.read_text("utf-8")).render(
+        comparisons=comparisons,
+        systems=list(dict.fromkeys(system for one in comparisons for system in one.figures)),
+        plot=_plot,
+        format_percent=format_percent,
+        format_difference=format_difference,
+        describe_figure=describe_figure,
+    )
+    with whole_file(path, overwrite=overwrite) as partial:
+        partial.write_text(text, "utf-8")
+
+
+def _plot(comparison: Comparison) -> str:
+    """Returns an SVG with the figures of all systems, units sorted by those of the first one."""
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    first, *others = comparison.units.values()
+    names = sorted(first, key=first.get, reverse=True)
+    names += dict.fromkeys(unit for units in others for unit in units if unit not in first)
+    width = min(max(_LEAST_INCHES, _INCHES_PER_UNIT * len(names)), _MOST_INCHES)
+    figure = Figure(figsize=(width, 3.6), layout="constrained")
+    FigureCanvasSVG(figure)
+    axes = figure.subplots()
+    for marker, (system, units) in zip(
+        itertools.cycle("osD^vPX"), comparison.units.items(), strict=False
+    ):
+        heights = [100 * units[name] if name in units else None for name in names]
+        axes.plot(range(len(names)), heights, marker, markersize=4, label=system)
+    axes.set_xticks(range(len(names)), names, rotation=90, fontsize=7)
+    axes.set_ylabel(f"{comparison.task.PRIMARY_METRIC}, %", fontsize=8)
+    axes.legend(fontsize=8)
+    axes.grid(axis="y", color="#dddddd", linewidth=0.6)
+    axes.set_xlim(-0.6, len(names) - 0.4)
+    output = io.StringIO()
+    figure.savefig(output, format="svg")
+    # Without the declaration of a file of its own.
+    return output.getvalue()[output.getvalue().index("<svg") :]

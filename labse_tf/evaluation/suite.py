@@ -6,7 +6,7 @@ import glob
 import inspect
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,20 +14,23 @@ import numpy as np
 
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
-from labse_tf.evaluation.record import encoder_facts, read_record
+from labse_tf.evaluation.result import format_table
 from labse_tf.evaluation.task import (
     Task,
+    describe,
     describe_figure,
+    encoder_facts,
     find_task,
     primary_figure,
+    read_record,
     task_names,
 )
 from labse_tf.files.hashing import sha256_of_files
 from labse_tf.files.outputs import locked, write_json
 
-# The key of a result that tells what it was made from, beside the encoder.
+# The key of a record that holds what it was made from, next to the encoder.
 _MADE_FROM = "made_from"
-# Of an encoder's facts, those that embedding changes.
+# Facts of an encoder that embedding changes.
 _COUNTED_BY_TEXT = ("zero_vectors", "texts_cut")
 _COUNTED = ("dim", "normalisation", *_COUNTED_BY_TEXT)
 
@@ -35,9 +38,9 @@ _log = logging.getLogger("labse")
 
 
 class Found(NamedTuple):
-    """A task, its data, and the name of its result.
+    """A task, its data, and the name of its record.
 
-    That is the task's if the folder has the same name, else `<task>.<folder>`.
+    The name is the task's if the folder has the same name, else `<task>.<folder>`.
     """
 
     name: str
@@ -46,7 +49,7 @@ class Found(NamedTuple):
 
 
 class SharedEncoder:
-    """An encoder of several tasks: what it counts is not of one task alone, and unknown."""
+    """An encoder of several tasks: counts of texts are of all tasks, so they are left out."""
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
@@ -56,7 +59,7 @@ class SharedEncoder:
         return np.asarray(self._encoder.encode(texts), np.float32)
 
     def facts(self) -> dict[str, Any]:
-        """Returns those of the encoder, without what it counts."""
+        """Returns the encoder's facts, with None for its counts of texts."""
         return encoder_facts(self._encoder) | dict.fromkeys(_COUNTED_BY_TEXT)
 
 
@@ -81,24 +84,19 @@ def find_tasks(root: str | os.PathLike[str]) -> list[Found]:
     Raises:
       InputError: if there is none.
     """
-    found = []
-    for name in task_names():
-        for folder in getattr(find_task(name), "FOLDERS", ()):
-            if (Path(root) / folder).is_dir():
-                label = name if folder == name else f"{name}.{folder}"
-                found.append(Found(label, find_task(name), Path(root) / folder))
+    known = [
+        Found(name if folder == name else f"{name}.{folder}", task, Path(root) / folder)
+        for name, task in ((name, find_task(name)) for name in task_names())
+        for folder in getattr(task, "FOLDERS", ())
+    ]
+    found = [one for one in known if one.data.is_dir()]
     if not found:
         raise InputError(
             "has no folder with the name of a task's data",
             path=root,
-            remedy=f"such as {', '.join(sorted(_names()))}",
+            remedy=f"such as {', '.join(sorted({one.data.name for one in known}))}",
         )
     return found
-
-
-def _names() -> Iterator[str]:
-    for name in task_names():
-        yield from getattr(find_task(name), "FOLDERS", ())
 
 
 def evaluate_all(
@@ -108,30 +106,32 @@ def evaluate_all(
     *,
     show: Callable[[str], None],
 ) -> list[str]:
-    """Evaluates each task that has no result yet, and writes `out/<name>.json`.
+    """Evaluates each task that has no record yet, and writes `out/<name>.json`.
 
-    A result of other files or options is replaced.
+    A record of other files or options is replaced.
 
     Args:
       encoder: any.
       root: the folder of the tasks' folders.
-      out: a folder for the results; those that are there must be of the same encoder.
+      out: a folder for the records; existing ones must be of the same encoder.
       show: called with each table, and with a summary at the end.
 
     Returns:
-      A message for each task that failed; the others' results are written nonetheless.
+      A message for each task that failed; the others' records are written nonetheless.
 
     Raises:
-      InputError: if there are no data, or `out` has a result of another encoder, or one that was
+      InputError: if there are no data, or `out` has a record of another encoder, or one that was
         not made here.
     """
     tasks = find_tasks(root)
-    paths = {one.name: Path(out) / f"{one.name}.json" for one in tasks}
     shared, remembering = SharedEncoder(encoder), RememberingEncoder(encoder)
+    paths = {one.name: Path(out) / f"{one.name}.json" for one in tasks}
     origins = {one.name: _origin(one) for one in tasks}
+    failures, records = [], {}
     with locked(out):
-        records = _done(paths, shared, origins)
-        failures = []
+        for name, path in paths.items():
+            if path.exists() and (record := _read(name, path, shared, origins[name])):
+                records[name] = record
         for number, (name, task, data) in enumerate(tasks, 1):
             if name in records:
                 _log.info("%s has the result of %s already", paths[name], name)
@@ -139,24 +139,23 @@ def evaluate_all(
             _log.info("task %d of %d: %s on %s", number, len(tasks), name, data)
             used = shared if getattr(task, "KEEPS_VECTORS", False) else remembering
             try:
-                records[name] = task.evaluate(used, data) | {_MADE_FROM: origins[name]}
-            except InputError as error:
-                failures.append(f"{name}: {error}")
+                record = task.evaluate(used, data) | {_MADE_FROM: origins[name]}
             except Exception as error:  # The other tasks should not be lost.
-                failures.append(f"{name}: {type(error).__name__}: {error}")
-            if name not in records:
+                kind = "" if isinstance(error, InputError) else f"{type(error).__name__}: "
+                failures.append(f"{name}: {kind}{error}")
                 _log.error("%s", failures[-1])
                 continue
-            write_json(paths[name], records[name], overwrite=True)
-            show(f"\n{name}\n{task.format_table(records[name])}")
-    show(f"\n{summary(tasks, records)}")
+            records[name] = record
+            write_json(paths[name], record, overwrite=True)
+            show(f"\n{name}\n{format_table(describe(task, record))}")
+    show(f"\n{_summary(tasks, records)}")
     return failures
 
 
 def _origin(one: Found) -> dict[str, Any]:
-    """Returns hashes of the names and contents of all files in the task's folder, and its options.
+    """Returns a hash of the names and contents of all files in the task's folder, and its options.
 
-    The files that a task leaves out are among them. Hidden ones are not: file managers write them.
+    The hash includes files that the task leaves out, but not hidden ones: file managers write them.
     """
     names = glob.glob("**", root_dir=one.data, recursive=True)
     files = [path for name in names if (path := one.data / name).is_file()]
@@ -169,28 +168,11 @@ def _origin(one: Found) -> dict[str, Any]:
     }
 
 
-def _done(
-    paths: dict[str, Path], encoder: SharedEncoder, origins: dict[str, dict[str, Any]]
-) -> dict[str, dict[str, Any]]:
-    """Returns the results that are there and are not outdated."""
-    records = {}
-    for name, path in paths.items():
-        if not path.exists():
-            continue
-        record = read_record(path)
-        _check_made_here(path, record, encoder)
-        changed = [
-            key for key, value in origins[name].items() if record[_MADE_FROM].get(key) != value
-        ]
-        if changed:
-            _log.warning("%s is of other %s: %s anew", path, " and ".join(changed), name)
-        else:
-            records[name] = record
-    return records
-
-
-def _check_made_here(path: Path, record: dict[str, Any], encoder: SharedEncoder) -> None:
-    """Rejects what should not be replaced."""
+def _read(
+    name: str, path: Path, encoder: SharedEncoder, origin: dict[str, Any]
+) -> dict[str, Any] | None:
+    """Returns the record of a task, or None if it is outdated; rejects what may not be replaced."""
+    record = read_record(path)
     if _identity(record["encoder"]) != _identity(encoder.facts()):
         raise InputError(
             f"is the result of another encoder, {record['encoder'].get('name')}",
@@ -203,20 +185,21 @@ def _check_made_here(path: Path, record: dict[str, Any], encoder: SharedEncoder)
             path=path,
             remedy="delete it to evaluate the task again, or name another folder: --out",
         )
+    changed = [key for key, value in origin.items() if record[_MADE_FROM].get(key) != value]
+    if changed:
+        _log.warning("%s is of other %s: %s anew", path, " and ".join(changed), name)
+    return None if changed else record
 
 
 def _identity(facts: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in facts.items() if name not in _COUNTED}
 
 
-def summary(tasks: Sequence[Found], records: dict[str, dict[str, Any]]) -> str:
-    """Returns a line per result: 100 times its main figure, and what that is."""
+def _summary(tasks: Sequence[Found], records: dict[str, dict[str, Any]]) -> str:
+    """Returns a line per record: 100 times its main figure, and its name."""
     width = max(len(one.name) for one in tasks)
     lines = []
     for name, task, _ in tasks:
-        if name in records:
-            figure = 100 * primary_figure(task, records[name])
-            lines.append(f"{name:{width}}{figure:8.2f}  {describe_figure(task)}")
-        else:
-            lines.append(f"{name:{width}}  failed")
+        figure = f"{100 * primary_figure(task, records[name]):8.2f}" if name in records else ""
+        lines.append(f"{name:{width}}{figure}  {describe_figure(task) if figure else 'failed'}")
     return "\n".join(lines)

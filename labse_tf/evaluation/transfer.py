@@ -13,7 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labse_tf.evaluation.probes import Examples, accuracy
+from labse_tf.evaluation.result import Column, Part, Result
+from labse_tf.evaluation.task import Option
 from labse_tf.progress import Progress
+
+SEEDS = 5
+SEEDS_OPTION = Option(
+    "seeds", f"classifiers, for mean and spread (default {SEEDS})", type=int, metavar="N", least=1
+)
 
 PENALTIES = (1e-4, 1e-2, 1.0)
 _EPOCHS = 60
@@ -35,10 +42,6 @@ class Network(NamedTuple):
     patience: int
 
 
-# (classifier, examples of one test) -> figures.
-Measure = Callable[[Any, Examples], dict[str, float]]
-
-
 def transfer(
     train: Examples,
     dev: Examples,
@@ -46,7 +49,7 @@ def transfer(
     *,
     network: Network,
     seeds: int,
-    measure: Measure,
+    measure: Callable[[Any, Examples], dict[str, float]],
 ) -> dict[str, Any]:
     """Trains with each seed and measures every test.
 
@@ -56,7 +59,7 @@ def transfer(
       tests: by name, what makes the examples; they are measured one after another.
       network: its layers and training.
       seeds: how many networks; the first one's dev accuracy chooses the penalty of all.
-      measure: gives each test's figures.
+      measure: returns the figures of a classifier on a test's examples.
 
     Returns:
       `penalty`; `dev_accuracy`, its mean; `tests`: by name and figure the `mean` over seeds, and
@@ -118,16 +121,23 @@ def mean_of_targets(languages: Mapping[str, Any], source: str, figure: str) -> f
     return float(np.mean([row[figure]["mean"] for row in targets or languages.values()]))
 
 
-def target_figures(result: Mapping[str, Any], figure: str) -> dict[str, float]:
-    """Returns the figure of each language in that mean."""
-    languages, source = result["languages"], result["settings"]["source"]
-    targets = {name: row for name, row in languages.items() if name != source}
-    return {name: row[figure]["mean"] for name, row in (targets or languages).items()}
+def describe(
+    record: Mapping[str, Any], columns: Sequence[Column], parts: Sequence[Part] = ()
+) -> Result:
+    """Returns the figures of each language, the mean of those not trained on, and more parts."""
+    languages, source = record["languages"], record["settings"]["source"]
+    rows = {
+        f"{name} (source)" if name == source else name: {"majority": record.get("majority")} | row
+        for name, row in languages.items()
+    }
+    means = {"transfer": {name: {"mean": record.get(name)} for name in ("accuracy", "macro_f1")}}
+    targets = {name: row for name, row in languages.items() if name != source} or languages
+    units = {name: row["accuracy"]["mean"] for name, row in targets.items()}
+    return Result([Part("", rows, columns, means), *parts], units)
 
 
-def format_figure(figure: Mapping[str, float]) -> str:
-    """Returns mean and spread, times 100."""
-    return f"{100 * figure['mean']:.1f} +- {100 * figure['spread']:.1f}"
+ACCURACY = Column("accuracy", "accuracy.mean", spread="accuracy.spread", style="bar")
+MAJORITY = Column("majority", "majority", style="mark")
 
 
 def _summary(rows: Sequence[dict[str, float]]) -> dict[str, dict[str, float]]:

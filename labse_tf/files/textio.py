@@ -10,7 +10,7 @@ import os
 import re
 import statistics
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import BinaryIO, TextIO
@@ -133,6 +133,13 @@ def read_negatives(
         yield number, source, target, negatives + [""] * (count - len(negatives))
 
 
+def _raise(errors: Sequence[InputError]) -> Iterator[tuple[int, str]]:
+    """Raises an error, if there is one, when iteration comes to it: the lines before are good."""
+    yield from ()
+    for error in errors:
+        raise error
+
+
 def with_columns(
     lines: Iterator[tuple[int, str]], name: str
 ) -> tuple[int, Iterator[tuple[int, str]]]:
@@ -144,8 +151,12 @@ def with_columns(
     Raises:
       InputError: if no two neighbouring columns hold text.
     """
-    head = list(islice(lines, _HEAD_LINES))
-    lines = itertools.chain(head, lines)
+    head, fault = [], []
+    try:
+        head.extend(islice(lines, _HEAD_LINES))
+    except InputError as error:
+        fault.append(error)
+    lines = itertools.chain(head, _raise(fault), lines)
     rows = [line.split("\t") for _, line in head if isinstance(line, str)]
     width = statistics.mode(map(len, rows)) if rows else 0
     rows = [row for row in rows if len(row) >= width]

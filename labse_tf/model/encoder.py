@@ -14,7 +14,6 @@ from labse_tf import registry
 from labse_tf.config import BERT, OWN_NETWORKS, ComputeConfig, EncoderConfig
 from labse_tf.errors import InputError
 from labse_tf.files.python_objects import find_object
-from labse_tf.model.averaging_start import start_averaging
 from labse_tf.model.dropout import dropout_generators, replayable_dropout
 from labse_tf.model.precision import precision
 from labse_tf.model.protocol import POSITIONS, EncoderNetwork
@@ -22,6 +21,11 @@ from labse_tf.model.static_encoder import StaticEncoder
 from labse_tf.model.subwords import Subwords
 
 TYPE_VOCAB_SIZE = 2
+# The average of n dissimilar vectors is 1 / sqrt(n) as long as each of them. The gain makes the
+# average of a typical sentence comparable to [CLS]'s own state.
+_GAIN = 2.0
+# Positions say little about meaning, but would be half of each token's embedding.
+_POSITIONS = 0.1
 
 
 class RematerializedBlock(layers.TransformerEncoderBlock):
@@ -47,7 +51,7 @@ class RematerializedBlock(layers.TransformerEncoderBlock):
             # Through Keras, which gives it precision and mode in the backward pass too.
             output = self([hidden, mask], output_range, training=training, again=True)
             for generator, state in zip(generators, latest, strict=True):
-                # A state is a counter: what comes next goes on from the latest one.
+                # A state is a counter: later draws continue from the latest one.
                 generator.state.assign(tf.maximum(generator.state, state))
             return output
 
@@ -66,10 +70,11 @@ class _AttentionMask(layers.SelfAttentionMask):
 class BertEncoder(networks.BertEncoderV2):
     """The Model Garden's, as an `EncoderNetwork`; it pools [CLS] or the mean of all tokens.
 
-    A sequence may have several texts, whose tokens attend to those of their own alone, with their
-    own positions: so each has the `sequence_output` that it would have by itself. Such input has
-    POSITIONS too (int32 `[batch, length]`), 0 at the first token of each text and at padding. Krell
-    et al. 2021, "Efficient Sequence Packing without Cross-contamination" (arXiv 2107.02027).
+    A sequence may have several texts. Tokens then attend only to tokens of the same text, with
+    positions from its first token: so each text has the `sequence_output` that it would have by
+    itself. Such input has POSITIONS too (int32 `[batch, length]`), 0 at the first token of each
+    text and at padding. Krell et al. 2021, "Efficient Sequence Packing without
+    Cross-contamination" (arXiv 2107.02027).
     """
 
     def __init__(self, *, pooling: str = "cls", rematerialize: bool = False, **kwargs) -> None:
@@ -201,6 +206,52 @@ def build_encoder(
         for layer in encoder.transformer_layers:
             layer.call = tf.function(layer.call, jit_compile=True)
     return encoder
+
+
+def start_averaging(encoder: BertEncoder) -> None:
+    """Makes each layer add the average of all tokens to each token, including [CLS].
+
+    In each attention layer, the value kernel becomes Q and the output kernel Q', with Q orthogonal,
+    times a gain. With small random queries and keys, attention is nearly uniform. So embeddings
+    differ between sentences from the first step, and gradients reach the words. With random values
+    all sentences start out alike, and training must separate them before it can do more.
+
+    Args:
+      encoder: from `build_encoder`; position and type embeddings are scaled down, other weights
+        stay unchanged.
+    """
+    for layer in encoder.transformer_layers:
+        value, output = (
+            _kernel(layer, f"/self_attention/{name}/kernel")
+            for name in ("value", "attention_output")
+        )
+        width = output.shape[-1]
+        rotation = tf_keras.initializers.Orthogonal(gain=_GAIN**0.5)((width, width))
+        value.assign(tf.reshape(rotation, value.shape))
+        output.assign(tf.reshape(tf.transpose(rotation), output.shape))
+    for name in ("/position_embedding/", "/type_embeddings/"):
+        table = _kernel(encoder, name)
+        table.assign(_POSITIONS * table)
+
+
+def _kernel(layer, name: str) -> tf.Variable:
+    [variable] = [variable for variable in layer.variables if name in variable.name]
+    return variable
+
+
+def embed(encoder: EncoderNetwork, inputs: dict[str, tf.Tensor], *, training: bool) -> tf.Tensor:
+    """Returns the sentence embeddings: the pooler's output over [CLS], scaled to unit length.
+
+    Args:
+      encoder: any encoder network.
+      inputs: int32 `[batch, length]` tensors as `Tokenizer.pack` returns them.
+      training: whether dropout is on.
+
+    Returns:
+      `[batch, dim]` float32 tensor of unit rows.
+    """
+    pooled = encoder(inputs, training=training)["pooled_output"]
+    return tf.math.l2_normalize(tf.cast(pooled, tf.float32), axis=-1)
 
 
 def _build(

@@ -138,7 +138,7 @@ def _size(found: dict, name: str) -> int:
 
 
 def vocab_file(path: Path) -> Path:
-    """Returns the path of the vocabulary; if only `tokenizer.json` has it, that of a copy."""
+    """Returns the path of the vocabulary; if only `tokenizer.json` has it, of a copy."""
     if (path / VOCAB_FILE).is_file():
         return path / VOCAB_FILE
     folder = tempfile.TemporaryDirectory()

@@ -1,14 +1,19 @@
-"""BERT's masked-language-model head, computed only at the masked positions."""
+"""Heads that predict masked tokens from an encoder: BERT's, and the slots of CMLM."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import tensorflow as tf
 import tf_keras
 from official.nlp.modeling import layers, networks
 
-from labse_tf.config import ComputeConfig, EncoderConfig
-from labse_tf.model.encoder import activation
+from labse_tf.config import CMLM, ComputeConfig, EncoderConfig, PretrainRun, TrainRun
+from labse_tf.model.encoder import BertEncoder, activation
 from labse_tf.model.precision import precision
+from labse_tf.model.protocol import INPUT_NAMES, POSITIONS
+
+_TYPE_OF_SLOTS = 1  # Tokens have type 0.
 
 
 def build_mlm_head(
@@ -40,6 +45,29 @@ def trained_variables(*modules: tf.Module | None) -> list[tf.Variable]:
     return list({id(v): v for v in found}.values())
 
 
+def add_heads(encoder: BertEncoder, config: PretrainRun | TrainRun) -> dict[str, tf.Module]:
+    """Returns `encoder`, and newly initialised the `head`, and for CMLM `slots`, on top of it."""
+    head = build_mlm_head(config.encoder, encoder, compute=config.compute)
+    parts = {"encoder": encoder, "head": head}
+    if config.pretrain.objective == CMLM and config.pretrain.slots:
+        slots = build_slots(config.pretrain.slots, config.encoder, compute=config.compute)
+        parts["slots"] = slots
+    return parts
+
+
+def copy_heads(source: Mapping[str, tf.Module], target: Mapping[str, tf.Module]) -> None:
+    """Copies head and slots, table included, where both have them; as `add_heads` returns them."""
+    if "head" in source and "head" in target:
+        target["head"].set_weights(source["head"].get_weights())
+    copy_slots(source, target)
+
+
+def copy_slots(source: Mapping[str, tf.Module], target: Mapping[str, tf.Module]) -> None:
+    """Copies slots where both have them."""
+    if "slots" in source and "slots" in target:
+        target["slots"].set_weights(source["slots"].get_weights())
+
+
 def transform_masked(head: layers.MaskedLM, sequence: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
     """Returns the vectors that the head multiplies by the table: `[batch * n, hidden_size]`.
 
@@ -52,3 +80,80 @@ def transform_masked(head: layers.MaskedLM, sequence: tf.Tensor, positions: tf.T
     # The head's own call flattens all sequences into one axis; its norm was built for that.
     flat = tf.reshape(hidden, [-1, hidden.shape[-1]])
     return head.layer_norm(flat)
+
+
+class Slots(tf_keras.layers.Layer):
+    """Projects a sentence vector v to N slots (Yang et al. 2021, section 3).
+
+    The first slot is v itself; the others come from a multi-layer perceptron of three layers, whose
+    last one is linear. Dropped after training.
+    """
+
+    def __init__(self, count: int, config: EncoderConfig) -> None:
+        """Makes the layers.
+
+        Args:
+          count: N, at least 1.
+          config: its width, activation and initial range.
+        """
+        super().__init__(name="slots")
+        self.count, self._width = count, config.hidden_size
+        dense = {
+            "kernel_initializer": tf_keras.initializers.TruncatedNormal(
+                stddev=config.initializer_range
+            )
+        }
+        hidden = {**dense, "activation": activation(config.activation)}
+        self._layers = []
+        if count > 1:
+            self._layers = [
+                tf_keras.layers.Dense(self._width, name="hidden_1", **hidden),
+                tf_keras.layers.Dense(self._width, name="hidden_2", **hidden),
+                tf_keras.layers.Dense((count - 1) * self._width, name="slots", **dense),
+            ]
+
+    def call(self, vectors: tf.Tensor) -> tf.Tensor:
+        """Maps `[batch, width]` to `[batch, N, width]`."""
+        first = vectors[:, tf.newaxis]
+        if self.count == 1:
+            return first
+        rest = vectors
+        for layer in self._layers:
+            rest = layer(rest)
+        rest = tf.reshape(rest, [-1, self.count - 1, self._width])
+        return tf.concat([first, rest], axis=1)
+
+
+def build_slots(
+    count: int, config: EncoderConfig, *, compute: ComputeConfig | None = None
+) -> Slots | None:
+    """Returns slots with their variables created; None if `count` is 0."""
+    if not count:
+        return None
+    with precision(compute or ComputeConfig(precision="float32")):
+        slots = Slots(count, config)
+        slots(tf.zeros((1, config.hidden_size)))
+    return slots
+
+
+def token_states(
+    encoder: BertEncoder, batch: dict, *, slots: Slots | None = None, training: bool
+) -> tf.Tensor:
+    """Returns `sequence_output` of a masked batch: `[batch, length (+ N), width]`.
+
+    Args:
+      encoder: any of `build_encoder` with layers.
+      batch: MASKED_FEATURES, and POSITIONS if sequences have several texts; with `slots`,
+        NEIGHBOUR_FEATURES.
+      slots: the tokens attend to these too, made of the embedding of `neighbour`. Behind them, so
+        that the tokens keep their positions.
+      training: whether dropout is on.
+    """
+    inputs = {name: batch[name] for name in (*INPUT_NAMES, POSITIONS) if name in batch}
+    if slots is not None:
+        # The embedding as it will be exported, before it is scaled to unit length.
+        vectors = encoder(batch["neighbour"], training=training)["pooled_output"]
+        inputs["dense_inputs"] = slots(vectors)
+        inputs["dense_mask"] = tf.ones(tf.shape(inputs["dense_inputs"])[:2], tf.int32)
+        inputs["dense_type_ids"] = _TYPE_OF_SLOTS * inputs["dense_mask"]
+    return encoder(inputs, training=training)["sequence_output"]

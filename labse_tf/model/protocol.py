@@ -8,7 +8,7 @@ import tensorflow as tf
 import tf_keras
 
 INPUT_NAMES = ("input_word_ids", "input_mask", "input_type_ids")
-# Of BERT alone, where a sequence has several texts.
+# Only for BERT, if a sequence has several texts.
 POSITIONS = "input_positions"
 
 
@@ -20,8 +20,8 @@ def symbolic_inputs() -> dict[str, tf_keras.KerasTensor]:
 class EncoderNetwork(Protocol):
     """A network that maps the output of `Tokenizer.pack` to sentence vectors.
 
-    Implemented by `model.encoder` (BERT), `model.static_encoder` and `model.averaging_encoder`. Its
-    variables exist once it is built. Attributes are those of `tf_keras.Model`.
+    Implemented by BERT, `StaticEncoder`, and the networks of systems. Its
+    variables exist once it is built. Attributes as in `tf_keras.Model`.
     """
 
     name: str

@@ -15,7 +15,7 @@ from labse_tf.errors import InputError
 MODULES_FILE, MODULE_CONFIG_FILE = "modules.json", "config.json"
 
 
-# What each `encoder.pooling` is called there.
+# Our `encoder.pooling` -> its name there.
 POOLING_MODES = {"cls": "cls_token", "mean": "mean_tokens"}
 ACTIVATION_OF_POOLER = {
     "cls": "torch.nn.modules.activation.Tanh",

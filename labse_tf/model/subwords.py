@@ -12,7 +12,7 @@ import tensorflow as tf
 from vocab.spelling import JOINER, spell
 
 _TOKENS_AT_A_TIME = 16384
-# Of a token's characters, how many the tokens that it is split into may have.
+# Maximum length of the tokens that a token is split into, as a share of its characters.
 _SPLIT_SHARE = 0.6
 # An n-gram of fewer tokens than these has no row: it would say what the tokens' own rows say.
 _LEAST_TOKENS = 3
@@ -30,10 +30,10 @@ class Subwords:
         vector(t) = E(t) + sum of E_1(q) for q in t|n_1 + sum of E_2(q) for q in t|n_2 + ...
                     + sum of G(g) for g in the n-grams of t
 
-    The rows of E come first, then those of E_1 and so on, which have one row for each token of at
-    most that many characters. Last comes G, with a row for each n-gram that at least 3 tokens have.
-    The n-grams of a token are those of its casefolded characters, `^` before them if it begins a
-    word; they overlap, as those of fastText do, where t|n does not.
+    The rows of E come first, then E_1 and so on, which have one row for each token of at most that
+    many characters. Last comes G, with a row for each n-gram that at least 3 tokens have.
+    The n-grams of a token are made of its casefolded characters, `^` before them if it begins a
+    word; they overlap, as in fastText, while t|n does not.
 
     Attributes:
       rows: ragged int32 `[tokens, (parts)]`, the rows of each token's sum; its own is the first.

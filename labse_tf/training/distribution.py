@@ -1,4 +1,4 @@
-"""Strategies by name, and the gather that makes the whole global batch serve as negatives."""
+"""Strategies by name, the input of their replicas, and what replicas sum or gather."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ import contextlib
 import importlib.util
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy.typing as npt
 import tensorflow as tf
 
+from labse_tf.config.shares import check_even, check_parts, check_workers
+from labse_tf.data.streams import Part
 from labse_tf.errors import InputError
 
 STRATEGIES = ("auto", "one_device", "mirrored", "multi_worker", "tpu")
 
-# Where Linux lists what is on the PCI bus, and by which ids a chip of a TPU is known there (those
-# that JAX looks for): v2 and v3, one without a public name, v4, v5p, v5e, v6e, 7x.
+# Linux's list of the PCI bus, and the ids of TPU chips there that JAX looks for: v2 and v3, a chip
+# without a public name, v4, v5p, v5e, v6e, 7x.
 _PCI_DEVICES = Path("/sys/bus/pci/devices")
 _GOOGLE = "0x1ae0"
 _TPU_CHIPS = ("0x0027", "0x0056", "0x005e", "0x0062", "0x0063", "0x006f", "0x0076")
@@ -123,22 +125,64 @@ def _logical_cpus(count: int) -> list[str] | None:
 def cross_replica_concat(rows: tf.Tensor) -> tf.Tensor:
     """Returns the rows of all replicas, in replica order; gradients flow back to each.
 
-    Args:
-      rows: `[batch, dim]` tensor, in a replica context; `batch` equal on all replicas.
-
-    Returns:
-      `[replicas * batch, dim]` tensor.
+    In a replica context; `[batch, dim]`, with the same batch on all replicas, gives
+    `[replicas * batch, dim]`.
     """
     context = tf.distribute.get_replica_context()
     if context.num_replicas_in_sync == 1:
         return rows
     # A tensor straight from the input is not on a device yet; multi-worker gathers need one.
     gathered = context.all_gather(tf.identity(rows), axis=0)
-    # Gathers forget it; with it, all shapes after them are known if those of the batch are.
+    # Gathers forget it; with it, all later shapes are known if the shapes of the batch are.
     batch = rows.shape[0]
     known = None if batch is None else context.num_replicas_in_sync * batch
     gathered.set_shape([known, *rows.shape[1:]])
     return gathered
+
+
+def sum_over_replicas(tensors: list) -> list:
+    """Returns the sums over all replicas, in a replica context.
+
+    Args:
+      tensors: tensors, or gradients of tables: `tf.IndexedSlices`. The sum of the latter has each
+        row once.
+    """
+    replicas = tf.distribute.get_replica_context()
+    several = replicas.num_replicas_in_sync > 1
+    dense = [one for one in tensors if not isinstance(one, tf.IndexedSlices)]
+    summed = iter(replicas.all_reduce("SUM", dense) if several and dense else dense)
+
+    def sum_slices(slices: tf.IndexedSlices) -> tf.IndexedSlices:
+        # An embedding's gradient has one row per occurrence; its norm needs their sum.
+        slices = sum_rows(slices)
+        if not several:
+            return slices
+        rows, values = (replicas.all_gather(one, 0) for one in (slices.indices, slices.values))
+        return sum_rows(tf.IndexedSlices(values, rows, slices.dense_shape))
+
+    return [
+        sum_slices(one) if isinstance(one, tf.IndexedSlices) else next(summed) for one in tensors
+    ]
+
+
+def sum_rows(gradient: tf.IndexedSlices) -> tf.IndexedSlices:
+    """Returns the gradient with duplicate rows summed."""
+    rows, place = tf.unique(gradient.indices)
+    values = tf.cond(
+        tf.size(rows) == tf.size(place),
+        lambda: gradient.values,
+        lambda: tf.math.unsorted_segment_sum(gradient.values, place, tf.size(rows)),
+    )
+    return tf.IndexedSlices(values, rows, gradient.dense_shape)
+
+
+def distinct_over_replicas(ids: tf.Tensor) -> tf.Tensor:
+    """Returns the distinct ids of all replicas, `[n]`, in a replica context."""
+    ids = tf.reshape(ids, [-1])
+    replicas = tf.distribute.get_replica_context()
+    if replicas.num_replicas_in_sync > 1:
+        ids = replicas.all_gather(ids, axis=0)
+    return tf.unique(ids)[0]
 
 
 def from_first_replica(strategy: tf.distribute.Strategy, value: npt.ArrayLike) -> npt.ArrayLike:
@@ -180,12 +224,9 @@ def worker_errors(strategy: tf.distribute.Strategy) -> Iterator[None]:
 
 
 def is_chief(strategy_name: str) -> bool:
-    """Returns whether this process creates the run dir; needs no strategy.
+    """Returns whether this process creates the run dir; `strategy_name` as for `create_strategy`.
 
     With several workers that is the task `chief` if TF_CONFIG has one, else the first worker.
-
-    Args:
-      strategy_name: as for `create_strategy`.
     """
     if strategy_name not in ("auto", "multi_worker") or "TF_CONFIG" not in os.environ:
         return True
@@ -194,3 +235,85 @@ def is_chief(strategy_name: str) -> bool:
         return True
     chief = "chief" if "chief" in resolver.cluster_spec().jobs else "worker"
     return (resolver.task_type, resolver.task_id) == (chief, 0)
+
+
+def distribute(
+    strategy: tf.distribute.Strategy,
+    make_dataset: Callable[..., tf.data.Dataset],
+    batch_size: int,
+    *,
+    parts: int = 1,
+):
+    """Returns the distributed dataset: each replica gets its slice of every global batch.
+
+    Row i is on the same replica for any number of workers. With one part, every worker makes the
+    same global batches and keeps its replicas' rows. With several, a worker makes its share of the
+    parts alone, of which a batch has the rows one after the other.
+
+    Args:
+      strategy: the run's strategy.
+      make_dataset: returns the batches; with several parts, called with a `Part` of each batch.
+      batch_size: rows of the global batch. 0: batches have different numbers of rows, multiples of
+        the number of replicas; only with one part.
+      parts: the number of parts.
+
+    Raises:
+      InputError: if the replicas cannot share the batch evenly, or workers the parts.
+    """
+    replicas = strategy.num_replicas_in_sync
+    check_even(batch_size, replicas)
+    check_parts(batch_size, parts)
+    if replicas == 1:
+        return strategy.experimental_distribute_dataset(_joined(make_dataset, 0, parts, parts))
+
+    def make(context: tf.distribute.InputContext) -> tf.data.Dataset:
+        pipelines, number = context.num_input_pipelines, context.input_pipeline_id
+        local = replicas // pipelines
+        if parts == 1:
+            dataset, first, slots = make_dataset(), local * number, replicas
+        else:
+            check_workers(parts, pipelines)
+            own = parts // pipelines
+            dataset, first, slots = _joined(make_dataset, own * number, own, parts), 0, local
+
+        def slices(tensor):
+            # The batches of joint tasks have sizes of their own.
+            known = tensor.shape[0] or (batch_size if parts == 1 else 0)
+            rows = (known or tf.shape(tensor)[0]) // slots
+            shape = [slots, rows, *tensor.shape[1:]]
+            split = tf.reshape(tensor, [-1 if size is None else size for size in shape])
+            return split[first : first + local]
+
+        def split(*batch):
+            batch = tf.nest.map_structure(slices, batch)
+            return batch if len(batch) > 1 else batch[0]
+
+        return dataset.map(split).unbatch()
+
+    return strategy.distribute_datasets_from_function(make)
+
+
+def _joined(
+    make_dataset: Callable[..., tf.data.Dataset], first: int, count: int, parts: int
+) -> tf.data.Dataset:
+    """Returns `count` parts of each batch, from `first` on, as one, padded to the longest."""
+    if parts == 1:
+        return make_dataset()
+    datasets = [make_dataset(Part(first + number, parts)) for number in range(count)]
+    if count == 1:
+        return datasets[0]
+    return tf.data.Dataset.zip(tuple(datasets)).map(
+        lambda *batches: tf.nest.map_structure(_concatenate, *batches)
+    )
+
+
+def _concatenate(*tensors: tf.Tensor) -> tf.Tensor:
+    """Returns the rows of all tensors, their last dimension filled up with zeros."""
+    lengths = {tensor.shape[-1] for tensor in tensors}
+    if tensors[0].shape.rank > 1 and (len(lengths) > 1 or None in lengths):
+        longest = tf.reduce_max([tf.shape(tensor)[-1] for tensor in tensors])
+        before = [[0, 0]] * (tensors[0].shape.rank - 1)
+        tensors = [
+            tf.pad(tensor, [*before, [0, longest - tf.shape(tensor)[-1]]]) for tensor in tensors
+        ]
+    return tf.concat(tensors, axis=0)

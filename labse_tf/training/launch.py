@@ -32,14 +32,14 @@ def launch(
     Several workers share the run dir; only the chief creates it and holds its lock.
 
     A run dir in a store has a copy on this machine, which the chief sends there: at the start, with
-    each checkpoint while training goes on, and at the end. Other workers fetch it.
+    each checkpoint during training, and at the end. Other workers fetch it.
 
     Args:
       path: the run dir.
       config: the resolved configuration.
-      strategy: as for `create_strategy`.
-      tpu: as for `create_strategy`.
-      logical_cpus: as for `create_strategy`.
+      strategy: as for `create_strategy`, as are `tpu` and `logical_cpus`.
+      tpu: see there.
+      logical_cpus: see there.
       overwrite: start the run over.
 
     Raises:

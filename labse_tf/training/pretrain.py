@@ -4,40 +4,34 @@ from __future__ import annotations
 
 import functools
 
+import numpy as np
 import tensorflow as tf
 import tf_keras
 
-from labse_tf.config import BERT, CMLM, Config
+from labse_tf.config import BERT, CMLM, PretrainRun
 from labse_tf.config.shares import check_chunks, check_even
-from labse_tf.data.held_out import HeldOut, read_held_out
-from labse_tf.data.neighbours import read_held_out_neighbours
+from labse_tf.data import cmlm, held_out, pretraining
 from labse_tf.data.streams import WHOLE, Part
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder
+from labse_tf.model.mlm_head import add_heads, copy_heads
 from labse_tf.model.stacking import stack, stage_depths
 from labse_tf.tokenization.protocol import Tokenizer
-from labse_tf.training.loop.fit import Stage, fit
-from labse_tf.training.masked_model import (
-    MaskedModel,
-    add_heads,
-    masked_batches,
-    sources_of_batch,
-)
-from labse_tf.training.mlm_trainer import MlmTrainer
+from labse_tf.training.fit import Stage, fit
+from labse_tf.training.objectives import MaskedTokens
 from labse_tf.training.runs.checkpoints import load_tokenizer
+from labse_tf.training.runs.initial_weights import start_from
 from labse_tf.training.runs.run_dir import Origin, RunDir
-from labse_tf.training.start import start_from
-from labse_tf.training.validation.course import Validation
-from labse_tf.training.validation.held_out import HeldOutEvaluator
+from labse_tf.training.validation import HeldOutEvaluator, Validation
 
 
-def first_depth(config: Config) -> int:
+def first_depth(config: PretrainRun) -> int:
     """Returns the number of layers of the first stage's encoder."""
     return _depths(config)[0]
 
 
 def pretrain(
-    config: Config,
+    config: PretrainRun,
     run_dir: RunDir,
     strategy: tf.distribute.Strategy,
     *,
@@ -62,87 +56,81 @@ def pretrain(
     check_even(settings.batch_size, replicas)
     check_chunks(settings.batch_size // replicas, settings.chunk_size)
     tokenizer = load_tokenizer(run_dir)
-    held_out: dict[str, HeldOut] = {}
+    examples: dict[str, held_out.HeldOut] = {}
     if settings.held_out:
-        read = read_held_out_neighbours if settings.objective == CMLM else read_held_out
-        held_out = read(settings, tokenizer, config.languages)
-    source = None
+        is_cmlm = settings.objective == CMLM
+        read = cmlm.read_held_out_neighbours if is_cmlm else held_out.read_held_out
+        examples = read(settings, tokenizer, config.languages)
+    parts = None
     for stage, depth in enumerate(_depths(config)):
-        model = _build(config, strategy, depth, seed=config.seed + stage)
+        previous = parts
         with strategy.scope():
-            if source is not None:
-                stack(source.encoder, model.encoder)
-                model.copy_heads(source)
+            tf_keras.utils.set_random_seed(config.seed + stage)
+            encoder = build_encoder(
+                config.encoder, num_layers=depth, compute=config.compute, replayable=True
+            )
+            parts = add_heads(encoder, config)
+            if previous is not None:
+                stack(previous["encoder"], encoder)
+                copy_heads(previous, parts)
             elif init is not None:
-                start_from(init, model.encoder, config, run_dir, strategy, model=model)
-        # This drops the last reference to the previous stage: both might not fit in memory.
-        source = model
-        _run_stage(config, run_dir, strategy, tokenizer, model, stage, held_out)
+                start_from(init, parts, config, run_dir, strategy)
+        previous = None  # Both stages might not fit in memory.
+        _run_stage(config, run_dir, strategy, tokenizer, parts, stage, examples)
 
 
-def _depths(config: Config) -> list[int]:
+def _depths(config: PretrainRun) -> list[int]:
     return stage_depths(config.encoder.num_layers, len(config.pretrain.stage_steps))
 
 
-def _build(config: Config, strategy, depth: int, *, seed: int) -> MaskedModel:
-    with strategy.scope():
-        tf_keras.utils.set_random_seed(seed)
-        encoder = build_encoder(
-            config.encoder, num_layers=depth, compute=config.compute, replayable=True
-        )
-        return add_heads(encoder, config)
-
-
 def _run_stage(
-    config: Config,
+    config: PretrainRun,
     run_dir: RunDir,
     strategy: tf.distribute.Strategy,
     tokenizer: Tokenizer,
-    model: MaskedModel,
+    parts: dict[str, tf.Module],
     number: int,
-    held_out: dict[str, HeldOut],
+    examples: dict[str, held_out.HeldOut],
 ) -> None:
     settings = config.pretrain
-
-    def batches(step: int, part: Part = WHOLE) -> tf.data.Dataset:
-        return masked_batches(config, tokenizer, stage=number, step=step, part=part)
+    batches = functools.partial(masked_batches, config, tokenizer, number)
 
     def sources_of(step: int) -> list[str]:
-        return sources_of_batch(config, batches(step - 1))
+        """Returns the paths of the files from which the batch of a step was read."""
+        find = cmlm.neighbour_files if settings.objective == CMLM else pretraining.source_files
+        files = find(settings, config.languages)
+        batch = next(iter(batches(step - 1)))
+        return [files[file].path for file in np.unique(batch["file"])]
 
     validation = None
-    if held_out:
-        evaluator = HeldOutEvaluator(
-            strategy=strategy,
-            encoder=model.encoder,
-            head=model.head,
-            slots=model.slots,
-            examples=held_out,
-        )
+    if examples:
+        evaluator = HeldOutEvaluator(strategy=strategy, **parts, examples=examples)
         validation = Validation(evaluator, settings.held_out_interval)
-    fit(
-        Stage(
-            description=f"pretrain, stage {number + 1} of {len(settings.stage_steps)}"
-            f" ({len(model.encoder.transformer_layers)} layers)",
-            steps=settings.stage_steps[number],
-            batch_size=settings.batch_size,
-            input_parts=settings.input_parts,
-            optimizer=settings.optimizer,
-            loop=settings.loop,
-            checkpoints=run_dir.checkpoints / f"stage_{number + 1}",
-            number=number,
-        ),
-        trainer=functools.partial(
-            MlmTrainer,
-            model=model,
-            sampled_softmax=settings.sampled_softmax,
-            chunk_size=settings.chunk_size,
-            sources_of=sources_of,
-        ),
-        batches=batches,
-        model=model.parts,
-        variables=model.variables,
-        run_dir=run_dir,
-        strategy=strategy,
-        validation=validation,
+    stage = Stage(
+        description=f"pretrain, stage {number + 1} of {len(settings.stage_steps)}"
+        f" ({len(parts['encoder'].transformer_layers)} layers)",
+        steps=settings.stage_steps[number],
+        batch_size=settings.batch_size,
+        input_parts=settings.input_parts,
+        optimizer=settings.optimizer,
+        loop=settings.loop,
+        checkpoints=run_dir.checkpoints / f"stage_{number + 1}",
+        number=number,
     )
+    objective = MaskedTokens(
+        **parts,
+        samples=settings.sampled_softmax,
+        chunk_size=settings.chunk_size,
+        sources_of=sources_of,
+    )
+    fit(objective, batches, stage, run_dir, strategy, validation)
+
+
+def masked_batches(
+    config: PretrainRun, tokenizer: Tokenizer, stage: int, step: int = 0, part: Part = WHOLE
+) -> tf.data.Dataset:
+    """Returns the batches of `pretrain.objective`; see `pretraining_batches`."""
+    is_cmlm = config.pretrain.objective == CMLM
+    read = cmlm.neighbour_batches if is_cmlm else pretraining.pretraining_batches
+    order = {"languages": config.languages, "seed": config.seed}
+    return read(config.pretrain, tokenizer, **order, stage=stage, step=step, part=part)

@@ -20,13 +20,7 @@ class RunEmbedder(SortingEncoder):
     def __init__(
         self, network: EncoderNetwork, tokenizer: Tokenizer, *, sequence_length: int
     ) -> None:
-        """Traces the network once, for batches of any shape.
-
-        Args:
-          network: the network, with its weights.
-          tokenizer: the tokeniser of its vocabulary.
-          sequence_length: longer texts are truncated to this many tokens.
-        """
+        """Traces the network once, for batches of any shape; longer texts are truncated."""
         self._tokenizer = tokenizer
         self._run = tf.function(
             lambda inputs: tf.cast(network(inputs, training=False)["pooled_output"], tf.float32),

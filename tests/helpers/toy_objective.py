@@ -8,11 +8,10 @@ import functools
 import tensorflow as tf
 
 from labse_tf.config import EncoderConfig, LoopConfig, OptimizerConfig
-from labse_tf.data.features import ENCODER_INPUTS, Features
-from labse_tf.model.dual_encoder import embed
-from labse_tf.model.encoder import build_encoder
-from labse_tf.training.loop.fit import Stage, fit
-from labse_tf.training.loop.trainer import Trainer
+from labse_tf.data.features import ENCODER_INPUTS
+from labse_tf.model.encoder import build_encoder, embed
+from labse_tf.training.fit import Stage, fit
+from labse_tf.training.objectives import Objective
 
 
 @dataclasses.dataclass
@@ -25,21 +24,17 @@ class LengthConfig:
     loop: LoopConfig = dataclasses.field(default_factory=lambda: LoopConfig(10, 10, 2))
 
 
-class LengthTrainer(Trainer):
+class Length(Objective):
     """The squared error of the first coordinate as the share of a sequence that is filled."""
 
-    def __init__(self, *, encoder, **kwargs) -> None:
-        super().__init__(variables=encoder.trainable_variables, **kwargs)
+    def __init__(self, encoder) -> None:
+        super().__init__({"encoder": encoder}, features=ENCODER_INPUTS)
         self._encoder = encoder
 
-    @property
-    def features(self) -> Features:
-        return ENCODER_INPUTS
-
-    def rows_read(self, batch):
+    def tables_read(self, batch, step):
         return [(self._encoder.get_embedding_table(), self._encoder.rows(batch))]
 
-    def replica_loss(self, batch):
+    def loss(self, batch, step):
         found = embed(self._encoder, batch, training=True)[:, 0]
         wanted = tf.reduce_mean(tf.cast(batch["input_mask"], tf.float32), axis=1)
         error = tf.square(found - wanted)
@@ -57,21 +52,15 @@ def batches(settings: LengthConfig, sentences, tokenizer, skip: int) -> tf.data.
 
 def train(settings: LengthConfig, sentences, encoder: EncoderConfig, tokenizer, run_dir, strategy):
     with strategy.scope():
-        network = build_encoder(encoder)
-    fit(
-        Stage(
-            description="learn lengths",
-            steps=settings.steps,
-            batch_size=settings.batch_size,
-            optimizer=settings.optimizer,
-            loop=settings.loop,
-            checkpoints=run_dir.checkpoints,
-        ),
-        trainer=functools.partial(LengthTrainer, encoder=network),
-        batches=functools.partial(batches, settings, sentences, tokenizer),
-        model={"encoder": network},
-        variables=network.trainable_variables,
-        run_dir=run_dir,
-        strategy=strategy,
+        network = build_encoder(encoder, replayable=True)
+    stage = Stage(
+        description="learn lengths",
+        steps=settings.steps,
+        batch_size=settings.batch_size,
+        optimizer=settings.optimizer,
+        loop=settings.loop,
+        checkpoints=run_dir.checkpoints,
     )
+    made = functools.partial(batches, settings, sentences, tokenizer)
+    fit(Length(network), made, stage, run_dir, strategy)
     return network

@@ -12,9 +12,8 @@ from config_kinds import KINDS
 
 from labse_tf.config import EncoderConfig, TrainConfig, load_config
 from labse_tf.errors import InputError
-from labse_tf.model.dual_encoder import embed
-from labse_tf.model.encoder import build_encoder
-from labse_tf.training.dual_encoder_trainer import DualEncoderTrainer, all_inputs
+from labse_tf.model.encoder import build_encoder, embed
+from labse_tf.training.objectives import DualEncoder, all_inputs
 
 PAIRS, NEGATIVES, LENGTH, WIDTH = 6, 2, 5, 8
 DIMS = [6, 3, 1]
@@ -49,7 +48,10 @@ def without_negatives(batch):
     return {name: value for name, value in batch.items() if "negative" not in name}
 
 
-def make_trainer(settings, layers=1):
+STEP = tf.constant(0, tf.int64)
+
+
+def make_objective(settings, layers=1):
     tf_keras.utils.set_random_seed(1)
     config = EncoderConfig(
         vocab_size=40,
@@ -62,15 +64,7 @@ def make_trainer(settings, layers=1):
         pooling="cls" if layers else "mean",
     )
     encoder = build_encoder(config, replayable=True)
-    trainer = DualEncoderTrainer(
-        encoder=encoder,
-        settings=settings,
-        strategy=tf.distribute.get_strategy(),
-        optimizer=tf_keras.optimizers.SGD(0.1),
-        clip_norm=0.0,
-        dataset=tf.data.Dataset.range(1),
-    )
-    return encoder, trainer
+    return encoder, DualEncoder(encoder, settings)
 
 
 def numpy_loss(vectors, dim):
@@ -98,14 +92,14 @@ def test_the_loss_by_numpy(batch, layers, with_negatives):
     if not with_negatives:
         batch = without_negatives(batch)
         settings = dataclasses.replace(NESTED, hard_negatives=0)
-    encoder, trainer = make_trainer(settings, layers)
+    encoder, objective = make_objective(settings, layers)
     vectors = embed(encoder, all_inputs(batch), training=False).numpy().astype(np.float64)
     expected = np.mean([numpy_loss(vectors, dim) for dim in [WIDTH, *DIMS]])
-    loss, accuracy = trainer.replica_loss(batch)
+    loss, accuracy = objective.loss(batch, STEP)
     np.testing.assert_allclose(loss, expected, rtol=1e-5)
     # It is that of the full vectors.
-    plain = make_trainer(dataclasses.replace(settings, matryoshka=[]), layers)[1]
-    assert accuracy == plain.replica_loss(batch)[1]
+    plain = make_objective(dataclasses.replace(settings, matryoshka=[]), layers)[1]
+    assert accuracy == plain.loss(batch, STEP)[1]
 
 
 @pytest.mark.parametrize("hard_negatives", [0, NEGATIVES])
@@ -113,7 +107,9 @@ def test_the_own_dimension_alone_is_the_plain_loss(batch, hard_negatives):
     batch = batch if hard_negatives else without_negatives(batch)
     settings = dataclasses.replace(PLAIN, hard_negatives=hard_negatives)
     plain, named = (
-        make_trainer(dataclasses.replace(settings, matryoshka=dims))[1].replica_gradients(batch)
+        make_objective(dataclasses.replace(settings, matryoshka=dims))[1].gradients(
+            batch, STEP, lazy=True
+        )
         for dims in ([], [WIDTH])
     )
     for one, other in zip(tf.nest.flatten(plain), tf.nest.flatten(named), strict=True):
@@ -129,10 +125,10 @@ def test_the_own_dimension_counts_once_named_or_not():
 @pytest.mark.parametrize("layers", [0, 1])
 def test_the_gradient_cache_gives_the_same_gradients(batch, layers):
     """Two chunks through the same dropout as on one tape."""
-    encoder, chunked = make_trainer(dataclasses.replace(NESTED, chunk_size=3), layers)
-    generators = chunked._dropout
+    encoder, chunked = make_objective(dataclasses.replace(NESTED, chunk_size=3), layers)
+    generators = [generator for generator, _ in chunked.generators]
     states = [tf.identity(generator.state) for generator in generators]
-    loss, accuracy, found = chunked.replica_gradients(batch)
+    loss, accuracy, found = chunked.gradients(batch, STEP, lazy=True)
     for generator, state in zip(generators, states, strict=True):
         generator.state.assign(state)
     inputs = all_inputs(batch)
@@ -142,7 +138,7 @@ def test_the_gradient_cache_gives_the_same_gradients(batch, layers):
             embed(encoder, {name: ids[part] for name, ids in inputs.items()}, training=True)
             for part in (slice(0, half), slice(half, None))
         ]
-        expected_loss, expected_accuracy = chunked._loss_of(tf.concat(rows, axis=0), batch)
+        expected_loss, expected_accuracy = chunked._rank(tf.concat(rows, axis=0), batch)
     expected = tape.gradient(
         expected_loss,
         encoder.trainable_variables,
@@ -158,8 +154,8 @@ def test_the_gradient_cache_gives_the_same_gradients(batch, layers):
 def test_spare_columns_of_a_table_stay_0(batch):
     """They are the last two; a dimension that reaches into them changes nothing there."""
     settings = dataclasses.replace(NESTED, matryoshka=[WIDTH - 1, 3])
-    encoder, trainer = make_trainer(settings, layers=0)
-    gradient = tf.convert_to_tensor(trainer.replica_gradients(batch)[2][0]).numpy()
+    encoder, objective = make_objective(settings, layers=0)
+    gradient = tf.convert_to_tensor(objective.gradients(batch, STEP, lazy=True)[2][0]).numpy()
     assert (encoder.get_embedding_table().numpy()[:, -2:] == 0).all()
     assert (gradient[:, -2:] == 0).all() and (gradient[5:40, :3] != 0).any(axis=0).all()
 
@@ -196,6 +192,6 @@ def test_a_network_of_ones_own_tells_its_width_when_it_trains(batch):
     sizes = ["encoder.hidden_size=4", "encoder.num_attention_heads=2"]
     network = "encoder.network=toy_network:MeanOfTokens"
     load_config(None, [network, *sizes, "train.matryoshka=[6]", "train.bitext=[pairs]"])
-    trainer = make_trainer(dataclasses.replace(PLAIN, matryoshka=[WIDTH + 1]))[1]
+    objective = make_objective(dataclasses.replace(PLAIN, matryoshka=[WIDTH + 1]))[1]
     with pytest.raises(InputError, match="9 dimensions, and the encoder's vectors 8"):
-        trainer.replica_loss(batch)
+        objective.loss(batch, STEP)

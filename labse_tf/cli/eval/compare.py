@@ -24,8 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from labse_tf.errors import InputError
-    from labse_tf.evaluation.comparison import compare, format_table
-    from labse_tf.evaluation.comparison_page import write_page
+    from labse_tf.evaluation.comparison import compare, format_comparisons, write_page
     from labse_tf.files.outputs import check_free_file
 
     if len(args.results) < 2:
@@ -33,6 +32,6 @@ def run(args: argparse.Namespace) -> None:
     if args.out:
         check_free_file(args.out, overwrite=args.overwrite)
     comparisons = compare(args.results)
-    print(format_table(comparisons))
+    print(format_comparisons(comparisons))
     if args.out:
         write_page(comparisons, args.out, overwrite=args.overwrite)

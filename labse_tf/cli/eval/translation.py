@@ -43,8 +43,7 @@ def run(args: argparse.Namespace) -> None:
         )
     scores = score_translations(texts, references, language)
     print(f"{len(texts)} sentences")
-    for one in scores:
-        print(f"{one.name:5} {one.score:6.2f}   {one.signature}")
+    for name, found in scores.items():
+        print(f"{name:5} {found['score']:6.2f}   {found['signature']}")
     if args.out:
-        found = {one.name: {"score": one.score, "signature": one.signature} for one in scores}
-        write_json(args.out, {"sentences": len(texts), **found}, overwrite=args.overwrite)
+        write_json(args.out, {"sentences": len(texts), **scores}, overwrite=args.overwrite)

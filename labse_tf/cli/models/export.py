@@ -60,7 +60,7 @@ def write(
     languages = _languages(args)
     from export.model_dir import check_options, export
     from export.source import open_source
-    from labse_tf.evaluation.record import read_record
+    from labse_tf.evaluation.task import read_record
     from labse_tf.tokenization.vocabulary_readers import require_wordpieces
 
     results = [read_record(Path(path)) for path in args.results]

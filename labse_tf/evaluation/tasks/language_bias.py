@@ -12,32 +12,30 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from labse_tf.embedding.distinct import TextVectors
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
-from labse_tf.evaluation.mixed_pool import neighbour_shares
-from labse_tf.evaluation.pool import find_files, read_pool
-from labse_tf.evaluation.principal_components import Bias, find_bias
-from labse_tf.evaluation.record import make_record
-from labse_tf.evaluation.task import Option
+from labse_tf.evaluation.result import Column, Part, Result
+from labse_tf.evaluation.task import Option, facts_of_files, make_record
 from labse_tf.evaluation.tasks import tatoeba as tatoeba_task
-from labse_tf.evaluation.texts import read_aligned, read_texts
-from labse_tf.files.hashing import sha256_of_files
+from labse_tf.evaluation.texts import find_pool, read_aligned, read_pool, read_texts
 from labse_tf.languages import find_code
 from labse_tf.progress import Progress
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from labse_tf.retrieval.neighbours import nearest
 
 PRIMARY_METRIC = "same_language"
 FOLDERS = ("flores", "flores200", "ntrex128")
 UNITS_ARE_LANGUAGES = True
 LOWER_IS_BETTER = True
 DATA = "<code>.txt, the same sentences in each: are neighbours of the same language?"
+
+
+COMPONENTS = (0, 1, 2, 4, 8)
+SENTENCES = 200
 
 
 def numbers(text: str) -> list[int]:
@@ -57,10 +55,7 @@ OPTIONS = (
     ),
     Option("tatoeba", "also measure what their removal does to Tatoeba", metavar="DIR"),
     Option(
-        "components",
-        "how many are taken out (default 0,1,2,4,8)",
-        type=numbers,
-        metavar="N,...",
+        "components", "how many are taken out (default 0,1,2,4,8)", type=numbers, metavar="N,..."
     ),
     Option(
         "center",
@@ -70,18 +65,17 @@ OPTIONS = (
     ),
     Option(
         "sentences",
-        "of each language, from the first (default 200)",
+        f"of each language, from the first (default {SENTENCES})",
         type=int,
         metavar="N",
+        least=2,
     ),
     Option("languages", "such as deu,eng,tha (default: all)", type=_names, metavar="CODES"),
 )
 
-COMPONENTS = (0, 1, 2, 4, 8)
-SENTENCES = 200
-FITTED_ON_POOL = "the pool itself"
-
 _ENGLISH = "eng"
+# Rows of the pool whose similarities to all others are in memory.
+_ROWS = 512
 
 
 def evaluate(
@@ -97,33 +91,15 @@ def evaluate(
 ) -> dict[str, Any]:
     """Evaluates an encoder.
 
-    Args:
-      encoder: any.
-      data: a folder of `<code>.txt`, compressed or not, all with the same number of lines.
-      fit: a folder of other text, `<code>.txt`, to compute the components from; by default they are
-        computed from the pool itself, which gives better results than unseen text would.
-      tatoeba: LASER's folder, as for the task `tatoeba`.
-      components: the numbers of components to remove, each 0 or more and fewer than the sentences
-        they are computed from; by default all of COMPONENTS for which this holds.
-      center: "yes": the mean of a language's vectors (those that its components are computed from)
-        is subtracted before the components are computed, and before they are removed. The paper
-        does not say; the authors' later code (github.com/ziyi-yang/LIR) does not. Without
-        components nothing is subtracted either.
-      sentences: the pool has this many sentences per language, from the first.
-      languages: codes of the languages to use; by default all in the folder.
-
     Returns:
       The record. `removed`: for each number of components `same_language`, the share of sentences
       whose nearest neighbour in the pool (other than themselves) is in their own language;
       `translation`, the share for which it is a translation; `mean_average_precision` of finding
-      all translations, and `nearer`, as described in `mixed_pool`; `shares`, each language's share
+      all translations, and `nearer`, as described in `ranks`; `shares`, each language's share
       of all nearest neighbours; `from`, for each language the shares of the languages of its
       neighbours; and `tatoeba`, the accuracy (mean of both directions) for each language and the
       average.
       `same_language`: the value with no components removed.
-
-    Raises:
-      InputError: if the data are missing or broken.
 
     Example: with an encoder that counts letters, 2 of 6 neighbours are of the same language, 3 are
     translations.
@@ -135,67 +111,58 @@ def evaluate(
       >>> round(record["same_language"], 3), round(record["removed"]["0"]["translation"], 3)
       (0.333, 0.5)
     """
-    files = find_files(data, languages)
+    files = find_pool(data, languages)
     pool = read_pool(files, sentences)
-    fit_files = find_files(fit, list(pool)) if fit is not None else {}
+    fit_files = find_pool(fit, list(pool)) if fit is not None else {}
     fit_texts = {code: read_texts(path) for code, path in fit_files.items()}
     components = check_components(components, min(map(len, (fit_texts or pool).values())))
     pairs_files = _tatoeba_files(tatoeba, pool)
-    pairs = {code: read_aligned(*paths) for code, (_, paths) in pairs_files.items()}
+    pairs = {code: tuple(read_aligned(paths).values()) for code, (_, paths) in pairs_files.items()}
     vectors = TextVectors(
         encoder,
         itertools.chain(*pool.values(), *fit_texts.values(), *itertools.chain(*pairs.values())),
     )
-    biases = _find_biases(vectors, fit_texts or pool, max(components), center == "yes")
+    biases = {}
+    with Progress("principal components", total=len(pool), unit="language") as progress:
+        for code, lines in progress.each((fit_texts or pool).items()):
+            mean = vectors[lines].mean(axis=0) if center == "yes" else 0.0
+            biases[code] = principal_components(vectors[lines] - mean, max(components)), mean
+
+    def without(count: int, code: str | None, lines: list[str]) -> np.ndarray:
+        """Returns vectors of a language without its first components."""
+        if code is None:
+            return vectors[lines]
+        components, mean = biases[code]
+        return remove_components(vectors[lines], components[:count], mean if count else 0.0)
+
+    english = next((code for code in pool if _language(code) == _language(_ENGLISH)), None)
     removed = {}
     with Progress("search", total=len(components), unit="number of components") as progress:
         for count in progress.each(components):
-            first = {code: bias.first(count) for code, bias in biases.items()}
-            removed[str(count)] = neighbour_shares(
-                {code: first[code].remove_from(vectors[pool[code]]) for code in pool}
-            )
+            shares = neighbour_shares({code: without(count, code, pool[code]) for code in pool})
             if pairs:
-                own = {code: first[pool_code] for code, (pool_code, _) in pairs_files.items()}
-                removed[str(count)]["tatoeba"] = _tatoeba_scores(
-                    vectors, pairs, own, first.get(_english(pool))
-                )
-    return make_record(
-        "language-bias",
-        encoder,
-        data,
-        files.values(),
-        primary_metric=PRIMARY_METRIC,
-        directions=("each sentence -> all others of the pool",),
-        settings={
-            "components": list(components),
-            "components_of": _describe_fit(fit, fit_files),
-            "center": center,
-            "sentences": len(next(iter(pool.values()))),
-            "languages": list(pool),
-            "tatoeba": None if tatoeba is None else os.fspath(tatoeba),
-        },
-        scores={"same_language": removed[str(components[0])]["same_language"], "removed": removed},
-    )
-
-
-def _find_biases(
-    vectors: TextVectors, texts: Mapping[str, list[str]], count: int, center: bool
-) -> dict[str, Bias]:
-    with Progress("principal components", total=len(texts), unit="language") as progress:
-        return {
-            code: find_bias(vectors[lines], count, center=center)
-            for code, lines in progress.each(texts.items())
-        }
-
-
-def _describe_fit(fit, files: dict[str, str]) -> str | dict[str, Any]:
-    if fit is None:
-        return FITTED_ON_POOL
-    return {
-        "path": os.fspath(fit),
-        "files": len(files),
-        "sha256": sha256_of_files(files.values(), root=fit),
+                accuracies = {
+                    code: tatoeba_task.score_language(
+                        without(count, pairs_files[code][0], sides[0]),
+                        without(count, english, sides[1]),
+                    )["mean_accuracy"]
+                    for code, sides in pairs.items()
+                }
+                mean_accuracy = float(np.mean(list(accuracies.values())))
+                shares["tatoeba"] = {"accuracy": mean_accuracy, "languages": accuracies}
+            removed[str(count)] = shares
+    of_fit = {"path": os.fspath(fit), **facts_of_files(fit_files.values(), fit)} if fit else None
+    settings = {
+        "components": list(components),
+        "components_of": of_fit or "the pool itself",
+        "center": center,
+        "sentences": len(next(iter(pool.values()))),
+        "languages": list(pool),
+        "tatoeba": None if tatoeba is None else os.fspath(tatoeba),
     }
+    scores = {"same_language": removed["0"]["same_language"], "removed": removed}
+    directions = ("each sentence -> all others of the pool",)
+    return make_record("language-bias", encoder, data, files.values(), directions, settings, scores)
 
 
 def check_components(components: Sequence[int] | None, sentences: int) -> tuple[int, ...]:
@@ -223,7 +190,7 @@ def check_components(components: Sequence[int] | None, sentences: int) -> tuple[
 
 def _tatoeba_files(
     data: str | os.PathLike[str] | None, pool: Iterable[str]
-) -> dict[str, tuple[str, tuple[str, str]]]:
+) -> dict[str, tuple[str, dict[str, str]]]:
     """Returns for each language of Tatoeba that is in the pool its code there, and the paths."""
     if data is None:
         return {}
@@ -231,7 +198,7 @@ def _tatoeba_files(
     by_language = {_language(code): code for code in reversed(list(pool))}
     found = {
         code: (by_language[_language(code)], paths)
-        for code, paths in tatoeba_task.find_files(data).items()
+        for code, paths in tatoeba_task.find_pairs(data).items()
         if _language(code) in by_language
     }
     if not found:
@@ -245,85 +212,160 @@ def _language(code: str) -> str:
     return find_code(code) or code
 
 
-def _english(pool: Iterable[str]) -> str | None:
-    return next((code for code in pool if _language(code) == _language(_ENGLISH)), None)
+def principal_components(vectors: np.ndarray, count: int) -> np.ndarray:
+    """Returns the principal directions of a language's vectors.
+
+    They are the first right singular vectors of the uncentred matrix: the first one is close to the
+    mean, which is most of what a language's vectors share (Yang et al. 2021, arXiv 2012.14388,
+    section 5.1; after Arora, Liang and Ma 2017, who did this for English). The paper does not say
+    whether it subtracts a mean first; the authors' later code (github.com/ziyi-yang/LIR) does not.
+
+    Args:
+      vectors: float `[n, dim]`.
+      count: at most `dim` and n.
+
+    Returns:
+      float32 `[count, dim]`, orthonormal rows, in descending order of singular values.
+    """
+    if len(vectors) < vectors.shape[1]:
+        directions = np.linalg.svd(vectors.astype(np.float64), full_matrices=False)[2]
+    else:
+        # The size is dim x dim, however many vectors there are.
+        products = vectors.T.astype(np.float64) @ vectors
+        directions = np.linalg.eigh(products)[1].T[::-1]
+    return directions[:count].astype(np.float32)
 
 
-def _tatoeba_scores(
-    vectors: TextVectors,
-    pairs: Mapping[str, tuple[list[str], list[str]]],
-    biases: Mapping[str, Bias],
-    english_bias: Bias | None,
-) -> dict[str, Any]:
-    accuracies = {}
-    for code, (foreign, english) in pairs.items():
-        english_vectors = vectors[english]
-        if english_bias is not None:
-            english_vectors = english_bias.remove_from(english_vectors)
-        scores = tatoeba_task.score_language(
-            biases[code].remove_from(vectors[foreign]), english_vectors
-        )
-        accuracies[code] = scores["mean_accuracy"]
-    return {"accuracy": float(np.mean(list(accuracies.values()))), "languages": accuracies}
+def remove_components(
+    vectors: np.ndarray, components: np.ndarray, mean: np.ndarray | float = 0.0
+) -> np.ndarray:
+    """Returns the vectors without their projections on the components, scaled to unit length.
+
+    Args:
+      vectors: float32 `[n, dim]`.
+      components: float32 `[count, dim]`, from `principal_components`.
+      mean: `[dim]`, subtracted first: that of the vectors which the components are of, if these
+        were centred. 0: they were not.
+
+    Returns:
+      float32 `[n, dim]`; a row with nothing left is zero.
+    """
+    centred = vectors - mean
+    rest = centred - (centred @ components.T) @ components
+    lengths = np.linalg.norm(rest, axis=1, keepdims=True)
+    # A remainder that is only rounding error has no direction.
+    nothing = lengths < 1e-6
+    return np.where(nothing, 0, rest / np.where(nothing, 1, lengths)).astype(np.float32)
 
 
-def units(result: dict[str, Any]) -> dict[str, float]:
-    """Returns the share of each language's neighbours in itself."""
-    return {code: row[code] for code, row in next(iter(result["removed"].values()))["from"].items()}
+def neighbour_shares(vectors: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """Counts the languages of nearest neighbours.
 
+    Args:
+      vectors: per language float32 `[n, dim]`; rows i are translations of each other.
 
-def format_table(result: dict[str, Any]) -> str:
-    """Returns a line per number of components, with the most frequent languages."""
-    of = result["settings"]["components_of"]
-    of = of if isinstance(of, str) else of["path"]
-    count = len(result["settings"]["languages"])
-    lines = [
-        f"{count} languages, {result['settings']['sentences']} sentences each; components of {of}",
-        f"{'taken out':>9}{'same language':>15}{'translation':>13}{'mAP':>7}{'nearer':>8}"
-        f"{'Tatoeba':>9}   most often",
-    ]
-    for removed, scores in result["removed"].items():
-        most = sorted(scores["shares"].items(), key=lambda item: -item[1])[:4]
-        most = ", ".join(f"{code} {100 * share:.1f}" for code, share in most)
-        tatoeba = f"{100 * scores['tatoeba']['accuracy']:.1f}" if "tatoeba" in scores else "-"
-        lines.append(
-            f"{removed:>9}{100 * scores['same_language']:15.1f}"
-            f"{100 * scores['translation']:13.1f}{100 * scores['mean_average_precision']:7.1f}"
-            f"{100 * scores['nearer']:8.1f}{tatoeba:>9}   {most}"
-        )
-    lines.append(f"all in per cent; a language's fair share of neighbours is {100 / count:.1f}")
-    return "\n".join(lines)
-
-
-def draw(result: dict[str, Any], figure: Figure) -> None:
-    """Plots the shares by number of components, and each language's share of the neighbours."""
-    right_inches = max(4.0, 0.1 * len(result["settings"]["languages"]))
-    figure.set_size_inches(4 + right_inches, 3.6)
-    left, right = figure.subplots(1, 2, width_ratios=(4, right_inches))
-    removed = result["removed"]
-    places = range(len(removed))
-    lines = {
-        name: [100 * scores[name] for scores in removed.values()]
-        for name in ("same_language", "translation")
+    Returns:
+      `same_language` and `translation`, the shares of sentences whose nearest other sentence is in
+      their own language, and is a translation; `shares`, each language's share of all nearest
+      sentences; `from`, the same by the language of the sentence; and what `ranks` returns.
+    """
+    codes = list(vectors)
+    size = len(vectors[codes[0]])
+    pool = np.concatenate([vectors[code] for code in codes])
+    own = np.arange(len(pool))
+    two = nearest(pool, pool, 2).indices
+    # A sentence is its own nearest neighbour, unless others have the same vector.
+    neighbours = np.where(two[:, 0] == own, two[:, 1], two[:, 0])
+    counts = np.zeros((len(codes), len(codes)))
+    np.add.at(counts, (own // size, neighbours // size), 1)
+    shares = counts / size
+    return {
+        "same_language": float(np.trace(counts) / len(pool)),
+        "translation": float(np.mean(neighbours % size == own % size)),
+        **ranks(pool, size),
+        "shares": dict(zip(codes, (counts.sum(axis=0) / len(pool)).tolist(), strict=True)),
+        "from": {
+            code: dict(zip(codes, row.tolist(), strict=True))
+            for code, row in zip(codes, shares, strict=True)
+        },
     }
-    if all("tatoeba" in scores for scores in removed.values()):
-        lines["Tatoeba accuracy"] = [
-            100 * scores["tatoeba"]["accuracy"] for scores in removed.values()
-        ]
-    for name, heights in lines.items():
-        left.plot(places, heights, "o-", markersize=4, label=name.replace("_", " "))
-    left.set_xticks(places, list(removed))
-    left.set_xlabel("principal components taken out")
-    left.set_ylabel("%")
-    left.set_ylim(0, 101)
-    left.legend(fontsize=7)
-    ends = (next(iter(removed)), list(removed)[-1])
-    order = sorted(removed[ends[0]]["shares"].items(), key=lambda item: -item[1])
-    for place, count in enumerate(dict.fromkeys(ends)):
-        shares = [100 * removed[count]["shares"][code] for code, _ in order]
-        right.plot(shares, "ox"[place], markersize=3, label=f"{count} taken out")
-    right.axhline(100 / len(order), color="#888888", linewidth=0.8, label="fair share")
-    right.set_xticks(range(len(order)), [code for code, _ in order], rotation=90, fontsize=5)
-    right.set_ylabel("of all nearest neighbours, %")
-    right.set_ylim(bottom=0)
-    right.legend(fontsize=7)
+
+
+def ranks(pool: np.ndarray, size: int) -> dict[str, float]:
+    """Returns how high translations rank in a mixed pool.
+
+    As in LAReQA (Roy et al. 2020, arXiv 2004.05484), with sentences for questions and answers.
+
+    Args:
+      pool: float32 `[languages * size, dim]`, unit rows; rows i and i + size are translations.
+      size: sentences of each language, at least 2.
+
+    Returns:
+      `mean_average_precision` of ranking the whole pool, other than the sentence itself, where all
+      translations are to be found (section 3.3); and `nearer`, the share of translations that are
+      nearer than all other sentences in the sentence's own language: "strong" alignment.
+    """
+    places = np.arange(len(pool))
+    precision, nearer = 0.0, 0.0
+    for start in range(0, len(pool), _ROWS):
+        rows = places[start : start + _ROWS]
+        block = np.arange(len(rows))
+        similarities = pool[rows] @ pool.T
+        similarities[block, rows] = -np.inf  # Not itself.
+        by_language = similarities.reshape(len(rows), -1, size)
+        others = np.arange(by_language.shape[1]) != rows[:, np.newaxis] // size
+        right = by_language[block, :, rows % size][others].reshape(len(rows), -1)
+        rival = by_language[block, rows // size].max(axis=1, keepdims=True)
+        nearer += float(np.sum(np.mean(right > rival, axis=1)))
+        similarities.sort(axis=1)
+        right.sort(axis=1)
+        precision += sum(map(_average_precision, right, similarities))
+    return {"mean_average_precision": precision / len(pool), "nearer": nearer / len(pool)}
+
+
+def _average_precision(right: np.ndarray, everything: np.ndarray) -> float:
+    """Returns the mean over `right` of the share of right ones among all at least as similar.
+
+    Both are sorted.
+    """
+    at_least = [len(one) - np.searchsorted(one, right) for one in (right, everything)]
+    return float(np.mean(at_least[0] / at_least[1]))
+
+
+def describe(record: Mapping[str, Any]) -> Result:
+    """Returns the shares by number of components, and each language's share of the neighbours."""
+    settings, removed = record["settings"], record["removed"]
+    of, count = settings["components_of"], len(settings["languages"])
+    rows = {}
+    for number, scores in removed.items():
+        most = sorted(scores["shares"].items(), key=lambda item: -item[1])[:4]
+        rows[number] = scores | {
+            "most": ", ".join(f"{code} {100 * share:.1f}" for code, share in most)
+        }
+    columns = (
+        Column("same language", "same_language", style="line"),
+        Column("translation", "translation", style="line"),
+        Column("mAP", "mean_average_precision"),
+        Column("nearer", "nearer"),
+        Column("Tatoeba", "tatoeba.accuracy", style="line"),
+        Column("most often", "most", None),
+    )
+    ends = {number: removed[number]["shares"] for number in ("0", max(removed, key=int))}
+    shares = {
+        code: {number: row[code] for number, row in ends.items()} for code in settings["languages"]
+    }
+    end_columns = [Column(f"{number} taken out", number, style="point") for number in ends]
+    fair = {"fair share": {"0": 1 / count}}
+    notes = [
+        f"{count} languages, {settings['sentences']} sentences each; components of "
+        f"{of if isinstance(of, str) else of['path']}",
+        f"all in per cent; a language's fair share of neighbours is {100 / count:.1f}",
+    ]
+    return Result(
+        [
+            Part("taken out", rows, columns),
+            Part("of all nearest neighbours", shares, end_columns, fair, in_table=False),
+        ],
+        {code: row[code] for code, row in removed["0"]["from"].items()},
+        notes,
+    )

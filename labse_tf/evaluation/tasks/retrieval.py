@@ -14,10 +14,9 @@ import numpy as np
 from labse_tf.embedding.distinct import TextVectors
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
-from labse_tf.evaluation.bitext import accuracies
-from labse_tf.evaluation.record import make_record
-from labse_tf.evaluation.task import Option
-from labse_tf.evaluation.tfidf import tfidf_similarities
+from labse_tf.evaluation.bitext import accuracies, all_cosines
+from labse_tf.evaluation.result import Column, Part, Result, mean_of
+from labse_tf.evaluation.task import Option, make_record
 from labse_tf.files.corpus_files import BITEXT, find_corpus_files
 from labse_tf.files.textio import read_pairs
 from labse_tf.progress import Progress
@@ -26,17 +25,20 @@ PRIMARY_METRIC = "average"
 FOLDERS = ("retrieval",)
 UNITS_ARE_LANGUAGES = True
 DATA = "<lang>.tsv: each sentence's translation among the file's, both directions"
+MAX_CANDIDATES = 500
 OPTIONS = (
     Option("baseline", "score this on the same data too (character n-grams)", choices=("tfidf",)),
     Option(
         "max_candidates",
-        "pairs of a language used, from the first (default 500)",
+        f"pairs of a language used, from the first (default {MAX_CANDIDATES})",
         type=int,
         metavar="N",
+        least=1,
     ),
 )
 
-MAX_CANDIDATES = 500
+# Of the baseline, in characters.
+_NGRAMS = (1, 4)
 
 # (sources, targets) -> similarities of every source and every target, [n, m].
 Similarities = Callable[[Sequence[str], Sequence[str]], np.ndarray]
@@ -51,17 +53,9 @@ def evaluate(
 ) -> dict[str, Any]:
     """Evaluates an encoder, and a baseline on the same pools.
 
-    Args:
-      encoder: any.
-      data: a folder of bitext files.
-      baseline: one of BASELINES.
-      max_candidates: as `read_pools`.
-
     Returns:
-      The record, with the result of `evaluate_systems` for the systems `model` and `baseline`.
-
-    Raises:
-      InputError: as `read_pools`.
+      The record. `languages`: for each its `pairs` and, by system, `model` and the baseline, the
+      accuracies `to_english` and `from_english`; `average`: by system, their means over languages.
 
     Example: with an encoder that counts letters; the first column is English.
 
@@ -72,55 +66,28 @@ def evaluate(
       {'to_english': 1.0, 'from_english': 1.0}
     """
     pools = read_pools(data, max_candidates)
-    texts = (text for pool in pools.values() for pair in pool for text in pair)
-    vectors = TextVectors(encoder, texts)
+    vectors = TextVectors(
+        encoder, (text for pool in pools.values() for row in pool for text in row)
+    )
     systems: dict[str, Similarities] = {
-        "model": lambda sources, targets: vectors[sources] @ vectors[targets].T
+        "model": lambda sources, targets: all_cosines(vectors[sources], vectors[targets])
     }
     if baseline:
-        systems[baseline] = BASELINES[baseline]
-    return make_record(
-        "retrieval",
-        encoder,
-        data,
-        [file.path for file in find_corpus_files([os.fspath(data)], kind=BITEXT)],
-        primary_metric=PRIMARY_METRIC,
-        directions=("xx -> en", "en -> xx"),
-        settings={"baseline": baseline, "max_candidates": max_candidates, "ties": "not found"},
-        scores={"max_candidates": max_candidates, **evaluate_systems(systems, pools)},
-    )
-
-
-def evaluate_systems(
-    systems: Mapping[str, Similarities], pools: Mapping[str, Sequence[tuple[str, str]]]
-) -> dict[str, Any]:
-    """Evaluates every system on the same pools.
-
-    Args:
-      systems: similarity functions by name.
-      pools: per language, pairs of English and foreign text, from `read_pools`.
-
-    Returns:
-      `languages`: for each its `pairs` and, by system, the accuracies `to_english` and
-      `from_english`; `average`: by system, the means of these over languages.
-    """
+        systems[baseline] = tfidf_similarities
     languages: dict[str, dict[str, Any]] = {}
     with Progress("evaluate", total=len(pools), unit="language") as progress:
-        for language, rows in pools.items():
+        for language, rows in progress.each(pools.items()):
             english, foreign = zip(*rows, strict=True)
             languages[language] = {"pairs": len(rows)} | {
-                name: accuracies(similarities(foreign, english))
-                for name, similarities in systems.items()
+                name: accuracies(measure(foreign, english)) for name, measure in systems.items()
             }
-            progress.update()
-    average = {
-        name: {
-            direction: float(np.mean([scores[name][direction] for scores in languages.values()]))
-            for direction in ("to_english", "from_english")
-        }
-        for name in systems
-    }
-    return {"average": average, "languages": languages}
+    average = {name: mean_of([row[name] for row in languages.values()]) for name in systems}
+    files = [file.path for file in find_corpus_files([os.fspath(data)], kind=BITEXT)]
+    settings = {"baseline": baseline, "max_candidates": max_candidates, "ties": "not found"}
+    scores = {"average": average, "max_candidates": max_candidates, "languages": languages}
+    return make_record(
+        "retrieval", encoder, data, files, ("xx -> en", "en -> xx"), settings, scores
+    )
 
 
 def read_pools(
@@ -138,8 +105,6 @@ def read_pools(
     Raises:
       InputError: if the data are missing or broken.
     """
-    if max_candidates < 1:
-        raise InputError(f"--max-candidates is {max_candidates}", remedy="give 1 or more")
     pools: dict[str, list[tuple[str, str]]] = {}
     for file in find_corpus_files([os.fspath(data)], kind=BITEXT):
         if file.format != "tsv":
@@ -153,34 +118,29 @@ def read_pools(
     return pools
 
 
-BASELINES: dict[str, Similarities] = {"tfidf": tfidf_similarities}
+def tfidf_similarities(sources: Sequence[str], targets: Sequence[str]) -> np.ndarray:
+    """Returns the cosines of TF-IDF vectors of character n-grams: float `[n, m]`.
+
+    This baseline needs no training. It finds translations that share letters: names, numbers, loan
+    words, related languages. Document frequencies are computed from the pool itself, both sides
+    together.
+    """
+    # Imported here because it takes most of a second, and every training run measures retrieval.
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=_NGRAMS, sublinear_tf=True)
+    vectors = vectorizer.fit_transform([*sources, *targets])
+    return (vectors[: len(sources)] @ vectors[len(sources) :].T).toarray()
 
 
-def figure(result: dict[str, Any]) -> float:
-    """Returns the model's mean accuracy of both directions."""
-    return float(np.mean(list(result["average"]["model"].values())))
-
-
-def units(result: dict[str, Any]) -> dict[str, float]:
-    """Returns the accuracy in each language."""
-    return {
-        code: float(np.mean(list(row["model"].values())))
-        for code, row in result["languages"].items()
-    }
-
-
-def format_table(result: dict[str, Any]) -> str:
-    """Returns a line per language, then the average."""
-    systems = list(result["average"])
-    header = f"{'':8}{'pairs':>6}" + "".join(
-        f"{name + ' xx-en':>15}{'en-xx':>8}" for name in systems
-    )
-    lines = [header]
-    rows = [*result["languages"].items(), ("average", {"pairs": "", **result["average"]})]
-    for name, scores in rows:
-        cells = "".join(
-            f"{100 * scores[system]['to_english']:15.1f}{100 * scores[system]['from_english']:8.1f}"
-            for system in systems
-        )
-        lines.append(f"{name:8}{scores['pairs']:>6}{cells}")
-    return "\n".join(lines)
+def describe(record: Mapping[str, Any]) -> Result:
+    """Returns the accuracy in each language, by system and direction."""
+    columns = [Column("pairs", "pairs", None)]
+    for system in record["average"]:
+        columns += [
+            Column(f"{system} xx-en", f"{system}.to_english", style="point"),
+            Column("en-xx", f"{system}.from_english", style="point"),
+        ]
+    rows = record["languages"]
+    units = {code: float(np.mean(list(row["model"].values()))) for code, row in rows.items()}
+    return Result([Part("", rows, columns, {"average": record["average"]})], units)

@@ -16,22 +16,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from labse_tf.embedding.distinct import TextVectors
 from labse_tf.embedding.protocol import Encoder
-from labse_tf.errors import InputError
 from labse_tf.evaluation import probes
 from labse_tf.evaluation.probes import Examples
-from labse_tf.evaluation.record import make_record
-from labse_tf.evaluation.senteval_texts import Texts, find_files, read_task
-from labse_tf.evaluation.task import Option
+from labse_tf.evaluation.result import Column, Part, Result
+from labse_tf.evaluation.senteval_texts import Texts, find_tasks, read_task
+from labse_tf.evaluation.task import Option, make_record
 from labse_tf.progress import Progress
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 PRIMARY_METRIC = "average"
 FOLDERS = ("senteval",)
@@ -41,27 +37,23 @@ DATA = (
     "label and sentence, of MRPC two sentences, of SICK label, score, two sentences;\n"
     "or downstream, as SentEval's own get_transfer_data.bash makes it"
 )
+FOLDS, SEED = 10, 1111
 OPTIONS = (
     Option(
         "baseline", "score this on the same data too (words and pairs of words)", choices=("tfidf",)
     ),
     Option(
         "folds",
-        "of the training texts; 5 take a quarter of the time (default 10)",
+        f"of the training texts; 5 take a quarter of the time (default {FOLDS})",
         type=int,
         metavar="N",
+        least=2,
     ),
-    Option("seed", "of the folds (default 1111)", type=int, metavar="N"),
+    Option("seed", f"of the folds (default {SEED})", type=int, metavar="N"),
 )
-
-FOLDS, SEED = 10, 1111
 
 # Texts -> features, [n, d]: an array or a sparse matrix.
 Features = Callable[[Sequence[str]], Any]
-# The training texts of a task -> its features.
-System = Callable[[Sequence[str]], Features]
-
-
 # (parts, features, folds, seed) -> figures.
 Score = Callable[[Mapping[str, Texts], Features, int, int], dict[str, float]]
 
@@ -76,22 +68,11 @@ def evaluate(
 ) -> dict[str, Any]:
     """Evaluates an encoder, and a baseline on the same folds.
 
-    Args:
-      encoder: any.
-      data: a folder with the files of one task or more.
-      baseline: "tfidf", of words and pairs of words; document frequencies are those of the
-        training part, or of all texts where folds take its place.
-      folds: where a task has folds.
-      seed: decides which examples are in which fold.
-
     Returns:
       The record. `tasks`: for each its number of `test` examples, the `majority`, which is the
       share of its most frequent label, and by system, `model` and the baseline, `accuracy` with
       its `standard_error`, of MRPC also `f1`, of SICK-R instead `pearson` and `spearman`.
       `average`: by system, the mean over tasks of accuracy or Pearson's correlation, from 0 to 1.
-
-    Raises:
-      InputError: if the data are missing or broken.
 
     Example: with an encoder that counts letters.
 
@@ -101,53 +82,35 @@ def evaluate(
       >>> evaluate(encoder, "tasks", folds=3)["tasks"]["CR"]["model"]["accuracy"]
       1.0
     """
-    if folds < 2:
-        raise InputError(f"--folds is {folds}", remedy="give 2 or more")
-    files = find_files(data)
-    texts = {name: read_task(name, paths, folds) for name, paths in files.items()}
+    files = find_tasks(data)
+    texts = {name: read_task(name, one, folds) for name, one in files.items()}
     everything = (text for parts in texts.values() for part in parts.values() for text in part.all)
     features = probes.scaled(TextVectors(encoder, everything))
-    systems: dict[str, System] = {"model": lambda training: features}
+    # The training texts of a task -> its features.
+    systems: dict[str, Callable[[Sequence[str]], Features]] = {"model": lambda training: features}
     if baseline:
         systems[baseline] = _tfidf
-    return make_record(
-        "senteval",
-        encoder,
-        data,
-        sorted({path for parts in files.values() for paths in parts.values() for path in paths}),
-        primary_metric=PRIMARY_METRIC,
-        directions=("vector -> label",),
-        settings={"baseline": baseline, "folds": folds, "seed": seed},
-        scores=evaluate_systems(systems, texts, folds=folds, seed=seed),
-    )
-
-
-def evaluate_systems(
-    systems: Mapping[str, System],
-    texts: Mapping[str, Mapping[str, Texts]],
-    *,
-    folds: int,
-    seed: int,
-) -> dict[str, Any]:
-    """Returns `tasks` and `average` as `evaluate` does; `texts` has the parts of each task."""
     tasks: dict[str, dict[str, Any]] = {}
-    with Progress("classify", total=len(texts) * len(systems), unit="task") as progress:
-        for name, parts in texts.items():
+    with Progress("classify", total=len(texts), unit="task") as progress:
+        for name, parts in progress.each(texts.items()):
             test = parts["test"]
+            training = parts.get("train", test).all
             tasks[name] = {
                 "test": len(test.labels),
                 "majority": probes.majority(test.labels),
+                **{
+                    system: SCORES[name](parts, fit(training), folds, seed)
+                    for system, fit in systems.items()
+                },
             }
-            for system, fit in systems.items():
-                training = parts.get("train", test)
-                features = fit(training.all)
-                tasks[name][system] = SCORES[name](parts, features, folds, seed)
-                progress.update()
     average = {
         system: float(np.mean([main_figure(scores[system]) for scores in tasks.values()]))
         for system in systems
     }
-    return {"average": average, "tasks": tasks}
+    paths = sorted({path for one in files.values() for path in one.paths})
+    settings = {"baseline": baseline, "folds": folds, "seed": seed}
+    scores = {"average": average, "tasks": tasks}
+    return make_record("senteval", encoder, data, paths, ("vector -> label",), settings, scores)
 
 
 def main_figure(scores: Mapping[str, float]) -> float:
@@ -214,7 +177,7 @@ def _relatedness(parts, features, folds: int, seed: int) -> dict[str, float]:
 
     def pearson(model: Any, dev: Examples) -> float:
         expected = _expected_score(model, dev)
-        # What does not vary says nothing.
+        # Constant predictions have no correlation: score 0.
         return float(pearsonr(expected, dev.labels).statistic) if np.ptp(expected) else 0.0
 
     train = score_distribution(examples["train"])
@@ -250,49 +213,22 @@ SCORES: dict[str, Score] = {
 }
 
 
-def figure(result: dict[str, Any]) -> float:
-    """Returns the model's average."""
-    return float(result["average"]["model"])
-
-
-def units(result: dict[str, Any]) -> dict[str, float]:
-    """Returns the figure of each task."""
-    return {name: main_figure(row["model"]) for name, row in result["tasks"].items()}
-
-
-def format_table(result: dict[str, Any]) -> str:
-    """Returns a line per task, then the average: accuracies and correlations times 100."""
-    systems = list(result["average"])
-    lines = [f"{'':8}{'test':>7}{'majority':>10}" + "".join(f"{name:>16}" for name in systems)]
-    for name, scores in result["tasks"].items():
-        cells = "".join(f"{_cell(scores[system]):>16}" for system in systems)
-        majority = "" if name == "SICK-R" else f"{100 * scores['majority']:.1f}"
-        lines.append(f"{name:8}{scores['test']:>7}{majority:>10}{cells}")
-    averages = "".join(f"{100 * result['average'][system]:16.1f}" for system in systems)
-    return "\n".join([*lines, f"{'average':25}{averages}"])
-
-
-def _cell(scores: Mapping[str, float]) -> str:
-    error = f" +- {100 * scores['standard_error']:.1f}" if "standard_error" in scores else " (r)"
-    return f"{100 * main_figure(scores):.1f}{error}"
-
-
-def draw(result: dict[str, Any], figure: Figure) -> None:
-    """Plots the figure of each task, with the majority as a line over its bars."""
-    tasks, systems = result["tasks"], list(result["average"])
-    figure.set_size_inches(1.5 + 0.8 * len(tasks), 3.6)
-    axes = figure.subplots()
-    width = 0.8 / len(systems)
-    for number, system in enumerate(systems):
-        places = np.arange(len(tasks)) + width * (number - (len(systems) - 1) / 2)
-        heights = [100 * main_figure(scores[system]) for scores in tasks.values()]
-        axes.bar(places, heights, width, label=system)
-    for place, (name, scores) in enumerate(tasks.items()):
-        if name != "SICK-R":
-            majority = 100 * scores["majority"]
-            axes.plot([place - 0.42, place + 0.42], [majority] * 2, color="black", linewidth=0.8)
-    axes.set_xticks(range(len(tasks)), list(tasks), fontsize=8)
-    axes.set_ylabel("accuracy, % (line: majority); SICK-R: Pearson x 100", fontsize=8)
-    axes.legend(fontsize=8)
-    axes.grid(axis="y", color="#dddddd", linewidth=0.6)
-    axes.set_axisbelow(True)
+def describe(record: Mapping[str, Any]) -> Result:
+    """Returns the accuracy in each task, or of SICK-R Pearson's correlation (r), by system."""
+    systems = list(record["average"])
+    rows = {}
+    for name, scores in record["tasks"].items():
+        is_correlation = "pearson" in scores["model"]
+        rows[f"{name} (r)" if is_correlation else name] = {
+            "test": scores["test"],
+            "majority": None if is_correlation else scores["majority"],
+            **{one: scores[one] | {"main": main_figure(scores[one])} for one in systems},
+        }
+    columns = (
+        Column("test", "test", None),
+        Column("majority", "majority", style="mark"),
+        *(Column(one, f"{one}.main", 1, f"{one}.standard_error", "bar") for one in systems),
+    )
+    means = {"average": {one: {"main": record["average"][one]} for one in systems}}
+    units = {name: main_figure(scores["model"]) for name, scores in record["tasks"].items()}
+    return Result([Part("", rows, columns, means)], units)

@@ -12,23 +12,19 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from labse_tf.embedding.distinct import TextVectors
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
-from labse_tf.evaluation.record import make_record
-from labse_tf.evaluation.task import Option
-from labse_tf.evaluation.texts import check_text
-from labse_tf.files.corpus_files import split_compression
-from labse_tf.files.textio import read_lines
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from labse_tf.evaluation.result import Column, Part, Result, mean_of
+from labse_tf.evaluation.task import Option, make_record
+from labse_tf.evaluation.texts import find_files, read_columns
 
 PRIMARY_METRIC = "spearman"
 FOLDERS = ("sts",)
@@ -38,7 +34,8 @@ METRICS = ("pearson_cosine", "pearson_angular", "spearman")
 
 _SPLITS = ("train", "dev", "test")
 OPTIONS = (Option("split", "of files whose names tell a split (default test)", choices=_SPLITS),)
-_EXTENSIONS = (".tsv", ".txt")
+# The set's folders, the name, and its split if it tells one.
+_FILE = re.compile(r"(?:(.+)/)?([^/]+?)(?:\.(train|dev|test))?\.(?:tsv|txt)")
 
 
 class ScoredPairs(NamedTuple):
@@ -54,19 +51,10 @@ def evaluate(
 ) -> dict[str, Any]:
     """Evaluates an encoder.
 
-    Args:
-      encoder: any.
-      data: a folder of files, or of folders of files, one per set.
-      split: of the files `NAME.train`, `NAME.dev` and `NAME.test`, use only this one; files whose
-        names contain no split are always used.
-
     Returns:
       The record. `sets`: for each set its `files`, with `pairs` and METRICS for each; `all`, the
       metrics over all pairs of the set, and `mean`, the mean over its files. `spearman`: the mean
       of the sets' `all`. A correlation is NaN if all similarities are equal.
-
-    Raises:
-      InputError: if the data are missing or broken.
 
     Example: with an encoder that counts letters.
 
@@ -77,9 +65,13 @@ def evaluate(
       >>> record["sets"]["sts"]["files"]["animals"]["pairs"], round(record["spearman"], 3)
       (3, 0.5)
     """
-    if split not in _SPLITS:
-        raise InputError(f"--split is {split}", remedy=f"choose from {', '.join(_SPLITS)}")
-    files = find_files(data, split)
+    files: dict[str, dict[str, str]] = {}
+    found = find_files(data, _FILE, "<set>/<name>.tsv of score<TAB>sentence 1<TAB>sentence 2")
+    for (set_, name, own_split), path in found.items():
+        if own_split in (None, split):
+            files.setdefault(set_ or Path(data).resolve().name, {})[name] = path
+    if not files:
+        raise InputError(f"holds no files for the split {split}", path=data, remedy="add them")
     sets = {
         name: {file: read_scored_pairs(path) for file, path in paths.items()}
         for name, paths in files.items()
@@ -88,72 +80,28 @@ def evaluate(
     vectors = TextVectors(
         encoder, itertools.chain.from_iterable(pairs.first + pairs.second for pairs in everything)
     )
-    scores = {name: score_set(set_, vectors) for name, set_ in sets.items()}
-    return make_record(
-        "sts",
-        encoder,
-        data,
-        [path for paths in files.values() for path in paths.values()],
-        primary_metric=PRIMARY_METRIC,
-        directions=("sentence 1 - sentence 2",),
-        settings={"split": split},
-        scores={
-            **_means(set_["all"] for set_ in scores.values()),
-            "sets": scores,
-        },
-    )
-
-
-def find_files(data: str | os.PathLike[str], split: str) -> dict[str, dict[str, str]]:
-    """Returns the paths of the split's files, by set and name.
-
-    Raises:
-      InputError: if there is none.
-    """
-    root = Path(data)
-    found: dict[str, dict[str, str]] = {}
-    for path in sorted(path for path in root.rglob("*") if path.is_file()):
-        name, extension = os.path.splitext(split_compression(path.name)[0])
-        stem, _, own_split = name.rpartition(".")
-        if extension not in _EXTENSIONS or (own_split in _SPLITS and own_split != split):
-            continue
-        folder = path.parent.relative_to(root)
-        set_ = folder.as_posix() if folder.parts else root.resolve().name
-        found.setdefault(set_, {})[stem if own_split in _SPLITS else name] = str(path)
-    if not found:
-        raise InputError(
-            f"holds no files for the split {split}",
-            path=data,
-            remedy="expected <set>/<name>.tsv of score<TAB>sentence 1<TAB>sentence 2",
-        )
-    return found
+    scores = {name: _score_set(set_, vectors) for name, set_ in sets.items()}
+    paths = [path for set_ in files.values() for path in set_.values()]
+    means = mean_of(set_["all"] for set_ in scores.values())
+    figures = {"spearman": means["spearman"], **means, "sets": scores}
+    directions = ("sentence 1 - sentence 2",)
+    return make_record("sts", encoder, data, paths, directions, {"split": split}, figures)
 
 
 def read_scored_pairs(path: str | os.PathLike[str]) -> ScoredPairs:
     """Reads score, sentence 1, sentence 2; further columns are ignored.
 
     Raises:
-      InputError: as `read_lines`, or if a line has fewer than three columns, a score that is not a
-        number, or an empty sentence, or there is only one line.
+      InputError: as `read_columns`, or if a score is not a number, or there is only one line.
     """
-    scores, first, second = [], [], []
-    for number, line in read_lines(path):
-        columns = line.split("\t")
-        if len(columns) < 3:
-            raise InputError(
-                f"{len(columns)} columns where score, sentence 1 and sentence 2 are expected",
-                path=path,
-                line=number,
-                remedy="separate them by tabs",
-            )
-        scores.append(_read_score(columns[0], path, number))
-        first.append(check_text(columns[1], path, number))
-        second.append(check_text(columns[2], path, number))
+    rows = read_columns(path, ("score", "sentence 1", "sentence 2"))
+    columns, first, second = zip(*rows, strict=True)
+    scores = [_read_score(column, path, number) for number, column in enumerate(columns, 1)]
     if len(scores) < 2:
         raise InputError(
             "has only one pair, too few for a correlation", path=path, remedy="add others"
         )
-    return ScoredPairs(np.array(scores), first, second)
+    return ScoredPairs(np.array(scores), list(first), list(second))
 
 
 def _read_score(column: str, path: str | os.PathLike[str], line: int) -> float:
@@ -171,24 +119,22 @@ def _read_score(column: str, path: str | os.PathLike[str], line: int) -> float:
     return score
 
 
-def score_set(files: dict[str, ScoredPairs], vectors: TextVectors) -> dict[str, Any]:
+def _score_set(files: dict[str, ScoredPairs], vectors: TextVectors) -> dict[str, Any]:
     """Returns the metrics for each file of a set, over all its pairs, and the mean over files."""
     cosines = {
         name: np.einsum("nd,nd->n", vectors[pairs.first], vectors[pairs.second])
         for name, pairs in files.items()
     }
+    human = {name: pairs.scores for name, pairs in files.items()}
     scores = {
-        name: {"pairs": len(pairs.scores), **correlations(cosines[name], pairs.scores)}
-        for name, pairs in files.items()
+        name: {"pairs": len(human[name]), **correlations(cosines[name], human[name])}
+        for name in files
     }
-    together = correlations(
-        np.concatenate([cosines[name] for name in files]),
-        np.concatenate([pairs.scores for pairs in files.values()]),
-    )
+    together = [np.concatenate(list(one.values())) for one in (cosines, human)]
     return {
-        "pairs": sum(len(pairs.scores) for pairs in files.values()),
-        "all": together,
-        "mean": _means(scores.values()),
+        "pairs": len(together[0]),
+        "all": correlations(*together),
+        "mean": mean_of(scores.values(), METRICS),
         "files": scores,
     }
 
@@ -213,51 +159,18 @@ def angular_similarity(cosines: np.ndarray) -> np.ndarray:
     return 1 - np.arccos(np.clip(cosines, -1, 1)) / np.pi
 
 
-def _means(rows: Iterable[dict[str, float]]) -> dict[str, float]:
-    rows = list(rows)
-    return {metric: float(np.mean([row[metric] for row in rows])) for metric in METRICS}
-
-
-_HEADER = f"{'':34}{'pairs':>6}{'Pearson cos':>13}{'angular':>9}{'Spearman':>10}"
-
-
-def units(result: dict[str, Any]) -> dict[str, float]:
-    """Returns Spearman's correlation over all pairs of each set."""
-    return {name: scores["all"]["spearman"] for name, scores in result["sets"].items()}
-
-
-def format_table(result: dict[str, Any]) -> str:
-    """Returns a line per file, two per set, and the mean of the sets; correlations times 100."""
-    lines = [_HEADER]
-    for name, scores in result["sets"].items():
-        lines += [
-            _format_row(f"  {file}", row["pairs"], row) for file, row in scores["files"].items()
-        ]
-        lines.append(_format_row(f"{name}, all together", scores["pairs"], scores["all"]))
-        lines.append(_format_row(f"{name}, mean", "", scores["mean"]))
-    lines.append("-" * len(_HEADER))
-    lines.append(_format_row("mean of the sets (all together)", "", result))
-    return "\n".join(lines)
-
-
-def _format_row(label: str, pairs: int | str, row: dict[str, Any]) -> str:
-    cells = zip(METRICS, (13, 9, 10), strict=True)
-    numbers = (f"{100 * row[metric]:{width}.2f}" for metric, width in cells)
-    return f"{label:34}{pairs:>6}" + "".join(numbers)
-
-
-def draw(result: dict[str, Any], figure: Figure) -> None:
-    """Plots Spearman's correlation of each file, one panel per set."""
-    sets = result["sets"]
-    widths = [len(set_["files"]) + 1 for set_ in sets.values()]
-    figure.set_size_inches(0.3 * sum(widths) + 1.5, 3.6)
-    panels = figure.subplots(1, len(sets), sharey=True, width_ratios=widths, squeeze=False)[0]
-    for axes, (name, set_) in zip(panels, sets.items(), strict=True):
-        files = set_["files"]
-        axes.bar(range(len(files)), [100 * row["spearman"] for row in files.values()])
-        axes.axhline(100 * set_["all"]["spearman"], color="black", linewidth=0.8)
-        axes.set_xticks(range(len(files)), list(files), rotation=90, fontsize=7)
-        axes.set_title(name, fontsize=8)
-        axes.grid(axis="y", color="#dddddd", linewidth=0.6)
-        axes.set_axisbelow(True)
-    panels[0].set_ylabel("Spearman x 100 (line: all together)", fontsize=8)
+def describe(record: Mapping[str, Any]) -> Result:
+    """Returns a part for each set: its files, all together, and the mean of files."""
+    columns = (
+        Column("pairs", "pairs", None),
+        Column("Pearson cos", "pearson_cosine", 2),
+        Column("angular", "pearson_angular", 2),
+        Column("Spearman", "spearman", 2, style="bar"),
+    )
+    parts = []
+    for name, row in record["sets"].items():
+        together = {"pairs": row["pairs"]} | row["all"]
+        means = {"all together": together, "mean": row["mean"]}
+        parts.append(Part(name, row["files"], columns, means))
+    units = {name: row["all"]["spearman"] for name, row in record["sets"].items()}
+    return Result([*parts, Part("all sets", {}, columns, {"mean of all together": record})], units)

@@ -17,28 +17,26 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from labse_tf.embedding.lines import embed_lines
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
-from labse_tf.evaluation.aligned_corpora import AlignedFiles, find_corpora
-from labse_tf.evaluation.record import encoder_facts, make_record
-from labse_tf.evaluation.task import Option
+from labse_tf.evaluation.result import Column, Part, Result, mean_of
+from labse_tf.evaluation.task import Option, encoder_facts, make_record
+from labse_tf.evaluation.texts import AlignedFiles, find_corpora
 from labse_tf.files.hashing import sha256_of_files
 from labse_tf.files.local_paths import local_path
 from labse_tf.files.outputs import locked, whole_file
 from labse_tf.files.textio import ends_early
 from labse_tf.languages import find_code
+from labse_tf.retrieval.best import Neighbours
 from labse_tf.retrieval.search import INDEXES, search_both
 from labse_tf.retrieval.vectors import open_vectors
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 PRIMARY_METRIC = "p_at_1"
 FOLDERS = ("un",)
@@ -56,7 +54,7 @@ OPTIONS = (
     Option(
         "index",
         "how neighbours are searched (default exact; auto is exact for small pools)",
-        choices=("exact", "approximate", "auto"),
+        choices=INDEXES,
     ),
     Option(
         "recall",
@@ -69,6 +67,8 @@ OPTIONS = (
 DIRECTIONS = ("forward", "backward")
 SIDES = ("sources", "targets")
 RECALL = 0.99
+# Two neighbours tell whether there is a tie.
+NEAREST = 2
 
 _HASH_BYTES = 8
 _MADE_FROM = "made_from.json"
@@ -87,26 +87,14 @@ def evaluate(
 ) -> dict[str, Any]:
     """Evaluates an encoder.
 
-    Args:
-      encoder: any.
-      data: a folder of aligned corpora, each with its own pool.
-      work: a folder for vectors, 4 bytes x dim per sentence, and the search. They are kept: an
-        interrupted evaluation resumes, and the same texts and model reuse them. By default a
-        temporary folder, which has those of one corpus at a time.
-      index: one of INDEXES; an approximate search may miss the nearest sentence.
-      recall: the share of true neighbours that an approximate search should find.
-
     Returns:
       The record. `corpora`: for each its `pairs`, and for `forward` (source to target) and
-      `backward` `p_at_1`, the share whose most similar sentence has the same index (ties go to the
-      lowest index), and `same_text`, the share for which the text found equals the right one, so
-      that duplicates do not count as errors; `from_english`, the direction in which English
+      `backward` `p_at_1`, the share whose translation is nearer than all other sentences, and
+      `same_text`, the share for which the nearest text equals the right one, so that duplicates do
+      not count as errors; `from_english`, the direction in which English
       sentences are the queries, or None; `search`, the index and, if approximate, the measured
       recall. `p_at_1`: the mean over corpora and directions. `from_english`: the means over the
       corpora that have such a direction, in it, and their number; None if there is none.
-
-    Raises:
-      InputError: if the data are missing or broken, or another process works in `work`.
 
     Example: with an encoder that counts letters.
 
@@ -116,8 +104,6 @@ def evaluate(
       >>> evaluate(encoder, "un")["from_english"]
       {'p_at_1': 1.0, 'same_text': 1.0, 'corpora': 1}
     """
-    if index not in INDEXES:
-        raise InputError(f"--index is {index}", remedy=f"choose from {', '.join(INDEXES)}")
     if not 0 < recall <= 1:
         raise InputError(f"--recall is {recall}", remedy="give more than 0, at most 1")
     corpora = find_corpora(data)
@@ -125,10 +111,15 @@ def evaluate(
     results = {}
     with _work_folder(work) as folder:
         for name, files in corpora.items():
-            found, search = _search(
+            *found, search = _search(
                 encoder, files, len(hashes[name][0]), folder / name, index=index, recall=recall
             )
-            results[name] = _score(found, hashes[name]) | {
+            results[name] = {
+                "pairs": len(hashes[name][0]),
+                "distinct_sources": len(np.unique(hashes[name][0])),
+                "distinct_targets": len(np.unique(hashes[name][1])),
+                "forward": score_direction(found[0], hashes[name][1]),
+                "backward": score_direction(found[1], hashes[name][0]),
                 "from_english": direction_from_english(name, files),
                 "search": search,
             }
@@ -137,24 +128,15 @@ def evaluate(
                 shutil.rmtree(folder / name)
     rows = [result[direction] for result in results.values() for direction in DIRECTIONS]
     english = [one[one["from_english"]] for one in results.values() if one["from_english"]]
-    return make_record(
-        "un",
-        encoder,
-        data,
-        {path for files in corpora.values() for path in files.paths},
-        primary_metric=PRIMARY_METRIC,
-        directions=("source -> target (forward)", "target -> source (backward)"),
-        settings={"ties": "the lowest index", "index": index},
-        scores={
-            **_mean(rows),
-            "from_english": _mean(english) | {"corpora": len(english)} if english else None,
-            "corpora": results,
-        },
-    )
-
-
-def _mean(rows: list[dict[str, float]]) -> dict[str, float]:
-    return {metric: float(np.mean([row[metric] for row in rows])) for metric in rows[0]}
+    scores = {
+        **mean_of(rows),
+        "from_english": mean_of(english) | {"corpora": len(english)} if english else None,
+        "corpora": results,
+    }
+    paths = {path for files in corpora.values() for path in files}
+    directions = ("source -> target (forward)", "target -> source (backward)")
+    settings = {"ties": "not found", "index": index}
+    return make_record("un", encoder, data, paths, directions, settings, scores)
 
 
 def direction_from_english(name: str, files: AlignedFiles) -> str | None:
@@ -166,8 +148,7 @@ def direction_from_english(name: str, files: AlignedFiles) -> str | None:
     codes = [find_code(code) for code in name.rsplit(".", 1)[-1].split("-")]
     if "en" in codes:
         return DIRECTIONS[codes.index("en")]
-    is_tsv = files.source_path == files.target_path
-    return DIRECTIONS[0] if is_tsv and len(set(codes) - {None}) == 1 else None
+    return DIRECTIONS[0] if files.is_table and len(set(codes) - {None}) == 1 else None
 
 
 def _read_hashes(files: AlignedFiles) -> tuple[np.ndarray, np.ndarray]:
@@ -202,9 +183,9 @@ def _work_folder(work: str | os.PathLike[str] | None) -> Iterator[Path]:
 
 def _search(
     encoder: Encoder, files: AlignedFiles, count: int, folder: Path, *, index: str, recall: float
-) -> tuple[tuple[np.ndarray, np.ndarray], dict[str, Any]]:
-    """Returns the nearest target of each source, the nearest source of each target, and facts."""
-    search_folder = folder / f"search-{index}-{recall}"
+) -> tuple[Neighbours, Neighbours, dict[str, Any]]:
+    """Returns the nearest targets of each source, the nearest sources of each target, and facts."""
+    search_folder = folder / f"search-{NEAREST}-{index}-{recall}"
     _forget_others(folder, _origin(encoder, files))
     search_folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.npy" for name in SIDES]
@@ -212,8 +193,7 @@ def _search(
         description = f"embed {SIDES[side]}"
         embed_lines(files.texts(side), encoder, path, total=count, description=description)
     vectors = [open_vectors(path) for path in paths]
-    forward, backward, facts = search_both(*vectors, 1, search_folder, index=index, recall=recall)
-    return (forward.indices[:, 0], backward.indices[:, 0]), facts
+    return search_both(*vectors, NEAREST, search_folder, index=index, recall=recall)
 
 
 def _origin(encoder: Encoder, files: AlignedFiles) -> dict[str, Any]:
@@ -221,7 +201,7 @@ def _origin(encoder: Encoder, files: AlignedFiles) -> dict[str, Any]:
     root = os.path.dirname(files.source_path) or "."
     leading = {_LEADING: facts[_LEADING]} if _LEADING in facts else {}
     return {
-        "texts_sha256": sha256_of_files(files.paths, root=root),
+        "texts_sha256": sha256_of_files(set(files), root=root),
         "encoder": {name: facts.get(name) for name in _IDENTITY} | leading,
     }
 
@@ -240,76 +220,51 @@ def _forget_others(folder: Path, origin: dict[str, Any]) -> None:
         partial.write_text(json.dumps(origin, indent=1) + "\n", "utf-8")
 
 
-def _score(
-    found: tuple[np.ndarray, np.ndarray], hashes: tuple[np.ndarray, np.ndarray]
-) -> dict[str, Any]:
-    return {
-        "pairs": len(hashes[0]),
-        "distinct_sources": len(np.unique(hashes[0])),
-        "distinct_targets": len(np.unique(hashes[1])),
-        "forward": score_direction(found[0], hashes[1]),
-        "backward": score_direction(found[1], hashes[0]),
-    }
-
-
-def score_direction(found: np.ndarray, candidates: np.ndarray) -> dict[str, float]:
+def score_direction(found: Neighbours, candidates: np.ndarray) -> dict[str, float]:
     """Returns `p_at_1` and `same_text`.
 
+    A tie of the two nearest is a miss in `p_at_1`; in `same_text`, if their texts differ.
+
     Args:
-      found: `[n]` ints, the nearest candidate of each query; the right one has the query's index.
+      found: `[n, 2]`, the two nearest candidates of each query, or `[n, 1]` if there is only one;
+        the right one has the query's index.
       candidates: `[n]`, equal where texts are equal.
     """
+    first, last = found.indices[:, 0], found.indices[:, -1]
+    ties = (first != last) & (found.similarities[:, 0] == found.similarities[:, -1])
+    right = candidates[first] == candidates
     return {
-        "p_at_1": float(np.mean(found == np.arange(len(found)))),
-        "same_text": float(np.mean(candidates[found] == candidates)),
+        "p_at_1": float(np.mean((first == np.arange(len(first))) & ~ties)),
+        "same_text": float(np.mean(right & ~(ties & (candidates[first] != candidates[last])))),
     }
 
 
-def units(result: dict[str, Any]) -> dict[str, float]:
-    """Returns P@1 of each corpus."""
-    return {
-        name: float(np.mean([row[way]["p_at_1"] for way in ("forward", "backward")]))
-        for name, row in result["corpora"].items()
+def describe(record: Mapping[str, Any]) -> Result:
+    """Returns the figures of each corpus, then the means: the paper's, and of both directions."""
+    corpora = record["corpora"]
+    columns = (
+        Column("pairs", "pairs", None),
+        Column("P@1, %: a -> b", "forward.p_at_1", 2, style="bar"),
+        Column("b -> a", "backward.p_at_1", 2, style="bar"),
+        Column("same text, %: a -> b", "forward.same_text", 2),
+        Column("b -> a", "backward.same_text", 2),
+    )
+    notes = []
+    for name, row in corpora.items():
+        if recall := row["search"].get("recall"):
+            shares = " and ".join(f"{100 * recall[direction]:.1f} %" for direction in DIRECTIONS)
+            notes.append(f"{name}: approximate search, recall {shares}")
+    papers = "no corpus has English in its name"
+    if english := record["from_english"]:
+        number = f"{english['corpora']} of {len(corpora)} corpora"
+        papers = f"{100 * english['same_text']:.2f} ({number})"
+    notes += [
+        f"mean P@1, en -> xx, equal texts as one, as LaBSE's paper: {papers}",
+        f"mean P@1, both directions: {100 * record['p_at_1']:.2f}, "
+        f"same text: {100 * record['same_text']:.2f}",
+    ]
+    units = {
+        name: float(np.mean([row[way]["p_at_1"] for way in DIRECTIONS]))
+        for name, row in corpora.items()
     }
-
-
-def format_table(result: dict[str, Any]) -> str:
-    """Returns a line per corpus, then the means: the paper's, and of both directions."""
-    lines = [
-        f"{'':24}{'':>12}{'P@1, %':^16}{'same text, %':^18}",
-        f"{'':24}{'pairs':>12}{'a -> b':>8}{'b -> a':>8}{'a -> b':>10}{'b -> a':>8}",
-    ]
-    for name, one in result["corpora"].items():
-        there, back = (one[direction] for direction in DIRECTIONS)
-        lines.append(
-            f"{name:24}{one['pairs']:>12,}{100 * there['p_at_1']:8.2f}{100 * back['p_at_1']:8.2f}"
-            f"{100 * there['same_text']:10.2f}{100 * back['same_text']:8.2f}"
-        )
-        if "recall" in one["search"]:
-            recall = one["search"]["recall"]
-            numbers = " and ".join(f"{100 * recall[direction]:.1f} %" for direction in DIRECTIONS)
-            lines.append(f"  approximate search, recall {numbers}")
-    found = "no corpus has English in its name"
-    if english := result["from_english"]:
-        number = f"{english['corpora']} of {len(result['corpora'])} corpora"
-        found = f"{100 * english['same_text']:.2f} ({number})"
-    lines += [
-        f"mean P@1, en -> xx, equal texts as one, as LaBSE's paper: {found}",
-        f"mean P@1, both directions: {100 * result['p_at_1']:.2f}, "
-        f"same text: {100 * result['same_text']:.2f}",
-    ]
-    return "\n".join(lines)
-
-
-def draw(result: dict[str, Any], figure: Figure) -> None:
-    """Plots P@1 of each corpus in both directions."""
-    corpora = result["corpora"]
-    figure.set_size_inches(0.8 * len(corpora) + 2.5, 3.2)
-    axes = figure.subplots()
-    for place, direction in enumerate(DIRECTIONS):
-        heights = [100 * one[direction]["p_at_1"] for one in corpora.values()]
-        axes.bar(np.arange(len(corpora)) + 0.4 * place, heights, 0.4, label=direction)
-    axes.set_xticks(np.arange(len(corpora)) + 0.2, list(corpora), rotation=30, fontsize=8)
-    axes.set_ylabel("P@1, %")
-    axes.set_ylim(0, 100)
-    axes.legend(fontsize=7)
+    return Result([Part("", corpora, columns)], units, notes)

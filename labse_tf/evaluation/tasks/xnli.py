@@ -11,8 +11,8 @@ from __future__ import annotations
 import functools
 import glob
 import os
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -25,19 +25,19 @@ from labse_tf.evaluation.inference_pairs import (
     read_inference_pairs,
 )
 from labse_tf.evaluation.probes import Examples, accuracy, majority, scaled
-from labse_tf.evaluation.record import make_record
-from labse_tf.evaluation.task import Option
+from labse_tf.evaluation.result import Result, matrix
+from labse_tf.evaluation.task import Option, make_record
 from labse_tf.evaluation.transfer import (
+    ACCURACY,
+    MAJORITY,
+    SEEDS,
+    SEEDS_OPTION,
     Network,
-    format_figure,
     mean_of_targets,
-    target_figures,
     transfer,
 )
+from labse_tf.evaluation.transfer import describe as describe_transfer
 from labse_tf.files.corpus_files import find_packed
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 PRIMARY_METRIC = "accuracy"
 FOLDERS = ("xnli", "XNLI-1.0")
@@ -50,7 +50,7 @@ DATA = (
 OPTIONS = (
     Option("train", "training pairs, instead of those in --data", metavar="FILE"),
     Option("source", "language that is trained on (default en)", metavar="LANG"),
-    Option("seeds", "classifiers, for mean and spread (default 5)", type=int, metavar="N"),
+    SEEDS_OPTION,
     Option(
         "cross_lingual",
         "no: premise and hypothesis in one language; yes: all languages with all others "
@@ -59,7 +59,7 @@ OPTIONS = (
     ),
 )
 
-SOURCE, SEEDS = "en", 5
+SOURCE = "en"
 NETWORK = Network(hidden=(512, 384), rate=1e-3, batch_size=128, patience=3)
 
 
@@ -74,25 +74,12 @@ def evaluate(
 ) -> dict[str, Any]:
     """Evaluates an encoder.
 
-    Args:
-      encoder: any.
-      data: a folder with `dev.<lang>.tsv` and `test.<lang>.tsv`, or `xnli.dev.tsv` and
-        `xnli.test.tsv`.
-      train: a file, or files of one language, as `read_inference_pairs` reads them; None for
-        `train.<source>.tsv` in `data`.
-      source: the language to train on.
-      seeds: how many classifiers are trained.
-      cross_lingual: "yes" also tests premises and hypotheses of different languages.
-
     Returns:
       The record. `languages`: for each `accuracy` with `mean` and `spread` over seeds. `accuracy`:
       the mean over the languages that were not trained on, or of the source if it is alone. With
       `cross_lingual`, `crossed`: by premise's and hypothesis's language, the mean. `test`: pairs
       of a language; `majority`: the share of the most frequent label; `trained`: pairs, after those
       that are in the dev or test part were left out.
-
-    Raises:
-      InputError: if the data are missing or broken.
 
     Example: with an encoder that counts letters.
 
@@ -103,8 +90,6 @@ def evaluate(
       >>> evaluate(encoder, "nli", seeds=1)["languages"]["sw"]["accuracy"]
       {'mean': 1.0, 'spread': 0.0}
     """
-    if seeds < 1:
-        raise InputError(f"--seeds is {seeds}", remedy="give 1 or more")
     entries = {
         "train": train or _training_entry(data, source),
         "dev": _entry(data, "dev"),
@@ -129,29 +114,24 @@ def evaluate(
         seeds=seeds,
         measure=lambda classifier, examples: {"accuracy": accuracy(classifier, examples)},
     )
-    return make_record(
-        "xnli",
-        encoder,
-        data,
-        [path for entry in entries.values() for path in find_inference_files(entry)],
-        primary_metric=PRIMARY_METRIC,
-        directions=(f"{source} -> other languages",),
-        settings={
-            "train": train,
-            "source": source,
-            "seeds": seeds,
-            "cross_lingual": cross_lingual,
-            "hidden": list(NETWORK.hidden),
-        },
-        scores={
-            **_scores(found["tests"], source),
-            "penalty": found["penalty"],
-            "dev_accuracy": found["dev_accuracy"],
-            "trained": len(training.labels),
-            "test": len(test.labels),
-            "majority": majority(test.labels),
-        },
-    )
+    settings = {
+        "train": train,
+        "source": source,
+        "seeds": seeds,
+        "cross_lingual": cross_lingual,
+        "hidden": list(NETWORK.hidden),
+    }
+    scores = {
+        **_scores(found["tests"], source),
+        "penalty": found["penalty"],
+        "dev_accuracy": found["dev_accuracy"],
+        "trained": len(training.labels),
+        "test": len(test.labels),
+        "majority": majority(test.labels),
+    }
+    paths = [path for entry in entries.values() for path in find_inference_files(entry)]
+    directions = (f"{source} -> other languages",)
+    return make_record("xnli", encoder, data, paths, directions, settings, scores)
 
 
 def _entry(data: str | os.PathLike[str], part: str, language: str = "*") -> str:
@@ -235,42 +215,7 @@ def _scores(found: dict[tuple[str, str], Any], source: str) -> dict[str, Any]:
     return scores
 
 
-def units(result: dict[str, Any]) -> dict[str, float]:
-    """Returns the accuracy in each language that was not trained on."""
-    return target_figures(result, "accuracy")
-
-
-def format_table(result: dict[str, Any]) -> str:
-    """Returns a line per language, then the mean of those not trained on; accuracy times 100."""
-    source = result["settings"]["source"]
-    lines = [f"{'':14}{'accuracy':>16}"]
-    for language, row in result["languages"].items():
-        name = f"{language} (source)" if language == source else language
-        lines.append(f"{name:14}{format_figure(row['accuracy']):>16}")
-    lines.append(f"{'transfer':14}{100 * result['accuracy']:16.1f}")
-    if crossed := result.get("crossed"):
-        lines += ["", f"{'premise':14}" + "".join(f"{name:>6}" for name in crossed)]
-        for one, row in crossed.items():
-            lines.append(f"{one:14}" + "".join(f"{100 * value:6.1f}" for value in row.values()))
-    return "\n".join(lines)
-
-
-def draw(result: dict[str, Any], figure: Figure) -> None:
-    """Plots the accuracy in each language, or of each pair of languages."""
-    crossed = result.get("crossed")
-    names = list(result["languages"])
-    figure.set_size_inches(2 + 0.35 * len(names), (2 + 0.35 * len(names)) if crossed else 3.6)
-    axes = figure.subplots()
-    if crossed:
-        cells = [[100 * crossed[one][other] for other in names] for one in names]
-        figure.colorbar(axes.imshow(cells), ax=axes, label="accuracy, %")
-        axes.set_yticks(range(len(names)), names, fontsize=8)
-        axes.set_ylabel("premise")
-        axes.set_xlabel("hypothesis")
-    else:
-        rows = [row["accuracy"] for row in result["languages"].values()]
-        means, spreads = ([100 * row[name] for row in rows] for name in ("mean", "spread"))
-        axes.bar(range(len(names)), means, yerr=spreads)
-        axes.axhline(100 * result["majority"], color="black", linewidth=0.8)
-        axes.set_ylabel("accuracy, % (line: majority)", fontsize=8)
-    axes.set_xticks(range(len(names)), names, rotation=90, fontsize=8)
+def describe(record: Mapping[str, Any]) -> Result:
+    """Returns the accuracy in each language, and of each pair of languages."""
+    parts = [matrix("premise, hypothesis", record["crossed"])] if "crossed" in record else []
+    return describe_transfer(record, (MAJORITY, ACCURACY), parts)

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from labse_tf.data import streams, texts
 from labse_tf.data.features import Features
-from labse_tf.data.pairs import BATCHES_PER_WINDOW, byte_lengths, smallest_bucket, sorted_batches
+from labse_tf.data.pairs import BATCHES_PER_WINDOW, byte_lengths, smallest_bucket, sorted_windows
 from labse_tf.data.record_counts import language_weights
 from labse_tf.files.corpus_files import BITEXT
 from labse_tf.systems.cds.config import CdsConfig
@@ -59,16 +59,15 @@ def translation_batches(
     records = streams.mix(named, weights, seed=place.seed)
     windows = records.batch(settings.batch_size * BATCHES_PER_WINDOW, drop_remainder=True)
 
-    def cut(index, window):
+    def measure(window):
         languages, serialized = window
         columns = (*texts.parse(BITEXT, serialized), languages)
-        lengths = tf.maximum(*(byte_lengths(side) for side in columns[:2]))
-        return sorted_batches(columns, lengths, settings.batch_size, index)
+        return columns, tf.maximum(*(byte_lengths(side) for side in columns[:2]))
 
     def encode(source, target, language):
         return encode_pairs(tokenizer, source, target, language, settings.bucket_lengths)
 
-    batches = windows.enumerate().flat_map(cut).skip(place.skip)
+    batches = sorted_windows(windows, measure, settings.batch_size, skip=place.skip)
     return batches.map(encode, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
 
 

@@ -10,9 +10,9 @@ import tf_keras
 from labse_tf.model.dropout import replayable_dropout
 from labse_tf.systems.cds.batches import translation_batches
 from labse_tf.systems.cds.config import CdsRun
-from labse_tf.systems.cds.objective import TranslatorTrainer
+from labse_tf.systems.cds.objective import TranslatorLoss
 from labse_tf.systems.cds.translator import build_translator
-from labse_tf.training.loop.fit import Stage, fit
+from labse_tf.training.fit import Stage, fit
 from labse_tf.training.runs.checkpoints import load_tokenizer
 from labse_tf.training.runs.run_dir import RunDir
 
@@ -37,23 +37,17 @@ def train(config: CdsRun, run_dir: RunDir, strategy: tf.distribute.Strategy) -> 
         )
     ):
         tf_keras.utils.set_random_seed(config.seed + number)
-        fit(
-            Stage(
-                description=f"train the translator on {name} pairs",
-                steps=steps,
-                batch_size=settings.batch_size,
-                optimizer=optimizer,
-                loop=settings.loop,
-                checkpoints=run_dir.checkpoints / name,
-                number=number,
-            ),
-            trainer=functools.partial(TranslatorTrainer, translator=translator),
-            batches=functools.partial(_batches, config, tokenizer, name, inputs),
-            model={"translator": translator},
-            variables=translator.trainable_variables,
-            run_dir=run_dir,
-            strategy=strategy,
+        stage = Stage(
+            description=f"train the translator on {name} pairs",
+            steps=steps,
+            batch_size=settings.batch_size,
+            optimizer=optimizer,
+            loop=settings.loop,
+            checkpoints=run_dir.checkpoints / name,
+            number=number,
         )
+        batches = functools.partial(_batches, config, tokenizer, name, inputs)
+        fit(TranslatorLoss(translator), batches, stage, run_dir, strategy)
 
 
 def _batches(config: CdsRun, tokenizer, name: str, inputs: list[str], step: int) -> tf.data.Dataset:

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from labse_tf.config import TrainConfig
 from labse_tf.data import streams, texts
-from labse_tf.data.pairs import smallest_bucket, sorted_by_length
+from labse_tf.data.pairs import BATCHES_PER_WINDOW, smallest_bucket, sorted_windows
 from labse_tf.data.record_counts import count_records, language_weights
 from labse_tf.files.record_kinds import BITEXT, KINDS, MONOLINGUAL
 from labse_tf.systems.distill.config import DistillConfig
@@ -100,7 +100,8 @@ def text_batches(
     place = streams.position(step, seed)
     before = place.start * settings.batch_size
     stream = text_stream(distill, settings, languages=languages, seed=place.seed, before=before)
-    batches = sorted_by_length(stream, measure, settings.batch_size, skip=place.skip)
+    windows = stream.batch(settings.batch_size * BATCHES_PER_WINDOW, drop_remainder=True)
+    batches = sorted_windows(windows, measure, settings.batch_size, skip=place.skip)
     return batches.map(pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
 
 

@@ -11,7 +11,7 @@ import labse_tf
 from labse_tf.data.dev_pairs import read_dev_pairs
 from labse_tf.embedding.distinct import TextVectors
 from labse_tf.embedding.protocol import Encoder
-from labse_tf.evaluation.bitext import accuracies
+from labse_tf.evaluation.bitext import accuracies, all_cosines
 from labse_tf.systems.distill.config import DistillRun
 from labse_tf.training.run_embedder import RunEmbedder
 from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
@@ -52,7 +52,7 @@ def _measure(model: Encoder, pools: Sequence[Sequence[Sequence[str]]]) -> dict[s
     found = []
     for pool in pools:
         english, foreign = (vectors[[pair[side] for pair in pool]] for side in (0, 1))
-        found += accuracies(foreign @ english.T).values()
+        found += accuracies(all_cosines(foreign, english)).values()
     # By now every shape has been traced.
     timed = vectors.texts[:_TIMED]
     start = time.perf_counter()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import logging
 import os
@@ -14,15 +13,13 @@ import tf_keras
 
 import labse_tf
 from labse_tf.config import BERT, EncoderConfig, TrainConfig, changed
-from labse_tf.data.features import ENCODER_INPUTS, Features
+from labse_tf.data.features import ENCODER_INPUTS
 from labse_tf.data.texts import input_errors
 from labse_tf.errors import InputError
 from labse_tf.files.outputs import whole_file
 from labse_tf.losses import leading_columns
 from labse_tf.model import exported
-from labse_tf.model.dropout import dropout_generators
-from labse_tf.model.dual_encoder import embed
-from labse_tf.model.encoder import build_encoder
+from labse_tf.model.encoder import build_encoder, embed
 from labse_tf.model.static_encoder import SPARE_COLUMNS
 from labse_tf.systems.distill.batches import text_batches, text_stream
 from labse_tf.systems.distill.config import DistillRun
@@ -34,11 +31,11 @@ from labse_tf.systems.distill.start import (
 )
 from labse_tf.training.distribution import from_first_replica
 from labse_tf.training.dual_encoder import on_strategy, stage_of
-from labse_tf.training.loop.fit import fit
-from labse_tf.training.loop.trainer import Trainer
+from labse_tf.training.fit import fit
+from labse_tf.training.objectives import Objective, Tables
 from labse_tf.training.runs.checkpoints import load_subwords, load_tokenizer
 from labse_tf.training.runs.run_dir import RunDir, resolve
-from labse_tf.training.validation.validate import validation_of
+from labse_tf.training.validation import validation_of
 
 PROJECTION_FILE = "projection.npy"
 # Texts from whose vectors the teacher's principal directions are computed.
@@ -47,7 +44,7 @@ _SAMPLE = 8192
 _log = logging.getLogger("labse")
 
 
-class DistillationTrainer(Trainer):
+class Distillation(Objective):
     """Mean squared distance between the unit vectors of student and teacher.
 
     For unit vectors that is 2 - 2 cos. The accuracy is the share of texts whose own teacher vector
@@ -67,9 +64,8 @@ class DistillationTrainer(Trainer):
         teacher,
         projection: np.ndarray | None,
         settings: TrainConfig | None = None,
-        **kwargs,
     ) -> None:
-        """Prepares to train.
+        """Takes student and teacher.
 
         Args:
           encoder: the student, from `build_encoder`, `replayable` if it has dropout.
@@ -77,25 +73,16 @@ class DistillationTrainer(Trainer):
           projection: float32 `[teacher dim, student dim]`; None: the student learns the teacher's
             vectors as they are.
           settings: `matryoshka` is read.
-          **kwargs: as for `Trainer`.
         """
-        super().__init__(
-            variables=encoder.trainable_variables,
-            generators=dropout_generators(encoder),
-            **kwargs,
-        )
+        super().__init__({"encoder": encoder}, features=ENCODER_INPUTS)
         self._encoder, self._teacher = encoder, teacher
         self._projection = None if projection is None else tf.constant(projection)
         self._settings = settings or TrainConfig()
 
-    @property
-    def features(self) -> Features:
-        return ENCODER_INPUTS
-
-    def rows_read(self, batch) -> list[tuple[tf.Variable, tf.Tensor]]:
+    def tables_read(self, batch, step: tf.Tensor) -> Tables:
         return [(self._encoder.get_embedding_table(), self._encoder.rows(batch))]
 
-    def replica_loss(self, batch) -> tuple[tf.Tensor, tf.Tensor]:
+    def loss(self, batch, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         wanted = tf.stop_gradient(self._teacher(batch)["default"])
         if self._projection is not None:
             # The directions were computed from unit vectors.
@@ -168,21 +155,16 @@ def distill(config: DistillRun, run_dir: RunDir, strategy: tf.distribute.Strateg
         order = {"languages": config.languages, "seed": config.seed, "step": step}
         return text_batches(config.distill, settings, tokenizer, **order)
 
+    objective = Distillation(
+        encoder=encoder, teacher=teacher, projection=projection, settings=settings
+    )
     fit(
+        objective,
+        batches,
         stage_of(settings, "distill", run_dir.checkpoints),
-        trainer=functools.partial(
-            DistillationTrainer,
-            encoder=encoder,
-            teacher=teacher,
-            projection=projection,
-            settings=settings,
-        ),
-        batches=batches,
-        model={"encoder": encoder},
-        variables=encoder.trainable_variables,
-        run_dir=run_dir,
-        strategy=strategy,
-        validation=validation_of(
+        run_dir,
+        strategy,
+        validation_of(
             settings,
             languages=config.languages,
             strategy=strategy,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 import tensorflow as tf
 import tf_keras
 
@@ -12,8 +10,8 @@ from labse_tf.model.dropout import replayable_dropout
 from labse_tf.systems.hard_negatives.averaging_encoder import AveragingEncoder
 from labse_tf.systems.hard_negatives.config import NegativesRun
 from labse_tf.training.dual_encoder import on_strategy, stage_of
-from labse_tf.training.dual_encoder_trainer import DualEncoderTrainer
-from labse_tf.training.loop.fit import fit
+from labse_tf.training.fit import fit
+from labse_tf.training.objectives import DualEncoder
 from labse_tf.training.runs.checkpoints import load_tokenizer
 from labse_tf.training.runs.run_dir import RunDir
 
@@ -31,11 +29,9 @@ def train(config: NegativesRun, run_dir: RunDir, strategy: tf.distribute.Strateg
     settings = on_strategy(settings, strategy)
     order = {"languages": config.languages, "seed": config.seed}
     fit(
+        DualEncoder(encoder, settings),
+        pair_batches(settings, tokenizer, **order, section="train"),
         stage_of(settings, "train the averaging encoder", run_dir.checkpoints / CHECKPOINTS),
-        trainer=functools.partial(DualEncoderTrainer, encoder=encoder, settings=settings),
-        batches=pair_batches(settings, tokenizer, **order, section="train"),
-        model={"encoder": encoder},
-        variables=encoder.trainable_variables,
-        run_dir=run_dir,
-        strategy=strategy,
+        run_dir,
+        strategy,
     )

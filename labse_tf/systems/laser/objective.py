@@ -1,23 +1,23 @@
-"""The trainer of LASER: cross-entropy of the target tokens, through the sentence vector."""
+"""The objective of LASER: cross-entropy of the target tokens, through the sentence vector."""
 
 from __future__ import annotations
 
 import tensorflow as tf
-import tf_keras
 
-from labse_tf.data.features import Features
-from labse_tf.model.dropout import dropout_generators
+from labse_tf.losses import draw_uniform, sampled_softmax
 from labse_tf.model.protocol import EncoderNetwork
-from labse_tf.model.sampled_softmax import draw_uniform, sampled_softmax
 from labse_tf.systems.laser.batches import LASER_FEATURES
 from labse_tf.systems.laser.decoder import LaserDecoder, previous_tokens
-from labse_tf.training.loop.trainer import Trainer, sum_over_replicas
+from labse_tf.training.distribution import sum_over_replicas
+from labse_tf.training.objectives import Objective, Tables
 
 _SAMPLES_SEED = 19
 
 
-class LaserTrainer(Trainer):
+class Translation(Objective):
     """Cross-entropy of the target tokens, averaged over those of the global batch."""
+
+    METRICS = ("target_tokens", "filled")
 
     def __init__(
         self,
@@ -26,55 +26,41 @@ class LaserTrainer(Trainer):
         decoder: LaserDecoder,
         end_token: int,
         samples: int = 0,
-        **kwargs,
     ) -> None:
-        """Prepares to train.
+        """Takes the model.
 
         Args:
           encoder: any dropout of it must be replayable.
           decoder: for its vectors.
           end_token: the id that a target ends with, and that the decoder reads first.
-          samples: tokens of the softmax, see `model.sampled_softmax`; 0: the whole vocabulary.
-          **kwargs: as for `Trainer`.
+          samples: tokens of the softmax, see `sampled_softmax`; 0: the whole vocabulary.
         """
-        super().__init__(
-            variables=[*encoder.trainable_variables, *decoder.trainable_variables],
-            generators=dropout_generators(encoder),
-            **kwargs,
-        )
+        super().__init__({"encoder": encoder, "decoder": decoder}, features=LASER_FEATURES)
         self._encoder, self._decoder = encoder, decoder
         self._end_token, self._samples = end_token, samples
-        with self._strategy.scope():
-            self.extra_metrics = {
-                name: tf_keras.metrics.Mean(name) for name in ("target_tokens", "filled")
-            }
 
-    @property
-    def features(self) -> Features:
-        return LASER_FEATURES
-
-    def rows_read(self, batch) -> list[tuple[tf.Variable, tf.Tensor]]:
+    def tables_read(self, batch, step: tf.Tensor) -> Tables:
         targets = batch["targets"]
         read = [
             (self._encoder.get_embedding_table(), self._encoder.rows(batch)),
             (self._decoder.get_embedding_table(), previous_tokens(targets, self._end_token)),
         ]
         if self._samples:
-            ids = tf.concat([tf.reshape(targets, [-1]), self._draw()], axis=0)
+            ids = tf.concat([tf.reshape(targets, [-1]), self._draw(step)], axis=0)
             read.append((self._decoder.output_table, ids))
         return read
 
-    def replica_loss(self, batch) -> tuple[tf.Tensor, tf.Tensor]:
+    def loss(self, batch, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         targets = batch["targets"]
         vectors = self._encoder(batch, training=True)["pooled_output"]
         previous = previous_tokens(targets, self._end_token)
         states = self._decoder((vectors, batch["target_language"], previous))
-        losses, hits = self._predict(states, targets)
+        losses, hits = self._predict(states, targets, step)
         is_token = tf.cast(targets != 0, tf.float32)
         total = sum_over_replicas([tf.reduce_sum(is_token)])[0]
         return tf.reduce_sum(losses * is_token) / total, tf.reduce_sum(hits * is_token) / total
 
-    def _predict(self, states, targets) -> tuple[tf.Tensor, tf.Tensor]:
+    def _predict(self, states, targets, step) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns cross-entropy and correctness (1 or 0) of each token, shaped as `targets`."""
         decoder = self._decoder
         if not self._samples:
@@ -84,13 +70,13 @@ class LaserTrainer(Trainer):
             tf.reshape(targets, [-1]),
             decoder.output_table,
             decoder.output_bias,
-            self._draw(),
+            self._draw(step),
         )
         return tf.reshape(losses, tf.shape(targets)), tf.reshape(hits, tf.shape(targets))
 
-    def _draw(self) -> tf.Tensor:
+    def _draw(self, step: tf.Tensor) -> tf.Tensor:
         # All replicas draw the same tokens, different ones at each step.
-        seed = tf.stack([self._optimizer.iterations, tf.constant(_SAMPLES_SEED, tf.int64)])
+        seed = tf.stack([step, tf.constant(_SAMPLES_SEED, tf.int64)])
         return draw_uniform(self._samples, self._decoder.vocab_size, seed)
 
     def observe(self, batch, loss: tf.Tensor, accuracy: tf.Tensor) -> None:
@@ -99,8 +85,8 @@ class LaserTrainer(Trainer):
         counts = [tf.math.count_nonzero(side, dtype=tf.float32) for side in (source, target)]
         places = tf.cast(tf.size(source) + tf.size(target), tf.float32)
         in_source, in_target, places = sum_over_replicas([*counts, places])
-        self.extra_metrics["target_tokens"].update_state(in_target)
-        self.extra_metrics["filled"].update_state((in_source + in_target) / places)
+        self.metrics["target_tokens"].update_state(in_target)
+        self.metrics["filled"].update_state((in_source + in_target) / places)
 
 
 def token_losses(logits: tf.Tensor, targets: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -71,7 +71,7 @@ class PerplexityEvaluator(orbit.AbstractEvaluator):
           strategy: the strategy under which encoder and decoder were created.
           encoder: of the vectors.
           decoder: a `LaserDecoder`.
-          end_token: as for `LaserTrainer`.
+          end_token: as for `Translation`.
           held_out: from `read_held_out`.
         """
         self._strategy, self._encoder, self._decoder = strategy, encoder, decoder

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 import tensorflow as tf
 import tf_keras
 
@@ -16,12 +14,12 @@ from labse_tf.systems.laser import perplexity
 from labse_tf.systems.laser.batches import check_sources, find_directions, laser_batches
 from labse_tf.systems.laser.config import LaserRun
 from labse_tf.systems.laser.decoder import LaserDecoder
-from labse_tf.systems.laser.objective import LaserTrainer
-from labse_tf.training.loop.fit import Stage, fit
+from labse_tf.systems.laser.objective import Translation
+from labse_tf.training.fit import Stage, fit
 from labse_tf.training.runs.checkpoints import load_tokenizer
+from labse_tf.training.runs.initial_weights import start_from
 from labse_tf.training.runs.run_dir import Origin, RunDir
-from labse_tf.training.start import start_from
-from labse_tf.training.validation.course import Validation
+from labse_tf.training.validation import Validation
 
 
 def train(
@@ -51,7 +49,7 @@ def train(
         tf_keras.utils.set_random_seed(config.seed)
         encoder = build_encoder(config.encoder, compute=config.compute, replayable=True)
         if init is not None:
-            start_from(init, encoder, config, run_dir, strategy)
+            start_from(init, {"encoder": encoder}, config, run_dir, strategy)
         with precision(config.compute):
             decoder = build_decoder(config, encoder)
     end_token = tokenizer.special_tokens["end_of_segment_id"]
@@ -81,25 +79,16 @@ def train(
         order = {"seed": config.seed, "replicas": replicas, "step": step}
         return laser_batches(settings, tokenizer, directions, **order)
 
-    fit(
-        Stage(
-            description="train the encoder by translation",
-            steps=settings.steps,
-            batch_size=0,
-            optimizer=settings.optimizer,
-            loop=settings.loop,
-            checkpoints=run_dir.checkpoints,
-        ),
-        trainer=functools.partial(
-            LaserTrainer, **parts, end_token=end_token, samples=settings.sampled_softmax
-        ),
-        batches=batches,
-        model=parts,
-        variables=[*encoder.trainable_variables, *decoder.trainable_variables],
-        run_dir=run_dir,
-        strategy=strategy,
-        validation=validation,
+    stage = Stage(
+        description="train the encoder by translation",
+        steps=settings.steps,
+        batch_size=0,
+        optimizer=settings.optimizer,
+        loop=settings.loop,
+        checkpoints=run_dir.checkpoints,
     )
+    objective = Translation(**parts, end_token=end_token, samples=settings.sampled_softmax)
+    fit(objective, batches, stage, run_dir, strategy, validation)
 
 
 def build_decoder(config: LaserRun, encoder: EncoderNetwork) -> LaserDecoder:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,22 +9,19 @@ import orbit
 import tensorflow as tf
 import tf_keras
 
-from labse_tf.data.features import Features
 from labse_tf.errors import InputError
 from labse_tf.evaluation.inference_pairs import InferencePairs, labels_of, read_inference_pairs
-from labse_tf.model.dropout import dropout_generators
-from labse_tf.model.dual_encoder import embed
-from labse_tf.model.encoder import build_encoder
+from labse_tf.model.encoder import build_encoder, embed
 from labse_tf.model.protocol import EncoderNetwork
 from labse_tf.systems.nli.batches import INFERENCE_FEATURES, inference_batches
 from labse_tf.systems.nli.config import NliRun
-from labse_tf.training.loop.fit import Stage, fit
-from labse_tf.training.loop.trainer import Trainer
+from labse_tf.training.fit import Stage, fit
+from labse_tf.training.objectives import Objective, Tables
 from labse_tf.training.run_embedder import RunEmbedder
 from labse_tf.training.runs.checkpoints import load_tokenizer
 from labse_tf.training.runs.initial_weights import restore, write_report
 from labse_tf.training.runs.run_dir import Origin, RunDir
-from labse_tf.training.validation.course import Validation
+from labse_tf.training.validation import Validation
 
 _LABEL = "inference"
 
@@ -54,7 +50,7 @@ def pair_vectors(premises: tf.Tensor, hypotheses: tf.Tensor) -> tf.Tensor:
     return tf.concat([u, v, tf.abs(u - v), u * v], axis=1)
 
 
-class InferenceTrainer(Trainer):
+class Inference(Objective):
     """Cross-entropy of the label of premise and hypothesis, predicted from their embeddings."""
 
     def __init__(
@@ -63,34 +59,28 @@ class InferenceTrainer(Trainer):
         encoder: EncoderNetwork,
         classifier: tf_keras.layers.Dense,
         train_encoder: bool,
-        **kwargs,
     ) -> None:
-        """Prepares to train.
+        """Takes the model.
 
         Args:
           encoder: any dropout must be replayable.
           classifier: from `build_classifier`.
           train_encoder: whether to train it too; if not, it has no dropout either.
-          **kwargs: as for `Trainer`.
         """
-        self._trains_encoder = train_encoder
         super().__init__(
-            variables=trained_variables(encoder, classifier, train_encoder=train_encoder),
-            generators=dropout_generators(encoder),
-            **kwargs,
+            {"encoder": encoder, "classifier": classifier},
+            features=INFERENCE_FEATURES,
+            variables=None if train_encoder else classifier.trainable_variables,
         )
+        self._trains_encoder = train_encoder
         self._encoder, self._classifier = encoder, classifier
 
-    @property
-    def features(self) -> Features:
-        return INFERENCE_FEATURES
-
-    def rows_read(self, batch) -> list[tuple[tf.Variable, tf.Tensor]]:
+    def tables_read(self, batch, step: tf.Tensor) -> Tables:
         if not self._trains_encoder:
             return []
         return [(self._encoder.get_embedding_table(), self._encoder.rows(_both(batch)))]
 
-    def replica_loss(self, batch) -> tuple[tf.Tensor, tf.Tensor]:
+    def loss(self, batch, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         vectors = embed(self._encoder, _both(batch), training=self._trains_encoder)
         logits = self._classifier(pair_vectors(*tf.split(vectors, 2)))
         labels = batch["label"]
@@ -99,14 +89,6 @@ class InferenceTrainer(Trainer):
         replicas = tf.distribute.get_replica_context().num_replicas_in_sync
         divisor = tf.cast(replicas * tf.shape(labels)[0], tf.float32)
         return tf.reduce_sum(losses) / divisor, tf.reduce_sum(hits) / divisor
-
-
-def trained_variables(
-    encoder: EncoderNetwork, classifier: tf_keras.layers.Dense, *, train_encoder: bool
-) -> list[tf.Variable]:
-    """Returns what `InferenceTrainer` trains."""
-    trained = encoder.trainable_variables if train_encoder else []
-    return [*trained, *classifier.trainable_variables]
 
 
 def _both(batch) -> dict[str, tf.Tensor]:
@@ -234,23 +216,15 @@ def train_inference(
             best=tf.train.Checkpoint(encoder=encoder, classifier=classifier),
             measure=(_LABEL, "accuracy"),
         )
-    trained = {"train_encoder": settings.train_encoder}
-    fit(
-        Stage(
-            description="fine-tune on inference",
-            steps=settings.steps,
-            batch_size=settings.batch_size,
-            optimizer=settings.optimizer,
-            loop=settings.loop,
-            checkpoints=run_dir.checkpoints,
-        ),
-        trainer=functools.partial(
-            InferenceTrainer, encoder=encoder, classifier=classifier, **trained
-        ),
-        batches=batches,
-        model={"encoder": encoder, "classifier": classifier},
-        variables=trained_variables(encoder, classifier, **trained),
-        run_dir=run_dir,
-        strategy=strategy,
-        validation=validation,
+    stage = Stage(
+        description="fine-tune on inference",
+        steps=settings.steps,
+        batch_size=settings.batch_size,
+        optimizer=settings.optimizer,
+        loop=settings.loop,
+        checkpoints=run_dir.checkpoints,
     )
+    objective = Inference(
+        encoder=encoder, classifier=classifier, train_encoder=settings.train_encoder
+    )
+    fit(objective, batches, stage, run_dir, strategy, validation)

@@ -1,11 +1,20 @@
-"""Finds undamaged checkpoints, and loads the encoder of a run from one."""
+"""Checkpoints of a run: which are whole, which is the best, and the encoder that is in one.
+
+The best checkpoint has the encoder at the step that measured best in a task. It is in
+`checkpoints/best`, next to the rolling checkpoints. `best.json` has its step and accuracy, and is
+written last: anything in the folder that it does not name is ignored.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import json
 import logging
+import os
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +22,7 @@ import tensorflow as tf
 
 from labse_tf.config import PretrainRun
 from labse_tf.errors import InputError
+from labse_tf.files.outputs import NO_SPACE, whole_file
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.protocol import EncoderNetwork
 from labse_tf.model.subwords import Subwords
@@ -20,11 +30,12 @@ from labse_tf.tokenization.open import open_tokenizer
 from labse_tf.tokenization.protocol import Tokenizer
 from labse_tf.tokenization.vocabulary_readers import require_wordpieces
 from labse_tf.training.distribution import checkpoint_options
-from labse_tf.training.runs.best import DEV_PAIRS, read_best
 from labse_tf.training.runs.run_dir import RunDir
 from vocab import wordpiece_file
 
 BEST, LATEST = "best", "latest"
+DEV_PAIRS = "retrieval"
+_FOLDER, _RECORD = "best", "best.json"
 
 _log = logging.getLogger("labse")
 
@@ -74,12 +85,7 @@ def newest_whole(folder: Path, *, weights_only: bool = False) -> str | None:
 
 
 def find_damage(path: str, *, weights_only: bool = False) -> str | None:
-    """Reads a whole checkpoint and its checksums; returns the error, None if there is none.
-
-    Args:
-      path: its path prefix for TensorFlow.
-      weights_only: as for `newest_whole`.
-    """
+    """Reads a checkpoint and its checksums; returns the error, if any. See `newest_whole`."""
     try:
         reader = tf.train.load_checkpoint(path)
         for name in reader.get_variable_to_shape_map():
@@ -113,11 +119,92 @@ def make_newest(path: str) -> None:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Removes what interrupted saves left in `folder`, including those of the best one."""
+    """Removes what interrupted saves left in `folder`, also of the best checkpoint."""
     for entry in list(folder.rglob("ckpt-*_temp")):
         shutil.rmtree(entry, ignore_errors=True)
     for entry in (*folder.rglob("ckpt-*.tempstate*"), *folder.rglob("checkpoint.tmp*")):
         entry.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def disk_errors(checkpoints: Path) -> Iterator[None]:
+    """Within this context, a full disk raises InputError; unfinished saves in the folder go."""
+    try:
+        yield
+    except (OSError, tf.errors.OpError) as error:
+        # TensorFlow's error codes are ambiguous, but its messages contain the system's.
+        reasons = (os.strerror(number) for number in NO_SPACE)
+        reason = next((reason for reason in reasons if reason in str(error)), None)
+        if reason is None:
+            raise
+        remove_unfinished(checkpoints)
+        raise InputError(
+            f"cannot be written to ({reason})",
+            path=checkpoints,
+            remedy="make room; the same command resumes from the last finished checkpoint",
+        ) from error
+
+
+class Best(NamedTuple):
+    """A checkpoint: its path prefix for TensorFlow, its step, and the measurement there.
+
+    `accuracy` is the primary metric of `task`: DEV_PAIRS, or a task of `train.evaluate`.
+    """
+
+    path: str
+    step: int
+    accuracy: float
+    task: str = DEV_PAIRS
+
+
+def read_best(checkpoints: Path) -> Best | None:
+    """Returns the best checkpoint in the folder of a run's checkpoints, if there is one.
+
+    Raises:
+      InputError: if its record is damaged.
+    """
+    record = checkpoints / _FOLDER / _RECORD
+    if not record.exists():
+        return None
+    try:
+        facts = json.loads(record.read_text("utf-8"))
+        step, accuracy = int(facts["step"]), float(facts["accuracy"])
+        task = str(facts.get("task", DEV_PAIRS))
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            "the record of the best checkpoint is damaged",
+            path=record,
+            remedy="remove it; the newest checkpoint is used then",
+        ) from error
+    return Best(_best_path(checkpoints, step), step, accuracy, task)
+
+
+def save_best(
+    checkpoint: tf.train.Checkpoint,
+    checkpoints: Path,
+    *,
+    step: int,
+    accuracy: float,
+    task: str = DEV_PAIRS,
+    options: tf.train.CheckpointOptions | None = None,
+) -> Best:
+    """Saves `checkpoint` as the best; the previous one stays valid until writing is complete."""
+    best = Best(_best_path(checkpoints, step), step, accuracy, task)
+    checkpoint.write(best.path, options)
+    record = checkpoints / _FOLDER / _RECORD
+    facts = {"step": step, "accuracy": accuracy}
+    if task != DEV_PAIRS:
+        facts["task"] = task
+    with whole_file(record, overwrite=True) as partial:
+        partial.write_text(json.dumps(facts) + "\n", "utf-8")
+    for file in record.parent.glob("ckpt-*"):
+        if file.is_file() and not file.name.startswith(f"ckpt-{step}."):
+            file.unlink()
+    return best
+
+
+def _best_path(checkpoints: Path, step: int) -> str:
+    return str(checkpoints / _FOLDER / f"ckpt-{step}")
 
 
 def choose_checkpoint(run_dir: RunDir, which: str | None = None) -> Chosen:
@@ -139,13 +226,11 @@ def choose_checkpoint(run_dir: RunDir, which: str | None = None) -> Chosen:
                 path=best.path,
                 remedy=f"ask for the newest one: --checkpoint {LATEST}",
             )
-        if best.task == DEV_PAIRS:
-            text = "%s: the checkpoint of step %d, the best on the dev pairs (accuracy %.3f)"
-            _log.info(text, run_dir.path, best.step, best.accuracy)
-            return Chosen(best.path, best.accuracy)
-        text = "%s: the checkpoint of step %d, the best in the task %s (%.3f)"
-        _log.info(text, run_dir.path, best.step, best.task, best.accuracy)
-        return Chosen(best.path)
+        of_dev = best.task == DEV_PAIRS
+        place = "on the dev pairs (accuracy " if of_dev else f"in the task {best.task} ("
+        text = "%s: the checkpoint of step %d, the best %s%.3f)"
+        _log.info(text, run_dir.path, best.step, place, best.accuracy)
+        return Chosen(best.path, best.accuracy if of_dev else None)
     if which == BEST:
         raise InputError(
             "the run has no best checkpoint",
@@ -190,19 +275,18 @@ def load_tokenizer(run_dir: RunDir) -> Tokenizer:
 def load_encoder(
     run_dir: RunDir, *, checkpoint: str | None = None, dropout: float | None = None
 ) -> EncoderNetwork:
-    """Returns the run's encoder with all its weights.
+    """Returns the encoder of a run of `labse train` or `labse pretrain`, with all its weights.
 
     Args:
-      run_dir: the run dir of `labse train` or `labse pretrain`.
-      checkpoint: path of the checkpoint; None for that of `choose_checkpoint`.
+      run_dir: the run dir.
+      checkpoint: path of the checkpoint; None: as `choose_checkpoint` chooses.
       dropout: replaces the run's dropout.
     """
     settings = run_dir.config.encoder
     if dropout is not None:
         settings = dataclasses.replace(settings, dropout=dropout)
     encoder = build_encoder(settings)
-    path = checkpoint or choose_checkpoint(run_dir).path
-    read_weights(run_dir, path, encoder=encoder)
+    read_weights(run_dir, checkpoint or choose_checkpoint(run_dir).path, encoder=encoder)
     return encoder
 
 

@@ -3,20 +3,39 @@
 from __future__ import annotations
 
 import dataclasses
+import filecmp
 import logging
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import tensorflow as tf
 
-from labse_tf.config import TrainRun
+from labse_tf.config import BILSTM, Config, TrainRun
 from labse_tf.errors import InputError
 from labse_tf.files.outputs import whole_file
 from labse_tf.files.staging import input_path
 from labse_tf.model import exported, huggingface_bert
-from labse_tf.model.slots import Slots
-from labse_tf.training.runs.checkpoints import Chosen, choose_checkpoint, read_weights
+from labse_tf.model.encoder import build_encoder
+from labse_tf.model.mlm_head import (
+    Slots,
+    add_heads,
+    copy_heads,
+    copy_slots,
+    trained_variables,
+)
+from labse_tf.model.stacking import copy_grown, grow_layers, grow_vocabulary, stack
+from labse_tf.model.subwords import Subwords
+from labse_tf.tokenization.vocabulary_readers import require_wordpieces
+from labse_tf.training.runs.checkpoints import (
+    Chosen,
+    choose_checkpoint,
+    load_tokenizer,
+    read_weights,
+)
 from labse_tf.training.runs.run_dir import Origin, RunDir, open_existing
+from vocab import wordpiece_file
 
 _log = logging.getLogger("labse")
 
@@ -25,7 +44,7 @@ REPORT = "init.tsv"
 
 @dataclasses.dataclass(frozen=True)
 class Fates:
-    """Outcome per weight: those `taken` (our name -> their name), and those of theirs `left` over.
+    """Outcome per weight: `taken` (our name -> their name), and names of theirs `left` over.
 
     `checkpoint` is the checkpoint they come from, if the origin is a run.
     """
@@ -142,3 +161,85 @@ def _restore_run(origin: Origin, parts: dict[str, tf.Module]) -> Fates:
     restored = [variable.name for part in taken.values() for variable in part.variables]
     left = {name.split("/.ATTRIBUTES")[0] for name in saved if name.split("/")[0] not in taken}
     return Fates({name: name for name in restored}, sorted(left), chosen)
+
+
+def start_from(
+    init: Origin,
+    parts: Mapping[str, tf.Module],
+    config: Config,
+    run_dir: RunDir,
+    strategy: tf.distribute.Strategy,
+    *,
+    subwords: Subwords | None = None,
+) -> None:
+    """Initialises the encoder, head and slots of a run from `init`; fewer layers are stacked.
+
+    Without layers, `init` may have another vocabulary; layers of BERT on it begin as the identity,
+    layers of an LSTM at random. With layers, the run's vocabulary may have further tokens.
+
+    Args:
+      init: the origin.
+      parts: what to initialise: `encoder`, and if there are any `head` and `slots`.
+      config: the run's configuration.
+      run_dir: for `init.tsv`.
+      strategy: the run's strategy, in whose scope this is called.
+      subwords: the subwords of an encoder without layers.
+
+    Raises:
+      InputError: if weights are missing or do not fit, or an encoder with layers would have to be
+        stacked and get new tokens at once.
+    """
+    encoder, layers = parts["encoder"], init.encoder.num_layers
+    stacked = layers < len(encoder.transformer_layers)
+    grown = init.encoder.vocab_size != config.encoder.vocab_size or not filecmp.cmp(
+        init.vocab_file, run_dir.vocab_file, shallow=False
+    )
+    under_lstm = not layers and config.encoder.network == BILSTM
+    as_it_is = not (stacked or grown or subwords or under_lstm)
+    source = parts
+    if not as_it_is:
+        sizes = init.encoder if under_lstm else config.encoder
+        sizes = dataclasses.replace(sizes, vocab_size=init.encoder.vocab_size)
+        source = {"encoder": build_encoder(sizes, num_layers=layers)}
+        # A table on its own has no heads.
+        if len(parts) > 1 and layers:
+            source = add_heads(source["encoder"], config)
+    fates = restore(init, **source)
+    if strategy.extended.should_checkpoint:
+        variables = source["encoder"].variables
+        if as_it_is and len(parts) > 1:
+            variables = trained_variables(*parts.values())
+        write_report(fates, init, variables, run_dir)
+    if as_it_is:
+        return
+    if layers and grown and stacked:
+        raise InputError(
+            f"--init {init.path} has {layers} layers and fewer tokens than the vocabulary",
+            remedy="train with the new tokens first, and stack that run",
+        )
+    table = source["encoder"].get_embedding_table().numpy()
+    if grown:
+        table = _grow(table, init, run_dir)
+    if layers and grown:
+        copy_grown(source["encoder"], encoder, table)
+        if "head" in source:
+            copy_grown(source["head"], parts["head"], table)
+            copy_slots(source, parts)
+    elif layers:
+        stack(source["encoder"], encoder)
+        copy_heads(source, parts)
+    elif stacked:
+        special = load_tokenizer(run_dir).special_tokens
+        unread = (special["start_of_sequence_id"], special["end_of_segment_id"])
+        grow_layers(table, encoder, unread=unread)
+    else:
+        encoder.get_embedding_table().assign(subwords.unfold(table) if subwords else table)
+
+
+def _grow(table: np.ndarray, init: Origin, run_dir: RunDir) -> np.ndarray:
+    """Returns the rows of the run's tokens, from the table of `init`."""
+    files = (init.vocab_file, run_dir.vocab_file)
+    vocabularies = [wordpiece_file.read(file) for file in files]
+    for tokens, file in zip(vocabularies, files, strict=True):
+        require_wordpieces(tokens, file, what="--init with another vocabulary")
+    return grow_vocabulary(table, *vocabularies, mean=bool(init.encoder.num_layers))

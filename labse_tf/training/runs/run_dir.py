@@ -24,7 +24,7 @@ from labse_tf.files.staging import input_path
 from labse_tf.tokenization.vocabulary_readers import warn_of_misread
 from vocab import wordpiece_file
 
-# What two encoders must have in common, besides depth, for one to take the other's weights.
+# Sizes that two encoders must have in common for one to take the other's weights; not the depth.
 _ARCHITECTURE = (
     "network",
     "vocab_size",
@@ -36,7 +36,7 @@ _ARCHITECTURE = (
     "activation",
     "pooling",
 )
-# What there is of one without layers, which can also take another vocabulary.
+# Keys that apply to an encoder without layers, which can also take another vocabulary.
 _STATIC_ARCHITECTURE = ("network", "hidden_size", "pooling")
 
 

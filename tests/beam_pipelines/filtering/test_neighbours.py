@@ -79,7 +79,7 @@ def test_text(folder, tmp_path):
 def test_shards_are_filtered_again_and_read_for_training(folder, tmp_path, tokenizer, tiny_config):
     import dataclasses
 
-    from labse_tf.data.neighbours import neighbour_batches
+    from labse_tf.data.cmlm import neighbour_batches
 
     assert filter_neighbours(folder, tmp_path / "out") == 0
     assert filter_neighbours(tmp_path / "out", tmp_path / "again") == 0

@@ -15,7 +15,7 @@ from labse_tf.data.held_out import read_held_out
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.mlm_head import build_mlm_head
-from labse_tf.training.validation.held_out import HeldOutEvaluator
+from labse_tf.training.validation import HeldOutEvaluator
 
 START, END = 101, 102
 

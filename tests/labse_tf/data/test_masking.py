@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -86,23 +85,6 @@ def test_invariants(lengths, fraction, predictions, seed):
         # NumPy rounds halves to even, as TensorFlow does.
         wanted = max(1, int(np.round(np.float32(ordinary) * np.float32(fraction))))
         assert len(chosen) == min(wanted, ordinary, predictions)
-
-
-@pytest.mark.parametrize(
-    "ordinary, fraction, predictions, expected",
-    [
-        (1, 0.2, 10, 1),
-        (2, 0.2, 10, 1),
-        (10, 0.2, 10, 2),
-        (13, 0.2, 10, 3),
-        (30, 0.2, 10, 6),
-        (30, 0.2, 4, 4),
-        (30, 0.9, 32, 27),
-    ],
-)
-def test_number_of_predictions(ordinary, fraction, predictions, expected):
-    result = masked(packed([ordinary], 32), fraction=fraction, predictions=predictions)
-    assert result["masked_weights"].sum() == expected
 
 
 def test_the_papers_numbers():

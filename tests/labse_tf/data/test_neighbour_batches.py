@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from labse_tf.data import streams
-from labse_tf.data.neighbours import (
+from labse_tf.data.cmlm import (
     neighbour_batches,
     neighbour_files,
     read_held_out_neighbours,

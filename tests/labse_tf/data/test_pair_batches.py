@@ -12,7 +12,7 @@ import tensorflow as tf
 from labse_tf.data import streams, texts
 from labse_tf.data.pairs import pair_batches
 from labse_tf.errors import InputError
-from labse_tf.files.corpus_files import BITEXT, find_corpus_files
+from labse_tf.files.corpus_files import find_corpus_files
 from labse_tf.files.textio import read_pairs
 
 PADDING, START, END = 0, 101, 102
@@ -128,12 +128,9 @@ def test_skipping_is_leaving_out(tiny_config, tokenizer, buckets, skips):
         assert_equal(found, whole[skip : skip + 4])
 
 
-@pytest.mark.parametrize("one_language", [False, True])
-def test_a_segment_is_read_anew_and_from_any_of_its_steps(
-    tiny_config, tokenizer, monkeypatch, one_language
-):
+def test_a_segment_is_read_anew_and_from_any_of_its_steps(tiny_config, tokenizer, monkeypatch):
     monkeypatch.setattr(streams, "SEGMENT", 4)
-    config = configured(tiny_config, one_language_batches=one_language)
+    config = configured(tiny_config)
     first, second = (take(batches_of(config, tokenizer, step), 4) for step in (0, 4))
     assert differ(first, second)
     assert_equal(take(batches_of(config, tokenizer, 6), 2), second[2:])
@@ -238,24 +235,6 @@ def test_languages_can_be_chosen(tiny_config, tokenizer):
     assert 0x0E in blocks and 0x30 in blocks
 
 
-@pytest.mark.parametrize("buckets", [[32], [16, 24, 32]])
-def test_batches_of_one_language(tiny_config, tokenizer, buckets):
-    """Thai and Japanese share no letter: each batch has one of them, and both come."""
-    config = configured(
-        tiny_config, languages=["th", "ja"], bucket_lengths=buckets, one_language_batches=True
-    )
-    seen = set()
-    for _, target in take(batches_of(config, tokenizer), 24):
-        found = {
-            "th" if 0x0E00 <= ord(tokenizer.tokens[token].removeprefix("##")[0]) < 0x0E80 else "ja"
-            for token in set(target["input_word_ids"].ravel().tolist())
-            if token > 103 and ord(tokenizer.tokens[token].removeprefix("##")[0]) > 0xFF
-        }
-        assert len(found) == 1
-        seen |= found
-    assert seen == {"th", "ja"}
-
-
 def test_the_mix_follows_the_weights():
     names = ("de", "fr", "th")
     named = {name: tf.data.Dataset.from_tensors(name).repeat() for name in names}
@@ -263,52 +242,6 @@ def test_the_mix_follows_the_weights():
     counts = Counter(text.decode() for text in mixed.take(5000).as_numpy_iterator())
     for name, share in (("de", 0.7), ("fr", 0.2), ("th", 0.1)):
         assert abs(counts[name] - 5000 * share) < 5 * np.sqrt(5000 * share * (1 - share))
-
-
-@pytest.mark.parametrize("compression", ["", "GZIP"])
-def test_clean_shards_are_read_as_text_is(
-    tmp_path, tiny_config, tokenizer, bitext_dir, compression
-):
-    """Two shards of Thai hold the same pairs as the TSV file."""
-    rows = [pair for _, *pair in read_pairs(bitext_dir / "th.tsv")]
-    folder = tmp_path / "bitext" / "th"
-    folder.mkdir(parents=True)
-    suffix = ".gz" if compression else ""
-    for shard in range(2):
-        path = str(folder / f"part-0000{shard}-of-00002.tfrecord{suffix}")
-        with tf.io.TFRecordWriter(path, compression) as writer:
-            for source, target in rows[shard::2]:
-                feature = {
-                    name: tf.train.Feature(
-                        bytes_list=tf.train.BytesList(value=[text.encode("utf-8")])
-                    )
-                    for name, text in (("src_raw", source), ("tgt_raw", target))
-                }
-                example = tf.train.Example(features=tf.train.Features(feature=feature))
-                writer.write(example.SerializeToString())
-    files = find_corpus_files([str(tmp_path)], kind=BITEXT)
-    stream = streams.language_streams(files, seed=1)["th"]
-    records = next(iter(stream.batch(len(rows))))
-    sides = [
-        [text.decode("utf-8") for text in side.numpy()] for side in texts.parse(BITEXT, records)
-    ]
-    found = list(zip(*sides, strict=True))
-    assert Counter(found) == Counter(map(tuple, rows))
-    assert found != list(map(tuple, rows))
-
-
-@pytest.mark.parametrize(
-    "changes, problem",
-    [
-        ({"bitext": []}, "'train.bitext' is empty"),
-        ({"bitext": ["/nowhere"]}, "no such file or folder"),
-        ({"languages": ["sw"]}, "'train.bitext' has no text in sw"),
-    ],
-)
-def test_missing_data(tiny_config, tokenizer, changes, problem):
-    with pytest.raises(InputError) as caught:
-        batches_of(configured(tiny_config, **changes), tokenizer)
-    assert problem in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -341,3 +274,24 @@ def test_a_damaged_shard_is_named_and_no_failure_of_before(tmp_path, tiny_config
     with pytest.raises(InputError) as caught, texts.input_errors():
         next(iter(batches_of(config, tokenizer)))
     assert "a TFRecord shard is damaged" in caught.value.problem
+
+
+@pytest.mark.parametrize("share", [0.25, 0.8])
+def test_old_languages_are_replayed(tmp_path, tiny_config, tokenizer, bitext_dir, share):
+    """Thai is new; Japanese takes its share, and the Thai pairs of the old corpus none."""
+    new = tmp_path / "new"
+    new.mkdir()
+    (_, _, thai), *_ = pairs = list(read_pairs(bitext_dir / "th.tsv"))
+    lines = [f"{english}\t{thai}\n" for _, english, _ in pairs]
+    (new / "th.tsv").write_text("".join(lines), "utf-8")
+    replay = {"replay": [str(bitext_dir)], "replay_share": share}
+    config = configured(tiny_config, bitext=[str(new)], languages=["ja", "th"], seed=1, **replay)
+    batches = batches_of(config, tokenizer)
+    rows = [
+        [tokenizer.tokens[token] for token in row if token > 103]
+        for batch in batches.take(60)
+        for row in batch["target"]["input_word_ids"].numpy()
+    ]
+    found = [row for row in rows if any("\u0e00" <= piece[-1] < "\u0e80" for piece in row)]
+    assert len(found) / len(rows) == pytest.approx(1 - share, abs=0.08)
+    assert len(set(map(tuple, found))) == 1

@@ -128,65 +128,37 @@ def test_a_whole_set_of_shards_is_not_read(tmp_path):
     assert counts_of(tmp_path / "bitext" / "fr") == {"fr": 200}
 
 
-def part_missing(root):
-    (root / "bitext" / "de" / "part-00001-of-00002.tfrecord.gz").unlink()
-    return 3
-
-
-def part_of_another_set(root):
-    path = root / "bitext" / "de" / "part-00002-of-00003.tfrecord.gz"
-    write_tfrecord(path, [("No.", "Nein.")] * 5, ("src_raw", "tgt_raw"))
-    return 12
-
-
-def other_name(root):
-    folder = root / "bitext" / "de"
-    (folder / "part-00001-of-00002.tfrecord.gz").rename(folder / "more.tfrecord.gz")
-    return 7
-
-
-def language_missing(root):
-    write_report(root, {"fr": 700})
-    return 7
-
-
-def nothing_kept(root):
-    write_report(root, {"de": 0})
-    return 7
-
-
-def damaged_report(root):
-    (root / "report.json").write_text('{"languages": {"de": {"kept"')
-    return 7
-
-
-def another_report(root):
-    (root / "report.json").write_text('{"languages": ["de"]}')
-    return 7
-
-
-def report_of_the_other_kind(root):
-    (root / "monolingual").mkdir()
-    return 7
+SHARD = "bitext/de/part-0000{}-of-0000{}.tfrecord.gz"
+PAIRS = ([("No.", "Nein.")] * 5, ("src_raw", "tgt_raw"))
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "expected"),
     [
-        part_missing,
-        part_of_another_set,
-        other_name,
-        language_missing,
-        nothing_kept,
-        damaged_report,
-        another_report,
-        report_of_the_other_kind,
+        (lambda root: (root / SHARD.format(1, 2)).unlink(), 3),
+        (lambda root: write_tfrecord(root / SHARD.format(2, 3), *PAIRS), 12),
+        (lambda root: (root / SHARD.format(1, 2)).rename(root / "bitext/de/more.tfrecord.gz"), 7),
+        (lambda root: write_report(root, {"fr": 700}), 7),
+        (lambda root: write_report(root, {"de": 0}), 7),
+        (lambda root: (root / "report.json").write_text('{"languages": {"de": {"kept"'), 7),
+        (lambda root: (root / "report.json").write_text('{"languages": ["de"]}'), 7),
+        (lambda root: (root / "monolingual").mkdir(), 7),
+    ],
+    ids=[
+        "a shard is missing",
+        "a shard of another set",
+        "another name",
+        "no such language",
+        "nothing kept",
+        "damaged",
+        "another report",
+        "of the other kind",
     ],
 )
-def test_a_report_that_is_not_of_these_shards_tells_nothing(tmp_path, change):
+def test_a_report_that_is_not_of_these_shards_tells_nothing(tmp_path, change, expected):
     write_shards(tmp_path, "de", [3, 4])
     write_report(tmp_path, {"de": 700})
-    expected = change(tmp_path)
+    change(tmp_path)
     assert counts_of(tmp_path) == {"de": expected}
 
 
@@ -283,11 +255,8 @@ def assert_share(found, share, draws, total):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("one_language", [False, True])
-def test_drawn_pairs(corpora, tiny_config, tokenizer, one_language):
-    config = with_corpora(
-        tiny_config, corpora, bucket_lengths=[32], one_language_batches=one_language
-    )
+def test_drawn_pairs(corpora, tiny_config, tokenizer):
+    config = with_corpora(tiny_config, corpora, bucket_lengths=[32])
     thai = np.array(
         ["\u0e00" <= token.removeprefix("##")[0] < "\u0e80" for token in tokenizer.tokens]
     )
@@ -298,7 +267,7 @@ def test_drawn_pairs(corpora, tiny_config, tokenizer, one_language):
     )
     rows = np.concatenate([batch["target"]["input_word_ids"] for batch in batches])
     drawn = thai[rows].any(axis=1)
-    assert_share(drawn.sum(), 0.5, len(batches) if one_language else len(drawn), len(drawn))
+    assert_share(drawn.sum(), 0.5, len(drawn), len(drawn))
 
 
 @pytest.mark.parametrize("task", ["mlm", "tlm"])

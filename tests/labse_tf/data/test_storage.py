@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
 import pytest
 import tensorflow as tf
 from text_files import write_lines
@@ -86,26 +85,3 @@ def test_text_is_copied_and_what_training_cannot_read_refused(tmp_path, monkeypa
     assert (file.language, file.format) == ("de", TSV)
     with open(file.path, encoding="utf-8") as copy:
         assert copy.read() == path.read_text("utf-8")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("cached", [True, False])
-def test_a_run_on_stored_shards_has_the_same_weights(tmp_path, shards, config_file, cached):
-    settings = {
-        "train.steps": 4,
-        "train.cache_tokens": str(cached).lower(),
-        "encoder.num_layers": 1,
-        "pretrain.stage_steps": "[1]",
-    }
-    sets = [f"--set={key}={value}" for key, value in settings.items()]
-    weights = []
-    for name, corpus in zip(("disk", "store"), shards, strict=True):
-        run = tmp_path / name
-        command = ["train", str(config_file), "--run-dir", str(run), *sets]
-        assert main([*command, f"--set=train.bitext=[{corpus}]", "--set=languages=[]"]) == 0
-        reader = tf.train.load_checkpoint(str(run / "checkpoints" / "ckpt-4"))
-        names = [name for name in reader.get_variable_to_shape_map() if "VARIABLE" in name]
-        weights.append({name: reader.get_tensor(name) for name in names})
-    assert len(weights[0]) > 10
-    for name, value in weights[0].items():
-        np.testing.assert_array_equal(value, weights[1][name])

@@ -1,4 +1,4 @@
-"""LASER's error and MTEB's F1, against their definitions worked out in other ways."""
+"""Accuracy with ties and MTEB's F1, against their definitions worked out in other ways."""
 
 from __future__ import annotations
 
@@ -8,41 +8,53 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import precision_recall_fscore_support
 
-from labse_tf.evaluation.bitext import accuracy, nearest_indices, weighted_scores
+from labse_tf.evaluation.bitext import accuracies, all_cosines, found, weighted_scores
 
 
-def test_of_equal_candidates_the_lowest_index_is_the_nearest():
-    candidates = np.array([[0, 1], [1, 0], [1, 0], [0, 1]], np.float32)
-    queries = np.array([[1, 0], [0, 1], [0.6, 0.8], [0.8, 0.6], [-1, 0]], np.float32)
-    # The last query is as far from 0 and 3 as from none other.
-    np.testing.assert_array_equal(nearest_indices(queries, candidates), [1, 0, 0, 1, 0])
+@pytest.mark.parametrize(
+    "similarities, to_english, from_english",
+    [
+        ([[1.0, 0.0], [0.0, 1.0]], 1.0, 1.0),
+        ([[0.0, 1.0], [1.0, 0.0]], 0.0, 0.0),
+        # Both rows have the diagonal as the largest; of the columns only the first.
+        ([[0.9, 0.8], [0.1, 0.2]], 1.0, 0.5),
+        # A tie is not found; other rows are not hurt by it.
+        ([[0.5, 0.5], [0.1, 0.6]], 0.5, 1.0),
+        ([[1.0, 1.0], [1.0, 1.0]], 0.0, 0.0),
+        ([[0.3]], 1.0, 1.0),
+    ],
+)
+def test_accuracies_by_hand(similarities, to_english, from_english):
+    expected = {"to_english": to_english, "from_english": from_english}
+    assert accuracies(np.array(similarities)) == expected
 
 
-@settings(max_examples=40)
-@given(seed=st.integers(0, 2**32 - 1), rows=st.integers(1, 12), dim=st.sampled_from([1, 4]))
-def test_nearest_equals_faiss_s_definition_by_distance(seed, rows, dim):
-    """LASER searches by Euclidean distance of unit vectors; corners of a cube give many ties."""
-    signs = np.random.default_rng(seed).choice([-1.0, 1.0], (2, rows, dim))
-    # Exact in float32, so that what is equal stays equal.
-    queries, candidates = (signs / np.sqrt(dim)).astype(np.float32)
+@settings(max_examples=50)
+@given(seed=st.integers(0, 2**32 - 1), size=st.integers(1, 8), levels=st.integers(1, 4))
+def test_found_equals_the_definition(seed, size, levels):
+    """Few levels, so that there are ties; more candidates than queries."""
+    matrix = np.random.default_rng(seed).integers(0, levels, (size, size + 2)).astype(float)
     expected = [
-        min(range(rows), key=lambda j: (np.sum((query - candidates[j]) ** 2), j))
-        for query in queries
+        all(row[index] > other for place, other in enumerate(row) if place != index)
+        for index, row in enumerate(matrix)
     ]
-    np.testing.assert_array_equal(nearest_indices(queries, candidates), expected)
+    np.testing.assert_array_equal(found(matrix), expected)
 
 
-def test_later_duplicates_are_never_found_however_rounding_goes():
-    """Of 40 copies of a vector anywhere in a big pool the first is the nearest."""
+def test_copies_are_ties_however_rounding_goes():
+    """40 copies of a vector anywhere in a big pool find nothing; the others find themselves."""
     generator = np.random.default_rng(1)
-    candidates = generator.standard_normal((997, 33)).astype(np.float32)
+    vectors = generator.standard_normal((997, 33)).astype(np.float32)
     copies = np.sort(generator.choice(997, 40, replace=False))
-    candidates[copies] = candidates[copies[0]]
-    candidates /= np.linalg.norm(candidates, axis=1, keepdims=True)
-    candidates[copies] = candidates[copies[0]]
-    found = nearest_indices(candidates, candidates)
-    np.testing.assert_array_equal(found[copies], np.full(40, copies[0]))
-    assert accuracy(found, np.arange(997)) == pytest.approx(1 - 39 / 997)
+    vectors[copies] = vectors[copies[0]]
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors[copies] = vectors[copies[0]]
+    cosines = all_cosines(vectors, vectors)
+    np.testing.assert_allclose(cosines, vectors @ vectors.T, atol=1e-6)
+    np.testing.assert_array_equal(np.flatnonzero(~found(cosines)), copies)
+    assert accuracies(cosines) == dict.fromkeys(("to_english", "from_english"), 1 - 40 / 997)
+    # MTEB takes the first of them.
+    assert (cosines[copies].argmax(axis=1) == copies[0]).all()
 
 
 @pytest.mark.parametrize(
@@ -64,11 +76,8 @@ def test_weighted_scores_by_hand(predicted, gold, precision, recall, f1):
 
 
 @settings(max_examples=60)
-@given(
-    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=30),
-)
-def test_weighted_scores_equal_scikit_learn_s(rows):
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=30))
+def test_weighted_scores_equal_scikit_learns(rows):
     predicted, gold = np.array(rows).T
     expected = precision_recall_fscore_support(gold, predicted, average="weighted", zero_division=0)
-    found = weighted_scores(predicted, gold)
-    assert list(found.values()) == pytest.approx(expected[:3])
+    assert list(weighted_scores(predicted, gold).values()) == pytest.approx(expected[:3])

@@ -1,10 +1,12 @@
-"""`labse eval`: every task's record, table and plot; what is refused before the model is loaded."""
+"""`labse eval`: every task's record, table, plot and help; what is refused before the model."""
 
 from __future__ import annotations
 
+import doctest
 import hashlib
 import inspect
 import json
+from pathlib import Path
 
 import matplotlib.image
 import numpy as np
@@ -13,7 +15,8 @@ from hashed_encoders import HashedCharacters
 from task_data import DATA
 
 from labse_tf.cli.main import main
-from labse_tf.evaluation.task import find_task, task_names
+from labse_tf.evaluation.result import format_table
+from labse_tf.evaluation.task import find_task, primary_figure, task_names
 from labse_tf.files.outputs import write_json
 
 ENCODER = "hashed_encoders:hashed"
@@ -28,22 +31,11 @@ def write(folder, task):
     return folder / "data"
 
 
-def test_every_task_is_offered_and_has_what_the_command_asks_of_it():
-    assert set(task_names()) == set(DATA)
-    for task in TASKS.values():
-        assert callable(task.evaluate) and callable(task.format_table)
-        wanted = inspect.signature(task.evaluate).parameters.values()
-        options = {one.name for one in wanted if one.kind is inspect.Parameter.KEYWORD_ONLY}
-        assert {option.name for option in task.OPTIONS} == options
-
-
 @pytest.mark.parametrize("task", DATA)
-def test_record_table_and_plot(task, tmp_path, capsys):
+def test_record_table_plot_and_units(task, tmp_path, capsys):
     data, out, plot = write(tmp_path, task), tmp_path / "out.json", tmp_path / "plot.png"
     command = ["eval", task, ENCODER, "--data", str(data), "--out", str(out)]
-    if hasattr(TASKS[task], "draw"):
-        command += ["--plot", str(plot)]
-    assert main(command) == 0
+    assert main([*command, "--plot", str(plot)]) == 0
     record = json.loads(out.read_text("utf-8"))
     assert record["task"] == task
     assert record["primary_metric"] == TASKS[task].PRIMARY_METRIC
@@ -55,9 +47,40 @@ def test_record_table_and_plot(task, tmp_path, capsys):
     assert record["versions"]["numpy"] == np.__version__
     assert record["date"].endswith("+00:00")
     assert record["directions"] and isinstance(record["settings"], dict)
-    assert capsys.readouterr().out.strip() == TASKS[task].format_table(record).strip()
-    if plot.exists():
-        assert len(np.unique(matplotlib.image.imread(plot).reshape(-1, 4), axis=0)) > 3
+    result = TASKS[task].describe(record)
+    assert capsys.readouterr().out.strip() == format_table(result).strip()
+    if result.units:
+        mean = np.mean(list(result.units.values()))
+        assert primary_figure(TASKS[task], record) == pytest.approx(mean)
+    assert len(np.unique(matplotlib.image.imread(plot).reshape(-1, 4), axis=0)) > 3
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_the_help_of_a_task_has_its_options_alone_and_its_example_is_true(
+    name, tmp_path, monkeypatch, capsys
+):
+    task = TASKS[name]
+    wanted = inspect.signature(task.evaluate).parameters.values()
+    options = {one.name for one in wanted if one.kind is inspect.Parameter.KEYWORD_ONLY}
+    assert {option.name for option in task.OPTIONS} == options
+    # The task may stand behind options.
+    assert main(["eval", "--data", "all", "--debug", name, "--help"]) == 0
+    text = capsys.readouterr().out
+    others = {option.flag for other in TASKS.values() for option in other.OPTIONS}
+    own = {option.flag for option in task.OPTIONS}
+    assert {flag for flag in others if f"  {flag} " in text} == own and task.DATA in text
+    monkeypatch.chdir(tmp_path)
+    result = doctest.testmod(task, extraglobs={"Path": Path, "encoder": HashedCharacters()})
+    assert result.attempted > 0 and result.failed == 0
+
+
+def test_the_help_of_all_tasks(capsys):
+    assert set(TASKS) == set(DATA)
+    assert main(["eval", "--help"]) == 0
+    text = capsys.readouterr().out
+    assert all(f"\n  {name} " in text for name in (*TASKS, "all"))
+    assert main(["eval", "all", "--help"]) == 0
+    assert "runs these tasks" in capsys.readouterr().out
 
 
 def test_leading_columns(tmp_path, capsys):
@@ -71,8 +94,9 @@ def test_leading_columns(tmp_path, capsys):
 
 
 def test_the_hash_is_of_names_and_contents_wherever_they_lie(tmp_path):
-    files = DATA["sts"]
-    digests = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()}
+    digests = {
+        name: hashlib.sha256(text.encode()).hexdigest() for name, text in DATA["sts"].items()
+    }
     lines = "".join(f"{name}\0{digest}\n" for name, digest in sorted(digests.items()))
     expected = hashlib.sha256(lines.encode()).hexdigest()
     for place in ("here", "there"):
@@ -81,23 +105,24 @@ def test_the_hash_is_of_names_and_contents_wherever_they_lie(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "arguments, problem",
+    "task, arguments, problem",
     [
-        (["--fit", "x"], "--fit is not an option of sts"),
-        (["--baseline", "tfidf"], "--baseline is not an option of sts"),
-        (["--plot", "x.bmp"], "unknown plot format"),
-        (["--out", "{taken}"], "exists already"),
-        (["--data", "nowhere"], "no such file"),
+        ("sts", ["--fit", "x"], "unrecognized arguments: --fit x"),
+        ("sts", ["--split", "all"], "invalid choice: 'all'"),
+        ("sts", ["--option", "split=all"], "--split is all; choose from train, dev, test"),
+        ("sts", ["--plot", "x.bmp"], "unknown plot format"),
+        ("sts", ["--out", "{taken}"], "exists already"),
+        ("sts", ["--data", "nowhere"], "no such file"),
+        ("senteval", ["--folds", "1"], "--folds is 1; give 2 or more"),
+        ("xsim", ["--option", "k=0"], "--k is 0; give 1 or more"),
     ],
 )
-def test_refused_before_the_model_is_loaded(tmp_path, capsys, arguments, problem):
+def test_refused_before_the_model_is_loaded(tmp_path, capsys, task, arguments, problem):
     taken = tmp_path / "taken.json"
     taken.write_text("kept")
     arguments = [argument.format(taken=taken) for argument in arguments]
-    command = ["eval", "sts", "no:such", "--data", str(write(tmp_path, "sts")), *arguments]
-    assert main(command) == 2
-    message = capsys.readouterr().err
-    assert problem in message and message.count("\n") == 1
+    assert main(["eval", task, "no:such", "--data", str(write(tmp_path, task)), *arguments]) == 2
+    assert problem in capsys.readouterr().err
     assert taken.read_text() == "kept"
 
 
@@ -116,11 +141,10 @@ def test_an_error_keeps_what_was_written_before(tmp_path, capsys):
 def test_what_is_not_finite_is_null(tmp_path):
     write_json(tmp_path / "x.json", {"a": [float("nan"), 1.5], "b": {"c": float("inf")}})
     text = (tmp_path / "x.json").read_text()
-    assert json.loads(text) == {"a": [None, 1.5], "b": {"c": None}}
-    assert "NaN" not in text
+    assert json.loads(text) == {"a": [None, 1.5], "b": {"c": None}} and "NaN" not in text
 
 
-def test_retrieval_beside_a_baseline(tmp_path, capsys):
+def test_retrieval_with_a_baseline(tmp_path, capsys):
     data = write(tmp_path, "retrieval")
     command = ["eval", "retrieval", ENCODER, "--data", str(data), "--baseline", "tfidf"]
     out = tmp_path / "out.json"
@@ -131,3 +155,4 @@ def test_retrieval_beside_a_baseline(tmp_path, capsys):
     header, german, average = capsys.readouterr().out.strip("\n").splitlines()
     assert header.split() == ["pairs", "model", "xx-en", "en-xx", "tfidf", "xx-en", "en-xx"]
     assert german.split() == ["de", "1", "100.0", "100.0", "100.0", "100.0"]
+    assert average.split() == ["average", "100.0", "100.0", "100.0", "100.0"]

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hashed_encoders import HashedCharacters, Table
+from hashed_encoders import Table
 from sklearn.metrics import average_precision_score
 
 from labse_tf.errors import InputError
-from labse_tf.evaluation.mixed_pool import neighbour_shares, ranks
-from labse_tf.evaluation.principal_components import principal_components, remove_components
+from labse_tf.evaluation.result import format_table
 from labse_tf.evaluation.tasks import language_bias
+from labse_tf.evaluation.tasks.language_bias import (
+    neighbour_shares,
+    principal_components,
+    ranks,
+    remove_components,
+)
 
 
 def unit(rows):
@@ -28,12 +33,6 @@ def test_neighbours_by_hand():
     assert found["translation"] == 0.5
     assert found["shares"] == {"de": 1.0, "en": 0.0}
     assert found["from"] == {"de": {"de": 1.0, "en": 0.0}, "en": {"de": 1.0, "en": 0.0}}
-
-
-def test_a_sentence_is_not_its_own_neighbour_even_with_copies():
-    same = unit([[1, 0], [0, 1]])
-    found = neighbour_shares({"a": same, "b": same.copy(), "c": same.copy()})
-    assert (found["same_language"], found["translation"]) == (0.0, 1.0)
 
 
 def test_ranks_in_the_pool_equal_scikit_learns():
@@ -58,6 +57,8 @@ def test_ranks_in_the_pool_equal_scikit_learns():
 def test_translations_with_equal_vectors_rank_first():
     found = ranks(np.tile(np.eye(3, dtype=np.float32), (4, 1)), 3)
     assert found == {"mean_average_precision": 1.0, "nearer": 1.0}
+    shares = neighbour_shares(dict.fromkeys("abc", np.eye(2, dtype=np.float32)))
+    assert (shares["same_language"], shares["translation"]) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize("shape", [(30, 6), (5, 8)])
@@ -116,7 +117,7 @@ def test_one_component_takes_a_made_bias_away(pool, tmp_path):
     assert result["same_language"] == 1.0
     assert before["tatoeba"]["languages"] == after["tatoeba"]["languages"] == {"deu": 1.0}
     assert result["settings"]["components_of"] == "the pool itself"
-    assert "components of the pool itself" in language_bias.format_table(result)
+    assert "components of the pool itself" in format_table(language_bias.describe(result))
 
 
 def test_centred_components_by_hand():
@@ -156,6 +157,9 @@ def test_components_of_other_text(pool, tmp_path):
     assert result["removed"]["1"]["translation"] == 1.0
 
 
+OTHER_LANGUAGE = {f"tatoeba.fra-eng.{side}": "chat\n" for side in ("fra", "eng")}
+
+
 @pytest.mark.parametrize(
     "change, options, problem",
     [
@@ -163,24 +167,18 @@ def test_components_of_other_text(pool, tmp_path):
         ({"tha.txt": "แมว\n\nบ้าน\nฟ้า\n"}, {}, "tha.txt:2"),
         ({}, {"languages": ["deu", "xyz"]}, "holds no file of 'xyz'"),
         ({}, {"languages": ["deu"]}, "fewer than two"),
-        ({}, {"sentences": 1}, "--sentences is 1"),
         ({}, {"components": [-1]}, "negative"),
+        (OTHER_LANGUAGE, {"tatoeba": "pool"}, "no language of the pool"),
         ({}, {"components": [1, 4]}, "--components 4 needs more than 4 sentences"),
     ],
 )
 def test_broken_pools(pool, change, options, problem):
     for name, text in change.items():
         (pool / name).write_text(text, "utf-8")
+    options = options | {name: pool for name, value in options.items() if value == "pool"}
     with pytest.raises(InputError) as caught:
         language_bias.evaluate(Biased(), pool, **options)
     assert problem in str(caught.value)
-
-
-def test_tatoeba_without_a_language_of_the_pool(pool, tmp_path):
-    (tmp_path / "tatoeba.fra-eng.fra").write_text("chat\n", "utf-8")
-    (tmp_path / "tatoeba.fra-eng.eng").write_text("cat\n", "utf-8")
-    with pytest.raises(InputError, match="no language of the pool"):
-        language_bias.evaluate(HashedCharacters(), pool, tatoeba=tmp_path)
 
 
 def test_zero_vectors_do_no_harm(pool):

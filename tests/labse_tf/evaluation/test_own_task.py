@@ -14,7 +14,7 @@ from labse_tf.errors import InputError
 from labse_tf.evaluation import tasks
 from labse_tf.evaluation.task import find_task, primary_figure, task_names
 from labse_tf.training.runs.run_dir import open_existing
-from labse_tf.training.validation.tasks import label_tasks
+from labse_tf.training.validation import label_tasks
 
 ENCODER = "hashed_encoders:hashed"
 TASK = "toy_task:Capitals"
@@ -35,7 +35,9 @@ def test_a_users_own_task(data, tmp_path, capsys):
     record = json.loads(out.read_text("utf-8"))
     expected = toy_task.evaluate(HashedCharacters(), data, sentences=2)
     assert record["found"] == expected["found"] and record["settings"] == {"sentences": 2}
-    assert capsys.readouterr().out == f"found {expected['found']:.3f}\n"
+    header, figure = capsys.readouterr().out.splitlines()
+    assert header.split() == ["found"]
+    assert figure.split() == ["capitals", f"{100 * expected['found']:.2f}"]
 
 
 def test_a_file_in_the_folder_of_tasks_is_found(tmp_path, monkeypatch):
@@ -67,6 +69,7 @@ def test_what_is_no_task_is_refused(name, message):
     [
         ("words=2", "has no such option; it has sentences"),
         ("sentences=two", "--option sentences=two: invalid literal"),
+        ("sentences=0", "--sentences is 0; give 1 or more"),
     ],
 )
 def test_options_that_it_has_not(data, capsys, option, message):

@@ -64,10 +64,11 @@ def test_paws_xs_own_files(tmp_path):
 @pytest.mark.parametrize(
     ("files", "told"),
     [
-        ({"dev.en.tsv": rows(("0.9", 1))}, "holds no files test"),
+        ({"dev.en.tsv": rows(("0.9", 1))}, "has no test part"),
         ({"test.en.tsv": rows(("0.9", 1))}, "has no dev part of 'en'"),
         ({"dev.en.tsv": rows(("0.9", 1)), "test.en.tsv": rows(("0.9", 2))}, "has not both labels"),
         ({"dev.en.tsv": rows(("0.9", 2)), "test.en.tsv": ""}, "dev.en.tsv:1: expected sentence 1"),
+        ({"notes.md": ""}, "holds no files test"),
     ],
 )
 def test_broken_data_are_refused(files, told, tmp_path):

@@ -10,7 +10,7 @@ from hashed_encoders import HashedCharacters
 
 from labse_tf.errors import InputError
 from labse_tf.evaluation import senteval_texts
-from labse_tf.evaluation.senteval_texts import TASKS, find_files
+from labse_tf.evaluation.senteval_texts import TASKS, find_tasks
 from labse_tf.evaluation.tasks import senteval
 
 FOLDS = 2
@@ -84,7 +84,7 @@ def write(folder, files):
 
 
 def read(folder):
-    files = find_files(folder)
+    files = find_tasks(folder)
     return {name: senteval_texts.read_task(name, files[name], FOLDS) for name in files}
 
 

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
@@ -180,16 +176,6 @@ def test_only_what_was_made_from_something_else_is_made_anew(change, told, root,
     assert {path.name: path.read_bytes() for path in out.iterdir()} == after
 
 
-def test_an_outdated_result_stays_until_there_is_a_new_one(root, tmp_path):
-    out = tmp_path / "out"
-    evaluate_all(HashedCharacters(), root, out, show=lambda text: None)
-    before = (out / "sts.json").read_bytes()
-    (root / "sts/x/a.tsv").write_text("five\tHund\tHund\n", "utf-8")
-    (failure,) = evaluate_all(HashedCharacters(), root, out, show=lambda text: None)
-    assert "the score 'five' is not a number" in failure
-    assert (out / "sts.json").read_bytes() == before
-
-
 def test_a_result_of_a_single_task_is_not_replaced(root, tmp_path):
     record = find_task("sts").evaluate(HashedCharacters(), root / "sts")
     write_json(tmp_path / "out/sts.json", record)
@@ -197,46 +183,36 @@ def test_a_result_of_a_single_task_is_not_replaced(root, tmp_path):
         evaluate_all(HashedCharacters(), root, tmp_path / "out", show=lambda text: None)
 
 
-def test_an_undefined_figure_is_shown_as_such(root, tmp_path):
-    (root / "sts/x/a.tsv").write_text("1\tHund\tHund\n1\ta\tb\n", "utf-8")
-    for _ in range(2):
-        shown = []
-        assert evaluate_all(HashedCharacters(), root, tmp_path / "out", show=shown.append) == []
-        assert "nan  spearman" in shown[-1]
-
-
 class Failing(HashedCharacters):
+    def facts(self):
+        return {"name": "HashedCharacters"}
+
     def encode(self, texts):
         if "мышь" in texts:
             raise RuntimeError("out of memory")
         return super().encode(texts)
 
 
-def test_a_task_that_breaks_does_not_stop_the_rest(root, tmp_path):
-    failures = evaluate_all(Failing(), root, tmp_path / "out", show=lambda text: None)
-    assert failures == ["sts: RuntimeError: out of memory"]
-    assert len(list((tmp_path / "out").iterdir())) == 3
-
-
-def test_killed_it_goes_on_where_it_was(root, tmp_path):
-    out = tmp_path / "out"
-    script = (
-        "import sys, time\n"
-        f"sys.path[:0] = {sys.path!r}\n"
-        "from hashed_encoders import HashedCharacters\n"
-        "from labse_tf.evaluation.suite import evaluate_all\n"
-        "def show(text):\n    time.sleep(60)\n"
-        f"evaluate_all(HashedCharacters(), {str(root)!r}, {str(out)!r}, show=show)\n"
-    )
-    process = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL)
-    while not (out / f"{NAMES[0]}.json").exists():
-        assert process.poll() is None
-        time.sleep(0.05)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    first = (out / f"{NAMES[0]}.json").read_bytes()
-    assert evaluate_all(HashedCharacters(), root, out, show=lambda text: None) == []
-    assert (out / f"{NAMES[0]}.json").read_bytes() == first
+@pytest.mark.parametrize(
+    ("encoder", "line", "told"),
+    [
+        (Failing(), PAIRS, "sts: RuntimeError: out of memory"),
+        (HashedCharacters(), "five\tHund\tHund\n", "the score 'five' is not a number"),
+    ],
+)
+def test_a_task_that_fails_stops_no_other_and_keeps_its_old_result(
+    encoder, line, told, root, tmp_path
+):
+    out, shown = tmp_path / "out", []
+    (root / "sts/x/a.tsv").write_text("1\tHund\tHund\n1\ta\tb\n", "utf-8")
+    evaluate_all(HashedCharacters(), root, out, show=shown.append)
+    assert "nan  spearman" in shown[-1]  # Undefined, as all scores are equal.
+    before = (out / "sts.json").read_bytes()
+    (root / "sts/x/a.tsv").write_text(line, "utf-8")
+    for name in ("tatoeba", "xsim.flores"):
+        (out / f"{name}.json").unlink()
+    (failure,) = evaluate_all(encoder, root, out, show=lambda text: None)
+    assert told in failure and (out / "sts.json").read_bytes() == before
     assert {path.name for path in out.iterdir()} == {f"{name}.json" for name in NAMES}
 
 
@@ -245,7 +221,7 @@ def test_killed_it_goes_on_where_it_was(root, tmp_path):
     [
         ([], "--out is missing"),
         (["--out", "x", "--plot", "x.png"], "--plot is for a single task"),
-        (["--out", "x", "--folds", "5"], "--folds is for a single task"),
+        (["--out", "x", "--option", "folds=5"], "--option is for a single task"),
         (["--out", "x", "--overwrite"], "--overwrite is for a single task"),
     ],
 )

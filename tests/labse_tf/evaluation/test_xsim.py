@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from labse_tf.cli.main import main
 from labse_tf.errors import InputError
 from labse_tf.evaluation.perturbation import ENTITY, KINDS, NEGATION, NUMBER, perturb
+from labse_tf.evaluation.result import format_table
 from labse_tf.evaluation.tasks import xsim
 
 
@@ -45,11 +46,12 @@ def test_found_targets_equal_those_of_two_searches():
     rng = np.random.default_rng(1)
     targets = unit(rng.normal(size=(300, 12)) + 1.0)
     sources = unit(targets[:200] + rng.normal(size=(200, 12)) * 0.35)
-    found = xsim.find(sources, targets, k=4, margin="ratio")
+    found = xsim.score(sources, targets, k=4, margin="ratio").argmax(axis=1)
     np.testing.assert_array_equal(found, by_faiss(sources, targets, 4))
     assert 0.1 < np.mean(found == np.arange(200)) < 0.95
     nearest = (sources @ targets.T).argmax(axis=1)
-    np.testing.assert_array_equal(xsim.find(sources, targets, k=4, margin="absolute"), nearest)
+    by_cosine = xsim.score(sources, targets, k=4, margin="absolute")
+    np.testing.assert_array_equal(by_cosine.argmax(axis=1), nearest)
     assert (found != nearest).any()
 
 
@@ -76,7 +78,7 @@ def test_errors_by_hand(data):
     # one - zwei (10, not eins: 30), two - drei (18, not zwei: 22), three - drei.
     assert record["errors"]["eng_Latn"]["deu_Latn"] == pytest.approx(2 / 3)
     assert record["error"] == record["to_english"] == record["from_english"]
-    assert "66.67" in xsim.format_table(record)
+    assert "66.67" in format_table(xsim.describe(record))
     # With k = 1 the margin has no choice.
     one = xsim.evaluate(Table(VECTORS), data, k=1)
     assert one["errors"] == record["errors"]
@@ -102,18 +104,17 @@ def test_all_pairs(data):
         one: {"deu_Latn", "eng_Latn", "fra_Latn"} - {one}
         for one in ("deu_Latn", "eng_Latn", "fra_Latn")
     }
-    assert "mean of all pairs" in xsim.format_table(record)
+    assert "mean of all pairs" in format_table(xsim.describe(record))
 
 
 @pytest.mark.parametrize(
     ("name", "text", "options", "told"),
     [
-        ("x.md", "", {"k": 0}, "--k is 0"),
         ("x.md", "", {"english": "en"}, "holds no file of 'en'"),
         ("fra_Latn.devtest", "un\n", {}, "the last line"),
         ("deu_Latn.dev", "un\n", {}, "is a second file of 'deu_Latn'"),
         ("p.tsv", "4\tnumber\tfour\n", {"perturbed": "p.tsv"}, "expected a line number up to 3"),
-        ("p.tsv", "1\tfour\n", {"perturbed": "p.tsv"}, "p.tsv:1: expected a line number"),
+        ("p.tsv", "1\tfour\n", {"perturbed": "p.tsv"}, "p.tsv:1: 2 columns where line number"),
     ],
 )
 def test_broken_data_are_refused(name, text, options, told, data):

@@ -18,9 +18,8 @@ from beam_pipelines.reading.file_parts import divide
 from beam_pipelines.reading.readers import _records_and_errors, read_file
 from labse_tf.data import texts
 from labse_tf.errors import InputError
-from labse_tf.evaluation.aligned_corpora import find_corpora
 from labse_tf.evaluation.tasks.retrieval import read_pools
-from labse_tf.evaluation.texts import read_columns
+from labse_tf.evaluation.texts import find_corpora, read_columns
 from labse_tf.files.corpus_files import BITEXT, describe
 from labse_tf.files.textio import count_lines, read_lines, read_moses, read_pairs
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tf_keras
+from tiny_encoder import packed
 
 from labse_tf.config import EncoderConfig
-from labse_tf.model.dual_encoder import embed
-from labse_tf.model.encoder import build_encoder
+from labse_tf.model.encoder import build_encoder, embed
 
 CONFIG = EncoderConfig(
     vocab_size=500,
@@ -28,15 +28,6 @@ CONFIG = EncoderConfig(
 def build(**changes):
     tf_keras.utils.set_random_seed(5)
     return build_encoder(dataclasses.replace(CONFIG, **changes))
-
-
-def inputs_of(ids):
-    ids = tf.constant(ids, tf.int32)
-    return {
-        "input_word_ids": ids,
-        "input_mask": tf.ones_like(ids),
-        "input_type_ids": tf.zeros_like(ids),
-    }
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +51,7 @@ def test_a_layer_adds_the_average_of_the_tokens_to_cls(sentences):
 
 def test_sentences_are_apart_from_the_first_step_on(sentences):
     def similarity(encoder):
-        vectors = embed(encoder, inputs_of(sentences), training=False).numpy()
+        vectors = embed(encoder, packed(sentences), training=False).numpy()
         return (vectors @ vectors.T)[~np.eye(len(vectors), dtype=bool)].mean()
 
     assert similarity(build(averaging_start=False)) > 0.98
@@ -70,9 +61,7 @@ def test_sentences_are_apart_from_the_first_step_on(sentences):
 def test_the_order_of_words_matters_little(sentences):
     encoder = build()
     other_order = sentences[:, [0, 7, 6, 5, 4, 3, 2, 1, 8]]
-    one, other = (
-        embed(encoder, inputs_of(ids), training=False) for ids in (sentences, other_order)
-    )
+    one, other = (embed(encoder, packed(ids), training=False) for ids in (sentences, other_order))
     assert np.sum(one * other, axis=1).min() > 0.95
 
 

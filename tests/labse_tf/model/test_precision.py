@@ -7,14 +7,12 @@ from pathlib import Path
 
 import pytest
 import tensorflow as tf
-from repository import ROOT
 
-from labse_tf.config import ComputeConfig, EncoderConfig, load_config
+from labse_tf.config import ComputeConfig, EncoderConfig
 from labse_tf.config.cpu import native_bfloat16_of_cpu
 from labse_tf.model import precision as precision_module
 from labse_tf.model.encoder import build_encoder
 
-PRESETS = sorted([*(ROOT / "configs").glob("*.yaml"), *(ROOT / "benchmarks").glob("*.yaml")])
 # As /proc/cpuinfo has them: Haswell, Cascade Lake, Cooper Lake, Zen 4, Sapphire Rapids.
 HASWELL = "fma avx f16c avx2 bmi2"
 CASCADE_LAKE = f"{HASWELL} avx512f avx512bw avx512_vnni"
@@ -97,8 +95,3 @@ def test_without_settings_it_is_float32():
         num_layers=1,
     )  # fmt: skip
     assert build_encoder(config).transformer_layers[0].compute_dtype == "float32"
-
-
-@pytest.mark.parametrize("preset", PRESETS, ids=lambda path: path.stem)
-def test_every_preset_leaves_the_precision_to_the_machine(preset):
-    assert load_config(preset).compute.precision == "auto"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
-from labse_tf.model.sampled_softmax import draw_uniform, sampled_softmax
+from labse_tf.losses import draw_uniform, sampled_softmax
 
 VOCAB, DIM, ROWS = 50, 8, 6
 RANDOM = np.random.default_rng(4)

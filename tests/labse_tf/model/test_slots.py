@@ -11,7 +11,7 @@ import tf_keras
 from tiny_encoder import TINY_ENCODER, packed
 
 from labse_tf.model.encoder import build_encoder
-from labse_tf.model.slots import build_slots, token_states
+from labse_tf.model.mlm_head import build_slots, token_states
 
 CONFIG = dataclasses.replace(TINY_ENCODER, num_layers=2, activation="gelu")
 IDS = [[2, 9, 4, 30, 3, 0], [2, 12, 4, 7, 21, 3]]

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.python.eager import context
+from tiny_encoder import packed
 
 from labse_tf.config import EncoderConfig
 from labse_tf.errors import InputError
 from labse_tf.losses import additive_margin_softmax
-from labse_tf.model.dual_encoder import embed
-from labse_tf.model.encoder import build_encoder
+from labse_tf.model.encoder import build_encoder, embed
 from labse_tf.model.stacking import grow_layers
 from labse_tf.model.subwords import Subwords
 
@@ -34,12 +34,7 @@ PAD, CLS, SEP = 0, 2, 3
 @pytest.fixture
 def inputs():
     # The last row is a text without tokens.
-    ids = tf.constant([[CLS, 5, 7, 7, SEP], [CLS, 8, SEP, 0, 0], [CLS, SEP, 0, 0, 0]])
-    return {
-        "input_word_ids": ids,
-        "input_mask": tf.cast(ids > 0, tf.int32),
-        "input_type_ids": tf.zeros_like(ids),
-    }
+    return packed([[CLS, 5, 7, 7, SEP], [CLS, 8, SEP, 0, 0], [CLS, SEP, 0, 0, 0]])
 
 
 @pytest.fixture

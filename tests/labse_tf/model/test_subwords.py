@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from labse_tf.config import EncoderConfig
 from labse_tf.model.dropout import dropout_generators
-from labse_tf.model.dual_encoder import embed
-from labse_tf.model.encoder import build_encoder
+from labse_tf.model.encoder import build_encoder, embed
 from labse_tf.model.subwords import Subwords
 
 TOKENS = ["[UNK]", "a", "##b", "ab", "##ba", "abab", "ไท", "ไทย", "##ย"]

@@ -19,25 +19,16 @@ import tf_keras
 
 from labse_tf.config import ComputeConfig, EncoderConfig, TrainConfig
 from labse_tf.errors import InputError
-from labse_tf.model.dual_encoder import embed
-from labse_tf.model.encoder import build_encoder
-from labse_tf.model.mlm_head import build_mlm_head
-from labse_tf.model.slots import build_slots
-from labse_tf.systems.distill.train import DistillationTrainer
+from labse_tf.model.encoder import build_encoder, embed
+from labse_tf.model.mlm_head import build_mlm_head, build_slots
+from labse_tf.systems.distill.train import Distillation
 from labse_tf.systems.laser.config import LaserConfig
 from labse_tf.systems.laser.decoder import LaserDecoder
-from labse_tf.systems.laser.objective import LaserTrainer
-from labse_tf.systems.nli.train import (
-    InferenceTrainer,
-    build_classifier,
-    trained_variables,
-)
-from labse_tf.training.distribution import create_strategy
-from labse_tf.training.dual_encoder_trainer import DualEncoderTrainer
-from labse_tf.training.joint_trainer import JointTrainer
-from labse_tf.training.loop.trainer import distribute
-from labse_tf.training.masked_model import MaskedModel
-from labse_tf.training.mlm_trainer import MlmTrainer
+from labse_tf.systems.laser.objective import Translation
+from labse_tf.systems.nli.train import Inference, build_classifier
+from labse_tf.training.distribution import create_strategy, distribute
+from labse_tf.training.fit import Trainer
+from labse_tf.training.objectives import DualEncoder, Joint, MaskedTokens
 
 BATCH, STEPS, VOCAB, PREDICTIONS, NEGATIVES = 12, 2, 60, 4, 2
 LENGTHS = (10, 16)  # Of the first and of the second batch: as buckets, unknown to the graph.
@@ -186,35 +177,52 @@ def teacher(inputs):
     return {"default": tf.sin(total * tf.range(1, 25, dtype=tf.float32))}
 
 
+def fixed(part):
+    fixed_weights(part, seed=4)
+    return part
+
+
+def objective_of(kind, encoder, config, settings):
+    """Made under the strategy."""
+    if kind in ("mlm", "joint"):
+        head = fixed(build_mlm_head(config, encoder))
+        if kind == "mlm":
+            return MaskedTokens(encoder, head)
+        # Of the 3 or 6 masked sentences of a replica.
+        chunk_size = settings.chunk_size // 3
+        masked = MaskedTokens(
+            encoder, head, fixed(build_slots(SLOTS, config)), chunk_size=chunk_size
+        )
+        return Joint(masked, DualEncoder(encoder, settings), weight=settings.bitext_weight)
+    if kind == "laser":
+        decoder = LaserDecoder(LASER, vocab_size=VOCAB, token_size=16)
+        decoder((tf.zeros([1, 16]), tf.zeros([1], tf.int32), tf.ones([1, 4], tf.int32)))
+        return Translation(encoder=encoder, decoder=fixed(decoder), end_token=3)
+    if kind == "inference":
+        classifier = fixed(build_classifier(3, ENCODER.hidden_size))
+        return Inference(encoder=encoder, classifier=classifier, train_encoder=True)
+    if kind == "distill":
+        projection = np.random.default_rng(5).normal(size=(24, ENCODER.hidden_size))
+        projection = projection.astype(np.float32)
+        return Distillation(
+            encoder=encoder, teacher=teacher, projection=projection, settings=settings
+        )
+    return DualEncoder(encoder, settings)
+
+
 def train(strategy, kind, clip_norm, changes):
     settings = TrainConfig(**changes)
     with strategy.scope():
         tf_keras.utils.set_random_seed(3)  # Biases of an LSTM are random.
         # Chunks, and layers computed again, give what the whole batch gives.
-        replayable = settings.chunk_size > 0 or kind == "distill"
-        compute = ComputeConfig(precision="float32", rematerialize=replayable)
-        encoder_config = {"joint": JOINT_ENCODER, "laser": LSTM_ENCODER}.get(kind, ENCODER)
-        encoder = build_encoder(encoder_config, compute=compute, replayable=replayable)
+        rematerialize = settings.chunk_size > 0 or kind == "distill"
+        compute = ComputeConfig(precision="float32", rematerialize=rematerialize)
+        config = {"joint": JOINT_ENCODER, "laser": LSTM_ENCODER}.get(kind, ENCODER)
+        encoder = build_encoder(config, compute=compute, replayable=rematerialize)
         fixed_weights(encoder, seed=3)
+        objective = objective_of(kind, encoder, config, settings)
         # By SGD the updates are the gradients themselves; Adam would hide their scale.
         optimizer = tf_keras.optimizers.SGD(0.1)
-        trained = encoder.trainable_variables
-        if kind in ("mlm", "joint"):
-            slots = build_slots(SLOTS, encoder_config) if kind == "joint" else None
-            model = MaskedModel(encoder, build_mlm_head(encoder_config, encoder), slots)
-            for part in (model.head, model.slots):
-                if part is not None:
-                    fixed_weights(part, seed=4)
-            trained = model.variables
-        if kind == "laser":
-            decoder = LaserDecoder(LASER, vocab_size=VOCAB, token_size=16)
-            decoder((tf.zeros([1, 16]), tf.zeros([1], tf.int32), tf.ones([1, 4], tf.int32)))
-            fixed_weights(decoder, seed=4)
-            trained = [*encoder.trainable_variables, *decoder.trainable_variables]
-        if kind == "inference":
-            classifier = build_classifier(3, ENCODER.hidden_size)
-            fixed_weights(classifier, seed=4)
-            trained = trained_variables(encoder, classifier, train_encoder=True)
     made = {"mlm": mlm_batches, "joint": joint_batches, "inference": inference_batches}
     made["laser"] = laser_batches
     batches = made[kind]() if kind in made else dual_batches(settings.hard_negatives)
@@ -227,48 +235,25 @@ def train(strategy, kind, clip_norm, changes):
             facts[name] = embed(encoder, tensors, training=False).numpy()
     # Batches of LASER have different numbers of rows.
     unknown, rows = ((*LENGTHS, BATCH), 0) if kind == "laser" else (LENGTHS, BATCH)
-    dataset = distribute(strategy, lambda part: dataset_of(batches, unknown), rows)
-    shared = {
-        "strategy": strategy,
-        "optimizer": optimizer,
-        "clip_norm": clip_norm,
-        "dataset": dataset,
-    }
-    if kind == "mlm":
-        trainer = MlmTrainer(model=model, **shared)
-    elif kind == "inference":
-        parts = {"encoder": encoder, "classifier": classifier, "train_encoder": True}
-        trainer = InferenceTrainer(**parts, **shared)
-    elif kind == "laser":
-        parts = {"encoder": encoder, "decoder": decoder, "end_token": 3}
-        trainer = LaserTrainer(**parts, **shared)
-    elif kind == "joint":
-        # Of the 3 or 6 masked sentences of a replica.
-        chunk = {"masked_chunk_size": settings.chunk_size // 3}
-        trainer = JointTrainer(model=model, settings=settings, **chunk, **shared)
-    elif kind == "distill":
-        projection = np.random.default_rng(5).normal(size=(24, ENCODER.hidden_size))
-        trainer = DistillationTrainer(
-            encoder=encoder,
-            teacher=teacher,
-            projection=projection.astype(np.float32),
-            settings=settings,
-            **shared,
-        )
-    else:
-        trainer = DualEncoderTrainer(encoder=encoder, settings=settings, **shared)
+    trainer = Trainer(
+        objective,
+        strategy=strategy,
+        optimizer=optimizer,
+        clip_norm=clip_norm,
+        dataset=distribute(strategy, lambda: dataset_of(batches, unknown), rows),
+    )
     for step in range(STEPS):
         for name, value in trainer.train(tf.constant(1)).items():
             if name not in ("learning_rate", "steps_per_second"):
                 facts[f"{name}_{step}"] = np.array(value)
-    for index, variable in enumerate(trained):
+    for index, variable in enumerate(objective.variables):
         facts[f"weight_{index:03d}_{variable.name}"] = variable.numpy()
     return facts
 
 
 def refusal(strategy, batch_size):
     try:
-        distribute(strategy, lambda part: dataset_of(dual_batches()), batch_size)
+        distribute(strategy, lambda: dataset_of(dual_batches()), batch_size)
     except InputError as error:
         return str(error)
     return ""

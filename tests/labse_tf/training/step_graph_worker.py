@@ -28,15 +28,11 @@ from replica_worker import (
 
 from labse_tf.config import OptimizerConfig, TrainConfig
 from labse_tf.model.encoder import build_encoder
-from labse_tf.model.mlm_head import build_mlm_head
-from labse_tf.model.slots import build_slots
-from labse_tf.training.distribution import create_strategy
-from labse_tf.training.dual_encoder_trainer import DualEncoderTrainer
-from labse_tf.training.joint_trainer import JointTrainer
-from labse_tf.training.loop.trainer import distribute
-from labse_tf.training.masked_model import MaskedModel
-from labse_tf.training.mlm_trainer import MlmTrainer
-from labse_tf.training.optimizer.adamw import build_optimizer
+from labse_tf.model.mlm_head import build_mlm_head, build_slots
+from labse_tf.training.distribution import create_strategy, distribute
+from labse_tf.training.fit import Trainer
+from labse_tf.training.objectives import DualEncoder, Joint, MaskedTokens
+from labse_tf.training.optimizer import build_optimizer
 
 CHUNKED = TrainConfig(chunk_size=3)
 MAKERS = {
@@ -53,23 +49,21 @@ def trace(strategy, name):
     with strategy.scope():
         config = JOINT_ENCODER if name == "joint" else ENCODER
         encoder = build_encoder(config, replayable=True)
-        slots = build_slots(SLOTS, config) if name == "joint" else None
-        model = MaskedModel(encoder, build_mlm_head(config, encoder), slots)
+        objective = DualEncoder(encoder, settings or TrainConfig())
+        if settings is None or name == "joint":
+            slots = build_slots(SLOTS, config) if name == "joint" else None
+            samples = 30 if name == "mlm_sampled" else 0
+            masked = MaskedTokens(encoder, build_mlm_head(config, encoder), slots, samples=samples)
+            objective = masked if settings is None else Joint(masked, objective, weight=0.2)
         optimizer = build_optimizer(OptimizerConfig(warmup_steps=0), steps=100)
-    shared = {
-        "strategy": strategy,
-        "optimizer": optimizer,
-        "clip_norm": 1.0,
-        "lazy_embeddings": False,
-        "dataset": distribute(strategy, lambda part: dataset_of(make()[:1], unknown=()), BATCH),
-    }
-    if name.startswith("mlm"):
-        samples = 30 if name == "mlm_sampled" else 0
-        trainer = MlmTrainer(model=model, sampled_softmax=samples, **shared)
-    elif name == "joint":
-        trainer = JointTrainer(model=model, settings=settings, **shared)
-    else:
-        trainer = DualEncoderTrainer(encoder=encoder, settings=settings, **shared)
+    trainer = Trainer(
+        objective,
+        strategy=strategy,
+        optimizer=optimizer,
+        clip_norm=1.0,
+        lazy_embeddings=False,
+        dataset=distribute(strategy, lambda: dataset_of(make()[:1], unknown=()), BATCH),
+    )
     step = tf.function(trainer.train_step).get_concrete_function(iter(trainer.train_dataset))
     graphs = [step.graph]
     kinds, unknown = set(), []

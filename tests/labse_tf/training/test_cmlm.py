@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
 import pytest
 import tensorflow as tf
 import tf_keras
+from runs import embedder_of, labse_run, lines
 from tiny_text import SENTENCES
+from trainers import make_trainer
 
 import labse_tf
 from labse_tf.cli.main import main
 from labse_tf.config import EncoderConfig
 from labse_tf.model.encoder import build_encoder
-from labse_tf.model.mlm_head import build_mlm_head
-from labse_tf.model.slots import build_slots
-from labse_tf.training.masked_model import MaskedModel
-from labse_tf.training.mlm_trainer import MlmTrainer
-from labse_tf.training.run_embedder import RunEmbedder
-from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
-from labse_tf.training.runs.run_dir import open_existing
+from labse_tf.model.mlm_head import build_mlm_head, build_slots
+from labse_tf.training.objectives import MaskedTokens
 
 TOPICS, FIRST_TOPIC, MASK = 8, 10, 4
 TOY = EncoderConfig(
@@ -69,13 +65,9 @@ def test_a_topic_of_the_neighbour_is_learned_and_chance_if_shuffled(count):
     for shuffled in (False, True):
         tf_keras.utils.set_random_seed(1)
         encoder = build_encoder(TOY)
-        trainer = MlmTrainer(
-            model=MaskedModel(encoder, build_mlm_head(TOY, encoder), build_slots(count, TOY)),
-            strategy=tf.distribute.get_strategy(),
-            optimizer=tf_keras.optimizers.Adam(3e-3),
-            clip_norm=0.0,
-            dataset=topic_batches(shuffled=shuffled),
-        )
+        objective = MaskedTokens(encoder, build_mlm_head(TOY, encoder), build_slots(count, TOY))
+        batches = topic_batches(shuffled=shuffled)
+        trainer = make_trainer(objective, batches, tf_keras.optimizers.Adam(3e-3))
         trainer.train(tf.constant(400))
         losses[shuffled] = float(trainer.train(tf.constant(20))["loss"])
     assert losses[False] < 0.02
@@ -94,50 +86,41 @@ def test_without_slots_it_is_mlm_bit_by_bit():
     ):
         tf_keras.utils.set_random_seed(1)
         encoder = build_encoder(TOY)
-        model = MaskedModel(encoder, build_mlm_head(TOY, encoder), build_slots(0, TOY))
-        trainer = MlmTrainer(
-            model=model,
-            strategy=tf.distribute.get_strategy(),
-            optimizer=tf_keras.optimizers.Adam(3e-3),
-            clip_norm=0.0,
-            dataset=batches,
-        )
+        objective = MaskedTokens(encoder, build_mlm_head(TOY, encoder), build_slots(0, TOY))
+        trainer = make_trainer(objective, batches, tf_keras.optimizers.Adam(3e-3))
         trainer.train(tf.constant(5))
-        weights.append([variable.numpy() for variable in model.variables])
+        weights.append([variable.numpy() for variable in objective.variables])
     for cmlm, shuffled, mlm in zip(*weights, strict=True):
         np.testing.assert_array_equal(cmlm, mlm)
         np.testing.assert_array_equal(shuffled, mlm)
 
 
-def pretrain(config_file, neighbours_dir, run_dir, *sets):
-    options = [word for one in sets for word in ("--set", one)]
-    return main(
-        [
-            *("pretrain", str(config_file), "--objective", "cmlm", "--run-dir", str(run_dir)),
-            *("--set", f"pretrain.neighbours=[{neighbours_dir}]"),
-            *(
-                "--set",
-                f"pretrain.held_out=[{neighbours_dir}]",
-                "--set",
-                "pretrain.held_out_size=4",
-            ),
-            *("--set", "pretrain.slots=3", "--set", "encoder.pooling=mean"),
-            *("--set", "pretrain.sequence_length=24", *options),
-        ]
-    )
+@pytest.fixture(scope="module")
+def pretrain(config_file, neighbours_dir):
+    def start(run_dir, *more):
+        sets = {
+            "objective": "cmlm",
+            "neighbours": f"[{neighbours_dir}]",
+            "held_out": f"[{neighbours_dir}]",
+            "held_out_size": 4,
+            "slots": 3,
+            "sequence_length": 24,
+        }
+        sets = ["encoder.pooling=mean", *(f"pretrain.{key}={one}" for key, one in sets.items())]
+        return labse_run("pretrain", config_file, run_dir, *sets, *more)
+
+    return start
 
 
 @pytest.fixture(scope="module")
-def run(made_once, config_file, neighbours_dir):
-    def make(path):
-        assert pretrain(config_file, neighbours_dir, path) == 0
-
-    return made_once("cmlm_run", make)
+def run(tmp_path_factory, pretrain):
+    path = tmp_path_factory.mktemp("cmlm") / "run"
+    assert pretrain(path) == 0
+    return path
 
 
 def test_a_run_writes_the_losses_with_true_and_with_shuffled_neighbours(run):
-    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    held_out = [line["held_out"] for line in lines if "held_out" in line]
+    held_out = [line["held_out"] for line in lines(run, "held_out")]
     assert held_out
     for found in held_out:
         assert set(found) == {"cmlm", "cmlm_shuffled"}
@@ -147,33 +130,22 @@ def test_a_run_writes_the_losses_with_true_and_with_shuffled_neighbours(run):
 
 
 def test_the_exported_vector_is_that_of_training(run, tmp_path):
-    run_dir = open_existing(run)
-    trained = RunEmbedder(load_encoder(run_dir), load_tokenizer(run_dir), sequence_length=64)
     assert main(["export", str(run), "--no-verify", "--out", str(tmp_path / "model")]) == 0
     found = labse_tf.load(tmp_path / "model").encode(SENTENCES)
-    np.testing.assert_allclose(found, trained.encode(SENTENCES), atol=1e-5)
+    np.testing.assert_allclose(found, embedder_of(run).encode(SENTENCES), atol=1e-5)
 
 
-def test_a_run_without_slots_is_mlm_of_single_sentences(config_file, neighbours_dir, tmp_path):
-    assert (
-        pretrain(
-            config_file,
-            neighbours_dir,
-            tmp_path / "run",
-            "pretrain.slots=0",
-            "pretrain.held_out=[]",
-        )
-        == 0
-    )
+def test_a_run_without_slots_is_mlm_of_single_sentences(pretrain, tmp_path):
+    assert pretrain(tmp_path / "run", "pretrain.slots=0", "pretrain.held_out=[]") == 0
 
 
-def test_text_without_neighbours_is_refused(config_file, tmp_path, capfd):
+def test_text_without_neighbours_is_refused(pretrain, tmp_path, capfd):
     (tmp_path / "it.txt").write_text("gatto\n\ncane\n", "utf-8")
-    assert pretrain(config_file, tmp_path / "it.txt", tmp_path / "run", "pretrain.held_out=[]") != 0
+    sets = (f"pretrain.neighbours=[{tmp_path / 'it.txt'}]", "pretrain.held_out=[]")
+    assert pretrain(tmp_path / "run", *sets) != 0
     assert "the corpora hold no records" in capfd.readouterr().err
 
 
-def test_slots_need_positions(config_file, neighbours_dir, tmp_path, capfd):
-    code = pretrain(config_file, neighbours_dir, tmp_path / "run", "pretrain.slots=110")
-    assert code != 0
+def test_slots_need_positions(pretrain, tmp_path, capfd):
+    assert pretrain(tmp_path / "run", "pretrain.slots=110") != 0
     assert "encoder.max_positions less pretrain.slots" in capfd.readouterr().err

@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tf_keras
+from trainers import make_trainer
 
 from labse_tf.config import ComputeConfig, EncoderConfig, OptimizerConfig, TrainConfig
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.mlm_head import build_mlm_head
-from labse_tf.training.dual_encoder_trainer import DualEncoderTrainer
-from labse_tf.training.masked_model import MaskedModel
-from labse_tf.training.mlm_trainer import MlmTrainer
-from labse_tf.training.optimizer.adamw import build_optimizer
+from labse_tf.training.objectives import DualEncoder, MaskedTokens
+from labse_tf.training.optimizer import build_optimizer
 
 BATCH, LENGTH, PREDICTIONS, VOCAB = 4, 16, 3, 90
 CONFIG = EncoderConfig(
@@ -44,27 +43,25 @@ def masked_batch():
     }
 
 
-def make_trainer(compute, *, lazy_embeddings=True, sampled_softmax=0):
+def masked_trainer(compute, *, lazy_embeddings=True, sampled_softmax=0):
     tf_keras.utils.set_random_seed(7)
     encoder = build_encoder(CONFIG, compute=compute)
     head = build_mlm_head(CONFIG, encoder, compute=compute)
-    return MlmTrainer(
-        model=MaskedModel(encoder, head),
-        sampled_softmax=sampled_softmax,
-        strategy=tf.distribute.get_strategy(),
-        optimizer=build_optimizer(OptimizerConfig(warmup_steps=0), steps=100),
+    return make_trainer(
+        MaskedTokens(encoder, head, samples=sampled_softmax),
+        masked_batch(),
+        build_optimizer(OptimizerConfig(warmup_steps=0), steps=100),
         clip_norm=1.0,
-        dataset=tf.data.Dataset.from_tensors(masked_batch()).repeat(),
         lazy_embeddings=lazy_embeddings,
     )
 
 
 def train(compute, **options):
     """Returns the means of three steps and the weights after them."""
-    trainer = make_trainer(compute, **options)
+    trainer = masked_trainer(compute, **options)
     means = {name: float(value) for name, value in trainer.train(tf.constant(3)).items()}
     assert means.pop("steps_per_second") > 0
-    return means, {variable.name: variable.numpy() for variable in trainer._variables}
+    return means, {variable.name: variable.numpy() for variable in trainer.objective.variables}
 
 
 @functools.cache
@@ -96,7 +93,7 @@ def test_xla_keeps_the_gradient_of_the_embeddings_sparse():
 @pytest.mark.slow
 @pytest.mark.parametrize("sampled_softmax", [0, 30])
 def test_the_whole_step_compiles_with_xla_as_on_a_tpu(sampled_softmax):
-    trainer = make_trainer(
+    trainer = masked_trainer(
         ComputeConfig(precision="float32"), lazy_embeddings=False, sampled_softmax=sampled_softmax
     )
     step = tf.function(trainer._replica_step, jit_compile=True)
@@ -123,13 +120,12 @@ def test_the_dual_encoders_step_compiles_with_xla_as_on_a_tpu(chunk_size, dropou
     for compiled in (False, True):
         tf_keras.utils.set_random_seed(7)
         config = dataclasses.replace(CONFIG, dropout=dropout)
-        trainer = DualEncoderTrainer(
-            encoder=build_encoder(config, replayable=True),
-            settings=TrainConfig(chunk_size=chunk_size),
-            strategy=tf.distribute.get_strategy(),
-            optimizer=build_optimizer(OptimizerConfig(warmup_steps=0), steps=100),
+        encoder = build_encoder(config, replayable=True)
+        trainer = make_trainer(
+            DualEncoder(encoder, TrainConfig(chunk_size=chunk_size)),
+            pairs,
+            build_optimizer(OptimizerConfig(warmup_steps=0), steps=100),
             clip_norm=1.0,
-            dataset=tf.data.Dataset.from_tensors(pairs).repeat(),
             lazy_embeddings=False,
         )
         step = tf.function(trainer._replica_step, jit_compile=compiled)
@@ -148,8 +144,8 @@ def test_bfloat16_computes_in_16_bits_and_keeps_32():
     encoder = build_encoder(CONFIG, compute=compute)
     inputs = {name: tf.constant(masked_batch()[name]) for name in encoder.inputs}
     assert encoder(inputs)["pooled_output"].dtype == tf.bfloat16
-    trainer = make_trainer(compute)
-    assert {variable.dtype for variable in trainer._variables} == {tf.float32}
+    trainer = masked_trainer(compute)
+    assert {variable.dtype for variable in trainer.objective.variables} == {tf.float32}
     assert tf_keras.mixed_precision.global_policy().name == "float32"
 
 

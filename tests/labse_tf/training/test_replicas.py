@@ -25,7 +25,6 @@ CASES = {
     "4": ("dual",),
     "worker_0_of_2": ("dual", "dual_clipped", "mlm"),
     "worker_1_of_2": ("dual", "dual_clipped", "mlm"),
-    **{f"worker_{index}_of_3": ("dual",) for index in range(3)},
 }
 REPLICAS = {name: int(name[-1]) for name in CASES if name != "1"}
 CLIP_NORM = 0.05
@@ -38,12 +37,11 @@ def start(*, mode, cases, out, **environment):
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """What one device, 2 and 4 logical CPUs, and each of 2 and of 3 workers made."""
+    """What one device, 2 and 4 logical CPUs, and each of 2 workers made."""
     folder = tmp_path_factory.mktemp("replicas")
     runs = {name: {"mode": name} for name in ("1", "2", "4")}
-    for workers in (2, 3):
-        for index, environment in enumerate(forked.worker_environments(workers)):
-            runs[f"worker_{index}_of_{workers}"] = {"mode": "workers", **environment}
+    for index, environment in enumerate(forked.worker_environments(2)):
+        runs[f"worker_{index}_of_2"] = {"mode": "workers", **environment}
     forked.finish(
         [start(cases=CASES[name], out=folder / f"{name}.npz", **run) for name, run in runs.items()]
     )

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import stores
 import tensorflow as tf
+from runs import lines, weights
 
 from labse_tf.cli.main import main
 
@@ -29,7 +30,7 @@ SHALLOW = (
 )
 
 
-HALTING = Path(__file__).parent / "loop" / "halting_worker.py"
+HALTING = Path(__file__).with_name("halting_worker.py")
 
 
 def start(config_file, run_dir, *arguments, program=forked.LABSE, **environment):
@@ -37,22 +38,17 @@ def start(config_file, run_dir, *arguments, program=forked.LABSE, **environment)
     return forked.Process(*program, *command, env={**os.environ, **environment})
 
 
-def weights(run_dir):
+def encoder_of(run_dir):
     """The encoder's weights in the last checkpoint, by their names there."""
-    checkpoint = tf.train.latest_checkpoint(run_dir / "checkpoints")
-    names = [name for name, _ in tf.train.list_variables(checkpoint) if name.startswith("encoder/")]
-    wanted = [name for name in names if "OPTIMIZER" not in name and "ATTRIBUTES" in name]
-    assert len(wanted) > 20
-    reader = tf.train.load_checkpoint(checkpoint)
-    return {name: reader.get_tensor(name) for name in wanted}
+    found = weights(tf.train.latest_checkpoint(run_dir / "checkpoints"), "encoder")
+    assert len(found) > 20
+    return found
 
 
-def lines(run_dir, kind):
-    """The lines of the metrics that have `kind`, by step."""
-    rows = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
-    found = [row for row in rows if kind in row]
-    assert len({row["step"] for row in found}) == len(found)
-    return {row["step"]: row[kind] for row in found}
+def by_step(run_dir, kind):
+    found = lines(run_dir, kind)
+    assert len({line["step"] for line in found}) == len(found)
+    return {line["step"]: line[kind] for line in found}
 
 
 @pytest.fixture(scope="module")
@@ -80,14 +76,14 @@ def run_on_one_device(tmp_path_factory, config_file, dev):
 
 @pytest.fixture(scope="module")
 def on_one_device(run_on_one_device):
-    return weights(run_on_one_device)
+    return encoder_of(run_on_one_device)
 
 
 @pytest.fixture(scope="module")
 def untrained(tmp_path_factory, config_file):
     run_dir = tmp_path_factory.mktemp("untrained") / "run"
     train_on_one_device(config_file, run_dir, *SHALLOW, "--set=train.steps=0")
-    return weights(run_dir)
+    return encoder_of(run_dir)
 
 
 def assert_same(found, expected, untrained):
@@ -106,7 +102,7 @@ def assert_same(found, expected, untrained):
 
 def assert_same_accuracies(run_dir, expected_run_dir):
     """But for a few sentences that have two nearest neighbours almost as near."""
-    found, expected = (lines(path, "held_out") for path in (run_dir, expected_run_dir))
+    found, expected = (by_step(path, "held_out") for path in (run_dir, expected_run_dir))
     assert list(found) == list(expected) == [3, 6, 9, 12]
     for step, measured in expected.items():
         assert found[step]["retrieval"]["pairs"] == measured["retrieval"]["pairs"] == 35 * 6
@@ -122,7 +118,7 @@ def assert_same_accuracies(run_dir, expected_run_dir):
 def test_two_logical_cpus(tmp_path, config_file, dev, run_on_one_device, on_one_device, untrained):
     arguments = ("--strategy", "mirrored", "--logical-cpus", "2")
     forked.finish([start(config_file, tmp_path / "run", *arguments, *dev)])
-    assert_same(weights(tmp_path / "run"), on_one_device, untrained)
+    assert_same(encoder_of(tmp_path / "run"), on_one_device, untrained)
     assert_same_accuracies(tmp_path / "run", run_on_one_device)
 
 
@@ -173,6 +169,6 @@ def test_a_worker_and_then_the_chief_are_killed_and_all_go_on(
     for name, content in store.content("run").items():
         (run_dir / name).parent.mkdir(parents=True, exist_ok=True)
         (run_dir / name).write_bytes(content)
-    assert_same(weights(run_dir), on_one_device, untrained)
-    assert list(lines(run_dir, "loss")) == [3, 6, 9, 12]
+    assert_same(encoder_of(run_dir), on_one_device, untrained)
+    assert list(by_step(run_dir, "loss")) == [3, 6, 9, 12]
     assert_same_accuracies(run_dir, run_on_one_device)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import shutil
 import signal
 import time
@@ -13,40 +11,16 @@ import forked
 import numpy as np
 import pytest
 import tensorflow as tf
+from runs import SHALLOW, arguments, assert_same_weights, labse_run, lines, weights
 
 from labse_tf.cli.main import main
 from labse_tf.config import TrainRun, load_config
-from labse_tf.model.dual_encoder import embed
+from labse_tf.model.encoder import embed
 from labse_tf.tokenization.wordpiece import WordPieceTokenizer
 from labse_tf.training.runs.checkpoints import latest_checkpoint, load_encoder
 from labse_tf.training.runs.run_dir import open_existing
 
 LONG = 60
-
-
-def train(config_file, run_dir, *more):
-    return main(["train", str(config_file), "--run-dir", str(run_dir), *more])
-
-
-def metrics(run_dir):
-    return [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
-
-
-def weights(checkpoint):
-    """Every variable of a checkpoint by its name, Python-side counters left out."""
-    names = [name for name, _ in tf.train.list_variables(checkpoint)]
-    return {
-        name: tf.train.load_variable(checkpoint, name)
-        for name in names
-        if name.endswith("VARIABLE_VALUE") and "save_counter" not in name
-    }
-
-
-def assert_same_weights(found, expected, least=50):
-    found, expected = weights(found), weights(expected)
-    assert set(found) == set(expected) and len(expected) > least
-    for name, value in expected.items():
-        np.testing.assert_allclose(found[name], value, rtol=0, atol=1e-6, err_msg=name)
 
 
 def kill_after_a_checkpoint(folder, *arguments):
@@ -73,19 +47,19 @@ def test_the_pretraining_run(pretrained_run):
     }  # fmt: skip
     stages = sorted(path.name for path in (pretrained_run / "checkpoints").iterdir())
     assert stages == ["stage_1", "stage_2"]
-    lines = metrics(pretrained_run)
-    assert [(line["stage"], line["step"]) for line in lines] == [
+    found = lines(pretrained_run)
+    assert [(line["stage"], line["step"]) for line in found] == [
         (stage, step) for stage in range(2) for step in (1, 2, 3)
     ]
-    for line in lines:
+    for line in found:
         assert line["loss"] > 0 and 0 <= line["accuracy"] <= 1 and line["gradient_norm"] > 0
         assert line["steps_per_second"] > 0 and line["tokens_per_second"] > 0
         assert set(line) >= {"learning_rate"}
-    by_task = [{name for name in line if name.startswith(("mlm_", "tlm_"))} for line in lines]
+    by_task = [{name for name in line if name.startswith(("mlm_", "tlm_"))} for line in found]
     assert {"mlm_loss", "mlm_accuracy", "mlm_filled"} in by_task
     assert {"tlm_loss", "tlm_accuracy"} in by_task
     # A loop of one step is of one task, whose loss is then the loss.
-    for line in lines:
+    for line in found:
         assert line["loss"] == line.get("mlm_loss", line.get("tlm_loss"))
         assert 0.9 < line.get("mlm_filled", 1.0) <= 1.0
 
@@ -96,8 +70,8 @@ def test_the_stages_have_their_depths(pretrained_run):
         # The weights of the layers, not the optimiser's slots, count here.
         kernels = [
             name
-            for name in weights(checkpoint)
-            if name.startswith("encoder/") and "intermediate" in name and "kernel" in name
+            for name in weights(checkpoint, "encoder")
+            if "intermediate" in name and "kernel" in name
         ]
         assert len({name.split("/.ATTRIBUTES")[0] for name in kernels}) == depth
 
@@ -108,8 +82,8 @@ def test_the_training_run(trained_run, config_file):
     assert run_dir.config.encoder.vocab_size == len(
         run_dir.vocab_file.read_text("utf-8").splitlines()
     )
-    assert [line["step"] for line in metrics(trained_run)] == [1, 2, 3, 4]
-    assert "stage" not in metrics(trained_run)[0]
+    assert [line["step"] for line in lines(trained_run)] == [1, 2, 3, 4]
+    assert "stage" not in lines(trained_run)[0]
     assert list((trained_run / "tensorboard").rglob("events.out.*"))
     assert Path(latest_checkpoint(run_dir)).name.startswith("ckpt-4")
 
@@ -117,8 +91,7 @@ def test_the_training_run(trained_run, config_file):
 def test_training_starts_from_the_pretrained_encoder(tmp_path, config_file, pretrained_run):
     """With 0 steps the run holds the encoder of --init unchanged."""
     run = tmp_path / "run"
-    arguments = ["--init", str(pretrained_run), "--set", "train.steps=0"]
-    assert train(config_file, run, *arguments) == 0
+    assert labse_run("train", config_file, run, "train.steps=0", init=pretrained_run) == 0
     found = load_encoder(open_existing(run)).get_weights()
     expected = load_encoder(open_existing(pretrained_run)).get_weights()
     for one, other in zip(found, expected, strict=True):
@@ -126,14 +99,14 @@ def test_training_starts_from_the_pretrained_encoder(tmp_path, config_file, pret
 
 
 def test_a_finished_run_stays_as_it_is(pretrained_run, config_file):
-    before = metrics(pretrained_run)
+    before = lines(pretrained_run)
     checkpoint = latest_checkpoint(open_existing(pretrained_run))
     expected = weights(checkpoint)
-    assert main(["pretrain", str(config_file), "--run-dir", str(pretrained_run)]) == 0
+    assert labse_run("pretrain", config_file, pretrained_run) == 0
     assert latest_checkpoint(open_existing(pretrained_run)) == checkpoint
     for name, value in weights(checkpoint).items():
         np.testing.assert_array_equal(value, expected[name])
-    assert metrics(pretrained_run) == before
+    assert lines(pretrained_run) == before
 
 
 # Learning.
@@ -164,13 +137,13 @@ def test_a_small_set_is_memorised(tmp_path, config_file, tokenizer):
         "pretrain.stage_steps": "[1]",
         "encoder.hidden_size": 32,
     }
-    overrides = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
     run = tmp_path / "run"
-    assert train(config_file, run, *overrides) == 0
-    losses = [line["loss"] for line in metrics(run)]
+    sets = [f"{key}={value}" for key, value in settings.items()]
+    assert labse_run("train", config_file, run, *sets) == 0
+    losses = [line["loss"] for line in lines(run)]
     # Chance is 2 log(1 + 15 e^3) = 11.4; with a margin of 0.3 even a perfect one keeps some.
     assert losses[-1] < 0.25 * losses[0]
-    assert metrics(run)[-1]["accuracy"] > 0.9
+    assert lines(run)[-1]["accuracy"] > 0.9
     encoder = load_encoder(open_existing(run))
     english, german = (
         embed(encoder, tokenizer.pack([tokenizer(tf.constant(side))], 24), training=False).numpy()
@@ -198,88 +171,56 @@ def long_settings():
         "languages": "[de,th]",
         "train.bucket_lengths": "[16,24]",
     }
-    return [part for key, value in values.items() for part in ("--set", f"{key}={value}")]
+    return [f"{key}={value}" for key, value in values.items()]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "sets",
-    [
-        ["encoder.num_layers=1"],
-        # Which tokens are split is drawn anew at each step.
-        ["encoder.num_layers=0", "encoder.subwords=[1,3]", "encoder.split_rate=0.3"],
-    ],
-)
-def test_a_killed_training_run_resumes_to_the_same_weights(
-    tmp_path, config_file, long_settings, sets
-):
+def test_a_killed_training_run_resumes_to_the_same_weights(tmp_path, config_file, long_settings):
     unbroken, broken = tmp_path / "unbroken", tmp_path / "broken"
-    # A table is one variable: with its optimiser's and the step, 8 are saved.
-    least = 7 if "encoder.num_layers=0" in sets else 50
-    sets = [f"--set={one}" for one in (*sets, "pretrain.stage_steps=[1]")]
-    long_settings = [*long_settings, *sets]
-    arguments = ["train", config_file, "--run-dir", broken, *long_settings]
-    kill_after_a_checkpoint(broken / "checkpoints", *arguments)
+    sets = [*long_settings, *SHALLOW]
+    kill_after_a_checkpoint(broken / "checkpoints", *arguments("train", config_file, broken, *sets))
     # A killed process may leave half a line, too.
     with open(broken / "metrics.jsonl", "a", encoding="utf-8") as file:
         file.write('{"step": 5, "lo')
-    assert train(config_file, unbroken, *long_settings) == 0
-    assert train(config_file, broken, *long_settings) == 0
-    assert [line["step"] for line in metrics(broken)] == list(range(10, LONG + 1, 10))
+    for run in (unbroken, broken):
+        assert labse_run("train", config_file, run, *sets) == 0
+    assert [line["step"] for line in lines(broken)] == list(range(10, LONG + 1, 10))
     found, expected = (latest_checkpoint(open_existing(run)) for run in (broken, unbroken))
     assert Path(found).name == Path(expected).name == f"ckpt-{LONG}"
-    assert_same_weights(found, expected, least)
-    for one, other in zip(metrics(broken), metrics(unbroken), strict=True):
-        assert one["step"] == other["step"]
+    assert_same_weights(found, expected, least=50, atol=1e-6)
+    for one, other in zip(lines(broken), lines(unbroken), strict=True):
         assert one["loss"] == pytest.approx(other["loss"], abs=1e-4)
 
 
 @pytest.mark.slow
 def test_pretraining_killed_in_its_second_stage_resumes(tmp_path, config_file, long_settings):
     unbroken, broken = tmp_path / "unbroken", tmp_path / "broken"
-    arguments = ["pretrain", config_file, "--run-dir", broken, *long_settings]
-    kill_after_a_checkpoint(broken / "checkpoints" / "stage_2", *arguments)
+    command = arguments("pretrain", config_file, broken, *long_settings)
+    kill_after_a_checkpoint(broken / "checkpoints" / "stage_2", *command)
     for run in (unbroken, broken):
-        command = ["pretrain", str(config_file), "--run-dir", str(run), *long_settings]
-        assert main(command) == 0
-    steps = [(line["stage"], line["step"]) for line in metrics(broken)]
+        assert labse_run("pretrain", config_file, run, *long_settings) == 0
+    steps = [(line["stage"], line["step"]) for line in lines(broken)]
     assert steps == [(0, 10), *((1, step) for step in range(10, LONG + 1, 10))]
     found, expected = (latest_checkpoint(open_existing(run)) for run in (broken, unbroken))
-    assert_same_weights(found, expected)
+    assert_same_weights(found, expected, least=50, atol=1e-6)
 
 
 @pytest.mark.slow
 def test_a_sampled_softmax_learns(tmp_path, config_file):
     run = tmp_path / "run"
     settings = {"sampled_softmax": 100, "stage_steps": "[40]", "loop.log_interval": 10}
-    overrides = [f"--set=pretrain.{key}={value}" for key, value in settings.items()]
-    overrides.append("--set=encoder.num_layers=1")
-    assert main(["pretrain", str(config_file), "--run-dir", str(run), *overrides]) == 0
-    losses = [line["loss"] for line in metrics(run)]
+    sets = [f"pretrain.{key}={value}" for key, value in settings.items()]
+    assert labse_run("pretrain", config_file, run, "encoder.num_layers=1", *sets) == 0
+    losses = [line["loss"] for line in lines(run)]
     assert losses[-1] < 0.8 * losses[0]
-
-
-def test_a_loss_that_is_not_finite_stops_the_run_at_the_last_good_checkpoint(
-    tmp_path, config_file, capsys
-):
-    run = tmp_path / "run"
-    settings = {"steps": 50, "loop.checkpoint_interval": 1, "loop.log_interval": 1}
-    settings |= {"optimizer.learning_rate": 1e30, "optimizer.warmup_steps": 0}
-    overrides = [f"--set=train.{key}={value}" for key, value in settings.items()]
-    overrides += ["--set=encoder.num_layers=1", "--set=pretrain.stage_steps=[1]"]
-    assert train(config_file, run, *overrides) == 2
-    error = capsys.readouterr().err.splitlines()[-1]
-    step = int(re.search(r"of step (\d+) is not finite", error)[1])
-    last = tf.train.latest_checkpoint(run / "checkpoints")
-    assert last is None or last.endswith(f"ckpt-{step - 1}")
-    assert [line["step"] for line in metrics(run)] == list(range(1, step))
 
 
 def test_overwrite_starts_afresh(tmp_path, trained_run, config_file):
     run = tmp_path / "run"
     shutil.copytree(trained_run, run)
-    assert train(config_file, run, "--overwrite", "--set", "train.steps=2") == 0
-    assert [line["step"] for line in metrics(run)] == [1, 2]
+    command = arguments("train", config_file, run, "train.steps=2")
+    assert main([*command, "--overwrite"]) == 0
+    assert [line["step"] for line in lines(run)] == [1, 2]
     assert open_existing(run).read_config(TrainRun).train.steps == 2
 
 
@@ -288,14 +229,14 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_names_step_and_files(
     tmp_path, config_file, capfd
 ):
     run = tmp_path / "run"
-    arguments = ["pretrain", str(config_file), "--run-dir", str(run)]
     settings = ["pretrain.optimizer.learning_rate=1e30", "pretrain.tlm_fraction=1.0"]
     settings += ["pretrain.optimizer.warmup_steps=0", "languages=[th]"]
-    assert main([*arguments, *(f"--set={setting}" for setting in settings)]) == 2
+    assert labse_run("pretrain", config_file, run, *settings) == 2
     error = capfd.readouterr().err.strip().splitlines()[-1]
     assert "the loss or the gradient of step 2 is not finite (its batch is from " in error
     assert "th.tsv)" in error and "lower optimizer.learning_rate" in error
-    # That of step 1, whose loss was the last good one.
+    # Nothing after step 1, whose loss was the last good one.
+    assert [line["step"] for line in lines(run)] == [1]
     assert Path(tf.train.latest_checkpoint(run / "checkpoints" / "stage_1")).name == "ckpt-1"
 
 
@@ -310,34 +251,28 @@ def test_a_tpu_gets_batches_of_one_length(tmp_path, config_file, monkeypatch):
         return pack(self, segments, length)
 
     monkeypatch.setattr(WordPieceTokenizer, "pack", noting)
-    changes = [f"--set={one}" for one in ("pretrain.stage_steps=[1]", "train.steps=2")]
-    assert train(config_file, tmp_path / "run", *changes) == 0
+    sets = ("pretrain.stage_steps=[1]", "train.steps=2")
+    assert labse_run("train", config_file, tmp_path / "run", *sets) == 0
     assert lengths == {32}
-
-
-SMALL_GERMAN = (
-    "--set=languages=[de]",
-    "--set=encoder.num_layers=1",
-    "--set=pretrain.stage_steps=[1]",
-    "--set=train.bucket_lengths=[24]",
-)
 
 
 @pytest.mark.slow
 def test_lazy_updates_train_the_weights_of_dense_ones(tmp_path, config_file):
-    found = []
-    for lazy in ("true", "false"):
-        changes = ["--set=train.steps=12", f"--set=train.optimizer.lazy_embeddings={lazy}"]
-        changes.append("--set=train.optimizer.learning_rate=0.01")
-        run = tmp_path / lazy
-        assert train(config_file, run, *SMALL_GERMAN, *changes) == 0
-        found.append(load_encoder(open_existing(run)).get_embedding_table().numpy())
-    # Rows that no batch holds (German has no Thai characters) decay in both.
-    lazy, dense = found
-    moved = np.linalg.norm(dense - load_encoder_at_start(tmp_path, config_file))
-    assert np.linalg.norm(lazy - dense) < 0.01 * moved
+    """Rows that no batch holds (German has no Thai characters) decay in both."""
 
+    def table(name, *sets):
+        sets = (*SHALLOW, "languages=[de]", "train.bucket_lengths=[24]", *sets)
+        assert labse_run("train", config_file, tmp_path / name, *sets) == 0
+        return load_encoder(open_existing(tmp_path / name)).get_embedding_table().numpy()
 
-def load_encoder_at_start(tmp_path, config_file):
-    assert train(config_file, tmp_path / "start", *SMALL_GERMAN, "--set=train.steps=0") == 0
-    return load_encoder(open_existing(tmp_path / "start")).get_embedding_table().numpy()
+    start = table("start", "train.steps=0")
+    lazy, dense = (
+        table(
+            value,
+            "train.steps=12",
+            f"train.optimizer.lazy_embeddings={value}",
+            "train.optimizer.learning_rate=0.01",
+        )
+        for value in ("true", "false")
+    )
+    assert np.linalg.norm(lazy - dense) < 0.01 * np.linalg.norm(dense - start)

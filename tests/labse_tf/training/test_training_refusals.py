@@ -9,6 +9,7 @@ import shutil
 
 import pytest
 import tensorflow as tf
+from runs import labse_run
 
 from labse_tf.cli.main import main
 
@@ -141,13 +142,14 @@ def test_shards_from_which_all_was_filtered(tmp_path, config_file, capfd, comman
     assert not run.exists()
 
 
-@pytest.mark.parametrize("settings", [(), ("train.cache_tokens=true",), ("train.chunk_size=4",)])
-@pytest.mark.parametrize("copies", [1, 5])
+@pytest.mark.parametrize(
+    ("copies", "settings"),
+    [(1, ()), (5, ()), (5, ("train.cache_tokens=true",)), (5, ("train.chunk_size=4",))],
+)
 def test_copies_of_one_pair_leave_nothing_to_learn(config_file, tmp_path, capsys, settings, copies):
     (tmp_path / "bitext").mkdir()
     (tmp_path / "bitext" / "de.tsv").write_text("A house\tEin Haus\n" * copies, "utf-8")
-    sets = [f"--set={one}" for one in (f"train.bitext=[{tmp_path}/bitext]", *settings)]
-    run = ["train", str(config_file), "--run-dir", str(tmp_path / "run"), *sets]
-    assert main(run) == 2
+    sets = (f"train.bitext=[{tmp_path}/bitext]", *settings)
+    assert labse_run("train", config_file, tmp_path / "run", *sets) == 2
     errors = [line for line in capsys.readouterr().err.split("\n") if "error: " in line]
     assert len(errors) == 1 and "different texts" in errors[0]

@@ -18,8 +18,7 @@ from labse_tf.model.encoder import build_encoder
 from labse_tf.systems.distill.batches import text_batches, text_stream
 from labse_tf.systems.distill.config import DistillRun
 from labse_tf.systems.distill.start import principal_directions, rotate_pooler, start_as
-from labse_tf.systems.distill.train import DistillationTrainer
-from labse_tf.training.optimizer.adamw import build_optimizer
+from labse_tf.systems.distill.train import Distillation
 from labse_tf.training.run_embedder import RunEmbedder
 from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
 from labse_tf.training.runs.run_dir import open_existing, resolve
@@ -91,19 +90,15 @@ def test_the_loss_by_numpy(projected, dims):
     generator = np.random.default_rng(2)
     given = generator.normal(size=(4, 12 if projected else 8)).astype(np.float32)
     projection = generator.normal(size=(12, 8)).astype(np.float32) if projected else None
-    trainer = DistillationTrainer(
+    objective = Distillation(
         encoder=encoder,
         teacher=lambda inputs: {"default": tf.constant(given)},
         projection=projection,
         settings=TrainConfig(matryoshka=dims),
-        strategy=tf.distribute.get_strategy(),
-        optimizer=build_optimizer(load_config(None).train.optimizer, steps=1),
-        clip_norm=1.0,
-        dataset=tf.data.Dataset.range(1),
     )
     ids = tf.constant(generator.integers(5, 30, (4, 6)), tf.int32)
     batch = {"input_word_ids": ids, "input_mask": ids * 0 + 1, "input_type_ids": ids * 0}
-    loss, accuracy = trainer.replica_loss(batch)
+    loss, accuracy = objective.loss(batch, tf.constant(0, tf.int64))
 
     def unit(rows):
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)

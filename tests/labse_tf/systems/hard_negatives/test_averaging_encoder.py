@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tf_keras
+from trainers import make_trainer
 
 from labse_tf.config import TrainConfig
-from labse_tf.model.dual_encoder import embed
+from labse_tf.model.encoder import embed
 from labse_tf.systems.hard_negatives.averaging_encoder import AveragingEncoder
 from labse_tf.systems.hard_negatives.config import AveragingEncoderConfig
-from labse_tf.training.dual_encoder_trainer import DualEncoderTrainer
-from labse_tf.training.optimizer.lazy_adamw import LazyAdamW
+from labse_tf.training.objectives import DualEncoder
+from labse_tf.training.optimizer import LazyAdamW
 
 VOCAB_SIZE = 110
 SMALL = AveragingEncoderConfig(hidden_size=6, num_layers=2, bigram_buckets=50)
@@ -147,10 +148,8 @@ def test_lazy_training_is_dense_training(buckets):
     for lazy in (True, False):
         encoder = randomised(config)
         optimizer = LazyAdamW(0.05, steps=6, weight_decay=0.1)
-        trainer = DualEncoderTrainer(
-            encoder=encoder,
-            settings=TrainConfig(margin=0.3, scale=10.0),
-            strategy=tf.distribute.get_strategy(),
+        trainer = make_trainer(
+            DualEncoder(encoder, TrainConfig(margin=0.3, scale=10.0)),
             optimizer=optimizer,
             clip_norm=1.0,
             lazy_embeddings=lazy,

@@ -11,9 +11,8 @@ import tf_keras
 
 from labse_tf.config import EncoderConfig, TrainConfig
 from labse_tf.data.pairs import NO_KEY
-from labse_tf.model.dual_encoder import embed
-from labse_tf.model.encoder import build_encoder
-from labse_tf.training.dual_encoder_trainer import DualEncoderTrainer, all_inputs
+from labse_tf.model.encoder import build_encoder, embed
+from labse_tf.training.objectives import DualEncoder, all_inputs
 
 PAIRS, COUNT, LENGTH = 4, 2, 6
 SETTINGS = TrainConfig(margin=0.3, scale=10.0, hard_negatives=COUNT)
@@ -42,7 +41,10 @@ def batch():
     }
 
 
-def make_trainer(settings):
+STEP = tf.constant(0, tf.int64)
+
+
+def make_objective(settings):
     tf_keras.utils.set_random_seed(1)
     config = EncoderConfig(
         vocab_size=40,
@@ -54,15 +56,7 @@ def make_trainer(settings):
         initializer_range=0.5,
     )
     encoder = build_encoder(config, replayable=settings.chunk_size > 0)
-    trainer = DualEncoderTrainer(
-        encoder=encoder,
-        settings=settings,
-        strategy=tf.distribute.get_strategy(),
-        optimizer=tf_keras.optimizers.SGD(0.1),
-        clip_norm=0.0,
-        dataset=tf.data.Dataset.range(1),
-    )
-    return encoder, trainer
+    return encoder, DualEncoder(encoder, settings)
 
 
 def softmax_loss(logits, positive):
@@ -70,7 +64,7 @@ def softmax_loss(logits, positive):
 
 
 def test_the_loss_by_numpy(batch):
-    encoder, trainer = make_trainer(SETTINGS)
+    encoder, objective = make_objective(SETTINGS)
     vectors = embed(encoder, all_inputs(batch), training=False).numpy().astype(np.float64)
     source, target, negatives = np.split(vectors, [PAIRS, 2 * PAIRS])
     assert negatives.shape == (PAIRS * COUNT, 8)
@@ -87,7 +81,7 @@ def test_the_loss_by_numpy(batch):
     expected = np.mean(
         [softmax_loss(forward[i], i) + softmax_loss(backward[i], i) for i in range(PAIRS)]
     )
-    loss, accuracy = trainer.replica_loss(batch)
+    loss, accuracy = objective.loss(batch, STEP)
     np.testing.assert_allclose(loss, expected, rtol=1e-5)
     plain = np.where(np.eye(PAIRS, forward.shape[1]) == 1, forward + 3, forward)
     np.testing.assert_allclose(accuracy, np.mean(plain.argmax(axis=1) == np.arange(PAIRS)))
@@ -95,17 +89,17 @@ def test_the_loss_by_numpy(batch):
 
 def test_without_the_mask_of_duplicates_only_what_is_none_is_left_out(batch):
     settings = dataclasses.replace(SETTINGS, mask_duplicates=False)
-    masked, unmasked = (make_trainer(one)[1].replica_loss(batch)[0] for one in (SETTINGS, settings))
+    masked, unmasked = (make_objective(one)[1].loss(batch, STEP)[0] for one in (SETTINGS, settings))
     assert unmasked > masked
 
 
 @pytest.mark.parametrize("chunk_size", [1, 2])
 def test_the_gradient_cache_gives_the_same_gradients(batch, chunk_size):
-    encoder, whole = make_trainer(SETTINGS)
-    other, chunked = make_trainer(dataclasses.replace(SETTINGS, chunk_size=chunk_size))
+    encoder, whole = make_objective(SETTINGS)
+    other, chunked = make_objective(dataclasses.replace(SETTINGS, chunk_size=chunk_size))
     other.set_weights(encoder.get_weights())
-    loss, accuracy, gradients = whole.replica_gradients(batch)
-    found_loss, found_accuracy, found = chunked.replica_gradients(batch)
+    loss, accuracy, gradients = whole.gradients(batch, STEP, lazy=True)
+    found_loss, found_accuracy, found = chunked.gradients(batch, STEP, lazy=True)
     np.testing.assert_allclose(found_loss, loss, rtol=1e-5)
     np.testing.assert_allclose(found_accuracy, accuracy)
     for one, other in zip(found, gradients, strict=True):

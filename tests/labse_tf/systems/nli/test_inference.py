@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tf_keras
+import trainers
 from tiny_encoder import TINY_ENCODER, packed
 
 import labse_tf
@@ -16,8 +17,8 @@ from labse_tf.cli.main import main
 from labse_tf.evaluation.inference_pairs import InferencePairs
 from labse_tf.model.encoder import build_encoder
 from labse_tf.systems.nli.train import (
+    Inference,
     InferenceEvaluator,
-    InferenceTrainer,
     build_classifier,
     pair_vectors,
 )
@@ -45,15 +46,12 @@ def make_trainer(*, train_encoder, rate=0.05, dataset=None):
     tf_keras.utils.set_random_seed(3)
     encoder = build_encoder(TINY_ENCODER, replayable=True)
     classifier = build_classifier(3, 8)
-    trainer = InferenceTrainer(
+    objective = Inference(
         encoder=encoder,
         classifier=classifier,
         train_encoder=train_encoder,
-        strategy=tf.distribute.get_strategy(),
-        optimizer=tf_keras.optimizers.SGD(rate),
-        clip_norm=0.0,
-        dataset=dataset or tf.data.Dataset.from_tensors(batch()).repeat(),
     )
+    trainer = trainers.make_trainer(objective, dataset or batch(), tf_keras.optimizers.SGD(rate))
     return trainer, encoder, classifier
 
 

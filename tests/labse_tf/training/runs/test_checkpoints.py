@@ -8,12 +8,13 @@ import pytest
 import tensorflow as tf
 
 from labse_tf.errors import InputError
-from labse_tf.training.runs.best import read_best, save_best
 from labse_tf.training.runs.checkpoints import (
     find_damage,
     make_newest,
     newest_whole,
+    read_best,
     remove_unfinished,
+    save_best,
 )
 
 DATA = ".data-00000-of-00001"

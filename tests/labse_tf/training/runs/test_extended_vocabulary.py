@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from runs import embedder_of, labse_run
 
 import labse_tf
 from labse_tf.cli.main import main
-from labse_tf.training.run_embedder import RunEmbedder
 from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
 from labse_tf.training.runs.run_dir import open_existing
 from vocab import wordpiece_file
@@ -24,10 +24,6 @@ def extended(trained_run, tmp_path_factory):
     arguments = ["--text", str(folder / "mfe.txt"), "--add", "9", "--out", str(vocab)]
     assert main(["vocab", "extend", str(trained_run), *arguments]) == 0
     return vocab
-
-
-def embedder_of(run_dir):
-    return RunEmbedder(load_encoder(run_dir), load_tokenizer(run_dir), sequence_length=64)
 
 
 def test_old_tokens_keep_their_ids(trained_run, extended):
@@ -59,9 +55,7 @@ def grown_run(trained_run, extended, config_file, tmp_path_factory):
 
 def train(config_file, origin, vocab, folder, *sets):
     sets = (f"tokenizer.vocab_file={vocab}", "encoder.vocab_size=0", *sets)
-    options = [word for one in sets for word in ("--set", one)]
-    command = ["train", str(config_file), "--init", str(origin), "--run-dir", str(folder)]
-    return main([*command, *options])
+    return labse_run("train", config_file, folder, *sets, init=origin)
 
 
 def test_new_rows_are_means_and_all_else_is_kept(trained_run, grown_run):
@@ -90,20 +84,16 @@ def test_text_without_new_tokens_keeps_its_vectors(
         if len({tuple(one([text]).to_list()[0]) for one in tokens}) == 1
     ]
     assert len(same) > 5
-    before, after = (
-        embedder_of(open_existing(path)).encode(same) for path in (trained_run, grown_run)
-    )
+    before, after = (embedder_of(path).encode(same) for path in (trained_run, grown_run))
     np.testing.assert_allclose(after, before, atol=1e-6)
-    assert main(["export", str(grown_run), "--out", str(tmp_path / "model")]) == 0
+    assert main(["export", str(grown_run), "--no-verify", "--out", str(tmp_path / "model")]) == 0
     np.testing.assert_allclose(labse_tf.load(tmp_path / "model").encode(same), before, atol=1e-5)
 
 
 @pytest.mark.slow
 def test_it_is_pretrained_further_with_its_head(pretrained_run, config_file, extended, tmp_path):
-    command = ["pretrain", str(config_file), "--init", str(pretrained_run)]
     sets = (f"tokenizer.vocab_file={extended}", "encoder.vocab_size=0", "pretrain.stage_steps=[2]")
-    options = [word for one in sets for word in ("--set", one)]
-    assert main([*command, *options, "--run-dir", str(tmp_path / "run")]) == 0
+    assert labse_run("pretrain", config_file, tmp_path / "run", *sets, init=pretrained_run) == 0
 
 
 def test_another_vocabulary_is_refused(trained_run, extended, config_file, tmp_path, capsys):

@@ -9,9 +9,9 @@ import pytest
 import tensorflow as tf
 from numpy_bert import HEADS, HIDDEN, INNER, LAYERS, POSITIONS, bert, make_tensors, write_bert
 from repository import ROOT
+from runs import assert_same_weights, labse_run
 from safetensors.numpy import save_file
 
-from labse_tf.cli.main import main
 from labse_tf.config import EncoderConfig, load_config
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder
@@ -42,10 +42,7 @@ ENCODER_SETTINGS = [
 
 
 def run(command, config_file, *settings, init, run_dir):
-    arguments = [f"--set={setting}" for setting in settings]
-    return main(
-        [command, str(config_file), "--init", str(init), "--run-dir", str(run_dir), *arguments]
-    )
+    return labse_run(command, config_file, run_dir, *settings, init=init)
 
 
 def report_of(run_dir):
@@ -164,11 +161,8 @@ def test_pretraining_goes_on_from_a_run_of_ours(pretrained_run, tmp_path, config
     run_dir = tmp_path / "run"
     settings = ["pretrain.stage_steps=[0]"]
     assert run("pretrain", config_file, *settings, init=pretrained_run, run_dir=run_dir) == 0
-    checkpoints = [latest_checkpoint(open_existing(path)) for path in (pretrained_run, run_dir)]
-    for name, _ in tf.train.list_variables(checkpoints[0]):
-        if name.split("/")[0] in ("encoder", "head") and "VARIABLE_VALUE" in name:
-            before, after = (tf.train.load_variable(one, name) for one in checkpoints)
-            np.testing.assert_array_equal(before, after, err_msg=name)
+    checkpoints = (latest_checkpoint(open_existing(path)) for path in (pretrained_run, run_dir))
+    assert_same_weights(*checkpoints, "encoder", "head")
     fates = {fate for fate, _, _ in report_of(run_dir)}
     assert fates == {"taken", "left"}  # Left: the optimiser.
 

@@ -1,0 +1,219 @@
+"""Figures of an evaluation as people read them: units x metrics, as a table and as a plot."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from labse_tf.files.outputs import whole_file
+from labse_tf.files.plot_formats import plot_format
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MOST_INCHES = 40.0
+
+
+class Column(NamedTuple):
+    """A metric.
+
+    Attributes:
+      title: the head of the column, and the label in the plot.
+      key: the place in the figures of a unit: keys separated by dots.
+      digits: behind the point of the number, times `scale`; None for what is shown as it is.
+      spread: the place of a standard deviation or error, or "".
+      style: how it is drawn: "bar", "line", "point", "mark" (a short line over each bar), or "" if
+        it is not.
+      scale: 100, for per cent.
+    """
+
+    title: str
+    key: str
+    digits: int | None = 1
+    spread: str = ""
+    style: str = ""
+    scale: float = 100
+
+    def of(self, figures: Mapping[str, Any]) -> Any:
+        """Returns the unit's value, or None if it has none."""
+        return _find(figures, self.key)
+
+    def text(self, figures: Mapping[str, Any]) -> str:
+        value, spread = self.of(figures), _find(figures, self.spread)
+        if value is None:
+            return ""
+        if self.digits is None:
+            return f"{value:,}" if isinstance(value, int) else str(value)
+        text = f"{self.scale * value:.{self.digits}f}"
+        return text if spread is None else f"{text} +- {self.scale * spread:.{self.digits}f}"
+
+
+def _find(figures: Mapping[str, Any], key: str) -> Any:
+    found: Any = figures
+    for name in key.split("."):
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found
+
+
+def mean_of(rows: Iterable[Mapping[str, Any]], keys: Iterable[str] | None = None) -> dict[str, Any]:
+    """Returns the mean of each number in the rows, also in mappings in them.
+
+    Args:
+      rows: all with the same keys.
+      keys: only these, in this order; by default all of the first row.
+    """
+    rows = list(rows)
+    found = {}
+    for key in keys or rows[0]:
+        values = [row[key] for row in rows]
+        nested = isinstance(values[0], Mapping)
+        found[key] = mean_of(values) if nested else float(np.mean(values))
+    return found
+
+
+class Part(NamedTuple):
+    """Units with the same metrics: a block of the table and a panel of the plot.
+
+    Attributes:
+      title: of the block, or "".
+      rows: the figures of each unit.
+      columns: the metrics.
+      means: rows under the others, such as averages of groups; the first is drawn as a line, if
+        it has the first metric that is drawn.
+      is_matrix: whether the columns are units too, such as languages, and cells are drawn.
+      in_table: whether it is printed.
+    """
+
+    title: str
+    rows: Mapping[str, Mapping[str, Any]]
+    columns: Sequence[Column]
+    means: Mapping[str, Mapping[str, Any]] = {}
+    is_matrix: bool = False
+    in_table: bool = True
+
+    @property
+    def drawn(self) -> list[Column]:
+        return [column for column in self.columns if column.style]
+
+
+def matrix(title: str, cells: Mapping[str, Mapping[str, float]], **options: Any) -> Part:
+    """Returns the part of a matrix: row -> column -> figure."""
+    names = sorted({name for row in cells.values() for name in row})
+    return Part(title, cells, [Column(name, name) for name in names], is_matrix=True, **options)
+
+
+class Result(NamedTuple):
+    """The figures of a record.
+
+    Attributes:
+      parts: from which the table and the plot are made.
+      units: the figures, by language or part, whose mean is the main figure.
+      notes: lines below the table.
+    """
+
+    parts: Sequence[Part]
+    units: Mapping[str, float] = {}
+    notes: Sequence[str] = ()
+
+
+def format_table(result: Result) -> str:
+    """Returns the parts as text, a line for each unit and mean, then the notes."""
+    blocks = [_format_part(part) for part in result.parts if part.in_table]
+    return "\n".join(["\n\n".join(blocks), *result.notes])
+
+
+def _format_part(part: Part) -> str:
+    lines = [[part.title, *(column.title for column in part.columns)]]
+    units = [*part.rows.items(), *part.means.items()]
+    lines += [[name, *(one.text(row) for one in part.columns)] for name, row in units]
+    return align(lines)
+
+
+def align(lines: Iterable[Sequence[str]]) -> str:
+    """Returns lines of cells as text: the first column to the left, the others to the right."""
+    lines = list(lines)
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join([f"{first:{widths[0]}}", *map(str.rjust, rest, widths[1:])]).rstrip()
+        for first, *rest in lines
+    )
+
+
+def write_plot(
+    result: Result, path: str | os.PathLike[str], *, title: str, overwrite: bool = False
+) -> None:
+    """Writes the plot of a result; the file's extension determines the format."""
+    # Imported here because it takes half a second and most evaluations draw nothing.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    parts = [part for part in result.parts if part.rows and (part.drawn or part.is_matrix)]
+    widths = [2 + 0.25 * len(part.rows) for part in parts]
+    tallest = max(len(part.rows) if part.is_matrix else 0 for part in parts)
+    size = (min(2 + sum(widths), _MOST_INCHES), min(3.6 + 0.2 * tallest, _MOST_INCHES))
+    figure = Figure(size, layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.suptitle(title, fontsize=9)
+    panels = figure.subplots(1, len(parts), width_ratios=widths, squeeze=False)[0]
+    for axes, part in zip(panels, parts, strict=True):
+        (_draw_matrix if part.is_matrix else _draw)(part, axes)
+        axes.set_title(part.title, fontsize=8)
+    with whole_file(path, overwrite=overwrite) as partial:
+        figure.savefig(partial, format=plot_format(path), dpi=130)
+
+
+def _draw(part: Part, axes: Axes) -> None:
+    """Draws bars side by side, lines, or points, which are sorted, the highest first."""
+    rows, drawn = list(part.rows.items()), part.drawn
+    bars = [column for column in drawn if column.style == "bar"]
+    if drawn[0].style == "point":
+        rows.sort(key=lambda item: _percents(drawn, item[1]).mean(), reverse=True)
+    places, width = np.arange(len(rows)), 0.8 / max(len(bars), 1)
+    for column in drawn:
+        heights = np.concatenate([_percents([column], figures) for _, figures in rows])
+        if column.style == "bar":
+            own = places + width * (bars.index(column) - (len(bars) - 1) / 2)
+            spreads = [100 * (_find(figures, column.spread) or 0) for _, figures in rows]
+            axes.bar(
+                own, heights, width, yerr=spreads if any(spreads) else None, label=column.title
+            )
+        elif column.style == "mark":
+            axes.hlines(heights, places - 0.42, places + 0.42, "black", linewidth=0.8)
+            axes.plot([], [], color="black", linewidth=0.8, label=column.title)
+        else:
+            line = "o-" if column.style == "line" else "osD"[drawn.index(column) % 3]
+            axes.plot(places, heights, line, markersize=3.5, label=column.title)
+    main = next(column for column in drawn if column.style != "mark")
+    for label, figures in list(part.means.items())[:1]:
+        if main.of(figures) is not None:
+            height = 100 * main.of(figures)
+            of = f"{main.title}, " if len(drawn) > 1 else ""
+            axes.axhline(height, color="#888888", linewidth=0.8, label=f"{of}{label} {height:.1f}")
+    _name_ticks(axes.xaxis, [name for name, _ in rows])
+    axes.set_xlim(-0.7, len(rows) - 0.3)
+    axes.set_ylabel("%", fontsize=8)
+    axes.grid(axis="y", color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.legend(fontsize=7)
+
+
+def _draw_matrix(part: Part, axes: Axes) -> None:
+    cells = np.stack([_percents(part.columns, figures) for figures in part.rows.values()])
+    axes.figure.colorbar(axes.imshow(cells), ax=axes, label="%")
+    _name_ticks(axes.xaxis, [column.title for column in part.columns])
+    _name_ticks(axes.yaxis, list(part.rows))
+
+
+def _name_ticks(axis: Any, names: Sequence[str]) -> None:
+    rotation = 90 if axis.axis_name == "x" and max(map(len, names)) > 2 else 0
+    axis.set_ticks(
+        range(len(names)), names, rotation=rotation, fontsize=8 if len(names) < 40 else 5
+    )
+
+
+def _percents(columns: Sequence[Column], figures: Mapping[str, Any]) -> np.ndarray:
+    found = [column.of(figures) for column in columns]
+    return 100 * np.array([np.nan if value is None else value for value in found], float)

@@ -1,0 +1,407 @@
+"""Trains any objective: the loop, from its start or the newest checkpoint to its end."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import io
+import json
+import logging
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import orbit
+import tensorflow as tf
+import tf_keras
+
+from labse_tf.config import LoopConfig, OptimizerConfig
+from labse_tf.data import streams
+from labse_tf.data.features import check_features
+from labse_tf.data.texts import input_errors
+from labse_tf.errors import InputError
+from labse_tf.files import staging
+from labse_tf.progress import Progress
+from labse_tf.training.distribution import checkpoint_options, distribute, worker_errors
+from labse_tf.training.objectives import Objective, update
+from labse_tf.training.optimizer import LazyAdamW, build_optimizer
+from labse_tf.training.runs.checkpoints import (
+    DEV_PAIRS,
+    disk_errors,
+    make_newest,
+    newest_whole,
+    remove_unfinished,
+)
+from labse_tf.training.runs.run_dir import RunDir
+from labse_tf.training.validation import Course, Validation
+
+_log = logging.getLogger("labse")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Stage:
+    """A part of training with its own optimiser and checkpoints.
+
+    Attributes:
+      description: shown with the progress.
+      steps: number of steps to train.
+      batch_size: rows of the global batch; 0 if their number varies.
+      input_parts: number of parts of which a batch is made, each from a part of the corpora.
+      optimizer: its settings.
+      loop: intervals of log lines and checkpoints.
+      checkpoints: a folder for this stage's checkpoints only.
+      number: counted from 0 in a run with several stages; None if it has one.
+    """
+
+    description: str
+    steps: int
+    batch_size: int
+    optimizer: OptimizerConfig
+    loop: LoopConfig
+    checkpoints: Path
+    number: int | None = None
+    input_parts: int = 1
+
+
+def fit(
+    objective: Objective,
+    batches: Callable[..., tf.data.Dataset],
+    stage: Stage,
+    run_dir: RunDir,
+    strategy: tf.distribute.Strategy,
+    validation: Validation | None = None,
+) -> None:
+    """Trains for a stage, from its newest whole checkpoint if there is one.
+
+    Args:
+      objective: the loss and what it trains, created under the strategy.
+      batches: called with the number of steps done, at the start and after each `SEGMENT` of
+        steps; returns endless global batches for the steps that follow. With several
+        `stage.input_parts`, called with a `Part` too: parts of batches.
+      stage: its length and settings.
+      run_dir: for metrics and TensorBoard.
+      strategy: the run's strategy.
+      validation: what to measure during training, if anything, and whether it can stop the run.
+
+    Raises:
+      InputError: if the input is invalid, the replicas cannot share a batch evenly, all checkpoints
+        are damaged, the disk is full, or another worker is gone.
+      TypeError: if the batches lack a feature that the objective reads.
+    """
+    is_chief, steps = strategy.extended.should_checkpoint, stage.steps
+    with strategy.scope():
+        optimizer = build_optimizer(stage.optimizer, steps=steps)
+        optimizer.build(objective.variables)
+    checkpoint = tf.train.Checkpoint(**objective.parts, optimizer=optimizer)
+
+    def read_from(step: int):
+        """Returns the distributed batches of the steps after `step`."""
+
+        def make(*part: streams.Part) -> tf.data.Dataset:
+            return check_features(batches(step, *part), objective.features)
+
+        return distribute(strategy, make, stage.batch_size, parts=stage.input_parts)
+
+    with (
+        input_errors(),
+        worker_errors(strategy),
+        _own_folder(is_chief, stage.checkpoints) as own,
+        disk_errors(own),
+    ):
+        _restore(checkpoint, strategy, stage.checkpoints)
+        done = int(optimizer.iterations.numpy())
+        if is_chief:
+            run_dir.forget_metrics_after(done, stage.number)
+        if done:
+            _log.info("%s: %d of %d steps already done", stage.description, done, steps)
+        course = None
+        if validation is not None:
+            course = Course(
+                validation,
+                strategy=strategy,
+                step=optimizer.iterations,
+                steps=steps,
+                measured=run_dir.measured_steps(done, stage.number),
+                checkpoints=stage.checkpoints,
+                own_folder=own,
+            )
+        manager = _Manager(
+            checkpoint,
+            str(own),
+            max_to_keep=stage.loop.checkpoints_kept,
+            step_counter=optimizer.iterations,
+            checkpoint_interval=stage.loop.checkpoint_interval,
+            options=checkpoint_options(strategy),
+            mirror=staging.mirror_of(run_dir.path) if is_chief else None,
+        )
+        if done >= steps if course is None else course.is_finished(done):
+            if manager.latest_checkpoint is None:
+                manager.save(checkpoint_number=done)
+            _tell_end(stage, course, done)
+            return
+        with (
+            Progress(stage.description, total=steps, unit="step", initial=done) as progress,
+            # Orbit prints every loop; we report progress and metrics ourselves.
+            contextlib.redirect_stdout(io.StringIO()),
+        ):
+            trainer = None
+            if done < steps:
+                trainer = Trainer(
+                    objective,
+                    strategy=strategy,
+                    optimizer=optimizer,
+                    clip_norm=stage.optimizer.clip_norm,
+                    lazy_embeddings=stage.optimizer.lazy_embeddings,
+                    dataset=read_from(done),
+                )
+
+            def read_on(_output) -> None:
+                step = int(optimizer.iterations.numpy())
+                if step % streams.SEGMENT == 0 and step < steps:
+                    trainer.train_dataset = read_from(step)
+
+            log = MetricsLog(run_dir, optimizer.iterations, progress, stage.number)
+            folder = "" if stage.number is None else f"stage_{stage.number + 1}"
+            summaries = run_dir.tensorboard / folder
+            controller = orbit.Controller(
+                trainer=trainer,
+                global_step=optimizer.iterations,
+                strategy=strategy,
+                steps_per_loop=functools.partial(_loop_length, stage.loop),
+                checkpoint_manager=manager,
+                summary_dir=str(summaries) if is_chief else None,
+                eval_summary_dir=str(summaries / "held_out") if is_chief else None,
+                train_actions=[read_on, *([log] if is_chief else [])],
+                evaluator=validation and validation.evaluator,
+                # The best checkpoint is saved first, so that the metrics never run ahead of it.
+                eval_actions=[
+                    *([course.note] if course is not None else []),
+                    *([log.held_out] if is_chief else []),
+                ],
+            )
+            _train(controller, course, steps)
+        _tell_end(stage, course, int(optimizer.iterations.numpy()))
+
+
+class Trainer(orbit.StandardTrainer):
+    """Orbit's loop over the steps of an objective, with its metrics."""
+
+    def __init__(
+        self,
+        objective: Objective,
+        *,
+        strategy: tf.distribute.Strategy,
+        optimizer: tf_keras.optimizers.Optimizer,
+        clip_norm: float,
+        dataset,
+        lazy_embeddings: bool = True,
+    ) -> None:
+        """Prepares to train.
+
+        Args:
+          objective: the loss, and the variables to train.
+          strategy: the strategy under which everything was created.
+          optimizer: as for `update`.
+          clip_norm: as for `update`.
+          dataset: distributed global batches.
+          lazy_embeddings: as `lazy` of `update`. On TPUs the update is dense, as XLA needs static
+            shapes.
+
+        Raises:
+          ValueError: if there is nothing to train, or a variable occurs twice.
+        """
+        variables = objective.variables
+        if not variables:
+            raise ValueError("there are no variables to train: call the model once first")
+        if len({id(variable) for variable in variables}) < len(variables):
+            raise ValueError("a variable is listed twice: it would be updated twice")
+        on_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
+        # In a TensorFlow loop a gather must have the same shape in all steps, but batches have
+        # different lengths, and sparse gradients have as many rows as the batch has tokens.
+        in_graph = on_tpu or strategy.num_replicas_in_sync == 1
+        super().__init__(dataset, orbit.StandardTrainerOptions(use_tf_while_loop=in_graph))
+        self.objective, self._strategy, self._optimizer = objective, strategy, optimizer
+        lazy = lazy_embeddings and not on_tpu
+        self._options = {"clip_norm": clip_norm, "lazy": lazy}
+        self._catches_up = lazy and isinstance(optimizer, LazyAdamW)
+        with strategy.scope():
+            optimizer.build(variables)
+            self._metrics, objective.metrics = (
+                {name: tf_keras.metrics.Mean(name) for name in names}
+                for names in (("loss", "accuracy", "gradient_norm"), objective.METRICS)
+            )
+            self._broken_step = tf.Variable(
+                -1,
+                dtype=tf.int64,
+                trainable=False,
+                aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
+            )
+
+    # No code of a step branches on a tensor, and AutoGraph's search takes longer than tracing.
+    @tf.autograph.experimental.do_not_convert
+    def train_step(self, iterator) -> None:
+        self._strategy.run(self._replica_step, args=(next(iterator),))
+
+    def _replica_step(self, batch) -> None:
+        loss, accuracy, norm = update(self.objective, batch, self._optimizer, **self._options)
+        for metric, value in zip(self._metrics.values(), (loss, accuracy, norm), strict=True):
+            metric.update_state(value)
+        # No `if`: a variable shared by replicas must not be assigned inside a branch.
+        is_broken = ~(tf.math.is_finite(loss) & tf.math.is_finite(norm))
+        first_broken = (self._broken_step < 0) & is_broken
+        self._broken_step.assign(
+            tf.where(first_broken, self._optimizer.iterations, self._broken_step)
+        )
+        self.objective.observe(batch, loss, accuracy)
+
+    def train_loop_begin(self) -> None:
+        """Starts the clock; saving and measuring between loops do not count as training time."""
+        self._start = (int(self._optimizer.iterations.numpy()), time.perf_counter())
+
+    def train_loop_end(self) -> dict[str, tf.Tensor | float]:
+        """Returns the loop's means, steps per second, and the learning rate.
+
+        Raises:
+          InputError: if the loss or gradient was not finite, which is never saved as a checkpoint,
+            or no gradient reaches the variables.
+        """
+        if self._broken_step >= 0:
+            step = int(self._broken_step)
+            raise InputError(
+                f"the loss or the gradient of step {step} is not finite"
+                f"{self.objective.describe_batch(step)}",
+                remedy="start a run with a lower optimizer.learning_rate or optimizer.clip_norm; "
+                "the last good checkpoint, if any, is kept",
+            )
+        if self._catches_up:
+            # Checkpoints and measurements see the weights that AdamW would have.
+            with self._strategy.scope():
+                self._optimizer.catch_up_all(self.objective.variables)
+        first, start = self._start
+        speed = (int(self._optimizer.iterations.numpy()) - first) / (time.perf_counter() - start)
+        means = {name: metric.result() for name, metric in self._metrics.items()}
+        if means["gradient_norm"] == 0.0:
+            raise InputError(
+                "the gradient is 0: nothing is left to learn, as from copies of one pair, or "
+                "the loss does not depend on the variables",
+                remedy="give several different texts",
+            )
+        # A metric that no step of the loop updated has no mean.
+        more = self.objective.metrics
+        means |= {name: metric.result() for name, metric in more.items() if metric.count > 0}
+        for metric in (*self._metrics.values(), *more.values()):
+            metric.reset_state()
+        learning_rate = self._optimizer.learning_rate.numpy()
+        return {**means, "learning_rate": learning_rate, "steps_per_second": speed}
+
+
+class MetricsLog:
+    """Writes a line to metrics.jsonl after each loop, and updates the progress shown."""
+
+    def __init__(
+        self, run_dir: RunDir, step: tf.Variable, progress: Progress, stage: int | None
+    ) -> None:
+        self._file, self._step, self._progress = run_dir.metrics_file, step, progress
+        self._position = {} if stage is None else {"stage": stage}
+        self._last = int(step.numpy())
+
+    def __call__(self, output: dict[str, tf.Tensor]) -> None:
+        step = int(self._step.numpy())
+        values = {name: float(f"{float(value):.6g}") for name, value in output.items()}
+        if "tokens" in values:
+            values["tokens_per_second"] = round(values["tokens"] * values["steps_per_second"], 1)
+        self._write(values)
+        shown = {name: f"{values[name]:.3f}" for name in ("loss", "accuracy")}
+        self._progress.update(step - self._last, **shown)
+        self._last = step
+
+    def held_out(self, output: dict) -> None:
+        """Writes the result of an evaluator."""
+        self._write({"held_out": output})
+        # A task of `labse eval` has one value, its primary metric.
+        shown = [
+            f"{task} {values.get('accuracy', next(iter(values.values()))):.3f}"
+            for task, values in output.items()
+        ]
+        _log.info("step %d: accuracy on held-out text: %s", self._last, ", ".join(shown))
+
+    def _write(self, values: dict) -> None:
+        with open(self._file, "a", encoding="utf-8") as file:
+            line = {**self._position, "step": int(self._step.numpy()), **values}
+            file.write(json.dumps(line) + "\n")
+
+
+class _Manager(tf.train.CheckpointManager):
+    """Also sends what it saves, if the run dir is in a store."""
+
+    def __init__(
+        self,
+        *args,
+        options: tf.train.CheckpointOptions,
+        mirror: staging.Mirror | None,
+        **kwargs,
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self._save_options, self._mirror = options, mirror
+
+    def save(self, *args, **kwargs) -> str | None:
+        path = super().save(*args, **{**kwargs, "options": self._save_options})
+        if path is not None and self._mirror is not None:
+            self._mirror.push_soon()
+        return path
+
+
+def _loop_length(loop: LoopConfig, step: int) -> int:
+    """Returns the steps of the next loop: checkpoints are saved only at the end of one."""
+    return min(
+        loop.log_interval, loop.checkpoint_interval, streams.SEGMENT - step % streams.SEGMENT
+    )
+
+
+def _train(controller: orbit.Controller, course: Course | None, steps: int) -> None:
+    if course is None:
+        controller.train(steps)
+        return
+    while True:
+        step = int(controller.global_step.numpy())
+        if course.is_due(step):
+            controller.evaluate(steps=1)
+        if course.is_over or step >= steps:
+            break
+        controller.train(course.next_due(step), checkpoint_at_completion=False)
+    controller.save_checkpoint()
+
+
+@contextlib.contextmanager
+def _own_folder(is_chief: bool, folder: Path) -> Iterator[Path]:
+    """Yields the folder this worker saves to: all take part, but only the chief's files count."""
+    if is_chief:
+        yield folder
+    else:
+        with tempfile.TemporaryDirectory() as own:
+            yield Path(own)
+
+
+def _restore(checkpoint: tf.train.Checkpoint, strategy, folder: Path) -> None:
+    newest = newest_whole(folder)
+    if strategy.extended.should_checkpoint:
+        remove_unfinished(folder)
+        if newest is not None:
+            make_newest(newest)
+    with strategy.scope():
+        checkpoint.restore(newest, checkpoint_options(strategy))
+
+
+def _tell_end(stage: Stage, course: Course | None, step: int) -> None:
+    if course is None or course.best is None:
+        return
+    if course.is_over and step < stage.steps:
+        text = "%s: stopped at step %d of %d: %d measurements without improvement"
+        _log.info(text, stage.description, step, stage.steps, course.waited)
+    where = f"accuracy {course.best.accuracy:.3f} on the dev pairs"
+    if course.best.task != DEV_PAIRS:
+        where = f"{course.best.accuracy:.3f} in the task {course.best.task}"
+    text = "%s: the best checkpoint is from step %d, %s"
+    _log.info(text, stage.description, course.best.step, where)

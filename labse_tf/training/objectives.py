@@ -1,0 +1,429 @@
+"""The training step, from a batch to the applied gradients, and the objectives of the core."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Mapping, Sequence
+
+import tensorflow as tf
+import tf_keras
+
+from labse_tf.config import TrainConfig
+from labse_tf.data.cmlm import NEIGHBOUR_FEATURES
+from labse_tf.data.features import Features
+from labse_tf.data.masking import MASKED_FEATURES
+from labse_tf.data.pairs import NO_KEY, pair_features
+from labse_tf.losses import (
+    draw_uniform,
+    duplicates,
+    leading_columns,
+    margin_cross_entropies,
+    margin_cross_entropy,
+    sampled_softmax,
+)
+from labse_tf.model.dropout import dropout_generators
+from labse_tf.model.encoder import BertEncoder, embed
+from labse_tf.model.mlm_head import Slots, token_states, trained_variables, transform_masked
+from labse_tf.model.protocol import EncoderNetwork
+from labse_tf.training.distribution import (
+    cross_replica_concat,
+    distinct_over_replicas,
+    sum_over_replicas,
+)
+from labse_tf.training.gradient_cache import cached_gradients, summed_gradients
+from labse_tf.training.optimizer import LazyAdamW
+
+_SAMPLES_SEED = 17
+_SOURCES_SHOWN = 5
+
+# Embedding tables that may be updated lazily, and the ids that a loss reads of each.
+Tables = list[tuple[tf.Variable, tf.Tensor]]
+
+
+class Objective(abc.ABC):
+    """A loss and what it trains.
+
+    Attributes:
+      parts: what checkpoints contain besides the optimiser, by name.
+      variables: the variables to train.
+      features: the features of a batch that the loss reads.
+      generators: the generators of dropout and their keys. They are reset at each step, so that a
+        resumed run draws the same numbers as an uninterrupted one.
+      metrics: the additional metrics, by the names in `METRICS`; made by the trainer.
+    """
+
+    METRICS: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        parts: Mapping[str, tf.Module],
+        *,
+        features: Features,
+        variables: Sequence[tf.Variable] | None = None,
+    ) -> None:
+        """Takes what subclasses have made.
+
+        Args:
+          parts: any dropout in them must be replayable.
+          features: see the class.
+          variables: see the class; None: all trainable variables of `parts`.
+        """
+        self.parts, self.features = dict(parts), features
+        if variables is None:
+            variables = trained_variables(*self.parts.values())
+        self.variables = list(variables)
+        found = (one for part in self.parts.values() for one in dropout_generators(part))
+        self.generators = [(one, one.state.numpy()[-1]) for one in found]
+        self.metrics: dict[str, tf_keras.metrics.Mean] = {}
+
+    @abc.abstractmethod
+    def loss(self, batch, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns this replica's shares of the global loss and accuracy: two scalars.
+
+        A share is the sum over the replica's rows divided by the *global* batch.
+
+        Args:
+          batch: this replica's part of the batch, with `features`.
+          step: int64 scalar, the number of steps done.
+        """
+
+    def gradients(self, batch, step: tf.Tensor, *, lazy: bool) -> tuple[tf.Tensor, tf.Tensor, list]:
+        """Returns `loss` and its gradient with respect to each variable, 0 where there is none.
+
+        Args:
+          batch: as for `loss`.
+          step: as for `loss`.
+          lazy: whether a table may have the gradient of the rows in `tables_read` alone.
+        """
+        with tf.GradientTape() as tape:
+            loss, accuracy = self.loss(batch, step)
+        zero = tf.UnconnectedGradients.ZERO
+        return loss, accuracy, tape.gradient(loss, self.variables, unconnected_gradients=zero)
+
+    def tables_read(self, batch, step: tf.Tensor) -> Tables:
+        """Returns the tables that may be updated lazily, and the ids that the loss will read."""
+        return []
+
+    def observe(self, batch, loss: tf.Tensor, accuracy: tf.Tensor) -> None:
+        """Updates `metrics` after a step, from the loss and the accuracy on the global batch."""
+        return None  # AutoGraph warns about a function without a statement.
+
+    def describe_batch(self, step: int) -> str:
+        """Returns ` (...)` with the origin of the batch of a step, counted from 1; or ""."""
+        return ""
+
+
+def update(
+    objective: Objective,
+    batch,
+    optimizer: tf_keras.optimizers.Optimizer,
+    *,
+    clip_norm: float,
+    lazy: bool,
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Does a training step, in a replica context.
+
+    Gradients are summed over the replicas, then clipped, so that loss and update equal those
+    of one device with the whole batch.
+
+    Args:
+      objective: the loss, and the variables to update.
+      batch: this replica's part of the batch.
+      optimizer: updates the variables; its `iterations` count the steps.
+      clip_norm: the maximum global norm of the gradients; 0 disables clipping.
+      lazy: update only the rows of an embedding table that the batch reads; see `LazyAdamW`.
+
+    Returns:
+      Loss and accuracy on the global batch, and the norm of the gradient before clipping.
+    """
+    step = optimizer.iterations
+    for generator, key in objective.generators:
+        # Philox state: a 128-bit counter, of which a step uses the lower half, and the key.
+        generator.state.assign(tf.stack([0, step, key]))
+    if lazy and isinstance(optimizer, LazyAdamW):
+        for table, ids in objective.tables_read(batch, step):
+            optimizer.catch_up(table, distinct_over_replicas(ids))
+    loss, accuracy, gradients = objective.gradients(batch, step, lazy=lazy)
+    if not lazy:
+        gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
+    gradients = sum_over_replicas(gradients)
+    loss, accuracy = sum_over_replicas([loss, accuracy])
+    norm = tf.linalg.global_norm(gradients)
+    if clip_norm:
+        gradients, _ = tf.clip_by_global_norm(gradients, clip_norm, use_norm=norm)
+    optimizer.apply_gradients(
+        zip(gradients, objective.variables, strict=True), skip_gradients_aggregation=True
+    )
+    return loss, accuracy, norm
+
+
+class DualEncoder(Objective):
+    """Additive margin softmax in both directions over the global batch (LaBSE, equations 1 to 4).
+
+    With `settings.matryoshka`, the loss is the mean over the encoder's own dimension and these: of
+    the leading columns of all vectors, scaled to unit length (Kusupati et al. 2022, equation 1 with
+    equal weights). The accuracy is measured on the full vectors.
+    """
+
+    def __init__(self, encoder: EncoderNetwork, settings: TrainConfig) -> None:
+        """Takes the encoder, and the settings of the loss; with `chunk_size`, chunks of pairs."""
+        super().__init__({"encoder": encoder}, features=pair_features(settings.hard_negatives))
+        self._encoder, self._settings = encoder, settings
+        self.chunk_size = settings.chunk_size
+
+    def tables_read(self, batch, step: tf.Tensor) -> Tables:
+        return [(self._encoder.get_embedding_table(), self._encoder.rows(all_inputs(batch)))]
+
+    def loss(self, batch, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        return self._rank(embed(self._encoder, all_inputs(batch), training=True), batch)
+
+    def gradients(self, batch, step: tf.Tensor, *, lazy: bool) -> tuple[tf.Tensor, tf.Tensor, list]:
+        if not self.chunk_size:
+            return super().gradients(batch, step, lazy=lazy)
+        return cached_gradients(
+            lambda inputs: embed(self._encoder, inputs, training=True),
+            all_inputs(batch),
+            lambda embeddings: self._rank(embeddings, batch),
+            self.variables,
+            chunk_rows=(2 + self._settings.hard_negatives) * self.chunk_size,
+            generators=[generator for generator, _ in self.generators],
+            tables=self.tables_read(batch, step) if lazy else (),
+        )
+
+    def _rank(self, embeddings: tf.Tensor, batch) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the shares of loss and accuracy, from the embeddings of `all_inputs`."""
+        settings, replicas = self._settings, tf.distribute.get_replica_context()
+        gathers = settings.global_negatives
+        candidates = cross_replica_concat if gathers else lambda rows: rows
+        batch_size = tf.shape(batch["keys"])[0]
+        sizes = [batch_size, batch_size, settings.hard_negatives * batch_size]
+        source, target, wrong = tf.split(embeddings, sizes)
+        vectors = [source, target, candidates(source), candidates(target)]
+        offset = 0
+        if gathers:
+            offset = tf.cast(replicas.replica_id_in_sync_group, tf.int32) * batch_size
+        ignored = tf.zeros([batch_size, tf.shape(vectors[-1])[0]], tf.bool)
+        if settings.mask_duplicates:
+            all_keys = tf.transpose(candidates(batch["keys"]))
+            ignored = duplicates(tf.transpose(batch["keys"]), all_keys, positive_offset=offset)
+        all_ignored = ignored
+        if settings.hard_negatives:
+            # All negatives of the global batch, for every source; appendix B.
+            vectors.append(candidates(wrong))
+            keys = tf.reshape(candidates(batch["negative_keys"]), [1, -1])
+            is_none = (keys == NO_KEY) | (keys == batch["keys"][:, 1:])
+            all_ignored = tf.concat([ignored, is_none], axis=1)
+        # Without other replicas' rows, both directions have the same similarities.
+        one_matrix = replicas.num_replicas_in_sync == 1 or not gathers
+        one_matrix = one_matrix and not settings.hard_negatives
+        margin = {"margin": settings.margin, "scale": settings.scale}
+
+        def compare(dim: int) -> tuple[tf.Tensor, tf.Tensor]:
+            """Returns both directions' losses, `[batch]`, and the sources' similarities."""
+            source, target, sources, targets, *wrong = (leading_columns(x, dim) for x in vectors)
+            forward = tf.matmul(source, targets, transpose_b=True)
+            if one_matrix:
+                return margin_cross_entropies(forward, ignored=ignored, **margin), forward
+            place = {"positive_offset": offset, **margin}
+            backward = tf.matmul(target, sources, transpose_b=True)
+            losses = margin_cross_entropy(backward, ignored=ignored, **place)
+            if wrong:
+                more = tf.matmul(source, wrong[0], transpose_b=True)
+                forward = tf.concat([forward, more], axis=1)
+            return losses + margin_cross_entropy(forward, ignored=all_ignored, **place), forward
+
+        # The full vectors first.
+        found = [compare(dim) for dim in settings.dims(embeddings.shape[-1])]
+        similarities = tf.where(all_ignored, -1.0, found[0][1])
+        nearest = tf.argmax(similarities, 1, output_type=tf.int32)
+        hits = tf.cast(nearest == offset + tf.range(batch_size), tf.float32)
+        divisor = tf.cast(replicas.num_replicas_in_sync * batch_size, tf.float32)
+        loss = tf.add_n([tf.reduce_sum(losses) for losses, _ in found]) / len(found)
+        return loss / divisor, tf.reduce_sum(hits) / divisor
+
+
+def all_inputs(batch) -> dict[str, tf.Tensor]:
+    """Returns sources, targets and hard negatives, concatenated for one encoder call."""
+    parts = [batch["source"], batch["target"]]
+    if "negatives" in batch:
+        parts.append(
+            {
+                name: tf.reshape(ids, [-1, tf.shape(ids)[-1]])
+                for name, ids in batch["negatives"].items()
+            }
+        )
+    return tf.nest.map_structure(lambda *rows: tf.concat(rows, axis=0), *parts)
+
+
+class MaskedTokens(Objective):
+    """Cross-entropy of the masked tokens of MLM, TLM or CMLM, averaged over the global batch.
+
+    The softmax is over the whole vocabulary, so every row of the tied table has a gradient and its
+    update is dense; or, if `samples` is not 0, over that many tokens and the labels. With a
+    `chunk_size`, the gradients of as many sequences are computed at a time and added up; a sampled
+    softmax then has the labels of the chunk.
+    """
+
+    METRICS = (
+        *("tokens", "mlm_filled"),
+        *("mlm_loss", "mlm_accuracy", "tlm_loss", "tlm_accuracy"),
+    )
+
+    def __init__(
+        self,
+        encoder: BertEncoder,
+        head,
+        slots: Slots | None = None,
+        *,
+        samples: int = 0,
+        chunk_size: int = 0,
+        sources_of: Callable[[int], list[str]] | None = None,
+    ) -> None:
+        """Takes the model.
+
+        Args:
+          encoder: any of `build_encoder` with layers.
+          head: from `build_mlm_head`.
+          slots: of CMLM; None for MLM and TLM.
+          samples: tokens of the softmax; 0: the whole vocabulary.
+          chunk_size: sequences whose gradients are computed at a time; 0: all of a replica's.
+          sources_of: returns the names of the files of a step's batch, for error messages.
+        """
+        parts = {"encoder": encoder, "head": head, "slots": slots}
+        parts = {name: part for name, part in parts.items() if part is not None}
+        features = MASKED_FEATURES if slots is None else NEIGHBOUR_FEATURES
+        super().__init__(parts, features=features)
+        self._encoder, self._head, self._slots = encoder, head, slots
+        self._samples, self._chunk_size, self._sources_of = samples, chunk_size, sources_of
+
+    def tables_read(self, batch, step: tf.Tensor) -> Tables:
+        if not self._samples:
+            return []  # The whole table is read and updated at each step.
+        read = [self._encoder.rows(batch), batch["masked_ids"], self._draw(step)]
+        if self._slots is not None:
+            read.append(self._encoder.rows(batch["neighbour"]))
+        ids = tf.concat([tf.reshape(one, [-1]) for one in read], axis=0)
+        return [(self._encoder.get_embedding_table(), ids)]
+
+    def loss(self, batch, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        return self._share(batch, step, _count_masked(batch))
+
+    def gradients(self, batch, step: tf.Tensor, *, lazy: bool) -> tuple[tf.Tensor, tf.Tensor, list]:
+        if not self._chunk_size:
+            return super().gradients(batch, step, lazy=lazy)
+        total = _count_masked(batch)  # A chunk sees only its own.
+        return summed_gradients(
+            lambda chunk: self._share(chunk, step, total),
+            batch,
+            self.variables,
+            chunk_rows=self._chunk_size,
+            tables=self.tables_read(batch, step) if lazy else (),
+        )
+
+    def _share(self, batch, step: tf.Tensor, total: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the shares of loss and accuracy, of `total` masked tokens in the global batch."""
+        ids, positions = batch["masked_ids"], batch["masked_positions"]
+        sequence = token_states(self._encoder, batch, slots=self._slots, training=True)
+        if self._samples:
+            losses, hits = sampled_softmax(
+                tf.cast(transform_masked(self._head, sequence, positions), tf.float32),
+                tf.reshape(ids, [-1]),
+                self._head.embedding_table,
+                self._head.bias,
+                self._draw(step),
+            )
+            losses, hits = (tf.reshape(one, tf.shape(ids)) for one in (losses, hits))
+        else:
+            logits = tf.cast(self._head(sequence, positions), tf.float32)
+            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=ids, logits=logits)
+            hits = tf.cast(tf.argmax(logits, axis=-1, output_type=tf.int32) == ids, tf.float32)
+        weights = batch["masked_weights"]
+        return tf.reduce_sum(losses * weights) / total, tf.reduce_sum(hits * weights) / total
+
+    def _draw(self, step: tf.Tensor) -> tf.Tensor:
+        # All replicas draw the same tokens, different ones at each step.
+        seed = tf.stack([step, tf.constant(_SAMPLES_SEED, tf.int64)])
+        return draw_uniform(self._samples, self._head.bias.shape[0], seed)
+
+    def observe(self, batch, loss: tf.Tensor, accuracy: tf.Tensor) -> None:
+        """Updates loss and accuracy by task, tokens per step, and the non-padding share of MLM."""
+        mask = tf.cast(batch["input_mask"], tf.float32)
+        tokens, filled = sum_over_replicas([tf.reduce_sum(mask), tf.reduce_mean(mask)])
+        filled /= tf.distribute.get_replica_context().num_replicas_in_sync
+        # A batch is of one task; only pairs have a second segment.
+        is_tlm = tf.cast(tf.reduce_any(batch["input_type_ids"] == 1), tf.float32)
+        self.metrics["tokens"].update_state(tokens)
+        self.metrics["mlm_filled"].update_state(filled, sample_weight=1.0 - is_tlm)
+        for task, weight in (("mlm", 1.0 - is_tlm), ("tlm", is_tlm)):
+            self.metrics[f"{task}_loss"].update_state(loss, sample_weight=weight)
+            self.metrics[f"{task}_accuracy"].update_state(accuracy, sample_weight=weight)
+
+    def describe_batch(self, step: int) -> str:
+        sources = self._sources_of(step) if self._sources_of else []
+        shown = ", ".join(sources[:_SOURCES_SHOWN])
+        more = len(sources) - _SOURCES_SHOWN
+        return shown and f" (its batch is from {shown}{f' and {more} more files' * (more > 0)})"
+
+
+def _count_masked(batch) -> tf.Tensor:
+    """Returns the number of masked tokens of the global batch."""
+    return sum_over_replicas([tf.reduce_sum(batch["masked_weights"])])[0]
+
+
+class Joint(Objective):
+    """The loss of masked tokens plus `weight` times the loss of translation pairs, in each step.
+
+    Yang et al. 2021, section 3.2: L = L_cmlm + 0.2 L_br, with a batch of both tasks at each step.
+    A batch is a dict of `masked` and `pairs`, which need not be of one size. The accuracy is
+    measured on the pairs.
+    """
+
+    METRICS = ("masked_loss", "masked_accuracy")
+
+    def __init__(self, masked: MaskedTokens, pairs: DualEncoder, *, weight: float) -> None:
+        """Joins two objectives of one encoder. Only if `pairs` has chunks, may `masked` have."""
+        features = {"masked": masked.features, "pairs": pairs.features}
+        super().__init__(masked.parts, features=features)
+        self._masked, self._pairs, self._weight = masked, pairs, weight
+
+    def tables_read(self, batch, step: tf.Tensor) -> Tables:
+        masked = self._masked.tables_read(batch["masked"], step)
+        if not masked:
+            return []  # The whole table is read.
+        [(table, ids)], [(_, more)] = masked, self._pairs.tables_read(batch["pairs"], step)
+        return [(table, tf.concat([ids, tf.reshape(more, [-1])], axis=0))]
+
+    def loss(self, batch, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        loss, accuracy = self._pairs.loss(batch["pairs"], step)
+        masked = self._masked.loss(batch["masked"], step)
+        self._observe_masked(*masked)
+        return masked[0] + self._weight * loss, accuracy
+
+    def gradients(self, batch, step: tf.Tensor, *, lazy: bool) -> tuple[tf.Tensor, tf.Tensor, list]:
+        if not self._pairs.chunk_size:
+            return super().gradients(batch, step, lazy=lazy)
+        # Separately: the gradient cache knows embeddings, but no tokens.
+        loss, accuracy, of_pairs = self._pairs.gradients(batch["pairs"], step, lazy=lazy)
+        *masked, gradients = self._masked.gradients(batch["masked"], step, lazy=lazy)
+        self._observe_masked(*masked)
+        place = {variable.ref(): number for number, variable in enumerate(self.variables)}
+        for variable, gradient in zip(self._pairs.variables, of_pairs, strict=True):
+            number = place[variable.ref()]
+            gradients[number] = _add(gradients[number], gradient, self._weight)
+        return masked[0] + self._weight * loss, accuracy, gradients
+
+    def _observe_masked(self, *found: tf.Tensor) -> None:
+        summed = sum_over_replicas([tf.stop_gradient(one) for one in found])
+        for name, value in zip(self.METRICS, summed, strict=True):
+            self.metrics[name].update_state(value)
+
+
+def _add(gradient, other, weight: float):
+    """Returns `gradient + weight * other`; rows of a table stay rows if both are."""
+    if isinstance(gradient, tf.IndexedSlices) and isinstance(other, tf.IndexedSlices):
+        return tf.IndexedSlices(
+            tf.concat([gradient.values, weight * other.values], axis=0),
+            tf.concat([gradient.indices, tf.cast(other.indices, gradient.indices.dtype)], axis=0),
+            gradient.dense_shape,
+        )
+    return tf.convert_to_tensor(gradient) + weight * tf.convert_to_tensor(other)

@@ -1,1 +1,0 @@
-"""AdamW with lazy embedding updates, its schedule, and the gradient cache."""

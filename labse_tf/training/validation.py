@@ -1,0 +1,406 @@
+"""Validation during training: what is measured and when, which checkpoint is best, when to stop."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import orbit
+import tensorflow as tf
+
+from labse_tf.config import TrainConfig
+from labse_tf.data.dev_pairs import BytesPair, read_dev_pairs
+from labse_tf.data.held_out import HeldOut
+from labse_tf.embedding.protocol import Encoder
+from labse_tf.errors import InputError
+from labse_tf.evaluation.bitext import accuracies, all_cosines
+from labse_tf.evaluation.task import Task, find_task, primary_figure
+from labse_tf.model.encoder import embed
+from labse_tf.model.mlm_head import Slots, token_states
+from labse_tf.model.protocol import EncoderNetwork
+from labse_tf.tokenization.protocol import Tokenizer
+from labse_tf.training.distribution import (
+    checkpoint_options,
+    cross_replica_concat,
+    from_first_replica,
+)
+from labse_tf.training.run_embedder import RunEmbedder
+from labse_tf.training.runs.checkpoints import DEV_PAIRS, Best, find_damage, read_best, save_best
+
+_TOKENS_PER_BATCH = 8192
+
+_log = logging.getLogger("labse")
+
+
+@dataclasses.dataclass(frozen=True)
+class Validation:
+    """Measurements during training.
+
+    Attributes:
+      evaluator: its `evaluate` returns `{task: {metric: number, ...}}`.
+      interval: steps between measurements; there is also one at the end.
+      best: what to save at the step with the best measure; None saves nothing.
+      measure: the task and metric that select the best step.
+      lower_is_better: whether the lowest measure is the best.
+      patience: the run stops after this many measurements without improvement; 0 never stops.
+    """
+
+    evaluator: orbit.AbstractEvaluator
+    interval: int
+    best: tf.train.Checkpoint | None = None
+    measure: tuple[str, str] = ("", "")
+    lower_is_better: bool = False
+    patience: int = 0
+
+
+class Course:
+    """The state of a run's measurements so far, including those before a resume.
+
+    It is the same on all workers, which decide alike: they compare the first worker's measurements.
+    """
+
+    def __init__(
+        self,
+        validation: Validation,
+        *,
+        strategy: tf.distribute.Strategy,
+        step: tf.Variable,
+        steps: int,
+        measured: set[int],
+        checkpoints: Path,
+        own_folder: Path,
+    ) -> None:
+        """Continues from earlier measurements.
+
+        Args:
+          validation: what to measure.
+          strategy: the run's strategy.
+          step: the current step.
+          steps: the total.
+          measured: the steps after which the run has already measured.
+          checkpoints: the folder of the run's checkpoints, including the best one.
+          own_folder: the folder to which this worker saves it: `checkpoints` for the chief.
+        """
+        self._validation, self._strategy, self._own_folder = validation, strategy, own_folder
+        self._step, self._steps, self._measured = step, steps, set(measured)
+        self.best = None if validation.best is None else _find_best(checkpoints)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether patience is exhausted."""
+        return bool(self._validation.patience) and self.waited >= self._validation.patience
+
+    @property
+    def waited(self) -> int:
+        """Measurements since the best one."""
+        # The best may be from a step that the run, resumed from an older checkpoint, will repeat.
+        return sum(self.best is not None and step > self.best.step for step in self._measured)
+
+    def is_finished(self, step: int) -> bool:
+        """Whether nothing is left to train or to measure after `step`."""
+        return self.is_over or (step >= self._steps and not self.is_due(step))
+
+    def is_due(self, step: int) -> bool:
+        """Whether to measure after `step`."""
+        at_interval = step > 0 and step % self._validation.interval == 0
+        return step not in self._measured and (at_interval or step == self._steps)
+
+    def next_due(self, step: int) -> int:
+        """Returns the next step after which to measure."""
+        # Counted from 0, not from `step`, so that a resumed run measures at the same steps.
+        interval = self._validation.interval
+        return min(self._steps, (step // interval + 1) * interval)
+
+    def note(self, output: dict) -> None:
+        """Records the evaluator's output; saves the checkpoint if it is the best."""
+        step = int(self._step.numpy())
+        self._measured.add(step)
+        if self._validation.best is None:
+            return
+        task, metric = self._validation.measure
+        accuracy = float(from_first_replica(self._strategy, output[task][metric]))
+        sign = -1 if self._validation.lower_is_better else 1
+        if self.best is None or sign * accuracy > sign * self.best.accuracy:
+            self.best = save_best(
+                self._validation.best,
+                self._own_folder,
+                step=step,
+                accuracy=accuracy,
+                task=task,
+                options=checkpoint_options(self._strategy),
+            )
+
+
+def _find_best(checkpoints: Path) -> Best | None:
+    try:
+        best = read_best(checkpoints)
+    except InputError as error:
+        _log.warning("%s", error)
+        return None
+    if best is not None and (damage := find_damage(best.path)):
+        _log.warning("%s is damaged (%s): the next measurement counts as best", best.path, damage)
+        return None
+    return best
+
+
+def validation_of(
+    settings: TrainConfig,
+    *,
+    languages: Sequence[str],
+    strategy: tf.distribute.Strategy,
+    encoder: EncoderNetwork,
+    tokenizer: Tokenizer,
+) -> Validation | None:
+    """Returns the validation that `settings` ask for, None if they ask for none.
+
+    Args:
+      settings: the training settings.
+      languages: codes; dev pairs of other languages are left out. An empty list means all.
+      strategy: the run's strategy.
+      encoder: the encoder that is trained; the best checkpoint contains it.
+      tokenizer: the tokeniser of its vocabulary.
+
+    Raises:
+      InputError: if there are no dev pairs, a task does not exist, or its data is missing.
+    """
+    evaluators, measures, lower = [], {}, set()
+    if settings.dev:
+        pools = read_dev_pairs(settings, languages)
+        made = {"strategy": strategy, "encoder": encoder, "tokenizer": tokenizer}
+        lengths = settings.bucket_lengths
+        evaluators.append(DevEvaluator(**made, pools=pools, lengths=lengths))
+        measures[DEV_PAIRS] = "accuracy"
+    if settings.evaluate:
+        tasks = label_tasks(settings.evaluate, taken=tuple(measures))
+        embedder = RunEmbedder(encoder, tokenizer, sequence_length=settings.bucket_lengths[-1])
+        evaluators.append(TaskEvaluator(tasks, embedder))
+        for label, task, _ in tasks:
+            measures[label] = task.PRIMARY_METRIC
+            if getattr(task, "LOWER_IS_BETTER", False):
+                lower.add(label)
+    if not evaluators:
+        return None
+    chosen = settings.best or next(iter(measures))
+    if chosen not in measures:
+        raise InputError(f"'train.best' is {chosen!r}", remedy=f"choose from {', '.join(measures)}")
+    return Validation(
+        Together(*evaluators),
+        settings.dev_interval,
+        best=tf.train.Checkpoint(encoder=encoder),
+        measure=(chosen, measures[chosen]),
+        lower_is_better=chosen in lower,
+        patience=settings.patience,
+    )
+
+
+class DevEvaluator(orbit.AbstractEvaluator):
+    """Retrieves each sentence's translation from the pool of its language, in both directions."""
+
+    def __init__(
+        self,
+        *,
+        strategy: tf.distribute.Strategy,
+        encoder,
+        tokenizer: Tokenizer,
+        pools: dict[str, list[BytesPair]],
+        lengths: Sequence[int],
+    ) -> None:
+        """Tokenises the pairs.
+
+        Args:
+          strategy: the strategy under which the encoder was created.
+          encoder: the encoder that is trained.
+          tokenizer: the tokeniser of its vocabulary.
+          pools: pairs by language, as `read_dev_pairs` returns them.
+          lengths: ascending, tokens: sentences are padded to the smallest that holds them, and
+            truncated to the last one.
+        """
+        self._strategy, self._encoder, self._tokenizer = strategy, encoder, tokenizer
+        # Many languages share English sentences; each is embedded once.
+        sentences = {text: None for pool in pools.values() for pair in pool for text in pair}
+        row_of = {text: row for row, text in enumerate(sentences)}
+        self._rows = {
+            language: np.array([[row_of[text] for text in pair] for pair in pool])
+            for language, pool in pools.items()
+        }
+        self._tokens = tokenizer(tf.constant(list(sentences)))
+        longest = np.minimum(self._tokens.row_lengths().numpy() + 2, lengths[-1])
+        self._lengths = np.asarray(lengths)[np.searchsorted(lengths, longest)]
+
+    def evaluate(self, num_steps: tf.Tensor) -> dict:
+        """Returns `{"retrieval": {accuracy, to_english, from_english, pairs, by_language}}`.
+
+        Accuracies are fractions of the pairs; `accuracy` is the mean of both directions. Overall
+        accuracies are means over languages. `num_steps` is ignored: all pairs are measured.
+        """
+        vectors = self.embed_all()
+        by_language = {}
+        for language, rows in self._rows.items():
+            english, foreign = vectors[rows[:, 0]], vectors[rows[:, 1]]
+            found = accuracies(all_cosines(foreign, english))
+            mean = _mean(list(found.values()))
+            by_language[language] = {"accuracy": mean, **found, "pairs": len(english)}
+        means = {
+            name: _mean([measured[name] for measured in by_language.values()])
+            for name in ("accuracy", "to_english", "from_english")
+        }
+        pairs = sum(measured["pairs"] for measured in by_language.values())
+        return {DEV_PAIRS: {**means, "pairs": pairs, "by_language": by_language}}
+
+    def embed_all(self) -> np.ndarray:
+        """Returns float32 `[sentences, dim]`, unit rows, one per distinct sentence of the pools."""
+        parts, order = [], []
+        for length, rows, padded_rows in self._batches():
+            packed = self._tokenizer.pack([tf.gather(self._tokens, padded_rows)], length)
+            parts.append(self._embed(packed).numpy()[: len(rows)])
+            order.append(rows)
+        vectors = np.concatenate(parts)
+        return vectors[np.argsort(np.concatenate(order))]
+
+    def _batches(self) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        """Yields length, rows, and rows padded so that all batches of a length have one shape."""
+        replicas = self._strategy.num_replicas_in_sync
+        for length in np.unique(self._lengths):
+            rows = np.flatnonzero(self._lengths == length)
+            most = max(1, _TOKENS_PER_BATCH // length // replicas)
+            size = replicas * min(most, -(-len(rows) // replicas))
+            for start in range(0, len(rows), size):
+                some = rows[start : start + size]
+                yield int(length), some, np.pad(some, (0, size - len(some)), mode="edge")
+
+    @tf.function
+    def _embed(self, batch: dict[str, tf.Tensor]) -> tf.Tensor:
+        """Embeds a batch, split over the replicas; returns `[rows, dim]` on every worker."""
+        everywhere = self._strategy.run(self._embed_part, args=(batch,))
+        return self._strategy.experimental_local_results(everywhere)[0]
+
+    def _embed_part(self, batch: dict[str, tf.Tensor]) -> tf.Tensor:
+        context = tf.distribute.get_replica_context()
+        replicas, index = context.num_replicas_in_sync, context.replica_id_in_sync_group
+
+        def part(tensor):
+            split = tf.reshape(tensor, [replicas, tensor.shape[0] // replicas, tensor.shape[1]])
+            return split[index]
+
+        vectors = embed(self._encoder, tf.nest.map_structure(part, batch), training=False)
+        return cross_replica_concat(vectors)
+
+
+def _mean(values: list[float]) -> float:
+    return round(float(np.mean(values)), 6)
+
+
+class HeldOutEvaluator(orbit.AbstractEvaluator):
+    """Loss and accuracy on masked tokens of held-out sequences, always with the full softmax."""
+
+    def __init__(
+        self, *, strategy, encoder, head, examples: dict[str, HeldOut], slots: Slots | None = None
+    ) -> None:
+        """Takes a model made under `strategy`.
+
+        With `slots`, `examples` are from `read_held_out_neighbours`, else from `read_held_out`.
+        """
+        self._strategy, self._examples = strategy, examples
+        self._encoder, self._head, self._slots = encoder, head, slots
+
+    def evaluate(self, num_steps: tf.Tensor) -> dict:
+        """Returns `{task: {loss, accuracy, tokens, by_language: {code: {...}}}}`.
+
+        The loss is in nats per token. `num_steps` is ignored: all examples are measured.
+        """
+        return {task: self._measure(examples) for task, examples in self._examples.items()}
+
+    def _measure(self, examples: HeldOut) -> dict:
+        batches = examples.batches(self._head.bias.shape[0])
+        rows = np.concatenate([self._sums(batch) for batch in batches])
+        rows = rows[: len(examples.languages)]
+        by_language = {
+            str(language): _means(rows[examples.languages == language])
+            for language in np.unique(examples.languages)
+        }
+        return {**_means(rows), "by_language": by_language}
+
+    def _sums(self, batch: dict[str, np.ndarray]) -> np.ndarray:
+        # Each replica computes the same; a few hundred sentences are not worth splitting.
+        tensors = tf.nest.map_structure(tf.constant, batch)
+        sums = self._strategy.run(self._row_sums, args=(tensors,))
+        return self._strategy.experimental_local_results(sums)[0].numpy()
+
+    @tf.function
+    def _row_sums(self, batch: dict[str, tf.Tensor]) -> tf.Tensor:
+        """Returns loss, correct predictions and number of masked tokens per row: `[rows, 3]`."""
+        sequence = token_states(self._encoder, batch, slots=self._slots, training=False)
+        logits = tf.cast(self._head(sequence, batch["masked_positions"]), tf.float32)
+        ids, weights = batch["masked_ids"], batch["masked_weights"]
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=ids, logits=logits)
+        hits = tf.cast(tf.argmax(logits, axis=-1, output_type=tf.int32) == ids, tf.float32)
+        sums = [tf.reduce_sum(one * weights, axis=1) for one in (losses, hits)]
+        return tf.stack([*sums, tf.reduce_sum(weights, axis=1)], axis=1)
+
+
+def _means(rows: np.ndarray) -> dict[str, float]:
+    loss, hits, tokens = rows.sum(axis=0, dtype=np.float64)
+    return {"loss": loss / tokens, "accuracy": hits / tokens, "tokens": int(tokens)}
+
+
+class TaskEvaluator(orbit.AbstractEvaluator):
+    """Measures the primary metric of each task of `labse eval`, by label.
+
+    Every worker measures all tasks, with the same result.
+    """
+
+    def __init__(self, tasks: Sequence[tuple[str, Task, str]], encoder: Encoder) -> None:
+        """Takes tasks from `label_tasks`, and an encoder with the network that is trained."""
+        self._tasks, self._encoder = tasks, encoder
+
+    def evaluate(self, num_steps: tf.Tensor) -> dict[str, dict[str, float]]:
+        """Returns `{label: {primary metric: value}}`; `num_steps` is ignored."""
+        return {
+            label: {task.PRIMARY_METRIC: primary_figure(task, task.evaluate(self._encoder, data))}
+            for label, task, data in self._tasks
+        }
+
+
+def label_tasks(entries: Sequence[str], *, taken: Sequence[str]) -> list[tuple[str, Task, str]]:
+    """Returns label, task and data of each `TASK=DIR`.
+
+    The label is the task's name, followed by the folder's if the name is not unique:
+    `retrieval:news`.
+
+    Raises:
+      InputError: if a task or folder does not exist, or two entries have the same label.
+    """
+    pairs = [entry.split("=", 1) for entry in entries]
+    names = Counter([*taken, *(name for name, _ in pairs)])
+    found = []
+    for name, data in pairs:
+        task = find_task(name)
+        if not os.path.exists(data):
+            raise InputError(
+                "no such file or folder, named in 'train.evaluate'",
+                path=data,
+                remedy="check the path",
+            )
+        folder = os.path.basename(os.path.normpath(data))
+        found.append((name if names[name] == 1 else f"{name}:{folder}", task, data))
+    labels = Counter([*taken, *(label for label, _, _ in found)])
+    if twice := [label for label, count in labels.items() if count > 1]:
+        raise InputError(
+            f"'train.evaluate' has {twice[0]} twice", remedy="give the folders different names"
+        )
+    return found
+
+
+class Together(orbit.AbstractEvaluator):
+    """Several evaluators as one, with their results merged; they have no key in common."""
+
+    def __init__(self, *evaluators: orbit.AbstractEvaluator) -> None:
+        self._evaluators = evaluators
+
+    def evaluate(self, num_steps: tf.Tensor) -> dict:
+        return {k: v for one in self._evaluators for k, v in one.evaluate(num_steps).items()}

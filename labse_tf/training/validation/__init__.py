@@ -1,1 +1,0 @@
-"""Validation during training: when, on which data, and the best checkpoint."""

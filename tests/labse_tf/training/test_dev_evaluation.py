@@ -1,0 +1,113 @@
+"""Retrieval on dev pairs while training: the evaluator against NumPy, sentence by sentence."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tiny_text import FOREIGN, sentences_of
+
+from labse_tf.evaluation.tasks import retrieval
+from labse_tf.model.encoder import build_encoder, embed
+from labse_tf.training import validation
+from labse_tf.training.validation import DevEvaluator
+
+LENGTHS = [8, 16, 24]
+
+
+@pytest.fixture(scope="module")
+def encoder(tiny_config):
+    """Weights large enough that sentences lie apart."""
+    encoder = build_encoder(tiny_config.encoder, num_layers=1)
+    generator = np.random.default_rng(3)
+    encoder.set_weights(
+        [w if w.ndim == 1 else generator.normal(0, 0.5, w.shape) for w in encoder.get_weights()]
+    )
+    return encoder
+
+
+@pytest.fixture(scope="module")
+def pools():
+    """Of different sizes; the English sentences come again and again."""
+    return {
+        language: [
+            (source.encode(), target.encode())
+            for source, target in zip(sentences_of("en"), sentences_of(language), strict=True)
+        ][: 10 + 3 * index]
+        for index, language in enumerate(FOREIGN)
+    }
+
+
+@pytest.fixture
+def evaluator(encoder, tokenizer, pools):
+    return DevEvaluator(
+        strategy=tf.distribute.get_strategy(),
+        encoder=encoder,
+        tokenizer=tokenizer,
+        pools=pools,
+        lengths=LENGTHS,
+    )
+
+
+@pytest.fixture(scope="module")
+def one_by_one(encoder, tokenizer):
+    """Embeds each sentence alone, without padding, cut to the longest of LENGTHS."""
+
+    def encode(texts):
+        vectors = []
+        for text in texts:
+            tokens = tokenizer(tf.constant([text]))
+            length = min(int(tokens.row_lengths()[0]) + 2, LENGTHS[-1])
+            vectors.append(embed(encoder, tokenizer.pack([tokens], length), training=False)[0])
+        return np.stack(vectors)
+
+    return encode
+
+
+def test_each_sentence_is_embedded_once_in_order(evaluator, pools, one_by_one):
+    sentences = list(dict.fromkeys(text for pool in pools.values() for p in pool for text in p))
+    assert len(sentences) == 25 + sum(range(10, 26, 3))
+    np.testing.assert_allclose(evaluator.embed_all(), one_by_one(sentences), atol=2e-5)
+
+
+def test_small_batches_lose_nothing(evaluator, monkeypatch):
+    expected = evaluator.embed_all()
+    monkeypatch.setattr(validation, "_TOKENS_PER_BATCH", 60)
+    np.testing.assert_allclose(evaluator.embed_all(), expected, atol=2e-5)
+
+
+def test_it_measures_what_labse_eval_measures(evaluator, pools, one_by_one, tmp_path):
+    for language, pool in pools.items():
+        lines = "".join(f"{source.decode()}\t{target.decode()}\n" for source, target in pool)
+        (tmp_path / f"{language}.tsv").write_text(lines, "utf-8")
+
+    class Encoder:
+        def encode(self, texts):
+            return one_by_one([text.encode() for text in texts])
+
+    expected = retrieval.evaluate(Encoder(), tmp_path)
+    (measured,) = evaluator.evaluate(tf.constant(1)).values()
+    assert set(measured["by_language"]) == set(FOREIGN)
+    assert measured["pairs"] == sum(range(10, 26, 3))
+    for language, found in measured["by_language"].items():
+        scores = expected["languages"][language]["model"]
+        assert found["pairs"] == expected["languages"][language]["pairs"]
+        for direction in ("to_english", "from_english"):
+            assert found[direction] == scores[direction]
+        assert found["accuracy"] == pytest.approx(np.mean(list(scores.values())), abs=1e-6)
+    for direction in ("to_english", "from_english"):
+        assert measured[direction] == pytest.approx(expected["average"]["model"][direction], 1e-5)
+    mean = np.mean([found["accuracy"] for found in measured["by_language"].values()])
+    assert 0 < measured["accuracy"] == pytest.approx(mean, abs=1e-6)
+
+
+def test_a_sentence_beside_its_copy_is_always_found(encoder, tokenizer):
+    """Pairs of equal sides: each is its own nearest neighbour."""
+    evaluator = DevEvaluator(
+        strategy=tf.distribute.get_strategy(),
+        encoder=encoder,
+        tokenizer=tokenizer,
+        pools={"th": [(text.encode(), text.encode()) for text in sentences_of("th")]},
+        lengths=[32],
+    )
+    assert evaluator.evaluate(tf.constant(1))["retrieval"]["accuracy"] == 1.0

@@ -1,0 +1,143 @@
+"""A run whose files are all in a store: TensorFlow's own, in memory, stands for gs://."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import uuid
+from pathlib import Path
+
+import numpy as np
+import pytest
+from runs import assert_same_weights
+
+import labse_tf
+from labse_tf.cli.main import EXIT_INPUT, EXIT_INTERRUPTED, main
+from labse_tf.files import staging, stores
+from labse_tf.training.fit import Trainer
+
+SETTINGS = {
+    "train.steps": 6,
+    "train.loop.checkpoint_interval": 2,
+    "train.loop.checkpoints_kept": 2,
+    "train.loop.log_interval": 2,
+    "train.dev_interval": 2,
+    "encoder.num_layers": 1,
+    "pretrain.stage_steps": "[1]",
+    "languages": "[]",
+}
+SENTENCES = ["Der Fluss ist breit.", "สวัสดีตอนเช้า", "A house by the river.", ""]
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory, bitext_dir, config_file, vocab_file):
+    """The same files on disk and in the store: shards, dev pairs, vocabulary, configuration."""
+    disk, store = tmp_path_factory.mktemp("disk"), f"ram://{uuid.uuid4()}/work"
+    inputs = [str(bitext_dir / f"{language}.tsv") for language in ("de", "th")]
+    assert main(["corpus", "filter-bitext", *inputs, "--out", str(disk / "clean")]) == 0
+    (disk / "dev").mkdir()
+    for path in inputs:
+        shutil.copy(path, disk / "dev")
+    shutil.copy(vocab_file, disk / "vocab.txt")
+    shutil.copy(config_file, disk / "config.yaml")
+    (disk / "sentences.txt").write_text("".join(f"{one}\n" for one in SENTENCES), "utf-8")
+    for path in sorted(disk.rglob("*")):
+        if path.is_file():
+            stores.send(path, f"{store}/{path.relative_to(disk)}")
+    return str(disk), store
+
+
+@pytest.fixture(autouse=True)
+def machine(tmp_path, monkeypatch):
+    """Returns a function that goes to another machine, where nothing was copied yet."""
+
+    def move(name):
+        monkeypatch.setenv(staging.FOLDER, str(tmp_path / name))
+
+    move("first")
+    return move
+
+
+def train(folder, *more):
+    sets = [f"--set={key}={value}" for key, value in SETTINGS.items()]
+    corpora = [f"--set=train.bitext=[{folder}/clean]", f"--set=train.dev=[{folder}/dev]"]
+    vocab = f"--set=tokenizer.vocab_file={folder}/vocab.txt"
+    command = ["train", f"{folder}/config.yaml", "--run-dir", f"{folder}/run"]
+    return main([*command, *sets, *corpora, vocab, *more])
+
+
+def interrupt_after(steps, monkeypatch):
+    end = Trainer.train_loop_end
+
+    def interrupted(trainer):
+        if int(trainer._optimizer.iterations.numpy()) > steps:
+            raise KeyboardInterrupt
+        return end(trainer)
+
+    monkeypatch.setattr(Trainer, "train_loop_end", interrupted)
+
+
+@pytest.mark.slow
+def test_from_shards_to_vectors_it_is_the_run_on_disk(both, machine, monkeypatch, caplog):
+    disk, store = both
+    assert train(disk) == 0
+    with monkeypatch.context() as patch:
+        interrupt_after(3, patch)
+        assert train(store) == EXIT_INTERRUPTED
+    there = stores.list_files(f"{store}/run/checkpoints")
+    assert "/ckpt-2.index" in there and "/ckpt-4.index" not in there
+    assert not any("temp" in name for name in there)
+    machine("second")
+    caplog.set_level("INFO", "labse")
+    assert train(store) == 0
+    assert "2 of 6 steps already done" in caplog.text
+    there = stores.list_files(f"{store}/run")
+    # Only two are kept, there as here.
+    found = sorted(name for name in there if name.endswith(".index") and "best" not in name)
+    assert found == ["/checkpoints/ckpt-4.index", "/checkpoints/ckpt-6.index"]
+    assert "/checkpoints/best/best.json" in there
+    lines = stores.read(f"{store}/run/metrics.jsonl").splitlines()
+    with open(f"{disk}/run/metrics.jsonl", encoding="utf-8") as file:
+        for line, expected in zip(lines, file, strict=True):
+            line, expected = json.loads(line), json.loads(expected)
+            assert line.get("loss") == expected.get("loss")
+            assert line["step"] == expected["step"]
+    machine("third")
+    vectors = []
+    for folder in (disk, store):
+        model, out = f"{folder}/model", f"{folder}/vectors.npy"
+        assert main(["export", f"{folder}/run", "--out", model, "--format", "hub"]) == 0
+        assert main(["embed", model, f"{folder}/sentences.txt", "--out", out]) == 0
+        vectors += [np.load(staging.input_path(out)), labse_tf.load(model).encode(SENTENCES)]
+    for other in vectors[1:]:
+        np.testing.assert_array_equal(vectors[0], other)
+    runs = (Path(staging.input_path(f"{folder}/run")) for folder in (disk, store))
+    assert_same_weights(*(run / "checkpoints" / "ckpt-6" for run in runs), least=10)
+
+
+def test_what_is_there_is_refused_by_its_url(both, capsys):
+    disk, _ = both
+    store = f"ram://{uuid.uuid4()}"
+    stores.write(f"{store}/v.npy", "vectors")
+    stores.write(f"{store}/run/notes.txt", "no run")
+    command = ["embed", f"{disk}/none", f"{disk}/sentences.txt", "--out", f"{store}/v.npy"]
+    assert main(command) == EXIT_INPUT
+    assert f"{store}/v.npy: the output exists already" in capsys.readouterr().err
+    sets = [f"--set=train.bitext=[{disk}/clean]", f"--set=tokenizer.vocab_file={disk}/vocab.txt"]
+    assert main(["train", f"{disk}/config.yaml", "--run-dir", f"{store}/run", *sets]) == EXIT_INPUT
+    assert f"{store}/run: the folder is not empty" in capsys.readouterr().err
+    assert stores.list_files(f"{store}/run").keys() == {"/notes.txt"}
+
+
+def test_a_run_that_cannot_start_leaves_nothing_in_the_store(both, capsys):
+    disk, _ = both
+    store = f"ram://{uuid.uuid4()}"
+    empty = Path(disk, "empty")
+    empty.mkdir(exist_ok=True)
+    sets = [
+        *(f"--set=train.bitext=[{disk}/clean]", f"--set=tokenizer.vocab_file={disk}/vocab.txt"),
+        *("--set=train.batch_size=999983", "--set=train.chunk_size=2"),
+    ]
+    assert main(["train", f"{disk}/config.yaml", "--run-dir", f"{store}/run", *sets]) == EXIT_INPUT
+    assert "chunk" in capsys.readouterr().err
+    assert stores.list_files(f"{store}/run") == {}

@@ -1,0 +1,163 @@
+"""Runs of `labse train` with dev pairs: what they leave, stop at, and go on with."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from runs import SHALLOW, assert_same_weights, cut_short, held_out, labse_run, lines, weights
+
+from labse_tf.cli.main import main
+from labse_tf.errors import InputError
+from labse_tf.training.runs.checkpoints import (
+    choose_checkpoint,
+    latest_checkpoint,
+    load_encoder,
+    read_best,
+)
+from labse_tf.training.runs.run_dir import open_existing
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def train(config_file, bitext_dir):
+    """`labse train` of a small encoder on German, so that no batch has the Thai characters."""
+
+    def run(run_dir, *, init=None, **changes):
+        settings = {"bucket_lengths": "[24]", "dev": f"[{bitext_dir}]", "dev_size": 30, **changes}
+        sets = ["languages=[de]", *(f"train.{key}={value}" for key, value in settings.items())]
+        return labse_run("train", config_file, run_dir, *SHALLOW, *sets, init=init)
+
+    return run
+
+
+def measured(run_dir):
+    return held_out(run_dir, "retrieval")
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+LOOP = {"loop.log_interval": 3, "loop.checkpoint_interval": 3, "loop.checkpoints_kept": 9}
+SETTINGS = {"steps": 14, "dev_interval": 6, **LOOP}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory, train):
+    run_dir = tmp_path_factory.mktemp("validated") / "run"
+    assert train(run_dir, **SETTINGS) == 0
+    return run_dir
+
+
+def test_it_measures_at_intervals_and_at_the_end(run):
+    assert list(measured(run)) == [6, 12, 14]
+    for found in measured(run).values():
+        assert found["pairs"] == 30 and set(found["by_language"]) == {"de"}
+        mean = (found["to_english"] + found["from_english"]) / 2
+        assert found["accuracy"] == pytest.approx(mean, abs=1e-6)
+    assert [line["step"] for line in lines(run, "loss")] == [3, 6, 9, 12, 14]
+    assert list((run / "tensorboard" / "held_out").rglob("events*"))
+
+
+def test_the_best_one_is_kept_and_has_caught_up(run):
+    """It is written while measuring, and up to date in rows that no batch held."""
+    best = read_best(run / "checkpoints")
+    accuracies = {step: found["accuracy"] for step, found in measured(run).items()}
+    assert best.accuracy == max(accuracies.values()) == accuracies[best.step]
+    optimizer = weights(latest_checkpoint(open_existing(run)), "optimizer").values()
+    (last_steps,) = (one for one in optimizer if one.dtype == np.int32 and one.ndim == 1)
+    assert (last_steps == 14).all()  # Of the table's rows in the rolling one.
+    rolling = run / "checkpoints" / f"ckpt-{best.step}"
+    assert_same_weights(best.path, rolling, "encoder", least=15)
+
+
+def test_a_run_cut_short_ends_with_the_same_best_one(run, train, tmp_path):
+    """The best one may be of a step that is measured again."""
+    broken = cut_short(run, tmp_path / "run", 9, 12, 14)
+    assert train(broken, **SETTINGS) == 0
+    assert measured(broken) == measured(run)
+    found, expected = (read_best(path / "checkpoints") for path in (broken, run))
+    assert found[1:] == expected[1:]
+    assert_same_weights(found.path, expected.path, "encoder", least=15)
+    for step in (9, 12, 14):
+        both = (path / "checkpoints" / f"ckpt-{step}" for path in (broken, run))
+        assert_same_weights(*both)
+
+
+def test_0_steps_measure_what_the_run_starts_from(tmp_path, train):
+    assert train(tmp_path / "run", steps=0) == 0
+    assert list(measured(tmp_path / "run")) == [0]
+    assert read_best(tmp_path / "run/checkpoints").step == 0
+    assert latest_checkpoint(open_existing(tmp_path / "run")).endswith("ckpt-0")
+
+
+# Early stopping. Without a learning rate no accuracy is better than the first.
+STILL = {"optimizer.learning_rate": 0, "steps": 50, "dev_interval": 2, "patience": 3}
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory, train):
+    run_dir = tmp_path_factory.mktemp("stopped") / "run"
+    assert train(run_dir, **STILL) == 0
+    return run_dir
+
+
+def test_a_run_stops_without_a_better_accuracy_and_stays_so(stopped, train, caplog):
+    assert list(measured(stopped)) == [2, 4, 6, 8]
+    assert read_best(stopped / "checkpoints").step == 2
+    assert latest_checkpoint(open_existing(stopped)).endswith("ckpt-8")
+    before = contents(stopped)
+    with caplog.at_level("INFO", "labse"):
+        assert train(stopped, **STILL) == 0
+    assert "stopped at step 8 of 50: 3 measurements without improvement" in caplog.text
+    assert contents(stopped) == before
+
+
+def test_which_checkpoint_is_read(stopped, caplog):
+    run_dir = open_existing(stopped)
+    with caplog.at_level("INFO", "labse"):
+        chosen = choose_checkpoint(run_dir)
+    assert "the checkpoint of step 2, the best on the dev pairs (accuracy 0." in caplog.text
+    assert chosen == choose_checkpoint(run_dir, "best")
+    assert chosen.step == 2 and chosen.accuracy == measured(run_dir.path)[2]["accuracy"]
+    newest = choose_checkpoint(run_dir, "latest")
+    assert newest.step == 8 and newest.accuracy is None
+    best, last = (load_encoder(run_dir, checkpoint=one.path) for one in (chosen, newest))
+    for one, other in zip(best.get_weights(), last.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)  # The learning rate was 0.
+
+
+def test_export_and_init_take_the_one_that_is_asked_for(
+    stopped, tmp_path, config_file, bitext_dir, caplog
+):
+    assert main(["export", str(stopped), "--out", str(tmp_path / "model"), "--format", "hf"]) == 0
+    training = json.loads((tmp_path / "model" / "model.json").read_text())["training"]
+    assert training["checkpoint"] == "ckpt-2" and training["steps"] == 2
+    assert training["dev_accuracy"] == measured(stopped)[2]["accuracy"]
+    assert training["loss"] == lines(stopped)[1]["loss"]
+    command = ["train", str(config_file), "--run-dir", str(tmp_path / "next")]
+    more = ["--init", str(stopped), "--init-checkpoint", "latest", "--set=train.steps=0"]
+    with caplog.at_level("INFO", "labse"):
+        assert main([*command, *more, *(f"--set={one}" for one in SHALLOW)]) == 0
+    assert "the newest checkpoint, of step 8" in caplog.text
+
+
+def test_a_run_without_a_whole_best_one(stopped, tmp_path):
+    path = tmp_path / "run"
+    shutil.copytree(stopped, path)
+    (path / "checkpoints/best/ckpt-2.index").write_bytes(b"")
+    with pytest.raises(InputError, match="the best checkpoint is damaged.*--checkpoint latest"):
+        choose_checkpoint(open_existing(path))
+    shutil.rmtree(path / "checkpoints/best")
+    assert choose_checkpoint(open_existing(path)).step == 8
+    with pytest.raises(InputError, match="has no best checkpoint"):
+        choose_checkpoint(open_existing(path), "best")
+
+
+def test_patience_needs_dev_pairs(tmp_path, config_file, capsys):
+    assert labse_run("train", config_file, tmp_path / "run", "train.patience=2") == 2
+    assert "'train.patience' is 2; it must be 0 without 'train.dev'" in capsys.readouterr().err

@@ -1,0 +1,136 @@
+"""When a run measures, what it keeps as the best, and when it stops; also after a restart."""
+
+from __future__ import annotations
+
+import pytest
+import tensorflow as tf
+
+from labse_tf.training.runs.checkpoints import read_best
+from labse_tf.training.validation import Course, Validation
+
+STEPS, INTERVAL = 95, 10
+
+
+class Run:
+    """A course without training: the accuracies come from a table, a step each."""
+
+    def __init__(self, folder, *, patience=0, keep=True, measured=(), lower=False):
+        self.step = tf.Variable(0, dtype=tf.int64)
+        validation = Validation(
+            evaluator=None,  # The controller's business.
+            interval=INTERVAL,
+            best=tf.train.Checkpoint(step=self.step) if keep else None,
+            measure=("retrieval", "accuracy"),
+            lower_is_better=lower,
+            patience=patience,
+        )
+        self.course = Course(
+            validation,
+            strategy=tf.distribute.get_strategy(),
+            step=self.step,
+            steps=STEPS,
+            measured=set(measured),
+            checkpoints=folder,
+            own_folder=folder,
+        )
+
+    def measure(self, accuracies):
+        """Notes them until the course is over; returns the steps noted."""
+        noted = []
+        for step, accuracy in accuracies.items():
+            if self.course.is_over:
+                break
+            self.step.assign(step)
+            self.course.note({"retrieval": {"accuracy": accuracy}})
+            noted.append(step)
+        return noted
+
+
+def test_it_measures_at_multiples_and_at_the_end(tmp_path):
+    course = Run(tmp_path).course
+    assert [step for step in range(STEPS + 1) if course.is_due(step)] == [*range(10, 91, 10), 95]
+    assert [course.next_due(step) for step in (0, 9, 10, 13, 89, 90, 94)] == [
+        10, 10, 20, 20, 90, 95, 95,
+    ]  # fmt: skip
+
+
+def test_what_was_measured_before_a_restart_is_not_measured_again(tmp_path):
+    """And what a killed run had reached, but not measured, is."""
+    course = Run(tmp_path, measured=[10, 20]).course
+    assert not course.is_due(20) and course.is_due(30)
+    finished = Run(tmp_path, measured=[*range(10, 91, 10), 95]).course
+    assert not finished.is_due(95)
+
+
+def test_the_first_of_equals_is_the_best(tmp_path):
+    run = Run(tmp_path)
+    run.measure({10: 0.2, 20: 0.5, 30: 0.5, 40: 0.4})
+    assert run.course.best == read_best(tmp_path)
+    assert run.course.best[1:3] == (20, 0.5)
+    saved = tf.train.load_variable(run.course.best.path, "step/.ATTRIBUTES/VARIABLE_VALUE")
+    assert saved == 20
+
+
+def test_the_lowest_is_the_best_where_less_is_better(tmp_path):
+    run = Run(tmp_path, lower=True, patience=2)
+    assert run.measure({10: 0.5, 20: 0.25, 30: 0.25, 40: 0.75, 50: 0.1}) == [10, 20, 30, 40]
+    assert (run.course.best.step, read_best(tmp_path).accuracy) == (20, 0.25)
+
+
+def test_an_accuracy_of_0_is_kept_when_there_is_no_other(tmp_path):
+    run = Run(tmp_path)
+    run.measure({10: 0.0})
+    assert run.course.best[1:3] == (10, 0.0)
+
+
+@pytest.mark.parametrize(
+    "patience, last",
+    [(1, 30), (2, 60), (3, 70), (0, 95)],  # A better one at 40 starts the count again.
+)
+def test_patience(tmp_path, patience, last):
+    run = Run(tmp_path, patience=patience)
+    table = {10: 0.1, 20: 0.3, 30: 0.2, 40: 0.4, 50: 0.4, 60: 0.3, 70: 0.1, 80: 0.0, 90: 0.1, 95: 0}
+    assert run.measure(table)[-1] == last
+
+
+def test_a_restart_knows_the_best_and_how_long_it_waited(tmp_path):
+    table = {10: 0.1, 20: 0.3, 30: 0.2}
+    Run(tmp_path, patience=3).measure(table)
+    resumed = Run(tmp_path, patience=3, measured=table)
+    assert resumed.course.best[1:3] == (20, 0.3) and resumed.course.waited == 1
+    assert resumed.measure({40: 0.2, 50: 0.1, 60: 0.9}) == [40, 50]
+    assert Run(tmp_path, patience=3, measured=[10, 20, 30, 40, 50]).course.is_over
+
+
+def test_a_best_one_after_the_last_checkpoint_counts_as_in_an_unbroken_run(tmp_path):
+    """Set back to step 10 with the best of step 20 saved: step 20 is measured again, as equal."""
+    Run(tmp_path).measure({10: 0.1, 20: 0.3})
+    resumed = Run(tmp_path, patience=2, measured=[10])
+    assert resumed.course.waited == 0
+    assert resumed.measure({20: 0.3, 30: 0.2, 40: 0.1, 50: 0.9}) == [20, 30, 40]
+    assert resumed.course.best[1:3] == (20, 0.3)
+
+
+def test_pretraining_keeps_none_and_never_stops(tmp_path):
+    run = Run(tmp_path, keep=False)
+    assert run.measure({10: 0.1, 20: 0.1}) == [10, 20]
+    assert run.course.best is None and list(tmp_path.iterdir()) == []
+
+
+def test_a_damaged_best_one_is_named_and_replaced(tmp_path, caplog):
+    Run(tmp_path).measure({10: 0.9})
+    (data,) = (tmp_path / "best").glob("ckpt-10.data*")
+    data.write_bytes(b"")
+    resumed = Run(tmp_path, measured=[10])
+    assert "best/ckpt-10 is damaged (" in caplog.text
+    resumed.measure({20: 0.1})
+    assert read_best(tmp_path)[1:3] == (20, 0.1)
+
+
+def test_a_damaged_record_is_named_and_replaced(tmp_path, caplog):
+    Run(tmp_path).measure({10: 0.9})
+    (tmp_path / "best" / "best.json").write_text("{")
+    resumed = Run(tmp_path, measured=[10])
+    assert "the record of the best checkpoint is damaged" in caplog.text
+    resumed.measure({20: 0.1})
+    assert read_best(tmp_path)[1:3] == (20, 0.1)
