@@ -117,8 +117,6 @@ def variants() -> list[Variant]:
     rows.append(Variant("hard_negatives", "3", ("train.hard_negatives=3",), mined=True))
     rows.append(Variant("languages", "mixed, exponent 0.5"))
     rows.append(Variant("languages", "mixed, exponent 1", ("train.language_exponent=1.0",)))
-    one = ("train.one_language_batches=true",)
-    rows.append(Variant("languages", "a language a batch, exponent 0.5", one))
     return rows
 
 
