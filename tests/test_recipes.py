@@ -1,27 +1,25 @@
-"""Every training command that the README, a page, a preset or a help text shows trains.
+"""Every training command that the README, a page, a preset or a help text shows can be run.
 
-Each is run on tiny data with a tiny encoder. What decides whether a rate is ever more than 0, steps
-and warm-up, is left as shown where it says "in a minute", and else made shorter in proportion.
+The configuration of each is read and checked as the command does. One of each command is trained,
+on tiny data with a tiny encoder, and every weight must move.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 import shlex
 from collections.abc import Iterator
-from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
+from config_kinds import KINDS
 from repository import ROOT
 
 from labse_tf.cli.main import main
-from labse_tf.config import BILSTM, flatten, load_config
-from labse_tf.errors import InputError
+from labse_tf.config import BILSTM, check_warmup, load_config
 from labse_tf.training import fit
 
 SOURCES = [
@@ -29,6 +27,7 @@ SOURCES = [
     *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "configs").glob("*.yaml")),
     *sorted((ROOT / "labse_tf" / "cli").glob("*.py")),
+    *sorted((ROOT / "labse_tf" / "systems").glob("*/*command.py")),
 ]
 COMMAND = re.compile(
     r"labse (pretrain|train|train-nli|train-laser|distill|corpus train-cds|mine-negatives) "
@@ -75,33 +74,8 @@ SMALLER = {
     | BATCH
     | {"vocab_size": 300, "translator.encoder_layers": 1, "translator.decoder_layers": 1}
     | {f"translator.{key}": value for key, value in SIZES.items()},
-    "negatives": {f"train.{key}": value for key, value in (LOOP | BATCH).items()}
-    | {"encoder.hidden_size": 16, "encoder.bigram_buckets": 50},
+    "negatives": {"encoder.hidden_size": 16, "encoder.bigram_buckets": 50},
 }
-# Steps, and the optimiser that they belong to.
-STEPS = {
-    "pretrain.stage_steps": "pretrain.optimizer",
-    "train.steps": "train.optimizer",
-    "nli.steps": "nli.optimizer",
-    "laser.steps": "laser.optimizer",
-    "negatives.train.steps": "negatives.train.optimizer",
-    "cds.noisy_steps": "cds.noisy_optimizer",
-    "cds.trusted_steps": "cds.trusted_optimizer",
-}
-# The sections that a command reads.
-READ = {
-    "pretrain": ("encoder", "pretrain"),
-    "train": ("encoder", "train"),
-    "train-nli": ("nli",),
-    "train-laser": ("encoder", "laser"),
-    "distill": ("encoder", "train", "distill"),
-    "mine-negatives": ("negatives",),
-    "train-cds": ("cds",),
-}
-# Above 0, as they must be, their size does not decide whether a weight moves.
-SIZES_ALONE = ("learning_rate", "initializer_range", "beta_2", "weight_decay", "margin", "scale")
-# What is measured beside, which trains nothing.
-MEASURED = ("train.dev", "pretrain.held_out", "nli.dev", "laser.held_out")
 
 
 class Recipe(NamedTuple):
@@ -115,7 +89,8 @@ class Recipe(NamedTuple):
 
     def settings(self):
         overrides = [f"{key}={value}" for key, value in self.sets.items()]
-        return load_config(ROOT / self.config if self.config else None, overrides)
+        kind = KINDS[" ".join(self.words)]
+        return load_config(ROOT / self.config if self.config else None, overrides, kind)
 
 
 def shown_commands(path: Path) -> Iterator[Recipe]:
@@ -153,6 +128,7 @@ def shorter(recipe: Recipe) -> dict[str, object]:
     sets = {
         f"{section}.{key}": value
         for section, values in SMALLER.items()
+        if hasattr(config, section)
         for key, value in values.items()
         # Those of a model that is tuned are its own.
         if section != "encoder" or not recipe.config.endswith(("finetune.yaml", "nli.yaml"))
@@ -164,22 +140,13 @@ def shorter(recipe: Recipe) -> dict[str, object]:
         sets |= {"encoder.hidden_size": 8}
         if config.encoder.num_layers:
             sets["encoder.num_layers"] = 1
-    if config.laser.target_bitext:
-        sets["laser.target_bitext"] = "[de=x]"
     if config.encoder.network == BILSTM:
         sets["encoder.embedding_size"] = SIZES["hidden_size"]
-    if config.train.chunk_size:
-        sets["train.chunk_size"] = 4
-    if config.train.matryoshka:
-        sets["train.matryoshka"] = [6, 3]
-    for key, optimizer_key in STEPS.items():
-        if recipe.in_a_minute and key in recipe.sets:
-            continue
-        steps, optimizer = attrgetter(key, optimizer_key)(config)
-        warms_up = any(map(optimizer.warmup_of, steps if isinstance(steps, list) else [steps]))
-        sets[f"{optimizer_key}.warmup_steps"] = int(warms_up)
-        # Two stages are stacked as three are.
-        sets[key] = [4, 4][: len(steps)] if isinstance(steps, list) else 4
+    for key, _, steps in config.runs():
+        sets[f"{key}.warmup_steps"] = int(steps > 0)
+        length = {"pretrain": "stage_steps"}.get(config.own_section, "steps")
+        name = key.replace("optimizer", length)
+        sets[name] = [4, 4][: len(config.own.stage_steps)] if length == "stage_steps" else 4
     return sets
 
 
@@ -187,63 +154,30 @@ def as_list(value: object, key: str) -> object:
     return f"[{value}]" if key in FILES and key != "tokenizer.vocab_file" else value
 
 
-class Effect(NamedTuple):
-    """What tells a recipe from others when it is made shorter: what it trains, and how long."""
-
-    trained: str
-    schedule: str
-
-
-def effect(recipe: Recipe) -> Effect:
-    try:
-        sets = {**recipe.sets, **shorter(recipe)}
-    except InputError:
-        return Effect(str(recipe), "")  # Its test says so.
-    config = load_config(
-        ROOT / recipe.config if recipe.config else None,
-        [f"{key}={as_list('x', key) if key in FILES else value}" for key, value in sets.items()],
-    )
-    read = {name: dataclasses.asdict(getattr(config, name)) for name in READ[recipe.words[-1]]}
-    settings = [
-        (key, value)
-        for key, value in flatten(read)
-        if key not in MEASURED and not key.endswith(SIZES_ALONE)
-    ]
-    schedule = [one for one in settings if one[0].endswith(("steps", "warmup_steps"))]
-    stages = [len(value) for _, value in schedule if isinstance(value, list)]
-    trained = [one for one in settings if one not in schedule]
-    return Effect(str((recipe.words, "--init" in recipe.options, stages, trained)), str(schedule))
-
-
-def distinct() -> dict[str, Recipe]:
-    """All recipes, of those that are the same when they are shorter only one that sets most.
-
-    One that is made shorter is left out where another, shown "in a minute", trains the same.
-    """
-    found = {}
-    for path in SOURCES:
-        for recipe in shown_commands(path):
-            same = found.setdefault(effect(recipe), [])
-            same.append((len(recipe.sets), f"{path.stem}-{recipe.words[-1]}", recipe))
-    most = {one: max(same, key=lambda found: found[0]) for one, same in found.items()}
-    as_shown = {one.trained for one, (*_, recipe) in most.items() if recipe.in_a_minute}
-    kept = [
-        (name, recipe)
-        for one, (_, name, recipe) in most.items()
-        if recipe.in_a_minute or one.trained not in as_shown
-    ]
-    return {f"{number}-{name}": recipe for number, (name, recipe) in enumerate(kept)}
-
-
-RECIPES = distinct()
+RECIPES = [one for path in SOURCES for one in shown_commands(path)]
+# The first of each command that needs no other folder than those of FILES.
+TRAINED = {
+    one.words: one
+    for one in reversed(RECIPES)
+    if "laser.target_bitext" not in one.sets and "train.joint" not in one.sets
+    if not one.in_a_minute and "train.hard_negatives" not in one.sets
+}
 
 
 def test_recipes_are_found():
     """All commands that train, and each preset's header."""
-    assert {recipe.words[-1] for recipe in RECIPES.values()} == set(READ)
+    found = {" ".join(recipe.words) for recipe in RECIPES}
+    assert found == set(KINDS) - {"plan"} and len(TRAINED) == 7
     headers = {path.name: list(shown_commands(path)) for path in (ROOT / "configs").glob("*.yaml")}
     assert [name for name, recipes in headers.items() if not recipes] == ["corpora_effect.yaml"]
-    assert sum(recipe.in_a_minute for recipe in RECIPES.values()) >= 4
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda one: f"{one.words[-1]} {one.config}")
+def test_a_recipe_is_accepted(recipe):
+    config = recipe.settings()
+    check_warmup(config)
+    for key in () if recipe.in_a_minute else recipe.sets:
+        assert key.partition(".")[0] in vars(config), key
 
 
 @pytest.fixture
@@ -303,17 +237,12 @@ def write_hf(run_dir: Path, out: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", RECIPES)
-def test_a_recipe_trains_every_weight(name, stand_ins, weights, tmp_path):
-    recipe = RECIPES[name]
+@pytest.mark.parametrize("recipe", TRAINED.values(), ids=lambda one: one.words[-1])
+def test_a_recipe_trains_every_weight(recipe, stand_ins, weights, tmp_path):
     of, init = stand_ins
     # As shown, nothing in it is refused.
     sets = {**recipe.sets, **shorter(recipe), "compute.precision": "float32"}
     sets |= {key: of(fixture) for key, fixture in FILES.items() if key in sets}
-    if "laser.target_bitext" in sets:
-        sets["laser.target_bitext"] = f"[de={of('bitext_dir')}]"
-    if "train.hard_negatives" in sets:
-        sets["train.bitext"] = of("negatives_dir")
     arguments = [*recipe.words, *([str(ROOT / recipe.config)] if recipe.config else [])]
     if recipe.words[-1] == "train-cds" and recipe.config:
         arguments.insert(2, "--config")

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from beam_pipelines.reading.file_parts import divide
-from beam_pipelines.reading.readers import _records_and_errors, read_file
+from beam_pipelines.reading.readers import _records_and_errors, read_file, records_and_errors
 from labse_tf.data import texts
 from labse_tf.errors import InputError
 from labse_tf.evaluation.tasks.retrieval import read_pools
@@ -242,11 +242,13 @@ def test_a_row_of_several_translations(tmp_path, extension):
     if extension == "jsonl":
         del rows[1]["translation"]["ja"]
     write_rows(path, rows)
-    assert sorted(read_file(describe(str(path))._replace(kind=BITEXT))) == [
-        ("Fire.", "Feuer.", "de"),
-        ("Water.", "Wasser.", "de"),
-        ("Water.", "水。", "ja"),
-    ]
+    expected = [("Fire.", "Feuer.", "de"), ("Water.", "Wasser.", "de"), ("Water.", "水。", "ja")]
+    assert sorted(read_file(describe(str(path))._replace(kind=BITEXT))) == expected
+    # Without English, all pairs of a row are lost, which is said.
+    write_rows(path, [*rows, {"translation": {"en": None, "de": "Luft.", "ja": "空。"}}])
+    found = list(records_and_errors(describe(str(path))._replace(kind=BITEXT)))
+    assert sorted(one for one in found if not isinstance(one, InputError)) == expected
+    assert [("'en'" in str(one)) for one in found if isinstance(one, InputError)] == [True, True]
 
 
 @pytest.mark.parametrize("extension", ["parquet", "jsonl"])

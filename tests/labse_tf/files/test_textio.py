@@ -132,6 +132,15 @@ def test_file_that_lacks_its_last_bytes(tmp_path, extension):
     assert "damaged or truncated" in refused(read_lines, path).problem
 
 
+def test_pairs_before_a_damaged_place_are_read(tmp_path):
+    """Even if it lies within the first lines, which tell the columns."""
+    lines = "".join(f"{number} cats\t{number} Katzen\n" for number in range(5))
+    path = put(tmp_path, gzip.compress(lines.encode())[:-12], "de.tsv.gz")
+    pairs = read_pairs(path)
+    assert next(pairs)[1:] == ("0 cats", "0 Katzen")
+    assert "damaged or truncated" in refused(lambda _: pairs, path).problem
+
+
 @pytest.mark.parametrize("extension", COMPRESSED)
 def test_file_that_is_not_compressed_at_all(tmp_path, extension):
     path = put(tmp_path, "plain text, many words of it\n" * 20, f"de.txt{extension}")
