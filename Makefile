@@ -42,7 +42,6 @@ format: $(READY)
 
 bench: demo  ## Those that need no more than the demo; docs/ tells the others.
 	$(BIN)/python -m benchmarks.vocab.learner speed
-	$(BIN)/python -m benchmarks.vocab.learner count
 	$(BIN)/python -m benchmarks.models.export $(OUT)/model $(OUT)/corpus/dev --sentences 1000 --turns 1
 	$(BIN)/python -m benchmarks.mining.speed race --mixture 20000 --turns 1
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 # The longer the run, the longer the trial: a shared machine is not equally fast all the time.
 _TRIAL_STEPS, _TRIAL_STEPS_PER_MINUTE = 60, 5
-# Of a command, its section of the configuration, and the setting of how many steps to train.
+# Configuration section of each command, and its key for the number of steps.
 SECTION = {"train": "train", "pretrain": "pretrain", "train-nli": "nli", "train-laser": "laser"}
 _LENGTH = {**dict.fromkeys(SECTION, "steps"), "pretrain": "stage_steps"}
 
@@ -43,7 +43,7 @@ class Cores:
 
 
 class Timing(NamedTuple):
-    """Of a run: with the start of its process, and steps a second in its second half."""
+    """Duration of a run, process start included, and its speed in the second half."""
 
     steps: int
     seconds: float
@@ -66,7 +66,7 @@ class Stage(NamedTuple):
 
 
 class Speed(NamedTuple):
-    """Of a stage: seconds until it trains, and steps a second."""
+    """Seconds until a stage trains, and its steps per second."""
 
     start: float
     steps_per_second: float

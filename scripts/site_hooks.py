@@ -26,7 +26,7 @@ _API = {
         "labse_tf.mteb",
     ),
     "Retrieval": ("labse_tf.retrieval.job", "labse_tf.retrieval.scoring"),
-    "Configuration": ("labse_tf.config.tree", "labse_tf.config.train", "labse_tf.config.pretrain"),
+    "Configuration": ("labse_tf.config.sections", "labse_tf.config.files"),
     "Export": ("export.model_dir", "export.verification", "export.rust_tokenizer"),
 }
 

@@ -24,7 +24,7 @@ from labse_tf.training import fit
 
 SOURCES = [
     ROOT / "README.md",
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "configs").glob("*.yaml")),
     *sorted((ROOT / "labse_tf" / "cli").glob("*.py")),
     *sorted((ROOT / "labse_tf" / "systems").glob("*/*command.py")),

@@ -12,7 +12,6 @@ that is lost; then what all filters together drop, by the length of the longer s
 
 from __future__ import annotations
 
-import argparse
 import bisect
 import collections
 import random
@@ -28,6 +27,7 @@ from beam_pipelines.filters import Filter
 from beam_pipelines.reading.readers import read_file
 from beam_pipelines.records.records import Batch, Pair
 from beam_pipelines.text.learn_lengths import describe_lengths
+from benchmarks import make_parser
 from labse_tf.files.corpus_files import BITEXT, find_corpus_files
 
 GOOD = "good pairs lost"
@@ -271,9 +271,7 @@ class Table:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("folders", nargs="+", metavar="FOLDER")
     parser.add_argument("--languages", type=lambda text: text.split(","))
     parser.add_argument("--pairs", type=int, default=1000)

@@ -1,6 +1,6 @@
 """How well contrastive data selection separates good pairs from bad ones.
 
-    python -m benchmarks.corpora.cds_data de PAIRS.tsv... --out DATA
+    python -m benchmarks.corpora.mix de PAIRS.tsv... --other fr FR.tsv... --out DATA
     labse corpus train-cds --config configs/cds_tiny.yaml --noisy DATA/noisy \\
         --trusted DATA/trusted --run-dir RUN
     python -m benchmarks.corpora.cds RUN de --good DATA/good.tsv --bad DATA/bad.tsv
@@ -11,7 +11,6 @@ the score, of either translator's likelihood alone, and of the length ratio.
 
 from __future__ import annotations
 
-import argparse
 import time
 
 import numpy as np
@@ -19,6 +18,7 @@ from sklearn.metrics import roc_auc_score
 
 from beam_pipelines.filters.length_ratio import LengthRatio
 from beam_pipelines.records.records import Pair
+from benchmarks import make_parser
 from labse_tf.errors import InputError
 from labse_tf.files.textio import read_pairs
 from labse_tf.systems.cds.calibration import choose_threshold
@@ -26,9 +26,7 @@ from labse_tf.systems.cds.scorer import TranslatorScorer, cds_scores
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("run_dir")
     parser.add_argument("language")
     parser.add_argument("--good", nargs="+", required=True, metavar="TSV")

@@ -13,7 +13,6 @@ same command resumes an interrupted run.
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -22,13 +21,12 @@ from pathlib import Path
 
 from beam_pipelines.reading.readers import read_file
 from beam_pipelines.records.records import Pair
+from benchmarks import make_parser
 from labse_tf.files.corpus_files import BITEXT, find_corpus_files
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("config")
     parser.add_argument("--vocab", required=True)
     parser.add_argument("--out", type=Path, required=True)

@@ -12,7 +12,6 @@ only ours are timed.
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import subprocess
@@ -33,6 +32,7 @@ from beam_pipelines.filters.wrong_language import WrongLanguage
 from beam_pipelines.filters.wrong_script import WrongScript
 from beam_pipelines.reading.readers import in_batches, read_file
 from beam_pipelines.records.records import Batch, Pair
+from benchmarks import make_parser
 from benchmarks.peers.same_work import check_accepted
 from labse_tf.files.corpus_files import BITEXT, find_corpus_files
 from labse_tf.languages import LANGUAGES
@@ -122,9 +122,7 @@ def take_medians(rounds: Sequence[dict[str, tuple[float, int]]]) -> dict[str, tu
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("folders", nargs="+", metavar="FOLDER")
     parser.add_argument("--peer-python", metavar="FILE")
     parser.add_argument("--pairs", type=int, default=20_000)

@@ -12,7 +12,6 @@ pairs that both keep are far apart.
 
 from __future__ import annotations
 
-import argparse
 import collections
 import json
 import os
@@ -25,7 +24,7 @@ from importlib import resources
 from pathlib import Path
 
 from beam_pipelines.records.records import Pair
-from benchmarks import machine
+from benchmarks import machine, make_parser
 from benchmarks.corpora.filters import count_megabytes, read_pairs
 from benchmarks.peers.opusfilter_settings import settings
 from benchmarks.peers.same_work import check_accepted
@@ -103,9 +102,7 @@ def run_timed(command: Sequence[str]) -> tuple[float, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("folders", nargs="+", metavar="FOLDER")
     parser.add_argument("--peer-python", metavar="FILE", required=True)
     parser.add_argument("--pairs", type=int, default=100_000)

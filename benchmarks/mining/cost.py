@@ -2,8 +2,8 @@
 
     python -m benchmarks.mining.cost [--sources 7.7e9] [--targets 6e8] [--tokens 30] ...
 
-A calculation, not a measurement: prints the tables of docs/scaling.md, in Markdown. The rates of a
-core are those measured by `python -m benchmarks.mining.rates`. --core-price and --accelerator-price
+A calculation, not a measurement: prints the tables of docs/measurements/mining_the_web.md, in
+Markdown. The page names the measured rates of a core. --core-price and --accelerator-price
 are per hour, in any currency.
 """
 
@@ -12,6 +12,8 @@ from __future__ import annotations
 import argparse
 import math
 from typing import NamedTuple
+
+from benchmarks import make_parser
 
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
 # faiss stores an id of 8 bytes with each vector.
@@ -243,9 +245,7 @@ def _row(*cells: str) -> None:
 
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     for name, default, what in (
         ("sources", 7.7e9, "sentences of one side"),
         ("targets", 6e8, "sentences of the other"),

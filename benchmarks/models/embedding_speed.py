@@ -30,7 +30,7 @@ from statistics import median
 
 import numpy as np
 
-from benchmarks import machine
+from benchmarks import machine, make_parser
 from benchmarks.peers.same_work import check_tokens
 from benchmarks.peers.tokens import PEER, UNKNOWN, tokens_of_both
 from labse_tf.files.textio import read_lines
@@ -167,13 +167,11 @@ def _padded_encoder(model_dir: str):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    make_parser = commands.add_parser("make")
-    make_parser.add_argument("vocab", metavar="VOCAB")
-    make_parser.add_argument("out", metavar="MODEL_DIR")
+    made = commands.add_parser("make")
+    made.add_argument("vocab", metavar="VOCAB")
+    made.add_argument("out", metavar="MODEL_DIR")
     time_parser = commands.add_parser("time")
     time_parser.add_argument("model_dir", metavar="MODEL_DIR")
     time_parser.add_argument("texts", metavar="TEXTS")

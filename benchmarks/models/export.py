@@ -9,7 +9,6 @@ retrieval. Prints Markdown; needs no other environment.
 
 from __future__ import annotations
 
-import argparse
 import os
 import tempfile
 import time
@@ -19,6 +18,7 @@ from statistics import median
 import numpy as np
 from tqdm import tqdm
 
+from benchmarks import make_parser
 from export.lite import LITE_FILE
 from export.model_dir import export
 from export.onnx import INT8_FILE, ONNX_FILE
@@ -31,9 +31,7 @@ from labse_tf.files.textio import read_pairs
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("model_dir", metavar="MODEL_DIR")
     parser.add_argument("pairs", metavar="PAIRS")
     parser.add_argument("--sentences", type=int, default=5000, help="that are timed")

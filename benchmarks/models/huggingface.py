@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 import labse_tf
+from benchmarks import make_parser
 from benchmarks.peers.same_work import check_tokens, exception_of
 from benchmarks.peers.tokens import PEER, UNKNOWN, tokens_of_both
 from export.model_dir import export
@@ -31,9 +32,7 @@ _COMPARED = 200
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("vocab", metavar="VOCAB")
     parser.add_argument("texts", type=Path, metavar="TEXTS", help="a text a line")
     parser.add_argument("--peer", required=True, metavar="PYTHON")

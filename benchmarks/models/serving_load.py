@@ -9,7 +9,6 @@ is bad, and must be answered by 400. The clients run on the same machine.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import itertools
 import json
@@ -23,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import machine
+from benchmarks import machine, make_parser
 from labse_tf.files.textio import read_lines
 
 APP_DIR = Path(__file__).parents[2] / "examples" / "serve"
@@ -84,9 +83,7 @@ async def load(port: int, texts: list[str], clients: int, requests: int) -> list
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("model", type=Path, metavar="ONNX_FILE")
     parser.add_argument("texts", type=Path, metavar="TEXTS")
     parser.add_argument("--clients", type=int, default=200)

@@ -6,7 +6,6 @@ make VOCAB DIR LAYERS         a LaBSE with random weights, as on Hugging Face
 tokens VOCAB|DIR TEXTS OUT.npz  the ids of each line, and the vocabulary that was read
 embed DIR TEXTS OUT.npy       SentenceTransformer(DIR)'s vectors
 time_embed DIR TEXTS OUT SIZE the same in batches of SIZE, and prints the seconds
-time VOCAB TEXTS LENGTH       prints seconds of tokenising and packing all lines
 """
 
 import json
@@ -27,9 +26,8 @@ from benchmarks.peers.same_work import check_rows, check_vocabulary
 from vocab import wordpiece_file
 
 STATIC_TOKENIZER = "0_StaticEmbedding/tokenizer.json"
-LINES_PER_BATCH = 1000
 WARM_UP = 64  # Sentences.
-SPREAD = 0.05  # Of weights: more than BERT's 0.02, so that sentences differ more.
+SPREAD = 0.05  # Standard deviation of weights, above BERT's 0.02 so that sentences differ more.
 
 
 def make(vocab, folder, layers):
@@ -120,24 +118,11 @@ def time_embed(folder, texts, out, batch_size):
     np.save(out, vectors)
 
 
-def time_tokens(vocab, texts, length):
-    tokenizer, sentences = tokenizer_of(vocab), lines(texts)
-    tokenizer.enable_truncation(int(length))
-    tokenizer.enable_padding(length=int(length))
-    start = time.perf_counter()
-    for first in range(0, len(sentences), LINES_PER_BATCH):
-        encoded = tokenizer.encode_batch(sentences[first : first + LINES_PER_BATCH])
-        for part in ("ids", "attention_mask", "type_ids"):
-            np.array([getattr(one, part) for one in encoded], np.int32)
-    print(time.perf_counter() - start)
-
-
 if __name__ == "__main__":
     commands = {
         "make": make,
         "tokens": tokens,
         "embed": embed,
         "time_embed": time_embed,
-        "time": time_tokens,
     }
     commands[sys.argv[1]](*sys.argv[2:])

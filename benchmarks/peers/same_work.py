@@ -10,11 +10,11 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-_MOST_EXCEPTIONS = 0.02  # Of the texts; of lines in 448 languages, 0.4 % are exceptions.
-_UNKNOWN_APART = 0.005  # Of the tokens.
+_MOST_EXCEPTIONS = 0.02  # Share of the texts; 0.4 % of lines in 448 languages.
+_UNKNOWN_APART = 0.005  # Share of the tokens.
 _FALL = 0.95
-_MOST_APART = 0.05  # Of the pairs that a filter accepts.
-_LEAST_FOUND = 0.99  # Of mined pairs; summing in another order may swap nearly equal scores.
+_MOST_APART = 0.05  # Share of the pairs that a filter accepts.
+_LEAST_FOUND = 0.99  # Share of mined pairs; another order of summation swaps near ties.
 
 
 def check_vocabulary(ours: Sequence[str], theirs: Mapping[str, int]) -> None:

@@ -58,7 +58,7 @@ def main():
                 output_dir=folder,
                 max_steps=2 * args.steps,
                 per_device_train_batch_size=args.batch_size,
-                # Of static embeddings: as in the documentation of sentence-transformers.
+                # As sentence-transformers documents for static embeddings.
                 learning_rate=1e-4 if args.layers else 0.2,
                 save_strategy="no",
                 logging_steps=1,

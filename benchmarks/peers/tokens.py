@@ -8,7 +8,6 @@ are trained compare theirs with these first.
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import tempfile
@@ -17,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
+from benchmarks import make_parser
 from benchmarks.peers.same_work import check_vocabulary
 from labse_tf.config import TokenizerConfig
 from labse_tf.files.textio import read_pairs
@@ -78,9 +78,7 @@ def _tokens(vocab: Path, max_bytes_per_word: int, texts: list[str]) -> list[list
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("pairs", type=Path, metavar="PAIRS")
     parser.add_argument("vocab", type=Path, metavar="VOCAB")
     parser.add_argument("--out", type=Path, required=True, metavar="SAMPLE")

@@ -14,7 +14,6 @@ checkpoint, whose own time does not count. Environment: requirements-sentence-tr
 the same folder. DIR/model has the model, for `labse eval`.
 """
 
-import argparse
 import json
 import os
 import time
@@ -27,13 +26,13 @@ from sentence_transformers.sentence_transformer.losses import MultipleNegativesR
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import TrainerCallback
 
-from benchmarks import machine
+from benchmarks import machine, make_parser
 from benchmarks.peers.dual_encoder import build, read_pairs
 from benchmarks.peers.same_work import check_loss
 from benchmarks.race.score import describe, score_tests
 
 _MINUTES = 40
-_WARM_UP = 0.1  # Of the budget.
+_WARM_UP = 0.1  # Share of the budget.
 _NO_END = 10**9  # Steps; training ends by time.
 _LOSS_STEPS = 10  # Averaged for one point of the curve.
 _ENOUGH_LOSSES = 10  # Needed to decide at a checkpoint that losses do not fall.
@@ -114,9 +113,7 @@ class Result:
 
 
 def read_arguments():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("pairs", type=Path)
     parser.add_argument("vocab")
     parser.add_argument("--test", action="append", required=True, metavar="NAME=FOLDER")

@@ -16,7 +16,6 @@ the Tatoeba test, and writes
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import unicodedata
@@ -24,6 +23,7 @@ from collections.abc import Iterable
 from itertools import zip_longest
 from pathlib import Path
 
+from benchmarks import make_parser
 from labse_tf.files.textio import read_lines, read_pairs
 from labse_tf.languages import LANGUAGES, find_code
 
@@ -108,9 +108,7 @@ def _first(path: Path) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     for name in ("pairs", "tatoeba", "ntrex"):
         parser.add_argument(name, type=Path, metavar=name.upper())
     parser.add_argument("--out", type=Path, required=True, metavar="DIR")

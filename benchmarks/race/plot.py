@@ -5,11 +5,12 @@ python -m benchmarks.race.plot RACE [--out race.png]
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections import defaultdict
 from pathlib import Path
 from statistics import mean
+
+from benchmarks import make_parser
 
 _PANELS = {
     ("tatoeba", "all"): "Tatoeba, all languages",
@@ -70,9 +71,7 @@ def plot(results: dict[tuple[str, float], list[dict]], out: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("race", type=Path, metavar="RACE")
     parser.add_argument("--out", type=Path, metavar="FILE.png")
     args = parser.parse_args()

@@ -29,13 +29,13 @@ from typing import Any
 
 import yaml
 
-from benchmarks import machine, timed
+from benchmarks import machine, make_parser, timed
 from benchmarks.race.score import describe, score_similarities, score_tests
 
 _CONTESTANTS = Path(__file__).with_name("contestants.yaml")
 _PEER = "benchmarks.peers.train_sentence_transformers"
 _NO_CHECKPOINT = 10**9
-_SEEDS_APART = 1000  # Of the tables of one contestant.
+_SEEDS_APART = 1000  # Between the seeds of a contestant's tables.
 
 
 class Race:
@@ -144,9 +144,7 @@ class Race:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("data", type=Path, metavar="DATA")
     parser.add_argument("tatoeba", type=Path, metavar="TATOEBA")
     parser.add_argument("--out", type=Path, required=True, metavar="RACE")

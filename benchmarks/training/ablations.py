@@ -11,7 +11,6 @@ plots of finished runs: `python -m benchmarks.training.ablations_report DIR`.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import itertools
 import json
@@ -23,7 +22,7 @@ from pathlib import Path
 
 import yaml
 
-from benchmarks import timed
+from benchmarks import make_parser, timed
 from labse_tf.config import flatten
 
 CONFIG = Path(__file__).with_name("ablations.yaml")
@@ -59,7 +58,7 @@ class Variant:
     mined: bool = False
     replicas: int = 1
     vocab_size: int = 16_000
-    most_pairs: int = 0  # Of a language in each corpus; 0: all.
+    most_pairs: int = 0  # Per language in each corpus; 0: all.
 
     def name(self, seed: int) -> str:
         """Returns the name of its run; equal runs have the same name."""
@@ -118,8 +117,6 @@ def variants() -> list[Variant]:
     rows.append(Variant("hard_negatives", "3", ("train.hard_negatives=3",), mined=True))
     rows.append(Variant("languages", "mixed, exponent 0.5"))
     rows.append(Variant("languages", "mixed, exponent 1", ("train.language_exponent=1.0",)))
-    one = ("train.one_language_batches=true",)
-    rows.append(Variant("languages", "a language a batch, exponent 0.5", one))
     return rows
 
 
@@ -224,9 +221,7 @@ def _set(settings: list[str]) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("data", type=Path, metavar="DATA")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR")
     parser.add_argument("--only", metavar="GROUPS", help=f"of {', '.join(TITLES)}")

@@ -10,11 +10,11 @@ test are left out of the bitext.
 
 from __future__ import annotations
 
-import argparse
 import random
 from collections.abc import Iterable
 from pathlib import Path
 
+from benchmarks import make_parser
 from labse_tf.files.textio import read_lines, read_pairs
 
 # Several scripts and families, and all sizes from 300 everyday pairs (th) to 20,000.
@@ -30,9 +30,7 @@ _Pair = tuple[str, str]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("tatoeba_train", type=Path)
     parser.add_argument("tatoeba_test", type=Path)
     parser.add_argument("libreoffice", type=Path)

@@ -8,21 +8,19 @@ test, for each seed and on average. PLOT.png has the curves of margin, batch siz
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 
+from benchmarks import make_parser
 from benchmarks.training.ablations import RESULTS, TITLES, Variant, variants
 from labse_tf.training.runs.run_dir import open_existing
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("runs", type=Path, metavar="DIR")
     parser.add_argument("--plot", metavar="PLOT.png")
     args = parser.parse_args()

@@ -25,16 +25,14 @@ import time
 
 import numpy as np
 
-from benchmarks import machine
+from benchmarks import machine, make_parser
 
 SIZES = (30_000, 501_153)
 _SLOTS, _CMLM_MASKS = 15, 80  # The paper's, of 256 tokens.
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--batch-size", type=int, default=16, help="pairs, or sequences")
     parser.add_argument("--length", type=int, default=32, help="tokens of each side")

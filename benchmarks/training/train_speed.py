@@ -24,16 +24,14 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from benchmarks import machine
+from benchmarks import machine, make_parser
 from benchmarks.peers.same_work import check_loss
 
 _PEER = "benchmarks.peers.time_sentence_transformers"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("pairs", metavar="PAIRS")
     parser.add_argument("vocab", metavar="VOCAB")
     parser.add_argument("--peer", required=True, metavar="PYTHON")

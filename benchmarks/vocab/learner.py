@@ -1,4 +1,4 @@
-"""The vocabulary learner compared with TF Text's on the same words in one run; the word count.
+"""The vocabulary learner compared with TF Text's on the same words in one run.
 
     python -m benchmarks.vocab.learner equality CORPUS...   the same tokens, each corpus at \\
         three sizes
@@ -6,7 +6,6 @@
         [TEXT...]      200,000 words to 120,000 tokens (20 minutes)
     python -m benchmarks.vocab.learner full \\
         [TEXT...]       5 million words to 501,153 tokens, ours alone
-    python -m benchmarks.vocab.learner count [INPUT...]     the Beam word count, see `word_count.py`
 
 CORPUS and TEXT are folders of .txt and .tsv files, compressed or not; the default is the text of
 the demo corpus. `speed` and `full` use the most frequent words and, if the text has too few,
@@ -15,7 +14,6 @@ generate more (`benchmarks/vocab/words.py`).
 
 from __future__ import annotations
 
-import argparse
 import os
 import platform
 import resource
@@ -29,8 +27,7 @@ from tensorflow_text.tools.wordpiece_vocab import (  # noqa: E402
 )
 
 from beam_pipelines.build_vocab import LABSE_VOCAB_SIZE  # noqa: E402
-from benchmarks import machine
-from benchmarks.vocab import word_count  # noqa: E402
+from benchmarks import machine, make_parser  # noqa: E402
 from benchmarks.vocab.words import count_words, extend  # noqa: E402
 from vocab import learner  # noqa: E402
 
@@ -39,17 +36,12 @@ _SETTINGS = {"lower_thresh": 2, "max_unique_chars": 20_000}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("part", choices=["equality", "speed", "full", "count"])
+    parser = make_parser(__doc__)
+    parser.add_argument("part", choices=["equality", "speed", "full"])
     parser.add_argument("text", nargs="*")
     parser.add_argument("--words", type=int, help="distinct words for speed and full")
     parser.add_argument("--vocab-size", type=int, help="tokens for speed and full")
     args = parser.parse_args()
-    if args.part == "count":
-        word_count.main(args.text)
-        return
     print(f"{machine.describe()}, Python {platform.python_version()}")
     if args.part == "equality":
         for corpus in args.text or [None]:

@@ -1,11 +1,11 @@
-"""The arithmetic of docs/scaling.md, against numbers worked out by hand."""
+"""The arithmetic of docs/measurements/mining_the_web.md, against numbers worked out by hand."""
 
 import pytest
 from repository import DOCS
 
 from benchmarks.mining import cost
 
-DOC = DOCS / "scaling.md"
+DOC = DOCS / "measurements" / "mining_the_web.md"
 
 
 def test_by_hand():
