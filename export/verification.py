@@ -16,7 +16,7 @@ from labse_tf.embedding.model_dir import ModelDir
 from labse_tf.errors import InputError
 from labse_tf.files.outputs import emptied
 
-CLIENT = Path(__file__).with_name("verification_client")
+CLIENT = Path(__file__).with_name("verification_client.py")
 FOLDER, SENTENCES_FILE = "verification", "sentences.txt"
 IDS_FILE, VECTORS_FILE = "word_ids.npy", "vectors.npy"
 
