@@ -30,7 +30,7 @@ from beam_pipelines.runtime.models import local_copy
 from beam_pipelines.runtime.outputs import REPORT, TEMPORARY, check_free_folder, job_folder
 from beam_pipelines.runtime.runners import has_worker_processes, run_pipeline
 from beam_pipelines.runtime.storage import STORAGE, absolute, join, open_file, read_json, write_json
-from labse_tf.embedding.model_dir import find_model_dir, hash_model
+from labse_tf.embedding.model_dir import ModelDir
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import MONOLINGUAL, CorpusFile
 from labse_tf.files.outputs import check_apart
@@ -137,9 +137,9 @@ def run(
     model = absolute(STORAGE.resolve(model))
     files = find_files(inputs, kind=MONOLINGUAL)
     copy = local_copy(model)
-    find_model_dir(copy)
+    model_dir = ModelDir.open(copy)
     facts = {
-        "model": {"path": model, "sha256": hash_model(copy)},
+        "model": {"path": model, "sha256": model_dir.sha256()},
         "dtype": dtype,
         "sentences_per_shard": sentences_per_shard,
     }

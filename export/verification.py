@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from labse_tf.embedding.model_dir import check_saved_models, describe
+from labse_tf.embedding.model_dir import ModelDir
 from labse_tf.errors import InputError
 from labse_tf.files.outputs import emptied
 
-CLIENT = Path(__file__).with_name("verification_client")
+CLIENT = Path(__file__).with_name("verification_client.py")
 FOLDER, SENTENCES_FILE = "verification", "sentences.txt"
 IDS_FILE, VECTORS_FILE = "word_ids.npy", "vectors.npy"
 
@@ -77,10 +77,11 @@ def verify(
     Raises:
       InputError: if it is not a model dir, or a check fails.
     """
-    path = Path(model_dir).resolve()
+    found = ModelDir(model_dir)
+    path = found.path.resolve()
     # Other formats than hub are checked by what is stored for that.
-    if not (path / FOLDER / IDS_FILE).is_file() or "hub" in describe(path).get("formats", []):
-        check_saved_models(model_dir)
+    if not (path / FOLDER / IDS_FILE).is_file() or "hub" in found.facts.get("formats", []):
+        found.check_tf_hub()
     checks = []
     # Beside the model dir, where there is space for a copy.
     with emptied(path.with_name(f"{path.name}.verification")) as scratch:

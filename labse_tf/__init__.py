@@ -33,24 +33,7 @@ def load(
       InputError: if `model_dir` is not a model dir, or is another one and a language is given, or a
         library is missing.
     """
-    from labse_tf.embedding.model_dir import ONNX, find_model_dir
+    from labse_tf.embedding.model_dir import ModelDir
+    from labse_tf.embedding.open import load_model_dir
 
-    folder, encoder = find_model_dir(model_dir)  # Fail before the imports, which take seconds.
-    from labse_tf.embedding.light import LightEmbedder, has_tensorflow, has_wordpieces
-
-    if encoder.suffix == ONNX and language is None and has_wordpieces(folder):
-        return LightEmbedder(folder, encoder)
-    if not has_tensorflow():
-        from labse_tf.errors import InputError
-
-        raise InputError(
-            "needs TensorFlow",
-            path=model_dir,
-            remedy="pip install 'labse-tf[tf]', or name a file such as MODEL_DIR/onnx/model.onnx",
-        )
-    from labse_tf.embedding.embedder import Embedder
-    from labse_tf.embedding.static import StaticEmbedder, has_plain_table
-
-    if encoder.is_dir() and language is None and has_plain_table(folder):
-        return StaticEmbedder(folder)
-    return Embedder(model_dir, language=language)
+    return load_model_dir(ModelDir.open(model_dir), language=language)

@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labse_tf.embedding.model_dir import ENCODER_FILES, find_model_dir
-from labse_tf.embedding.model_dir import describe as describe_model
+from labse_tf.embedding.model_dir import ModelDir
 from labse_tf.embedding.open import SENTENCE_TRANSFORMERS, open_encoder
 from labse_tf.languages import is_code, script_of, three_letter_code
 
@@ -104,7 +103,7 @@ def describe(encoder: Mapping[str, Any], *, revision: str | None = None) -> dict
       revision: of the model.
     """
     name = encoder["name"]
-    facts = _model_facts(name)
+    facts = ModelDir(name).facts
     # MTEB's names have an owner.
     published = (
         encoder["kind"] == SENTENCE_TRANSFORMERS and not os.path.exists(name) and "/" in name
@@ -131,13 +130,6 @@ def describe(encoder: Mapping[str, Any], *, revision: str | None = None) -> dict
         "use_instructions": False,
         "training_datasets": None,
     }
-
-
-def _model_facts(name: str) -> dict[str, Any]:
-    path = Path(name)
-    if path.suffix in ENCODER_FILES:
-        path = find_model_dir(path)[0]
-    return describe_model(path)
 
 
 def count_parameters(sizes: Mapping[str, Any]) -> int:

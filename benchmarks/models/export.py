@@ -24,6 +24,7 @@ from export.model_dir import export
 from export.onnx import INT8_FILE, ONNX_FILE
 from export.source import open_source
 from labse_tf.embedding.embedder import Embedder
+from labse_tf.embedding.model_dir import ModelDir
 from labse_tf.evaluation.task import primary_figure
 from labse_tf.evaluation.tasks import retrieval
 from labse_tf.files.corpus_files import BITEXT, find_plain_files
@@ -69,17 +70,20 @@ def _make(model_dir: str, folder: Path) -> dict:
     whole = folder / "float32"
     options = {"length": source.config.max_positions, "verified": False}
     export(source, whole, formats=("hub", "lite", "onnx"), **options)
-    systems = {"SavedModel": (whole / "encoder", lambda: Embedder(whole))}
+    systems = {"SavedModel": (whole / "encoder", lambda: Embedder(ModelDir.open(whole)))}
     for table in tqdm(("float16", "int8"), "export"):
         packed = folder / table
         export(source, packed, table=table, **options)
         systems[f"SavedModel, {table} table"] = (
             packed / "encoder",
-            lambda packed=packed: Embedder(packed),
+            lambda packed=packed: Embedder(ModelDir.open(packed)),
         )
-    systems["LiteRT, int8"] = (whole / LITE_FILE, lambda: Embedder(whole / LITE_FILE))
-    systems["ONNX"] = (whole / ONNX_FILE, lambda: Embedder(whole / ONNX_FILE))
-    systems["ONNX, int8"] = (whole / INT8_FILE, lambda: Embedder(whole / INT8_FILE))
+    systems["LiteRT, int8"] = (
+        whole / LITE_FILE,
+        lambda: Embedder(ModelDir.open(whole / LITE_FILE)),
+    )
+    systems["ONNX"] = (whole / ONNX_FILE, lambda: Embedder(ModelDir.open(whole / ONNX_FILE)))
+    systems["ONNX, int8"] = (whole / INT8_FILE, lambda: Embedder(ModelDir.open(whole / INT8_FILE)))
     return systems
 
 

@@ -2,44 +2,40 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
-from labse_tf.embedding.model_dir import describe, find_vocabulary, num_layers
+from labse_tf.embedding.model_dir import ModelDir
 from labse_tf.embedding.runtimes import open_runtime
 from labse_tf.embedding.windows import SortingEncoder
 from vocab import wordpiece_file
 from vocab.wordpiece import WordPiece
 
 _START, _END = "[CLS]", "[SEP]"
-_WORDPIECE = "wordpiece"
 
 
 class LightEmbedder(SortingEncoder):
     """A loaded ONNX file; its tokeniser is `vocab.wordpiece`, which splits as the preprocessor."""
 
-    def __init__(self, model_dir: Path, encoder: Path) -> None:
+    def __init__(self, model_dir: ModelDir) -> None:
         """Reads the vocabulary and the encoder.
 
         Args:
-          model_dir: one that `has_wordpieces`.
-          encoder: the `.onnx` file in it.
+          model_dir: one that `has_wordpieces`, with an ONNX encoder.
 
         Raises:
           InputError: if the encoder cannot be read.
           VocabularyFileError: if the vocabulary cannot be.
         """
-        found = describe(model_dir)
-        tokens = wordpiece_file.read(find_vocabulary(model_dir))
-        self.sequence_length = found["sequence_length"]
+        tokens = wordpiece_file.read(model_dir.vocabulary)
+        self.sequence_length = model_dir.facts["sequence_length"]
         self._ids = {token: number for number, token in enumerate(tokens)}
-        self._pieces = WordPiece(tokens, max_bytes_per_word=found["max_bytes_per_word"])
-        self._runtime = open_runtime(encoder)
+        max_bytes = model_dir.facts["max_bytes_per_word"]
+        self._pieces = WordPiece(tokens, max_bytes_per_word=max_bytes)
+        self._runtime = open_runtime(model_dir.encoder)
         self.dim = self._embed(self._tokenize([""]), np.zeros(1, np.int64), 2).shape[1]
-        if num_layers(model_dir) == 0:
+        if model_dir.num_layers == 0:
             self._has_no_layers()
 
     def count_weights(self) -> None:
@@ -61,17 +57,3 @@ class LightEmbedder(SortingEncoder):
             mask[place, : len(ids)] = 1
         packed = {"input_word_ids": word_ids, "input_mask": mask, "input_type_ids": 0 * mask}
         return self._runtime.run(packed)
-
-
-def has_wordpieces(model_dir: Path) -> bool:
-    """Returns whether `LightEmbedder` can tokenise for the encoders of this model dir."""
-    found = describe(model_dir)
-    known = {"sequence_length", "max_bytes_per_word"} <= found.keys()
-    # Older model dirs tell no kind: they have WordPieces.
-    kind = found.get("tokenizer", _WORDPIECE)
-    return known and kind == _WORDPIECE and find_vocabulary(model_dir).is_file()
-
-
-def has_tensorflow() -> bool:
-    """Returns whether the library is installed, without importing it."""
-    return importlib.util.find_spec("tensorflow") is not None

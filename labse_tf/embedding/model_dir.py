@@ -1,4 +1,4 @@
-"""Model dirs as files: validation, finding the encoder, hashing; without TensorFlow."""
+"""Model dirs as files: what `model.json` tells, finding the encoder, hashing; no TensorFlow."""
 
 from __future__ import annotations
 
@@ -11,121 +11,155 @@ from labse_tf.errors import InputError
 from labse_tf.files.hashing import sha256_of_files
 from labse_tf.files.staging import input_path
 
-SAVED_MODELS = ("preprocessor", "encoder")
 # Value of "tokenizer" in the model.json of LASER's encoder of 2018. There is no preprocessor: text
 # is prepared in Python, by files in the folder `tokenizer`.
 LASER_2018 = "laser-2018"
 NO_LANGUAGE = "splits text of all languages alike"
-ONNX = ".onnx"
-ENCODER_FILES = (ONNX, ".tflite")
-VOCABULARY = "vocab.txt"
+ENCODER_FILES = (".onnx", ".tflite")
+_WORDPIECE, _VOCABULARY = "wordpiece", "vocab.txt"
 
 
-def check_saved_models(path: str | os.PathLike[str]) -> None:
-    """Raises InputError unless this is a model dir with a preprocessor and an encoder."""
-    if is_laser_2018(path):
-        raise InputError(
-            "is LASER's encoder of 2018, whose text is prepared in Python: it has no preprocessor",
-            path=path,
-            remedy="use it with this package: labse_tf.load, labse embed, eval, mine, score",
-        )
-    _check(path, SAVED_MODELS)
+class ModelDir:
+    """A model dir and an encoder in it. `model.json` is read once.
 
+    Attributes:
+      name: the path as it was given, for messages.
+      path: the model dir.
+      encoder: the SavedModel `encoder`, or an encoder file.
+      facts: the content of `model.json`; empty if there is none that can be read.
+    """
 
-def is_laser_2018(path: str | os.PathLike[str]) -> bool:
-    """Returns whether this is a model dir of LASER's encoder of 2018."""
-    return describe(Path(path)).get("tokenizer") == LASER_2018
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Reads the facts, and checks nothing: see `open`.
 
-
-def is_model_dir(path: str | os.PathLike[str]) -> bool:
-    """Returns whether a folder has the SavedModels of a model dir."""
-    return all(Path(path, name, "saved_model.pb").is_file() for name in _saved_models(path))
-
-
-def _saved_models(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    return SAVED_MODELS[1:] if is_laser_2018(path) else SAVED_MODELS
-
-
-def _check(path: str | os.PathLike[str], names: tuple[str, ...]) -> None:
-    for name in names:
-        if not Path(path, name, "saved_model.pb").is_file():
-            raise InputError(
-                f"is not a model dir: it has no {name}/saved_model.pb",
-                path=path,
-                remedy="name the --out of `labse export`, with hub among its formats",
+        Args:
+          path: the model dir, for its SavedModel `encoder`; or an encoder file in one of its
+            folders.
+        """
+        self.name = path
+        found = Path(input_path(path))
+        if found.suffix in ENCODER_FILES and not found.is_dir():
+            self.path, self.encoder = found.absolute().parent.parent, found
+        else:
+            self.path, self.encoder = found, found / "encoder"
+        try:
+            self.facts: dict[str, Any] = dict(
+                json.loads((self.path / "model.json").read_text("utf-8"))
             )
+        except (OSError, ValueError, TypeError):
+            self.facts = {}
 
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> ModelDir:
+        """Returns the model dir of `path`, with an encoder that this package can run.
 
-def find_model_dir(path: str | os.PathLike[str]) -> tuple[Path, Path]:
-    """Returns a model dir and the encoder in it that `path` refers to.
+        Raises:
+          InputError: if there is no such model dir or encoder.
+        """
+        found = cls(path)
+        if found.encoder.suffix not in ENCODER_FILES:
+            found._check_saved_models()
+        elif not found.encoder.is_file():
+            raise InputError(
+                "no such file",
+                path=found.encoder,
+                remedy="export the model with --format hub,onnx,lite",
+            )
+        elif not (
+            found._has_saved_model("preprocessor")
+            or found.is_laser_2018
+            # Exported without a preprocessor.
+            or (found.is_onnx and (found.path / _VOCABULARY).is_file())
+        ):
+            raise InputError(
+                "is not in a model dir: there is no ../preprocessor",
+                path=found.encoder,
+                remedy="export the model with hub among its formats",
+            )
+        return found
 
-    Args:
-      path: the model dir, for its SavedModel `encoder`; or an encoder file in one of its folders.
+    @property
+    def is_onnx(self) -> bool:
+        """Whether the encoder is an ONNX file."""
+        return self.encoder.suffix == ".onnx"
 
-    Raises:
-      InputError: if there is no such model dir or encoder.
-    """
-    path = Path(input_path(path))
-    if path.suffix not in ENCODER_FILES or path.is_dir():
-        _check(path, _saved_models(path))
-        return path, path / "encoder"
-    if not path.is_file():
-        raise InputError(
-            "no such file", path=path, remedy="export the model with --format hub,onnx,lite"
-        )
-    model_dir = path.absolute().parent.parent
-    is_whole = (model_dir / "preprocessor" / "saved_model.pb").is_file()
-    if not (is_whole or is_laser_2018(model_dir) or _has_vocabulary(model_dir, path)):
-        raise InputError(
-            "is not in a model dir: there is no ../preprocessor",
-            path=path,
-            remedy="export the model with hub among its formats",
-        )
-    return model_dir, path
+    @property
+    def is_laser_2018(self) -> bool:
+        """Whether this is LASER's encoder of 2018."""
+        return self.facts.get("tokenizer") == LASER_2018
 
+    @property
+    def num_layers(self) -> int | None:
+        """The encoder's number of layers; None if the model dir does not say."""
+        return (self.facts.get("encoder") or {}).get("num_layers")
 
-def _has_vocabulary(model_dir: Path, encoder: Path) -> bool:
-    """Returns whether an ONNX file is in a model dir that was exported without a preprocessor."""
-    return encoder.suffix == ONNX and (model_dir / VOCABULARY).is_file()
+    @property
+    def vocabulary(self) -> Path:
+        """The vocabulary's path; the file need not exist."""
+        alone = self.path / _VOCABULARY
+        return alone if alone.is_file() else self.path / "encoder" / "assets" / _VOCABULARY
 
+    @property
+    def has_saved_models(self) -> bool:
+        """Whether all SavedModels are there that this package needs to embed text."""
+        return all(map(self._has_saved_model, self._saved_models))
 
-def find_vocabulary(model_dir: Path) -> Path:
-    """Returns the path of a model dir's vocabulary, which need not exist."""
-    alone = model_dir / VOCABULARY
-    return alone if alone.is_file() else model_dir / "encoder" / "assets" / VOCABULARY
+    @property
+    def has_wordpieces(self) -> bool:
+        """Whether `LightEmbedder` can tokenise for the encoders."""
+        # Older model dirs tell no kind: they have WordPieces.
+        kind = self.facts.get("tokenizer", _WORDPIECE)
+        return self._has_limits and kind == _WORDPIECE and self.vocabulary.is_file()
 
+    @property
+    def has_plain_table(self) -> bool:
+        """Whether `StaticEmbedder` can read the SavedModel `encoder`."""
+        return self._has_limits and self.num_layers == 0 and self.facts.get("table") == "float32"
 
-def describe(model_dir: Path) -> dict[str, Any]:
-    """Returns the content of `model.json`, or an empty dict if there is none that can be read."""
-    try:
-        return dict(json.loads((model_dir / "model.json").read_text("utf-8")))
-    except (OSError, ValueError, TypeError):
-        return {}
+    def check_tf_hub(self) -> None:
+        """Raises InputError unless there are a preprocessor and an encoder as on TF-Hub."""
+        if self.is_laser_2018:
+            raise InputError(
+                "is LASER's encoder of 2018, whose text is prepared in Python: it has no "
+                "preprocessor",
+                path=self.name,
+                remedy="use it with this package: labse_tf.load, labse embed, eval, mine, score",
+            )
+        self._check_saved_models()
 
+    def sha256(self) -> str:
+        """Returns a SHA-256, in hex, of all files of the preprocessor, or tokeniser, and encoder.
 
-def num_layers(model_dir: Path) -> int | None:
-    """Returns the encoder's number of layers; None if the model dir does not say."""
-    return (describe(model_dir).get("encoder") or {}).get("num_layers")
+        Copies of a model dir have the same hash; models with different embeddings have different
+        ones.
+        """
+        before = self.path / ("tokenizer" if self.is_laser_2018 else "preprocessor")
+        files = [*before.rglob("*"), *self.encoder.rglob("*")]
+        if not before.is_dir():
+            files.append(self.path / _VOCABULARY)
+        if self.encoder.is_file():
+            # Large ONNX models keep their weights in a separate file: model.onnx_data.
+            beside, name = self.encoder.parent.iterdir(), self.encoder.name
+            files += (one for one in beside if one.name.startswith(name))
+        files = [file.absolute() for file in files if file.is_file()]
+        return sha256_of_files(files, root=self.path.absolute())
 
+    @property
+    def _has_limits(self) -> bool:
+        return {"sequence_length", "max_bytes_per_word"} <= self.facts.keys()
 
-def hash_model(path: str | os.PathLike[str]) -> str:
-    """Returns a SHA-256, in hex, of all files of the preprocessor, or tokeniser, and the encoder.
+    @property
+    def _saved_models(self) -> tuple[str, ...]:
+        return ("encoder",) if self.is_laser_2018 else ("preprocessor", "encoder")
 
-    Copies of a model dir have the same hash; models with different embeddings have different ones.
+    def _has_saved_model(self, name: str) -> bool:
+        return (self.path / name / "saved_model.pb").is_file()
 
-    Args:
-      path: as for `find_model_dir`.
-
-    Raises:
-      InputError: as `find_model_dir`.
-    """
-    model_dir, encoder = find_model_dir(path)
-    before = "tokenizer" if is_laser_2018(model_dir) else "preprocessor"
-    files = [*(model_dir / before).rglob("*"), *encoder.rglob("*")]
-    if not (model_dir / before).is_dir():
-        files.append(model_dir / VOCABULARY)
-    if encoder.is_file():
-        # Large ONNX models keep their weights in a separate file: model.onnx_data.
-        files += (one for one in encoder.parent.iterdir() if one.name.startswith(encoder.name))
-    files = [file.absolute() for file in files if file.is_file()]
-    return sha256_of_files(files, root=model_dir.absolute())
+    def _check_saved_models(self) -> None:
+        for name in self._saved_models:
+            if not self._has_saved_model(name):
+                raise InputError(
+                    f"is not a model dir: it has no {name}/saved_model.pb",
+                    path=self.path,
+                    remedy="name the --out of `labse export`, with hub among its formats",
+                )

@@ -13,27 +13,27 @@ Importing this module does not import any of their libraries.
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labse_tf.embedding.model_dir import (
-    ENCODER_FILES,
-    NO_LANGUAGE,
-    find_model_dir,
-    hash_model,
-    is_model_dir,
-)
+from labse_tf.embedding.model_dir import ENCODER_FILES, NO_LANGUAGE, ModelDir
 from labse_tf.embedding.protocol import list_texts
 from labse_tf.errors import InputError
 from labse_tf.files.hashing import sha256_of_file, sha256_of_files
 from labse_tf.files.python_objects import find_object, is_object_name
 from labse_tf.files.staging import input_path
+
+if TYPE_CHECKING:
+    from labse_tf.embedding.embedder import Embedder
+    from labse_tf.embedding.light import LightEmbedder
+    from labse_tf.embedding.static import StaticEmbedder
 
 MODEL_DIR = "model dir"
 SENTENCE_TRANSFORMERS = "sentence-transformers"
@@ -214,8 +214,10 @@ def open_encoder(
 
 def _open(name: str, language: str | None) -> OpenedEncoder:
     name = input_path(name)
-    if name.endswith(ENCODER_FILES) or (os.path.isdir(name) and is_model_dir(name)):
-        return _open_model_dir(name, language)
+    if name.endswith(ENCODER_FILES):
+        return _open_model_dir(name, ModelDir.open(name), language)
+    if os.path.isdir(name) and (model_dir := ModelDir(name)).has_saved_models:
+        return _open_model_dir(name, model_dir, language)
     if language is not None:
         raise InputError(NO_LANGUAGE, path=name, remedy="leave the language out")
     if Path(name, _MODULES_FILE).is_file():
@@ -235,11 +237,8 @@ def _open(name: str, language: str | None) -> OpenedEncoder:
     return _open_sentence_transformers(name)
 
 
-def _open_model_dir(name: str, language: str | None) -> OpenedEncoder:
-    import labse_tf
-
-    model = labse_tf.load(name, language=language)
-    model_dir, _ = find_model_dir(name)
+def _open_model_dir(name: str, model_dir: ModelDir, language: str | None) -> OpenedEncoder:
+    model = load_model_dir(model_dir, language=language)
     return OpenedEncoder(
         name,
         MODEL_DIR,
@@ -247,8 +246,30 @@ def _open_model_dir(name: str, language: str | None) -> OpenedEncoder:
         encode=model.encode,
         sequence_length=model.sequence_length,
         dim=model.dim,
-        hashes={"model_sha256": hash_model(name), **_hash_vocabulary(model_dir)},
+        hashes={"model_sha256": model_dir.sha256(), **_hash_vocabulary(model_dir.path)},
     )
+
+
+def load_model_dir(
+    model_dir: ModelDir, *, language: str | None = None
+) -> Embedder | LightEmbedder | StaticEmbedder:
+    """Returns the fastest embedder for a model dir; `labse_tf.load` describes the arguments."""
+    if model_dir.is_onnx and language is None and model_dir.has_wordpieces:
+        from labse_tf.embedding.light import LightEmbedder
+
+        return LightEmbedder(model_dir)
+    if importlib.util.find_spec("tensorflow") is None:
+        raise InputError(
+            "needs TensorFlow",
+            path=model_dir.name,
+            remedy="pip install 'labse-tf[tf]', or name a file such as MODEL_DIR/onnx/model.onnx",
+        )
+    from labse_tf.embedding.embedder import Embedder
+    from labse_tf.embedding.static import StaticEmbedder
+
+    if model_dir.encoder.is_dir() and language is None and model_dir.has_plain_table:
+        return StaticEmbedder(model_dir)
+    return Embedder(model_dir, language=language)
 
 
 def _open_sentence_transformers(name: str) -> OpenedEncoder:

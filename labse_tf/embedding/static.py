@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from labse_tf.embedding.model_dir import describe, num_layers
+from labse_tf.embedding.model_dir import ModelDir
 from labse_tf.embedding.windows import WindowEncoder
 from labse_tf.progress import Progress
 from labse_tf.tokenization.open import open_tokenizer
@@ -25,20 +25,19 @@ class StaticEmbedder(WindowEncoder):
     # Enough for the cost of a call to vanish.
     _texts_per_window = 4096
 
-    def __init__(self, model_dir: Path) -> None:
+    def __init__(self, model_dir: ModelDir) -> None:
         """Reads the table and the vocabulary.
 
         Args:
           model_dir: one that `has_plain_table`.
         """
-        found = describe(model_dir)
-        self.sequence_length = found["sequence_length"]
+        self.sequence_length = model_dir.facts["sequence_length"]
         self._tokenizer = open_tokenizer(
-            model_dir / "encoder" / "assets" / "vocab.txt",
-            max_bytes_per_word=found["max_bytes_per_word"],
+            model_dir.encoder / "assets" / "vocab.txt",
+            max_bytes_per_word=model_dir.facts["max_bytes_per_word"],
         )
         # As a tensor: TensorFlow may copy a whole variable at each read.
-        table = self._table = _read_table(model_dir / "encoder" / "variables" / "variables")
+        table = self._table = _read_table(model_dir.encoder / "variables" / "variables")
         self.dim = table.shape[1]
         special = self._tokenizer.special_tokens
         ends = [special["start_of_sequence_id"], special["end_of_segment_id"]]
@@ -70,13 +69,6 @@ class StaticEmbedder(WindowEncoder):
         vectors[:] = self._average(tokens).numpy()
         if progress:
             progress.update(len(vectors))
-
-
-def has_plain_table(model_dir: Path) -> bool:
-    """Returns whether `StaticEmbedder` can read the encoder of this model dir."""
-    found = describe(model_dir)
-    known = {"sequence_length", "max_bytes_per_word"} <= found.keys()
-    return known and num_layers(model_dir) == 0 and found.get("table") == "float32"
 
 
 def _read_table(variables: Path) -> tf.Tensor:

@@ -19,7 +19,7 @@ from export import lite as export_lite
 from export.onnx import save_model
 from export.packed_table import PackedEmbedding
 from labse_tf.cli.main import main
-from labse_tf.embedding.model_dir import hash_model
+from labse_tf.embedding.model_dir import ModelDir
 from labse_tf.embedding.open import open_encoder
 from labse_tf.errors import InputError
 
@@ -158,9 +158,9 @@ def test_embedding_with_a_file(
     assert cosines(found, expected).min() > least
     others = [whole / "onnx" / name for name in ("model.onnx", "model_int8.onnx")]
     others = [other for other in others if other != whole / file]
-    hashes = {hash_model(other) for other in (whole / file, model_dir, *others)}
+    hashes = {ModelDir(other).sha256() for other in (whole / file, model_dir, *others)}
     assert len(hashes) == 2 + len(others)
-    assert encoder.facts()["model_sha256"] == hash_model(whole / file)
+    assert encoder.facts()["model_sha256"] == ModelDir(whole / file).sha256()
     with pytest.raises(InputError, match="no such file"):
         labse_tf.load(whole / "onnx" / "other.onnx")
     (whole / file).write_bytes(b"nothing")

@@ -14,8 +14,9 @@ from tiny_text import SENTENCES
 import labse_tf
 from labse_tf.cli.main import main
 from labse_tf.embedding.embedder import Embedder
+from labse_tf.embedding.model_dir import ModelDir
 from labse_tf.embedding.open import open_encoder
-from labse_tf.embedding.static import StaticEmbedder, has_plain_table
+from labse_tf.embedding.static import StaticEmbedder
 from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
 from labse_tf.training.runs.run_dir import open_existing
 
@@ -72,7 +73,7 @@ def test_reading_the_table_gives_the_encoders_vectors(
 ):
     """Also with few texts in a window, for texts without tokens, and for those that are cut."""
     texts = [*multilingual_sentences, "", " ", "แมว" * 66, "a " * 300, "[SEP] [CLS]", "\u0378"]
-    fast, reference = labse_tf.load(static_model), Embedder(static_model)
+    fast, reference = labse_tf.load(static_model), Embedder(ModelDir.open(static_model))
     assert isinstance(fast, StaticEmbedder)
     monkeypatch.setattr(StaticEmbedder, "_texts_per_window", 3)
     np.testing.assert_allclose(fast.encode(texts), reference.encode(texts), atol=1e-6)
@@ -99,12 +100,12 @@ def test_which_models_have_a_table_to_read(tmp_path, change, plain):
     if change is not None:
         facts = {key: value for key, value in facts.items() if value is not None}
         (tmp_path / "model.json").write_text(json.dumps(facts), "utf-8")
-    assert has_plain_table(tmp_path) == plain
+    assert ModelDir(tmp_path).has_plain_table == plain
 
 
 def test_many_texts_are_one_batch(static_model, vectors, multilingual_sentences, monkeypatch):
     """A batch costs more than its tokens do; the vectors are those of small batches."""
-    encoder, batches = Embedder(static_model), []
+    encoder, batches = Embedder(ModelDir.open(static_model)), []
     embed = encoder._embed
     monkeypatch.setattr(
         encoder, "_embed", lambda *given: batches.append(given[-1]) or embed(*given)

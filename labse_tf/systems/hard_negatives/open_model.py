@@ -8,6 +8,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from labse_tf.embedding.embedder import Embedder
+from labse_tf.embedding.model_dir import ModelDir
 from labse_tf.embedding.windows import SortingEncoder
 from labse_tf.errors import InputError
 from labse_tf.systems.hard_negatives.averaging_encoder import AveragingEncoder
@@ -26,7 +27,8 @@ def open_model(path: str | os.PathLike[str]) -> tuple[SortingEncoder, list[Path]
     """
     run_dir = RunDir(Path(path))
     if not run_dir.config_file.is_file():
-        return Embedder(path), sorted((run_dir.path / "encoder" / "variables").iterdir())
+        model_dir = ModelDir.open(path)
+        return Embedder(model_dir), sorted((model_dir.path / "encoder" / "variables").iterdir())
     checkpoint = newest_whole(run_dir.checkpoints / CHECKPOINTS)
     if checkpoint is None:
         raise InputError(

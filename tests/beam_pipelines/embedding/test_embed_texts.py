@@ -19,7 +19,7 @@ from beam_pipelines.reading import readers
 from beam_pipelines.runtime.engine import Engine
 from beam_pipelines.runtime.runners import has_worker_processes, run_pipeline
 from labse_tf.cli.main import main
-from labse_tf.embedding.model_dir import hash_model
+from labse_tf.embedding.model_dir import ModelDir
 from labse_tf.errors import InputError
 from labse_tf.retrieval.vectors import open_vectors
 
@@ -104,7 +104,7 @@ def test_each_row_is_the_vector_of_its_line_in_the_order_of_the_input(
         },
         "th": {"read": 1, "kept": 1, "cut": 0, "shards": 1, "dropped": nothing},
     }
-    assert report["model"] == {"path": str(model_dir), "sha256": hash_model(model_dir)}
+    assert report["model"] == {"path": str(model_dir), "sha256": ModelDir(model_dir).sha256()}
     assert report["dimension"] == model.dim
     assert report["dtype"] == "float16"
     told = "embedded 41 of 42 sentences in 5 languages, 1 of them cut; 10 shards"
@@ -223,13 +223,13 @@ def test_a_hash_tells_models_apart_but_not_copies(tmp_path):
     (tmp_path / "copy" / "README.md").write_text("not of the model")
     (tmp_path / "one" / "onnx").mkdir()
     (tmp_path / "one" / "onnx" / "model.onnx").write_bytes(b"int8")
-    one, copy, other = (hash_model(tmp_path / name) for name in ("one", "copy", "other"))
+    one, copy, other = (ModelDir(tmp_path / name).sha256() for name in ("one", "copy", "other"))
     assert one == copy != other
     assert len(one) == 64
     # Another encoder of the same model dir, and its weights beside it.
-    onnx = hash_model(tmp_path / "one" / "onnx" / "model.onnx")
+    onnx = ModelDir(tmp_path / "one" / "onnx" / "model.onnx").sha256()
     (tmp_path / "one" / "onnx" / "model.onnx_data").write_bytes(b"weights")
-    assert len({one, onnx, hash_model(tmp_path / "one" / "onnx" / "model.onnx")}) == 3
+    assert len({one, onnx, ModelDir(tmp_path / "one" / "onnx" / "model.onnx").sha256()}) == 3
 
 
 @pytest.mark.parametrize("name", ["vectors [v2]", "*", "q?"])
