@@ -16,9 +16,8 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold
 
 from beam_pipelines.text import quality_model
-from beam_pipelines.text.ngram_hashing import BITS, hash_ngrams
 from beam_pipelines.text.quality_examples import Example, Sample, read_examples
-from beam_pipelines.text.quality_model import QualityModel
+from beam_pipelines.text.quality_model import BITS, QualityModel, hash_ngrams
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import MONOLINGUAL, WARC, find_corpus_files
 from labse_tf.files.outputs import whole_dir

@@ -15,8 +15,8 @@ import apache_beam as beam
 from apache_beam.transforms.window import GlobalWindows
 
 from beam_pipelines.counting.word_counter import WordCounter
+from beam_pipelines.reading.find import text_bytes
 from beam_pipelines.reading.readers import ReadCorpus
-from beam_pipelines.reading.sizes import text_bytes
 from beam_pipelines.records.records import ENGLISH, Batch
 from beam_pipelines.runtime.storage import join, write_file, write_json
 from labse_tf.files.corpus_files import CorpusFile

@@ -19,7 +19,7 @@ import numpy as np
 
 from beam_pipelines.filtering import cap
 from beam_pipelines.filtering.job_options import JobOptions
-from beam_pipelines.reading.sizes import text_bytes
+from beam_pipelines.reading.find import text_bytes
 from beam_pipelines.records import tfrecords
 from beam_pipelines.records.records import Batch, Record, ScoredBatch, encode_record, texts_of
 from beam_pipelines.reporting.drop_examples import ExampleSample

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 import apache_beam as beam
 
 from beam_pipelines.filtering.job_options import JobOptions
+from beam_pipelines.reading.find import text_bytes
 from beam_pipelines.reading.readers import in_batches
 from beam_pipelines.reading.scores import ScoreFile
-from beam_pipelines.reading.sizes import text_bytes
 from beam_pipelines.records.records import Batch, Pair, build_record, encode_record
 from beam_pipelines.records.tf_example import decode_example
 from beam_pipelines.runtime.hashes import hash_of

@@ -25,7 +25,7 @@ class LowQuality:
     >>> import numpy, tempfile
     >>> from beam_pipelines.records.records import Sentence
     >>> from beam_pipelines.text import quality_model
-    >>> from beam_pipelines.text.ngram_hashing import BITS
+    >>> from beam_pipelines.text.quality_model import BITS
     >>> folder = tempfile.mkdtemp()
     >>> knows_nothing = quality_model.QualityModel(numpy.zeros(1 << BITS, numpy.float32), bias=0.0)
     >>> quality_model.save(knows_nothing, folder, {})

@@ -1,4 +1,4 @@
-"""Finds a job's input, on disk or in a store; what another job has not finished is refused."""
+"""Finds a job's input, on disk or in a store, and estimates how much text it holds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ from beam_pipelines.reading.scores import ScoreFile, find_score_files
 from beam_pipelines.runtime.outputs import REPORT
 from beam_pipelines.runtime.storage import STORAGE, join, scheme_of
 from labse_tf.errors import InputError
-from labse_tf.files.corpus_files import ALL_FORMATS, SHARD, CorpusFile, find_corpus_files
+from labse_tf.files.corpus_files import (
+    ALL_FORMATS,
+    PARQUET,
+    SHARD,
+    ZIP,
+    CorpusFile,
+    find_corpus_files,
+)
+from labse_tf.files.textio import COMPRESSIONS
 
 
 def find_files(
@@ -40,3 +48,14 @@ def _check_complete(paths: Iterable[str]) -> None:
                 path=folder,
                 remedy=f"run it again; or, if you copied its output, copy {REPORT} too",
             )
+
+
+# Text in many languages is compressed to a third or a quarter of its size.
+_COMPRESSION_FACTOR = 4
+
+
+def text_bytes(file: CorpusFile | ScoreFile) -> int:
+    """Returns the approximate bytes of text in a file: four times its size if it is compressed."""
+    compressed = file.format in (PARQUET, ZIP) or file.path.lower().endswith(COMPRESSIONS)
+    factor = _COMPRESSION_FACTOR if compressed else 1
+    return factor * sum(map(STORAGE.size, file.paths))

@@ -11,9 +11,8 @@ from typing import BinaryIO
 
 import apache_beam as beam
 
-from beam_pipelines.reading.clean_lines import clean_lines
 from beam_pipelines.reading.file_parts import FilePart, divide, open_part, placed
-from beam_pipelines.reading.moses import read_moses
+from beam_pipelines.reading.lines import clean_lines, read_moses
 from beam_pipelines.reading.parquet import read_parquet
 from beam_pipelines.reading.rows import read_json_lines
 from beam_pipelines.reading.tfrecord import read_tfrecord
@@ -30,7 +29,7 @@ from beam_pipelines.records.records import (
     texts_by_language,
     texts_of,
 )
-from beam_pipelines.reporting.bad_records import BadRecords, take_good
+from beam_pipelines.reporting.report import BadRecords, take_good
 from beam_pipelines.runtime.errors import input_errors_marked
 from beam_pipelines.runtime.storage import open_file
 from labse_tf.errors import InputError

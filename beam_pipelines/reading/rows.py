@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
-from beam_pipelines.reading.clean_lines import clean_lines, nul_byte
+from beam_pipelines.reading.lines import clean_lines, nul_byte
 from beam_pipelines.records.records import Pair, Record, field_names, make_record, record_type_of
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import CorpusFile, language_in_name

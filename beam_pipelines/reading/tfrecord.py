@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from beam_pipelines.reading.clean_lines import nul_byte
+from beam_pipelines.reading.lines import nul_byte
 from beam_pipelines.reading.rows import default_language
 from beam_pipelines.records import tfrecords
 from beam_pipelines.records.records import Record, build_record, record_type_of, texts_of

@@ -10,8 +10,8 @@ from typing import BinaryIO
 
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
-from beam_pipelines.reading.clean_lines import nul_byte
 from beam_pipelines.reading.html_text import main_text
+from beam_pipelines.reading.lines import nul_byte
 from beam_pipelines.records.records import UNDETERMINED, Document
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import WET, CorpusFile

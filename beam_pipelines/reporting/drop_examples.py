@@ -14,8 +14,7 @@ from beam_pipelines.records.records import (
     texts_of,
 )
 from beam_pipelines.records.tf_example import decode_example
-from beam_pipelines.runtime.hashes import random_number_of
-from beam_pipelines.runtime.smallest import KeepSmallest, Keyed, smallest
+from beam_pipelines.runtime.hashes import KeepSmallest, Keyed, random_number_of, smallest
 from beam_pipelines.runtime.storage import write_file
 
 # The start of a long text is enough to recognize it.

@@ -1,16 +1,87 @@
-"""`report.json`: how many records were read, kept, and dropped for each reason."""
+"""`report.json`: how many records were read, kept, and dropped for each reason; and its table.
+
+Unreadable input is counted too: a line or record, or the rest of a damaged file.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import apache_beam as beam
 
-from beam_pipelines.reporting.bad_records import MAX_LISTED, BadRecords, Fault, too_many
-from beam_pipelines.runtime.smallest import KeepSmallest
+from beam_pipelines.records.records import UNDETERMINED, Record
+from beam_pipelines.runtime.hashes import KeepSmallest
 from beam_pipelines.runtime.storage import write_json
-from labse_tf.languages import is_code
+from labse_tf.errors import InputError
+from labse_tf.files.corpus_files import CorpusFile
+from labse_tf.languages import is_code, language_of
+
+# How many are listed in the report, and how many in the error that ends the job.
+MAX_LISTED = 100
+_MAX_NAMED = 3
+
+# Path, line (0 if none), what is wrong.
+Fault = tuple[str, int, str]
+
+
+@dataclass
+class BadRecords:
+    """The bad records of one file.
+
+    Attributes:
+      language: the file's, or UNDETERMINED.
+      number: how many there are.
+      first: the first MAX_LISTED of them.
+    """
+
+    language: str
+    number: int = 0
+    first: list[Fault] = field(default_factory=list)
+
+    @classmethod
+    def of_file(cls, file: CorpusFile) -> BadRecords:
+        return cls(file.language or UNDETERMINED)
+
+    def add(self, error: InputError) -> None:
+        self.number += 1
+        if len(self.first) < MAX_LISTED:
+            self.first.append((error.path, error.line or 0, error.problem))
+
+
+def take_good(
+    records: Iterable[Record | InputError], bad: BadRecords, maximum: int
+) -> Iterator[Record]:
+    """Yields the records and adds the errors among them to `bad`.
+
+    Raises:
+      InputError: at the first error above the maximum.
+    """
+    for record in records:
+        if not isinstance(record, InputError):
+            yield record
+            continue
+        bad.add(record)
+        if bad.number > maximum:
+            raise record if maximum == 0 else too_many(bad.first, maximum)
+
+
+def too_many(first: Sequence[Fault], maximum: int) -> InputError:
+    """Returns the error for more bad records than the user allows; it names the first of them."""
+    named = ", ".join(
+        f"{describe_place(path, line)} ({problem})" for path, line, problem in first[:_MAX_NAMED]
+    )
+    return InputError(
+        f"more than {maximum} records cannot be read: {named}",
+        remedy="fetch these files again, or raise --max-bad-records",
+    )
+
+
+def describe_place(path: str, line: int) -> str:
+    """Returns `FILE:LINE`, or `FILE` if the line is 0."""
+    return f"{path}:{line}" if line else path
+
 
 READ, KEPT, DUPLICATE = "read", "kept", "duplicate"
 # The reasons for unreadable records, and for those beyond the maximum number per language.
@@ -175,3 +246,34 @@ def check_bad_records(report: dict, maximum: int) -> None:
     if report["total"]["dropped"][BAD_RECORD] > maximum:
         faults = [(bad["file"], bad["line"] or 0, bad["problem"]) for bad in report["bad_records"]]
         raise too_many(faults, maximum)
+
+
+# As many as fit on a line; `report.json` has all.
+_REASONS_SHOWN = 3
+
+
+def format_report(report: dict) -> str:
+    """Returns one line per language with its most frequent reasons, and one for the total."""
+    header = f"{'code':9}{'language':18}{'read':>14}{'kept':>14}{'kept %':>8}  dropped, mostly as"
+    rule = "-" * len(header)
+    rows = [
+        _format_row(code, language_of(code).name if is_code(code) else "", row)
+        for code, row in report["languages"].items()
+    ]
+    total = _format_row("", f"all {len(rows)}", report["total"])
+    return "\n".join([header, rule, *rows, rule, total, *_unchecked(report)])
+
+
+def _unchecked(report: dict) -> list[str]:
+    return [
+        f"{code}: not checked, for want of knowledge of the language: {', '.join(names)}"
+        for code, names in report.get("unchecked", {}).items()
+    ]
+
+
+def _format_row(code: str, name: str, row: dict) -> str:
+    share = f"{100 * row[KEPT] / row[READ]:.1f}" if row[READ] else "-"
+    found = sorted((-number, reason) for reason, number in row["dropped"].items() if number)
+    reasons = ", ".join(f"{reason} {-number:,}" for number, reason in found[:_REASONS_SHOWN])
+    line = f"{code:9}{name:18.18}{row[READ]:>14,}{row[KEPT]:>14,}{share:>8}  {reasons}"
+    return line.rstrip()

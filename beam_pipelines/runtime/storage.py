@@ -23,7 +23,8 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from labse_tf.errors import InputError, file_named
-from labse_tf.files.storage import LOCAL, scheme_of
+from labse_tf.files.local_paths import scheme_of
+from labse_tf.files.storage import LOCAL
 
 # Where an object appears only as a whole, and renaming would copy it.
 _OBJECT_STORES = ("s3", "gs", "azfs")

@@ -1,4 +1,4 @@
-"""A linear model of text quality over hashed character n-grams: its files and its scores.
+"""A linear model of text quality over hashed character n-grams: its features, files and scores.
 
 A model is a folder: `weights.npz` with the weights, `model.json` with facts about its training.
 Neither is a pickle, so a model of unknown origin can do no harm.
@@ -15,8 +15,42 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beam_pipelines.text.ngram_hashing import BITS, MAX_N, MIN_N, hash_ngrams
 from labse_tf.errors import InputError
+
+MIN_N, MAX_N = 1, 4
+BITS = 18
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+# Marks the start and end of a text in n-grams; no text contains it.
+_EDGE = "\x00"
+
+
+def hash_ngrams(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the hashes of the n-grams of 1 to 4 characters, and the text that each is from.
+
+    Both are `[n-grams of all texts]`: int64 hashes of `BITS` bits, and int64 indices in `texts`.
+    Letter case matters. Equal texts have the same hashes on every machine.
+    """
+    joined = "".join(f"{_EDGE}{text}{_EDGE}" for text in texts)
+    # A lone surrogate is not a character, but may occur in broken web pages.
+    codes = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.uint64)
+    owners = np.repeat(np.arange(len(texts)), [len(text) + 2 for text in texts])
+    hashes, places = [], []
+    rolling = np.zeros(len(codes), np.uint64)
+    for n in range(1, MAX_N + 1):
+        # The hash of n characters is computed from that of the first n - 1 and the n-th.
+        length = len(codes) - n + 1
+        if length < 1:
+            break
+        rolling = (rolling[:length] + codes[n - 1 :] + np.uint64(n)) * _MULTIPLIER
+        rolling ^= rolling >> np.uint64(29)
+        if n >= MIN_N:
+            inside = owners[:length] == owners[n - 1 :]
+            hashes.append((rolling[inside] >> np.uint64(64 - BITS)).astype(np.int64))
+            places.append(owners[:length][inside])
+    if not hashes:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    return np.concatenate(hashes), np.concatenate(places)
+
 
 WEIGHTS_FILE, FACTS_FILE = "weights.npz", "model.json"
 # The features that the weights are for; a model with other features is refused.

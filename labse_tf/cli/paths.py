@@ -8,9 +8,8 @@ from typing import Any
 
 from labse_tf.errors import InputError
 from labse_tf.files import staging
-from labse_tf.files.local_paths import local_path
+from labse_tf.files.local_paths import STORE_SCHEMES, TENSORFLOW_SCHEMES, local_path, scheme_of
 from labse_tf.files.outputs import check_apart, is_within
-from labse_tf.files.storage import STORE_SCHEMES, TENSORFLOW_SCHEMES, scheme_of
 
 OUTPUTS = ("json", "out", "plot", "report", "run_dir")
 # Keys of the configuration that hold a path, and lists that hold none; others may.

@@ -17,9 +17,8 @@ from pydantic_core import ErrorDetails
 
 from labse_tf.config.sections import Config, TrainRun
 from labse_tf.errors import InputError
-from labse_tf.files.local_paths import local_path
+from labse_tf.files.local_paths import TENSORFLOW_SCHEMES, local_path, scheme_of
 from labse_tf.files.staging import input_path
-from labse_tf.files.storage import TENSORFLOW_SCHEMES, scheme_of
 from labse_tf.languages import require_code
 from labse_tf.registry import registered
 

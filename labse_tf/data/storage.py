@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 
 from labse_tf.files import stores
-from labse_tf.files.storage import LOCAL, scheme_of
+from labse_tf.files.local_paths import scheme_of
+from labse_tf.files.storage import LOCAL
 from labse_tf.files.stores import gfile
 
 

@@ -11,6 +11,18 @@ from labse_tf.errors import InputError
 # One slash is enough: RFC 8089 allows file:/path, and pathlib turns gs://bucket into gs:/bucket.
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 _THIS_MACHINE = ("", "localhost")
+# Schemes of the stores that Beam jobs read and write.
+STORE_SCHEMES = ("s3", "gs", "hdfs")
+# Schemes that TensorFlow opens; ram is its own memory.
+TENSORFLOW_SCHEMES = ("gs", "ram")
+_STORE_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+
+
+def scheme_of(path: str) -> str | None:
+    """Returns the scheme of a URL, in lower case; None for a local path, or a file:// URL."""
+    url = _STORE_URL.match(path)
+    scheme = url[1].lower() if url else None
+    return None if scheme == "file" else scheme
 
 
 def local_path(name: str | os.PathLike[str]) -> str:

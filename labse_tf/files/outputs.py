@@ -15,8 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from labse_tf.errors import InputError
-from labse_tf.files.local_paths import local_path
-from labse_tf.files.storage import scheme_of
+from labse_tf.files.local_paths import local_path, scheme_of
 
 PARTIAL_SUFFIX = ".partial"
 # Outputs are made in such folders beside their places.

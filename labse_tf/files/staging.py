@@ -23,9 +23,8 @@ from pathlib import Path
 
 from labse_tf.errors import InputError
 from labse_tf.files import stores
-from labse_tf.files.local_paths import local_path
+from labse_tf.files.local_paths import TENSORFLOW_SCHEMES, local_path, scheme_of
 from labse_tf.files.outputs import PARTIAL_SUFFIX, write_json
-from labse_tf.files.storage import TENSORFLOW_SCHEMES, scheme_of
 from labse_tf.files.stores import Stamp
 
 FOLDER = "LABSE_STAGING"

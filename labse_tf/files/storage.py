@@ -8,24 +8,10 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 from pathlib import Path
 from typing import Protocol
 
-from labse_tf.files.local_paths import local_path
-
-# Schemes of the stores that Beam jobs read and write.
-STORE_SCHEMES = ("s3", "gs", "hdfs")
-# Of those that TensorFlow opens; ram is in its own memory.
-TENSORFLOW_SCHEMES = ("gs", "ram")
-_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-
-
-def scheme_of(path: str) -> str | None:
-    """Returns the scheme of a URL, in lower case; None for a local path, or a file:// URL."""
-    url = _URL.match(path)
-    scheme = url[1].lower() if url else None
-    return None if scheme == "file" else scheme
+from labse_tf.files.staging import input_path
 
 
 class Storage(Protocol):
@@ -64,10 +50,6 @@ class LocalStorage:
     """The disk of this machine, and copies on it of what is in stores; see `Storage`."""
 
     def resolve(self, name: str | os.PathLike[str]) -> str:
-        if scheme_of(os.fspath(name)) not in TENSORFLOW_SCHEMES:
-            return local_path(name)
-        from labse_tf.files.staging import input_path  # Which uses this module.
-
         return input_path(name)
 
     def exists(self, path: str) -> bool:

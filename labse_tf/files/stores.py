@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from labse_tf.errors import InputError
+from labse_tf.files.local_paths import scheme_of
 from labse_tf.files.outputs import whole_file
-from labse_tf.files.storage import scheme_of
 
 # What stands beside a file and belongs to it.
 SIDE_FILES = (".calibration.json",)

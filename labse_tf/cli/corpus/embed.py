@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from beam_pipelines import embed_texts
-    from beam_pipelines.reporting.table import format_report
+    from beam_pipelines.reporting.report import format_report
 
     report = embed_texts.run(
         args.inputs,

@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from beam_pipelines import filter_bitext
-    from beam_pipelines.reporting.table import format_report
+    from beam_pipelines.reporting.report import format_report
 
     report = filter_bitext.run(
         args.inputs,

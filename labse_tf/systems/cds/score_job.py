@@ -14,12 +14,11 @@ from beam_pipelines.reading.find import find_files
 from beam_pipelines.reading.readers import ReadCorpus, in_batches
 from beam_pipelines.records.records import Pair, ScoredBatch, encode_record
 from beam_pipelines.runtime.engine import Engine
-from beam_pipelines.runtime.hashes import HASH_BYTES, hash_of
+from beam_pipelines.runtime.hashes import HASH_BYTES, KeepSmallest, hash_of
 from beam_pipelines.runtime.models import local_copy
 from beam_pipelines.runtime.outputs import check_free_path, parts_folder
 from beam_pipelines.runtime.runners import run_pipeline
 from beam_pipelines.runtime.shuffle import GroupValues
-from beam_pipelines.runtime.smallest import KeepSmallest
 from beam_pipelines.runtime.storage import (
     STORAGE,
     absolute,

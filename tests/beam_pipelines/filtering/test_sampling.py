@@ -16,8 +16,7 @@ from beam_pipelines.filtering import cap
 from beam_pipelines.reading.readers import read_file
 from beam_pipelines.records.records import Sentence, encode_record
 from beam_pipelines.reporting.drop_examples import ExampleSample, draw_examples
-from beam_pipelines.runtime.hashes import random_number_of
-from beam_pipelines.runtime.smallest import KeepSmallest, smallest
+from beam_pipelines.runtime.hashes import KeepSmallest, random_number_of, smallest
 from labse_tf.files.corpus_files import find_corpus_files
 
 

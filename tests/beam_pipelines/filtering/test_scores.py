@@ -9,7 +9,7 @@ import pytest
 from text_files import content_of
 
 from beam_pipelines import filter_bitext, filter_monolingual
-from beam_pipelines.reporting.table import format_report
+from beam_pipelines.reporting.report import format_report
 from labse_tf.cli.main import main
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import find_corpus_files

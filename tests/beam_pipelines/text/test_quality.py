@@ -10,9 +10,8 @@ from fastwarc.warc import WarcRecord, WarcRecordType
 
 from beam_pipelines import filter_monolingual, train_quality
 from beam_pipelines.text import quality_model
-from beam_pipelines.text.ngram_hashing import BITS, hash_ngrams
 from beam_pipelines.text.quality_examples import Example, Sample
-from beam_pipelines.text.quality_model import QualityModel
+from beam_pipelines.text.quality_model import BITS, QualityModel, hash_ngrams
 from labse_tf.cli.main import main
 from labse_tf.errors import InputError
 

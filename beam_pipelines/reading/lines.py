@@ -1,16 +1,33 @@
-"""Reads Moses pairs: two files of equal length, where each line translates that of the other."""
+"""Lines of corpus text, and Moses pairs: two files whose lines translate one another."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from beam_pipelines.reading.clean_lines import clean_lines
 from beam_pipelines.records.records import Pair
 from labse_tf.errors import InputError
 from labse_tf.files import textio
 from labse_tf.files.corpus_files import CorpusFile
 from labse_tf.files.textio import strip
+
+
+def clean_lines(stream: BinaryIO, name: str) -> Iterator[tuple[int, str | InputError]]:
+    """Like `textio.lines_and_errors`, but a line with a NUL byte is also replaced by an error."""
+    for number, line in textio.lines_and_errors(stream, name):
+        if not isinstance(line, InputError) and "\0" in line:
+            line = nul_byte(name, "the line", number)
+        yield number, line
+
+
+def nul_byte(path: str, place: str, line: int | None = None) -> InputError:
+    """Returns the error; `place` says what contains the byte."""
+    return InputError(
+        f"{place} holds a NUL byte",
+        path=path,
+        line=line,
+        remedy="remove it or fetch the file again",
+    )
 
 
 def read_moses(
