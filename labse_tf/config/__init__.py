@@ -1,6 +1,13 @@
 """The configuration of a run: typed sections, one tree of them for each command."""
 
-from labse_tf.config.files import changed, check_warmup, differences, flatten, load_config
+from labse_tf.config.files import (
+    build_section,
+    changed,
+    check_warmup,
+    differences,
+    flatten,
+    load_config,
+)
 from labse_tf.config.sections import (
     ACTIVATIONS,
     ADAGRAD,
@@ -46,6 +53,7 @@ __all__ = [
     "TokenizerConfig",
     "TrainConfig",
     "TrainRun",
+    "build_section",
     "changed",
     "check_warmup",
     "differences",

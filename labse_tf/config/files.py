@@ -24,7 +24,7 @@ from labse_tf.registry import registered
 
 _log = logging.getLogger("labse")
 
-AnyConfig = TypeVar("AnyConfig", bound=Config)
+AnyConfig = TypeVar("AnyConfig")
 # A key's full name, its value, and where it was set.
 Entry = tuple[str, Any, str | os.PathLike[str]]
 
@@ -91,6 +91,17 @@ def changed(config: AnyConfig, changes: Mapping[str, Any]) -> AnyConfig:
             place = place[section]
         place[name] = value
     return _build(type(config), tree, {}, None)
+
+
+def build_section(
+    kind: type[AnyConfig], values: Mapping[str, Any], path: str | os.PathLike[str]
+) -> AnyConfig:
+    """Returns a section with these values, which the file `path` tells, and defaults.
+
+    Raises:
+      InputError: for an unknown name, or a value of the wrong type or out of range.
+    """
+    return _build(kind, dataclasses.asdict(kind()) | dict(values), {}, path)
 
 
 def check_warmup(config: Config, *, path: str | os.PathLike[str] | None = None) -> None:

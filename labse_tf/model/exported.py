@@ -8,7 +8,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from labse_tf.config import EncoderConfig
+from labse_tf.config import EncoderConfig, build_section
 from labse_tf.errors import InputError
 
 FACTS_FILE = "model.json"
@@ -28,7 +28,7 @@ def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
             raise InputError(f"has no {name}", path=path, remedy="export the model again")
     try:
         facts = json.loads((path / FACTS_FILE).read_text(encoding="utf-8"))
-        config, table = EncoderConfig(**facts["encoder"]), facts.get("table", "float32")
+        config, table = dict(facts["encoder"]), facts.get("table", "float32")
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"is not what `labse export` writes ({error!r})",
@@ -47,7 +47,7 @@ def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
             path=path,
             remedy="use the model from which it was exported",
         )
-    return config
+    return build_section(EncoderConfig, config, path / FACTS_FILE)
 
 
 def vocab_file(path: Path) -> Path:

@@ -19,7 +19,7 @@ import numpy as np
 import tensorflow as tf
 from safetensors import SafetensorError, safe_open
 
-from labse_tf.config import EncoderConfig
+from labse_tf.config import EncoderConfig, build_section
 from labse_tf.errors import InputError
 from labse_tf.model import sentence_transformers
 from labse_tf.tokenization.vocabulary_readers import (
@@ -96,11 +96,7 @@ def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
         model_type, activation = found["model_type"], ACTIVATIONS.get(found["hidden_act"])
         pooler = sentence_transformers.find_pooler(path)
         sizes = {ours: _size(found, theirs) for ours, theirs in _SIZES.items()}
-        config = EncoderConfig(
-            **sizes,
-            activation=activation or ACTIVATIONS["gelu"],
-            pooling=pooler.pooling if pooler else "cls",
-        )
+        sizes["pooling"] = pooler.pooling if pooler else "cls"
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
             f"is not a BERT configuration ({error!r})", path=path / CONFIG_FILE, remedy="correct it"
@@ -112,6 +108,8 @@ def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
             path=path / CONFIG_FILE,
             remedy=f"use a bert with one of {', '.join(ACTIVATIONS)} and absolute positions",
         )
+    sizes["activation"] = activation
+    config = build_section(EncoderConfig, sizes, path / CONFIG_FILE)
     _check_computation(path, found)
     with _open_weights(path / WEIGHTS_FILE):
         pass  # If it is damaged, the error says so rather than that the sizes differ.
