@@ -236,4 +236,6 @@ def _serialize(kind: str, fields: Sequence[str], negatives: Sequence[str]) -> by
     example = tf.train.Example()
     for name, text in zip(KINDS[kind].fields, fields, strict=True):
         example.features.feature[name].bytes_list.value.append(text.encode())
+    for text in negatives:
+        example.features.feature[_NEGATIVES].bytes_list.value.append(text.encode())
     return example.SerializeToString()

@@ -162,7 +162,7 @@ def test_a_transformer_can_be_the_encoder(train, laser_run, tmp_path):
         ("laser.bucket_lengths=[16,500]", "to encoder.max_positions"),
         ("laser.bitext=[]", "no pair of 'laser.bitext' has a target in en, de"),
         ("languages=[ja]", "no pair translates en"),
-        ("laser.optimizer.decay=cosine", "one of \\('linear', 'constant'\\)"),
+        ("laser.optimizer.decay=cosine", "one of 'linear' or 'constant'"),
     ],
 )
 def test_bad_settings_are_refused(train, tmp_path, change, message, capsys):
