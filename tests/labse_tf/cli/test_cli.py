@@ -71,13 +71,14 @@ def test_a_broken_vocabulary(capsys, tmp_path, config_file, vocab_file, command,
 @pytest.mark.parametrize(
     "override, problem",
     [
-        ("train.learning_rate=1", "no key 'train.learning_rate'"),
-        ("train.steps=soon", "'train.steps' cannot be 'soon'"),
+        ("COMMAND.learning_rate=1", "no key 'COMMAND.learning_rate'"),
+        ("COMMAND.batch_size=soon", "'COMMAND.batch_size' cannot be 'soon'"),
         ("encoder.num_attention_heads=3", "'encoder.num_attention_heads' is 3"),
-        ("train.steps", "has no '='"),
+        ("COMMAND.steps", "has no '='"),
     ],
 )
 def test_a_wrong_key_or_value(capsys, tmp_path, config_file, command, override, problem):
+    override, problem = (text.replace("COMMAND", command) for text in (override, problem))
     arguments = [command, config_file, "--run-dir", tmp_path / "run", "--set", override]
     assert problem in refused(capsys, *arguments)
     assert files(tmp_path) == set()
@@ -174,7 +175,7 @@ def test_an_unexpected_error_is_two_lines_and_exit_one(capsys, monkeypatch, tmp_
     def fail(*arguments, **options):
         raise RuntimeError("the moon is down")
 
-    monkeypatch.setattr("labse_tf.config.files.load_config", fail)
+    monkeypatch.setattr("labse_tf.config.load_config", fail)
     status, out, err = run(capsys, "train", tmp_path / "x.yaml", "--run-dir", tmp_path / "run")
     assert (status, out) == (1, "")
     assert "RuntimeError: the moon is down" in err and "--debug" in err
@@ -185,7 +186,7 @@ def test_an_interrupt_is_one_line(capsys, monkeypatch, tmp_path):
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("labse_tf.config.files.load_config", interrupt)
+    monkeypatch.setattr("labse_tf.config.load_config", interrupt)
     status, out, err = run(capsys, "train", tmp_path / "x.yaml", "--run-dir", tmp_path / "run")
     assert (status, out) == (130, "")
     assert err.count("\n") == 1 and "interrupted" in err

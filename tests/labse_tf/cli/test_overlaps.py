@@ -79,7 +79,7 @@ def place(tmp_path, monkeypatch):
         "vocab extend run/vocab.txt --text my --add 5 --out run/vocab.txt",
         "vocab extend model --text my/text/de.txt --add 5 --out link.txt",
         "train own.yaml --run-dir my",
-        "train own.yaml --run-dir es",
+        "train-laser own.yaml --run-dir es",
         "train plan.yaml --run-dir my --set train.bitext=[es/../my/pairs]",
         "train plan.yaml --run-dir my --set train.bitext=[es,my/pairs]",
         "train plan.yaml --run-dir my --set train.evaluate=[tatoeba=my/pairs]",

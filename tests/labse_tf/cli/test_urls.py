@@ -17,6 +17,7 @@ from labse_tf.cli.main import COMMANDS, main, make_parser
 from labse_tf.cli.paths import OUTPUTS
 from labse_tf.config import flatten, load_config
 from labse_tf.errors import InputError
+from labse_tf.evaluation.task import task_names
 
 STORE = "gs://bucket/x"
 URL = "abfs://bucket/x"
@@ -34,8 +35,20 @@ NOT_PATHS = {
 }
 
 
-def actions_of(words):
-    return make_parser(words, importlib.import_module(COMMANDS[words].module))._actions
+def actions_of(words, *argv):
+    module = importlib.import_module(COMMANDS[words].module)
+    parser = make_parser(words, module)
+    if argv:
+        module.specialise(parser, argv)
+    return parser._actions
+
+
+def of_tasks():
+    """Yields each task of `labse eval` and its own options."""
+    for task in task_names():
+        for action in actions_of(("eval",), task):
+            if action.container.title == f"options of {task}":
+                yield task, action
 
 
 def placed(action, url):
@@ -85,14 +98,24 @@ def test_outputs_in_stores_are_sent_and_all_else_is_fetched():
     assert found == set(OUTPUTS)
 
 
+def test_paths_of_tasks_refuse_urls(capsys):
+    for task, action in of_tasks():
+        is_path = action.type is None and not action.choices
+        if is_path and NOT_PATHS.isdisjoint(action.option_strings):
+            said = refused(capsys, "eval", task, action.option_strings[-1], URL)
+            assert "the scheme abfs:// is not supported" in said
+
+
 def test_the_options_without_paths_exist():
     """So that the list of exceptions does not outlive them."""
-    named = {name for words in COMMANDS for one in actions_of(words) for name in one.option_strings}
-    assert named >= NOT_PATHS
+    actions = [one for words in COMMANDS for one in actions_of(words)]
+    actions += [one for _, one in of_tasks()]
+    assert {name for one in actions for name in one.option_strings} >= NOT_PATHS
 
 
 def test_the_tests_see_every_kind_of_path():
     names = {name for words in COMMANDS for name, _ in cases(words)}
+    names |= {name for _, one in of_tasks() if one.type is None for name in one.option_strings}
     assert names >= {
         *("INPUT", "CONFIG", "MODEL", "RUN_DIR", "HF_DIR", "PAIRS.tsv", "SCORED.tsv", "VOCAB"),
         *("--out", "--run-dir", "--init", "--data", "--model", "--work", "--plot", "--report"),

@@ -8,7 +8,8 @@ import tensorflow as tf
 
 from labse_tf.cli.main import main
 from labse_tf.systems.cds.batches import encode_pairs
-from labse_tf.systems.laser.translators import TransformerTranslator, open_translator
+from labse_tf.systems.cds.translators import TransformerTranslator
+from labse_tf.systems.laser.translators import open_translator
 from labse_tf.tokenization.detokenize import join_wordpieces
 
 pytestmark = pytest.mark.slow
