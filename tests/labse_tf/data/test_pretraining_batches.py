@@ -165,7 +165,7 @@ def test_packed_pairs_stay_whole_and_fill_their_sequences(tiny_config, tokenizer
     """Each as it would be in a sequence of its own, with positions from 0."""
     languages = ["ru", "th"]
     config = configured(
-        tiny_config, tlm_fraction=1.0, languages=languages, sequence_length=160, pack_pairs=True
+        tiny_config, tlm_fraction=1.0, languages=languages, sequence_length=120, pack_pairs=True
     )
     known = {}
     for language in languages:
