@@ -67,7 +67,9 @@ def _agreement(source: str, target: str) -> float:
 
 def _numbers(text: str) -> list[int]:
     # `int` reads the digits of all scripts and drops leading zeros.
-    return [int(run) for run in _RUN.findall(_GROUPING.sub("", text))]
+    runs = _RUN.findall(_GROUPING.sub("", text))
+    # `regex` knows digits of a later Unicode than Python does.
+    return [int(run) for run in runs if run.isdecimal()]
 
 
 def _significant_digits(numbers: list[int]) -> str:

@@ -345,9 +345,9 @@ class TrainConfig:
     def _check(self) -> TrainConfig:
         require_buckets(self.bucket_lengths, least=4)
         alone = self.input_parts == 1 or not self.cache_tokens
-        require(alone, "input_parts", "1 with 'cache_tokens'")
+        require(alone, "input_parts", "1 with 'train.cache_tokens'")
         measured = not self.patience or self.dev or self.evaluate
-        require(measured, "patience", "0 without 'dev' and 'evaluate'")
+        require(measured, "patience", "0 without 'train.dev' and 'train.evaluate'")
         named = all(0 < entry.find("=") < len(entry) - 1 for entry in self.evaluate)
         require(named, "evaluate", "a list of TASK=DIR")
         descending = sorted(set(self.matryoshka), reverse=True) == self.matryoshka
