@@ -24,10 +24,10 @@ from beam_pipelines import (
     embed_texts,
     filter_bitext,
     filter_monolingual,
-    score_cds,
 )
 from beam_pipelines.runtime.flink import ask
 from labse_tf.errors import InputError
+from labse_tf.systems.cds import score_job as score_cds
 
 MASTER = os.environ.get("LABSE_TEST_FLINK")
 SHARED = ["--runner=FlinkRunner", f"--flink_master={MASTER}", "--shared-filesystem"]

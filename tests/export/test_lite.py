@@ -11,8 +11,7 @@ from export.packed_table import LEAST_COSINE, least_cosine
 from export.source import Source
 from labse_tf.config import EncoderConfig
 from labse_tf.embedding.runtimes import LiteRuntime
-from labse_tf.model.dual_encoder import embed
-from labse_tf.model.encoder import build_encoder
+from labse_tf.model.encoder import build_encoder, embed
 
 ROWS = 4000
 
