@@ -7,6 +7,7 @@ of a shard depend neither on the runner nor on the order of the input.
 
 from __future__ import annotations
 
+import abc
 import collections
 import gzip
 import io
@@ -136,7 +137,7 @@ class WriteShards(beam.PTransform):
         return beam.pvalue.AsDict(cuts)
 
 
-class AssignShards(beam.DoFn):
+class AssignShards(beam.DoFn, abc.ABC):
     """Batch -> `((folder, shard), rows)`: rows are records, each after its prefix.
 
     A bundle names each shard of its folders once, with no records, so that all of them exist.
@@ -161,9 +162,9 @@ class AssignShards(beam.DoFn):
             if part or is_new:
                 yield (folder, number), part
 
+    @abc.abstractmethod
     def prefixes(self, batch: Batch | ScoredBatch, examples: list[bytes]) -> Iterable[bytes]:
         """Returns what goes before each record, always of one length."""
-        raise NotImplementedError
 
 
 class _AssignNumbered(AssignShards):
