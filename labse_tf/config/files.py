@@ -307,7 +307,12 @@ def _explain(
     return InputError(f"'{key}' is {value!r}", path=path, remedy=f"it must be {wanted}")
 
 
-_BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
+_BOUNDS = {
+    "ge": "{:g} or more",
+    "gt": "more than {:g}",
+    "le": "{:g} or less",
+    "lt": "less than {:g}",
+}
 _TYPES = {
     "bool": "true or false",
     "int": "a whole number",
