@@ -298,7 +298,7 @@ def _explain(
     elif error["type"] == "too_short":
         wanted = "a list of one or more"
     elif bounds := [
-        f"{text} {context[name]:g}" for name, text in _BOUNDS.items() if name in context
+        text.format(context[name]) for name, text in _BOUNDS.items() if name in context
     ]:
         wanted = bounds[0]
     else:
