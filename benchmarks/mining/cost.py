@@ -3,8 +3,7 @@
     python -m benchmarks.mining.cost [--sources 7.7e9] [--targets 6e8] [--tokens 30] ...
 
 A calculation, not a measurement: prints the tables of docs/measurements/mining_the_web.md, in
-Markdown. The page names the measured rates of a core. --core-price and --accelerator-price
-are per hour, in any currency.
+Markdown. The page names the measured rates of a core.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ def print_tables(args: argparse.Namespace) -> None:
     _print_storage(args, sides)
     hours["exact search"] = _print_exact(args)
     hours["`labse mine`, approximate"] = _print_joint(args)
-    _print_sum(args, hours)
+    _print_sum(hours)
 
 
 def _print_embedding(args: argparse.Namespace) -> tuple[float, float]:
@@ -127,16 +126,10 @@ def _print_joint(args: argparse.Namespace) -> tuple[float, float]:
     return hours, math.nan
 
 
-def _print_sum(args: argparse.Namespace, hours: dict[str, tuple[float, float]]) -> None:
-    prices = (args.core_price, args.accelerator_price)
-    _head("all in hours", "of a core", "of an accelerator", "price on cores", "on accelerators")
+def _print_sum(hours: dict[str, tuple[float, float]]) -> None:
+    _head("all in hours", "of a core", "of an accelerator")
     for name, pair in hours.items():
-        shown = ["-" if math.isnan(number) else _si(number) for number in pair]
-        costs = [
-            "-" if price is None or math.isnan(number) else _si(number * price)
-            for number, price in zip(pair, prices, strict=True)
-        ]
-        _row(name, *shown, *costs)
+        _row(name, *("-" if math.isnan(number) else _si(number) for number in pair))
 
 
 def _hours(flop: float, args: argparse.Namespace) -> tuple[float, float]:
@@ -189,8 +182,6 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
         ("neighbours", 4, "of a sentence that are kept"),
     ):
         parser.add_argument(f"--{name}", type=int, default=default, help=f"{what} ({default})")
-    for name in ("core", "accelerator"):
-        parser.add_argument(f"--{name}-price", type=float, help=f"of an hour of a {name}")
     return parser.parse_args(argv)
 
 

@@ -19,12 +19,10 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import yaml
-
 from benchmarks import make_parser, timed
-from labse_tf.config import flatten
 
 CONFIG = Path(__file__).with_name("ablations.yaml")
+MINER = Path(__file__).with_name("ablations_miner.yaml")
 RESULTS = "results"
 BASE = "base"
 
@@ -146,9 +144,8 @@ class Laboratory:
             self._labse(run_dir.name, *run, *_set(settings))
         if any(row.mined for row in rows):
             options = ("--vocab", vocab, "--run-dir", self._out / "miner")
-            settings = _settings_of("negatives")
-            out = ("--out", self._out / "mined")
-            self._labse("mined", "mine-negatives", bitext, *options, *out, *_set(settings))
+            out = ("--config", MINER, "--out", self._out / "mined")
+            self._labse("mined", "mine-negatives", bitext, *options, *out)
 
     def _vocab(self, size: int) -> Path:
         return self._out / f"vocab_{size}.txt"
@@ -201,12 +198,6 @@ class Laboratory:
 
     def _log(self, name: str) -> Path:
         return self._out / "logs" / f"{name}.log"
-
-
-def _settings_of(part: str) -> list[str]:
-    """Returns a section of CONFIG as values for `--set`."""
-    tree = yaml.safe_load(CONFIG.read_text("utf-8"))[part]
-    return [f"{part}.{key}={json.dumps(value)}" for key, value in flatten(tree)]
 
 
 def _set(settings: list[str]) -> list[str]:
