@@ -59,7 +59,7 @@ def _packed(ids):
     return {"input_word_ids": ids, "input_mask": ones, "input_type_ids": 0 * ones}
 
 
-@pytest.mark.parametrize("count", [1, 15])
+@pytest.mark.parametrize("count", [pytest.param(1, marks=pytest.mark.slow), 15])
 def test_a_topic_of_the_neighbour_is_learned_and_chance_if_shuffled(count):
     losses = {}
     for shuffled in (False, True):
@@ -74,6 +74,7 @@ def test_a_topic_of_the_neighbour_is_learned_and_chance_if_shuffled(count):
     assert abs(losses[True] - math.log(TOPICS)) < 0.15
 
 
+@pytest.mark.slow
 def test_without_slots_it_is_mlm_bit_by_bit():
     def without_neighbours(batch):
         return {name: value for name, value in batch.items() if name != "neighbour"}
@@ -105,6 +106,7 @@ def pretrain(config_file, neighbours_dir):
             "held_out_size": 4,
             "slots": 3,
             "sequence_length": 24,
+            "stage_steps": "[2]",
         }
         sets = ["encoder.pooling=mean", *(f"pretrain.{key}={one}" for key, one in sets.items())]
         return labse_run("pretrain", config_file, run_dir, *sets, *more)
@@ -129,12 +131,14 @@ def test_a_run_writes_the_losses_with_true_and_with_shuffled_neighbours(run):
         assert found["cmlm"]["tokens"] == found["cmlm_shuffled"]["tokens"] > 0
 
 
+@pytest.mark.slow
 def test_the_exported_vector_is_that_of_training(run, tmp_path):
     assert main(["export", str(run), "--no-verify", "--out", str(tmp_path / "model")]) == 0
     found = labse_tf.load(tmp_path / "model").encode(SENTENCES)
     np.testing.assert_allclose(found, embedder_of(run).encode(SENTENCES), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_run_without_slots_is_mlm_of_single_sentences(pretrain, tmp_path):
     assert pretrain(tmp_path / "run", "pretrain.slots=0", "pretrain.held_out=[]") == 0
 

@@ -13,6 +13,8 @@ from labse_tf.model.dropout import dropout_generators
 from labse_tf.model.encoder import build_encoder, embed
 from labse_tf.training.gradient_cache import cached_gradients
 
+pytestmark = pytest.mark.usefixtures("eagerly")
+
 ROWS, LENGTH, VOCAB = 8, 7, 50
 SEED = 1
 
@@ -73,19 +75,15 @@ def test_equals_the_whole_batch(inputs, dropout, chunk_rows, sparse):
     states = [tf.identity(generator.state) for generator in generators]
     table = encoder.get_embedding_table()
 
-    @tf.function
-    def found():
-        return cached_gradients(
-            lambda chunk: embed(encoder, chunk, training=True),
-            inputs,
-            loss_of,
-            encoder.trainable_variables,
-            chunk_rows=chunk_rows,
-            generators=generators,
-            tables=[(table, inputs["input_word_ids"])] if sparse else (),
-        )
-
-    loss, accuracy, gradients = found()
+    loss, accuracy, gradients = cached_gradients(
+        lambda chunk: embed(encoder, chunk, training=True),
+        inputs,
+        loss_of,
+        encoder.trainable_variables,
+        chunk_rows=chunk_rows,
+        generators=generators,
+        tables=[(table, inputs["input_word_ids"])] if sparse else (),
+    )
     if sparse:
         place = next(i for i, v in enumerate(encoder.trainable_variables) if v is table)
         rows = gradients[place].indices.numpy()
