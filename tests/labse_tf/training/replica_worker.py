@@ -23,8 +23,9 @@ import labse_tf  # noqa: F401  Before TensorFlow: it chooses Keras 2.
 # isort: split
 import tensorflow as tf
 import tf_keras
+from tiny_encoder import TINY_ENCODER
 
-from labse_tf.config import ComputeConfig, EncoderConfig, OptimizerConfig, TrainConfig
+from labse_tf.config import ComputeConfig, OptimizerConfig, TrainConfig
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder, embed
 from labse_tf.model.mlm_head import build_mlm_head, build_slots
@@ -40,19 +41,11 @@ from labse_tf.training.optimizer import build_optimizer
 
 BATCH, STEPS, VOCAB, PREDICTIONS, NEGATIVES = 12, 2, 60, 4, 2
 LENGTHS = (10, 16)  # Of the first and of the second batch: as buckets, unknown to the graph.
-ENCODER = EncoderConfig(
-    vocab_size=VOCAB,
-    hidden_size=16,
-    num_layers=1,
-    num_attention_heads=2,
-    intermediate_size=32,
-    max_positions=16,
-    dropout=0.0,
+ENCODER = dataclasses.replace(
+    TINY_ENCODER, vocab_size=VOCAB, hidden_size=16, intermediate_size=32, pooling="cls"
 )
-
 # Slots come behind the tokens.
 JOINT_ENCODER = dataclasses.replace(ENCODER, max_positions=24, pooling="mean")
-
 LSTM_ENCODER = dataclasses.replace(ENCODER, network="bilstm", pooling="max", num_layers=2)
 LASER = LaserConfig(targets=["en", "es", "fr"], decoder_size=20, language_size=3, output_size=7)
 
@@ -188,15 +181,14 @@ def fixed(part):
 
 def objective_of(kind, encoder, config, settings):
     """Made under the strategy."""
-    if kind in ("mlm", "joint"):
-        head = fixed(build_mlm_head(config, encoder))
-        if kind == "mlm":
-            return MaskedTokens(encoder, head)
-        # Of the 3 or 6 masked sentences of a replica.
-        chunk_size = settings.chunk_size // 3
-        masked = MaskedTokens(
-            encoder, head, fixed(build_slots(SLOTS, config)), chunk_size=chunk_size
-        )
+    if kind == "dual":
+        return DualEncoder(encoder, settings)
+    if kind == "mlm":
+        return MaskedTokens(encoder, fixed(build_mlm_head(config, encoder)))
+    if kind == "joint":
+        parts = fixed(build_mlm_head(config, encoder)), fixed(build_slots(SLOTS, config))
+        # Of the 3 masked sentences of a replica.
+        masked = MaskedTokens(encoder, *parts, chunk_size=settings.chunk_size // 3)
         return Joint(masked, DualEncoder(encoder, settings), weight=settings.bitext_weight)
     if kind == "laser":
         decoder = LaserDecoder(LASER, vocab_size=VOCAB, token_size=16)
@@ -205,13 +197,9 @@ def objective_of(kind, encoder, config, settings):
     if kind == "inference":
         classifier = fixed(build_classifier(3, ENCODER.hidden_size))
         return Inference(encoder=encoder, classifier=classifier, train_encoder=True)
-    if kind == "distill":
-        projection = np.random.default_rng(5).normal(size=(24, ENCODER.hidden_size))
-        projection = projection.astype(np.float32)
-        return Distillation(
-            encoder=encoder, teacher=teacher, projection=projection, settings=settings
-        )
-    return DualEncoder(encoder, settings)
+    projection = np.random.default_rng(5).normal(size=(24, ENCODER.hidden_size))
+    made = {"teacher": teacher, "projection": projection.astype(np.float32)}
+    return Distillation(encoder=encoder, settings=settings, **made)
 
 
 def train(strategy, kind, clip_norm, changes):
@@ -231,10 +219,8 @@ def train(strategy, kind, clip_norm, changes):
         # By SGD the updates are the gradients themselves; Adam would hide their scale.
         optimizer = tf_keras.optimizers.SGD(0.1)
     made = {"mlm": mlm_batches, "joint": joint_batches, "inference": inference_batches}
-    made["laser"] = laser_batches
+    made |= {"laser": laser_batches, "distill": lambda: [one["source"] for one in dual_batches()]}
     batches = made[kind]() if kind in made else dual_batches(settings.hard_negatives)
-    if kind == "distill":
-        batches = [batch["source"] for batch in batches]
     facts = {}
     if kind == "dual" and replicas == 1:
         for name in ("source", "target"):

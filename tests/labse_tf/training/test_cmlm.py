@@ -59,19 +59,20 @@ def _packed(ids):
     return {"input_word_ids": ids, "input_mask": ones, "input_type_ids": 0 * ones}
 
 
-@pytest.mark.parametrize("count", [pytest.param(1, marks=pytest.mark.slow), 15])
-def test_a_topic_of_the_neighbour_is_learned_and_chance_if_shuffled(count):
-    losses = {}
-    for shuffled in (False, True):
-        tf_keras.utils.set_random_seed(1)
-        encoder = build_encoder(TOY)
-        objective = MaskedTokens(encoder, build_mlm_head(TOY, encoder), build_slots(count, TOY))
-        batches = topic_batches(shuffled=shuffled)
-        trainer = make_trainer(objective, batches, tf_keras.optimizers.Adam(3e-3))
-        trainer.train(tf.constant(400))
-        losses[shuffled] = float(trainer.train(tf.constant(20))["loss"])
-    assert losses[False] < 0.02
-    assert abs(losses[True] - math.log(TOPICS)) < 0.15
+@pytest.mark.parametrize(
+    "count, shuffled",
+    [(15, False)]
+    + [pytest.param(*one, marks=pytest.mark.slow) for one in ((15, True), (1, False), (1, True))],
+)
+def test_a_topic_of_the_neighbour_is_learned_and_chance_if_shuffled(count, shuffled):
+    tf_keras.utils.set_random_seed(1)
+    encoder = build_encoder(TOY)
+    objective = MaskedTokens(encoder, build_mlm_head(TOY, encoder), build_slots(count, TOY))
+    batches = topic_batches(shuffled=shuffled)
+    trainer = make_trainer(objective, batches, tf_keras.optimizers.Adam(3e-3))
+    trainer.train(tf.constant(400))
+    loss = float(trainer.train(tf.constant(20))["loss"])
+    assert abs(loss - math.log(TOPICS)) < 0.15 if shuffled else loss < 0.02
 
 
 @pytest.mark.slow
@@ -108,7 +109,11 @@ def pretrain(config_file, neighbours_dir):
             "sequence_length": 24,
             "stage_steps": "[2]",
         }
-        sets = ["encoder.pooling=mean", *(f"pretrain.{key}={one}" for key, one in sets.items())]
+        sets = [
+            "encoder.pooling=mean",
+            "encoder.num_layers=1",
+            *(f"pretrain.{key}={one}" for key, one in sets.items()),
+        ]
         return labse_run("pretrain", config_file, run_dir, *sets, *more)
 
     return start

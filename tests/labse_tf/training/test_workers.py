@@ -130,7 +130,7 @@ def assert_same_run(run_dir, expected_run_dir, untrained):
     assert set(found) == set(expected)
     assert distance(found, expected) < 0.01 * distance(expected, untrained)
     losses, others = (by_step(path, "loss") for path in (run_dir, expected_run_dir))
-    assert losses == pytest.approx(others, rel=1e-3) and list(losses) == [3, 6, 9]
+    assert losses == pytest.approx(others, rel=1e-5) and list(losses) == [3, 6, 9]
     found, expected = (by_step(path, "held_out") for path in (run_dir, expected_run_dir))
     assert list(found) == list(expected) == [3, 6, 9]
     for step, measured in expected.items():
