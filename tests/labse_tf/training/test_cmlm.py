@@ -148,6 +148,7 @@ def test_a_run_without_slots_is_mlm_of_single_sentences(pretrain, tmp_path):
     assert pretrain(tmp_path / "run", "pretrain.slots=0", "pretrain.held_out=[]") == 0
 
 
+@pytest.mark.slow
 def test_text_without_neighbours_is_refused(pretrain, tmp_path, capfd):
     (tmp_path / "it.txt").write_text("gatto\n\ncane\n", "utf-8")
     sets = (f"pretrain.neighbours=[{tmp_path / 'it.txt'}]", "pretrain.held_out=[]")

@@ -79,6 +79,7 @@ def test_xla_trains_the_same_weights():
         np.testing.assert_allclose(compiled_weights[name], value, atol=2e-5, err_msg=name)
 
 
+@pytest.mark.slow
 def test_xla_keeps_the_gradient_of_the_embeddings_sparse():
     encoder = build_encoder(CONFIG, compute=ComputeConfig(precision="float32", xla=True))
     inputs = {name: tf.constant(masked_batch()[name]) for name in encoder.inputs}

@@ -80,7 +80,7 @@ def test_a_run_that_cannot_start_leaves_nothing(capfd, tmp_path, config_file, ov
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("command", ["pretrain", "train"])
+@pytest.mark.parametrize("command", [pytest.param("pretrain", marks=pytest.mark.slow), "train"])
 def test_shards_from_which_all_was_filtered(tmp_path, config_file, capfd, command):
     for kind in ("bitext", "monolingual"):
         shard = tmp_path / kind / "th" / "part-00000-of-00001.tfrecord.gz"
