@@ -124,17 +124,11 @@ def update(
     clip_norm: float,
     lazy: bool,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Does a training step, in a replica context.
+    """Does a training step with this replica's part of a batch, in a replica context.
 
-    Gradients are summed over the replicas, then clipped, so that loss and update equal those
-    of one device with the whole batch.
-
-    Args:
-      objective: the loss, and the variables to update.
-      batch: this replica's part of the batch.
-      optimizer: updates the variables; its `iterations` count the steps.
-      clip_norm: the maximum global norm of the gradients; 0 disables clipping.
-      lazy: update only the rows of an embedding table that the batch reads; see `LazyAdamW`.
+    Gradients are summed over the replicas, then clipped to a global norm of `clip_norm` (0: not
+    clipped), so that loss and update equal those of one device with the whole batch. If `lazy`, of
+    an embedding table only the rows that the batch reads are updated; see `LazyAdamW`.
 
     Returns:
       Loss and accuracy on the global batch, and the norm of the gradient before clipping.
