@@ -53,8 +53,10 @@ def step(objective, batch):
     return means, {variable.name: variable.numpy() - old for variable, old in moved}
 
 
-@pytest.mark.parametrize("samples", [0, 20])
-@pytest.mark.parametrize("chunk", [0, 2])
+@pytest.mark.parametrize(
+    "samples, chunk",
+    [(0, 0), (20, 2), *(pytest.param(*one, marks=pytest.mark.slow) for one in ((0, 2), (20, 0)))],
+)
 def test_loss_and_gradient_are_the_weighted_sum(eagerly, samples, chunk):
     settings = TrainConfig(scale=5.0)
     masked, of_masked = step(masked_tokens(samples=samples), MASKED)

@@ -84,7 +84,7 @@ def step(batch, *, slots, **options):
     return [float(means["loss"]), float(means["accuracy"]), *updates]
 
 
-@pytest.mark.parametrize("slots", [0, 3])
+@pytest.mark.parametrize("slots", [pytest.param(0, marks=pytest.mark.slow), 3])
 def test_chunks_give_what_the_whole_batch_gives(batch, slots):
     if slots:
         batch["neighbour"] = {name: batch[name][::-1] for name in ENCODER_INPUTS}
