@@ -18,9 +18,8 @@ from labse_tf.errors import InputError
 _MOST_EXPONENT = 60.0
 
 
-def additive_margin_softmax(
-    queries: tf.Tensor,
-    candidates: tf.Tensor,
+def margin_cross_entropy(
+    similarities: tf.Tensor,
     *,
     positive_offset: int | tf.Tensor = 0,
     margin: float = 0.3,
@@ -33,9 +32,9 @@ def additive_margin_softmax(
     `-log( exp(s * (phi(i, p) - m)) / (exp(s * (phi(i, p) - m)) + sum_{k != p} exp(s * phi(i, k))))`
 
     Args:
-      queries: `[batch, dim]` float tensor of unit rows.
-      candidates: `[n, dim]` float tensor of unit rows, n >= positive_offset + batch.
-      positive_offset: the row in `candidates` that translates the first query; the others follow.
+      similarities: `[batch, n]` float tensor, phi of queries and candidates, n >= positive_offset +
+        batch.
+      positive_offset: the candidate that translates the first query; the others follow.
       margin: m, subtracted from the similarity of the positives (section 6.1; 0.3 in the paper).
       scale: s, multiplies all similarities (10 in the paper).
       ignored: `[batch, n]` bool tensor, true where a candidate must not be a query's negative (see
@@ -45,42 +44,6 @@ def additive_margin_softmax(
       `[batch]` float32 tensor.
 
     Example: similarities 0.8 and 0.6; the margin of 0.2 makes both 0.6, so the loss is log 2.
-
-      >>> queries = tf.constant([[0.8, 0.6]])
-      >>> candidates = tf.constant([[1.0, 0.0], [0.0, 1.0]])
-      >>> additive_margin_softmax(queries, candidates, margin=0.2).numpy().round(4)
-      array([0.6931], dtype=float32)
-    """
-    return margin_cross_entropy(
-        tf.matmul(queries, candidates, transpose_b=True),
-        positive_offset=positive_offset,
-        margin=margin,
-        scale=scale,
-        ignored=ignored,
-    )
-
-
-def margin_cross_entropy(
-    similarities: tf.Tensor,
-    *,
-    positive_offset: int | tf.Tensor = 0,
-    margin: float = 0.3,
-    scale: float = 10.0,
-    ignored: tf.Tensor | None = None,
-) -> tf.Tensor:
-    """Returns the loss of each query from its similarities to the candidates.
-
-    Args:
-      similarities: `[batch, n]` float tensor, phi of queries and candidates.
-      positive_offset: as in `additive_margin_softmax`, as are the others.
-      margin: see there.
-      scale: see there.
-      ignored: see there.
-
-    Returns:
-      `[batch]` float32 tensor.
-
-    Example: as in `additive_margin_softmax`.
 
       >>> margin_cross_entropy(tf.constant([[0.8, 0.6]]), margin=0.2).numpy().round(4)
       array([0.6931], dtype=float32)
@@ -108,7 +71,7 @@ def margin_cross_entropies(
 
     Args:
       similarities: `[batch, batch]` float tensor, phi of sources and targets; -1 to 1.
-      margin: as in `additive_margin_softmax`.
+      margin: as in `margin_cross_entropy`, as is `scale`.
       scale: see there.
       ignored: `[batch, batch]`, symmetric; see there.
 
@@ -185,7 +148,7 @@ def duplicates(
     Args:
       keys: `[sides, batch]` integer tensor of text hashes, one row each for sources and targets.
       candidate_keys: `[sides, n]`, the hashes of the candidates' pairs.
-      positive_offset: as in `additive_margin_softmax`.
+      positive_offset: as in `margin_cross_entropy`.
 
     Returns:
       `[batch, n]` bool tensor, false for the positives.
@@ -214,8 +177,8 @@ def translation_ranking_loss(
     Args:
       source: `[n, dim]` float tensor of unit rows.
       target: `[n, dim]` float tensor of unit rows; row i translates row i of `source`.
-      margin: as in `additive_margin_softmax`.
-      scale: as in `additive_margin_softmax`.
+      margin: as in `margin_cross_entropy`, as is `scale`.
+      scale: see there.
 
     Returns:
       A float32 scalar.

@@ -6,7 +6,7 @@ on tiny data with a tiny encoder, and every weight must move.
 
 from __future__ import annotations
 
-import json
+import functools
 import re
 import shlex
 from collections.abc import Iterator
@@ -37,7 +37,6 @@ IN_A_MINUTE = re.compile(r"In a minute: add (--set .*)")
 
 # The keys that name files, and the fixture that stands for them.
 FILES = {
-    "tokenizer.vocab_file": "vocab_file",
     "pretrain.monolingual": "monolingual_dir",
     "pretrain.bitext": "bitext_dir",
     "pretrain.neighbours": "monolingual_dir",
@@ -53,29 +52,33 @@ FILES = {
 }
 # What a page writes as $S.
 CORPORA = {"tokenizer.vocab_file": "", "pretrain.monolingual": "[m]", "pretrain.bitext": "[b]"}
-OPTIONS = {"--noisy": "bitext_dir", "--trusted": "bitext_dir", "--teacher": "model_dir"} | {
-    "--vocab": "vocab_file"
-}
+OPTIONS = {"--noisy": "bitext_dir", "--trusted": "bitext_dir", "--teacher": "model_dir"}
+OPTIONS |= {"--vocab": "vocab_file"}
 SIZES = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32}
-LOOP = {"loop.log_interval": 4, "loop.checkpoint_interval": 1000, "language_exponent": 0.5}
-BATCH = {"batch_size": 8, "bucket_lengths": "[32]"}
+LOOP = {"loop.log_interval": 4, "loop.checkpoint_interval": 1000}
+TEXTS = LOOP | {"language_exponent": 0.5, "batch_size": 8, "bucket_lengths": "[32]"}
+SEQUENCES = {"batch_size": 8, "sequence_length": 24}
+HELD_OUT = {"held_out_interval": 4, "held_out_size": 2}
 SMALLER = {
     "encoder": SIZES | {"max_positions": 128, "num_layers": 2, "vocab_size": 0, "dropout": 0.0},
-    "pretrain": LOOP
-    | {"batch_size": 8, "sequence_length": 24, "max_predictions": 5}
-    | {"held_out_interval": 4, "held_out_size": 2},
-    "train": LOOP | BATCH | {"scale": 10, "dev_interval": 4, "patience": 0},
-    "nli": {"batch_size": 8, "sequence_length": 24, "dev_interval": 4}
-    | {"loop.log_interval": 4, "loop.checkpoint_interval": 1000},
-    "laser": {"loop.log_interval": 4, "loop.checkpoint_interval": 1000, "targets": "[en,de]"}
-    | {"batch_tokens": 256, "bucket_lengths": "[32]", "held_out_interval": 4, "held_out_size": 2}
+    "pretrain": LOOP | SEQUENCES | HELD_OUT | {"max_predictions": 5, "language_exponent": 0.5},
+    "train": TEXTS | {"scale": 10, "dev_interval": 4, "patience": 0},
+    "nli": LOOP | SEQUENCES | {"dev_interval": 4},
+    "laser": LOOP
+    | HELD_OUT
+    | {"targets": "[en,de]", "batch_tokens": 256, "bucket_lengths": "[32]"}
     | {"decoder_size": 16, "language_size": 4, "output_size": 8},
-    "cds": LOOP
-    | BATCH
+    "cds": TEXTS
     | {"vocab_size": 300, "translator.encoder_layers": 1, "translator.decoder_layers": 1}
     | {f"translator.{key}": value for key, value in SIZES.items()},
     "negatives": {"encoder.hidden_size": 16, "encoder.bigram_buckets": 50},
 }
+
+
+# A command and the end of its configuration's name: the first of these recipes is trained.
+QUICK = [("pretrain", ""), ("train", "tiny_table.yaml")]
+SLOW = [("train", "finetune.yaml"), ("train-nli", ""), ("train-laser", ""), ("distill", "")]
+SLOW += [("corpus train-cds", ""), ("mine-negatives", "")]
 
 
 class Recipe(NamedTuple):
@@ -150,99 +153,60 @@ def shorter(recipe: Recipe) -> dict[str, object]:
     return sets
 
 
-def as_list(value: object, key: str) -> object:
-    return f"[{value}]" if key in FILES and key != "tokenizer.vocab_file" else value
+@functools.cache
+def recipes() -> list[Recipe]:
+    return [one for path in SOURCES for one in shown_commands(path)]
 
 
-RECIPES = [one for path in SOURCES for one in shown_commands(path)]
-# The first of each command that needs no other folder than those of FILES.
-TRAINED = {
-    one.words: one
-    for one in reversed(RECIPES)
-    if "laser.target_bitext" not in one.sets and "train.joint" not in one.sets
-    if not one.in_a_minute and "train.hard_negatives" not in one.sets
-}
-
-
-def test_recipes_are_found():
-    """All commands that train, and each preset's header."""
-    found = {" ".join(recipe.words) for recipe in RECIPES}
-    assert found == set(KINDS) - {"plan"} and len(TRAINED) == 7
+def test_recipes_are_found_and_accepted():
+    """All commands that train, each preset's header, and each recipe as it is shown."""
+    found = {" ".join(recipe.words) for recipe in recipes()}
+    assert found == {command for command, _ in (*QUICK, *SLOW)} == set(KINDS) - {"plan"}
     headers = {path.name: list(shown_commands(path)) for path in (ROOT / "configs").glob("*.yaml")}
-    assert [name for name, recipes in headers.items() if not recipes] == ["corpora_effect.yaml"]
-
-
-@pytest.mark.parametrize("recipe", RECIPES, ids=lambda one: f"{one.words[-1]} {one.config}")
-def test_a_recipe_is_accepted(recipe):
-    config = recipe.settings()
-    check_warmup(config)
-    for key in () if recipe.in_a_minute else recipe.sets:
-        assert key.partition(".")[0] in vars(config), key
+    assert [name for name, found in headers.items() if not found] == ["corpora_effect.yaml"]
+    for recipe in recipes():
+        config = recipe.settings()
+        check_warmup(config)
+        for key in () if recipe.in_a_minute else recipe.sets:
+            assert key.partition(".")[0] in vars(config), (recipe, key)
 
 
 @pytest.fixture
 def weights(monkeypatch):
     """Returns `[(name, before, after)]` of every weight trained, a list that runs add to."""
     found = []
-    train = fit._train
+    train = fit.train_and_measure
 
-    def train_and_note(controller, course, steps):
+    def train_and_note(controller, course):
         trained = controller.trainer.objective.variables
         before = [variable.numpy() for variable in trained]
-        train(controller, course, steps)
+        train(controller, course)
         found.extend((v.name, old, v.numpy()) for v, old in zip(trained, before, strict=True))
 
-    monkeypatch.setattr(fit, "_train", train_and_note)
+    monkeypatch.setattr(fit, "train_and_measure", train_and_note)
     return found
 
 
-@pytest.fixture(scope="session")
-def cmlm_run(made_once, config_file, monolingual_dir):
-    def make(run_dir: Path) -> None:
-        sets = [
-            "objective=cmlm",
-            f"neighbours=[{monolingual_dir}]",
-            "stage_steps=[2]",
-            "held_out=[]",
-        ]
-        options = [word for one in sets for word in ("--set", f"pretrain.{one}")]
-        command = ["pretrain", str(config_file), "--run-dir", str(run_dir), *options]
-        assert main([*command, "--set", "encoder.pooling=mean"]) == 0
+@pytest.mark.parametrize(
+    "command, config", [*QUICK, *(pytest.param(*one, marks=pytest.mark.slow) for one in SLOW)]
+)
+def test_a_recipe_trains_every_weight(command, config, request, weights, tmp_path):
+    def of(fixture: str) -> str:
+        return str(request.getfixturevalue(fixture))
 
-    return made_once("cmlm_for_recipes", make)
-
-
-@pytest.fixture
-def stand_ins(request, made_once, pretrained_run):
-    def of(name: str) -> str:
-        return str(request.getfixturevalue(name))
-
-    def init(path: str) -> str:
-        if path == "bert-base-multilingual-cased":
-            return str(made_once("hf_of_pretrained", lambda out: write_hf(pretrained_run, out)))
-        if path in ("runs/static", "runs/table"):
-            return of("static_run")
-        if path == "runs/cmlm":
-            return of("cmlm_run")
-        return of("pretrained_run") if path.startswith("runs/") else of("model_dir")
-
-    return of, init
-
-
-def write_hf(run_dir: Path, out: Path) -> None:
-    """A Hugging Face BERT with the activation of multilingual BERT."""
-    assert main(["export", str(run_dir), "--out", str(out), "--format", "hf"]) == 0
-    path = out / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"hidden_act": "gelu"}))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("recipe", TRAINED.values(), ids=lambda one: one.words[-1])
-def test_a_recipe_trains_every_weight(recipe, stand_ins, weights, tmp_path):
-    of, init = stand_ins
+    # Without those that need other folders than those of FILES.
+    others = {"laser.target_bitext", "train.joint", "train.hard_negatives"}
+    recipe = next(
+        one
+        for one in recipes()
+        if " ".join(one.words) == command and one.config.endswith(config)
+        if not one.in_a_minute and one.sets.keys().isdisjoint(others)
+    )
     # As shown, nothing in it is refused.
     sets = {**recipe.sets, **shorter(recipe), "compute.precision": "float32"}
-    sets |= {key: of(fixture) for key, fixture in FILES.items() if key in sets}
+    sets |= {key: f"[{of(fixture)}]" for key, fixture in FILES.items() if key in sets}
+    if "tokenizer.vocab_file" in sets:
+        sets["tokenizer.vocab_file"] = of("vocab_file")
     arguments = [*recipe.words, *([str(ROOT / recipe.config)] if recipe.config else [])]
     if recipe.words[-1] == "train-cds" and recipe.config:
         arguments.insert(2, "--config")
@@ -252,13 +216,16 @@ def test_a_recipe_trains_every_weight(recipe, stand_ins, weights, tmp_path):
         if option in OPTIONS:
             arguments += [option, of(OPTIONS[option])]
         elif option == "--init":
-            arguments += [option, init(value)]
+            arguments += [
+                option,
+                of("pretrained_run" if value.startswith("runs/") else "model_dir"),
+            ]
         elif option in ("--run-dir", "--out"):
             arguments += [option, str(tmp_path / option[2:])]
         elif option not in ("--strategy", "--tpu", "--logical-cpus", "--config"):
             arguments += [option, value]
     for key, value in sets.items():
-        arguments += ["--set", f"{key}={as_list(value, key)}"]
+        arguments += ["--set", f"{key}={value}"]
     assert main(arguments) == 0, shlex.join(arguments)
     assert weights, "nothing was trained"
     still = [name for name, before, after in weights if np.array_equal(before, after)]

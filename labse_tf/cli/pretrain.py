@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> None:
 
     objective = [f"pretrain.objective={args.objective}"] if args.objective else []
     config = read_config(args, objective)
-    from labse_tf.training.launch import launch
+    from labse_tf.training.fit import launch
     from labse_tf.training.pretrain import first_depth, pretrain
     from labse_tf.training.runs.initial_weights import open_origin
 

@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> None:
     corpora = [*train_on, *(config.pretrain.corpora if config.train.joint else [])]
     config = run_dirs.resolve(config, corpora, init=init)
     from labse_tf.training.dual_encoder import train
-    from labse_tf.training.launch import launch
+    from labse_tf.training.fit import launch
 
     with launch(args.run_dir, config, **strategy_options(args)) as (run_dir, strategy):
         train(config, run_dir, strategy, init=init)

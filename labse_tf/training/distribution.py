@@ -28,11 +28,9 @@ _log = logging.getLogger("labse")
 
 
 def checkpoint_options(strategy: tf.distribute.Strategy) -> tf.train.CheckpointOptions:
-    """Returns how to save and to restore weights under this strategy.
-
-    The hosts of a TPU pod have disks of their own, and weights are on all of them: the process that
-    runs the command reads and writes them all.
-    """
+    """Returns how to save and to restore weights under this strategy."""
+    # Each host of a TPU pod has a disk and weights of its own: the process that runs the command
+    # reads and writes them all.
     is_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
     return tf.train.CheckpointOptions(experimental_io_device="/job:localhost" if is_tpu else None)
 
@@ -49,8 +47,7 @@ def create_strategy(
       name: one of STRATEGIES.
       tpu: the TPU's name or address; "local" for a TPU VM.
       logical_cpus: with "mirrored", the number of logical CPU devices to mirror over, to try
-        several replicas on a machine without GPUs. Works only before TensorFlow has initialised
-        its devices.
+        several replicas without GPUs; only before TensorFlow has initialised its devices.
 
     Raises:
       InputError: if the name is unknown or the machine does not have what it needs.
@@ -143,9 +140,7 @@ def cross_replica_concat(rows: tf.Tensor) -> tf.Tensor:
 def sum_over_replicas(tensors: list) -> list:
     """Returns the sums over all replicas, in a replica context.
 
-    Args:
-      tensors: tensors, or gradients of tables: `tf.IndexedSlices`. The sum of the latter has each
-        row once.
+    The sum of gradients of a table, `tf.IndexedSlices`, has each row once.
     """
     replicas = tf.distribute.get_replica_context()
     several = replicas.num_replicas_in_sync > 1
@@ -207,10 +202,7 @@ def from_first_replica(strategy: tf.distribute.Strategy, value: npt.ArrayLike) -
 
 @contextlib.contextmanager
 def worker_errors(strategy: tf.distribute.Strategy) -> Iterator[None]:
-    """Within this context, losing one of several workers raises InputError.
-
-    TensorFlow notices the broken connection, or finds out within a minute by polling.
-    """
+    """Within this context, losing one of several workers raises InputError, within a minute."""
     try:
         yield
     except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
@@ -247,8 +239,8 @@ def distribute(
     """Returns the distributed dataset: each replica gets its slice of every global batch.
 
     Row i is on the same replica for any number of workers. With one part, every worker makes the
-    same global batches and keeps its replicas' rows. With several, a worker makes its share of the
-    parts alone, of which a batch has the rows one after the other.
+    same global batches and keeps its replicas' rows. With several, a worker makes only its share of
+    the parts, whose rows follow each other in a batch.
 
     Args:
       strategy: the run's strategy.

@@ -60,20 +60,15 @@ def train(
     batches = pair_batches(settings, tokenizer, languages=config.languages, seed=config.seed)
     if settings.joint:
         batches = _add_masked(batches, config, tokenizer, strategy)
-    fit(
-        objective,
-        batches,
-        stage_of(settings, "train the dual encoder", run_dir.checkpoints),
-        run_dir,
-        strategy,
-        validation_of(
-            settings,
-            languages=config.languages,
-            strategy=strategy,
-            encoder=encoder,
-            tokenizer=tokenizer,
-        ),
+    validation = validation_of(
+        settings,
+        languages=config.languages,
+        strategy=strategy,
+        encoder=encoder,
+        tokenizer=tokenizer,
     )
+    stage = stage_of(settings, "train the dual encoder", run_dir.checkpoints)
+    fit(objective, batches, stage, run_dir, strategy, validation)
 
 
 def stage_of(settings: TrainConfig, description: str, checkpoints: Path) -> Stage:

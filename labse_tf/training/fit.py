@@ -1,4 +1,4 @@
-"""Trains any objective: the loop, from its start or the newest checkpoint to its end."""
+"""Training of any objective: its run dir and strategy, and the loop from the newest checkpoint."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import functools
 import io
 import json
 import logging
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -17,27 +18,92 @@ import orbit
 import tensorflow as tf
 import tf_keras
 
-from labse_tf.config import LoopConfig, OptimizerConfig
-from labse_tf.data import streams
+from labse_tf.config import Config, LoopConfig, OptimizerConfig
+from labse_tf.data import record_counts, streams
 from labse_tf.data.features import check_features
 from labse_tf.data.texts import input_errors
 from labse_tf.errors import InputError
 from labse_tf.files import staging
 from labse_tf.progress import Progress
-from labse_tf.training.distribution import checkpoint_options, distribute, worker_errors
+from labse_tf.training.distribution import (
+    checkpoint_options,
+    create_strategy,
+    distribute,
+    is_chief,
+    worker_errors,
+)
 from labse_tf.training.objectives import Objective, update
 from labse_tf.training.optimizer import LazyAdamW, build_optimizer
 from labse_tf.training.runs.checkpoints import (
-    DEV_PAIRS,
     disk_errors,
     make_newest,
     newest_whole,
     remove_unfinished,
 )
-from labse_tf.training.runs.run_dir import RunDir
+from labse_tf.training.runs.run_dir import RunDir, open_existing, open_or_create
 from labse_tf.training.validation import Course, Validation
 
 _log = logging.getLogger("labse")
+
+
+@contextlib.contextmanager
+def launch(
+    path: str | os.PathLike[str],
+    config: Config,
+    *,
+    strategy: str = "auto",
+    tpu: str = "",
+    logical_cpus: int = 0,
+    overwrite: bool = False,
+) -> Iterator[tuple[RunDir, tf.distribute.Strategy]]:
+    """Yields the run dir of a resolved `config` and the strategy; `overwrite` starts the run over.
+
+    Several workers share the run dir; only the chief creates it and holds its lock. A run dir in a
+    store has a copy on this machine, which the chief sends there: at the start, with each
+    checkpoint during training, and at the end. Other workers fetch it.
+
+    Raises:
+      InputError: as `open_or_create` and `create_strategy` raise.
+    """
+    settings = {"tpu": tpu, "logical_cpus": logical_cpus}
+    path = staging.output_path(path, overwrite=overwrite)
+    mirror = staging.mirror_of(Path(path))
+    if is_chief(strategy):
+        with (
+            open_or_create(path, config, overwrite=overwrite) as run_dir,
+            _mirrored(mirror, run_dir),
+        ):
+            made = create_strategy(strategy, **settings)
+            with record_counts.kept_in(run_dir.counts_file, write=True):
+                yield run_dir, made
+    else:
+        # Creating the strategy waits for the chief, which has created the run dir by then.
+        made = create_strategy(strategy, **settings)
+        if mirror is not None:
+            mirror.sends = False
+            mirror.pull()
+        run_dir = open_existing(path)
+        with record_counts.kept_in(run_dir.counts_file, write=False):
+            yield run_dir, made
+
+
+@contextlib.contextmanager
+def _mirrored(mirror: staging.Mirror | None, run_dir: RunDir) -> Iterator[None]:
+    if mirror is None:
+        yield
+        return
+    mirror.claim()
+    mirror.push()
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(error, InputError) and not run_dir.checkpoints.exists():
+            mirror.withdraw()  # A run that could not start must not be in the way.
+        else:
+            with contextlib.suppress(InputError):
+                mirror.push()
+        raise
+    mirror.push()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -83,14 +149,14 @@ def fit(
       stage: its length and settings.
       run_dir: for metrics and TensorBoard.
       strategy: the run's strategy.
-      validation: what to measure during training, if anything, and whether it can stop the run.
+      validation: the measurements during training, if any, which can stop the run.
 
     Raises:
       InputError: if the input is invalid, the replicas cannot share a batch evenly, all checkpoints
         are damaged, the disk is full, or another worker is gone.
       TypeError: if the batches lack a feature that the objective reads.
     """
-    is_chief, steps = strategy.extended.should_checkpoint, stage.steps
+    saves, steps = strategy.extended.should_checkpoint, stage.steps
     with strategy.scope():
         optimizer = build_optimizer(stage.optimizer, steps=steps)
         optimizer.build(objective.variables)
@@ -107,26 +173,24 @@ def fit(
     with (
         input_errors(),
         worker_errors(strategy),
-        _own_folder(is_chief, stage.checkpoints) as own,
+        _own_folder(saves, stage.checkpoints) as own,
         disk_errors(own),
     ):
         _restore(checkpoint, strategy, stage.checkpoints)
         done = int(optimizer.iterations.numpy())
-        if is_chief:
+        if saves:
             run_dir.forget_metrics_after(done, stage.number)
         if done:
             _log.info("%s: %d of %d steps already done", stage.description, done, steps)
-        course = None
-        if validation is not None:
-            course = Course(
-                validation,
-                strategy=strategy,
-                step=optimizer.iterations,
-                steps=steps,
-                measured=run_dir.measured_steps(done, stage.number),
-                checkpoints=stage.checkpoints,
-                own_folder=own,
-            )
+        course = Course(
+            validation or Validation(),
+            strategy=strategy,
+            step=optimizer.iterations,
+            steps=steps,
+            measured=run_dir.measured_steps(done, stage.number),
+            checkpoints=stage.checkpoints,
+            own_folder=own,
+        )
         manager = _Manager(
             checkpoint,
             str(own),
@@ -134,12 +198,12 @@ def fit(
             step_counter=optimizer.iterations,
             checkpoint_interval=stage.loop.checkpoint_interval,
             options=checkpoint_options(strategy),
-            mirror=staging.mirror_of(run_dir.path) if is_chief else None,
+            mirror=staging.mirror_of(run_dir.path) if saves else None,
         )
-        if done >= steps if course is None else course.is_finished(done):
+        if course.is_finished(done):
             if manager.latest_checkpoint is None:
                 manager.save(checkpoint_number=done)
-            _tell_end(stage, course, done)
+            course.tell_end(stage.description)
             return
         with (
             Progress(stage.description, total=steps, unit="step", initial=done) as progress,
@@ -171,18 +235,27 @@ def fit(
                 strategy=strategy,
                 steps_per_loop=functools.partial(_loop_length, stage.loop),
                 checkpoint_manager=manager,
-                summary_dir=str(summaries) if is_chief else None,
-                eval_summary_dir=str(summaries / "held_out") if is_chief else None,
-                train_actions=[read_on, *([log] if is_chief else [])],
-                evaluator=validation and validation.evaluator,
+                summary_dir=str(summaries) if saves else None,
+                eval_summary_dir=str(summaries / "held_out") if saves else None,
+                train_actions=[read_on, *([log] if saves else [])],
+                evaluator=course.evaluator,
                 # The best checkpoint is saved first, so that the metrics never run ahead of it.
-                eval_actions=[
-                    *([course.note] if course is not None else []),
-                    *([log.held_out] if is_chief else []),
-                ],
+                eval_actions=[course.note, *([log.held_out] if saves else [])],
             )
-            _train(controller, course, steps)
-        _tell_end(stage, course, int(optimizer.iterations.numpy()))
+            train_and_measure(controller, course)
+        course.tell_end(stage.description)
+
+
+def train_and_measure(controller: orbit.Controller, course: Course) -> None:
+    """Trains to the end of a course, with measurements when they are due."""
+    while True:
+        step = int(controller.global_step.numpy())
+        if course.is_due(step):
+            controller.evaluate(steps=1)
+        if course.is_over or step >= course.steps:
+            break
+        controller.train(course.next_due(step), checkpoint_at_completion=False)
+    controller.save_checkpoint()
 
 
 class Trainer(orbit.StandardTrainer):
@@ -198,16 +271,10 @@ class Trainer(orbit.StandardTrainer):
         dataset,
         lazy_embeddings: bool = True,
     ) -> None:
-        """Prepares to train.
+        """Prepares to train on a `dataset` of distributed global batches.
 
-        Args:
-          objective: the loss, and the variables to train.
-          strategy: the strategy under which everything was created.
-          optimizer: as for `update`.
-          clip_norm: as for `update`.
-          dataset: distributed global batches.
-          lazy_embeddings: as `lazy` of `update`. On TPUs the update is dense, as XLA needs static
-            shapes.
+        The other arguments are as for `update`. `lazy_embeddings` is its `lazy`, but on TPUs the
+        update is dense, as XLA needs static shapes.
 
         Raises:
           ValueError: if there is nothing to train, or a variable occurs twice.
@@ -337,11 +404,7 @@ class _Manager(tf.train.CheckpointManager):
     """Also sends what it saves, if the run dir is in a store."""
 
     def __init__(
-        self,
-        *args,
-        options: tf.train.CheckpointOptions,
-        mirror: staging.Mirror | None,
-        **kwargs,
+        self, *args, options: tf.train.CheckpointOptions, mirror: staging.Mirror | None, **kwargs
     ) -> None:
         super().__init__(*args, **kwargs)
         self._save_options, self._mirror = options, mirror
@@ -360,24 +423,10 @@ def _loop_length(loop: LoopConfig, step: int) -> int:
     )
 
 
-def _train(controller: orbit.Controller, course: Course | None, steps: int) -> None:
-    if course is None:
-        controller.train(steps)
-        return
-    while True:
-        step = int(controller.global_step.numpy())
-        if course.is_due(step):
-            controller.evaluate(steps=1)
-        if course.is_over or step >= steps:
-            break
-        controller.train(course.next_due(step), checkpoint_at_completion=False)
-    controller.save_checkpoint()
-
-
 @contextlib.contextmanager
-def _own_folder(is_chief: bool, folder: Path) -> Iterator[Path]:
+def _own_folder(saves: bool, folder: Path) -> Iterator[Path]:
     """Yields the folder this worker saves to: all take part, but only the chief's files count."""
-    if is_chief:
+    if saves:
         yield folder
     else:
         with tempfile.TemporaryDirectory() as own:
@@ -392,16 +441,3 @@ def _restore(checkpoint: tf.train.Checkpoint, strategy, folder: Path) -> None:
             make_newest(newest)
     with strategy.scope():
         checkpoint.restore(newest, checkpoint_options(strategy))
-
-
-def _tell_end(stage: Stage, course: Course | None, step: int) -> None:
-    if course is None or course.best is None:
-        return
-    if course.is_over and step < stage.steps:
-        text = "%s: stopped at step %d of %d: %d measurements without improvement"
-        _log.info(text, stage.description, step, stage.steps, course.waited)
-    where = f"accuracy {course.best.accuracy:.3f} on the dev pairs"
-    if course.best.task != DEV_PAIRS:
-        where = f"{course.best.accuracy:.3f} in the task {course.best.task}"
-    text = "%s: the best checkpoint is from step %d, %s"
-    _log.info(text, stage.description, course.best.step, where)

@@ -1,4 +1,13 @@
-"""The training step, from a batch to the applied gradients, and the objectives of the core."""
+"""The training step, from a batch to the applied gradients, and the objectives of the core.
+
+`update` is the step of any objective. A batch that does not fit in memory with its activations is
+computed in chunks: `summed_gradients` adds up the gradients of a loss that is a sum over rows, such
+as the loss of masked tokens. A contrastive loss is no such sum, but depends on a sentence only
+through its embedding: given the gradient with respect to each embedding, `cached_gradients`
+back-propagates each chunk of sentences separately (Gao et al. 2021, "Scaling Deep Contrastive
+Learning Batch Size under Memory Limited Setup", section 3.3). Both give the gradient of the whole
+batch, the second for one more forward pass.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +39,11 @@ from labse_tf.training.distribution import (
     distinct_over_replicas,
     sum_over_replicas,
 )
-from labse_tf.training.gradient_cache import cached_gradients, summed_gradients
 from labse_tf.training.optimizer import LazyAdamW
 
 _SAMPLES_SEED = 17
 _SOURCES_SHOWN = 5
+_ZERO = tf.UnconnectedGradients.ZERO
 
 # Embedding tables that may be updated lazily, and the ids that a loss reads of each.
 Tables = list[tuple[tf.Variable, tf.Tensor]]
@@ -44,7 +53,7 @@ class Objective(abc.ABC):
     """A loss and what it trains.
 
     Attributes:
-      parts: what checkpoints contain besides the optimiser, by name.
+      parts: the parts of the model that checkpoints contain, by name.
       variables: the variables to train.
       features: the features of a batch that the loss reads.
       generators: the generators of dropout and their keys. They are reset at each step, so that a
@@ -61,12 +70,9 @@ class Objective(abc.ABC):
         features: Features,
         variables: Sequence[tf.Variable] | None = None,
     ) -> None:
-        """Takes what subclasses have made.
+        """Takes what subclasses have made; `variables` None: all trainable variables of `parts`.
 
-        Args:
-          parts: any dropout in them must be replayable.
-          features: see the class.
-          variables: see the class; None: all trainable variables of `parts`.
+        Dropout in the parts must be replayable.
         """
         self.parts, self.features = dict(parts), features
         if variables is None:
@@ -90,15 +96,12 @@ class Objective(abc.ABC):
     def gradients(self, batch, step: tf.Tensor, *, lazy: bool) -> tuple[tf.Tensor, tf.Tensor, list]:
         """Returns `loss` and its gradient with respect to each variable, 0 where there is none.
 
-        Args:
-          batch: as for `loss`.
-          step: as for `loss`.
-          lazy: whether a table may have the gradient of the rows in `tables_read` alone.
+        If `lazy`, a table may have the gradient of the rows in `tables_read` alone.
         """
         with tf.GradientTape() as tape:
             loss, accuracy = self.loss(batch, step)
-        zero = tf.UnconnectedGradients.ZERO
-        return loss, accuracy, tape.gradient(loss, self.variables, unconnected_gradients=zero)
+        gradients = tape.gradient(loss, self.variables, unconnected_gradients=_ZERO)
+        return loss, accuracy, gradients
 
     def tables_read(self, batch, step: tf.Tensor) -> Tables:
         """Returns the tables that may be updated lazily, and the ids that the loss will read."""
@@ -121,17 +124,11 @@ def update(
     clip_norm: float,
     lazy: bool,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Does a training step, in a replica context.
+    """Does a training step with this replica's part of a batch, in a replica context.
 
-    Gradients are summed over the replicas, then clipped, so that loss and update equal those
-    of one device with the whole batch.
-
-    Args:
-      objective: the loss, and the variables to update.
-      batch: this replica's part of the batch.
-      optimizer: updates the variables; its `iterations` count the steps.
-      clip_norm: the maximum global norm of the gradients; 0 disables clipping.
-      lazy: update only the rows of an embedding table that the batch reads; see `LazyAdamW`.
+    Gradients are summed over the replicas, then clipped to a global norm of `clip_norm` (0: not
+    clipped), so that loss and update equal those of one device with the whole batch. If `lazy`, of
+    an embedding table only the rows that the batch reads are updated; see `LazyAdamW`.
 
     Returns:
       Loss and accuracy on the global batch, and the norm of the gradient before clipping.
@@ -193,52 +190,45 @@ class DualEncoder(Objective):
     def _rank(self, embeddings: tf.Tensor, batch) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the shares of loss and accuracy, from the embeddings of `all_inputs`."""
         settings, replicas = self._settings, tf.distribute.get_replica_context()
-        gathers = settings.global_negatives
-        candidates = cross_replica_concat if gathers else lambda rows: rows
-        batch_size = tf.shape(batch["keys"])[0]
-        sizes = [batch_size, batch_size, settings.hard_negatives * batch_size]
-        source, target, wrong = tf.split(embeddings, sizes)
-        vectors = [source, target, candidates(source), candidates(target)]
-        offset = 0
-        if gathers:
-            offset = tf.cast(replicas.replica_id_in_sync_group, tf.int32) * batch_size
-        ignored = tf.zeros([batch_size, tf.shape(vectors[-1])[0]], tf.bool)
+        rows = tf.shape(batch["keys"])[0]
+        # The candidates are the rows of all replicas, in which this replica's begin at `first`.
+        gather, is_alone = cross_replica_concat, replicas.num_replicas_in_sync == 1
+        first = tf.cast(replicas.replica_id_in_sync_group, tf.int32) * rows
+        if not settings.global_negatives:
+            gather, is_alone, first = (lambda own: own), True, 0
+        source, target, wrong = tf.split(embeddings, [rows, rows, settings.hard_negatives * rows])
+        vectors = [source, target, gather(source), gather(target)]
+        ignored = tf.zeros([rows, tf.shape(vectors[-1])[0]], tf.bool)
         if settings.mask_duplicates:
-            all_keys = tf.transpose(candidates(batch["keys"]))
-            ignored = duplicates(tf.transpose(batch["keys"]), all_keys, positive_offset=offset)
+            keys, all_keys = (tf.transpose(one) for one in (batch["keys"], gather(batch["keys"])))
+            ignored = duplicates(keys, all_keys, positive_offset=first)
         all_ignored = ignored
         if settings.hard_negatives:
             # All negatives of the global batch, for every source; appendix B.
-            vectors.append(candidates(wrong))
-            keys = tf.reshape(candidates(batch["negative_keys"]), [1, -1])
+            vectors.append(gather(wrong))
+            keys = tf.reshape(gather(batch["negative_keys"]), [1, -1])
             is_none = (keys == NO_KEY) | (keys == batch["keys"][:, 1:])
             all_ignored = tf.concat([ignored, is_none], axis=1)
-        # Without other replicas' rows, both directions have the same similarities.
-        one_matrix = replicas.num_replicas_in_sync == 1 or not gathers
-        one_matrix = one_matrix and not settings.hard_negatives
         margin = {"margin": settings.margin, "scale": settings.scale}
-
-        def compare(dim: int) -> tuple[tf.Tensor, tf.Tensor]:
-            """Returns both directions' losses, `[batch]`, and the sources' similarities."""
+        losses, similarities = [], []
+        for dim in settings.dims(embeddings.shape[-1]):  # The full vectors first.
             source, target, sources, targets, *wrong = (leading_columns(x, dim) for x in vectors)
             forward = tf.matmul(source, targets, transpose_b=True)
-            if one_matrix:
-                return margin_cross_entropies(forward, ignored=ignored, **margin), forward
-            place = {"positive_offset": offset, **margin}
-            backward = tf.matmul(target, sources, transpose_b=True)
-            losses = margin_cross_entropy(backward, ignored=ignored, **place)
-            if wrong:
-                more = tf.matmul(source, wrong[0], transpose_b=True)
-                forward = tf.concat([forward, more], axis=1)
-            return losses + margin_cross_entropy(forward, ignored=all_ignored, **place), forward
-
-        # The full vectors first.
-        found = [compare(dim) for dim in settings.dims(embeddings.shape[-1])]
-        similarities = tf.where(all_ignored, -1.0, found[0][1])
-        nearest = tf.argmax(similarities, 1, output_type=tf.int32)
-        hits = tf.cast(nearest == offset + tf.range(batch_size), tf.float32)
-        divisor = tf.cast(replicas.num_replicas_in_sync * batch_size, tf.float32)
-        loss = tf.add_n([tf.reduce_sum(losses) for losses, _ in found]) / len(found)
+            if is_alone and not wrong:  # Both directions have the same similarities.
+                losses.append(margin_cross_entropies(forward, ignored=ignored, **margin))
+            else:
+                place = {"positive_offset": first, **margin}
+                backward = tf.matmul(target, sources, transpose_b=True)
+                backward_loss = margin_cross_entropy(backward, ignored=ignored, **place)
+                more = [tf.matmul(source, one, transpose_b=True) for one in wrong]
+                forward = tf.concat([forward, *more], axis=1)
+                forward_loss = margin_cross_entropy(forward, ignored=all_ignored, **place)
+                losses.append(backward_loss + forward_loss)
+            similarities.append(forward)
+        nearest = tf.argmax(tf.where(all_ignored, -1.0, similarities[0]), 1, output_type=tf.int32)
+        hits = tf.cast(nearest == first + tf.range(rows), tf.float32)
+        divisor = tf.cast(replicas.num_replicas_in_sync * rows, tf.float32)
+        loss = tf.add_n([tf.reduce_sum(one) for one in losses]) / len(losses)
         return loss / divisor, tf.reduce_sum(hits) / divisor
 
 
@@ -264,10 +254,7 @@ class MaskedTokens(Objective):
     softmax then has the labels of the chunk.
     """
 
-    METRICS = (
-        *("tokens", "mlm_filled"),
-        *("mlm_loss", "mlm_accuracy", "tlm_loss", "tlm_accuracy"),
-    )
+    METRICS = ("tokens", "mlm_filled", "mlm_loss", "mlm_accuracy", "tlm_loss", "tlm_accuracy")
 
     def __init__(
         self,
@@ -279,20 +266,14 @@ class MaskedTokens(Objective):
         chunk_size: int = 0,
         sources_of: Callable[[int], list[str]] | None = None,
     ) -> None:
-        """Takes the model.
+        """Takes an encoder with layers, its MLM head, and for CMLM the slots.
 
-        Args:
-          encoder: any of `build_encoder` with layers.
-          head: from `build_mlm_head`.
-          slots: of CMLM; None for MLM and TLM.
-          samples: tokens of the softmax; 0: the whole vocabulary.
-          chunk_size: sequences whose gradients are computed at a time; 0: all of a replica's.
-          sources_of: returns the names of the files of a step's batch, for error messages.
+        `sources_of` returns the names of the files of a step's batch, for error messages. With
+        `samples` or `chunk_size` 0, the softmax is over the whole vocabulary, and the gradients of
+        all sequences are computed at once.
         """
-        parts = {"encoder": encoder, "head": head, "slots": slots}
-        parts = {name: part for name, part in parts.items() if part is not None}
-        features = MASKED_FEATURES if slots is None else NEIGHBOUR_FEATURES
-        super().__init__(parts, features=features)
+        parts = {"encoder": encoder, "head": head} | ({} if slots is None else {"slots": slots})
+        super().__init__(parts, features=MASKED_FEATURES if slots is None else NEIGHBOUR_FEATURES)
         self._encoder, self._head, self._slots = encoder, head, slots
         self._samples, self._chunk_size, self._sources_of = samples, chunk_size, sources_of
 
@@ -427,3 +408,129 @@ def _add(gradient, other, weight: float):
             gradient.dense_shape,
         )
     return tf.convert_to_tensor(gradient) + weight * tf.convert_to_tensor(other)
+
+
+def cached_gradients(
+    embed: Callable[[dict[str, tf.Tensor]], tf.Tensor],
+    inputs: dict[str, tf.Tensor],
+    loss_of: Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]],
+    variables: Sequence[tf.Variable],
+    *,
+    chunk_rows: int,
+    generators: Sequence[tf.random.Generator] = (),
+    tables: Sequence[tuple[tf.Variable, tf.Tensor]] = (),
+) -> tuple[tf.Tensor, tf.Tensor, list]:
+    """Returns loss, accuracy and the gradient of the loss with respect to each variable.
+
+    Args:
+      embed: embeds rows of `inputs`: `[chunk_rows, dim]` float32, with the same dim for all chunks.
+      inputs: `[rows, ...]` tensors; `chunk_rows` divides rows.
+      loss_of: maps all embeddings, `[rows, dim]`, to loss and accuracy, both scalars.
+      variables: the variables that `embed` depends on.
+      chunk_rows: rows to embed at a time.
+      generators: the source of all random numbers of `embed`, so that both passes drop the same.
+      tables: variables whose gradients become `tf.IndexedSlices` with distinct rows, and the ids
+        that `embed` reads.
+    """
+    chunk, count = _split(inputs, chunk_rows)
+    states = [tf.identity(generator.state) for generator in generators]
+    _, found = tf.while_loop(
+        lambda index, _: index < count,
+        lambda index, found: (index + 1, found.write(index, embed(chunk(index)))),
+        [0, tf.TensorArray(tf.float32, size=count, infer_shape=True)],
+        parallel_iterations=1,
+    )
+    embeddings = found.concat()
+    rows = tf.nest.flatten(inputs)[0].shape[0]
+    embeddings.set_shape([rows, None])  # For XLA; concat() forgets it.
+    with tf.GradientTape() as tape:
+        tape.watch(embeddings)
+        loss, accuracy = loss_of(embeddings)
+    slopes = tape.gradient(loss, embeddings)
+    for generator, state in zip(generators, states, strict=True):
+        generator.state.assign(state)
+    slopes = tf.reshape(slopes, [count, chunk_rows, embeddings.shape[-1]])
+
+    def gradients_of(index):
+        with tf.GradientTape() as tape:
+            embeddings = embed(chunk(index))
+        return [], tape.gradient(
+            embeddings, variables, output_gradients=slopes[index], unconnected_gradients=_ZERO
+        )
+
+    _, gradients = _sum_of_chunks(gradients_of, [], count, variables, tables)
+    return loss, accuracy, gradients
+
+
+def summed_gradients(
+    loss_of: Callable[[dict], tuple[tf.Tensor, tf.Tensor]],
+    batch: dict,
+    variables: Sequence[tf.Variable],
+    *,
+    chunk_rows: int,
+    tables: Sequence[tuple[tf.Variable, tf.Tensor]] = (),
+) -> tuple[tf.Tensor, tf.Tensor, list]:
+    """Returns what `cached_gradients` returns, of a loss that is a sum over rows.
+
+    `loss_of` maps a chunk of `batch` to its shares of loss and accuracy, two scalars; the batch may
+    have any nested structure.
+    """
+    chunk, count = _split(batch, chunk_rows)
+
+    def gradients_of(index):
+        with tf.GradientTape() as tape:
+            loss, accuracy = loss_of(chunk(index))
+        gradients = tape.gradient(loss, variables, unconnected_gradients=_ZERO)
+        return [tf.stop_gradient(loss), accuracy], gradients
+
+    values, gradients = _sum_of_chunks(
+        gradients_of, [tf.constant(0.0)] * 2, count, variables, tables
+    )
+    return *values, gradients
+
+
+def _split(inputs: dict, chunk_rows: int) -> tuple[Callable[[tf.Tensor], dict], tf.Tensor]:
+    """Returns a function of an index, which returns a chunk of `inputs`; and the chunks' number."""
+
+    def split(rows: tf.Tensor) -> tf.Tensor:
+        return tf.reshape(rows, tf.concat([[-1, chunk_rows], tf.shape(rows)[1:]], axis=0))
+
+    chunks = tf.nest.map_structure(split, inputs)
+    count = tf.shape(tf.nest.flatten(chunks)[0])[0]
+    return lambda index: tf.nest.map_structure(lambda chunk: chunk[index], chunks), count
+
+
+def _sum_of_chunks(gradients_of, values, count, variables, tables) -> tuple[list, list]:
+    """Returns the sums over chunks of scalars, which begin as `values`, and of the gradients."""
+    # The sum for a table has one row per distinct id of the whole batch; `rows` are these ids.
+    rows = {table.ref(): tf.sort(tf.unique(tf.reshape(ids, [-1]))[0]) for table, ids in tables}
+
+    def zeros(variable):
+        if variable.ref() in rows:
+            return tf.zeros([tf.size(rows[variable.ref()]), variable.shape[1]])
+        return tf.zeros_like(variable)
+
+    def add(total, gradient, variable):
+        if variable.ref() not in rows:
+            return total + tf.convert_to_tensor(gradient)
+        ids = rows[variable.ref()]
+        places = tf.searchsorted(ids, tf.cast(gradient.indices, ids.dtype))
+        return tf.tensor_scatter_nd_add(total, places[:, None], gradient.values)
+
+    def body(index, values, sums):
+        more, gradients = gradients_of(index)
+        values = [value + another for value, another in zip(values, more, strict=True)]
+        return index + 1, values, list(map(add, sums, gradients, variables))
+
+    _, values, sums = tf.while_loop(
+        lambda index, *_: index < count,
+        body,
+        [0, values, [zeros(variable) for variable in variables]],
+        parallel_iterations=1,
+    )
+    return values, [
+        tf.IndexedSlices(total, rows[variable.ref()], tf.shape(variable))
+        if variable.ref() in rows
+        else total
+        for total, variable in zip(sums, variables, strict=True)
+    ]

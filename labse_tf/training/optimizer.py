@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-import re
 from collections.abc import Callable
 
 import numpy as np
@@ -21,7 +20,6 @@ from labse_tf.training.distribution import sum_rows
 
 # As in BERT, layer norms and biases do not decay.
 _NO_DECAY = ["layer_norm", "LayerNorm", "bias"]
-_LAYER = re.compile(r"transformer/layer_(\d+)/")
 # Number of missed steps after which momentum is negligible: 0.9005 ** 150 is 1e-7.
 _STEPS_OF_MOMENTUM = 150
 _ROWS_AT_ONCE = 1 << 14
@@ -32,11 +30,7 @@ def build_optimizer(config: OptimizerConfig, *, steps: int) -> LazyAdamW:
 
     The rate rises from 0 to `config.learning_rate` over the warm-up, then falls to 0 at `steps`,
     unless `config.decay` is constant. The optimiser expects gradients already reduced over replicas
-    and clipped, see `training.step`; a table's update is dense if its gradient is.
-
-    Args:
-      config: its settings.
-      steps: of the run or stage.
+    and clipped, see `update`; a table's update is dense if its gradient is.
     """
     warmup = config.warmup_of(steps)
     # Linear from the configured rate at the end of the warm-up to 0 after the last step. Without
@@ -64,17 +58,10 @@ def build_optimizer(config: OptimizerConfig, *, steps: int) -> LazyAdamW:
 
 
 def rate_factor(config: OptimizerConfig, name: str) -> float:
-    """Returns what multiplies the learning rate of the variable `name`.
-
-    Args:
-      config: `table_rate`, `layer_rate`, and `pooler_rate` are read.
-      name: as Keras gives it, such as `encoder/transformer/layer_3/output/kernel:0`.
-    """
+    """Returns the factor of the learning rate of the variable that Keras calls `name`."""
     if "word_embeddings" in name:
         return config.table_rate
-    if "pooler" in name:
-        return config.pooler_rate
-    return config.layer_rate
+    return config.pooler_rate if "pooler" in name else config.layer_rate
 
 
 class LazyAdamW(tf_keras.optimizers.AdamW):
@@ -109,13 +96,10 @@ class LazyAdamW(tf_keras.optimizers.AdamW):
         Args:
           steps: the maximum number of steps; the rate of each is stored.
           lazy_variables: variables whose names contain this may be updated lazily.
-          factor_of: called with a variable's name; multiplies its learning rate, and with it its
-            weight decay.
+          factor_of: maps a variable's name to a factor of its learning rate, and so of its decay.
         """
         super().__init__(*args, **kwargs)
-        self._steps = steps
-        self._lazy_variables = lazy_variables
-        self._factor_of = factor_of
+        self._steps, self._lazy_variables, self._factor_of = steps, lazy_variables, factor_of
 
     def build(self, var_list) -> None:
         if getattr(self, "_built", False):
@@ -200,11 +184,9 @@ class LazyAdamW(tf_keras.optimizers.AdamW):
             table.scatter_update(tf.IndexedSlices(new, rows))
 
     def catch_up(self, variable: tf.Variable, rows: tf.Tensor) -> None:
-        """Applies the steps that rows have missed, in a replica context.
+        """Applies the steps that `rows` of a lazily updated variable have missed.
 
-        Args:
-          variable: a variable that may be updated lazily.
-          rows: `[n]` distinct integers, the same on all replicas.
+        In a replica context; `[n]` distinct integers, the same on all replicas.
         """
 
         def update(strategy, rows):
@@ -274,11 +256,10 @@ class LazyAdamW(tf_keras.optimizers.AdamW):
             history.scatter_update(tf.IndexedSlices(new, step))
 
     def _rate(self, variable) -> tf.Tensor:
-        """The learning rate of a variable: a float32 scalar."""
         return tf.cast(self.learning_rate, tf.float32) * self._factor_of(variable.name)
 
     def _corrected_rate(self, variable) -> tf.Tensor:
-        """The variable's learning rate, corrected for the bias of both moments: a scalar."""
+        """Returns the variable's learning rate, corrected for the bias of both moments."""
         step = tf.cast(self.iterations + 1, tf.float32)
         first, second = (_one_minus_power(beta, step) for beta in (self.beta_1, self.beta_2))
         return self._rate(variable) * tf.sqrt(second) / first
@@ -304,8 +285,7 @@ class AdagradTables(LazyAdamW):
         w <- w - rate * g / (sqrt(a) + epsilon)
 
     A frequent token takes small steps, a rare one large ones. Rows without a gradient stay as they
-    are, so that none has to catch up; and in place of two moments as large as the table there is
-    one number a row. There is no weight decay.
+    are, so that none has to catch up. There is no weight decay.
     """
 
     def build(self, var_list) -> None:
@@ -316,8 +296,8 @@ class AdagradTables(LazyAdamW):
     def add_variable_from_reference(
         self, model_variable, variable_name, shape=None, initial_value=None
     ):
-        """Makes the accumulators of a table, `[rows]`, in place of AdamW's second moments."""
         if self._is_lazy(model_variable):
+            # Accumulators in place of the second moments, and nothing in place of the first.
             shape = [model_variable.shape[0] if variable_name == "v" else 0]
         return super().add_variable_from_reference(
             model_variable, variable_name, shape, initial_value
@@ -327,7 +307,6 @@ class AdagradTables(LazyAdamW):
         """Does nothing: no row has missed a step."""
 
     def update_step(self, gradient, variable) -> None:
-        """Updates a variable; a sparse gradient must have each row only once."""
         if not self._is_lazy(variable):
             super().update_step(gradient, variable)
             return

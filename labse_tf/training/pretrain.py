@@ -27,7 +27,7 @@ from labse_tf.training.validation import HeldOutEvaluator, Validation
 
 def first_depth(config: PretrainRun) -> int:
     """Returns the number of layers of the first stage's encoder."""
-    return _depths(config)[0]
+    return stage_depths(config.encoder.num_layers, len(config.pretrain.stage_steps))[0]
 
 
 def pretrain(
@@ -62,7 +62,8 @@ def pretrain(
         read = cmlm.read_held_out_neighbours if is_cmlm else held_out.read_held_out
         examples = read(settings, tokenizer, config.languages)
     parts = None
-    for stage, depth in enumerate(_depths(config)):
+    depths = stage_depths(config.encoder.num_layers, len(settings.stage_steps))
+    for stage, depth in enumerate(depths):
         previous = parts
         with strategy.scope():
             tf_keras.utils.set_random_seed(config.seed + stage)
@@ -77,10 +78,6 @@ def pretrain(
                 start_from(init, parts, config, run_dir, strategy)
         previous = None  # Both stages might not fit in memory.
         _run_stage(config, run_dir, strategy, tokenizer, parts, stage, examples)
-
-
-def _depths(config: PretrainRun) -> list[int]:
-    return stage_depths(config.encoder.num_layers, len(config.pretrain.stage_steps))
 
 
 def _run_stage(
@@ -117,12 +114,8 @@ def _run_stage(
         checkpoints=run_dir.checkpoints / f"stage_{number + 1}",
         number=number,
     )
-    objective = MaskedTokens(
-        **parts,
-        samples=settings.sampled_softmax,
-        chunk_size=settings.chunk_size,
-        sources_of=sources_of,
-    )
+    chunks = {"samples": settings.sampled_softmax, "chunk_size": settings.chunk_size}
+    objective = MaskedTokens(**parts, **chunks, sources_of=sources_of)
     fit(objective, batches, stage, run_dir, strategy, validation)
 
 

@@ -15,22 +15,24 @@ import tensorflow as tf
 
 from labse_tf.config import TrainConfig
 from labse_tf.data.dev_pairs import BytesPair, read_dev_pairs
+from labse_tf.data.features import ENCODER_INPUTS
 from labse_tf.data.held_out import HeldOut
 from labse_tf.embedding.protocol import Encoder
+from labse_tf.embedding.windows import SortingEncoder
 from labse_tf.errors import InputError
 from labse_tf.evaluation.bitext import accuracies, all_cosines
 from labse_tf.evaluation.task import Task, find_task, primary_figure
 from labse_tf.model.encoder import embed
 from labse_tf.model.mlm_head import Slots, token_states
 from labse_tf.model.protocol import EncoderNetwork
+from labse_tf.model.static_encoder import StaticEncoder
 from labse_tf.tokenization.protocol import Tokenizer
 from labse_tf.training.distribution import (
     checkpoint_options,
     cross_replica_concat,
     from_first_replica,
 )
-from labse_tf.training.run_embedder import RunEmbedder
-from labse_tf.training.runs.checkpoints import DEV_PAIRS, Best, find_damage, read_best, save_best
+from labse_tf.training.runs.checkpoints import DEV_PAIRS, Chosen, find_damage, read_best, save_best
 
 _TOKENS_PER_BATCH = 8192
 
@@ -42,7 +44,7 @@ class Validation:
     """Measurements during training.
 
     Attributes:
-      evaluator: its `evaluate` returns `{task: {metric: number, ...}}`.
+      evaluator: its `evaluate` returns `{task: {metric: number, ...}}`; None: there are none.
       interval: steps between measurements; there is also one at the end.
       best: what to save at the step with the best measure; None saves nothing.
       measure: the task and metric that select the best step.
@@ -50,8 +52,8 @@ class Validation:
       patience: the run stops after this many measurements without improvement; 0 never stops.
     """
 
-    evaluator: orbit.AbstractEvaluator
-    interval: int
+    evaluator: orbit.AbstractEvaluator | None = None
+    interval: int = 0
     best: tf.train.Checkpoint | None = None
     measure: tuple[str, str] = ("", "")
     lower_is_better: bool = False
@@ -75,19 +77,14 @@ class Course:
         checkpoints: Path,
         own_folder: Path,
     ) -> None:
-        """Continues from earlier measurements.
+        """Continues a run of `steps` steps that has already measured after those `measured`.
 
-        Args:
-          validation: what to measure.
-          strategy: the run's strategy.
-          step: the current step.
-          steps: the total.
-          measured: the steps after which the run has already measured.
-          checkpoints: the folder of the run's checkpoints, including the best one.
-          own_folder: the folder to which this worker saves it: `checkpoints` for the chief.
+        The best checkpoint is read from `checkpoints`; each worker saves to its `own_folder`, which
+        is the same folder for the chief.
         """
         self._validation, self._strategy, self._own_folder = validation, strategy, own_folder
-        self._step, self._steps, self._measured = step, steps, set(measured)
+        self._step, self.steps, self._measured = step, steps, set(measured)
+        self.evaluator = validation.evaluator
         self.best = None if validation.best is None else _find_best(checkpoints)
 
     @property
@@ -103,18 +100,19 @@ class Course:
 
     def is_finished(self, step: int) -> bool:
         """Whether nothing is left to train or to measure after `step`."""
-        return self.is_over or (step >= self._steps and not self.is_due(step))
+        return self.is_over or (step >= self.steps and not self.is_due(step))
 
     def is_due(self, step: int) -> bool:
         """Whether to measure after `step`."""
-        at_interval = step > 0 and step % self._validation.interval == 0
-        return step not in self._measured and (at_interval or step == self._steps)
+        interval = self._validation.interval
+        at_interval = interval and step and step % interval == 0
+        return step not in self._measured and bool(interval) and (at_interval or step == self.steps)
 
     def next_due(self, step: int) -> int:
-        """Returns the next step after which to measure."""
+        """Returns the next step after which to measure, or the last."""
         # Counted from 0, not from `step`, so that a resumed run measures at the same steps.
-        interval = self._validation.interval
-        return min(self._steps, (step // interval + 1) * interval)
+        interval = self._validation.interval or self.steps
+        return min(self.steps, (step // interval + 1) * interval)
 
     def note(self, output: dict) -> None:
         """Records the evaluator's output; saves the checkpoint if it is the best."""
@@ -135,8 +133,21 @@ class Course:
                 options=checkpoint_options(self._strategy),
             )
 
+    def tell_end(self, description: str) -> None:
+        """Logs whether the run, called `description`, stopped early, and its best checkpoint."""
+        step, best = int(self._step.numpy()), self.best
+        if best is None:
+            return
+        if self.is_over and step < self.steps:
+            text = "%s: stopped at step %d of %d: %d measurements without improvement"
+            _log.info(text, description, step, self.steps, self.waited)
+        where = f"accuracy {best.accuracy:.3f} on the dev pairs"
+        if best.task != DEV_PAIRS:
+            where = f"{best.accuracy:.3f} in the task {best.task}"
+        _log.info("%s: the best checkpoint is from step %d, %s", description, best.step, where)
 
-def _find_best(checkpoints: Path) -> Best | None:
+
+def _find_best(checkpoints: Path) -> Chosen | None:
     try:
         best = read_best(checkpoints)
     except InputError as error:
@@ -158,12 +169,8 @@ def validation_of(
 ) -> Validation | None:
     """Returns the validation that `settings` ask for, None if they ask for none.
 
-    Args:
-      settings: the training settings.
-      languages: codes; dev pairs of other languages are left out. An empty list means all.
-      strategy: the run's strategy.
-      encoder: the encoder that is trained; the best checkpoint contains it.
-      tokenizer: the tokeniser of its vocabulary.
+    Dev pairs of other `languages` (codes; an empty list means all) are left out. The best
+    checkpoint contains the `encoder`, which is the one that is trained.
 
     Raises:
       InputError: if there are no dev pairs, a task does not exist, or its data is missing.
@@ -172,30 +179,52 @@ def validation_of(
     if settings.dev:
         pools = read_dev_pairs(settings, languages)
         made = {"strategy": strategy, "encoder": encoder, "tokenizer": tokenizer}
-        lengths = settings.bucket_lengths
-        evaluators.append(DevEvaluator(**made, pools=pools, lengths=lengths))
+        evaluators.append(DevEvaluator(**made, pools=pools, lengths=settings.bucket_lengths))
         measures[DEV_PAIRS] = "accuracy"
     if settings.evaluate:
         tasks = label_tasks(settings.evaluate, taken=tuple(measures))
         embedder = RunEmbedder(encoder, tokenizer, sequence_length=settings.bucket_lengths[-1])
         evaluators.append(TaskEvaluator(tasks, embedder))
-        for label, task, _ in tasks:
-            measures[label] = task.PRIMARY_METRIC
-            if getattr(task, "LOWER_IS_BETTER", False):
-                lower.add(label)
+        measures |= {label: task.PRIMARY_METRIC for label, task, _ in tasks}
+        lower = {label for label, task, _ in tasks if getattr(task, "LOWER_IS_BETTER", False)}
     if not evaluators:
         return None
     chosen = settings.best or next(iter(measures))
     if chosen not in measures:
         raise InputError(f"'train.best' is {chosen!r}", remedy=f"choose from {', '.join(measures)}")
     return Validation(
-        Together(*evaluators),
+        Together(evaluators),
         settings.dev_interval,
         best=tf.train.Checkpoint(encoder=encoder),
         measure=(chosen, measures[chosen]),
         lower_is_better=chosen in lower,
         patience=settings.patience,
     )
+
+
+class RunEmbedder(SortingEncoder):
+    """An encoder (`encode(list of str)`) made of a network and its tokeniser."""
+
+    def __init__(
+        self, network: EncoderNetwork, tokenizer: Tokenizer, *, sequence_length: int
+    ) -> None:
+        """Traces the network once, for batches of any shape; longer texts are truncated."""
+        self._tokenizer = tokenizer
+        self._run = tf.function(
+            lambda inputs: tf.cast(network(inputs, training=False)["pooled_output"], tf.float32),
+            input_signature=[ENCODER_INPUTS],
+        )
+        self.dim = self._run.get_concrete_function().structured_outputs.shape[1]
+        self.sequence_length = sequence_length
+        if isinstance(network, StaticEncoder):
+            self._has_no_layers()
+
+    def _tokenize(self, texts: Sequence[str]) -> tf.RaggedTensor:
+        return self._tokenizer(tf.constant(texts))
+
+    def _embed(self, tokens: tf.RaggedTensor, rows: np.ndarray, length: int) -> np.ndarray:
+        packed = self._tokenizer.pack([tf.gather(tokens, rows)], tf.constant(length))
+        return self._run(packed).numpy()
 
 
 class DevEvaluator(orbit.AbstractEvaluator):
@@ -210,15 +239,10 @@ class DevEvaluator(orbit.AbstractEvaluator):
         pools: dict[str, list[BytesPair]],
         lengths: Sequence[int],
     ) -> None:
-        """Tokenises the pairs.
+        """Tokenises `pools`, pairs by language, as `read_dev_pairs` returns them.
 
-        Args:
-          strategy: the strategy under which the encoder was created.
-          encoder: the encoder that is trained.
-          tokenizer: the tokeniser of its vocabulary.
-          pools: pairs by language, as `read_dev_pairs` returns them.
-          lengths: ascending, tokens: sentences are padded to the smallest that holds them, and
-            truncated to the last one.
+        Sentences are padded to the smallest of `lengths` (tokens, ascending) that holds them, and
+        truncated to the last one. The encoder was created under the strategy.
         """
         self._strategy, self._encoder, self._tokenizer = strategy, encoder, tokenizer
         # Many languages share English sentences; each is embedded once.
@@ -243,10 +267,10 @@ class DevEvaluator(orbit.AbstractEvaluator):
         for language, rows in self._rows.items():
             english, foreign = vectors[rows[:, 0]], vectors[rows[:, 1]]
             found = accuracies(all_cosines(foreign, english))
-            mean = _mean(list(found.values()))
+            mean = round(float(np.mean(list(found.values()))), 6)
             by_language[language] = {"accuracy": mean, **found, "pairs": len(english)}
         means = {
-            name: _mean([measured[name] for measured in by_language.values()])
+            name: round(float(np.mean([one[name] for one in by_language.values()])), 6)
             for name in ("accuracy", "to_english", "from_english")
         }
         pairs = sum(measured["pairs"] for measured in by_language.values())
@@ -291,20 +315,13 @@ class DevEvaluator(orbit.AbstractEvaluator):
         return cross_replica_concat(vectors)
 
 
-def _mean(values: list[float]) -> float:
-    return round(float(np.mean(values)), 6)
-
-
 class HeldOutEvaluator(orbit.AbstractEvaluator):
     """Loss and accuracy on masked tokens of held-out sequences, always with the full softmax."""
 
     def __init__(
         self, *, strategy, encoder, head, examples: dict[str, HeldOut], slots: Slots | None = None
     ) -> None:
-        """Takes a model made under `strategy`.
-
-        With `slots`, `examples` are from `read_held_out_neighbours`, else from `read_held_out`.
-        """
+        """Takes a model made under `strategy`, and `examples` by task, of CMLM if it has slots."""
         self._strategy, self._examples = strategy, examples
         self._encoder, self._head, self._slots = encoder, head, slots
 
@@ -349,13 +366,9 @@ def _means(rows: np.ndarray) -> dict[str, float]:
 
 
 class TaskEvaluator(orbit.AbstractEvaluator):
-    """Measures the primary metric of each task of `labse eval`, by label.
-
-    Every worker measures all tasks, with the same result.
-    """
+    """Measures the primary metric of each of `label_tasks`; every worker, with the same result."""
 
     def __init__(self, tasks: Sequence[tuple[str, Task, str]], encoder: Encoder) -> None:
-        """Takes tasks from `label_tasks`, and an encoder with the network that is trained."""
         self._tasks, self._encoder = tasks, encoder
 
     def evaluate(self, num_steps: tf.Tensor) -> dict[str, dict[str, float]]:
@@ -381,17 +394,14 @@ def label_tasks(entries: Sequence[str], *, taken: Sequence[str]) -> list[tuple[s
     for name, data in pairs:
         task = find_task(name)
         if not os.path.exists(data):
-            raise InputError(
-                "no such file or folder, named in 'train.evaluate'",
-                path=data,
-                remedy="check the path",
-            )
+            problem = "no such file or folder, named in 'train.evaluate'"
+            raise InputError(problem, path=data, remedy="check the path")
         folder = os.path.basename(os.path.normpath(data))
         found.append((name if names[name] == 1 else f"{name}:{folder}", task, data))
-    labels = Counter([*taken, *(label for label, _, _ in found)])
-    if twice := [label for label, count in labels.items() if count > 1]:
+    labels = [*taken, *(label for label, _, _ in found)]
+    if twice := next((label for label in labels if labels.count(label) > 1), None):
         raise InputError(
-            f"'train.evaluate' has {twice[0]} twice", remedy="give the folders different names"
+            f"'train.evaluate' has {twice} twice", remedy="give the folders different names"
         )
     return found
 
@@ -399,7 +409,7 @@ def label_tasks(entries: Sequence[str], *, taken: Sequence[str]) -> list[tuple[s
 class Together(orbit.AbstractEvaluator):
     """Several evaluators as one, with their results merged; they have no key in common."""
 
-    def __init__(self, *evaluators: orbit.AbstractEvaluator) -> None:
+    def __init__(self, evaluators: Sequence[orbit.AbstractEvaluator]) -> None:
         self._evaluators = evaluators
 
     def evaluate(self, num_steps: tf.Tensor) -> dict:

@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> None:
     config = changed(config, {**given, "tokenizer.vocab_file": vocab_file})
     config = run_dirs.resolve(config, [*args.noisy, *args.trusted])
     from labse_tf.systems.cds.train import train
-    from labse_tf.training.launch import launch
+    from labse_tf.training.fit import launch
 
     with launch(args.run_dir, config, **strategy_options(args)) as (run_dir, strategy):
         train(config, run_dir, strategy)

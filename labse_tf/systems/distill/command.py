@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> None:
     config = read_config(args)
     from labse_tf.systems.distill.report import compare, format_table
     from labse_tf.systems.distill.train import distill, resolve_student
-    from labse_tf.training.launch import launch
+    from labse_tf.training.fit import launch
 
     config = resolve_student(config, args.teacher)
     with launch(args.run_dir, config, **strategy_options(args)) as (run_dir, strategy):

@@ -13,9 +13,9 @@ from labse_tf.embedding.distinct import TextVectors
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.evaluation.bitext import accuracies, all_cosines
 from labse_tf.systems.distill.config import DistillRun
-from labse_tf.training.run_embedder import RunEmbedder
 from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
 from labse_tf.training.runs.run_dir import RunDir
+from labse_tf.training.validation import RunEmbedder
 
 _TIMED = 1000  # Sentences.
 

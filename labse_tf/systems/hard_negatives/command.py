@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> None:
     config = _resolve(config, args)
     from labse_tf.systems.hard_negatives.train import train
     from labse_tf.training.distribution import is_chief
-    from labse_tf.training.launch import launch
+    from labse_tf.training.fit import launch
 
     with launch(args.run_dir, config, **strategy_options(args)) as (run_dir, strategy):
         train(config, run_dir, strategy)

@@ -14,9 +14,9 @@ from labse_tf.errors import InputError
 from labse_tf.systems.hard_negatives.averaging_encoder import AveragingEncoder
 from labse_tf.systems.hard_negatives.config import NegativesRun
 from labse_tf.systems.hard_negatives.train import CHECKPOINTS
-from labse_tf.training.run_embedder import RunEmbedder
 from labse_tf.training.runs.checkpoints import load_tokenizer, newest_whole
 from labse_tf.training.runs.run_dir import RunDir
+from labse_tf.training.validation import RunEmbedder
 
 
 def open_model(path: str | os.PathLike[str]) -> tuple[SortingEncoder, list[Path]]:

@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> None:
     init = open_origin(args.init, args.init_checkpoint) if args.init else None
     config = run_dirs.resolve(config, config.laser.corpora, init=init)
     from labse_tf.systems.laser.train import train
-    from labse_tf.training.launch import launch
+    from labse_tf.training.fit import launch
 
     with launch(args.run_dir, config, **strategy_options(args)) as (run_dir, strategy):
         train(config, run_dir, strategy, init=init)

@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> None:
     init = open_origin(args.init, args.init_checkpoint)
     config = run_dirs.resolve(config, init=init)
     from labse_tf.systems.nli.train import train_inference
-    from labse_tf.training.launch import launch
+    from labse_tf.training.fit import launch
 
     with launch(args.run_dir, config, **strategy_options(args)) as (run_dir, strategy):
         train_inference(config, run_dir, strategy, init=init)

@@ -17,11 +17,10 @@ from labse_tf.systems.nli.batches import INFERENCE_FEATURES, inference_batches
 from labse_tf.systems.nli.config import NliRun
 from labse_tf.training.fit import Stage, fit
 from labse_tf.training.objectives import Objective, Tables
-from labse_tf.training.run_embedder import RunEmbedder
 from labse_tf.training.runs.checkpoints import load_tokenizer
 from labse_tf.training.runs.initial_weights import restore, write_report
 from labse_tf.training.runs.run_dir import Origin, RunDir
-from labse_tf.training.validation import Validation
+from labse_tf.training.validation import RunEmbedder, Validation
 
 _LABEL = "inference"
 

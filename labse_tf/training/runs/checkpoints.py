@@ -2,7 +2,7 @@
 
 The best checkpoint has the encoder at the step that measured best in a task. It is in
 `checkpoints/best`, next to the rolling checkpoints. `best.json` has its step and accuracy, and is
-written last: anything in the folder that it does not name is ignored.
+written last: files in the folder that it does not name are ignored.
 """
 
 from __future__ import annotations
@@ -41,10 +41,14 @@ _log = logging.getLogger("labse")
 
 
 class Chosen(NamedTuple):
-    """A checkpoint: its path prefix for TensorFlow, and its accuracy on dev pairs, if known."""
+    """A checkpoint: its path prefix for TensorFlow, and the measurement there, if known.
+
+    `accuracy` is the primary metric of `task`: DEV_PAIRS, or a task of `train.evaluate`.
+    """
 
     path: str
     accuracy: float | None = None
+    task: str = DEV_PAIRS
 
     @property
     def step(self) -> int:
@@ -58,7 +62,7 @@ def newest_whole(folder: Path, *, weights_only: bool = False) -> str | None:
 
     Args:
       folder: the folder of checkpoints `ckpt-<step>`.
-      weights_only: do not check the optimiser's part, two thirds of the file.
+      weights_only: leave out the optimiser's part, two thirds of the file.
 
     Raises:
       InputError: if there are checkpoints, but all are damaged.
@@ -145,19 +149,7 @@ def disk_errors(checkpoints: Path) -> Iterator[None]:
         ) from error
 
 
-class Best(NamedTuple):
-    """A checkpoint: its path prefix for TensorFlow, its step, and the measurement there.
-
-    `accuracy` is the primary metric of `task`: DEV_PAIRS, or a task of `train.evaluate`.
-    """
-
-    path: str
-    step: int
-    accuracy: float
-    task: str = DEV_PAIRS
-
-
-def read_best(checkpoints: Path) -> Best | None:
+def read_best(checkpoints: Path) -> Chosen | None:
     """Returns the best checkpoint in the folder of a run's checkpoints, if there is one.
 
     Raises:
@@ -168,15 +160,14 @@ def read_best(checkpoints: Path) -> Best | None:
         return None
     try:
         facts = json.loads(record.read_text("utf-8"))
-        step, accuracy = int(facts["step"]), float(facts["accuracy"])
-        task = str(facts.get("task", DEV_PAIRS))
+        path, accuracy = _best_path(checkpoints, int(facts["step"])), float(facts["accuracy"])
+        return Chosen(path, accuracy, str(facts.get("task", DEV_PAIRS)))
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(
             "the record of the best checkpoint is damaged",
             path=record,
             remedy="remove it; the newest checkpoint is used then",
         ) from error
-    return Best(_best_path(checkpoints, step), step, accuracy, task)
 
 
 def save_best(
@@ -187,14 +178,12 @@ def save_best(
     accuracy: float,
     task: str = DEV_PAIRS,
     options: tf.train.CheckpointOptions | None = None,
-) -> Best:
+) -> Chosen:
     """Saves `checkpoint` as the best; the previous one stays valid until writing is complete."""
-    best = Best(_best_path(checkpoints, step), step, accuracy, task)
+    best = Chosen(_best_path(checkpoints, step), accuracy, task)
     checkpoint.write(best.path, options)
     record = checkpoints / _FOLDER / _RECORD
-    facts = {"step": step, "accuracy": accuracy}
-    if task != DEV_PAIRS:
-        facts["task"] = task
+    facts = {"step": step, "accuracy": accuracy} | ({"task": task} if task != DEV_PAIRS else {})
     with whole_file(record, overwrite=True) as partial:
         partial.write_text(json.dumps(facts) + "\n", "utf-8")
     for file in record.parent.glob("ckpt-*"):
@@ -226,11 +215,12 @@ def choose_checkpoint(run_dir: RunDir, which: str | None = None) -> Chosen:
                 path=best.path,
                 remedy=f"ask for the newest one: --checkpoint {LATEST}",
             )
-        of_dev = best.task == DEV_PAIRS
-        place = "on the dev pairs (accuracy " if of_dev else f"in the task {best.task} ("
         text = "%s: the checkpoint of step %d, the best %s%.3f)"
-        _log.info(text, run_dir.path, best.step, place, best.accuracy)
-        return Chosen(best.path, best.accuracy if of_dev else None)
+        if best.task != DEV_PAIRS:
+            _log.info(text, run_dir.path, best.step, f"in the task {best.task} (", best.accuracy)
+            return Chosen(best.path)
+        _log.info(text, run_dir.path, best.step, "on the dev pairs (accuracy ", best.accuracy)
+        return best
     if which == BEST:
         raise InputError(
             "the run has no best checkpoint",

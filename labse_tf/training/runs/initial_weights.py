@@ -57,9 +57,7 @@ class Fates:
 def open_origin(path: str | os.PathLike[str], checkpoint: str | None = None) -> Origin:
     """Returns the description of a run's origin, before TensorFlow creates anything.
 
-    Args:
-      path: the origin's folder.
-      checkpoint: which checkpoint of a run, as for `choose_checkpoint`.
+    The `checkpoint` of a run is as for `choose_checkpoint`.
 
     Raises:
       InputError: if the folder is neither a run nor a model dir nor a Hugging Face BERT.
@@ -70,13 +68,9 @@ def open_origin(path: str | os.PathLike[str], checkpoint: str | None = None) -> 
         run = open_existing(path)
         return Origin(path, run.vocab_file, run.config.encoder, checkpoint)
     if checkpoint is not None:
-        raise InputError(
-            "is not a run: it has no checkpoints to choose from",
-            path=path,
-            remedy="leave --init-checkpoint out",
-        )
-    config = format_.read_encoder_config(path)
-    return Origin(path, format_.vocab_file(path), config)
+        problem = "is not a run: it has no checkpoints to choose from"
+        raise InputError(problem, path=path, remedy="leave --init-checkpoint out")
+    return Origin(path, format_.vocab_file(path), format_.read_encoder_config(path))
 
 
 def _format_of(path: Path):
@@ -86,9 +80,7 @@ def _format_of(path: Path):
     # A model dir in Hugging Face format only has a model.json too, but no encoder/.
     if (path / exported.FACTS_FILE).is_file() and is_hub:
         return exported
-    if is_huggingface:
-        return huggingface_bert
-    return None
+    return huggingface_bert if is_huggingface else None
 
 
 def restore(origin: Origin, encoder, head=None, slots: Slots | None = None) -> Fates:
@@ -126,38 +118,29 @@ def write_report(fates: Fates, origin: Origin, variables, run_dir: RunDir) -> No
 
     An existing `init.tsv` is kept: the run is being resumed.
     """
-    if (run_dir.path / REPORT).exists():
-        _log.info("resuming; %s lists the initial weights", run_dir.path / REPORT)
+    file = run_dir.path / REPORT
+    if file.exists():
+        _log.info("resuming; %s lists the initial weights", file)
         return
     fresh = [variable.name for variable in variables if variable.name not in fates.taken]
     rows = [f"taken\t{ours}\t{theirs}" for ours, theirs in fates.taken.items()]
     rows += [f"left\t\t{theirs}" for theirs in fates.left]
     rows += [f"fresh\t{ours}\t" for ours in fresh]
-    with whole_file(run_dir.path / REPORT) as partial:
+    with whole_file(file) as partial:
         partial.write_text("\n".join(["fate\there\tthere", *rows]) + "\n", encoding="utf-8")
-    _log.info(
-        "--init %s: %d weights taken, %d left over, %d initialised randomly; listed in %s",
-        origin.path,
-        len(fates.taken),
-        len(fates.left),
-        len(fresh),
-        run_dir.path / REPORT,
-    )
+    text = "--init %s: %d weights taken, %d left over, %d initialised randomly; listed in %s"
+    _log.info(text, origin.path, len(fates.taken), len(fates.left), len(fresh), file)
 
 
 def _restore_run(origin: Origin, parts: dict[str, tf.Module]) -> Fates:
     run = open_existing(origin.path)
     chosen = choose_checkpoint(run, origin.checkpoint)
-    path = chosen.path
-    saved = {name for name, _ in tf.train.list_variables(path)}
+    saved = {name for name, _ in tf.train.list_variables(chosen.path)}
+    there = {name.split("/")[0] for name in saved}
     if "slots" in parts and run.read_config(TrainRun).pretrain.slots != parts["slots"].count:
-        parts = {name: part for name, part in parts.items() if name != "slots"}
-    taken = {
-        name: part
-        for name, part in parts.items()
-        if any(one.startswith(f"{name}/") for one in saved)
-    }
-    read_weights(run, path, **taken)
+        there -= {"slots"}
+    taken = {name: part for name, part in parts.items() if name in there}
+    read_weights(run, chosen.path, **taken)
     restored = [variable.name for part in taken.values() for variable in part.variables]
     left = {name.split("/.ATTRIBUTES")[0] for name in saved if name.split("/")[0] not in taken}
     return Fates({name: name for name in restored}, sorted(left), chosen)
@@ -179,7 +162,7 @@ def start_from(
 
     Args:
       init: the origin.
-      parts: what to initialise: `encoder`, and if there are any `head` and `slots`.
+      parts: the parts to initialise: `encoder`, and if there are any `head` and `slots`.
       config: the run's configuration.
       run_dir: for `init.tsv`.
       strategy: the run's strategy, in whose scope this is called.

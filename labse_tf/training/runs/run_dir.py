@@ -40,35 +40,17 @@ _ARCHITECTURE = (
 _STATIC_ARCHITECTURE = ("network", "hidden_size", "pooling")
 
 
-@dataclasses.dataclass(frozen=True)
 class RunDir:
     """The paths of a run's files."""
 
-    path: Path
-
-    @property
-    def config_file(self) -> Path:
-        return self.path / "config.yaml"
-
-    @property
-    def vocab_file(self) -> Path:
-        return self.path / "vocab.txt"
-
-    @property
-    def checkpoints(self) -> Path:
-        return self.path / "checkpoints"
-
-    @property
-    def tensorboard(self) -> Path:
-        return self.path / "tensorboard"
-
-    @property
-    def metrics_file(self) -> Path:
-        return self.path / "metrics.jsonl"
-
-    @property
-    def counts_file(self) -> Path:
-        return self.path / "counts.json"
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.config_file = path / "config.yaml"
+        self.vocab_file = path / "vocab.txt"
+        self.checkpoints = path / "checkpoints"
+        self.tensorboard = path / "tensorboard"
+        self.metrics_file = path / "metrics.jsonl"
+        self.counts_file = path / "counts.json"
 
     @property
     def config(self) -> Config:
@@ -95,20 +77,13 @@ class RunDir:
         }
 
     def forget_metrics_after(self, step: int, stage: int | None = None) -> None:
-        """Drops the lines of steps that a resumed run will repeat.
-
-        Args:
-          step: the step of the last checkpoint.
-          stage: the stage of pre-training that is resumed.
-        """
-        kept = [
-            line
-            for line in self.read_metrics()
-            if line.get("stage") != stage or line["step"] <= step
-        ]
-        if self.metrics_file.exists():
-            with whole_file(self.metrics_file, overwrite=True) as partial:
-                partial.write_text("".join(json.dumps(line) + "\n" for line in kept), "utf-8")
+        """Drops the lines of steps that a run, or a stage of it, will repeat."""
+        if not self.metrics_file.exists():
+            return
+        lines = self.read_metrics()
+        kept = (one for one in lines if one.get("stage") != stage or one["step"] <= step)
+        with whole_file(self.metrics_file, overwrite=True) as partial:
+            partial.write_text("".join(json.dumps(line) + "\n" for line in kept), "utf-8")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -210,7 +185,6 @@ def resolve(
       InputError: if there is no vocabulary, or that of `init` or its encoder differs.
     """
     vocab_file = config.tokenizer.vocab_file and input_path(config.tokenizer.vocab_file)
-    # See vocabulary_growth.py.
     extends = init is not None and bool(vocab_file) and _extends(vocab_file, init.vocab_file)
     takes_other = extends or init is not None and not init.encoder.num_layers
     if init is not None and not (takes_other and vocab_file):
@@ -223,9 +197,8 @@ def resolve(
             )
         vocab_file = str(init.vocab_file)
     if not vocab_file:
-        raise InputError(
-            "'tokenizer.vocab_file' is empty", remedy="add --set tokenizer.vocab_file=vocab.txt"
-        )
+        remedy = "add --set tokenizer.vocab_file=vocab.txt"
+        raise InputError("'tokenizer.vocab_file' is empty", remedy=remedy)
     kept = init is not None and not takes_other
     size_of_file = init.encoder.vocab_size if kept else len(wordpiece_file.read(vocab_file))
     encoder = config.encoder
@@ -238,10 +211,8 @@ def resolve(
             sizes["vocab_size"] = size_of_file
         encoder = dataclasses.replace(encoder, **sizes)
     if first_depth == 0:
-        raise InputError(
-            "'encoder.num_layers' is 0: there is no layer to pre-train",
-            remedy="set it to 1 or more, or start with `labse train`",
-        )
+        problem = "'encoder.num_layers' is 0: there is no layer to pre-train"
+        raise InputError(problem, remedy="set it to 1 or more, or start with `labse train`")
     if encoder.network == BILSTM:
         encoder = dataclasses.replace(encoder, pooling=MAX)
     elif not encoder.num_layers:
@@ -251,19 +222,12 @@ def resolve(
     if inputs and not languages:
         files = find_plain_files(inputs, storage=STORAGE)
         languages = sorted({file.language for file in files} | {"en"})
-    config = changed(
-        config,
-        {
-            "languages": languages,
-            "tokenizer.vocab_file": vocab_file,
-            "encoder": dataclasses.asdict(encoder) | {"vocab_size": vocab_size},
-        },
-    )
+    sizes = dataclasses.asdict(encoder) | {"vocab_size": vocab_size}
+    known = {"languages": languages, "tokenizer.vocab_file": vocab_file, "encoder": sizes}
+    config = changed(config, known)
     if init is not None:
-        there = init.encoder
-        if extends:
-            there = dataclasses.replace(there, vocab_size=vocab_size)
-        _check_architecture(dataclasses.replace(init, encoder=there), config.encoder, first_depth)
+        there = dataclasses.replace(init.encoder, **{"vocab_size": vocab_size} if extends else {})
+        _check_architecture(init.path, there, config.encoder, first_depth)
     return config
 
 
@@ -277,35 +241,36 @@ def _sizes(encoder: EncoderConfig) -> dict[str, int | str]:
     return {key: getattr(encoder, key) for key in _ARCHITECTURE}
 
 
-def _check_architecture(init: Origin, encoder: EncoderConfig, first_depth: int | None) -> None:
-    static = not init.encoder.num_layers
-    if static and encoder.network == BILSTM:
-        if encoder.token_size != init.encoder.hidden_size:
+def _check_architecture(
+    init: Path, there: EncoderConfig, here: EncoderConfig, first_depth: int | None
+) -> None:
+    static = not there.num_layers
+    if static and here.network == BILSTM:
+        if here.token_size != there.hidden_size:
             raise InputError(
-                f"the LSTM reads token vectors of {encoder.token_size}, --init {init.path} has "
-                f"vectors of {init.encoder.hidden_size}",
-                remedy=f"add --set encoder.embedding_size={init.encoder.hidden_size}",
+                f"the LSTM reads token vectors of {here.token_size}, --init {init} has "
+                f"vectors of {there.hidden_size}",
+                remedy=f"add --set encoder.embedding_size={there.hidden_size}",
             )
         return
-    there, here = dataclasses.asdict(init.encoder), dataclasses.asdict(encoder)
     for key in _STATIC_ARCHITECTURE if static else _ARCHITECTURE:
-        if there[key] != here[key]:
+        ours, theirs = getattr(here, key), getattr(there, key)
+        if ours != theirs:
             raise InputError(
-                f"'encoder.{key}' is {here[key]}, --init {init.path} has {there[key]}",
-                remedy=f"add --set encoder.{key}={there[key]}",
+                f"'encoder.{key}' is {ours}, --init {init} has {theirs}",
+                remedy=f"add --set encoder.{key}={theirs}",
             )
     if static:
         return
-    if encoder.network == BILSTM and encoder.num_layers != init.encoder.num_layers:
+    if here.network == BILSTM and here.num_layers != there.num_layers:
         raise InputError(
-            f"the LSTM has {encoder.num_layers} layers, --init {init.path} has "
-            f"{init.encoder.num_layers}",
-            remedy=f"add --set encoder.num_layers={init.encoder.num_layers}: only BERT is stacked",
+            f"the LSTM has {here.num_layers} layers, --init {init} has {there.num_layers}",
+            remedy=f"add --set encoder.num_layers={there.num_layers}: only BERT is stacked",
         )
-    depth = first_depth or encoder.num_layers
-    if not depth or depth % init.encoder.num_layers:
+    depth = first_depth or here.num_layers
+    if not depth or depth % there.num_layers:
         raise InputError(
-            f"--init {init.path} has {init.encoder.num_layers} layers, the run starts with {depth}",
+            f"--init {init} has {there.num_layers} layers, the run starts with {depth}",
             remedy="set 'encoder.num_layers' to that number or a multiple of it; to pre-train all "
             "layers from the first step, give 'pretrain.stage_steps' one entry",
         )

@@ -13,9 +13,9 @@ from labse_tf.cli.main import main
 from labse_tf.config import EncoderConfig
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder
-from labse_tf.training.run_embedder import RunEmbedder
 from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
 from labse_tf.training.runs.run_dir import open_existing
+from labse_tf.training.validation import RunEmbedder
 
 NETWORK = "encoder.network=toy_network:MeanOfTokens"
 

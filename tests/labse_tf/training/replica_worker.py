@@ -1,13 +1,20 @@
-"""Trains two steps on fixed global batches and saves what came of it; run by test_replicas.py.
+"""Trains two steps on fixed global batches, or traces them; run by test_replicas.py.
 
-`replica_worker.py N CASE,... OUT.npz` does it on N logical CPUs, `replica_worker.py workers ...` as
-one worker of the cluster in TF_CONFIG. A process has one strategy: collectives do not share groups.
+`replica_worker.py N CASES OUT.npz` trains on N logical CPUs, and on one device for comparison;
+`replica_worker.py workers CASES OUT.npz` as one worker of the cluster in TF_CONFIG. CASES are
+joined by commas. `replica_worker.py trace OUT.json` writes, of each objective's graph for two
+replicas and fixed shapes, as on a TPU, the types of the operations, and the outputs whose shapes
+are not known, as "type name shape".
+
+A process has one strategy of several replicas: collectives do not share groups.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import sys
+from pathlib import Path
 
 import numpy as np
 
@@ -16,8 +23,9 @@ import labse_tf  # noqa: F401  Before TensorFlow: it chooses Keras 2.
 # isort: split
 import tensorflow as tf
 import tf_keras
+from tiny_encoder import TINY_ENCODER
 
-from labse_tf.config import ComputeConfig, EncoderConfig, TrainConfig
+from labse_tf.config import ComputeConfig, OptimizerConfig, TrainConfig
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder, embed
 from labse_tf.model.mlm_head import build_mlm_head, build_slots
@@ -29,41 +37,30 @@ from labse_tf.systems.nli.train import Inference, build_classifier
 from labse_tf.training.distribution import create_strategy, distribute
 from labse_tf.training.fit import Trainer
 from labse_tf.training.objectives import DualEncoder, Joint, MaskedTokens
+from labse_tf.training.optimizer import build_optimizer
 
 BATCH, STEPS, VOCAB, PREDICTIONS, NEGATIVES = 12, 2, 60, 4, 2
 LENGTHS = (10, 16)  # Of the first and of the second batch: as buckets, unknown to the graph.
-ENCODER = EncoderConfig(
-    vocab_size=VOCAB,
-    hidden_size=16,
-    num_layers=1,
-    num_attention_heads=2,
-    intermediate_size=32,
-    max_positions=16,
-    dropout=0.0,
+ENCODER = dataclasses.replace(
+    TINY_ENCODER, vocab_size=VOCAB, hidden_size=16, intermediate_size=32, pooling="cls"
 )
-
 # Slots come behind the tokens.
 JOINT_ENCODER = dataclasses.replace(ENCODER, max_positions=24, pooling="mean")
-
 LSTM_ENCODER = dataclasses.replace(ENCODER, network="bilstm", pooling="max", num_layers=2)
 LASER = LaserConfig(targets=["en", "es", "fr"], decoder_size=20, language_size=3, output_size=7)
 
-# name -> (trainer, clip norm, settings of the dual encoder)
+# name -> (objective, clip norm, settings of the dual encoder). Several replicas compute in chunks
+# of three rows each, where one device computes the whole batch.
+CHUNKED = {"chunk_size": 3}
 CASES = {
     "dual": ("dual", 0.0, {}),
     "dual_local": ("dual", 0.0, {"global_negatives": False}),
-    # With hard negatives, and three pairs at a time, through the gradient cache.
-    "dual_clipped": ("dual", 0.05, {"hard_negatives": NEGATIVES, "chunk_size": 3}),
-    "dual_nested": (
-        "dual",
-        0.0,
-        {"matryoshka": [8, 3], "hard_negatives": NEGATIVES, "chunk_size": 3},
-    ),
+    "dual_clipped": ("dual", 0.05, {"hard_negatives": NEGATIVES, **CHUNKED}),
+    "dual_nested": ("dual", 0.0, {"matryoshka": [8, 3], "hard_negatives": NEGATIVES, **CHUNKED}),
     "mlm": ("mlm", 0.0, {}),
     "distill": ("distill", 0.0, {"matryoshka": [8, 3]}),
     "inference": ("inference", 0.0, {}),
-    "joint": ("joint", 0.0, {"bitext_weight": 0.2}),
-    "joint_chunked": ("joint", 0.0, {"bitext_weight": 0.2, "chunk_size": 3}),
+    "joint": ("joint", 0.0, {"bitext_weight": 0.2, **CHUNKED}),
     "laser": ("laser", 0.0, {}),
 }
 SLOTS = 3
@@ -184,15 +181,14 @@ def fixed(part):
 
 def objective_of(kind, encoder, config, settings):
     """Made under the strategy."""
-    if kind in ("mlm", "joint"):
-        head = fixed(build_mlm_head(config, encoder))
-        if kind == "mlm":
-            return MaskedTokens(encoder, head)
-        # Of the 3 or 6 masked sentences of a replica.
-        chunk_size = settings.chunk_size // 3
-        masked = MaskedTokens(
-            encoder, head, fixed(build_slots(SLOTS, config)), chunk_size=chunk_size
-        )
+    if kind == "dual":
+        return DualEncoder(encoder, settings)
+    if kind == "mlm":
+        return MaskedTokens(encoder, fixed(build_mlm_head(config, encoder)))
+    if kind == "joint":
+        parts = fixed(build_mlm_head(config, encoder)), fixed(build_slots(SLOTS, config))
+        # Of the 3 masked sentences of a replica.
+        masked = MaskedTokens(encoder, *parts, chunk_size=settings.chunk_size // 3)
         return Joint(masked, DualEncoder(encoder, settings), weight=settings.bitext_weight)
     if kind == "laser":
         decoder = LaserDecoder(LASER, vocab_size=VOCAB, token_size=16)
@@ -201,21 +197,20 @@ def objective_of(kind, encoder, config, settings):
     if kind == "inference":
         classifier = fixed(build_classifier(3, ENCODER.hidden_size))
         return Inference(encoder=encoder, classifier=classifier, train_encoder=True)
-    if kind == "distill":
-        projection = np.random.default_rng(5).normal(size=(24, ENCODER.hidden_size))
-        projection = projection.astype(np.float32)
-        return Distillation(
-            encoder=encoder, teacher=teacher, projection=projection, settings=settings
-        )
-    return DualEncoder(encoder, settings)
+    projection = np.random.default_rng(5).normal(size=(24, ENCODER.hidden_size))
+    made = {"teacher": teacher, "projection": projection.astype(np.float32)}
+    return Distillation(encoder=encoder, settings=settings, **made)
 
 
 def train(strategy, kind, clip_norm, changes):
+    replicas = strategy.num_replicas_in_sync
+    if replicas == 1:
+        changes = {**changes, "chunk_size": 0}
     settings = TrainConfig(**changes)
     with strategy.scope():
         tf_keras.utils.set_random_seed(3)  # Biases of an LSTM are random.
-        # Chunks, and layers computed again, give what the whole batch gives.
-        rematerialize = settings.chunk_size > 0 or kind == "distill"
+        # Layers computed again give what they gave.
+        rematerialize = replicas > 1 and (settings.chunk_size > 0 or kind == "distill")
         compute = ComputeConfig(precision="float32", rematerialize=rematerialize)
         config = {"joint": JOINT_ENCODER, "laser": LSTM_ENCODER}.get(kind, ENCODER)
         encoder = build_encoder(config, compute=compute, replayable=rematerialize)
@@ -224,24 +219,18 @@ def train(strategy, kind, clip_norm, changes):
         # By SGD the updates are the gradients themselves; Adam would hide their scale.
         optimizer = tf_keras.optimizers.SGD(0.1)
     made = {"mlm": mlm_batches, "joint": joint_batches, "inference": inference_batches}
-    made["laser"] = laser_batches
+    made |= {"laser": laser_batches, "distill": lambda: [one["source"] for one in dual_batches()]}
     batches = made[kind]() if kind in made else dual_batches(settings.hard_negatives)
-    if kind == "distill":
-        batches = [batch["source"] for batch in batches]
     facts = {}
-    if kind == "dual" and strategy.num_replicas_in_sync == 1:
+    if kind == "dual" and replicas == 1:
         for name in ("source", "target"):
             tensors = {key: tf.constant(value) for key, value in batches[0][name].items()}
             facts[name] = embed(encoder, tensors, training=False).numpy()
     # Batches of LASER have different numbers of rows.
     unknown, rows = ((*LENGTHS, BATCH), 0) if kind == "laser" else (LENGTHS, BATCH)
-    trainer = Trainer(
-        objective,
-        strategy=strategy,
-        optimizer=optimizer,
-        clip_norm=clip_norm,
-        dataset=distribute(strategy, lambda: dataset_of(batches, unknown), rows),
-    )
+    dataset = distribute(strategy, lambda: dataset_of(batches, unknown), rows)
+    options = {"strategy": strategy, "optimizer": optimizer, "clip_norm": clip_norm}
+    trainer = Trainer(objective, dataset=dataset, **options)
     for step in range(STEPS):
         for name, value in trainer.train(tf.constant(1)).items():
             if name not in ("learning_rate", "steps_per_second"):
@@ -251,29 +240,86 @@ def train(strategy, kind, clip_norm, changes):
     return facts
 
 
-def refusal(strategy, batch_size):
+def refusal(strategy):
     try:
-        distribute(strategy, lambda: dataset_of(dual_batches()), batch_size)
+        distribute(strategy, lambda: dataset_of(dual_batches()), 7)
     except InputError as error:
         return str(error)
     return ""
 
 
-def main(mode, cases, out):
+def train_all(mode, cases, out):
     if mode == "workers":
-        strategy = create_strategy("multi_worker")
-    elif mode == "1":
-        strategy = create_strategy("one_device")
+        strategies = [create_strategy("multi_worker")]
     else:
-        strategy = create_strategy("mirrored", logical_cpus=int(mode))
-    results = {
-        "replicas": np.array(strategy.num_replicas_in_sync),
-        "refusal": np.array(refusal(strategy, 7)),
-    }
-    for case in cases.split(","):
-        for name, value in train(strategy, *CASES[case]).items():
-            results[f"{case}/{name}"] = value
+        strategies = [create_strategy("mirrored", logical_cpus=int(mode))]
+        strategies.append(create_strategy("one_device"))
+    results = {}
+    for strategy in strategies:
+        replicas = strategy.num_replicas_in_sync
+        results[f"{replicas}/refusal"] = np.array(refusal(strategy))
+        for case in cases.split(","):
+            for name, value in train(strategy, *CASES[case]).items():
+                results[f"{replicas}/{case}/{name}"] = value
     np.savez(out, **{name.replace(":", "_"): value for name, value in results.items()})
+
+
+TRACED = {
+    "dual": (dual_batches, {}),
+    "dual_chunked": (dual_batches, CHUNKED),
+    "mlm": (mlm_batches, None),
+    "mlm_sampled": (mlm_batches, None),
+    "joint": (joint_batches, {"bitext_weight": 0.2}),
+}
+
+
+def trace(strategy, name):
+    make, settings = TRACED[name]
+    with strategy.scope():
+        config = JOINT_ENCODER if name == "joint" else ENCODER
+        encoder = build_encoder(config, replayable=True)
+        objective = DualEncoder(encoder, TrainConfig(**(settings or {})))
+        if settings is None or name == "joint":
+            slots = build_slots(SLOTS, config) if name == "joint" else None
+            samples = 30 if name == "mlm_sampled" else 0
+            masked = MaskedTokens(encoder, build_mlm_head(config, encoder), slots, samples=samples)
+            objective = masked if settings is None else Joint(masked, objective, weight=0.2)
+        optimizer = build_optimizer(OptimizerConfig(warmup_steps=0), steps=100)
+    dataset = distribute(strategy, lambda: dataset_of(make()[:1], unknown=()), BATCH)
+    options = {"strategy": strategy, "optimizer": optimizer, "clip_norm": 1.0}
+    trainer = Trainer(objective, dataset=dataset, lazy_embeddings=False, **options)
+    step = tf.function(trainer.train_step).get_concrete_function(iter(trainer.train_dataset))
+    graphs, kinds, unknown = [step.graph], set(), []
+    while graphs:
+        graph = graphs.pop()
+        for operation in graph.get_operations():
+            kinds.add(operation.type)
+            unknown += [
+                f"{operation.type} {output.name} {output.shape}"
+                for output in operation.outputs
+                if not output.shape.is_fully_defined() and not _is_of_gather(operation)
+            ]
+        graphs += [one.graph for one in graph._functions.values() if hasattr(one, "graph")]
+    return {"operations": sorted(kinds), "unknown": unknown}
+
+
+def _is_of_gather(operation):
+    """Whether it is inside MirroredStrategy's gather, or hands on what the gather returns.
+
+    Shapes there may differ by replica; TPUs have another gather.
+    """
+    if operation.type == "Identity":
+        operation = operation.inputs[0].op
+    return "allgather" in operation.name
+
+
+def main(mode, *arguments):
+    if mode == "trace":
+        strategy = create_strategy("mirrored", logical_cpus=2)
+        graphs = {name: trace(strategy, name) for name in TRACED}
+        Path(*arguments).write_text(json.dumps(graphs), "utf-8")
+    else:
+        train_all(mode, *arguments)
 
 
 if __name__ == "__main__":

@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tf_keras
-from runs import assert_same_weights, cut_short, labse_run, lines, weights
+from runs import assert_same_weights, labse_run, lines, weights
 from tiny_encoder import TINY_ENCODER, packed
 from trainers import make_trainer
 
-from labse_tf.config import TrainConfig, load_config
+from labse_tf.config import OptimizerConfig, TrainConfig, load_config
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.mlm_head import build_mlm_head, build_slots
 from labse_tf.training.objectives import DualEncoder, Joint, MaskedTokens
+from labse_tf.training.optimizer import build_optimizer
 from labse_tf.training.runs.checkpoints import latest_checkpoint
 from labse_tf.training.runs.run_dir import open_existing
 
@@ -52,15 +53,18 @@ def step(objective, batch):
     return means, {variable.name: variable.numpy() - old for variable, old in moved}
 
 
-@pytest.mark.parametrize("samples", [0, 20])
-@pytest.mark.parametrize("chunk", [0, 2])
-def test_loss_and_gradient_are_the_weighted_sum(samples, chunk):
+@pytest.mark.parametrize(
+    "samples, chunk",
+    [(0, 0), (20, 2), *(pytest.param(*one, marks=pytest.mark.slow) for one in ((0, 2), (20, 0)))],
+)
+def test_loss_and_gradient_are_the_weighted_sum(eagerly, samples, chunk):
     settings = TrainConfig(scale=5.0)
     masked, of_masked = step(masked_tokens(samples=samples), MASKED)
     pairs, of_pairs = step(DualEncoder(masked_tokens().parts["encoder"], settings), PAIRS)
     settings = dataclasses.replace(settings, chunk_size=chunk)
     one = masked_tokens(samples=samples)
     joint = Joint(one, DualEncoder(one.parts["encoder"], settings), weight=0.2)
+    assert set(joint.parts) == {"encoder", "head", "slots"}  # All are in the checkpoint.
     both, of_both = step(joint, {"masked": MASKED, "pairs": PAIRS})
     assert both["loss"] == pytest.approx(masked["loss"] + 0.2 * pairs["loss"], rel=1e-5)
     assert both["masked_loss"] == pytest.approx(masked["loss"], rel=1e-6)
@@ -70,6 +74,33 @@ def test_loss_and_gradient_are_the_weighted_sum(samples, chunk):
     for name, moved in of_masked.items():
         expected = moved + 0.2 * of_pairs.get(name, 0.0)
         np.testing.assert_allclose(of_both[name], expected, atol=2e-6, err_msg=name)
+
+
+def test_lazy_updates_train_the_weights_of_dense_ones(eagerly):
+    """Rows that no batch holds decay in both; others are read every second step."""
+    other = {
+        **PAIRS,
+        "target": packed([[2, 20, 3, 0], [2, 21, 3, 0], [2, 22, 3, 0], [2, 10, 23, 3]]),
+    }
+    tables = []
+    for lazy in (True, False):
+        objective = DualEncoder(masked_tokens().parts["encoder"], TrainConfig())
+        table = objective.parts["encoder"].get_embedding_table()
+        start = table.numpy()
+        settings = OptimizerConfig(learning_rate=0.01, warmup_steps=0)
+        trainer = make_trainer(
+            objective,
+            optimizer=build_optimizer(settings, steps=8),
+            clip_norm=1.0,
+            lazy_embeddings=lazy,
+        )
+        trainer.train_loop_begin()
+        for batch in (PAIRS, other) * 4:
+            trainer._replica_step(batch)
+        trainer.train_loop_end()
+        tables.append(table.numpy())
+    lazy, dense = tables
+    assert np.linalg.norm(lazy - dense) < 0.01 * np.linalg.norm(dense - start)
 
 
 @pytest.fixture(scope="module")
@@ -83,11 +114,10 @@ def run(config_file, neighbours_dir):
             "pretrain.slots": 3,
             "pretrain.sequence_length": 24,
             "pretrain.batch_size": 6,
-            "pretrain.stage_steps": "[2]",
+            "pretrain.stage_steps": "[0]",
+            "encoder.num_layers": 1,
             "encoder.pooling": "mean",
-            "train.steps": 3,
-            "train.loop.log_interval": 1,
-            "train.loop.checkpoint_interval": 1,
+            "train.steps": 2,
             "train.joint": str(command == "train").lower(),
         }
         sets = [f"{key}={value}" for key, value in sets.items()]
@@ -103,6 +133,11 @@ def cmlm(run, tmp_path_factory):
     return path
 
 
+def test_it_trains_and_logs_both(run, tmp_path):
+    assert run("train", tmp_path / "run") == 0
+    assert all({"masked_loss", "masked_accuracy"} <= set(line) for line in lines(tmp_path / "run"))
+
+
 def test_it_begins_with_all_parts_of_a_pre_training_run(run, cmlm, tmp_path):
     assert run("train", tmp_path / "joint", "train.steps=0", init=cmlm) == 0
     found, expected = (
@@ -110,31 +145,17 @@ def test_it_begins_with_all_parts_of_a_pre_training_run(run, cmlm, tmp_path):
     )
     assert weights(found, "slots")
     assert_same_weights(found, expected, "encoder", "head", "slots")
-
-
-def test_a_resumed_run_ends_as_one_that_was_not_stopped(run, tmp_path):
-    """All of the state is in the checkpoint."""
-    whole = tmp_path / "whole"
-    assert run("train", whole) == 0
-    resumed = cut_short(whole, tmp_path / "resumed", 3)
-    assert run("train", resumed) == 0
-    assert_same_weights(*(path / "checkpoints/ckpt-3" for path in (whole, resumed)))
-    assert all({"masked_loss", "masked_accuracy"} <= set(line) for line in lines(whole))
-
-
-def test_joint_training_needs_corpora_for_both(run, tmp_path, capfd):
-    assert run("train", tmp_path / "run", "pretrain.neighbours=[]") != 0
-    assert "train.joint" in capfd.readouterr().err
-
-
-def test_slots_of_another_number_are_not_taken(run, cmlm, tmp_path):
-    assert run("train", tmp_path / "joint", "pretrain.slots=5", init=cmlm) == 0
-    rows = (tmp_path / "joint" / "init.tsv").read_text("utf-8").splitlines()
+    # Slots of another number are not taken.
+    sets = ("train.steps=0", "pretrain.slots=5")
+    assert run("train", tmp_path / "other", *sets, init=cmlm) == 0
+    rows = (tmp_path / "other" / "init.tsv").read_text("utf-8").splitlines()
     fates = {row.split("\t")[1]: row.split("\t")[0] for row in rows[1:]}
     slots = [fate for name, fate in fates.items() if name.startswith("slots")]
     assert slots and set(slots) == {"fresh"}
 
 
-def test_the_weight_is_checked():
+def test_joint_training_needs_corpora_for_both_and_a_weight(run, tmp_path, capfd):
+    assert run("train", tmp_path / "run", "pretrain.neighbours=[]") != 0
+    assert "train.joint" in capfd.readouterr().err
     with pytest.raises(InputError, match="'train.bitext_weight' is 0"):
         load_config(None, ["train.bitext_weight=0"])

@@ -8,34 +8,24 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tf_keras
+from tiny_encoder import TINY_ENCODER, packed
 from trainers import make_trainer
 
-from labse_tf.config import EncoderConfig
 from labse_tf.data.features import ENCODER_INPUTS
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.mlm_head import build_mlm_head, build_slots, trained_variables
 from labse_tf.training.objectives import MaskedTokens, Objective
 
-VOCAB, RATE = 40, 0.5
-CONFIG = EncoderConfig(
-    vocab_size=VOCAB,
-    hidden_size=8,
-    num_layers=2,
-    num_attention_heads=2,
-    intermediate_size=16,
-    max_positions=8,
-    dropout=0.0,
-    initializer_range=0.3,
-)
+pytestmark = pytest.mark.usefixtures("eagerly")
+
+RATE = 0.5
+CONFIG = dataclasses.replace(TINY_ENCODER, num_layers=2, max_positions=8, pooling="cls")
 
 
 @pytest.fixture
 def batch():
-    ids = np.array([[2, 9, 9, 30, 3, 0], [2, 12, 4, 7, 21, 3]], np.int32)
     return {
-        "input_word_ids": tf.constant(ids),
-        "input_mask": tf.constant((ids > 0).astype(np.int32)),
-        "input_type_ids": tf.zeros_like(ids),
+        **packed([[2, 9, 9, 30, 3, 0], [2, 12, 4, 7, 21, 3]]),
         "masked_positions": tf.constant([[1, 0], [2, 4]]),
         "masked_ids": tf.constant([[9, 0], [33, 21]]),
         "masked_weights": tf.constant([[1.0, 0.0], [1.0, 1.0]]),
@@ -94,7 +84,7 @@ def step(batch, *, slots, **options):
     return [float(means["loss"]), float(means["accuracy"]), *updates]
 
 
-@pytest.mark.parametrize("slots", [0, 3])
+@pytest.mark.parametrize("slots", [pytest.param(0, marks=pytest.mark.slow), 3])
 def test_chunks_give_what_the_whole_batch_gives(batch, slots):
     if slots:
         batch["neighbour"] = {name: batch[name][::-1] for name in ENCODER_INPUTS}

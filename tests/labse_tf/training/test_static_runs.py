@@ -43,7 +43,7 @@ def test_layers_on_top_begin_with_its_vectors(train, assert_same_vectors):
     assert_same_vectors(train("deep", MEAN, NO_STEPS))
 
 
-@pytest.mark.parametrize("layers", [0, 2])
+@pytest.mark.parametrize("layers", [0, pytest.param(2, marks=pytest.mark.slow)])
 def test_another_vocabulary(
     static_run, train, assert_same_vectors, tmp_path, multilingual_sentences, layers
 ):
@@ -73,6 +73,7 @@ def test_refusals(train, capsys, sets, message):
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_pretraining_starts_on_the_table(static_run, config_file, tmp_path, assert_same_vectors):
     """Before the first step, the vectors are the table's averages."""
     sets = (MEAN, "pretrain.stage_steps=[0]", "encoder.vocab_size=0")
@@ -81,17 +82,15 @@ def test_pretraining_starts_on_the_table(static_run, config_file, tmp_path, asse
     assert labse_run("pretrain", config_file, tmp_path / "more", MEAN, init=static_run) == 0
 
 
-def test_pretraining_needs_layers(config_file, tmp_path, capsys):
+def test_layers_do_not_come_and_go(train, config_file, trained_run, tmp_path, capsys):
     sets = ("encoder.num_layers=0", "pretrain.stage_steps=[2]")
     assert labse_run("pretrain", config_file, tmp_path / "run", *sets) == 2
     assert "there is no layer to pre-train" in capsys.readouterr().err
-
-
-def test_deeper_does_not_become_shallower(train, trained_run, capsys):
     assert train("run", "encoder.num_layers=0", origin=trained_run) == 2
     assert "'encoder.pooling' is mean" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_subwords(static_run, train, assert_same_vectors, multilingual_sentences):
     """They start with the vectors of another run, and what is loaded are sums of trained rows."""
     sets = ("encoder.num_layers=0", MEAN, "encoder.subwords=[1,3]", "encoder.ngrams=[2]")

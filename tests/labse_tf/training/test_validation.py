@@ -17,22 +17,15 @@ class Run:
     def __init__(self, folder, *, patience=0, keep=True, measured=(), lower=False):
         self.step = tf.Variable(0, dtype=tf.int64)
         validation = Validation(
-            evaluator=None,  # The controller's business.
             interval=INTERVAL,
             best=tf.train.Checkpoint(step=self.step) if keep else None,
             measure=("retrieval", "accuracy"),
             lower_is_better=lower,
             patience=patience,
         )
-        self.course = Course(
-            validation,
-            strategy=tf.distribute.get_strategy(),
-            step=self.step,
-            steps=STEPS,
-            measured=set(measured),
-            checkpoints=folder,
-            own_folder=folder,
-        )
+        folders = {"checkpoints": folder, "own_folder": folder}
+        run = {"strategy": tf.distribute.get_strategy(), "step": self.step, "steps": STEPS}
+        self.course = Course(validation, measured=set(measured), **run, **folders)
 
     def measure(self, accuracies):
         """Notes them until the course is over; returns the steps noted."""
@@ -44,6 +37,11 @@ class Run:
             self.course.note({"retrieval": {"accuracy": accuracy}})
             noted.append(step)
         return noted
+
+
+def best_of(folder):
+    best = read_best(folder)
+    return best.step, best.accuracy
 
 
 def test_it_measures_at_multiples_and_at_the_end(tmp_path):
@@ -66,7 +64,7 @@ def test_the_first_of_equals_is_the_best(tmp_path):
     run = Run(tmp_path)
     run.measure({10: 0.2, 20: 0.5, 30: 0.5, 40: 0.4})
     assert run.course.best == read_best(tmp_path)
-    assert run.course.best[1:3] == (20, 0.5)
+    assert (run.course.best.step, run.course.best.accuracy) == (20, 0.5)
     saved = tf.train.load_variable(run.course.best.path, "step/.ATTRIBUTES/VARIABLE_VALUE")
     assert saved == 20
 
@@ -78,9 +76,8 @@ def test_the_lowest_is_the_best_where_less_is_better(tmp_path):
 
 
 def test_an_accuracy_of_0_is_kept_when_there_is_no_other(tmp_path):
-    run = Run(tmp_path)
-    run.measure({10: 0.0})
-    assert run.course.best[1:3] == (10, 0.0)
+    Run(tmp_path).measure({10: 0.0})
+    assert best_of(tmp_path) == (10, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +94,7 @@ def test_a_restart_knows_the_best_and_how_long_it_waited(tmp_path):
     table = {10: 0.1, 20: 0.3, 30: 0.2}
     Run(tmp_path, patience=3).measure(table)
     resumed = Run(tmp_path, patience=3, measured=table)
-    assert resumed.course.best[1:3] == (20, 0.3) and resumed.course.waited == 1
+    assert best_of(tmp_path) == (20, 0.3) and resumed.course.waited == 1
     assert resumed.measure({40: 0.2, 50: 0.1, 60: 0.9}) == [40, 50]
     assert Run(tmp_path, patience=3, measured=[10, 20, 30, 40, 50]).course.is_over
 
@@ -108,7 +105,7 @@ def test_a_best_one_after_the_last_checkpoint_counts_as_in_an_unbroken_run(tmp_p
     resumed = Run(tmp_path, patience=2, measured=[10])
     assert resumed.course.waited == 0
     assert resumed.measure({20: 0.3, 30: 0.2, 40: 0.1, 50: 0.9}) == [20, 30, 40]
-    assert resumed.course.best[1:3] == (20, 0.3)
+    assert best_of(tmp_path) == (20, 0.3)
 
 
 def test_pretraining_keeps_none_and_never_stops(tmp_path):
@@ -117,20 +114,18 @@ def test_pretraining_keeps_none_and_never_stops(tmp_path):
     assert run.course.best is None and list(tmp_path.iterdir()) == []
 
 
-def test_a_damaged_best_one_is_named_and_replaced(tmp_path, caplog):
+@pytest.mark.parametrize(
+    "file, content, problem",
+    [
+        ("ckpt-10.data*", b"", "best/ckpt-10 is damaged ("),
+        ("best.json", b"{", "the record of the best checkpoint is damaged"),
+    ],
+)
+def test_a_damaged_best_one_is_named_and_replaced(tmp_path, caplog, file, content, problem):
     Run(tmp_path).measure({10: 0.9})
-    (data,) = (tmp_path / "best").glob("ckpt-10.data*")
-    data.write_bytes(b"")
+    (damaged,) = (tmp_path / "best").glob(file)
+    damaged.write_bytes(content)
     resumed = Run(tmp_path, measured=[10])
-    assert "best/ckpt-10 is damaged (" in caplog.text
+    assert problem in caplog.text
     resumed.measure({20: 0.1})
-    assert read_best(tmp_path)[1:3] == (20, 0.1)
-
-
-def test_a_damaged_record_is_named_and_replaced(tmp_path, caplog):
-    Run(tmp_path).measure({10: 0.9})
-    (tmp_path / "best" / "best.json").write_text("{")
-    resumed = Run(tmp_path, measured=[10])
-    assert "the record of the best checkpoint is damaged" in caplog.text
-    resumed.measure({20: 0.1})
-    assert read_best(tmp_path)[1:3] == (20, 0.1)
+    assert best_of(tmp_path) == (20, 0.1)

@@ -19,9 +19,9 @@ from labse_tf.systems.distill.batches import text_batches, text_stream
 from labse_tf.systems.distill.config import DistillRun
 from labse_tf.systems.distill.start import principal_directions, rotate_pooler, start_as
 from labse_tf.systems.distill.train import Distillation
-from labse_tf.training.run_embedder import RunEmbedder
 from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
 from labse_tf.training.runs.run_dir import open_existing, resolve
+from labse_tf.training.validation import RunEmbedder
 
 STUDENT = (
     "encoder.num_layers=1",

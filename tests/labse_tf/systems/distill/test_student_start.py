@@ -14,9 +14,9 @@ from labse_tf.config import EncoderConfig
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.subwords import Subwords
 from labse_tf.systems.distill.start import start_static, token_shares, token_vectors
-from labse_tf.training.run_embedder import RunEmbedder
 from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
 from labse_tf.training.runs.run_dir import open_existing
+from labse_tf.training.validation import RunEmbedder
 
 
 def teacher_of(tokenizer):

@@ -22,9 +22,9 @@ from labse_tf.systems.nli.train import (
     build_classifier,
     pair_vectors,
 )
-from labse_tf.training.run_embedder import RunEmbedder
 from labse_tf.training.runs.checkpoints import latest_checkpoint, load_encoder, load_tokenizer
 from labse_tf.training.runs.run_dir import open_existing
+from labse_tf.training.validation import RunEmbedder
 
 
 def test_pair_vectors_by_hand():

@@ -58,11 +58,6 @@ def folder(tmp_path, model):
     return tmp_path
 
 
-def test_the_newest_is_that_of_the_last_step(folder):
-    # By number: ckpt-5 is the last one by name.
-    assert newest_whole(folder) == str(folder / "ckpt-100")
-
-
 def test_a_new_run_has_none(tmp_path):
     assert newest_whole(tmp_path) is None
     assert newest_whole(tmp_path / "not there") is None
@@ -74,24 +69,13 @@ def test_a_new_run_has_none(tmp_path):
 
 @pytest.mark.parametrize("kind", DAMAGES)
 def test_a_damaged_one_is_named_and_the_one_before_it_found(folder, caplog, kind):
+    # By number: ckpt-5 is the last one by name.
+    assert newest_whole(folder) == str(folder / "ckpt-100")
     damage(folder, "ckpt-100", kind)
     assert newest_whole(folder) == str(folder / "ckpt-10")
     assert f"{folder / 'ckpt-100'} is damaged (" in caplog.text
-    damage(folder, "ckpt-10", "data_cut_off")
+    (folder / "ckpt-10.index").unlink()
     assert newest_whole(folder) == str(folder / "ckpt-5")
-
-
-def test_an_index_that_is_gone(folder):
-    (folder / "ckpt-100.index").unlink()
-    assert newest_whole(folder) == str(folder / "ckpt-10")
-
-
-def test_none_is_whole(folder):
-    for name in ("ckpt-5", "ckpt-10", "ckpt-100"):
-        damage(folder, name, "data_bit_flipped")
-    message = r"all checkpoints are damaged \(ckpt-100, ckpt-10, ckpt-5\).*--overwrite"
-    with pytest.raises(InputError, match=message):
-        newest_whole(folder)
 
 
 @pytest.mark.parametrize("kind", ["index_cut_off", "index_empty", "data_gone"])
@@ -103,15 +87,16 @@ def test_a_first_save_that_was_killed_is_none(tmp_path, model, kind):
     assert newest_whole(tmp_path) is None
 
 
-def test_several_damaged_ones_without_their_list(folder):
-    (folder / "checkpoint").unlink()
+def test_none_is_whole(folder):
     for name in ("ckpt-5", "ckpt-10", "ckpt-100"):
-        damage(folder, name, "data_cut_off")
-    with pytest.raises(InputError, match="all checkpoints are damaged"):
+        damage(folder, name, "data_bit_flipped")
+    message = r"all checkpoints are damaged \(ckpt-100, ckpt-10, ckpt-5\).*--overwrite"
+    with pytest.raises(InputError, match=message):
         newest_whole(folder)
-
-
-def test_only_the_list_is_left(folder):
+    (folder / "checkpoint").rename(folder / "list")  # Several without their list are no first save.
+    with pytest.raises(InputError, match=message):
+        newest_whole(folder)
+    (folder / "list").rename(folder / "checkpoint")
     for file in folder.glob("ckpt-*"):
         file.unlink()
     with pytest.raises(InputError, match="only their list is left"):
@@ -141,13 +126,10 @@ def test_tensorflow_goes_on_from_the_one_that_is_made_the_newest(folder, model):
     assert not (folder / "ckpt-5.index").exists()
 
 
-def test_the_newest_stays_what_it_is(folder):
+def test_the_list_stays_or_is_made_again_if_it_is_damaged(folder):
     before = (folder / "checkpoint").read_bytes()
     make_newest(newest_whole(folder))
     assert (folder / "checkpoint").read_bytes() == before
-
-
-def test_a_list_that_is_damaged_is_made_again(folder):
     (folder / "checkpoint").write_text("model_checkpoint_pa")
     make_newest(newest_whole(folder))
     assert tf.train.latest_checkpoint(folder) == str(folder / "ckpt-100")
@@ -172,7 +154,8 @@ def test_the_best_one_takes_the_place_of_the_one_before(tmp_path, model):
         model.encoder.assign(tf.fill([1000], float(step)))
         saved = save_best(model, tmp_path, step=step, accuracy=accuracy)
         path = str(tmp_path / f"best/ckpt-{step}")
-        assert read_best(tmp_path) == saved == (path, step, accuracy, "retrieval")
+        assert read_best(tmp_path) == saved == (path, accuracy, "retrieval")
+        assert saved.step == step
     names = {path.name for path in (tmp_path / "best").iterdir()}
     assert names == {"best.json", "ckpt-100.index", f"ckpt-100{DATA}"}
     assert tf.train.load_variable(saved.path, "encoder/.ATTRIBUTES/VARIABLE_VALUE")[0] == 100.0
@@ -189,11 +172,8 @@ def test_a_save_that_is_killed_leaves_the_best_one_before(tmp_path, model):
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"step": 10}', '{"step": "x", "accuracy": 1}'])
 def test_a_damaged_record_is_an_error(tmp_path, model, content):
     save_best(model, tmp_path, step=10, accuracy=0.25)
-    (tmp_path / "best" / "best.json").write_text(content)
+    record = tmp_path / "best" / "best.json"
+    assert json.loads(record.read_text()) == {"step": 10, "accuracy": 0.25}
+    record.write_text(content)
     with pytest.raises(InputError, match=r"best\.json: the record of the best .* damaged; remove"):
         read_best(tmp_path)
-
-
-def test_the_record_is_plain_json(tmp_path, model):
-    save_best(model, tmp_path, step=10, accuracy=0.25)
-    assert json.loads((tmp_path / "best/best.json").read_text()) == {"step": 10, "accuracy": 0.25}

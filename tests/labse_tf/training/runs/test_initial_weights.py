@@ -10,15 +10,15 @@ import tensorflow as tf
 from numpy_bert import HEADS, HIDDEN, INNER, LAYERS, POSITIONS, bert, make_tensors, write_bert
 from repository import ROOT
 from runs import assert_same_weights, labse_run
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
-from labse_tf.config import EncoderConfig, load_config
+from labse_tf.config import EncoderConfig, PretrainRun, TrainRun, load_config
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder
-from labse_tf.model.mlm_head import build_mlm_head
-from labse_tf.training.runs.checkpoints import latest_checkpoint, load_encoder
-from labse_tf.training.runs.initial_weights import open_origin, restore
-from labse_tf.training.runs.run_dir import open_existing, resolve
+from labse_tf.model.mlm_head import add_heads, build_mlm_head
+from labse_tf.training.runs.checkpoints import latest_checkpoint
+from labse_tf.training.runs.initial_weights import open_origin, restore, start_from
+from labse_tf.training.runs.run_dir import open_existing, open_or_create, resolve
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +41,21 @@ ENCODER_SETTINGS = [
 ]
 
 
-def run(command, config_file, *settings, init, run_dir):
-    return labse_run(command, config_file, run_dir, *settings, init=init)
+@pytest.fixture
+def start(config_file, tmp_path):
+    """Builds what `labse pretrain` or `labse train` trains from `init`; returns its parts."""
+
+    def build(*sets, init, depth=None, heads=True):
+        kind = PretrainRun if heads else TrainRun
+        origin = open_origin(init)
+        config = resolve(load_config(config_file, sets, kind), init=origin, first_depth=depth)
+        with open_or_create(tmp_path / "run", config) as run_dir:
+            encoder = build_encoder(config.encoder, num_layers=depth)
+            parts = add_heads(encoder, config) if heads else {"encoder": encoder}
+            start_from(origin, parts, config, run_dir, tf.distribute.get_strategy())
+        return parts
+
+    return build
 
 
 def report_of(run_dir):
@@ -76,57 +89,33 @@ def test_a_hugging_face_bert_computes_here_what_it_computed_there(bert_dir, tens
     assert set(fates.taken.values()) | set(fates.left) == set(tensors)
 
 
-@pytest.mark.parametrize("variant", ["no_prefix", "old_norms", "float16", "bfloat16"])
-def test_other_writings_of_the_same_weights(bert_dir, tmp_path, tensors, vocab_file, variant):
-    other = {
-        "no_prefix": {name.removeprefix("bert."): value for name, value in tensors.items()},
-        "old_norms": {
-            name.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
-                "LayerNorm.bias", "LayerNorm.beta"
-            ): value
-            for name, value in tensors.items()
-        },
-        "float16": {name: value.astype(np.float16) for name, value in tensors.items()},
-        "bfloat16": {
-            name: value.astype(tf.bfloat16.as_numpy_dtype) for name, value in tensors.items()
-        },
-    }[variant]
-    encoder, head, _ = restored(write_bert(tmp_path / "other", other, vocab_file))
+def test_other_writings_of_the_same_weights(bert_dir, tmp_path, tensors, vocab_file):
+    def renamed(*pairs):
+        found = dict(tensors)
+        for old, new in pairs:
+            found = {name.replace(old, new): value for name, value in found.items()}
+        return found
+
+    norms = [("LayerNorm.weight", "LayerNorm.gamma"), ("LayerNorm.bias", "LayerNorm.beta")]
+    others = {"no_prefix": renamed(("bert.", "")), "old_norms": renamed(*norms)}
+    for dtype in (np.float16, tf.bfloat16.as_numpy_dtype):
+        others[np.dtype(dtype).name] = {name: one.astype(dtype) for name, one in tensors.items()}
     expected_encoder, expected_head, _ = restored(bert_dir)
-    found = encoder.get_weights() + head.get_weights()
     expected = expected_encoder.get_weights() + expected_head.get_weights()
-    for one, two in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one, two, rtol=1e-2 if variant.endswith("16") else 0, atol=1e-4)
+    for variant, other in others.items():
+        encoder, head, _ = restored(write_bert(tmp_path / variant, other, vocab_file))
+        rtol = 1e-2 if variant.endswith("16") else 0
+        found = encoder.get_weights() + head.get_weights()
+        for one, two in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, two, rtol=rtol, atol=1e-4, err_msg=variant)
 
 
-def test_pretraining_starts_from_hugging_face_and_stacks_it(
-    bert_dir, tmp_path, config_file, tensors, caplog
-):
-    run_dir = tmp_path / "run"
-    settings = [*ENCODER_SETTINGS, "encoder.num_layers=4", "pretrain.stage_steps=[0]"]
-    assert run("pretrain", config_file, *settings, init=bert_dir, run_dir=run_dir) == 0
-    weights = {v.name: v.numpy() for v in load_encoder(open_existing(run_dir)).variables}
-    for layer in range(4):
-        theirs = tensors[f"bert.encoder.layer.{layer % 2}.intermediate.dense.weight"]
-        name = f"encoder/transformer/layer_{layer}/intermediate/kernel:0"
-        np.testing.assert_array_equal(weights[name], theirs.T)
-    rows = report_of(run_dir)
-    assert ("left", "", "cls.seq_relationship.bias") in rows
-    taken = {there for fate, _, there in rows if fate == "taken"}
-    assert "cls.predictions.transform.dense.bias" in taken
-    assert {fate for fate, _, _ in rows} == {"taken", "left"}
-    assert "weights taken, 2 left over, 0 initialised randomly" in caplog.text
-
-
+@pytest.mark.parametrize("heads", [False, True])
 @pytest.mark.parametrize("layers", [LAYERS, 2 * LAYERS])
-def test_training_starts_from_hugging_face_and_stacks_it(
-    bert_dir, tmp_path, config_file, tensors, layers
-):
-    run_dir = tmp_path / "run"
-    settings = [*ENCODER_SETTINGS, f"encoder.num_layers={layers}", "pretrain.stage_steps=[0]"]
-    settings += ["train.steps=0"]
-    assert run("train", config_file, *settings, init=bert_dir, run_dir=run_dir) == 0
-    encoder = load_encoder(open_existing(run_dir))
+def test_a_bert_is_taken_and_stacked(start, bert_dir, tmp_path, tensors, heads, layers):
+    settings = [*ENCODER_SETTINGS, f"encoder.num_layers={layers}"]
+    depth = layers if heads else None
+    encoder = start(*settings, init=bert_dir, heads=heads, depth=depth)["encoder"]
     np.testing.assert_array_equal(
         encoder.get_embedding_table(), tensors["bert.embeddings.word_embeddings.weight"]
     )
@@ -135,7 +124,11 @@ def test_training_starts_from_hugging_face_and_stacks_it(
         theirs = tensors[f"bert.encoder.layer.{layer % LAYERS}.intermediate.dense.weight"]
         name = f"encoder/transformer/layer_{layer}/intermediate/kernel:0"
         np.testing.assert_array_equal(weights[name], theirs.T)
-    assert {fate for fate, *_ in report_of(run_dir)} == {"taken", "left"}
+    rows = report_of(tmp_path / "run")
+    assert {fate for fate, *_ in rows} == {"taken", "left"}
+    assert ("left", "", "cls.seq_relationship.bias") in rows
+    taken = {there for fate, _, there in rows if fate == "taken"}
+    assert ("cls.predictions.transform.dense.bias" in taken) == heads
 
 
 def test_fine_tuning_deepens_a_model_that_tells_all_other_sizes(pretrained_run, tmp_path):
@@ -148,30 +141,21 @@ def test_fine_tuning_deepens_a_model_that_tells_all_other_sizes(pretrained_run, 
     assert resolve(unchanged, init=open_origin(pretrained_run)).encoder.num_layers == 2
 
 
-def test_a_run_that_goes_on_keeps_the_report_of_its_start(pretrained_run, tmp_path, config_file):
-    run_dir = tmp_path / "run"
-    for steps in (0, 0):
-        settings = [f"train.steps={steps}"]
-        assert run("train", config_file, *settings, init=pretrained_run, run_dir=run_dir) == 0
-        (run_dir / "init.tsv").write_text("of the start\n", "utf-8")
-    assert (run_dir / "init.tsv").read_text("utf-8") == "of the start\n"
-
-
-def test_pretraining_goes_on_from_a_run_of_ours(pretrained_run, tmp_path, config_file):
-    run_dir = tmp_path / "run"
-    settings = ["pretrain.stage_steps=[0]"]
-    assert run("pretrain", config_file, *settings, init=pretrained_run, run_dir=run_dir) == 0
-    checkpoints = (latest_checkpoint(open_existing(path)) for path in (pretrained_run, run_dir))
-    assert_same_weights(*checkpoints, "encoder", "head")
-    fates = {fate for fate, _, _ in report_of(run_dir)}
+def test_pretraining_goes_on_from_a_run_of_ours(start, pretrained_run, tmp_path):
+    parts = start(init=pretrained_run, depth=2)
+    path = tf.train.Checkpoint(**parts).write(str(tmp_path / "ckpt"))
+    assert_same_weights(path, latest_checkpoint(open_existing(pretrained_run)), "encoder", "head")
+    fates = {fate for fate, _, _ in report_of(tmp_path / "run")}
     assert fates == {"taken", "left"}  # Left: the optimiser.
+    # A run that is resumed keeps the report of its start.
+    (tmp_path / "run" / "init.tsv").write_text("of the start\n", "utf-8")
+    start(init=pretrained_run, depth=2)
+    assert (tmp_path / "run" / "init.tsv").read_text("utf-8") == "of the start\n"
 
 
-def test_a_dual_encoder_gives_its_encoder_alone(trained_run, tmp_path, config_file):
-    run_dir = tmp_path / "run"
-    settings = ["pretrain.stage_steps=[0]"]
-    assert run("pretrain", config_file, *settings, init=trained_run, run_dir=run_dir) == 0
-    fresh = {here for fate, here, _ in report_of(run_dir) if fate == "fresh"}
+def test_a_dual_encoder_gives_its_encoder_alone(start, trained_run, tmp_path):
+    start(init=trained_run, depth=2)
+    fresh = {here for fate, here, _ in report_of(tmp_path / "run") if fate == "fresh"}
     assert fresh and all(name.startswith("mlm_head/") for name in fresh)
 
 
@@ -188,7 +172,7 @@ def test_a_dual_encoder_gives_its_encoder_alone(trained_run, tmp_path, config_fi
 def test_another_architecture(bert_dir, tmp_path, config_file, capfd, settings, problem):
     fixed = [*ENCODER_SETTINGS, f"encoder.num_layers={LAYERS}", "pretrain.stage_steps=[1]"]
     arguments = [*fixed, "pretrain.optimizer.warmup_steps=0", *settings]
-    assert run("pretrain", config_file, *arguments, init=bert_dir, run_dir=tmp_path / "run") == 2
+    assert labse_run("pretrain", config_file, tmp_path / "run", *arguments, init=bert_dir) == 2
     error = capfd.readouterr().err
     assert problem in error and len(error.strip().splitlines()) == 1
     assert not (tmp_path / "run").exists()
@@ -199,7 +183,7 @@ def test_another_vocabulary(bert_dir, tmp_path, config_file, capfd):
     *tokens, _ = (bert_dir / "vocab.txt").read_text("utf-8").splitlines()
     other.write_text("".join(f"{token}\n" for token in (*tokens, "more", "still")), "utf-8")
     settings = [*ENCODER_SETTINGS[:-1], f"tokenizer.vocab_file={other}"]
-    assert run("pretrain", config_file, *settings, init=bert_dir, run_dir=tmp_path / "run") == 2
+    assert labse_run("pretrain", config_file, tmp_path / "run", *settings, init=bert_dir) == 2
     assert "differs from the vocabulary of --init" in capfd.readouterr().err
 
 
@@ -208,11 +192,8 @@ def spoil_weights(folder):
 
 
 def lose_weight(folder):
-    encoder_name = "bert.encoder.layer.1.output.dense.bias"
-    from safetensors.numpy import load_file
-
     tensors = load_file(folder / "model.safetensors")
-    del tensors[encoder_name]
+    del tensors["bert.encoder.layer.1.output.dense.bias"]
     save_file(tensors, folder / "model.safetensors")
 
 
