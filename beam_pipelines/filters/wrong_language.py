@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 
 import regex
 
-from beam_pipelines.filters import Option, Use
+from beam_pipelines.filters import Below, Option, Use
 from beam_pipelines.records.records import ENGLISH, Record, texts_by_language
 from labse_tf.files.record_kinds import BITEXT, MONOLINGUAL
 from labse_tf.languages import LANGUAGES
@@ -127,24 +126,10 @@ _LEAST_SHARE = 0.3
 
 # Languages that are the only ones in their script, among those that the model knows.
 _OWN_SCRIPTS = {
-    "am": "Ethi",
-    "bo": "Tibt",
-    "el": "Grek",
-    "gu": "Gujr",
-    "hy": "Armn",
-    "km": "Khmr",
-    "kn": "Knda",
-    "ko": "Hang",
-    "lo": "Laoo",
-    "ml": "Mlym",
-    "my": "Mymr",
-    "or": "Orya",
-    "pa": "Guru",
-    "si": "Sinh",
-    "ta": "Taml",
-    "te": "Telu",
-    "th": "Thai",
-}
+    "am": "Ethi", "bo": "Tibt", "el": "Grek", "gu": "Gujr", "hy": "Armn", "km": "Khmr",
+    "kn": "Knda", "ko": "Hang", "lo": "Laoo", "ml": "Mlym", "my": "Mymr", "or": "Orya",
+    "pa": "Guru", "si": "Sinh", "ta": "Taml", "te": "Telu", "th": "Thai",
+}  # fmt: skip
 
 # Translation table for ASCII text: keeps the characters of words, replaces others by spaces.
 _WORDS_OF_ASCII = bytes(
@@ -173,7 +158,7 @@ _OTHERS = frozenset(
 )
 
 
-class WrongLanguage:
+class WrongLanguage(Below):
     """Score: confidence (-1 to 1) that a text is in a wrong language; the higher one of a pair.
 
     This is the probability of all wrong languages, minus that of the expected language and of those
@@ -197,40 +182,32 @@ class WrongLanguage:
     """
 
     name = "wrong_language"
+    threshold = 0.3
     uses = {
         BITEXT: Use(
-            order=110,
-            threshold=Option(
+            110,
+            Option(
                 "--max-language-doubt",
-                "drop pairs with a side in another language, with more than "
-                "X (0 to 1; 1 keeps all) certainty",
+                "drop pairs with a side in another language, with more than X (0 to 1; 1 keeps "
+                "all) certainty",
             ),
         ),
         MONOLINGUAL: Use(
-            order=110,
+            110,
+            Option(
+                "--max-language-doubt",
+                "with --identify: how surely it may be in another language, -1 to 1",
+            ),
             asked_by=Option(
                 "--identify",
                 "drop what is not in the language that its file or field gives",
                 metavar=None,
             ),
-            threshold=Option(
-                "--max-language-doubt",
-                "with --identify: how surely it may be in another language, -1 to 1",
-            ),
         ),
     }
 
-    def __init__(self, threshold: float = 0.3) -> None:
-        self.threshold = threshold
-
-    def score(self, records: Sequence[Record]) -> list[float]:
-        return [
-            max(_doubt(text, language) for language, text in texts_by_language(record))
-            for record in records
-        ]
-
-    def accept(self, score: float) -> bool:
-        return score < self.threshold
+    def score_record(self, record: Record) -> float:
+        return max(_doubt(text, language) for language, text in texts_by_language(record))
 
     def knows(self, language: str) -> bool:
         return _knows(language)

@@ -12,7 +12,7 @@ from repository import SHARED
 from tokenizers import BertWordPieceTokenizer
 from tokenizers.models import WordPiece as HuggingFaceWordPiece
 
-from beam_pipelines.counting.word_counter import WordCounter
+from beam_pipelines.word_counts import WordCounter
 from labse_tf.cli.main import main
 from labse_tf.demo.corpus.names import list_locales, read_names
 from labse_tf.demo.corpus.packages import SOURCES

@@ -12,23 +12,7 @@ from vocab.pruning import NeededPieces, kept_ids, pieces_of_scripts
 from vocab.wordpiece import WordPiece
 from vocab.wordpiece_file import RESERVED_TOKENS
 
-PIECES = [
-    "a",
-    "##a",
-    "ab",
-    "##ab",
-    "b",
-    "##b",
-    "c",
-    "##c",
-    "é",
-    "##é",
-    ".",
-    "猫",
-    "##猫",
-    "ไ",
-    "##ท",
-]
+PIECES = "a ##a ab ##ab b ##b c ##c é ##é . 猫 ##猫 ไ ##ท".split()  # noqa: SIM905
 TOKENS = [*RESERVED_TOKENS, *PIECES]
 
 

@@ -13,8 +13,7 @@ from tiny_text import SENTENCES, sentences_of
 
 import labse_tf
 from beam_pipelines import embed_texts
-from beam_pipelines.embedding.batches import EmbeddedBatch
-from beam_pipelines.embedding.vector_shards import WriteVectors
+from beam_pipelines.embed_texts import EmbeddedBatch, WriteVectors
 from beam_pipelines.reading import readers
 from beam_pipelines.runtime.engine import Engine
 from beam_pipelines.runtime.runners import has_worker_processes, run_pipeline
@@ -232,8 +231,8 @@ def test_a_hash_tells_models_apart_but_not_copies(tmp_path):
     assert len({one, onnx, ModelDir(tmp_path / "one" / "onnx" / "model.onnx").sha256()}) == 3
 
 
-@pytest.mark.parametrize("name", ["vectors [v2]", "*", "q?"])
-def test_a_name_is_no_pattern(model, model_dir, tmp_path, name):
+def test_a_name_is_no_pattern(model, model_dir, tmp_path):
+    name = "vectors [v2]*?"
     (tmp_path / "de.txt").write_text("Katze\nHund\n", "utf-8")
     report = embed_texts.run([str(tmp_path / "de.txt")], str(tmp_path / name), model=str(model_dir))
     assert report["dimension"] == model.dim
