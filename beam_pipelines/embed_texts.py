@@ -119,14 +119,13 @@ def run(
     share_model = has_worker_processes(beam_options)
     _log.info("embedding %d files", len(files))
     with job_folder(out, REPORT, overwrite=overwrite) as folder:
+        shuffle = engine.shuffle_folder(join(folder, TEMPORARY))
         job = EmbedCorpus(
             folder,
             [file.moved(absolute) for file in files],
             max_bad_records,
             _Embedder(model, dtype, share_model),
-            WriteVectors(
-                folder, dtype, sentences_per_shard, engine.shuffle_folder(join(folder, TEMPORARY))
-            ),
+            WriteVectors(folder, dtype, sentences_per_shard, shuffle),
         )
         with contextlib.nullcontext() if share_model else _progress_shown():
             # No paths: by their size a process per core would be chosen, but TensorFlow already
@@ -134,13 +133,8 @@ def run(
             run_pipeline(job, [], engine)
         counted = read_json(join(folder, TEMPORARY, REPORT))
         first = next(iter(STORAGE.glob(join(glob.escape(folder), "*", "*.npy"))), None)
-        report = {
-            "total": counted["total"],
-            "languages": counted["languages"],
-            "bad_records": counted["bad_records"],
-            "dimension": None if first is None else _dimension(first),
-            **facts,
-        }
+        report = {name: counted[name] for name in ("total", "languages", "bad_records")}
+        report |= {"dimension": None if first is None else _dimension(first), **facts}
         check_bad_records(report, max_bad_records)
         write_json(join(folder, REPORT), report)
     numbers = [report["total"][name] for name in (KEPT, READ, CUT, SHARDS)]
@@ -177,15 +171,7 @@ def EmbedCorpus(
     embedder: _Embedder,
     write: beam.PTransform,
 ):
-    """Corpus files -> what `write` makes of their vectors, and a report in `FOLDER/temporary`.
-
-    Args:
-      folder: where the report goes.
-      files: monolingual text.
-      max_bad_records: in one file.
-      embedder: of the sentences.
-      write: such as `WriteVectors`.
-    """
+    """Text files -> what `write` makes of their vectors, and a report in `FOLDER/temporary`."""
     languages = [file.language for file in files if file.language is not None]
     report = WriteReport(
         join(folder, TEMPORARY, REPORT),
@@ -211,23 +197,14 @@ def EmbedCorpus(
 
 
 class EmbeddedBatch(NamedTuple):
-    """Sentences of one language and their vectors.
-
-    Attributes:
-      language: one of the paper's.
-      file: as for `NumberedBatch`.
-      first: as for `NumberedBatch`.
-      texts: n texts without line breaks.
-      vectors: `[n, dim]`, rows of unit length.
-      cut: how many of the texts are longer than the model's maximum length.
-    """
+    """Sentences of one language and their vectors; `file` and `first` as in `NumberedBatch`."""
 
     language: str
     file: int
     first: int
-    texts: list[str]
-    vectors: np.ndarray
-    cut: int
+    texts: list[str]  # Without line breaks.
+    vectors: np.ndarray  # `[len(texts), dim]`, rows of unit length.
+    cut: int  # How many of the texts are longer than the model's maximum length.
 
 
 def _count_read(batch: NumberedBatch) -> Iterator:
@@ -301,15 +278,10 @@ _Piece = tuple[int, int, Parcel]  # number of the first sentence in its language
 
 
 class _Plan(NamedTuple):
-    """Where the sentences of a language go.
+    """Where the sentences of a language go."""
 
-    Attributes:
-      starts: file number -> number of its first sentence within the language.
-      total: number of sentences in the language.
-    """
-
-    starts: dict[int, int]
-    total: int
+    starts: dict[int, int]  # File number -> number of its first sentence within the language.
+    total: int  # Number of sentences in the language.
 
 
 @beam.ptransform_fn

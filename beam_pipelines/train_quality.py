@@ -41,21 +41,13 @@ _MIN_CHARACTERS, _MAX_CHARACTERS = 10, 5000
 
 
 class Example(NamedTuple):
-    """A text of a page.
-
-    Attributes:
-      text: a sentence.
-      is_main: whether it is part of the main content.
-      site: the host of the page's address.
-      page: the address.
-      language: of the page, the paper's code or UNDETERMINED.
-    """
+    """A sentence of a page, and whether it is part of the main content."""
 
     text: str
     is_main: bool
-    site: str
-    page: str
-    language: str
+    site: str  # The host of the page's address.
+    page: str  # The address.
+    language: str  # Of the page: the paper's code or UNDETERMINED.
 
 
 def run(
@@ -102,11 +94,7 @@ def _read(inputs: Sequence[str], max_texts: int) -> Sequence[Example]:
 
 
 def read_examples(file: CorpusFile) -> Iterator[Example]:
-    """Yields the sentences of the pages of a WARC file.
-
-    Raises:
-      InputError: if the file is damaged, has no HTML pages, or has one that cannot be read.
-    """
+    """Yields the sentences of a WARC file's HTML pages, of which it must have at least one."""
     with open(file.path, "rb") as stream:
         for page, html, charset in read_pages(stream, file):
             if isinstance(html, InputError):
@@ -145,7 +133,7 @@ class Sample:
             }
 
     def examples(self) -> Sequence[Example]:
-        """Returns an example of each text; one equally frequent in both classes is main content."""
+        """Returns an example of each text; a text as frequent in both classes is main content."""
         return [
             example._replace(is_main=main >= other)
             for example, (other, main) in self._texts.values()

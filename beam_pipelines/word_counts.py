@@ -204,11 +204,7 @@ def _place(folder: str | None) -> Iterator[str]:
 
 
 def _is_kept(folder: str, origin: dict) -> bool:
-    """Whether the folder holds these counts.
-
-    Raises:
-      InputError: if it holds other counts.
-    """
+    """Whether the folder holds these counts, not none; raises InputError for others."""
     path = join(folder, SETTINGS_FILE)
     if not STORAGE.exists(path):
         return False

@@ -114,19 +114,14 @@ def _filter_batch(
         else:
             dropped[reason].append(batch.records[place])
     if kept:
-        yield _take(batch, kept, options.best_by)
+        records = [batch.records[place] for place in kept]
+        scores = getattr(batch, "scores", {}).get(options.best_by)
+        if scores is None:
+            yield Batch(batch.language, records)
+        else:
+            best_by = {options.best_by: [scores[place] for place in kept]}
+            yield ScoredBatch(batch.language, records, best_by)
     counts = {(batch.language, reason): len(records) for reason, records in dropped.items()}
     if counts_read:
         counts[batch.language, READ] = len(batch.records)
     yield from options.report_dropped(counts, dropped)
-
-
-def _take(
-    batch: Batch | ScoredBatch, places: Sequence[int], best_by: str | None
-) -> Batch | ScoredBatch:
-    records = [batch.records[place] for place in places]
-    scores = getattr(batch, "scores", {}).get(best_by)
-    if scores is None:
-        return Batch(batch.language, records)
-    kept = {best_by: [scores[place] for place in places]}
-    return ScoredBatch(batch.language, records, kept)

@@ -14,7 +14,6 @@ from typing import NamedTuple
 import apache_beam as beam
 import numpy as np
 
-from beam_pipelines.records.records import Batch
 from beam_pipelines.runtime.hashes import random_number_of
 
 # One worker sorts a bin. Of 10^9 random numbers, 15,000 share one (120 kB). Scores are denser: a
@@ -27,15 +26,10 @@ _Histogram = tuple[np.ndarray, np.ndarray]  # bins that are not empty, ascending
 
 
 class Bin(NamedTuple):
-    """Position of the last record that is kept.
+    """Position of the last record that is kept."""
 
-    Attributes:
-      number: of the bin, from 0.
-      rank: how many records of the bin are kept, 1 or more.
-    """
-
-    number: int
-    rank: int
+    number: int  # Of the bin, from 0.
+    rank: int  # How many records of the bin are kept, 1 or more.
 
 
 def random_numbers(examples: Iterable[bytes], seed: int) -> np.ndarray:
@@ -62,18 +56,10 @@ def FindCrowded(batches, maximum: int):
     """PCollection of `Batch` -> (language, records) of the languages with more than `maximum`."""
     return (
         batches
-        | "Count" >> beam.Map(_count)
+        | "Count" >> beam.Map(lambda batch: (batch.language, len(batch.records)))
         | "Sum" >> beam.CombinePerKey(sum)
-        | "Compare" >> beam.Filter(_is_more, maximum)
+        | "Compare" >> beam.Filter(lambda counted: counted[1] > maximum)
     )
-
-
-def _count(batch: Batch) -> tuple[str, int]:
-    return batch.language, len(batch.records)
-
-
-def _is_more(counted: tuple[str, int], maximum: int) -> bool:
-    return counted[1] > maximum
 
 
 @beam.ptransform_fn

@@ -87,10 +87,15 @@ class FilterCorpus(beam.PTransform):
     def expand(self, begin):
         options = self.options
         batches, bad = self._read(begin)
-        dropped = []
+        dropped, limits = [], list(self.filters)
         if self.text is not None:
-            batches, *made = self._make_sentences(batches)
-            dropped += made
+            lines, *unprepared, passages = batches | "Prepare" >> PrepareText(self.text, options)
+            left, *repeated = passages | "Deduplicate spans" >> RemoveDuplicateSpans(
+                self.shuffle, options
+            )
+            batches = (lines, left) | "Sentences" >> beam.Flatten()
+            dropped += [unprepared, repeated]
+            limits[:0] = [*self.text.limits(), Limit(DUPLICATE_SPAN, SENTENCES_PER_SPAN)]
         shards, languages = self._plan(batches)
         learned = self._learn(begin, batches)
         if isinstance(shards, beam.pvalue.AsDict) or (learned and self.text is not None):
@@ -111,7 +116,6 @@ class FilterCorpus(beam.PTransform):
             self._path(self.kind), shards, self._record_type, options, self.shuffle
         )
         counts, examples = zip(*dropped, written, strict=True)
-        limits = [*self._early_limits(), *self.filters]
         reasons = list_reasons(limits, *([DUPLICATE_SIDE] if options.unique_side else []))
         if options.examples:
             path, size = self._path(EXAMPLES), options.examples
@@ -136,19 +140,6 @@ class FilterCorpus(beam.PTransform):
     def _reader(self) -> ReadTolerantly:
         options = self.options
         return ReadTolerantly(self.files, options.max_bad_records, normalize=options.normalize)
-
-    def _make_sentences(self, batches):
-        """Returns (batches of sentences, (counts, examples) of each of two steps that drop)."""
-        lines, *dropped, passages = batches | "Prepare" >> PrepareText(self.text, self.options)
-        left, *repeated = passages | "Deduplicate spans" >> RemoveDuplicateSpans(
-            self.shuffle, self.options
-        )
-        return (lines, left) | "Sentences" >> beam.Flatten(), dropped, repeated
-
-    def _early_limits(self) -> list[Limit]:
-        if self.text is None:
-            return []
-        return [*self.text.limits(), Limit(DUPLICATE_SPAN, SENTENCES_PER_SPAN)]
 
     def _learn(self, begin, batches):
         """Returns what filters learn from the whole corpus before any record is filtered.
@@ -208,7 +199,11 @@ def run(
     engine.check_paths([*inputs, out, *models])
     check_apart(out, [*inputs, *models], overwrite=options.overwrite)
     out = check_free_folder(out, overwrite=options.overwrite)
-    files = _find_files(inputs, kind, options, with_pages=text_settings is not None)
+    if options.from_scores:
+        files = find_scores(inputs)
+    else:
+        formats = ALL_FORMATS if text_settings is None else (*ALL_FORMATS, *PAGE_FORMATS)
+        files = find_files(inputs, kind=kind, formats=formats)
     paths = [path for file in files for path in file.paths]
     _log.info("filtering %d files of %s", len(files), kind)
     with job_folder(out, REPORT, overwrite=options.overwrite) as folder:
@@ -224,23 +219,9 @@ def run(
     return report
 
 
-def _find_files(
-    inputs: Sequence[str], kind: str, options: JobOptions, *, with_pages: bool
-) -> list[CorpusFile] | list[ScoreFile]:
-    if options.from_scores:
-        return find_scores(inputs)
-    formats = (*ALL_FORMATS, *PAGE_FORMATS) if with_pages else ALL_FORMATS
-    return find_files(inputs, kind=kind, formats=formats)
-
-
 def _log_summary(report: dict, out: str) -> None:
     total = report["total"]
     dropped = ", ".join(f"{name} {number}" for name, number in total["dropped"].items() if number)
-    _log.info(
-        "%s: kept %d of %d records in %d languages; dropped: %s",
-        out,
-        total[KEPT],
-        total[READ],
-        len(report["languages"]),
-        dropped or "none",
-    )
+    languages = len(report["languages"])
+    told = "%s: kept %d of %d records in %d languages; dropped: %s"
+    _log.info(told, out, total[KEPT], total[READ], languages, dropped or "none")

@@ -130,7 +130,7 @@ def _prepare(batch: Batch, settings: TextSettings, options: JobOptions) -> Itera
 
 
 def count_dropped(dropped: Dropped) -> collections.Counter[tuple[str, str]]:
-    """Returns `(language, reason)` and `(language, READ)` -> number."""
+    """Returns `(language, reason or READ)` -> number."""
     return collections.Counter(
         (record.language, name)
         for reason, records in dropped.items()

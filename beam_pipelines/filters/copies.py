@@ -27,8 +27,11 @@ class IdenticalSides(Below):
     uses = {BITEXT: Use(40)}
 
     def score_record(self, pair: Pair) -> float:
-        one, other = ("".join(side.casefold().split()) for side in (pair.source, pair.target))
-        return float(one == other)
+        return float(_essence(pair.source) == _essence(pair.target))
+
+
+def _essence(text: str) -> str:
+    return "".join(text.casefold().split())
 
 
 class SimilarSides(Below):

@@ -17,80 +17,24 @@ from labse_tf.tokenization.language_id import LABEL, load_model
 # they count as the language's own. After the bar: labels that only short text gets, or those of
 # languages so close that a few words may be in either.
 _CONFUSIONS = """
-af nl | de en
-ar arz
-as | bn bpy
-az tr | tk
-be uk | ru rue
-bg | ru mk sr
-bn | as bpy
-bs hr sr sh | sl en
-ca | es fr it pt oc
-cs | sk
-cy | en es de ca
-da no nn | de sv en
-de | lb nds als bar
-en | sco
-es | gl ast an
-et fi | en
-eu | nl it de hu en
-fa mzn | ar azb ps tg
-ga | gd es en pt hu ca cs fr
-gd | ga en ca fr de oc ht
-gl es pt | ca it fr ast
-ha sw
-he | yi
-hi | mr ne bh mai
-hmn es pl eo
-hr bs sr sh | sl
-id ms | jv su
-ig vi
-is | da no sv de hu
-ja | zh
-jv | id ms su
-kk | uk ru ky tt
-ku tr | diq ckb fa ro
-ky ru | kk
-la fr it | es
-lb de | nl als nds fr
-mg nds eu
-mi lv
-mk | ru sr bg
-mn | ru kk ky
-mr | hi ne gom
-ms id min | jv su
-mt it pl
-ne hi | mr sa dty mai
-nl | af fy li vls nds de
-no nn da sv | de en
-ny sw
-pt gl | es
-ru | uk be bg
-rw sw
-sk cs | pl sl hu
-sl | hr sh sr bs
-sm fr it pt jbo
-sn fi
-sr sh hr bs | ru mk bg sl
-st it sw tl
-su | jv id ms
-sv | no da nn de
-sw | en
-tg ru fa | kk mk sr
-tk tr | az uz et fi
-tl | ceb war ilo pam en
-tr | az
-tt ba | ru tr az kk fi
-ug | ar fa
-uk | ru be
-ur pnb | fa
-uz | tr az en
-xh pl
-yi | he
-yo ru uk ga ca vi
-zh wuu yue | ja
-zu | fi tr
+af nl | de en; ar arz; as | bn bpy; az tr | tk; be uk | ru rue; bg | ru mk sr; bn | as bpy;
+bs hr sr sh | sl en; ca | es fr it pt oc; cs | sk; cy | en es de ca; da no nn | de sv en;
+de | lb nds als bar; en | sco; es | gl ast an; et fi | en; eu | nl it de hu en;
+fa mzn | ar azb ps tg; ga | gd es en pt hu ca cs fr; gd | ga en ca fr de oc ht;
+gl es pt | ca it fr ast; ha sw; he | yi; hi | mr ne bh mai; hmn es pl eo; hr bs sr sh | sl;
+id ms | jv su; ig vi; is | da no sv de hu; ja | zh; jv | id ms su; kk | uk ru ky tt;
+ku tr | diq ckb fa ro; ky ru | kk; la fr it | es; lb de | nl als nds fr; mg nds eu; mi lv;
+mk | ru sr bg; mn | ru kk ky; mr | hi ne gom; ms id min | jv su; mt it pl; ne hi | mr sa dty mai;
+nl | af fy li vls nds de; no nn da sv | de en; ny sw; pt gl | es; ru | uk be bg; rw sw;
+sk cs | pl sl hu; sl | hr sh sr bs; sm fr it pt jbo; sn fi; sr sh hr bs | ru mk bg sl;
+st it sw tl; su | jv id ms; sv | no da nn de; sw | en; tg ru fa | kk mk sr; tk tr | az uz et fi;
+tl | ceb war ilo pam en; tr | az; tt ba | ru tr az kk fi; ug | ar fa; uk | ru be; ur pnb | fa;
+uz | tr az en; xh pl; yi | he; yo ru uk ga ca vi; zh wuu yue | ja; zu | fi tr
 """
+
+_FITTING_AND_NEAR = {
+    entry.split()[0]: entry.partition("|")[::2] for entry in _CONFUSIONS.split(";")
+}
 
 # Labels with a lower probability are not worth the time.
 _LEAST_PROBABILITY = 0.01
@@ -275,10 +219,5 @@ def _own_script(language: str) -> regex.Pattern:
 @functools.cache
 def _labels(language: str) -> tuple[frozenset[str], frozenset[str]]:
     """Returns the labels that fit a language, and those of languages close to it."""
-    for line in _CONFUSIONS.strip().splitlines():
-        fitting, _, near = line.partition("|")
-        if fitting.split()[0] == language:
-            break
-    else:
-        fitting, near = language, ""
+    fitting, near = _FITTING_AND_NEAR.get(language, (language, ""))
     return tuple(frozenset(LABEL + code for code in codes.split()) for codes in (fitting, near))

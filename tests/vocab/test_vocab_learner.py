@@ -157,11 +157,10 @@ def test_published_cases_of_the_original(words, threshold, iterations, expected)
     assert ORIGINAL.learn(Counter(words), **arguments) == expected.split()
 
 
-def test_equals_the_original_with_default_arguments_on_this_text():
-    words = Counter(Path(ORIGINAL.__file__).read_text(encoding="utf-8").split())
-    for vocab_size in (300, 1000):
-        expected = ORIGINAL.learn(words, vocab_size, ["[PAD]", "[UNK]"], lower_thresh=1)
-        assert learn(words, vocab_size, ["[PAD]", "[UNK]"], lower_thresh=1) == expected
+def test_equals_the_original_with_default_arguments_on_its_text():
+    words = Counter(Path(ORIGINAL.__file__).read_text(encoding="utf-8").split()[:500])
+    expected = ORIGINAL.learn(words, 300, ["[PAD]", "[UNK]"], lower_thresh=1)
+    assert learn(words, 300, ["[PAD]", "[UNK]"], lower_thresh=1) == expected
 
 
 def test_words_may_come_in_any_form_and_without_a_limit():

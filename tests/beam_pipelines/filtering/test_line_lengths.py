@@ -66,6 +66,7 @@ def test_lines_that_are_split(tmp_path, run):
         run("none", min_characters=5, **scores)
 
 
+@pytest.mark.slow
 def test_limits_of_lines_and_of_sentences(run):
     limits = {"min_characters": 9, "max_characters": 5001, "min_sentence_characters": 5}
     report = run("out", split_sentences=True, **limits)
@@ -73,6 +74,7 @@ def test_limits_of_lines_and_of_sentences(run):
     assert_by_hand(report, {"long_line": 60, "short_sentence": 3}, KEPT + 50 + 2 - 3)
 
 
+@pytest.mark.slow
 def test_lines_of_pages(tmp_path, run):
     """C4's filters come first: what they drop is counted as theirs."""
     path = tmp_path / "enwiki-x.xml"

@@ -16,22 +16,8 @@ from beam_pipelines.filtering import cap, shards
 from beam_pipelines.reading.readers import read_file
 from beam_pipelines.records.records import Sentence, encode_record
 from beam_pipelines.reporting.drop_examples import ExampleSample, draw_examples
-from beam_pipelines.runtime.hashes import KeepSmallest, random_number_of, smallest
+from beam_pipelines.runtime.hashes import KeepSmallest, random_number_of
 from labse_tf.files.corpus_files import find_corpus_files
-
-
-@pytest.mark.parametrize(
-    ("items", "size", "expected"),
-    [
-        ([(3, "c"), (1, "a"), (2, "b")], 2, [(1, "a"), (2, "b")]),
-        ([(1, "a"), (1, "a"), (2, "b")], 2, [(1, "a"), (2, "b")]),
-        ([(1, "a")], 5, [(1, "a")]),
-        ([(1, "a")], 0, []),
-        ([], 5, []),
-    ],
-)
-def test_smallest(items, size, expected):
-    assert smallest(items, size) == expected
 
 
 @given(
@@ -64,14 +50,11 @@ def test_a_sample_one_by_one_is_that_of_all_at_once():
     assert (reason, drawn) == ("duplicate", sorted(numbered.items())[:5])
 
 
-def test_examples_are_different_records_cut_to_a_line():
+def test_examples_are_different_records_cut_to_a_line_and_seeds_draw_others():
     records = [Sentence("", "de")] * 50 + [Sentence("x" * 1000, "de")]
     reason, drawn = draw_examples("too_short", records, 10, 0)
     assert reason == "too_short"
     assert sorted(fields for _, fields in drawn) == [("de", ""), ("de", "x" * 300 + "…")]
-
-
-def test_another_seed_draws_another_sample():
     records = [Sentence(str(number), "de") for number in range(100)]
     one, two = (draw_examples("too_short", records, 10, seed)[1] for seed in (0, 1))
     assert {fields for _, fields in one} != {fields for _, fields in two}
@@ -123,7 +106,7 @@ def test_exactly_the_smallest_numbers_stay(numbers, maximum, size):
     st.integers(0, 2**64 - 1),
 )
 def test_the_best_scores_have_the_smallest_numbers(scores, number):
-    """Equal scores are in the order of their random numbers."""
+    """Equal scores are in the order of their random numbers; what has no score comes last."""
     random = np.array([number, *range(len(scores) - 1)], np.uint64) << np.uint64(32)
     found = cap.best_first(scores, random)
     assert found.dtype == np.uint64
@@ -134,11 +117,7 @@ def test_the_best_scores_have_the_smallest_numbers(scores, number):
     )
     order = sorted(range(len(scores)), key=lambda place: (int(found[place]), random[place]))
     assert order == expected
-
-
-def test_what_has_no_score_comes_last():
-    numbers = np.zeros(4, np.uint64)
-    found = cap.best_first([math.nan, -1e30, 0.5, -math.inf], numbers)
+    found = cap.best_first([math.nan, -1e30, 0.5, -math.inf], np.zeros(4, np.uint64))
     assert found[0] == found[3] == max(found) and found[2] < found[1] < found[0]
 
 
@@ -147,7 +126,7 @@ def read_texts(out):
     return [record for file in files for record in read_file(file)]
 
 
-@pytest.mark.parametrize("maximum", [30, 500])
+@pytest.mark.parametrize("maximum", [30, pytest.param(500, marks=pytest.mark.slow)])
 def test_cap(tmp_path, monkeypatch, maximum):
     """500 distinct lines, each of them twice, in 3 shards; French stays below the cap."""
     monkeypatch.setattr(shards, "text_bytes", lambda file: 2_500_000)
@@ -166,6 +145,7 @@ def test_cap(tmp_path, monkeypatch, maximum):
     assert ("## over_cap" in (tmp_path / "out/examples.md").read_text()) is (maximum < 500)
 
 
+@pytest.mark.slow
 def test_smaller_caps_keep_a_part_of_what_larger_ones_keep_and_seeds_differ(tmp_path):
     lines = [f"Sentence number {number}.\tSatz Nummer {number}.\n" for number in range(500)]
     (tmp_path / "de.tsv").write_text("".join(lines))

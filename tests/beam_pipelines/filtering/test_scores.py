@@ -96,6 +96,7 @@ def test_limits_moved_on_scores_give_what_they_give_on_the_corpus(tmp_path, monk
     assert found == {**expected, "bad_records": []}
 
 
+@pytest.mark.slow
 def test_several_files_of_scores(tmp_path, monkeypatch):
     monkeypatch.setattr(shards, "text_bytes", lambda file: 1_500_000)
     lines = [f"Satz Nummer {number} von vielen." for number in range(600)]

@@ -1,7 +1,5 @@
 """Pairs that share a side: which stay, that the report adds up, and the same on any order."""
 
-import json
-
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -37,12 +35,10 @@ def kept(out):
 @pytest.mark.parametrize(
     ("side", "most", "dropped"),
     [
-        ("source", 2, 1),
         ("either", 1, 3),
-        *(
-            pytest.param(*case, marks=pytest.mark.slow)
-            for case in (("source", 1, 2), ("source", 3, 0), ("target", 1, 1), ("either", 2, 1))
-        ),
+        pytest.param("source", 2, 1, marks=pytest.mark.slow),
+        pytest.param("source", 3, 0, marks=pytest.mark.slow),
+        pytest.param("target", 1, 1, marks=pytest.mark.slow),
     ],
 )
 def test_unique_sides(tmp_path, side, most, dropped):
@@ -76,13 +72,9 @@ def test_parts_are_planned_by_size(tmp_path, monkeypatch):
 
 def test_command_has_an_option_for_every_limit(tmp_path):
     inputs = write(tmp_path / "in", [("Page 3 of 4", "Seite 7 von 9"), *ROWS])
-    args = ["corpus", "filter-bitext", inputs, "--out"]
-    assert main([*args, str(tmp_path / "one"), "--unique-side", "target"]) == 0
-    assert len(kept(tmp_path / "one")) == 4
-    assert main([*args, str(tmp_path / "two"), "--min-number-agreement", "0"]) == 0
-    assert len(kept(tmp_path / "two")) == 6
-    report = json.loads((tmp_path / "two/report.json").read_text())
-    assert "duplicate_side" not in report["total"]["dropped"]
+    args = ["corpus", "filter-bitext", inputs, "--out", str(tmp_path / "out")]
+    assert main([*args, "--unique-side", "target", "--min-number-agreement", "0"]) == 0
+    assert len(kept(tmp_path / "out")) == 5
 
 
 WORDS = st.sampled_from(["a", "A", "b ", "c  d", "C d"])
