@@ -5,16 +5,24 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 OUT ?= demo
 
-.PHONY: demo check test wheel-test site cluster-test lint format bench lock clean
+.PHONY: demo check test test-all wheel-test site cluster-test lint format bench lock clean
+
+# If a shell forbids compiled files, each of a hundred processes compiles TensorFlow and Beam anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 demo: $(READY)  ## Every stage on the demo corpus; goes on where it was stopped. OUT=DIR
 	$(BIN)/labse demo --out $(OUT)
 
-check: lint  ## And of the quick tests those that the changes since the last push can break.
+check: lint  ## Lint, and the quick tests that the changes since the last push can break.
 	PYTHONPATH=tests/helpers $(BIN)/python -m pytest -n 2 -p affected
 
-test: $(READY)
+test: $(READY)  ## Everything that labse_tf promises, each behaviour once.
+	$(BIN)/python -m pytest -m "not slow"
+
+test-all: $(READY)  ## Every variant too: all recipes trained, all formats, all topologies; the cluster.
 	$(BIN)/python -m pytest
+	if command -v java && command -v mvn; then $(MAKE) cluster-test; \
+	else echo "no Java or no Maven: the tests of the cluster are left out"; fi
 
 wheel-test: $(READY)  ## Builds the wheel, checks it, installs it in an empty environment, uses it there.
 	scripts/wheel.sh

@@ -207,26 +207,21 @@ def _shared_sides(pairs: Sequence[Pair], gone: np.ndarray) -> np.ndarray:
 
 
 class Table:
-    """Counts of pairs of each kind, by row and by language."""
+    """Counts of pairs of each kind, by row and by length."""
 
     def __init__(self) -> None:
         self.pairs = collections.Counter()  # by kind
-        self.pairs_in = collections.Counter()  # by language and kind
         self.dropped = collections.Counter()  # by row and kind
-        self.dropped_in = collections.Counter()  # by all together, by language and kind
         self.pairs_of = collections.Counter()  # by length class and kind
         self.dropped_of = collections.Counter()  # by all together, likewise
 
     def add(self, mixture: Sequence[tuple[str, Pair]], dropped: dict[str, np.ndarray]) -> None:
         """Adds the pairs of a language."""
-        language = mixture[0][1].language
         for place, (kind, pair) in enumerate(mixture):
             length = bisect.bisect(_LENGTHS, max(map(len, pair[:2])))
             self.pairs_of[length, kind] += 1
             self.dropped_of[length, kind] += int(dropped[_TOGETHER][place])
             self.pairs[kind] += 1
-            self.pairs_in[language, kind] += 1
-            self.dropped_in[language, kind] += int(dropped[_TOGETHER][place])
             for row, flags in dropped.items():
                 self.dropped[row, kind] += int(flags[place])
 
@@ -256,19 +251,6 @@ class Table:
             lines.append(f"| {low} to {high} | " + " | ".join(shares) + " |")
         return "\n".join(lines)
 
-    def describe_worst(self, number: int = 8) -> str:
-        """Returns the languages where most good pairs are lost, and where most noise is missed."""
-        lines = []
-        for kind in (GOOD, *KINDS):
-            shares = {
-                language: 100 * self.dropped_in[language, kind] / pairs
-                for (language, of), pairs in self.pairs_in.items()
-                if of == kind
-            }
-            worst = sorted(shares, key=shares.get, reverse=kind == GOOD)[:number]
-            lines.append(f"{kind}: " + ", ".join(f"{code} {shares[code]:.1f}" for code in worst))
-        return "\n".join(lines)
-
 
 def main() -> None:
     parser = make_parser(__doc__)
@@ -288,7 +270,6 @@ def main() -> None:
             table.add(mixture, dropped)
             every.add(mixture, dropped)
         texts += [f"{Path(folder).name}:", str(table), table.describe_by_length()]
-        texts.append(table.describe_worst())
     text = "\n\n".join([*texts, "All:", str(every), every.describe_by_length()])
     print(text)
     if args.out:

@@ -14,14 +14,12 @@ same command resumes an interrupted run.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from beam_pipelines.reading.readers import read_file
 from beam_pipelines.records.records import Pair
-from benchmarks import make_parser
+from benchmarks import make_parser, timed
 from labse_tf.files.corpus_files import BITEXT, find_corpus_files
 
 
@@ -61,23 +59,18 @@ def train(config: str, corpus: str, run: Path, settings: Sequence[str]) -> Path:
     """Trains a dual encoder on the bitext `corpus`; returns its model dir."""
     settings = [*settings, f"train.bitext=[{corpus}]"]
     options = [part for setting in settings for part in ("--set", setting)]
-    _labse("train", config, "--run-dir", str(run / "run"), *options)
+    timed.labse("train", config, "--run-dir", run / "run", *options)
     model = run / "model"
-    _labse("export", str(run / "run"), "--out", str(model), "--length", "64", "--overwrite")
+    timed.labse("export", run / "run", "--out", model, "--length", "64", "--overwrite")
     return model
 
 
 def evaluate(model: Path, data: str, out: Path) -> float:
     """Returns the retrieval accuracy in %, the mean of both directions."""
-    options = ("--data", data, "--max-candidates", "1000", "--out", str(out), "--overwrite")
-    _labse("eval", "retrieval", str(model), *options)
+    options = ("--data", data, "--max-candidates", "1000", "--out", out, "--overwrite")
+    timed.labse("eval", "retrieval", model, *options)
     [scores] = json.loads(out.read_text("utf-8"))["average"].values()
     return 50 * (scores["to_english"] + scores["from_english"])
-
-
-def _labse(*arguments: str) -> None:
-    command = [sys.executable, "-m", "labse_tf.cli.main", *arguments]
-    subprocess.run(command, check=True, stdout=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,7 @@
     python -m benchmarks.mining.cost [--sources 7.7e9] [--targets 6e8] [--tokens 30] ...
 
 A calculation, not a measurement: prints the tables of docs/measurements/mining_the_web.md, in
-Markdown. The page names the measured rates of a core. --core-price and --accelerator-price
-are per hour, in any currency.
+Markdown. The page names the measured rates of a core.
 """
 
 from __future__ import annotations
@@ -16,9 +15,6 @@ from typing import NamedTuple
 from benchmarks import make_parser
 
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
-# faiss stores an id of 8 bytes with each vector.
-_ID_BYTES = 8
-_PQ_BYTES = 64
 # k-means as in `labse_tf.retrieval.approximate`: passes, and training vectors per list.
 _PASSES, _TRAINING_VECTORS = 8, 64
 # A neighbour is a float32 and an int64; a list number is an int32, kept by source and by list.
@@ -77,50 +73,13 @@ def plan_joint_search(sources: float, targets: float, *, dim: int, probes: int) 
     )
 
 
-class Search(NamedTuple):
-    """The cost of querying one index per shard: compressed inverted files, query by query.
-
-    Attributes:
-      shards: number of shards of the indexed side, each with its own index.
-      lists: lists per shard.
-      train_flop: k-means of all shards.
-      assign_flop: finding the list of each indexed vector.
-      coarse_flop: finding the lists to search, for each query in each shard.
-      compared: vectors in these lists, for all queries.
-    """
-
-    shards: int
-    lists: int
-    train_flop: float
-    assign_flop: float
-    coarse_flop: float
-    compared: float
-
-
-def plan_search(queries: float, indexed: float, *, dim: int, shard: float, probes: int) -> Search:
-    """Returns the cost of querying indexes of `shard` vectors with 4 sqrt(shard) lists each."""
-    shards = math.ceil(indexed / shard)
-    size = indexed / shards
-    lists = round(4 * math.sqrt(size))
-    trained = _TRAINING_VECTORS * lists
-    return Search(
-        shards,
-        lists,
-        shards * _PASSES * product_flop(trained, lists, dim),
-        product_flop(indexed, lists, dim),
-        shards * product_flop(queries, lists, dim),
-        queries * indexed * probes / lists,
-    )
-
-
 def print_tables(args: argparse.Namespace) -> None:
     sides = (("sources", args.sources), ("targets", args.targets))
     hours = {"embedding": _print_embedding(args)}
     _print_storage(args, sides)
     hours["exact search"] = _print_exact(args)
     hours["`labse mine`, approximate"] = _print_joint(args)
-    hours["indexes of shards"] = _print_indexes(args)
-    _print_sum(args, hours)
+    _print_sum(hours)
 
 
 def _print_embedding(args: argparse.Namespace) -> tuple[float, float]:
@@ -137,15 +96,10 @@ def _print_embedding(args: argparse.Namespace) -> tuple[float, float]:
 
 
 def _print_storage(args: argparse.Namespace, sides) -> None:
-    _head("vectors", "bytes", *(name for name, _ in sides), f"shard of {_si(args.shard)}")
-    for name, size in (
-        ("float32", 4 * args.dim),
-        ("float16", 2 * args.dim),
-        ("int8", args.dim),
-        (f"PQ{_PQ_BYTES} and a number", _PQ_BYTES + _ID_BYTES),
-    ):
-        counts = [count for _, count in sides] + [args.shard]
-        _row(name, f"{size:,}", *(_si(size * count, "B") for count in counts))
+    _head("vectors", "bytes", *(name for name, _ in sides))
+    for name, size in (("float32", 4), ("float16", 2), ("int8", 1)):
+        bytes_ = size * args.dim
+        _row(name, f"{bytes_:,}", *(_si(bytes_ * count, "B") for _, count in sides))
 
 
 def _print_exact(args: argparse.Namespace) -> tuple[float, float]:
@@ -172,46 +126,10 @@ def _print_joint(args: argparse.Namespace) -> tuple[float, float]:
     return hours, math.nan
 
 
-def _print_indexes(args: argparse.Namespace) -> tuple[float, float]:
-    sizes = {"dim": args.dim, "shard": args.shard, "probes": args.probes}
-    forward = plan_search(args.sources, args.targets, **sizes)
-    backward = plan_search(args.targets, args.sources, **sizes)
-    both = (forward, backward)
-    products = [search.train_flop + search.assign_flop + search.coarse_flop for search in both]
-    compared = [search.compared for search in both]
-    cores = [
-        flop / args.core_product_gflops / 3.6e12 + count / args.core_comparisons / 3.6e9
-        for flop, count in zip(products, compared, strict=True)
-    ]
-    _head(f"indexes of shards, {args.probes} lists per query", "targets indexed", "sources indexed")
-    _row("shards", *(f"{search.shards}" for search in both))
-    _row("lists of a shard", *(f"{search.lists:,}" for search in both))
-    _row("k-means of the lists", *(_si(search.train_flop, "FLOP") for search in both))
-    _row("putting vectors into lists", *(_si(search.assign_flop, "FLOP") for search in both))
-    _row("finding the lists of queries", *(_si(search.coarse_flop, "FLOP") for search in both))
-    _row("vectors compared", *(_si(count) for count in compared))
-    _row("... of all pairs", *(f"1 in {s.lists / args.probes:,.0f}" for s in both))
-    _row("core-hours", *(_si(hours) for hours in cores))
-    memory = [(_PQ_BYTES + _ID_BYTES) * args.shard + 4 * args.dim * s.lists for s in both]
-    _row("memory of a shard, PQ64", *(_si(size, "B") for size in memory))
-    machines = [
-        math.ceil(s.shards * size / (args.memory * 1e9))
-        for s, size in zip(both, memory, strict=True)
-    ]
-    _row(f"machines of {args.memory:g} GB that hold all shards at once", *map(str, machines))
-    return sum(cores), math.nan
-
-
-def _print_sum(args: argparse.Namespace, hours: dict[str, tuple[float, float]]) -> None:
-    prices = (args.core_price, args.accelerator_price)
-    _head("all in hours", "of a core", "of an accelerator", "price on cores", "on accelerators")
+def _print_sum(hours: dict[str, tuple[float, float]]) -> None:
+    _head("all in hours", "of a core", "of an accelerator")
     for name, pair in hours.items():
-        shown = ["-" if math.isnan(number) else _si(number) for number in pair]
-        costs = [
-            "-" if price is None or math.isnan(number) else _si(number * price)
-            for number, price in zip(pair, prices, strict=True)
-        ]
-        _row(name, *shown, *costs)
+        _row(name, *("-" if math.isnan(number) else _si(number) for number in pair))
 
 
 def _hours(flop: float, args: argparse.Namespace) -> tuple[float, float]:
@@ -249,11 +167,8 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     for name, default, what in (
         ("sources", 7.7e9, "sentences of one side"),
         ("targets", 6e8, "sentences of the other"),
-        ("shard", 5e7, "vectors of an index"),
-        ("memory", 256, "GB of a machine that its indexes may take"),
         ("core-gflops", 68, "GFLOP/s of a core that embeds"),
         ("core-product-gflops", 90, "GFLOP/s of a core in matrix products"),
-        ("core-comparisons", 34, "million PQ64 vectors/s that a core compares with a query"),
         ("accelerator-tflops", 24.6, "TFLOP/s: 40 % of the peak of a TPU v3 core"),
     ):
         parser.add_argument(f"--{name}", type=float, default=default, help=f"{what} ({default:g})")
@@ -263,12 +178,10 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
         ("layers", 12, "of the encoder"),
         ("width", 768, "of a layer"),
         ("intermediate", 3072, "width inside a layer"),
-        ("probes", 32, "lists that a sentence is compared with, of each shard"),
+        ("probes", 32, "lists that a sentence is compared with"),
         ("neighbours", 4, "of a sentence that are kept"),
     ):
         parser.add_argument(f"--{name}", type=int, default=default, help=f"{what} ({default})")
-    for name in ("core", "accelerator"):
-        parser.add_argument(f"--{name}-price", type=float, help=f"of an hour of a {name}")
     return parser.parse_args(argv)
 
 

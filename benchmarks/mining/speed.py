@@ -34,7 +34,7 @@ import psutil
 
 from benchmarks.peers.same_work import check_found
 
-_PEER = Path(__file__).parent / "peers" / "laser_mining.py"
+_PEER = Path(__file__).parents[1] / "peers" / "laser_mining.py"
 _QUERIES = 2000
 
 

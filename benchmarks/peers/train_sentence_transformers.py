@@ -11,7 +11,8 @@ with --layers 0 a StaticEmbedding. DATA is from `benchmarks.race.data`, VOCAB a 
 for `benchmarks.race.score`. Ends before training if its tokens differ from ours, and at the next
 checkpoint if its loss does not fall. DIR/result.json has the loss curve and the scores of every
 checkpoint, whose own time does not count. Environment: requirements-sentence-transformers.txt in
-the same folder. DIR/model has the model, for `labse eval`.
+the same folder. DIR/model has the model, for `labse eval`. `benchmarks.training.train_speed` runs
+it without a test, to read the minutes of its checkpoints.
 """
 
 import json
@@ -88,8 +89,9 @@ class Result:
     def write(self, budget, steps, finished):
         """Scores the model, writes the result so far, and ends if training learns nothing."""
         minutes = budget.minutes()
-        self._scores.append({"step": steps, "minutes": round(minutes, 2)})
-        found = score_tests(self._encode, self._args.test, self._args.pairs.parent / "counts.json")
+        self._scores.append({"step": steps, "minutes": round(minutes, 5)})
+        counts = self._args.pairs.parent / "counts.json"
+        found = score_tests(self._encode, self._args.test, counts) if self._args.test else {}
         self._scores[-1] |= found
         packages = ("sentence-transformers", "transformers", "tokenizers", "torch")
         result = {
@@ -116,7 +118,7 @@ def read_arguments():
     parser = make_parser(__doc__)
     parser.add_argument("pairs", type=Path)
     parser.add_argument("vocab")
-    parser.add_argument("--test", action="append", required=True, metavar="NAME=FOLDER")
+    parser.add_argument("--test", action="append", default=[], metavar="NAME=FOLDER")
     parser.add_argument("--sample", type=Path, required=True, help="our tokens of some texts")
     parser.add_argument("--out", type=Path, required=True)
     budget = parser.add_mutually_exclusive_group()
@@ -131,6 +133,7 @@ def read_arguments():
     parser.add_argument("--heads", type=int, default=4)
     parser.add_argument("--intermediate-size", type=int, default=1024)
     parser.add_argument("--length", type=int, default=64)
+    parser.add_argument("--rows", type=int, help="of the embedding table; default: a token each")
     args = parser.parse_args()
     args.minutes = args.minutes or (None if args.steps else _MINUTES)
     if args.out.exists():
@@ -142,7 +145,7 @@ def main():
     args = read_arguments()
     print(machine.describe(), flush=True)
     torch.manual_seed(args.seed)
-    sizes = ("layers", "hidden_size", "heads", "intermediate_size", "length")
+    sizes = ("layers", "hidden_size", "heads", "intermediate_size", "length", "rows")
     model = build(
         args.vocab,
         args.sample,

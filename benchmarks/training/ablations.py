@@ -15,17 +15,14 @@ import dataclasses
 import itertools
 import json
 import re
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import yaml
-
 from benchmarks import make_parser, timed
-from labse_tf.config import flatten
 
 CONFIG = Path(__file__).with_name("ablations.yaml")
+MINER = Path(__file__).with_name("ablations_miner.yaml")
 RESULTS = "results"
 BASE = "base"
 
@@ -134,8 +131,8 @@ class Laboratory:
         vocab, bitext = self._vocab(Variant.vocab_size), self._data / "bitext"
         for size in sorted({Variant.vocab_size} | {row.vocab_size for row in rows}):
             if not (path := self._vocab(size)).exists():
-                options = ("--vocab-size", str(size), "--out", str(path))
-                self._labse("vocab", "vocab", "build", str(self._data / "text"), *options)
+                options = ("--vocab-size", size, "--out", path)
+                self._labse("vocab", "vocab", "build", self._data / "text", *options)
         for most in {row.most_pairs for row in rows} - {0}:
             self._cut_bitext(most)
         for pooling in sorted({row.pooling for row in rows if row.initialised}):
@@ -143,13 +140,12 @@ class Laboratory:
             settings.append(f"pretrain.monolingual=[{self._data / 'text'}]")
             settings.append(f"encoder.pooling={pooling}")
             run_dir = self._pretrained(pooling)
-            run = ("pretrain", str(CONFIG), "--run-dir", str(run_dir))
+            run = ("pretrain", CONFIG, "--run-dir", run_dir)
             self._labse(run_dir.name, *run, *_set(settings))
         if any(row.mined for row in rows):
-            options = ("--vocab", str(vocab), "--run-dir", str(self._out / "miner"))
-            settings = _settings_of("negatives")
-            out = ("--out", str(self._out / "mined"))
-            self._labse("mined", "mine-negatives", str(bitext), *options, *out, *_set(settings))
+            options = ("--vocab", vocab, "--run-dir", self._out / "miner")
+            out = ("--config", MINER, "--out", self._out / "mined")
+            self._labse("mined", "mine-negatives", bitext, *options, *out)
 
     def _vocab(self, size: int) -> Path:
         return self._out / f"vocab_{size}.txt"
@@ -180,40 +176,28 @@ class Laboratory:
         settings.append(f"train.bitext=[{corpus}]")
         test = self._data / "test" / "tatoeba"
         settings = [setting.replace("[TEST]", f"[{test}]") for setting in settings]
-        options = ["--run-dir", str(run_dir)]
+        options = ["--run-dir", run_dir]
         if variant.initialised:
-            options += ["--init", str(self._pretrained(variant.pooling))]
+            options += ["--init", self._pretrained(variant.pooling)]
         else:
             settings.append(f"tokenizer.vocab_file={self._vocab(variant.vocab_size)}")
         if variant.replicas > 1:
-            options += ["--strategy", "mirrored", "--logical-cpus", str(variant.replicas)]
+            options += ["--strategy", "mirrored", "--logical-cpus", variant.replicas]
         with self._cores.one() as core:
-            self._labse(name, "train", str(CONFIG), *options, *_set(settings), core=core)
+            self._labse(name, "train", CONFIG, *options, *_set(settings), core=core)
             script = "benchmarks.training.ablations_score"
-            command = ["-m", script, str(run_dir), str(self._data / "test")]
-            self._python(name, *command, str(result), core=core)
+            command = (sys.executable, "-m", script, run_dir, self._data / "test", result)
+            timed.run(*command, core=core, log=self._log(name))
         scores = {
             corpus: score["accuracy"] for corpus, score in json.loads(result.read_text()).items()
         }
         print(name, scores, flush=True)
 
-    def _labse(self, log: str, *arguments: str, core: int | None = None) -> None:
-        self._python(log, "-m", "labse_tf.cli.main", *arguments, core=core)
+    def _labse(self, name: str, *arguments: object, core: int | None = None) -> None:
+        timed.labse(*arguments, core=core, log=self._log(name))
 
-    def _python(self, log: str, *arguments: str, core: int | None = None) -> None:
-        pinned = ["taskset", "-c", str(core)] if core is not None else []
-        path = self._out / "logs" / f"{log}.log"
-        with path.open("a", encoding="utf-8") as output:
-            command = [*pinned, sys.executable, *arguments]
-            done = subprocess.run(command, stdout=output, stderr=output, check=False)
-        if done.returncode:
-            raise SystemExit(f"{' '.join(command)}: failed, see {path}")
-
-
-def _settings_of(part: str) -> list[str]:
-    """Returns a section of CONFIG as values for `--set`."""
-    tree = yaml.safe_load(CONFIG.read_text("utf-8"))[part]
-    return [f"{part}.{key}={json.dumps(value)}" for key, value in flatten(tree)]
+    def _log(self, name: str) -> Path:
+        return self._out / "logs" / f"{name}.log"
 
 
 def _set(settings: list[str]) -> list[str]:

@@ -25,9 +25,8 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks import machine, make_parser
-from benchmarks.peers.same_work import check_loss
 
-_PEER = "benchmarks.peers.time_sentence_transformers"
+_PEER = "benchmarks.peers.train_sentence_transformers"
 
 
 def main() -> None:
@@ -84,12 +83,20 @@ def _ours(args: argparse.Namespace) -> float:
 
 
 def _theirs(args: argparse.Namespace, sample: str) -> float:
-    options = ["layers", "hidden_size", "batch_size", "steps"] + ["rows"] * bool(args.layers)
-    settings = [part for key in options for part in (f"--{key}", str(getattr(args, key)))]
-    command = [args.peer, "-m", _PEER, args.pairs, args.vocab, "--sample", sample, *settings]
-    result = json.loads(_run(command).splitlines()[-1])
-    check_loss(result["losses"], "sentence-transformers")
-    return result["steps_per_second"]
+    sizes = ["--layers", args.layers, "--hidden-size", args.hidden_size, "--learning-rate"]
+    if args.layers:
+        sizes += [1e-4, "--heads", 12, "--intermediate-size", 3072, "--rows", args.rows]
+    else:
+        sizes += [0.2]  # As sentence-transformers documents for static embeddings.
+    steps = ["--batch-size", args.batch_size, "--steps", 2 * args.steps]
+    steps += ["--checkpoint-steps", args.steps]
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "peer"
+        command = [args.peer, "-m", _PEER, args.pairs, args.vocab, "--sample", sample]
+        _run([str(word) for word in (*command, *sizes, *steps, "--out", out)])
+        result = json.loads((out / "result.json").read_text("utf-8"))
+    half, end = (score["minutes"] for score in result["scores"])
+    return args.steps / (60 * (end - half))
 
 
 def _run(command: list[str]) -> str:

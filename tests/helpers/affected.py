@@ -1,8 +1,9 @@
-"""`pytest -p affected`: of the tests, those that the changes since the last push can break.
+"""`pytest -p affected`: the quick tests that the changes since the last push can break.
 
-These are in the files that changed, in those of the same room, and in those that import a changed
-module, the nearest first. Slow ones are left out, and so are those that 35 seconds do not reach:
-`make check` calls it, after each change; `make test` runs all. Nothing changed: all are candidates.
+Test files are taken if they changed, if they are in the folder of a changed file, or if they import
+a changed module, the nearest first, for 35 seconds. If nothing changed, all files are taken. Slow
+tests and those that need a trained model are left out. The last lines report which tests were left
+to `make test`, file by file.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -20,26 +22,67 @@ from repository import ROOT
 PACKAGES = ("labse_tf", "beam_pipelines", "vocab", "export", "benchmarks")
 TESTS = "tests"
 SECONDS = 35
-# Tests of these begin with a training, an export or a process.
+# Tests with these fixtures begin with a training, an export or a process.
 SLOW_FIXTURES = {"pretrained_run", "trained_run", "model_dir", "labse"}
+NOT_REACHED = f"not reached in {SECONDS} seconds"
 
 _started = time.monotonic()
+_near: dict[str, int] = {}
+_slow: Counter[str] = Counter()
+
+
+def pytest_configure(config):
+    if hasattr(config, "workerinput"):  # A process of pytest-xdist.
+        _near.update(config.workerinput["near"])
+        return
+    tests = (ROOT / TESTS).rglob("test_*.py")
+    imports = {str(path.relative_to(ROOT)): imports_of(path) for path in tests}
+    changed = changed_files()
+    _near.update(affected(changed, imports) if changed else dict.fromkeys(imports, 0))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    node.workerinput["near"] = _near
+
+
+def pytest_ignore_collect(collection_path):
+    if collection_path.is_file() and collection_path.name.startswith("test_"):
+        return str(collection_path.relative_to(ROOT)) not in _near
+    return None
 
 
 def pytest_collection_modifyitems(config, items):
-    changed = changed_files()
-    files = {_file(item) for item in items}
-    near = dict.fromkeys(files, 0)
-    if changed:
-        near = affected(changed, {file: imports_of(ROOT / file) for file in files})
-    kept = [item for item in items if _file(item) in near and not _is_slow(item)]
+    kept = [item for item in items if not _is_slow(item)]
+    _slow.update(_file(item) for item in items if _is_slow(item))
     config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
-    items[:] = sorted(kept, key=lambda item: near[_file(item)])
+    items[:] = sorted(kept, key=lambda item: _near[_file(item)])
 
 
 def pytest_runtest_setup(item):
     if time.monotonic() - _started > SECONDS:
-        pytest.skip(f"{SECONDS} seconds are over: left to make test")
+        pytest.skip(NOT_REACHED)
+
+
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workeroutput"):  # A process of pytest-xdist.
+        session.config.workeroutput["slow"] = dict(_slow)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    _slow.update(getattr(node, "workeroutput", {}).get("slow", {}) if not _slow else {})
+
+
+def pytest_terminal_summary(terminalreporter):
+    skipped = terminalreporter.stats.get("skipped", [])
+    late = [report.nodeid for report in skipped if NOT_REACHED in str(report.longrepr)]
+    late = Counter(name.partition("::")[0] for name in late)
+    for reason, left in ((NOT_REACHED, late), ("slow, or in need of a trained model", _slow)):
+        if left:
+            terminalreporter.section(f"left to make test: {left.total()} tests, {reason}")
+            for file, count in sorted(left.items()):
+                terminalreporter.write_line(f"{count:5} {file}")
 
 
 def _file(item: pytest.Item) -> str:
