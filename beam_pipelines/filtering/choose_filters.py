@@ -17,8 +17,6 @@ from labse_tf.files.python_objects import find_object, is_object_name
 from labse_tf.files.record_kinds import KINDS
 from labse_tf.registry import find, registered
 
-_HOW = "see 'A filter of your own' in docs/corpora.md"
-
 
 def find_filters(kind: str) -> list[type[AnyFilter]]:
     """Returns the filters for a kind of records, in the order in which they are applied."""
@@ -131,57 +129,37 @@ def add_user_filters(
 
 
 def _load(name: str) -> AnyFilter:
+    def error(problem: str, remedy: str = "see 'A filter of your own' in docs/corpora.md"):
+        return InputError(problem, path=name, remedy=remedy)
+
     place, mark, text = name.partition("=")
     if not is_object_name(place):
-        raise InputError(
-            "is not the name of a filter", path=name, remedy="give module:attribute[=threshold]"
-        )
-    found = find_object(place)
+        raise error("is not the name of a filter", "give module:attribute[=threshold]")
+    found: Any = find_object(place)
     # Worker processes get this path too, so that they find the user's module.
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
-    filter_ = _call(found, [_number(text, name)] if mark else [], name)
-    _check(filter_, name)
-    return filter_
-
-
-def _number(text: str, name: str) -> float:
     try:
-        return int(text) if text.lstrip("-").isdigit() else float(text)
+        arguments = [int(text) if text.lstrip("-").isdigit() else float(text)] if mark else []
     except ValueError:
-        raise InputError(
-            f"its threshold '{text}' is not a number", path=name, remedy="give one, such as =0.5"
-        ) from None
-
-
-def _call(found: Any, arguments: Sequence[float], name: str) -> Any:
-    if not callable(found):
-        if arguments:
-            raise InputError(
-                "is an object whose threshold is already set",
-                path=name,
-                remedy="name its class, or leave out the threshold",
-            )
-        return found
-    try:
-        return found(*arguments)
-    except Exception as error:  # The user's code may raise any exception.
-        raise InputError(
-            f"cannot be built ({type(error).__name__}: {error})", path=name, remedy=_HOW
-        ) from error
-
-
-def _check(filter_: Any, name: str) -> None:
-    reason = getattr(filter_, "name", None)
+        raise error(f"its threshold '{text}' is not a number", "give one, such as =0.5") from None
+    if callable(found):
+        try:
+            found = found(*arguments)
+        except Exception as problem:  # The user's code may raise any exception.
+            text = f"cannot be built ({type(problem).__name__}: {problem})"
+            raise error(text) from problem
+    elif arguments:
+        remedy = "name its class, or leave out the threshold"
+        raise error("is an object whose threshold is already set", remedy)
+    reason = getattr(found, "name", None)
     if not isinstance(reason, str) or not reason.isidentifier():
-        raise InputError(
-            f"its 'name', the reason in report.json, is {reason!r}",
-            path=name,
-            remedy="set it to one word, such as 'too_loud'",
-        )
-    if not isinstance(getattr(filter_, "threshold", None), int | float):
-        raise InputError("has no numeric 'threshold'", path=name, remedy=_HOW)
-    if not callable(getattr(filter_, "accept", None)):
-        raise InputError("has no method 'accept'", path=name, remedy=_HOW)
-    if not any(callable(getattr(filter_, method, None)) for method in ("score", "scoring_step")):
-        raise InputError("has no method 'score'", path=name, remedy=_HOW)
+        problem = f"its 'name', the reason in report.json, is {reason!r}"
+        raise error(problem, "set it to one word, such as 'too_loud'")
+    if not isinstance(getattr(found, "threshold", None), int | float):
+        raise error("has no numeric 'threshold'")
+    if not callable(getattr(found, "accept", None)):
+        raise error("has no method 'accept'")
+    if not any(callable(getattr(found, method, None)) for method in ("score", "scoring_step")):
+        raise error("has no method 'score'")
+    return found
