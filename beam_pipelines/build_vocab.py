@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from beam_pipelines.counting import word_counts
+from beam_pipelines import word_counts
 from beam_pipelines.runtime.outputs import check_free_path, local_file
 from beam_pipelines.runtime.storage import configure
 from labse_tf.errors import InputError
 from labse_tf.files.outputs import check_apart
 from vocab import learner, wordpiece_file
+from vocab.wordpiece_file import RESERVED_TOKENS
 
 _log = logging.getLogger("labse")
 
@@ -73,9 +74,19 @@ def run(
     """
     if max_unique_chars is None:
         max_unique_chars = default_max_unique_chars(vocab_size)
-    _check_numbers(vocab_size, smoothing_exponent, max_unique_chars, max_word_length)
-    if count_shards is not None and count_shards < 1:
-        raise InputError(f"--count-shards is {count_shards}", remedy="give 1 or more")
+    least = len(RESERVED_TOKENS) + 2 * max_unique_chars
+    if max_unique_chars < 1 or least > vocab_size:
+        raise InputError(
+            f"--vocab-size {vocab_size} is too small for {len(RESERVED_TOKENS)} reserved tokens "
+            f"and twice {max_unique_chars} characters",
+            remedy="raise it or lower --max-unique-chars",
+        )
+    if not 0 <= smoothing_exponent <= 1:
+        problem = f"--smoothing-exponent is {smoothing_exponent}"
+        raise InputError(problem, remedy="give a number from 0 to 1")
+    for name, number in (("max-word-length", max_word_length), ("count-shards", count_shards)):
+        if number is not None and number < 1:
+            raise InputError(f"--{name} is {number}", remedy="give 1 or more")
     configure(beam_options)
     check_apart(out, inputs, overwrite=overwrite)
     out = check_free_path(out, overwrite=overwrite)
@@ -92,21 +103,10 @@ def run(
         raise InputError(
             "no words are left to learn from", remedy="lower --min-word-count or add text"
         )
-    tokens = _learn(counted.words, vocab_size, max_word_length, max_unique_chars)
-    with local_file(out, overwrite=overwrite) as partial:
-        wordpiece_file.write(partial, tokens)
-    _log.info("%s: %d tokens", out, len(tokens))
-    return tokens
-
-
-def _learn(
-    words: Mapping[str, int], vocab_size: int, max_word_length: int, max_unique_chars: int
-) -> list[str]:
-    """Returns at most `vocab_size` tokens."""
     tokens = learner.learn(
-        words,
+        counted.words,
         vocab_size,
-        wordpiece_file.RESERVED_TOKENS,
+        RESERVED_TOKENS,
         upper_thresh=None,
         lower_thresh=_LOWER_THRESHOLD,
         max_token_length=max_word_length,
@@ -115,48 +115,20 @@ def _learn(
         progress=lambda line: _log.info("learning: %s", line),
     )
     # The search may end above the size if no threshold meets it. The rarest tokens come last.
-    return tokens[:vocab_size]
-
-
-def _check_numbers(
-    vocab_size: int, smoothing_exponent: float, max_unique_chars: int, max_word_length: int
-) -> None:
-    least = len(wordpiece_file.RESERVED_TOKENS) + 2 * max_unique_chars
-    if max_unique_chars < 1 or least > vocab_size:
-        raise InputError(
-            f"--vocab-size {vocab_size} is too small for {len(wordpiece_file.RESERVED_TOKENS)} "
-            f"reserved tokens and twice {max_unique_chars} characters",
-            remedy="raise it or lower --max-unique-chars",
-        )
-    if not 0 <= smoothing_exponent <= 1:
-        raise InputError(
-            f"--smoothing-exponent is {smoothing_exponent}", remedy="give a number from 0 to 1"
-        )
-    if max_word_length < 1:
-        raise InputError(f"--max-word-length is {max_word_length}", remedy="give 1 or more")
+    tokens = tokens[:vocab_size]
+    with local_file(out, overwrite=overwrite) as partial:
+        wordpiece_file.write(partial, tokens)
+    _log.info("%s: %d tokens", out, len(tokens))
+    return tokens
 
 
 def _log_counts(counted: word_counts.WordCounts, max_word_length: int) -> None:
-    _log.info(
-        "%d distinct words of %d in %d languages",
-        counted.distinct,
-        sum(counted.tokens.values()),
-        len(counted.tokens),
-    )
-    if counted.too_long:
-        _log.info(
-            "left out: %d words of more than %d characters, most of them in: %s",
-            sum(counted.too_long.values()),
-            max_word_length,
-            _most(counted.too_long),
-        )
-    if counted.other_languages:
-        _log.info(
-            "left out: %d records in languages that have no code, most of them in: %s",
-            sum(counted.other_languages.values()),
-            _most(counted.other_languages),
-        )
-
-
-def _most(numbers: Mapping[str, int]) -> str:
-    return ", ".join(sorted(numbers, key=numbers.get, reverse=True)[:5])
+    words, languages = sum(counted.tokens.values()), len(counted.tokens)
+    _log.info("%d distinct words of %d in %d languages", counted.distinct, words, languages)
+    for what, numbers in (
+        (f"words of more than {max_word_length} characters", counted.too_long),
+        ("records in languages that have no code", counted.other_languages),
+    ):
+        if numbers:
+            most = ", ".join(sorted(numbers, key=numbers.get, reverse=True)[:5])
+            _log.info("left out: %d %s, most of them in: %s", sum(numbers.values()), what, most)

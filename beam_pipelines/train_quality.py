@@ -6,8 +6,11 @@ Sentences of the main content of pages are the good class, other text on the pag
 from __future__ import annotations
 
 import collections
+import hashlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+from urllib.parse import urlsplit
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -15,13 +18,17 @@ from sklearn.linear_model import SGDClassifier
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold
 
-from beam_pipelines.text import quality_model
-from beam_pipelines.text.quality_examples import Example, Sample, read_examples
-from beam_pipelines.text.quality_model import BITS, QualityModel, hash_ngrams
+from beam_pipelines import quality_model
+from beam_pipelines.quality_model import BITS, QualityModel, hash_ngrams
+from beam_pipelines.reading.html_text import main_and_other_lines
+from beam_pipelines.reading.web import read_pages
+from beam_pipelines.records.records import UNDETERMINED
+from beam_pipelines.sentences import split_sentences
 from labse_tf.errors import InputError
-from labse_tf.files.corpus_files import MONOLINGUAL, WARC, find_corpus_files
+from labse_tf.files.corpus_files import MONOLINGUAL, WARC, CorpusFile, find_corpus_files
 from labse_tf.files.outputs import whole_dir
 from labse_tf.progress import Progress
+from labse_tf.tokenization.language_id import identify
 
 _log = logging.getLogger("labse")
 
@@ -29,6 +36,18 @@ _FOLDS = 5
 # With fewer sentences in either class, a language's AUC is too noisy to report.
 _MIN_FOR_A_FIGURE = 50
 ALL = "all"
+# A few letters do not tell which part of a page they are from.
+_MIN_CHARACTERS, _MAX_CHARACTERS = 10, 5000
+
+
+class Example(NamedTuple):
+    """A sentence of a page, and whether it is part of the main content."""
+
+    text: str
+    is_main: bool
+    site: str  # The host of the page's address.
+    page: str  # The address.
+    language: str  # Of the page: the paper's code or UNDETERMINED.
 
 
 def run(
@@ -72,6 +91,58 @@ def _read(inputs: Sequence[str], max_texts: int) -> Sequence[Example]:
             remedy=f"give WARC files with at least {_FOLDS} pages of each",
         )
     return examples
+
+
+def read_examples(file: CorpusFile) -> Iterator[Example]:
+    """Yields the sentences of a WARC file's HTML pages, of which it must have at least one."""
+    with open(file.path, "rb") as stream:
+        for page, html, charset in read_pages(stream, file):
+            if isinstance(html, InputError):
+                raise html
+            main, other = main_and_other_lines(html, charset)
+            language = identify([" ".join(main or other)])[0][0] or UNDETERMINED
+            site = urlsplit(page).netloc
+            for lines, is_main in ((main, True), (other, False)):
+                for text in (one for line in lines for one in split_sentences(line, language)):
+                    if _MIN_CHARACTERS <= len(text) <= _MAX_CHARACTERS:
+                        yield Example(text, is_main, site, page, language)
+
+
+class Sample:
+    """A bounded number of distinct texts of examples, each with its most frequent class.
+
+    If there are too many, the hash of a text determines whether it is kept, so the sample is random
+    and does not depend on the order of the pages.
+    """
+
+    def __init__(self, max_texts: int) -> None:
+        self._max_texts = max_texts
+        self._limit = 1 << 64
+        # Text -> its first example, and how often it was elsewhere and in the main content.
+        self._texts: dict[str, tuple[Example, list[int]]] = {}
+
+    def add(self, example: Example) -> None:
+        if _hash(example.text) >= self._limit:
+            return
+        _, counts = self._texts.setdefault(example.text, (example, [0, 0]))
+        counts[example.is_main] += 1
+        while len(self._texts) > self._max_texts:
+            self._limit //= 2
+            self._texts = {
+                text: found for text, found in self._texts.items() if _hash(text) < self._limit
+            }
+
+    def examples(self) -> Sequence[Example]:
+        """Returns an example of each text; a text as frequent in both classes is main content."""
+        return [
+            example._replace(is_main=main >= other)
+            for example, (other, main) in self._texts.values()
+        ]
+
+
+def _hash(text: str) -> int:
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big")
 
 
 def train(examples: Sequence[Example]) -> QualityModel:

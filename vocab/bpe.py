@@ -11,13 +11,13 @@ from __future__ import annotations
 import functools
 import io
 import tempfile
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from vocab import wordpiece_file
-from vocab.smoothing import smoothing_coefficients
+from vocab.smoothing import smoothing_coefficients, weigh_counts
 
 WORD_START = "\u2581"
 # In place of the first unused token.
@@ -56,14 +56,8 @@ def smooth(counts: Mapping[str, Counter[str]], exponent: float) -> dict[str, int
       counts: by language.
       exponent: see `smoothing_coefficients`.
     """
-    weights = smoothing_coefficients(
-        {language: total for language, words in counts.items() if (total := words.total())},
-        exponent,
-    )
-    words: dict[str, float] = defaultdict(float)
-    for language, weight in weights.items():
-        for word, count in counts[language].items():
-            words[word] += count * weight
+    totals = {language: total for language, words in counts.items() if (total := words.total())}
+    words = weigh_counts(counts, smoothing_coefficients(totals, exponent))
     return {word: max(1, round(count)) for word, count in words.items()}
 
 
@@ -125,44 +119,37 @@ def model_of(tokens: Sequence[str]) -> bytes:
     return data
 
 
-# Of sentencepiece_model.proto: message -> field -> (number, type). The module that sentencepiece
-# has for it refuses the version of protobuf that TensorFlow needs.
-_MESSAGES = {
-    "SentencePiece": {"piece": (1, "STRING"), "score": (2, "FLOAT"), "type": (3, "INT32")},
-    "TrainerSpec": {
-        "model_type": (3, "INT32"),
-        "unk_id": (40, "INT32"),
-        "bos_id": (41, "INT32"),
-        "eos_id": (42, "INT32"),
-        "pad_id": (43, "INT32"),
-        "unk_piece": (45, "STRING"),
-    },
-    "NormalizerSpec": {"name": (1, "STRING")},
-    "ModelProto": {
-        "pieces": (1, "SentencePiece"),
-        "trainer_spec": (2, "TrainerSpec"),
-        "normalizer_spec": (3, "NormalizerSpec"),
-    },
-}
+# Part of sentencepiece_model.proto. The module that sentencepiece has for it refuses the version of
+# protobuf that TensorFlow needs.
+_DESCRIPTION = """
+name: "labse_bpe.proto" package: "labse_bpe"
+message_type { name: "SentencePiece"
+  field { name: "piece" number: 1 type: TYPE_STRING label: LABEL_OPTIONAL }
+  field { name: "score" number: 2 type: TYPE_FLOAT label: LABEL_OPTIONAL }
+  field { name: "type" number: 3 type: TYPE_INT32 label: LABEL_OPTIONAL } }
+message_type { name: "TrainerSpec"
+  field { name: "model_type" number: 3 type: TYPE_INT32 label: LABEL_OPTIONAL }
+  field { name: "unk_id" number: 40 type: TYPE_INT32 label: LABEL_OPTIONAL }
+  field { name: "bos_id" number: 41 type: TYPE_INT32 label: LABEL_OPTIONAL }
+  field { name: "eos_id" number: 42 type: TYPE_INT32 label: LABEL_OPTIONAL }
+  field { name: "pad_id" number: 43 type: TYPE_INT32 label: LABEL_OPTIONAL }
+  field { name: "unk_piece" number: 45 type: TYPE_STRING label: LABEL_OPTIONAL } }
+message_type { name: "NormalizerSpec"
+  field { name: "name" number: 1 type: TYPE_STRING label: LABEL_OPTIONAL } }
+message_type { name: "ModelProto"
+  field { name: "pieces" number: 1 type_name: "SentencePiece" label: LABEL_REPEATED }
+  field { name: "trainer_spec" number: 2 type_name: "TrainerSpec" label: LABEL_OPTIONAL }
+  field { name: "normalizer_spec" number: 3 type_name: "NormalizerSpec" label: LABEL_OPTIONAL } }
+"""
 
 
 @functools.cache
 def _model_class() -> type[Any]:
-    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 
-    fields = descriptor_pb2.FieldDescriptorProto
-    file = descriptor_pb2.FileDescriptorProto(name="labse_bpe.proto", package="labse_bpe")
-    for message, parts in _MESSAGES.items():
-        made = file.message_type.add(name=message)
-        for name, (number, kind) in parts.items():
-            label = fields.LABEL_REPEATED if name == "pieces" else fields.LABEL_OPTIONAL
-            field = made.field.add(name=name, number=number, label=label)
-            if kind in _MESSAGES:
-                field.type, field.type_name = fields.TYPE_MESSAGE, f".labse_bpe.{kind}"
-            else:
-                field.type = getattr(fields, f"TYPE_{kind}")
     pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    found = pool.FindMessageTypeByName("labse_bpe.ModelProto")
-    model: type[Any] = message_factory.GetMessageClass(found)
+    pool.Add(text_format.Parse(_DESCRIPTION, descriptor_pb2.FileDescriptorProto()))
+    model: type[Any] = message_factory.GetMessageClass(
+        pool.FindMessageTypeByName("labse_bpe.ModelProto")
+    )
     return model

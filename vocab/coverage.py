@@ -67,13 +67,13 @@ class Coverage:
 
     @property
     def characters_per_token(self) -> float:
-        """Characters per token; `[UNK]`, which stands for a word of any length, is left out."""
+        """Without `[UNK]`, which stands for a word of any length."""
         known_characters = self.characters - self.unknown_characters
         return _ratio(known_characters, self.tokens - self.unknown_words)
 
     @property
     def tokens_per_sentence(self) -> float:
-        """Tokens per sentence, without `[CLS]` and `[SEP]`."""
+        """Without `[CLS]` and `[SEP]`."""
         return _ratio(self.tokens, self.sentences)
 
     @property
@@ -96,21 +96,16 @@ def add_up(parts: Iterable[Coverage]) -> Coverage:
 class CoverageMeter:
     """Counts texts one at a time; memory does not grow with the text.
 
+    Args:
+      wordpiece: the vocabulary to measure, and its byte limit.
+      max_length: of a sentence, in tokens, including `[CLS]` and `[SEP]`; 3 or more.
+
     Attributes:
       languages: language -> its counts, in order of first appearance. Any string names a language.
         Languages without a word so far are left out.
     """
 
     def __init__(self, wordpiece: WordPiece, *, max_length: int = 128) -> None:
-        """Prepares to count.
-
-        Args:
-          wordpiece: the vocabulary to measure, and its byte limit.
-          max_length: of a sentence, in tokens, including `[CLS]` and `[SEP]`.
-
-        Raises:
-          ValueError: if `max_length` leaves no room for a token.
-        """
         if max_length <= _CLS_AND_SEP:
             raise ValueError(f"max_length is {max_length}; give 3 or more")
         self._wordpiece = wordpiece

@@ -13,9 +13,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from vocab.learner import learn
-from vocab.smoothing import smoothing_coefficients
-from vocab.spelling import JOINER, spell
-from vocab.wordpiece import UNKNOWN, WordPiece
+from vocab.smoothing import smoothing_coefficients, weigh_counts
+from vocab.wordpiece import JOINER, UNKNOWN, WordPiece, spell
 
 # Of so many times the wanted number of candidates the best are kept, a part at a time, because a
 # piece is used more when another is gone.
@@ -58,7 +57,13 @@ def find_pieces(
     """
     if add < 1:
         raise ValueError(f"add is {add}; give 1 or more")
-    words = _weighted(word_counts, smoothing_exponent, max_bytes_per_word)
+    totals = {language: sum(words.values()) for language, words in word_counts.items() if words}
+    weighted = weigh_counts(word_counts, smoothing_coefficients(totals, smoothing_exponent))
+    words = {
+        word: weight
+        for word, weight in weighted.items()
+        if len(word.encode()) <= max_bytes_per_word
+    }
     known = frozenset(tokens)
     candidates = _learn_candidates(known, words, _CANDIDATES * add, progress)
     gains = _gains(known, candidates, words, max_bytes_per_word)
@@ -78,19 +83,6 @@ def measure(pieces: WordPiece, words: Mapping[str, int]) -> Spelling:
         tokens += count * len(split)
         unknown += count * (split == (UNKNOWN,))
     return Spelling(sum(words.values()), tokens, unknown)
-
-
-def _weighted(
-    word_counts: Mapping[str, Mapping[str, int]], exponent: float, longest: int
-) -> dict[str, float]:
-    totals = {language: sum(words.values()) for language, words in word_counts.items() if words}
-    weights = smoothing_coefficients(totals, exponent)
-    summed: dict[str, float] = defaultdict(float)
-    for language, weight in weights.items():
-        for word, count in word_counts[language].items():
-            if len(word.encode()) <= longest:
-                summed[word] += weight * count
-    return summed
 
 
 def _learn_candidates(
@@ -130,9 +122,9 @@ def _gains(
             if piece in candidates:
                 used[piece] += count
     ids = dict.fromkeys(known, 0)
-    return {piece: used[piece] * _saved(piece, ids) for piece in candidates}
-
-
-def _saved(piece: str, known: Mapping[str, int]) -> int:
-    parts = spell(piece, known)
-    return len(piece.removeprefix(JOINER)) if parts is None else len(parts) - 1
+    gains = {}
+    for piece in candidates:
+        parts = spell(piece, ids)
+        saved = len(piece.removeprefix(JOINER)) if parts is None else len(parts) - 1
+        gains[piece] = used[piece] * saved
+    return gains

@@ -20,7 +20,7 @@ x + c, where c is one more character, so
 which is the number of occurrences of x that no character follows: those at the END of a word.
 So only the suffixes of words need to be counted, not all substrings, and nothing is subtracted.
 
-The distinct suffixes are indexed once (`suffix_index`); a piece is then a number, and its count an
+The distinct suffixes are indexed once (`SuffixIndex`); a piece is then a number, and its count an
 element of an array. Splitting needs the longest piece that is a prefix of the rest of a word. Both
 the piece and the rest are suffixes, so this is an array too, computed for all words at once.
 """
@@ -30,8 +30,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from vocab.piece_counter import PieceCounter, WordCounts
+import numpy as np
+
+WordCounts = list[tuple[str, int]]
+
+# Code points are at most 0x10FFFF. Incremented by one, because 0 ends a word, they fit in 21 bits,
+# so three of them fit in a 64-bit integer.
+_BITS = 21
+_PACKED = 3
 
 
 def learn(
@@ -88,7 +96,15 @@ def learn(
     """
     pairs = list(word_counts.items() if isinstance(word_counts, Mapping) else word_counts)
     _check_words(pairs, reserved_tokens)
-    _check_numbers(vocab_size, num_iterations, max_input_tokens, max_token_length, max_unique_chars)
+    for name, value, least in [
+        ("vocab_size", vocab_size, 1),
+        ("num_iterations", num_iterations, 0),
+        ("max_token_length", max_token_length, 1),
+        ("max_unique_chars", max_unique_chars, 1),
+        ("max_input_tokens", -1 if max_input_tokens is None else max_input_tokens, -1),
+    ]:
+        if value < least:
+            raise ValueError(f"{name} is {value}; give {least} or more")
     # The search range depends on all words, including those that are filtered out.
     lower, upper = _threshold_range(pairs, lower_thresh, upper_thresh)
     reserved = set(reserved_tokens)
@@ -96,10 +112,18 @@ def learn(
     words = _select_words(pairs, max_unique_chars, max_input_tokens)
     alphabet = sorted({char for word, _ in words for char in word})
     joiner = joiner if include_joiner_token else ""
+    # With count 1, so that all words can be split.
+    single = {before + char: 1 for char in alphabet for before in ("", joiner)}
+
+    def in_order(pieces: Mapping[str, int]) -> list[str]:
+        counts = {**single, **pieces}
+        by_count = sorted(counts, key=lambda piece: (-counts[piece], piece))
+        return list(dict.fromkeys([*reserved_tokens, *alphabet, *by_count]))
+
     if not words or not num_iterations:
-        return _in_order(reserved_tokens, alphabet, _with_alphabet({}, alphabet, joiner))
+        return in_order({})
     counter = PieceCounter(words, joiner)
-    fixed = {*reserved_tokens, *_with_alphabet({}, alphabet, joiner)}
+    fixed = {*reserved_tokens, *single}
     slack = max(slack_ratio * vocab_size, 0)
 
     while True:
@@ -119,11 +143,23 @@ def learn(
             progress(f"threshold {threshold}: {size} tokens")
         missing = vocab_size - size
         if 0 <= missing <= slack or last:
-            return _in_order(reserved_tokens, alphabet, _with_alphabet(pieces, alphabet, joiner))
+            return in_order(pieces)
         if missing < 0:
             lower = threshold + 1
         else:
             upper = threshold - 1
+
+
+def _check_words(pairs: WordCounts, reserved_tokens: Sequence[str]) -> None:
+    if not pairs:
+        raise ValueError("word_counts is empty; give at least one word with its count")
+    for word, count in pairs:
+        if not isinstance(word, str):
+            raise ValueError(f"the word {word!r} is not a str; decode bytes first")
+        if not 0 <= count < math.inf:  # NaN too: with it the search would never end
+            raise ValueError(f"the word {word!r} has the count {count}; give 0 or more")
+    if isinstance(reserved_tokens, str):
+        raise ValueError("reserved_tokens is one str; give a list of tokens")
 
 
 def _all_pieces(words: WordCounts, num_iterations: int, joiner: str) -> dict[str, int]:
@@ -143,22 +179,6 @@ def _all_pieces(words: WordCounts, num_iterations: int, joiner: str) -> dict[str
                 whole = before + word[start:]
                 group[whole] = group.get(whole, 0) + count
     return {**pieces, **inner}
-
-
-def _with_alphabet(pieces: dict[str, int], alphabet: list[str], joiner: str) -> dict[str, int]:
-    """Adds missing characters as pieces with count 1, so that all words can be split."""
-    for char in alphabet:
-        pieces.setdefault(char, 1)
-        pieces.setdefault(joiner + char, 1)
-    return pieces
-
-
-def _in_order(
-    reserved_tokens: Sequence[str], alphabet: list[str], pieces: dict[str, int]
-) -> list[str]:
-    """Returns the vocabulary in its final order, each token once."""
-    by_count = sorted(pieces, key=lambda piece: (-pieces[piece], piece))
-    return list(dict.fromkeys([*reserved_tokens, *alphabet, *by_count]))
 
 
 def _threshold_range(
@@ -189,33 +209,290 @@ def _select_words(
     return words if max_input_tokens in (None, -1) else words[:max_input_tokens]
 
 
-def _check_words(pairs: WordCounts, reserved_tokens: Sequence[str]) -> None:
-    """Refuses words and reserved tokens of the wrong type, and invalid counts."""
-    if not pairs:
-        raise ValueError("word_counts is empty; give at least one word with its count")
-    for word, count in pairs:
-        if not isinstance(word, str):
-            raise ValueError(f"the word {word!r} is not a str; decode bytes first")
-        if not 0 <= count < math.inf:  # NaN too: with it the search would never end
-            raise ValueError(f"the word {word!r} has the count {count}; give 0 or more")
-    if isinstance(reserved_tokens, str):
-        raise ValueError("reserved_tokens is one str; give a list of tokens")
+class PieceCounter:
+    """Splits all words by longest match, and counts the rest of the word at each split.
+
+    That count is the adjusted count of the rest, taken as a piece (see above). A piece that
+    begins a word (initial) and one inside a word (inner) differ by the joiner. Without a joiner
+    they are the same pieces, and both are counted in the same array.
+    """
+
+    def __init__(self, words: WordCounts, joiner: str) -> None:
+        # Empty words have no pieces.
+        words = [pair for pair in words if pair[0]]
+        words += _joined_prefixes(words, joiner)
+        index = index_suffixes([word for word, _ in words])
+        counts = _as_array([count for _, count in words])
+        self._index = index
+        self._joiner = joiner
+        self._word_counts = counts
+        self._words = index.at[index.word_starts]
+        self._initial = _sum_at(self._words, counts, len(index))
+        self._inner = _count_inner(index, counts)
+        if not joiner:
+            self._initial = self._inner = self._initial + self._inner
+        # A word "##a" and the piece "a" inside a word are the same token.
+        clashes = [bool(joiner) and word.startswith(joiner) and word != joiner for word, _ in words]
+        clashing = index.word_starts[np.flatnonzero(clashes)]
+        self._clash_initial = index.at[clashing]
+        self._clash_inner = index.at[clashing + len(joiner)]
+        groups = [self._initial, self._inner] if joiner else [self._inner]
+        self._sorted_counts = np.sort(np.concatenate(groups))
+
+    def most_pieces(self, threshold: float) -> int:
+        """Returns an upper bound on the pieces of `learn_at`, for a threshold of 1 or more.
+
+        Splits of later iterations start where those of the first one do, so no count increases.
+        """
+        return len(self._sorted_counts) - int(np.searchsorted(self._sorted_counts, threshold))
+
+    def learn_at(self, threshold: float, num_iterations: int) -> dict[str, int]:
+        """Returns piece (inner ones with the joiner in front) -> adjusted count.
+
+        Args:
+          threshold: 1 or more; the minimum count of a piece.
+          num_iterations: 1 or more.
+        """
+        initial, inner = self._initial, self._inner
+        for _ in range(num_iterations - 1):
+            initial, inner = self._count_splits(initial >= threshold, inner >= threshold)
+        pieces = self._strings(initial, threshold, "")
+        # TF Text goes from long to short (not counting the joiner) and overwrites, so if an initial
+        # and an inner piece are the same token, the inner one wins.
+        pieces.update(self._strings(inner, threshold, self._joiner))
+        return pieces
+
+    def _count_splits(
+        self, initial: np.ndarray, inner: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Splits all words with the given pieces; returns the counts of the suffixes at splits."""
+        index = self._index
+        clash_initial, clash_inner = self._clash_initial, self._clash_inner
+        usable = initial.copy()
+        usable[clash_initial] |= inner[clash_inner] | (index.length[clash_inner] == 1)
+        inner = inner.copy()
+        inner[clash_inner] |= initial[clash_initial]
+        # Single characters are always pieces, so a match has at least one character.
+        first = np.maximum(index.length[index.longest_prefix_in(usable)[self._words]], 1)
+        matched = np.maximum(index.length[index.longest_prefix_in(inner)], 1)
+
+        found = np.zeros_like(self._inner)
+        rest, counts = index.at[index.word_starts + first], self._word_counts
+        while len(rest):
+            inside = np.flatnonzero(rest)
+            rest, counts = rest[inside], counts[inside]
+            np.add.at(found, rest, counts)
+            rest = index.at[index.start[rest] + matched[rest]]
+        if self._joiner:
+            return self._initial, found
+        found += _sum_at(self._words, self._word_counts, len(index))
+        return found, found
+
+    def _strings(self, counts: np.ndarray, threshold: float, before: str) -> dict[str, int]:
+        kept = np.flatnonzero(counts >= threshold)
+        text, start = self._index.text, self._index.start[kept].tolist()
+        ends = (self._index.start[kept] + self._index.length[kept]).tolist()
+        numbers = counts[kept].tolist()
+        return {
+            before + text[a:b]: number for a, b, number in zip(start, ends, numbers, strict=True)
+        }
 
 
-def _check_numbers(
-    vocab_size: int,
-    num_iterations: int,
-    max_input_tokens: int | None,
-    max_token_length: int,
-    max_unique_chars: int,
-) -> None:
-    """Refuses sizes out of range."""
-    for name, value, least in [
-        ("vocab_size", vocab_size, 1),
-        ("num_iterations", num_iterations, 0),
-        ("max_token_length", max_token_length, 1),
-        ("max_unique_chars", max_unique_chars, 1),
-        ("max_input_tokens", -1 if max_input_tokens is None else max_input_tokens, -1),
-    ]:
-        if value < least:
-            raise ValueError(f"{name} is {value}; give {least} or more")
+def _joined_prefixes(words: WordCounts, joiner: str) -> WordCounts:
+    """Returns, with count 0, the prefixes of words that begin with the joiner.
+
+    Only these can match an inner piece at the start of a word.
+    """
+    if not joiner:
+        return []
+    joined = [word for word, _ in words if word.startswith(joiner)]
+    prefixes = {word[:end] for word in joined for end in range(len(joiner) + 1, len(word))}
+    return [(prefix, 0) for prefix in sorted(prefixes)]
+
+
+def _as_array(counts: Sequence[float]) -> np.ndarray:
+    """Returns int64 if all counts are integers whose sum fits, float64 otherwise."""
+    if all(isinstance(count, int | np.integer) for count in counts) and sum(counts) < 2**63:
+        return np.array(counts, np.int64)
+    return np.array(counts, np.float64)
+
+
+def _sum_at(places: np.ndarray, counts: np.ndarray, size: int) -> np.ndarray:
+    """Returns `[size]`, the sum of the counts at each place."""
+    sums = np.zeros(size, counts.dtype)
+    np.add.at(sums, places, counts)
+    return sums
+
+
+def _count_inner(index: SuffixIndex, counts: np.ndarray) -> np.ndarray:
+    """Counts each suffix at all its occurrences inside words."""
+    sums = np.zeros(len(index), counts.dtype)
+    starts = index.word_starts
+    while len(starts):
+        starts = starts + 1
+        rest = index.at[starts]
+        inside = np.flatnonzero(rest)
+        starts, counts = starts[inside], counts[inside]
+        np.add.at(sums, rest[inside], counts)
+    return sums
+
+
+@dataclass(frozen=True)
+class SuffixIndex:
+    """The distinct suffixes of some words; a suffix is a number, the empty one is 0.
+
+    A suffix has a greater number than all of its own prefixes.
+
+    Attributes:
+      text: the words, each followed by one character. A position is an index in it, in characters.
+      word_starts: int64 `[words]`, the position of each word.
+      at: int32 `[positions]`, the suffix that runs from a position to the end of its word; 0 after
+        the end of a word.
+      start: int32 `[suffixes]`, one of the positions of each suffix.
+      length: `[suffixes]`, in characters.
+      prefix: int32 `[suffixes]`, the longest shorter suffix that is a prefix of this one.
+      levels: the level of a suffix is the number of its prefixes that are suffixes; level n is
+        `range(levels[n], levels[n + 1])`.
+    """
+
+    text: str
+    word_starts: np.ndarray
+    at: np.ndarray
+    start: np.ndarray
+    length: np.ndarray
+    prefix: np.ndarray
+    levels: list[int]
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def longest_prefix_in(self, chosen: np.ndarray) -> np.ndarray:
+        """Returns for each suffix its longest chosen prefix, which may be itself.
+
+        Args:
+          chosen: bool `[suffixes]`.
+
+        Returns:
+          int32 `[suffixes]`; 0 if none is chosen.
+        """
+        found = np.where(chosen, np.arange(len(self), dtype=np.int32), np.int32(0))
+        for begin, end in zip(self.levels, self.levels[1:], strict=False):
+            level = found[begin:end]
+            np.copyto(level, found[self.prefix[begin:end]], where=level == 0)
+        return found
+
+
+def index_suffixes(words: Sequence[str]) -> SuffixIndex:
+    """Builds the index of all suffixes of the words.
+
+    Raises:
+      ValueError: if the words have 2**31 characters or more, with one added per word.
+    """
+    # An empty word in front, so that the empty suffix exists even without words.
+    text = "".join(f"{word}\0" for word in ("", *words))
+    lengths = np.array([0, *map(len, words)], np.int64)
+    if len(text) >= 2**31:
+        raise ValueError(f"{len(words)} words of {len(text)} characters are too many; give fewer")
+    ends = np.cumsum(lengths + 1) - 1
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32) + np.uint32(1)
+    codes[ends] = 0
+    left = _characters_left(ends, lengths)
+    at = _rank_suffixes(codes, left)
+    start = np.empty(at.max(initial=0) + 1, np.int32)
+    start[at] = np.arange(len(at), dtype=np.int32)
+    prefix = _find_prefixes(codes, start, left[start])
+    order, levels = _by_level(prefix)
+    number = np.empty_like(order)
+    number[order] = np.arange(len(order), dtype=np.int32)
+    start = start[order]
+    return SuffixIndex(
+        text, (ends - lengths)[1:], number[at], start, left[start], number[prefix[order]], levels
+    )
+
+
+def _characters_left(ends: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Returns for each position the number of characters from there to the end of its word."""
+    dtype = np.min_scalar_type(lengths.max(initial=0))
+    positions = len(lengths) + lengths.sum()
+    return (np.repeat(ends, lengths + 1) - np.arange(positions)).astype(dtype)
+
+
+def _rank_suffixes(codes: np.ndarray, left: np.ndarray) -> np.ndarray:
+    """Returns for each position the rank of its suffix, by code points, among the distinct ones.
+
+    By prefix doubling (Manber and Myers 1990): the ranks by the first 2n characters follow from
+    those by the first n. A rank is the number of positions that come before, so that only the
+    positions that have more characters need to be sorted again (Larsson and Sadakane 1999).
+    """
+    keys = np.zeros(len(codes), np.int64)
+    for offset in range(_PACKED):
+        inside = np.flatnonzero(left > offset)
+        keys[inside] |= codes[inside + offset].astype(np.int64) << _BITS * (_PACKED - 1 - offset)
+    order = np.argsort(keys)
+    ranks = np.empty(len(codes), np.int32)
+    ranks[order] = _first_of_run(keys[order])
+    known = _PACKED
+    while known < left.max():
+        more = np.flatnonzero(left > known)
+        keys = ranks[more].astype(np.int64) << 32 | ranks[more + known]
+        order = np.argsort(keys)
+        keys = keys[order]
+        before = keys >> 32
+        # Among suffixes that are equal so far, those that end here come first.
+        ended = np.bincount(ranks[left <= known], minlength=len(ranks))
+        ranks[more[order]] = before + ended[before] + _first_of_run(keys) - _first_of_run(before)
+        known *= 2
+    taken = np.zeros(len(ranks), np.int32)
+    taken[ranks] = 1
+    return (np.cumsum(taken, dtype=np.int32) - 1)[ranks]
+
+
+def _first_of_run(values: np.ndarray) -> np.ndarray:
+    """Returns for each place in a sorted array the first place with the same value."""
+    new = np.flatnonzero(values[1:] != values[:-1]) + 1
+    first = np.zeros(len(values), np.int64)
+    first[new] = new
+    return np.maximum.accumulate(first, out=first)
+
+
+def _find_prefixes(codes: np.ndarray, start: np.ndarray, length: np.ndarray) -> np.ndarray:
+    """Returns for each suffix, in rank order, the longest shorter one that is its prefix, or 0.
+
+    Suffixes with the same first n characters are neighbours, and if one of them has only these, it
+    comes first.
+    """
+    shared = _shared_with_previous(codes, start)
+    prefix = np.zeros(len(start), np.int32)
+    members = np.arange(len(start), dtype=np.int32)
+    for size in range(1, int(length.max(initial=0))):
+        members = members[length[members] >= size]
+        heads = np.where(shared[members] < size, np.arange(len(members)), 0)
+        heads = members[np.maximum.accumulate(heads)]
+        longer = (length[heads] == size) & (length[members] > size)
+        prefix[members[longer]] = heads[longer]
+    return prefix
+
+
+def _shared_with_previous(codes: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """Returns the length of the prefix that each suffix shares with the one of the rank before."""
+    shared = np.zeros(len(start), np.int32)
+    equal = np.arange(1, len(start), dtype=np.int32)
+    size = 0
+    while len(equal):
+        equal = equal[codes[start[equal] + size] == codes[start[equal - 1] + size]]
+        size += 1
+        shared[equal] = size
+    return shared
+
+
+def _by_level(prefix: np.ndarray) -> tuple[np.ndarray, list[int]]:
+    """Returns the suffixes sorted by level (see `SuffixIndex`), and where each level begins."""
+    level = np.zeros(len(prefix), np.int32)
+    have_more = np.flatnonzero(prefix)
+    above = prefix[have_more]
+    while len(have_more):
+        level[have_more] += 1
+        above = prefix[above]
+        have_more, above = have_more[above > 0], above[above > 0]
+    order = np.argsort(level, kind="stable").astype(np.int32)
+    return order, [0, *np.cumsum(np.bincount(level)).tolist()]

@@ -8,6 +8,7 @@ before the vocabulary is learned.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping
 
 
@@ -36,18 +37,6 @@ def smoothing_coefficients(
       ValueError: if there is no language, a count is below 1 or not finite, or the exponent is
         outside 0..1.
     """
-    _check(token_counts, exponent)
-    # fsum rounds once, so the weights do not depend on the order of the languages.
-    total = math.fsum(token_counts.values())
-    shares = {language: count / total for language, count in token_counts.items()}
-    smoothed_total = math.fsum(share**exponent for share in shares.values())
-    return {
-        language: share**exponent / smoothed_total / share for language, share in shares.items()
-    }
-
-
-def _check(token_counts: Mapping[str, int], exponent: float) -> None:
-    """Refuses arguments for which no share can be calculated."""
     if not 0 <= exponent <= 1:
         raise ValueError(f"exponent is {exponent}; give a number from 0 to 1 (LaBSE: 0.3)")
     if not token_counts:
@@ -57,3 +46,26 @@ def _check(token_counts: Mapping[str, int], exponent: float) -> None:
             raise ValueError(
                 f"language {language!r} has {count} tokens; leave it out or give 1 or more"
             )
+    # fsum rounds once, so the weights do not depend on the order of the languages.
+    total = math.fsum(token_counts.values())
+    shares = {language: count / total for language, count in token_counts.items()}
+    smoothed_total = math.fsum(share**exponent for share in shares.values())
+    return {
+        language: share**exponent / smoothed_total / share for language, share in shares.items()
+    }
+
+
+def weigh_counts(
+    counts: Mapping[str, Mapping[str, int]], coefficients: Mapping[str, float]
+) -> dict[str, float]:
+    """Returns word -> the sum over languages of its count times the language's coefficient.
+
+    Args:
+      counts: language -> word -> number of occurrences.
+      coefficients: by language; their order is that of the additions.
+    """
+    weighted: dict[str, float] = defaultdict(float)
+    for language, coefficient in coefficients.items():
+        for word, count in counts.get(language, {}).items():
+            weighted[word] += coefficient * count
+    return weighted

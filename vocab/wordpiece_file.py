@@ -65,7 +65,19 @@ def read(path: str | os.PathLike[str]) -> list[str]:
     except OSError as error:
         problem = f"cannot be read ({error.strerror})"
         raise VocabularyFileError(path, None, problem, "give a readable file") from error
-    tokens = _decode(data, path).split("\n")
+    if data.startswith(b"\xef\xbb\xbf"):
+        remedy = "save the file as UTF-8 without a byte order mark"
+        raise VocabularyFileError(path, 1, "byte order mark before the first token", remedy)
+    if b"\r" in data:
+        line = data.count(b"\n", 0, data.index(b"\r")) + 1
+        problem = "carriage return (CRLF line end)"
+        raise VocabularyFileError(path, line, problem, "save the file with LF line ends")
+    try:
+        tokens = data.decode("utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        problem = f"invalid UTF-8 (byte 0x{data[error.start]:02x})"
+        raise VocabularyFileError(path, line, problem, "save the file as UTF-8") from error
     if tokens[-1] == "":  # After the LF of the last line.
         tokens.pop()
     check(tokens, path)
@@ -83,11 +95,17 @@ def write(path: str | os.PathLike[str], tokens: Sequence[str]) -> None:
       OSError: if the file cannot be written.
     """
     check(tokens, path)
-    data = b"".join(_encode(token, line, path) for line, token in enumerate(tokens, start=1))
+    lines = []
+    for line, token in enumerate(tokens, start=1):
+        try:
+            lines.append(token.encode("utf-8") + b"\n")
+        except UnicodeEncodeError as error:
+            problem = f"UTF-8 cannot encode the token {token!r}"
+            raise VocabularyFileError(path, line, problem, "leave it out") from error
     target = Path(path)
     temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
     try:
-        temporary.write_bytes(data)
+        temporary.write_bytes(b"".join(lines))
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
@@ -114,7 +132,17 @@ def check(tokens: Sequence[str], path: str | os.PathLike[str]) -> None:
             raise VocabularyFileError(path, line, problem, "keep one of the two lines")
         first_lines[token] = line
     for special, token_id in _SPECIAL_IDS.items():
-        _check_special(special, token_id, tokens, first_lines, path)
+        line, place = token_id + 1, f"line {token_id + 1} (id {token_id})"
+        found = first_lines.get(special)
+        if found is None:
+            inside = line <= len(tokens)
+            holds = f"which holds {tokens[token_id]!r}" if inside else "past the last line"
+            problem = f"{special} is missing: it belongs on {place}, {holds}"
+            at_fault = line if inside else None
+            raise VocabularyFileError(path, at_fault, problem, f"put {special} on line {line}")
+        if found != line:
+            problem = f"{special} must be on {place} but is on line {found}"
+            raise VocabularyFileError(path, found, problem, f"move it to line {line}")
 
 
 def find_misread(tokens: Sequence[str]) -> list[int]:
@@ -130,51 +158,3 @@ def rename_misread(tokens: Sequence[str]) -> list[str]:
     """Returns the tokens, with those of `find_misread` renamed to match no text; ids stay."""
     misread = set(find_misread(tokens))
     return [f"[space{n}]" if n in misread else token for n, token in enumerate(tokens)]
-
-
-def _check_special(
-    special: str,
-    token_id: int,
-    tokens: Sequence[str],
-    first_lines: dict[str, int],
-    path: str | os.PathLike[str],
-) -> None:
-    """Checks that one special token is on the line of its id."""
-    line = token_id + 1
-    found_line = first_lines.get(special)
-    if found_line == line:
-        return
-    if found_line is not None:
-        problem = f"{special} must be on line {line} (id {token_id}) but is on line {found_line}"
-        remedy = f"move it to line {line}"
-        raise VocabularyFileError(path, found_line, problem, remedy)
-    instead = f"which holds {tokens[token_id]!r}" if line <= len(tokens) else "past the last line"
-    problem = f"{special} is missing: it belongs on line {line} (id {token_id}), {instead}"
-    at_fault = line if line <= len(tokens) else None
-    raise VocabularyFileError(path, at_fault, problem, f"put {special} on line {line}")
-
-
-def _decode(data: bytes, path: str | os.PathLike[str]) -> str:
-    """Decodes the bytes of a file; refuses byte order marks and carriage returns."""
-    if data.startswith(b"\xef\xbb\xbf"):
-        remedy = "save the file as UTF-8 without a byte order mark"
-        raise VocabularyFileError(path, 1, "byte order mark before the first token", remedy)
-    if b"\r" in data:
-        line = data.count(b"\n", 0, data.index(b"\r")) + 1
-        problem = "carriage return (CRLF line end)"
-        raise VocabularyFileError(path, line, problem, "save the file with LF line ends")
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        problem = f"invalid UTF-8 (byte 0x{data[error.start]:02x})"
-        raise VocabularyFileError(path, line, problem, "save the file as UTF-8") from error
-
-
-def _encode(token: str, line: int, path: str | os.PathLike[str]) -> bytes:
-    """Returns the line of one token in UTF-8, including its LF."""
-    try:
-        return token.encode("utf-8") + b"\n"
-    except UnicodeEncodeError as error:
-        problem = f"UTF-8 cannot encode the token {token!r}"
-        raise VocabularyFileError(path, line, problem, "leave it out") from error

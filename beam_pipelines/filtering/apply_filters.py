@@ -1,4 +1,4 @@
-"""The step that drops records and counts the reasons."""
+"""Applies the filters: drops records and counts the reasons, or computes the scores of all."""
 
 from __future__ import annotations
 
@@ -7,100 +7,121 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import apache_beam as beam
 
-from beam_pipelines.filtering.job_options import JobOptions
-from beam_pipelines.filtering.learning import teach
-from beam_pipelines.filtering.scores import reasons_by_scores
-from beam_pipelines.filters import AnyFilter, ModelFilter, find_reasons
+from beam_pipelines.filtering.job_options import JobOptions, drop_step, flatten_dropped
+from beam_pipelines.filters import AnyFilter, Filter, divide_models, find_reasons
 from beam_pipelines.records.records import Batch, ScoredBatch
 from beam_pipelines.reporting.report import OTHER_LANGUAGE, READ
 from labse_tf.languages import is_code
 
 
-class ApplyFilters(beam.PTransform):
+def learn(batches, filters: Sequence[AnyFilter]) -> dict[str, beam.pvalue.AsDict]:
+    """Returns side inputs: name of a filter that learns -> what it learns from these batches."""
+    return {
+        filter_.name: beam.pvalue.AsDict(batches | f"Learn {filter_.name}" >> filter_.learn())
+        for filter_ in filters
+        if hasattr(filter_, "learn")
+    }
+
+
+def _teach(filters: Sequence[Filter], learned: Mapping[str, Mapping]) -> list[Filter]:
+    return [
+        filter_.with_learned(learned[filter_.name]) if filter_.name in learned else filter_
+        for filter_ in filters
+    ]
+
+
+@beam.ptransform_fn
+def ScoreBatches(batches, filters: Sequence[AnyFilter], learned: Mapping[str, beam.pvalue.AsDict]):
+    """PCollection of `Batch` -> `ScoredBatch` with the scores of all filters.
+
+    Filters also score the records that earlier filters drop.
+
+    Args:
+      filters: all of the job.
+      learned: from `learn`.
+    """
+    others, models = divide_models(filters)
+    batches = batches | "Filters" >> beam.Map(_score_batch, others, **learned)
+    for model in models:
+        batches = batches | model.name >> model.scoring_step()
+    return batches
+
+
+def _score_batch(batch: Batch, filters: Sequence[Filter], **learned) -> ScoredBatch:
+    scores = {}
+    if is_code(batch.language):
+        for filter_ in _teach(filters, learned):
+            scores[filter_.name] = list(map(float, filter_.score(batch.records)))
+    return ScoredBatch(batch.language, batch.records, scores)
+
+
+def reasons_by_scores(filters: Sequence[AnyFilter], batch: ScoredBatch) -> list[str | None]:
+    """Returns for each record the name of the first filter that does not accept its score."""
+    reasons: list[str | None] = [None] * len(batch.records)
+    for filter_ in filters:
+        for place, score in enumerate(batch.scores[filter_.name]):
+            if reasons[place] is None and not filter_.accept(score):
+                reasons[place] = filter_.name
+    return reasons
+
+
+@beam.ptransform_fn
+def ApplyFilters(
+    batches,
+    filters: Sequence[AnyFilter],
+    learned: Mapping[str, beam.pvalue.AsDict],
+    options: JobOptions,
+):
     """PCollection of `Batch` -> (batches of the records that pass, counts, examples).
 
     Records in unsupported languages are dropped as OTHER_LANGUAGE. Any other dropped record is
-    counted under the first filter that does not accept it. Counts are `((language, name), number)`,
-    where name is READ, OTHER_LANGUAGE or the name of a filter.
+    counted under the first filter that does not accept it.
 
     Args:
       filters: in the order in which they are applied.
-      learned: what those that learn have learned, see `learning.learn`.
-      options: those of the job. With `scores` or `from_scores` the batches are `ScoredBatch`, and
-        nothing is scored. The output keeps the scores of `best_by`, as `ScoredBatch`.
+      learned: from `learn`.
+      options: with `scores` or `from_scores` the batches are `ScoredBatch`, and nothing is scored.
+        The output keeps the scores of `best_by`, as `ScoredBatch`.
     """
-
-    def __init__(
-        self,
-        filters: Sequence[AnyFilter],
-        learned: Mapping[str, beam.pvalue.AsDict],
-        options: JobOptions,
-    ) -> None:
-        super().__init__()
-        scored = options.scores or options.from_scores
-        self._models = [
-            filter_ for filter_ in filters if isinstance(filter_, ModelFilter) and not scored
-        ]
-        self._filters = [filter_ for filter_ in filters if filter_ not in self._models]
-        self._learned = dict(learned)
-        self._options = options
-
-    def expand(self, batches):
-        first = _FilterBatch(self._filters, self._options)
-        outputs = [batches | "Filters" >> _par_do(first, **self._learned)]
-        for model in self._models:
-            scored = outputs[-1].batches | f"Score {model.name}" >> model.scoring_step()
-            drop = _FilterBatch([model], self._options, count_read=False)
-            outputs.append(scored | f"Drop {model.name}" >> _par_do(drop))
-        counts = [output.counts for output in outputs] | "Counts" >> beam.Flatten()
-        examples = [output.examples for output in outputs] | "Examples" >> beam.Flatten()
-        return outputs[-1].batches, counts, examples
+    others, models = divide_models(filters)
+    if options.scores or options.from_scores:
+        others, models = list(filters), []
+    outputs = [batches | "Filters" >> drop_step(_filter_batch, others, options, True, **learned)]
+    for model in models:
+        scored = outputs[-1].batches | f"Score {model.name}" >> model.scoring_step()
+        drop = drop_step(_filter_batch, [model], options, False)
+        outputs.append(scored | f"Drop {model.name}" >> drop)
+    return outputs[-1].batches, *flatten_dropped(outputs)
 
 
-def _par_do(function: beam.DoFn, **side_inputs):
-    step = beam.ParDo(function, **side_inputs)
-    return step.with_outputs("counts", "examples", main="batches")
-
-
-class _FilterBatch(beam.DoFn):
-    def __init__(
-        self, filters: list[AnyFilter], options: JobOptions, *, count_read: bool = True
-    ) -> None:
-        self._filters = filters
-        self._options = options
-        self._count_read = count_read
-
-    def process(self, batch: Batch | ScoredBatch, **learned) -> Iterator:
-        by_reason = collections.defaultdict(list)
-        kept = []
-        for place, reason in enumerate(self._reasons(batch, learned)):
-            if reason is None:
-                kept.append(place)
-            else:
-                by_reason[reason].append(batch.records[place])
-        if kept:
-            yield self._take(batch, kept)
-        counts = {reason: len(records) for reason, records in by_reason.items()}
-        if self._count_read:
-            counts[READ] = len(batch.records)
-        for name, number in counts.items():
-            yield beam.pvalue.TaggedOutput("counts", ((batch.language, name), number))
-        yield from self._options.draw_examples(by_reason)
-
-    def _take(self, batch: Batch | ScoredBatch, places: Sequence[int]) -> Batch | ScoredBatch:
-        records = [batch.records[place] for place in places]
-        name = self._options.best_by
-        scores = getattr(batch, "scores", {}).get(name)
+def _filter_batch(
+    batch: Batch | ScoredBatch,
+    filters: Sequence[AnyFilter],
+    options: JobOptions,
+    counts_read: bool,
+    **learned,
+) -> Iterator:
+    if not is_code(batch.language):
+        reasons = [OTHER_LANGUAGE] * len(batch.records)
+    elif isinstance(batch, ScoredBatch):
+        reasons = reasons_by_scores(filters, batch)
+    else:
+        reasons = find_reasons(_teach(filters, learned), batch.records)
+    kept, dropped = [], collections.defaultdict(list)
+    for place, reason in enumerate(reasons):
+        if reason is None:
+            kept.append(place)
+        else:
+            dropped[reason].append(batch.records[place])
+    if kept:
+        records = [batch.records[place] for place in kept]
+        scores = getattr(batch, "scores", {}).get(options.best_by)
         if scores is None:
-            return Batch(batch.language, records)
-        kept = {name: [scores[place] for place in places]}
-        return ScoredBatch(batch.language, records, kept)
-
-    def _reasons(
-        self, batch: Batch | ScoredBatch, learned: Mapping[str, Mapping]
-    ) -> list[str | None]:
-        if not is_code(batch.language):
-            return [OTHER_LANGUAGE] * len(batch.records)
-        if isinstance(batch, ScoredBatch):
-            return reasons_by_scores(self._filters, batch)
-        return find_reasons(teach(self._filters, learned), batch.records)
+            yield Batch(batch.language, records)
+        else:
+            best_by = {options.best_by: [scores[place] for place in kept]}
+            yield ScoredBatch(batch.language, records, best_by)
+    counts = {(batch.language, reason): len(records) for reason, records in dropped.items()}
+    if counts_read:
+        counts[batch.language, READ] = len(batch.records)
+    yield from options.report_dropped(counts, dropped)

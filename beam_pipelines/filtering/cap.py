@@ -14,7 +14,6 @@ from typing import NamedTuple
 import apache_beam as beam
 import numpy as np
 
-from beam_pipelines.records.records import Batch
 from beam_pipelines.runtime.hashes import random_number_of
 
 # One worker sorts a bin. Of 10^9 random numbers, 15,000 share one (120 kB). Scores are denser: a
@@ -23,18 +22,14 @@ _BIN_BITS = 16
 _SHIFT = 64 - _BIN_BITS
 
 Numbers = tuple[str, np.ndarray]  # language, [n] uint64 numbers of its records
+_Histogram = tuple[np.ndarray, np.ndarray]  # bins that are not empty, ascending; their counts
 
 
 class Bin(NamedTuple):
-    """Position of the last record that is kept.
+    """Position of the last record that is kept."""
 
-    Attributes:
-      number: of the bin, from 0.
-      rank: how many records of the bin are kept, 1 or more.
-    """
-
-    number: int
-    rank: int
+    number: int  # Of the bin, from 0.
+    rank: int  # How many records of the bin are kept, 1 or more.
 
 
 def random_numbers(examples: Iterable[bytes], seed: int) -> np.ndarray:
@@ -56,83 +51,56 @@ def best_first(scores: Sequence[float], numbers: np.ndarray) -> np.ndarray:
     return (~ascending).astype(np.uint64) << np.uint64(32) | numbers >> np.uint64(32)
 
 
-class FindCrowded(beam.PTransform):
+@beam.ptransform_fn
+def FindCrowded(batches, maximum: int):
     """PCollection of `Batch` -> (language, records) of the languages with more than `maximum`."""
-
-    def __init__(self, maximum: int) -> None:
-        super().__init__()
-        self._maximum = maximum
-
-    def expand(self, batches):
-        return (
-            batches
-            | "Count" >> beam.Map(_count)
-            | "Sum" >> beam.CombinePerKey(sum)
-            | "Compare" >> beam.Filter(_is_more, self._maximum)
-        )
+    return (
+        batches
+        | "Count" >> beam.Map(lambda batch: (batch.language, len(batch.records)))
+        | "Sum" >> beam.CombinePerKey(sum)
+        | "Compare" >> beam.Filter(lambda counted: counted[1] > maximum)
+    )
 
 
-def _count(batch: Batch) -> tuple[str, int]:
-    return batch.language, len(batch.records)
-
-
-def _is_more(counted: tuple[str, int], maximum: int) -> bool:
-    return counted[1] > maximum
-
-
-class FindCuts(beam.PTransform):
+@beam.ptransform_fn
+def FindCuts(numbers, maximum: int):
     """PCollection of `Numbers` -> (language, largest number that is kept).
 
     The numbers of a language are distinct, except for hash collisions. Languages with at most
     `maximum` numbers have no cutoff.
     """
-
-    def __init__(self, maximum: int) -> None:
-        super().__init__()
-        self._maximum = maximum
-
-    def expand(self, numbers):
-        bins = (
-            numbers
-            | "Count" >> beam.MapTuple(_histogram)
-            | "Add up" >> beam.CombinePerKey(_AddHistograms())
-            | "Find bins" >> beam.FlatMap(_find_bin, self._maximum)
-        )
-        return (
-            numbers
-            | "Select" >> beam.FlatMap(_select, beam.pvalue.AsDict(bins))
-            | "Gather" >> beam.GroupByKey()
-            | "Cut" >> beam.MapTuple(_cut)
-        )
+    bins = (
+        numbers
+        | "Count" >> beam.MapTuple(_histogram)
+        | "Add up" >> beam.CombinePerKey(_add_up)
+        | "Find bins" >> beam.FlatMap(_find_bin, maximum)
+    )
+    return (
+        numbers
+        | "Select" >> beam.FlatMap(_select, beam.pvalue.AsDict(bins))
+        | "Gather" >> beam.GroupByKey()
+        | "Cut" >> beam.MapTuple(_cut)
+    )
 
 
-def _histogram(language: str, numbers: np.ndarray) -> tuple[str, tuple[np.ndarray, np.ndarray]]:
-    """Returns the bins that are not empty, and their counts."""
+def _histogram(language: str, numbers: np.ndarray) -> tuple[str, _Histogram]:
     return language, np.unique(numbers >> np.uint64(_SHIFT), return_counts=True)
 
 
-class _AddHistograms(beam.CombineFn):
-    def create_accumulator(self) -> np.ndarray:
-        return np.zeros(1 << _BIN_BITS, np.int64)
-
-    def add_input(self, total: np.ndarray, counted: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-        bins, counts = counted
+def _add_up(histograms: Iterable[_Histogram]) -> _Histogram:
+    total = np.zeros(1 << _BIN_BITS, np.int64)
+    for bins, counts in histograms:
         total[bins] += counts
-        return total
-
-    def merge_accumulators(self, totals: Iterable[np.ndarray]) -> np.ndarray:
-        return sum(totals, start=self.create_accumulator())
-
-    def extract_output(self, total: np.ndarray) -> np.ndarray:
-        return total
+    bins = np.flatnonzero(total)
+    return bins, total[bins]
 
 
-def _find_bin(counted: tuple[str, np.ndarray], maximum: int) -> Iterator[tuple[str, Bin]]:
-    language, histogram = counted
-    up_to = np.cumsum(histogram)
+def _find_bin(counted: tuple[str, _Histogram], maximum: int) -> Iterator[tuple[str, Bin]]:
+    language, (bins, counts) = counted
+    up_to = np.cumsum(counts)
     if up_to[-1] > maximum:
-        number = int(np.searchsorted(up_to, maximum))
-        yield language, Bin(number, int(maximum - up_to[number] + histogram[number]))
+        place = np.searchsorted(up_to, maximum)
+        yield language, Bin(int(bins[place]), int(maximum - up_to[place] + counts[place]))
 
 
 def _select(

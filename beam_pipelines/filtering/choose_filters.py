@@ -1,15 +1,20 @@
-"""Finds the filters in the folder `filters` and in systems, and builds those that a job needs."""
+"""Finds the filters in the folder `filters`, in systems and of the user; builds those of a job."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import pkgutil
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from beam_pipelines import filters
-from beam_pipelines.filters import RECORDS, STAGES, AnyFilter, Option, Use
+from beam_pipelines.filters import RECORDS, STAGES, AnyFilter, Option, Use, divide_models
+from labse_tf.errors import InputError
+from labse_tf.files.python_objects import find_object, is_object_name
+from labse_tf.files.record_kinds import KINDS
 from labse_tf.registry import find, registered
 
 
@@ -34,7 +39,7 @@ def _all_filters() -> Iterator[type[AnyFilter]]:
 
 
 def options_of(filter_: type[AnyFilter], kind: str) -> list[Option]:
-    """Returns a filter's options, with the defaults of its constructor filled in."""
+    """Returns a filter's options, with the default threshold of its class filled in."""
     use = filter_.uses[kind]
     options = [] if use.asked_by is None else [use.asked_by]
     if use.threshold is not None:
@@ -42,11 +47,9 @@ def options_of(filter_: type[AnyFilter], kind: str) -> list[Option]:
     return options
 
 
-def _default(filter_: type[AnyFilter], threshold: Option) -> float | None:
-    if threshold.default is not None:
-        return threshold.default
-    default = inspect.signature(filter_).parameters["threshold"].default
-    return None if default is inspect.Parameter.empty else default
+def _default(filter_: type[AnyFilter], option: Option) -> float | None:
+    default = option.default
+    return getattr(filter_, "threshold", None) if default is None else default
 
 
 def take_options(kind: str, options: dict[str, Any]) -> dict[str, Any]:
@@ -70,12 +73,12 @@ def build_filters(
       stage: one of STAGES.
       from_scores: use existing scores, see `JobOptions`.
     """
-    values = values or {}
-    built = []
-    for found in find_filters(kind):
-        use = found.uses[kind]
-        if use.stage == stage:
-            built.append(_build(found, use, values, from_scores=from_scores))
+    uses = [(found, found.uses[kind]) for found in find_filters(kind)]
+    built = [
+        _build(found, use, values or {}, from_scores=from_scores)
+        for found, use in uses
+        if use.stage == stage
+    ]
     return [filter_ for filter_ in built if filter_ is not None]
 
 
@@ -89,6 +92,74 @@ def _build(
     if not asked:
         return None
     if threshold is None and use.threshold is not None:
-        threshold = _default(filter_, use.threshold)
+        threshold = use.threshold.default
     arguments = () if asked is True else (asked,)
     return filter_(*arguments) if threshold is None else filter_(*arguments, threshold)
+
+
+def add_user_filters(
+    built: Sequence[AnyFilter], names: Sequence[str], *, taken: Sequence[str]
+) -> list[AnyFilter]:
+    """Returns a job's filters in the order in which they are applied: the user's before models.
+
+    Args:
+      built: the job's own filters.
+      names: names of the user's filters.
+      taken: further names of counts and columns, which the user's filters must not have.
+
+    Raises:
+      InputError: if a filter cannot be found or built, is not a filter, or has a name that is
+        taken.
+    """
+    known = {*taken, *(field for kind in KINDS.values() for field in kind.fields)}
+    known.update(filter_.name for filter_ in (*built, *_all_filters()))
+    own = []
+    for name in names:
+        filter_ = _load(name)
+        if filter_.name in known:
+            raise InputError(
+                f"its name, the reason '{filter_.name}' in report.json, is taken",
+                path=name,
+                remedy="give it another 'name'",
+            )
+        known.add(filter_.name)
+        own.append(filter_)
+    others, models = divide_models(built)
+    return [*others, *own, *models]
+
+
+def _load(name: str) -> AnyFilter:
+    def error(problem: str, remedy: str = "see 'A filter of your own' in docs/corpora.md"):
+        return InputError(problem, path=name, remedy=remedy)
+
+    place, mark, text = name.partition("=")
+    if not is_object_name(place):
+        raise error("is not the name of a filter", "give module:attribute[=threshold]")
+    found: Any = find_object(place)
+    # Worker processes get this path too, so that they find the user's module.
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+    try:
+        arguments = [int(text) if text.lstrip("-").isdigit() else float(text)] if mark else []
+    except ValueError:
+        raise error(f"its threshold '{text}' is not a number", "give one, such as =0.5") from None
+    if callable(found):
+        try:
+            found = found(*arguments)
+        except Exception as problem:  # The user's code may raise any exception.
+            text = f"cannot be built ({type(problem).__name__}: {problem})"
+            raise error(text) from problem
+    elif arguments:
+        remedy = "name its class, or leave out the threshold"
+        raise error("is an object whose threshold is already set", remedy)
+    reason = getattr(found, "name", None)
+    if not isinstance(reason, str) or not reason.isidentifier():
+        problem = f"its 'name', the reason in report.json, is {reason!r}"
+        raise error(problem, "set it to one word, such as 'too_loud'")
+    if not isinstance(getattr(found, "threshold", None), int | float):
+        raise error("has no numeric 'threshold'")
+    if not callable(getattr(found, "accept", None)):
+        raise error("has no method 'accept'")
+    if not any(callable(getattr(found, method, None)) for method in ("score", "scoring_step")):
+        raise error("has no method 'score'")
+    return found

@@ -13,13 +13,13 @@ from __future__ import annotations
 import collections
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import apache_beam as beam
 import numpy as np
 import regex
 
-from beam_pipelines.filtering.job_options import JobOptions
+from beam_pipelines.filtering.job_options import JobOptions, drop_step
 from beam_pipelines.filtering.prepare_text import Passage, by_language, count_dropped
 from beam_pipelines.records.records import Sentence
 from beam_pipelines.runtime.shuffle import GroupValues, PackValues, unpack_values
@@ -40,49 +40,39 @@ _NOT_TEXT = regex.compile(r"[^\p{L}\p{M}\p{N}]+")
 _Chunk = list[Passage]
 
 
-class RemoveDuplicateSpans(beam.PTransform):
+@beam.ptransform_fn
+def RemoveDuplicateSpans(chunks, temporary: str | None, options: JobOptions):
     """PCollection of lists of passages -> (batches of the remaining sentences, counts, examples).
 
-    Counts are `((language, name), number)` of removed sentences: DUPLICATE_SPAN and READ. Examples
-    of them are drawn as in `ApplyFilters`.
-
-    Args:
-      temporary: a folder for files, or None; see `shuffle`.
+    The reason is DUPLICATE_SPAN; `temporary` is a folder for files, or None, see `shuffle`.
     """
-
-    def __init__(self, temporary: str | None, options: JobOptions) -> None:
-        super().__init__()
-        self._temporary = temporary
-        self._remove = _Remove(options)
-
-    def expand(self, chunks):
-        keyed = chunks | "Key" >> beam.Map(lambda chunk: (hash_chunk(chunk), chunk))
-        repeated = (
-            keyed
-            | "Spans" >> beam.FlatMap(_list_spans)
-            | "Gather" >> GroupValues(self._temporary)
-            | "Compare" >> beam.FlatMap(_list_repeated)
-        )
-        packed = (
-            keyed
-            | "Encode" >> beam.MapTuple(lambda key, chunk: (key, [_encode(chunk)]))
-            | "Pack" >> PackValues(self._temporary)
-        )
-        outputs = (
-            {"chunks": packed, "repeated": repeated}
-            | beam.CoGroupByKey()
-            | "Remove"
-            >> beam.ParDo(self._remove).with_outputs("counts", "examples", main="batches")
-        )
-        return outputs.batches, outputs.counts, outputs.examples
+    keyed = chunks | "Key" >> beam.Map(lambda chunk: (_hash_chunk(chunk), chunk))
+    repeated = (
+        keyed
+        | "Spans" >> beam.FlatMap(_list_spans)
+        | "Gather" >> GroupValues(temporary)
+        | "Compare" >> beam.FlatMap(_list_repeated)
+    )
+    packed = (
+        keyed
+        | "Encode" >> beam.MapTuple(lambda key, chunk: (key, [_encode(chunk)]))
+        | "Pack" >> PackValues(temporary)
+    )
+    grouped = {"chunks": packed, "repeated": repeated} | beam.CoGroupByKey()
+    return grouped | "Remove" >> drop_step(_remove, options)
 
 
-def hash_chunk(chunk: _Chunk) -> bytes:
+def _hash_chunk(chunk: _Chunk) -> bytes:
     """Returns a hash of the chunk's content: the same if failed work is repeated."""
     digest = hashlib.blake2b(digest_size=_KEY_BYTES)
     for passage in chunk:
         digest.update(_hash_passage(passage))
     return digest.digest()
+
+
+def _hash_passage(passage: Passage) -> bytes:
+    content = "\n".join(f"{sentence.language}\t{sentence.text}" for sentence in passage)
+    return hashlib.blake2b(content.encode("utf-8"), digest_size=16).digest()
 
 
 def find_spans(chunk: _Chunk) -> np.ndarray:
@@ -133,11 +123,6 @@ def remove_spans(chunk: _Chunk, repeated: Iterable[bytes]) -> tuple[_Chunk, list
     return left, repetitions
 
 
-def _hash_passage(passage: Passage) -> bytes:
-    content = "\n".join(f"{sentence.language}\t{sentence.text}" for sentence in passage)
-    return hashlib.blake2b(content.encode("utf-8"), digest_size=16).digest()
-
-
 def _list_spans(keyed: tuple[bytes, _Chunk]) -> Iterator[tuple[int, list[bytes]]]:
     """Yields `(bucket, [hash of the chunk and its spans])`."""
     key, chunk = keyed
@@ -146,9 +131,7 @@ def _list_spans(keyed: tuple[bytes, _Chunk]) -> Iterator[tuple[int, list[bytes]]
         yield bucket, [key + part.tobytes()]
 
 
-def _list_repeated(
-    bucket: tuple[int, Iterable[list[bytes]]],
-) -> Iterator[tuple[bytes, bytes]]:
+def _list_repeated(bucket: tuple[int, Iterable[list[bytes]]]) -> Iterator[tuple[bytes, bytes]]:
     """Yields `(hash of the chunk, its spans to remove)`."""
     parts = [part for values in bucket[1] for part in values]
     keys = [part[:_KEY_BYTES] for part in parts]
@@ -179,18 +162,11 @@ def _decode(data: bytes) -> _Chunk:
     return [[Sentence(*sentence) for sentence in passage] for passage in json.loads(data)]
 
 
-class _Remove(beam.DoFn):
-    def __init__(self, options: JobOptions) -> None:
-        self._options = options
-
-    def process(self, element: tuple[bytes, dict[str, Sequence]]) -> Iterator:
-        _, groups = element
-        repeated = list(groups["repeated"])
-        chunks = (data for parcel in groups["chunks"] for data in unpack_values(parcel))
-        for chunk in map(_decode, chunks):
-            left, repetitions = remove_spans(chunk, repeated)
-            yield from by_language(left)
-            dropped = {DUPLICATE_SPAN: repetitions}
-            for count in count_dropped(dropped).items():
-                yield beam.pvalue.TaggedOutput("counts", count)
-            yield from self._options.draw_examples(dropped)
+def _remove(element: tuple[bytes, Mapping[str, Sequence]], options: JobOptions) -> Iterator:
+    _, groups = element
+    repeated = list(groups["repeated"])
+    for data in (data for parcel in groups["chunks"] for data in unpack_values(parcel)):
+        left, repetitions = remove_spans(_decode(data), repeated)
+        yield from by_language(left)
+        dropped = {DUPLICATE_SPAN: repetitions}
+        yield from options.report_dropped(count_dropped(dropped), dropped)

@@ -13,15 +13,17 @@ from __future__ import annotations
 import collections
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import apache_beam as beam
 
 from beam_pipelines.filtering.job_options import JobOptions
-from beam_pipelines.filters import Filter, find_reasons
+from beam_pipelines.filters import LENGTHS, LINES, PAGES, RESTS, Filter, find_reasons
 from beam_pipelines.records.records import HOLE, UNDETERMINED, Batch, Document, Record, Sentence
 from beam_pipelines.reporting.report import OTHER_LANGUAGE, READ
-from beam_pipelines.text.sentences import split_sentences
+from beam_pipelines.sentences import split_sentences
+from labse_tf.files.corpus_files import PAGE_FORMATS, CorpusFile
 from labse_tf.files.record_kinds import Neighbours
 from labse_tf.languages import LANGUAGES
 from labse_tf.tokenization.language_id import identify
@@ -37,104 +39,104 @@ Passage = list[Sentence]
 Dropped = Mapping[str, list[Sentence] | list[Neighbours]]
 
 
+class Limit(NamedTuple):
+    """A reason to drop text before the job's filters, listed with theirs in `report.json`."""
+
+    name: str
+    threshold: float
+
+
 class TextSettings(NamedTuple):
     """How pages and lines become sentences.
 
     Attributes:
+      filters: stage -> filters. Those for PAGES are applied to whole pages as they are read, and to
+        lines that are not in a page; those for LINES to the lines that these leave; those for RESTS
+        to the rest of pages, but not to other lines; those for LENGTHS to all lines that are then
+        left, with C4's heuristics or without.
       min_language_confidence: 0 to 1; lines of web pages whose language is less probable are
         dropped.
       split_sentences: make each sentence a record. None: split pages, but not lines.
       c4: apply the filters for pages, lines and rests. None: to pages, but not to lines.
-      page_filters: applied to whole pages as they are read, and to lines that are not in a page.
-      line_filters: applied to the lines that these leave.
-      rest_filters: applied to what is then left of pages, but not to other lines.
-      length_filters: applied to all lines that are then left, with C4's heuristics or without.
       neighbours: make records of two sentences that follow one another in a page.
     """
 
+    filters: Mapping[str, Sequence[Filter]]
     min_language_confidence: float = 0.5
     split_sentences: bool | None = None
     c4: bool | None = None
-    page_filters: tuple[Filter, ...] = ()
-    line_filters: tuple[Filter, ...] = ()
-    rest_filters: tuple[Filter, ...] = ()
-    length_filters: tuple[Filter, ...] = ()
     neighbours: bool = False
 
-    @property
-    def concerns_lines(self) -> bool:
-        """Whether input lines, not only pages, have to be processed."""
-        return bool(self.split_sentences or self.c4)
+    def are_needed(self, files: Iterable[CorpusFile]) -> bool:
+        """Whether these files are processed; if not, their lines are the sentences."""
+        of_lines = bool(self.split_sentences or self.c4)
+        return of_lines or any(file.format in PAGE_FORMATS for file in files)
+
+    def limits(self) -> list[Limit]:
+        """Returns the reasons for which sentences may be dropped."""
+        filters = [one for stage in (PAGES, LINES, RESTS, LENGTHS) for one in self.of_stage(stage)]
+        return [
+            Limit(UNCERTAIN_LANGUAGE, self.min_language_confidence),
+            Limit(MISSING_TEXT, 0),
+            *(Limit(filter_.name, filter_.threshold) for filter_ in filters),
+        ]
+
+    def of_stage(self, stage: str) -> Sequence[Filter]:
+        return self.filters.get(stage, ())
 
 
+@dataclass(slots=True)
 class _Line:
     """A line of a page, its pieces, and the reason if it is dropped."""
 
-    __slots__ = ("language", "page", "pieces", "reason", "text")
-
-    def __init__(self, page: int, text: str, language: str) -> None:
-        self.page = page
-        self.text = text
-        self.language = language
-        self.pieces: list[str] = []
-        self.reason: str | None = None
+    page: int
+    text: str
+    language: str
+    pieces: list[str] = field(default_factory=list)
+    reason: str | None = None
 
 
-class PrepareText(beam.PTransform):
-    """PCollection of `Batch` -> (batches of sentences, lists of passages, counts, examples).
+@beam.ptransform_fn
+def PrepareText(batches, settings: TextSettings, options: JobOptions):
+    """PCollection of `Batch` -> (batches of sentences, counts, examples, lists of passages).
 
     Sentences from a common text (a page, or a line that is split) are returned as passages, others
-    and neighbours in batches. Counts are `((language, name), number)` of what is dropped, where
-    name is the reason or READ. They count sentences, or lines if these are not split. Examples are
-    drawn as in `ApplyFilters`.
+    and neighbours in batches. Counts and examples are those of what is dropped, as in `drop_step`.
+    They count sentences, or lines if these are not split.
     """
-
-    def __init__(self, settings: TextSettings, options: JobOptions) -> None:
-        super().__init__()
-        self._prepare = _Prepare(settings, options)
-
-    def expand(self, batches):
-        outputs = batches | beam.ParDo(self._prepare).with_outputs(
-            "passages", "counts", "examples", main="batches"
-        )
-        return outputs.batches, outputs.passages, outputs.counts, outputs.examples
+    return batches | beam.FlatMap(_prepare, settings, options).with_outputs(
+        "counts", "examples", "passages", main="batches"
+    )
 
 
-class _Prepare(beam.DoFn):
-    def __init__(self, settings: TextSettings, options: JobOptions) -> None:
-        self._settings = settings
-        self._options = options
-
-    def process(self, batch: Batch) -> Iterator:
-        if isinstance(batch.records[0], Neighbours):
-            # Read as such from lines, beside pages.
-            kept, dropped = _drop_by_length(batch, self._settings)
-            yield from by_language([kept])
-        else:
-            passages, dropped = prepare(batch, self._settings)
-            yield from self._emit(batch, passages)
-        for count in count_dropped(dropped).items():
-            yield beam.pvalue.TaggedOutput("counts", count)
-        yield from self._options.draw_examples(dropped)
-
-    def _emit(self, batch: Batch, passages: list[Passage]) -> Iterator:
-        if self._settings.neighbours:
+def _prepare(batch: Batch, settings: TextSettings, options: JobOptions) -> Iterator:
+    first = batch.records[0]
+    if isinstance(first, Neighbours):
+        # Read as such from lines, beside pages.
+        kept, dropped = [], collections.defaultdict(list)
+        reasons = find_reasons(settings.of_stage(LENGTHS), batch.records)
+        for record, reason in zip(batch.records, reasons, strict=True):
+            (kept if reason is None else dropped[reason]).append(record)
+        yield from by_language([kept])
+    else:
+        passages, dropped = prepare(batch, settings)
+        if settings.neighbours:
             yield from by_language(map(find_neighbours, passages))
-        elif _is_split(batch, self._settings) or isinstance(batch.records[0], Document):
-            if passages:
-                yield beam.pvalue.TaggedOutput("passages", passages)
-        else:
+        elif not (_is_split(batch, settings) or isinstance(first, Document)):
             yield from by_language(passages)
+        elif passages:
+            yield beam.pvalue.TaggedOutput("passages", passages)
+    yield from options.report_dropped(count_dropped(dropped), dropped)
 
 
 def count_dropped(dropped: Dropped) -> collections.Counter[tuple[str, str]]:
-    """Returns `(language, reason)` and `(language, READ)` -> number."""
-    counts: collections.Counter[tuple[str, str]] = collections.Counter()
-    for reason, sentences in dropped.items():
-        for sentence in sentences:
-            counts[sentence.language, reason] += 1
-            counts[sentence.language, READ] += 1
-    return counts
+    """Returns `(language, reason or READ)` -> number."""
+    return collections.Counter(
+        (record.language, name)
+        for reason, records in dropped.items()
+        for record in records
+        for name in (reason, READ)
+    )
 
 
 def by_language(groups: Iterable[Iterable[Record]]) -> Iterator[Batch]:
@@ -142,8 +144,7 @@ def by_language(groups: Iterable[Iterable[Record]]) -> Iterator[Batch]:
     batches: dict[str, list[Record]] = collections.defaultdict(list)
     for record in itertools.chain.from_iterable(groups):
         batches[record.language].append(record)
-    for language, records in batches.items():
-        yield Batch(language, records)
+    yield from itertools.starmap(Batch, batches.items())
 
 
 def find_neighbours(passage: Passage) -> list[Neighbours]:
@@ -167,27 +168,37 @@ def prepare(batch: Batch, settings: TextSettings) -> tuple[list[Passage], Droppe
         for text in (_lines_of(record) if are_pages else (record.text,))
     ]
     if batch.language == UNDETERMINED:
-        _identify(lines, settings)
+        _identify(lines, settings.min_language_confidence)
     is_split = _is_split(batch, settings)
     for line in lines:
         line.pieces = split_sentences(line.text, line.language) if is_split else [line.text]
     lines = [part for line in lines for part in _without_holes(line)]
     if are_pages if settings.c4 is None else settings.c4:
-        _apply_page_filters(settings.page_filters, batch, lines)
-        _apply_line_filters(settings.line_filters, lines)
+        reasons = find_reasons(settings.of_stage(PAGES), batch.records)
+        for line in lines:
+            line.reason = line.reason or reasons[line.page]
+        _apply_line_filters(settings.of_stage(LINES), lines)
         # A line that is not in a page has few sentences anyway.
         if are_pages:
-            _apply_rest_filters(settings.rest_filters, lines)
-    _apply_line_filters(settings.length_filters, lines)
-    collect = _collect_runs if settings.neighbours else _collect_kept
-    dropped = _collect_dropped(lines)
-    if settings.neighbours:
-        # Of the job's kind, for its examples.
-        dropped = {
-            reason: [Neighbours(one.text, "", one.language) for one in sentences]
-            for reason, sentences in dropped.items()
-        }
-    return collect(lines), dropped
+            _apply_rest_filters(settings.of_stage(RESTS), lines)
+    _apply_line_filters(settings.of_stage(LENGTHS), lines)
+    dropped: Dropped = collections.defaultdict(list)
+    for line in lines:
+        if line.reason is not None:
+            dropped[line.reason] += _sentences([line])
+    if not settings.neighbours:
+        return list(map(_sentences, _grouped(lines, lambda line: line.page).values())), dropped
+    runs = itertools.groupby(lines, lambda line: (line.page, line.reason is None))
+    passages = [_sentences(run) for (_, is_kept), run in runs if is_kept]
+    # Of the job's kind, for its examples.
+    return passages, {
+        reason: [Neighbours(one.text, "", one.language) for one in sentences]
+        for reason, sentences in dropped.items()
+    }
+
+
+def _sentences(lines: Iterable[_Line]) -> Passage:
+    return [Sentence(piece, line.language) for line in lines for piece in line.pieces]
 
 
 def _without_holes(line: _Line) -> list[_Line]:
@@ -197,20 +208,9 @@ def _without_holes(line: _Line) -> list[_Line]:
     parts = []
     for has_hole, pieces in itertools.groupby(line.pieces, lambda piece: HOLE in piece):
         whole = [piece.replace(HOLE, _SHOWN) for piece in pieces]
-        parts.append(_Line(line.page, " ".join(whole), line.language))
-        parts[-1].pieces = whole
-        parts[-1].reason = MISSING_TEXT if has_hole else line.reason
+        reason = MISSING_TEXT if has_hole else line.reason
+        parts.append(_Line(line.page, " ".join(whole), line.language, whole, reason))
     return parts
-
-
-def _drop_by_length(batch: Batch, settings: TextSettings) -> tuple[list[Neighbours], Dropped]:
-    kept: list[Neighbours] = []
-    dropped: dict[str, list[Neighbours]] = collections.defaultdict(list)
-    for record, reason in zip(
-        batch.records, find_reasons(settings.length_filters, batch.records), strict=True
-    ):
-        (kept if reason is None else dropped[reason]).append(record)
-    return kept, dropped
 
 
 def _is_split(batch: Batch, settings: TextSettings) -> bool:
@@ -224,21 +224,14 @@ def _lines_of(document: Document) -> list[str]:
     return [line for line in lines if line]
 
 
-def _identify(lines: Sequence[_Line], settings: TextSettings) -> None:
-    for line, (language, probability) in zip(
-        lines, identify([line.text for line in lines]), strict=True
-    ):
+def _identify(lines: Sequence[_Line], min_confidence: float) -> None:
+    found = identify([line.text for line in lines])
+    for line, (language, probability) in zip(lines, found, strict=True):
         line.language = language or UNDETERMINED
         if language not in LANGUAGES:
             line.reason = OTHER_LANGUAGE
-        elif probability < settings.min_language_confidence:
+        elif probability < min_confidence:
             line.reason = UNCERTAIN_LANGUAGE
-
-
-def _apply_page_filters(filters: Sequence[Filter], batch: Batch, lines: Sequence[_Line]) -> None:
-    reasons = find_reasons(filters, batch.records)
-    for line in lines:
-        line.reason = line.reason or reasons[line.page]
 
 
 def _apply_line_filters(filters: Sequence[Filter], lines: Sequence[_Line]) -> None:
@@ -263,29 +256,3 @@ def _grouped(lines: Sequence[_Line], key: Callable[[_Line], object]) -> dict[obj
         if line.reason is None:
             groups[key(line)].append(line)
     return groups
-
-
-def _collect_kept(lines: Sequence[_Line]) -> list[Passage]:
-    return [
-        [Sentence(piece, line.language) for line in page for piece in line.pieces]
-        for page in _grouped(lines, lambda line: line.page).values()
-    ]
-
-
-def _collect_runs(lines: Sequence[_Line]) -> list[Passage]:
-    def run(line: _Line) -> tuple[int, bool]:
-        return line.page, line.reason is None
-
-    return [
-        [Sentence(piece, line.language) for line in group for piece in line.pieces]
-        for (_, is_kept), group in itertools.groupby(lines, run)
-        if is_kept
-    ]
-
-
-def _collect_dropped(lines: Sequence[_Line]) -> Dropped:
-    dropped: Dropped = collections.defaultdict(list)
-    for line in lines:
-        if line.reason is not None:
-            dropped[line.reason] += [Sentence(piece, line.language) for piece in line.pieces]
-    return dropped

@@ -7,13 +7,12 @@ of a shard depend neither on the runner nor on the order of the input.
 
 from __future__ import annotations
 
-import abc
 import collections
 import gzip
 import io
 import math
 import struct
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import apache_beam as beam
 import numpy as np
@@ -45,46 +44,48 @@ def plan_shards(files: Iterable[CorpusFile], megabytes_per_shard: int) -> dict[s
     sizes = collections.Counter()
     for file in files:
         sizes[file.language] += text_bytes(file)
-    return {language: _shards_of(size, megabytes_per_shard) for language, size in sizes.items()}
+    return dict(_plan_language(measured, megabytes_per_shard) for measured in sizes.items())
 
 
-class MeasureShards(beam.PTransform):
+def _plan_language(measured: tuple[str, int], megabytes_per_shard: int) -> tuple[str, int]:
+    language, size = measured
+    return language, max(1, math.ceil(size / (megabytes_per_shard * 1_000_000)))
+
+
+@beam.ptransform_fn
+def MeasureShards(batches, megabytes_per_shard: int):
     """PCollection of `Batch` -> PCollection of (language, number of shards), from the text.
 
     Unsupported languages are counted as one, OTHER_LANGUAGE.
 
     This is another pass over the records, needed only for files whose records tell their language.
     """
+    return (
+        batches
+        | "Measure" >> beam.Map(_measure)
+        | "Sum" >> beam.CombinePerKey(sum)
+        | "Divide" >> beam.Map(_plan_language, megabytes_per_shard)
+    )
 
-    def __init__(self, megabytes_per_shard: int) -> None:
-        super().__init__()
-        self._megabytes_per_shard = megabytes_per_shard
 
-    def expand(self, batches):
-        return (
-            batches
-            | "Measure" >> beam.Map(_measure)
-            | "Sum" >> beam.CombinePerKey(sum)
-            | "Divide" >> beam.Map(_plan_language, self._megabytes_per_shard)
-        )
+def _folder_of(batch: Batch | ScoredBatch) -> str:
+    return batch.language if is_code(batch.language) else OTHER_LANGUAGE
 
 
 def _measure(batch: Batch) -> tuple[str, int]:
     texts = (text for record in batch.records for text in texts_of(record))
-    language = batch.language if is_code(batch.language) else OTHER_LANGUAGE
-    return language, sum(len(text.encode("utf-8")) for text in texts)
+    return _folder_of(batch), sum(len(text.encode("utf-8")) for text in texts)
 
 
-def _plan_language(measured: tuple[str, int], megabytes_per_shard: int) -> tuple[str, int]:
-    language, size = measured
-    return language, _shards_of(size, megabytes_per_shard)
-
-
-def _shards_of(size: int, megabytes_per_shard: int) -> int:
-    return max(1, math.ceil(size / (megabytes_per_shard * 1_000_000)))
-
-
-class WriteShards(beam.PTransform):
+@beam.ptransform_fn
+def WriteShards(
+    batches,
+    folder: str,
+    shards: Mapping[str, int] | beam.pvalue.AsDict,
+    record_type: type[Record],
+    options: JobOptions,
+    temporary: str | None,
+):
     """PCollection of `Batch` or `ScoredBatch` -> (counts, examples of what was dropped).
 
     Counts are `((language, name), number)` with KEPT, DUPLICATE or OVER_CAP as name. A worker holds
@@ -96,64 +97,45 @@ class WriteShards(beam.PTransform):
       shards: language -> its number of shards, see `plan_shards`; or a side input of this,
         see `MeasureShards`.
       record_type: the type of a row of `record_kinds.KINDS`.
-      options: those of the job.
       temporary: a folder for files, or None; see `shuffle`.
     """
-
-    def __init__(
-        self,
-        folder: str,
-        shards: Mapping[str, int] | beam.pvalue.AsDict,
-        record_type: type[Record],
-        options: JobOptions,
-        temporary: str | None,
-    ) -> None:
-        super().__init__()
-        self._folder = folder
-        self._shards = shards
-        self._record_type = record_type
-        self._options = options
-        self._temporary = temporary
-
-    def expand(self, batches):
-        assigned = batches | "Assign" >> beam.ParDo(_AssignNumbered(self._options), self._shards)
-        parts = assigned | "Gather" >> GroupValues(self._temporary)
-        write = _WriteShard(self._folder, self._record_type, self._options)
-        outputs = parts | "Write" >> beam.ParDo(
-            write, self._shards, self._find_cuts(batches, parts)
-        ).with_outputs("examples", main="counts")
-        return outputs.counts, outputs.examples
-
-    def _find_cuts(self, batches, parts) -> Mapping[str, int] | beam.pvalue.AsDict:
-        maximum = self._options.max_per_language
-        if maximum is None:
-            return {}
+    assigned = batches | "Assign" >> beam.ParDo(AssignShards(_numbers_of), shards, options)
+    parts = assigned | "Gather" >> GroupValues(temporary)
+    cuts, maximum = {}, options.max_per_language
+    if maximum is not None:
         crowded = beam.pvalue.AsDict(batches | "Find crowded" >> cap.FindCrowded(maximum))
-        cuts = (
-            parts
-            | "Number" >> beam.FlatMap(_number_shard, crowded)
-            | "Find cuts" >> cap.FindCuts(maximum)
-        )
-        return beam.pvalue.AsDict(cuts)
+        numbers = parts | "Number" >> beam.FlatMap(_number_shard, crowded)
+        cuts = beam.pvalue.AsDict(numbers | "Find cuts" >> cap.FindCuts(maximum))
+    write = beam.FlatMap(_write_shard, folder, record_type, options, shards, cuts)
+    outputs = parts | "Write" >> write.with_outputs("examples", main="counts")
+    return outputs.counts, outputs.examples
 
 
-class AssignShards(beam.DoFn, abc.ABC):
+class AssignShards(beam.DoFn):
     """Batch -> `((folder, shard), rows)`: rows are records, each after its prefix.
 
     A bundle names each shard of its folders once, with no records, so that all of them exist.
     Unsupported languages share the folder OTHER_LANGUAGE.
+
+    Args:
+      prefixes_of: (batch, its serialized records, an argument of the step) -> what goes before each
+        record, always of one length.
     """
+
+    def __init__(self, prefixes_of: Callable[..., Iterable[bytes]]) -> None:
+        self._prefixes_of = prefixes_of
 
     def start_bundle(self) -> None:
         self._named: set[str] = set()
 
     def process(
-        self, batch: Batch | ScoredBatch, shards: Mapping[str, int]
+        self, batch: Batch | ScoredBatch, shards: Mapping[str, int], argument: object
     ) -> Iterator[tuple[_Shard, list[bytes]]]:
-        folder = batch.language if is_code(batch.language) else OTHER_LANGUAGE
+        folder = _folder_of(batch)
         parts: list[list[bytes]] = [[] for _ in range(shards[folder])]
         examples = list(map(encode_record, batch.records))
-        for prefix, example in zip(self.prefixes(batch, examples), examples, strict=True):
+        prefixes = self._prefixes_of(batch, examples, argument)
+        for prefix, example in zip(prefixes, examples, strict=True):
             shard = int.from_bytes(hash_of(example)[-8:], "big") % len(parts)
             parts[shard].append(prefix + example)
         is_new = folder not in self._named
@@ -162,27 +144,18 @@ class AssignShards(beam.DoFn, abc.ABC):
             if part or is_new:
                 yield (folder, number), part
 
-    @abc.abstractmethod
-    def prefixes(self, batch: Batch | ScoredBatch, examples: list[bytes]) -> Iterable[bytes]:
-        """Returns what goes before each record, always of one length."""
 
-
-class _AssignNumbered(AssignShards):
-    """Prefixes are the records' numbers for `cap`."""
-
-    def __init__(self, options: JobOptions) -> None:
-        self._options = options
-
-    def prefixes(self, batch: Batch | ScoredBatch, examples: list[bytes]) -> Iterable[bytes]:
-        return map(_NUMBER.pack, self._numbers(batch, examples))
-
-    def _numbers(self, batch: Batch | ScoredBatch, examples: list[bytes]) -> np.ndarray:
-        if self._options.max_per_language is None:
-            return np.zeros(len(examples), np.uint64)
-        numbers = cap.random_numbers(examples, self._options.seed)
-        if self._options.best_by is None:
-            return numbers
-        return cap.best_first(batch.scores[self._options.best_by], numbers)
+def _numbers_of(
+    batch: Batch | ScoredBatch, examples: Sequence[bytes], options: JobOptions
+) -> Iterator[bytes]:
+    """Yields the numbers of the records for `cap`."""
+    if options.max_per_language is None:
+        numbers = np.zeros(len(examples), np.uint64)
+    else:
+        numbers = cap.random_numbers(examples, options.seed)
+        if options.best_by is not None:
+            numbers = cap.best_first(batch.scores[options.best_by], numbers)
+    return map(_NUMBER.pack, numbers)
 
 
 def _number_shard(
@@ -206,53 +179,38 @@ def _add(numbers: dict[bytes, int], value: bytes) -> bytes | None:
     return None if known is None else example
 
 
-class _WriteShard(beam.DoFn):
-    def __init__(self, folder: str, record_type: type[Record], options: JobOptions) -> None:
-        self._folder = folder
-        self._record_type = record_type
-        self._options = options
-
-    def process(
-        self,
-        element: tuple[_Shard, Iterable[list[bytes]]],
-        shards: Mapping[str, int],
-        cuts: Mapping[str, int],
-    ) -> Iterator:
-        (language, number), parts = element
-        counts = collections.Counter()
-        distinct, duplicates = {}, self._sample()
-        for value in (value for part in parts for value in part):
-            if (example := _add(distinct, value)) is not None:
-                counts[DUPLICATE] += 1
-                duplicates.add(example)
-        kept, over_cap = self._cut(distinct, cuts.get(language))
-        counts[KEPT], counts[OVER_CAP] = len(kept), len(distinct) - len(kept)
-        name = f"part-{number:05}-of-{shards[language]:05}.tfrecord.gz"
-        write_file(join(self._folder, language, name), _encode_shard(sorted(kept, key=hash_of)))
-        for name, count in counts.items():
-            yield (language, name), count
-        if self._options.examples:
-            for reason, sample in ((DUPLICATE, duplicates), (OVER_CAP, over_cap)):
-                examples = sample.describe(reason, self._record_type)
-                yield beam.pvalue.TaggedOutput("examples", examples)
-
-    def _cut(
-        self, distinct: Mapping[bytes, int], cut: int | None
-    ) -> tuple[Collection[bytes], ExampleSample]:
-        """Returns the records to keep, and a sample of the rest."""
-        over_cap = self._sample()
-        if cut is None:
-            return distinct, over_cap
-        kept = []
-        for example, number in distinct.items():
-            if number <= cut:
-                kept.append(example)
-            else:
-                over_cap.add(example)
-        return kept, over_cap
-
-    def _sample(self) -> ExampleSample:
-        return ExampleSample(self._options.examples, self._options.seed)
+def _write_shard(
+    element: tuple[_Shard, Iterable[list[bytes]]],
+    folder: str,
+    record_type: type[Record],
+    options: JobOptions,
+    shards: Mapping[str, int],
+    cuts: Mapping[str, int],
+) -> Iterator:
+    (language, number), parts = element
+    samples = {
+        reason: ExampleSample(options.examples, options.seed) for reason in (DUPLICATE, OVER_CAP)
+    }
+    counts = collections.Counter()
+    distinct: dict[bytes, int] = {}
+    for value in (value for part in parts for value in part):
+        if (example := _add(distinct, value)) is not None:
+            counts[DUPLICATE] += 1
+            samples[DUPLICATE].add(example)
+    kept, cut = [], cuts.get(language)
+    for example, place in distinct.items():
+        if cut is None or place <= cut:
+            kept.append(example)
+        else:
+            samples[OVER_CAP].add(example)
+    counts[KEPT], counts[OVER_CAP] = len(kept), len(distinct) - len(kept)
+    name = f"part-{number:05}-of-{shards[language]:05}.tfrecord.gz"
+    write_file(join(folder, language, name), _encode_shard(sorted(kept, key=hash_of)))
+    for reason, count in counts.items():
+        yield (language, reason), count
+    if options.examples:
+        for reason, sample in samples.items():
+            yield beam.pvalue.TaggedOutput("examples", sample.describe(reason, record_type))
 
 
 def _encode_shard(examples: Sequence[bytes]) -> bytes:

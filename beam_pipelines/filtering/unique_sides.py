@@ -8,7 +8,14 @@ from collections.abc import Iterable, Iterator
 
 import apache_beam as beam
 
-from beam_pipelines.filtering.job_options import JobOptions
+from beam_pipelines.filtering.job_options import (
+    EITHER,
+    SOURCE,
+    TARGET,
+    JobOptions,
+    drop_step,
+    flatten_dropped,
+)
 from beam_pipelines.reading.find import text_bytes
 from beam_pipelines.reading.readers import in_batches
 from beam_pipelines.reading.scores import ScoreFile
@@ -20,9 +27,6 @@ from labse_tf.files.corpus_files import CorpusFile
 
 DUPLICATE_SIDE = "duplicate_side"
 
-SOURCE, TARGET, EITHER = "source", "target", "either"
-SIDES = (SOURCE, TARGET, EITHER)
-
 # A worker holds the pairs of one part of a language in memory.
 _TEXT_BYTES_PER_PART = 100_000_000
 
@@ -32,53 +36,30 @@ def plan_parts(files: Iterable[CorpusFile | ScoreFile]) -> int:
     return max(1, math.ceil(sum(map(text_bytes, files)) / _TEXT_BYTES_PER_PART))
 
 
-class UniqueSides(beam.PTransform):
-    """PCollection of `Batch` of pairs -> (batches, counts, examples of what was dropped).
-
-    Counts are `((language, DUPLICATE_SIDE), number)`.
+@beam.ptransform_fn
+def UniqueSides(batches, parts: int, temporary: str | None, options: JobOptions):
+    """PCollection of `Batch` of pairs -> (batches, counts, examples); see `drop_step`.
 
     Sides are the same if they differ only in case and white space. Of the different pairs with the
-    same side, the `most` with the smallest hashes are kept, whatever the order of the input. Copies
-    of a kept pair are kept too: `WriteShards` drops duplicates.
+    same side, the `options.pairs_per_side` with the smallest hashes are kept, whatever the order of
+    the input; if the side is EITHER, sources come first, then targets of the remaining pairs.
+    Copies of a kept pair are kept too: `WriteShards` drops duplicates.
 
     Args:
-      sides: SOURCE, TARGET, or EITHER: sources first, then targets of the remaining pairs.
       parts: see `plan_parts`.
       temporary: a folder for files, or None; see `shuffle`.
-      most: how many pairs may share a side, 1 or more.
-      options: those of the job.
     """
-
-    def __init__(
-        self, sides: str, parts: int, temporary: str | None, most: int, options: JobOptions
-    ) -> None:
-        super().__init__()
-        self._temporary = temporary
-        self._sides = [SOURCE, TARGET] if sides == EITHER else [sides]
-        self._parts = parts
-        self._most = most
-        self._options = options
-
-    def expand(self, batches):
-        counts, examples = [], []
-        for side in self._sides:
-            outputs = (
-                batches
-                | f"Divide by {side}" >> beam.FlatMap(_divide, side, self._parts)
-                | f"Gather {side}" >> GroupValues(self._temporary)
-                | f"Choose by {side}"
-                >> beam.ParDo(_Choose(side, self._most, self._options)).with_outputs(
-                    "counts", "examples", main="batches"
-                )
-            )
-            batches = outputs.batches
-            counts.append(outputs.counts)
-            examples.append(outputs.examples)
-        return (
-            batches,
-            counts | "All counts" >> beam.Flatten(),
-            examples | "All examples" >> beam.Flatten(),
+    sides = [SOURCE, TARGET] if options.unique_side == EITHER else [options.unique_side]
+    outputs = []
+    for side in sides:
+        outputs.append(
+            batches
+            | f"Divide by {side}" >> beam.FlatMap(_divide, side, parts)
+            | f"Gather {side}" >> GroupValues(temporary)
+            | f"Choose by {side}" >> drop_step(_choose, side, options)
         )
+        batches = outputs[-1].batches
+    return batches, *flatten_dropped(outputs)
 
 
 def _divide(batch: Batch, side: str, parts: int) -> Iterator[tuple[tuple[str, int], list[bytes]]]:
@@ -91,23 +72,18 @@ def _divide(batch: Batch, side: str, parts: int) -> Iterator[tuple[tuple[str, in
         yield (batch.language, part), pairs
 
 
-class _Choose(beam.DoFn):
-    def __init__(self, side: str, most: int, options: JobOptions) -> None:
-        self._side = side
-        self._most = most
-        self._options = options
-
-    def process(self, element: tuple[tuple[str, int], Iterable[list[bytes]]]) -> Iterator:
-        (language, _), values = element
-        pairs = [
-            build_record(Pair, decode_example(example), None) for part in values for example in part
-        ]
-        kept = choose_by_side(pairs, self._side, self._most)
-        yield from in_batches(kept)
-        dropped = len(pairs) - len(kept)
-        yield beam.pvalue.TaggedOutput("counts", ((language, DUPLICATE_SIDE), dropped))
-        gone = list(set(pairs).difference(kept))
-        yield from self._options.draw_examples({DUPLICATE_SIDE: gone})
+def _choose(
+    element: tuple[tuple[str, int], Iterable[list[bytes]]], side: str, options: JobOptions
+) -> Iterator:
+    (language, _), values = element
+    pairs = [
+        build_record(Pair, decode_example(example), None) for part in values for example in part
+    ]
+    kept = choose_by_side(pairs, side, options.pairs_per_side)
+    yield from in_batches(kept)
+    gone = list(set(pairs).difference(kept))
+    counts = {(language, DUPLICATE_SIDE): len(pairs) - len(kept)}
+    yield from options.report_dropped(counts, {DUPLICATE_SIDE: gone})
 
 
 def choose_by_side(pairs: Iterable[Pair], side: str, most: int) -> list[Pair]:
@@ -119,14 +95,11 @@ def choose_by_side(pairs: Iterable[Pair], side: str, most: int) -> list[Pair]:
     for group in groups.values():
         distinct = set(group)
         if len(distinct) > most:
-            distinct = set(sorted(distinct, key=_hash)[:most])
+            ordered = sorted(distinct, key=lambda pair: hash_of(encode_record(pair)))
+            distinct = set(ordered[:most])
         kept += [pair for pair in group if pair in distinct]
     return kept
 
 
 def _essence(pair: Pair, side: str) -> str:
     return " ".join(getattr(pair, side).casefold().split())
-
-
-def _hash(pair: Pair) -> bytes:
-    return hash_of(encode_record(pair))

@@ -1,15 +1,16 @@
-"""Filters: one per file, found by its presence in this folder. A filter is a class with
+"""Filters, found by their presence in this folder. A filter is a class with
 
   name       the reason under which `report.json` counts dropped records
   uses       kind of records that it is for -> how the command uses it, see `Use`; user-defined
              filters, which are named on the command line, do not need it
-  threshold  its limit, with a declared default
+  threshold  its limit, by default that of the class
   score      a batch of records of one language -> a number for each
   accept     score -> whether the record is kept
 
-Score and limit are separate so that limits can be changed without computing the scores again.
-Filters are pickled for the workers, so large data is loaded there, at the first batch.
-A filter that needs to know the corpus first also has
+Most inherit from `AtLeast`, `AtMost` or `Below`, and have `score_record` in place of `score`; a
+user's filter needs not. Score and limit are separate so that limits can be changed without
+computing the scores again. Filters are pickled for the workers, so large data is loaded there, at
+the first batch. A filter that needs to know the corpus first also has
 
   learn         a transform, batches of records -> (language, what it learns)
   with_learned  a dict of these -> the filter that uses them
@@ -19,17 +20,18 @@ One that cannot judge all languages accepts records of the others, and has
   knows         language -> whether it can judge it
 
 A filter that uses a model has a pipeline step in place of `score`: see `ModelFilter`. One that
-reads files on the workers names their folder as `model_path`, "" for none.
+reads files on the workers names their folder as `model_path`, "" for none. One with further rules
+for its options builds itself in `from_options`.
 
 To add a filter, write its file, as short as `length_ratio.py`; nothing else needs to change. The
-help of the commands imports these files, so they import Beam and other large libraries inside
-functions.
+help of the commands imports these files, so they import Beam, NumPy and other large libraries
+inside functions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from beam_pipelines.records.records import Record
 
@@ -37,8 +39,8 @@ if TYPE_CHECKING:
     import apache_beam as beam
 
 # What a filter is applied to, in the order in which text goes through a job. All but the last are
-# for monolingual text: C4's heuristics see whole pages, the lines of the remaining pages, and what
-# is then left of the pages; then the lengths of lines are checked, before lines are split.
+# for monolingual text: C4's heuristics see whole pages, the lines of the remaining pages, and the
+# rest of these pages; then the lengths of lines are checked, before lines are split.
 STAGES = PAGES, LINES, RESTS, LENGTHS, RECORDS = ("pages", "lines", "rests", "lengths", "records")
 
 
@@ -49,7 +51,7 @@ class Option(NamedTuple):
       name: such as "--max-length-ratio".
       help: what it does; a default is appended.
       metavar: stands for the value in the help; None for a switch.
-      default: None for the default of the filter's constructor, if it has one.
+      default: None for the threshold of the filter's class, if it has one.
       type: of the value; None for a path.
     """
 
@@ -82,16 +84,44 @@ class Use(NamedTuple):
     stage: str = RECORDS
 
 
-class Filter(Protocol):
-    """The interface of a filter; there is no need to inherit from it."""
-
+class Filter:
     name: str
-    uses: Mapping[str, Use]
+    uses: ClassVar[Mapping[str, Use]]
     threshold: float
 
-    def score(self, records: Sequence[Record]) -> Sequence[float]: ...
+    def __init__(self, threshold: float | None = None) -> None:
+        if threshold is not None:
+            self.threshold = threshold
 
-    def accept(self, score: float) -> bool: ...
+    def score(self, records: Sequence[Record]) -> Sequence[float]:
+        return list(map(self.score_record, records))
+
+    def score_record(self, record: Record) -> float:
+        raise NotImplementedError
+
+    def accept(self, score: float) -> bool:
+        raise NotImplementedError
+
+
+class AtLeast(Filter):
+    """Accepts scores from the threshold."""
+
+    def accept(self, score: float) -> bool:
+        return score >= self.threshold
+
+
+class AtMost(Filter):
+    """Accepts scores up to the threshold."""
+
+    def accept(self, score: float) -> bool:
+        return score <= self.threshold
+
+
+class Below(Filter):
+    """Accepts scores below the threshold."""
+
+    def accept(self, score: float) -> bool:
+        return score < self.threshold
 
 
 @runtime_checkable
@@ -109,6 +139,12 @@ class ModelFilter(Protocol):
 
 
 AnyFilter = Filter | ModelFilter
+
+
+def divide_models(filters: Sequence[AnyFilter]) -> tuple[list[Filter], list[ModelFilter]]:
+    """Returns the filters without a model, and those with one."""
+    models = [filter_ for filter_ in filters if isinstance(filter_, ModelFilter)]
+    return [filter_ for filter_ in filters if filter_ not in models], models
 
 
 def find_reasons(filters: Sequence[Filter], records: Sequence[Record]) -> list[str | None]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import regex
 
-from beam_pipelines.filters import Option, Use
+from beam_pipelines.filters import AtLeast, Option, Use
 from beam_pipelines.records.records import Record, texts_of
 from labse_tf.files.record_kinds import BITEXT
 
@@ -14,7 +12,7 @@ _OTHERS_OF_ASCII = bytes(code for code in range(128) if not chr(code).isalpha())
 _OTHERS = regex.compile(r"[^\p{L}\p{M}]+")
 
 
-class FewLetters:
+class FewLetters(AtLeast):
     """Score: share (0 to 1) of letters among the characters of a text; the lowest of the record.
 
     Combining marks count as letters (the vowel signs of Hindi or Thai are marks); white space is
@@ -25,24 +23,12 @@ class FewLetters:
     """
 
     name = "few_letters"
-    uses = {
-        BITEXT: Use(
-            order=50,
-            threshold=Option(
-                "--min-letters-share",
-                "drop pairs with a side of which less than X (0 to 1) is letters",
-            ),
-        )
-    }
+    threshold = 0.2
+    _help = "drop pairs with a side of which less than X (0 to 1) is letters"
+    uses = {BITEXT: Use(50, Option("--min-letters-share", _help))}
 
-    def __init__(self, threshold: float = 0.2) -> None:
-        self.threshold = threshold
-
-    def score(self, records: Sequence[Record]) -> list[float]:
-        return [min(map(_letters_share, texts_of(record))) for record in records]
-
-    def accept(self, score: float) -> bool:
-        return score >= self.threshold
+    def score_record(self, record: Record) -> float:
+        return min(map(_letters_share, texts_of(record)))
 
 
 def _letters_share(text: str) -> float:

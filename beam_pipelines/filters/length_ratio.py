@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from beam_pipelines.filters import Option, Use
+from beam_pipelines.filters import AtMost, Option, Use
 from beam_pipelines.records.records import Pair
 from labse_tf.files.record_kinds import BITEXT
 
 
-class LengthRatio:
+class LengthRatio(AtMost):
     """Score: characters of the longer side over characters of the shorter one, 1.0 or more.
 
     Characters, because counting words needs spaces, which Chinese, Japanese, Thai and others lack.
@@ -23,26 +21,10 @@ class LengthRatio:
     """
 
     name = "length_ratio"
-    uses = {
-        BITEXT: Use(
-            order=30,
-            threshold=Option(
-                "--max-length-ratio",
-                "drop pairs with one side of more than X times the other's characters",
-            ),
-        )
-    }
+    threshold = 9.0
+    _help = "drop pairs with one side of more than X times the other's characters"
+    uses = {BITEXT: Use(30, Option("--max-length-ratio", _help))}
 
-    def __init__(self, threshold: float = 9.0) -> None:
-        self.threshold = threshold
-
-    def score(self, records: Sequence[Pair]) -> list[float]:
-        return [_ratio(len(pair.source), len(pair.target)) for pair in records]
-
-    def accept(self, score: float) -> bool:
-        return score <= self.threshold
-
-
-def _ratio(one: int, other: int) -> float:
-    shorter, longer = sorted((one, other))
-    return longer / max(shorter, 1)
+    def score_record(self, pair: Pair) -> float:
+        shorter, longer = sorted((len(pair.source), len(pair.target)))
+        return longer / max(shorter, 1)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import regex
 
-from beam_pipelines.filters import Option, Use
+from beam_pipelines.filters import AtMost, Option, Use
 from beam_pipelines.records.records import Pair
 from labse_tf.files.record_kinds import BITEXT
 
@@ -24,7 +22,7 @@ _MARKUP = regex.compile(
 _HINT = regex.compile(r"[<&@{%]|://|www\.")
 
 
-class Markup:
+class Markup(AtMost):
     """Score: the share (0 to 1) of a side's characters that are mark-up; the greater of the two.
 
     Mark-up is HTML or XML tags, entities (`&nbsp;`), web and email addresses, and software
@@ -35,24 +33,12 @@ class Markup:
     """
 
     name = "markup"
-    uses = {
-        BITEXT: Use(
-            order=70,
-            threshold=Option(
-                "--max-markup-share",
-                "drop pairs with a side of which more than X (0 to 1) is mark-up",
-            ),
-        )
-    }
+    threshold = 0.4
+    _help = "drop pairs with a side of which more than X (0 to 1) is mark-up"
+    uses = {BITEXT: Use(70, Option("--max-markup-share", _help))}
 
-    def __init__(self, threshold: float = 0.4) -> None:
-        self.threshold = threshold
-
-    def score(self, records: Sequence[Pair]) -> list[float]:
-        return [max(_share(pair.source), _share(pair.target)) for pair in records]
-
-    def accept(self, score: float) -> bool:
-        return score <= self.threshold
+    def score_record(self, pair: Pair) -> float:
+        return max(_share(pair.source), _share(pair.target))
 
 
 def _share(text: str) -> float:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Sequence
 
 import regex
 
-from beam_pipelines.filters import Option, Use
+from beam_pipelines.filters import AtLeast, Option, Use
 from beam_pipelines.records.records import Pair
 from labse_tf.files.record_kinds import BITEXT
 
@@ -19,7 +18,7 @@ _RUN = regex.compile(r"\d+")
 _DIGIT = regex.compile(r"\d")
 
 
-class NumbersDisagree:
+class NumbersDisagree(AtLeast):
     """Score: Dice coefficient (0 to 1) of the numbers on the two sides.
 
     A number is a run of digits of any script. Pairs whose sides have the same digits except for
@@ -34,35 +33,18 @@ class NumbersDisagree:
     """
 
     name = "numbers_disagree"
-    uses = {
-        BITEXT: Use(
-            order=60,
-            threshold=Option(
-                "--min-number-agreement",
-                "drop pairs with sides that both have numbers and "
-                "share less than X (0 to 1) of them",
-            ),
-        )
-    }
+    threshold = 0.3
+    _help = "drop pairs with sides that both have numbers and share less than X (0 to 1) of them"
+    uses = {BITEXT: Use(60, Option("--min-number-agreement", _help))}
 
-    def __init__(self, threshold: float = 0.3) -> None:
-        self.threshold = threshold
-
-    def score(self, records: Sequence[Pair]) -> list[float]:
-        return [_agreement(pair.source, pair.target) for pair in records]
-
-    def accept(self, score: float) -> bool:
-        return score >= self.threshold
-
-
-def _agreement(source: str, target: str) -> float:
-    if _DIGIT.search(source) is None or _DIGIT.search(target) is None:
-        return 1.0
-    one, other = _numbers(source), _numbers(target)
-    if _significant_digits(one) == _significant_digits(other):
-        return 1.0
-    common = collections.Counter(one) & collections.Counter(other)
-    return 2 * common.total() / (len(one) + len(other))
+    def score_record(self, pair: Pair) -> float:
+        if _DIGIT.search(pair.source) is None or _DIGIT.search(pair.target) is None:
+            return 1.0
+        one, other = _numbers(pair.source), _numbers(pair.target)
+        if _significant_digits(one) == _significant_digits(other):
+            return 1.0
+        common = collections.Counter(one) & collections.Counter(other)
+        return 2 * common.total() / (len(one) + len(other))
 
 
 def _numbers(text: str) -> list[int]:

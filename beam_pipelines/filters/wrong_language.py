@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 
 import regex
 
-from beam_pipelines.filters import Option, Use
+from beam_pipelines.filters import Below, Option, Use
 from beam_pipelines.records.records import ENGLISH, Record, texts_by_language
 from labse_tf.files.record_kinds import BITEXT, MONOLINGUAL
 from labse_tf.languages import LANGUAGES
@@ -18,80 +17,24 @@ from labse_tf.tokenization.language_id import LABEL, load_model
 # they count as the language's own. After the bar: labels that only short text gets, or those of
 # languages so close that a few words may be in either.
 _CONFUSIONS = """
-af nl | de en
-ar arz
-as | bn bpy
-az tr | tk
-be uk | ru rue
-bg | ru mk sr
-bn | as bpy
-bs hr sr sh | sl en
-ca | es fr it pt oc
-cs | sk
-cy | en es de ca
-da no nn | de sv en
-de | lb nds als bar
-en | sco
-es | gl ast an
-et fi | en
-eu | nl it de hu en
-fa mzn | ar azb ps tg
-ga | gd es en pt hu ca cs fr
-gd | ga en ca fr de oc ht
-gl es pt | ca it fr ast
-ha sw
-he | yi
-hi | mr ne bh mai
-hmn es pl eo
-hr bs sr sh | sl
-id ms | jv su
-ig vi
-is | da no sv de hu
-ja | zh
-jv | id ms su
-kk | uk ru ky tt
-ku tr | diq ckb fa ro
-ky ru | kk
-la fr it | es
-lb de | nl als nds fr
-mg nds eu
-mi lv
-mk | ru sr bg
-mn | ru kk ky
-mr | hi ne gom
-ms id min | jv su
-mt it pl
-ne hi | mr sa dty mai
-nl | af fy li vls nds de
-no nn da sv | de en
-ny sw
-pt gl | es
-ru | uk be bg
-rw sw
-sk cs | pl sl hu
-sl | hr sh sr bs
-sm fr it pt jbo
-sn fi
-sr sh hr bs | ru mk bg sl
-st it sw tl
-su | jv id ms
-sv | no da nn de
-sw | en
-tg ru fa | kk mk sr
-tk tr | az uz et fi
-tl | ceb war ilo pam en
-tr | az
-tt ba | ru tr az kk fi
-ug | ar fa
-uk | ru be
-ur pnb | fa
-uz | tr az en
-xh pl
-yi | he
-yo ru uk ga ca vi
-zh wuu yue | ja
-zu | fi tr
+af nl | de en; ar arz; as | bn bpy; az tr | tk; be uk | ru rue; bg | ru mk sr; bn | as bpy;
+bs hr sr sh | sl en; ca | es fr it pt oc; cs | sk; cy | en es de ca; da no nn | de sv en;
+de | lb nds als bar; en | sco; es | gl ast an; et fi | en; eu | nl it de hu en;
+fa mzn | ar azb ps tg; ga | gd es en pt hu ca cs fr; gd | ga en ca fr de oc ht;
+gl es pt | ca it fr ast; ha sw; he | yi; hi | mr ne bh mai; hmn es pl eo; hr bs sr sh | sl;
+id ms | jv su; ig vi; is | da no sv de hu; ja | zh; jv | id ms su; kk | uk ru ky tt;
+ku tr | diq ckb fa ro; ky ru | kk; la fr it | es; lb de | nl als nds fr; mg nds eu; mi lv;
+mk | ru sr bg; mn | ru kk ky; mr | hi ne gom; ms id min | jv su; mt it pl; ne hi | mr sa dty mai;
+nl | af fy li vls nds de; no nn da sv | de en; ny sw; pt gl | es; ru | uk be bg; rw sw;
+sk cs | pl sl hu; sl | hr sh sr bs; sm fr it pt jbo; sn fi; sr sh hr bs | ru mk bg sl;
+st it sw tl; su | jv id ms; sv | no da nn de; sw | en; tg ru fa | kk mk sr; tk tr | az uz et fi;
+tl | ceb war ilo pam en; tr | az; tt ba | ru tr az kk fi; ug | ar fa; uk | ru be; ur pnb | fa;
+uz | tr az en; xh pl; yi | he; yo ru uk ga ca vi; zh wuu yue | ja; zu | fi tr
 """
+
+_FITTING_AND_NEAR = {
+    entry.split()[0]: entry.partition("|")[::2] for entry in _CONFUSIONS.split(";")
+}
 
 # Labels with a lower probability are not worth the time.
 _LEAST_PROBABILITY = 0.01
@@ -127,24 +70,10 @@ _LEAST_SHARE = 0.3
 
 # Languages that are the only ones in their script, among those that the model knows.
 _OWN_SCRIPTS = {
-    "am": "Ethi",
-    "bo": "Tibt",
-    "el": "Grek",
-    "gu": "Gujr",
-    "hy": "Armn",
-    "km": "Khmr",
-    "kn": "Knda",
-    "ko": "Hang",
-    "lo": "Laoo",
-    "ml": "Mlym",
-    "my": "Mymr",
-    "or": "Orya",
-    "pa": "Guru",
-    "si": "Sinh",
-    "ta": "Taml",
-    "te": "Telu",
-    "th": "Thai",
-}
+    "am": "Ethi", "bo": "Tibt", "el": "Grek", "gu": "Gujr", "hy": "Armn", "km": "Khmr",
+    "kn": "Knda", "ko": "Hang", "lo": "Laoo", "ml": "Mlym", "my": "Mymr", "or": "Orya",
+    "pa": "Guru", "si": "Sinh", "ta": "Taml", "te": "Telu", "th": "Thai",
+}  # fmt: skip
 
 # Translation table for ASCII text: keeps the characters of words, replaces others by spaces.
 _WORDS_OF_ASCII = bytes(
@@ -173,7 +102,7 @@ _OTHERS = frozenset(
 )
 
 
-class WrongLanguage:
+class WrongLanguage(Below):
     """Score: confidence (-1 to 1) that a text is in a wrong language; the higher one of a pair.
 
     This is the probability of all wrong languages, minus that of the expected language and of those
@@ -197,40 +126,32 @@ class WrongLanguage:
     """
 
     name = "wrong_language"
+    threshold = 0.3
     uses = {
         BITEXT: Use(
-            order=110,
-            threshold=Option(
+            110,
+            Option(
                 "--max-language-doubt",
-                "drop pairs with a side in another language, with more than "
-                "X (0 to 1; 1 keeps all) certainty",
+                "drop pairs with a side in another language, with more than X (0 to 1; 1 keeps "
+                "all) certainty",
             ),
         ),
         MONOLINGUAL: Use(
-            order=110,
+            110,
+            Option(
+                "--max-language-doubt",
+                "with --identify: how surely it may be in another language, -1 to 1",
+            ),
             asked_by=Option(
                 "--identify",
                 "drop what is not in the language that its file or field gives",
                 metavar=None,
             ),
-            threshold=Option(
-                "--max-language-doubt",
-                "with --identify: how surely it may be in another language, -1 to 1",
-            ),
         ),
     }
 
-    def __init__(self, threshold: float = 0.3) -> None:
-        self.threshold = threshold
-
-    def score(self, records: Sequence[Record]) -> list[float]:
-        return [
-            max(_doubt(text, language) for language, text in texts_by_language(record))
-            for record in records
-        ]
-
-    def accept(self, score: float) -> bool:
-        return score < self.threshold
+    def score_record(self, record: Record) -> float:
+        return max(_doubt(text, language) for language, text in texts_by_language(record))
 
     def knows(self, language: str) -> bool:
         return _knows(language)
@@ -298,10 +219,5 @@ def _own_script(language: str) -> regex.Pattern:
 @functools.cache
 def _labels(language: str) -> tuple[frozenset[str], frozenset[str]]:
     """Returns the labels that fit a language, and those of languages close to it."""
-    for line in _CONFUSIONS.strip().splitlines():
-        fitting, _, near = line.partition("|")
-        if fitting.split()[0] == language:
-            break
-    else:
-        fitting, near = language, ""
+    fitting, near = _FITTING_AND_NEAR.get(language, (language, ""))
     return tuple(frozenset(LABEL + code for code in codes.split()) for codes in (fitting, near))

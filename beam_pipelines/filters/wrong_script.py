@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 
 import regex
 
-from beam_pipelines.filters import Option, Use
+from beam_pipelines.filters import AtLeast, Option, Use
 from beam_pipelines.records.records import ENGLISH, Pair
 from labse_tf.files.record_kinds import BITEXT
 from labse_tf.languages import LANGUAGES, UNKNOWN_SCRIPT, script_of
@@ -20,29 +19,17 @@ _SCRIPTS = {
 }
 # Further scripts of a language, in use in whole countries or until recently.
 _SECOND_SCRIPTS = {
-    "az": ("Cyrl", "Arab"),
-    "bs": ("Cyrl",),
-    "kk": ("Latn", "Arab"),
-    "ku": ("Arab", "Cyrl"),
-    "ky": ("Latn", "Arab"),
-    "mn": ("Mong",),
-    "ms": ("Arab",),
-    "pa": ("Arab",),
-    "ha": ("Arab",),
-    "ro": ("Cyrl",),
-    "sr": ("Latn",),
-    "tg": ("Latn", "Arab"),
-    "tk": ("Cyrl",),
-    "tt": ("Latn",),
-    "ug": ("Latn", "Cyrl"),
-    "uz": ("Cyrl",),
-}
+    "az": ("Cyrl", "Arab"), "bs": ("Cyrl",), "ha": ("Arab",), "kk": ("Latn", "Arab"),
+    "ku": ("Arab", "Cyrl"), "ky": ("Latn", "Arab"), "mn": ("Mong",), "ms": ("Arab",),
+    "pa": ("Arab",), "ro": ("Cyrl",), "sr": ("Latn",), "tg": ("Latn", "Arab"), "tk": ("Cyrl",),
+    "tt": ("Latn",), "ug": ("Latn", "Cyrl"), "uz": ("Cyrl",),
+}  # fmt: skip
 
 _LATIN = "Latn"
 _LETTER = regex.compile(r"\p{L}")
 
 
-class WrongScript:
+class WrongScript(AtLeast):
     """Score: share (0 to 1) of a side's letters in scripts of its language; the lower of the two.
 
     A side without letters scores 1. The default leaves room for names, brands and terms in Latin
@@ -54,28 +41,14 @@ class WrongScript:
     """
 
     name = "wrong_script"
-    uses = {
-        BITEXT: Use(
-            order=80,
-            threshold=Option(
-                "--min-script-share",
-                "drop pairs with a side with less than X (0 to 1) of its letters "
-                "in its language's scripts",
-            ),
-        )
-    }
+    threshold = 0.3
+    _help = (
+        "drop pairs with a side with less than X (0 to 1) of its letters in its language's scripts"
+    )
+    uses = {BITEXT: Use(80, Option("--min-script-share", _help))}
 
-    def __init__(self, threshold: float = 0.3) -> None:
-        self.threshold = threshold
-
-    def score(self, records: Sequence[Pair]) -> list[float]:
-        return [
-            min(_share(pair.source, ENGLISH), _share(pair.target, pair.language))
-            for pair in records
-        ]
-
-    def accept(self, score: float) -> bool:
-        return score >= self.threshold
+    def score_record(self, pair: Pair) -> float:
+        return min(_share(pair.source, ENGLISH), _share(pair.target, pair.language))
 
     def knows(self, language: str) -> bool:
         return bool(scripts_of(language))

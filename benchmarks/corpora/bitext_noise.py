@@ -24,9 +24,9 @@ import numpy as np
 from beam_pipelines.filtering.choose_filters import build_filters
 from beam_pipelines.filtering.unique_sides import SOURCE, TARGET, choose_by_side
 from beam_pipelines.filters import Filter
+from beam_pipelines.filters.unusual_length import count_lengths, describe_lengths
 from beam_pipelines.reading.readers import read_file
 from beam_pipelines.records.records import Batch, Pair
-from beam_pipelines.text.learn_lengths import describe_lengths
 from benchmarks import make_parser
 from labse_tf.files.corpus_files import BITEXT, find_corpus_files
 
@@ -171,11 +171,11 @@ def judge(filters: Sequence[Filter], mixture: Sequence[tuple[str, Pair]]) -> dic
     """Returns which pairs each filter, each deduplication, and all of them together drop."""
     pairs = [pair for _, pair in mixture]
     language = pairs[0].language
-    statistics = describe_lengths(Batch(language, pairs))
+    learned = dict(describe_lengths((language, count_lengths(Batch(language, pairs)))))
     dropped = {}
     for filter_ in filters:
         if hasattr(filter_, "with_learned"):
-            filter_ = filter_.with_learned({language: statistics} if statistics else {})
+            filter_ = filter_.with_learned(learned)
         dropped[filter_.name] = np.array(
             [not filter_.accept(score) for score in filter_.score(pairs)]
         )

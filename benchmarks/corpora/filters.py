@@ -22,12 +22,11 @@ from importlib import resources
 from pathlib import Path
 
 from beam_pipelines.filters import Filter
+from beam_pipelines.filters.character_limits import TooLong, TooShort
+from beam_pipelines.filters.copies import SimilarSides
 from beam_pipelines.filters.length_ratio import LengthRatio
 from beam_pipelines.filters.markup import Markup
 from beam_pipelines.filters.numbers_disagree import NumbersDisagree
-from beam_pipelines.filters.similar_sides import SimilarSides
-from beam_pipelines.filters.too_long import TooLong
-from beam_pipelines.filters.too_short import TooShort
 from beam_pipelines.filters.wrong_language import WrongLanguage
 from beam_pipelines.filters.wrong_script import WrongScript
 from beam_pipelines.reading.readers import in_batches, read_file

@@ -13,7 +13,7 @@ from official.nlp.modeling import networks
 
 from labse_tf.errors import InputError
 from labse_tf.model.static_encoder import SPARE_COLUMNS
-from vocab.spelling import spell
+from vocab.wordpiece import spell
 
 _UNKNOWN = "[UNK]"
 # The share of a layer norm's squared length that the longest row of a table takes.

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from vocab.spelling import JOINER, spell
+from vocab.wordpiece import JOINER, spell
 
 _TOKENS_AT_A_TIME = 16384
 # Maximum length of the tokens that a token is split into, as a share of its characters.

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from beam_pipelines.counting.word_counter import WordCounter
+from beam_pipelines.word_counts import WordCounter
 from labse_tf.demo.corpus.catalogues import list_catalogues, read_catalogue
 from labse_tf.demo.corpus.names import list_locales, read_names
 from labse_tf.demo.corpus.packages import SOURCES

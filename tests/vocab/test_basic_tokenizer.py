@@ -64,9 +64,8 @@ def test_hand_worked_example():
     assert split_words(text) == ["Don", "'", "t", "go", "in", ",", "\u00a0", "你", "好", "!"]
 
 
-@pytest.mark.parametrize("text", SENTENCES)
-def test_sentences_of_many_scripts(text):
-    assert [split_words(text)] == original_words([text])
+def test_sentences_of_many_scripts():
+    assert [split_words(text) for text in SENTENCES] == original_words(SENTENCES)
 
 
 # Single characters of all kinds, with those that separate words and marks coming up often.
@@ -76,32 +75,26 @@ ANY_TEXT = st.text(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(st.lists(ANY_TEXT, min_size=1, max_size=20))
 def test_any_text(texts):
     assert [split_words(text) for text in texts] == original_words(texts)
 
 
-def test_every_code_point():
-    """If this fails after an upgrade, a library now knows another version of Unicode."""
-    code_points = [number for number in range(0x110000) if not 0xD800 <= number <= 0xDFFF]
-    for start in range(0, len(code_points), 1 << 16):
-        chunk = code_points[start : start + (1 << 16)]
-        texts = [f"a{chr(number)}b" for number in chunk]
-        differing = [
-            hex(number)
-            for number, text, words in zip(chunk, texts, original_words(texts), strict=True)
-            if split_words(text) != words
-        ]
-        assert differing == []
+@pytest.mark.parametrize("step", [97, pytest.param(1, marks=pytest.mark.slow)])
+def test_every_code_point(step):
+    """If this fails after an upgrade, a library now knows another version of Unicode.
 
-
-def test_the_spaces_of_every_version_of_unicode_here():
-    """Those of TF's RE2 are those of `regex`, and Python's, control characters aside."""
-    code_points = [number for number in range(0x110000) if not 0xD800 <= number <= 0xDFFF]
-    characters = list(map(chr, code_points))
+    The spaces of TF's RE2 are those of `regex`, and Python's, control characters aside.
+    """
+    numbers = [n for n in range(0, 0x110000, step) if not 0xD800 <= n <= 0xDFFF]
+    characters = list(map(chr, numbers))
+    for start in range(0, len(characters), 1 << 16):
+        texts = [f"a{character}b" for character in characters[start : start + (1 << 16)]]
+        pairs = zip(texts, original_words(texts), strict=True)
+        assert [hex(ord(text[1])) for text, words in pairs if split_words(text) != words] == []
     replaced = tf.strings.regex_replace(characters, UNICODE_SPACE, " ").numpy()
     assert [text.decode("utf-8") for text in replaced] == list(map(plain_spaces, characters))
     others = [char for char in characters if has_other_space(char)]
     assert others == [char for char in characters if char.isspace() and char > "\x9f"]
-    assert "".join(others[:2]) == "\u00a0\u1680" and len(others) == 18
+    assert step > 1 or len(others) == 18

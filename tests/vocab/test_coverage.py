@@ -21,6 +21,10 @@ def measure(*texts, limit=9, max_length=5):
     return meter.languages.get("xx")
 
 
+def unknown(words, characters):
+    return {"unknown_words": words, "unknown_characters": characters}
+
+
 @pytest.mark.parametrize(
     "text, counts",
     [
@@ -31,29 +35,10 @@ def measure(*texts, limit=9, max_length=5):
         # One token more is too many.
         ("abb. a", {"words": 3, "tokens": 4, "characters": 5, "truncated_sentences": 1}),
         # An unknown letter makes its word unknown, all three characters of it.
-        (
-            "axa a",
-            {
-                "words": 2,
-                "tokens": 2,
-                "characters": 4,
-                "unknown_words": 1,
-                "unknown_characters": 3,
-            },
-        ),
+        ("axa a", {"words": 2, "tokens": 2, "characters": 4, **unknown(1, 3)}),
         # 9 bytes are allowed, a word of 12 is unknown though the pieces could spell it.
         ("ไทย", {"words": 1, "tokens": 3, "characters": 3}),
-        (
-            "ไทยท",
-            {
-                "words": 1,
-                "tokens": 1,
-                "characters": 4,
-                "unknown_words": 1,
-                "unknown_characters": 4,
-                "too_long_words": 1,
-            },
-        ),
+        ("ไทยท", {"words": 1, "tokens": 1, "characters": 4, **unknown(1, 4), "too_long_words": 1}),
         # What divides words is no character of theirs.
         ("a\u200ba\t a", {"words": 3, "tokens": 3, "characters": 3}),
     ],

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vocab.smoothing import smoothing_coefficients
+from vocab.smoothing import smoothing_coefficients, weigh_counts
 
 TOKEN_COUNTS = st.dictionaries(st.text(min_size=1), st.integers(1, 10**12), min_size=1, max_size=20)
 
@@ -19,33 +19,24 @@ def test_hand_worked_values():
     assert list(weights) == ["en", "th"]
     assert weights["en"] == pytest.approx(2 / 3 / 0.8)
     assert weights["th"] == pytest.approx(1 / 3 / 0.2)
+    words = {"en": {"a": 2, "b": 1}, "th": {"a": 1}}
+    assert weigh_counts(words, {"en": 0.5, "de": 9.0, "th": 3.0}) == {"a": 4.0, "b": 0.5}
 
 
-def test_the_default_exponent_is_that_of_labse():
+def test_the_default_exponent_is_that_of_labse_and_one_language_keeps_its_counts():
     counts = {"en": 1000, "th": 10}
     assert smoothing_coefficients(counts) == smoothing_coefficients(counts, 0.3)
-
-
-def test_one_language_keeps_its_counts():
     assert smoothing_coefficients({"en": 123}) == {"en": 1.0}
 
 
-@given(TOKEN_COUNTS)
-def test_exponent_one_changes_nothing(counts):
-    weights = smoothing_coefficients(counts, 1)
-    assert all(weight == pytest.approx(1) for weight in weights.values())
-
-
-@given(TOKEN_COUNTS)
-def test_exponent_zero_makes_all_languages_equal(counts):
+@given(TOKEN_COUNTS, st.floats(0, 1))
+def test_totals(counts, exponent):
+    """Exponent 1 changes nothing, 0 makes all languages equal, and the total is preserved."""
+    assert all(weight == pytest.approx(1) for weight in smoothing_coefficients(counts, 1).values())
     weights = smoothing_coefficients(counts, 0)
     equal = sum(counts.values()) / len(counts)
     for language, count in counts.items():
         assert weights[language] * count == pytest.approx(equal)
-
-
-@given(TOKEN_COUNTS, st.floats(0, 1))
-def test_the_total_is_preserved(counts, exponent):
     weights = smoothing_coefficients(counts, exponent)
     weighted = math.fsum(weights[language] * count for language, count in counts.items())
     assert weighted == pytest.approx(sum(counts.values()))
@@ -58,18 +49,14 @@ def test_ratios_of_totals_follow_the_exponent(count_a, count_b, exponent):
     assert ratio == pytest.approx((count_a / count_b) ** exponent)
 
 
-@pytest.mark.parametrize("exponent", [-0.1, 1.5, math.nan, math.inf])
-def test_refuses_exponents_outside_zero_to_one(exponent):
-    with pytest.raises(ValueError, match="exponent is"):
-        smoothing_coefficients({"en": 1}, exponent)
-
-
-@pytest.mark.parametrize("count", [0, -5, math.nan, math.inf])
-def test_refuses_a_language_without_tokens(count):
-    with pytest.raises(ValueError, match="language 'th' has"):
-        smoothing_coefficients({"en": 1, "th": count})
-
-
-def test_refuses_no_language_at_all():
-    with pytest.raises(ValueError, match="token_counts is empty"):
-        smoothing_coefficients({})
+@pytest.mark.parametrize(
+    ("counts", "exponent", "problem"),
+    [
+        *(({"en": 1}, exponent, "exponent is") for exponent in (-0.1, 1.5, math.nan, math.inf)),
+        *(({"th": n}, 0.3, "language 'th' has") for n in (0, -5, math.nan, math.inf)),
+        ({}, 0.3, "token_counts is empty"),
+    ],
+)
+def test_refusals(counts, exponent, problem):
+    with pytest.raises(ValueError, match=problem):
+        smoothing_coefficients(counts, exponent)

@@ -1,26 +1,27 @@
-"""WordPiece in Python: by hand, and the tokens of TF Text on real text and on any text."""
+"""WordPiece in Python: by hand; the tokens of TF Text; a file that all programs read alike."""
 
 from __future__ import annotations
 
 import itertools
-import lzma
-from collections import Counter
 
 import pytest
 import tensorflow as tf
 import tensorflow_text as tf_text
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from repository import SHARED
+from tokenizers import BertWordPieceTokenizer
+from tokenizers.models import WordPiece as HuggingFaceWordPiece
 
+from beam_pipelines.word_counts import WordCounter
 from labse_tf.demo.corpus.names import list_locales, read_names
 from labse_tf.demo.corpus.packages import SOURCES
 from labse_tf.tokenization.wordpiece import WordPieceTokenizer
 from vocab import wordpiece_file
-from vocab.basic_tokenizer import split_words
+from vocab.basic_tokenizer import has_other_space, split_words
 from vocab.learner import learn
 from vocab.wordpiece import UNKNOWN, WordPiece
 
+SPACES = "\u00a0\u202f\u3000\u2009\u2028"
 ANY_TEXT = st.text(
     st.characters(exclude_categories=["Cs"]) | st.sampled_from(" \u00a0\u200c.#[UNK]abcไทยé汉")
 )
@@ -88,14 +89,72 @@ def test_refuses(tokens, limit, problem):
         WordPiece(tokens, max_bytes_per_word=limit)
 
 
-def learn_vocabulary(texts, path):
-    """A vocabulary with long pieces that lacks some characters of the texts."""
-    counts = Counter(word for text in texts for word in split_words(text))
-    tokens = learn(
-        counts, 3000, wordpiece_file.RESERVED_TOKENS, lower_thresh=2, max_unique_chars=600
-    )
+@pytest.fixture(scope="module")
+def names():
+    """Names of things in about 100 languages."""
+    source = next(source for source in SOURCES if source.distribution == "babel")
+    return [
+        pair.foreign
+        for locale, code in list_locales()
+        for pair in itertools.islice(read_names(locale, code, source), 60)
+    ]
+
+
+@pytest.fixture(scope="module")
+def spaced(names):
+    """Each kind of space after each name, before a mark too, as in French."""
+    spaces = itertools.cycle(SPACES)
+    return [
+        f"{name}{space}! {name}{space}{name}" for name, space in zip(names, spaces, strict=False)
+    ]
+
+
+@pytest.fixture(scope="module")
+def names_vocab_file(spaced, tmp_path_factory):
+    """A vocabulary with long pieces that lacks some characters of the names."""
+    counter = WordCounter()
+    counter.add("xx", spaced)
+    size = {"lower_thresh": 2, "max_unique_chars": 600}
+    tokens = learn(counter.take()["xx"], 6000, wordpiece_file.RESERVED_TOKENS, **size)
+    path = tmp_path_factory.mktemp("names") / "vocab.txt"
     wordpiece_file.write(path, tokens)
     return path
+
+
+@pytest.fixture(scope="module")
+def older_vocab_file(names_vocab_file, tmp_path_factory):
+    path = tmp_path_factory.mktemp("older") / "vocab.txt"
+    pieces = [joiner + piece for piece in ("\u00a0", "\u00a0a", "\u3000") for joiner in ("", "##")]
+    wordpiece_file.write(path, [*wordpiece_file.read(names_vocab_file), *pieces])
+    return path
+
+
+def test_every_reader_gives_each_id_the_same_token(names_vocab_file):
+    tokens = wordpiece_file.read(names_vocab_file)
+    assert len(tokens) > 2000 and not any(map(has_other_space, tokens))
+    numbers = list(range(len(tokens)))
+    table = tf_text.BertTokenizer(str(names_vocab_file))._wordpiece_tokenizer._vocab_lookup_table
+    assert int(table.size()) == len(tokens) + 1  # One for what is unknown.
+    assert table.lookup(tf.constant(tokens)).numpy().tolist() == numbers
+    ids = dict(zip(tokens, numbers, strict=True))
+    assert HuggingFaceWordPiece.read_file(str(names_vocab_file)) == ids
+    reader = BertWordPieceTokenizer(str(names_vocab_file), lowercase=False)
+    assert [reader.id_to_token(number) for number in numbers] == tokens
+    text = names_vocab_file.read_text("utf-8")
+    # As transformers, the original BERT, and many others read lines.
+    assert text.split("\n")[:-1] == [line.strip() for line in text.split("\n")[:-1]] == tokens
+    assert text.splitlines() == tokens
+
+
+def test_text_with_other_spaces_has_the_tokens_of_hugging_face(spaced, names_vocab_file):
+    # A joiner, a format character, divides words in TF Text and vanishes in Hugging Face.
+    joiners = set("\u200b\u200c\u200d\u200e\u200f\u061c")
+    texts = [text for text in spaced[::3] if not joiners & set(text)]
+    ours = WordPieceTokenizer(names_vocab_file, max_bytes_per_word=10_000)(tf.constant(texts))
+    theirs = BertWordPieceTokenizer(str(names_vocab_file), lowercase=False, strip_accents=False)
+    expected = [theirs.encode(text, add_special_tokens=False).ids for text in texts]
+    assert sum(map(len, expected)) > 5000
+    assert ours.to_list() == expected
 
 
 def assert_same_tokens(vocab_file, texts, limit):
@@ -108,51 +167,27 @@ def assert_same_tokens(vocab_file, texts, limit):
     return expected
 
 
-@pytest.fixture(scope="module")
-def names():
-    """Names of things in about 100 languages, a dozen joined to a text with and without spaces."""
-    source = next(source for source in SOURCES if source.distribution == "babel")
-    texts = []
-    for locale, code in list_locales():
-        found = [pair.foreign for pair in itertools.islice(read_names(locale, code, source), 120)]
-        for start in range(0, len(found), 12):
-            texts += [" ".join(found[start : start + 12]), "".join(found[start : start + 12])]
-    return texts
-
-
-@pytest.fixture(scope="module")
-def older_vocab_file(names_vocab_file, tmp_path_factory):
-    path = tmp_path_factory.mktemp("older") / "vocab.txt"
-    pieces = [joiner + piece for piece in ("\u00a0", "\u00a0a", "\u3000") for joiner in ("", "##")]
-    wordpiece_file.write(path, [*wordpiece_file.read(names_vocab_file), *pieces])
-    return path
-
-
-@pytest.fixture(scope="module")
-def names_vocab_file(names, tmp_path_factory):
-    return learn_vocabulary(names, tmp_path_factory.mktemp("names") / "vocab.txt")
-
-
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(texts=st.lists(ANY_TEXT, min_size=1, max_size=20))
 def test_the_tokens_of_tf_text_on_any_text_with_spaces_in_pieces(older_vocab_file, texts):
     """Of TF Text itself, for a vocabulary as earlier versions learned them."""
-    tokens = wordpiece_file.read(older_vocab_file)
     original = tf_text.BertTokenizer(str(older_vocab_file), lower_case=False)
+    tokens = wordpiece_file.read(older_vocab_file)
     expected = original.tokenize(tf.constant(texts)).merge_dims(1, 2).to_list()
-    assert WordPieceTokenizer(older_vocab_file, max_bytes_per_word=100)(
-        tf.constant(texts)
-    ).to_list() == (expected)
-    ours = WordPiece(tokens, max_bytes_per_word=100)
-    assert [[tokens.index(t) for t in ours.tokenize(text)] for text in texts] == expected
+    assert [[tokens[token] for token in row] for row in expected] == assert_same_tokens(
+        older_vocab_file, texts, 100
+    )
 
 
-@pytest.mark.parametrize("limit", [20, 100, 600])
+@pytest.mark.parametrize("limit", [20, 600])
 def test_the_tokens_of_tf_text_on_names_in_all_scripts(names, names_vocab_file, limit):
-    tokens = assert_same_tokens(names_vocab_file, names, limit)
+    # A dozen joined to a text with and without spaces.
+    dozens = [names[start : start + 12] for start in range(0, len(names), 12)]
+    texts = [space.join(dozen) for dozen in dozens for space in (" ", "")]
+    tokens = assert_same_tokens(names_vocab_file, texts, limit)
     known = [sum(token != UNKNOWN for token in row) for row in tokens]
     # Both kinds come up, or this would prove little.
-    assert sum(known) > 10_000 and any(UNKNOWN in row for row in tokens)
+    assert sum(known) > 5000 and any(UNKNOWN in row for row in tokens)
 
 
 @pytest.mark.parametrize("limit", [9, 100, 600])
@@ -161,7 +196,7 @@ def test_the_tokens_of_tf_text_on_sentences(vocab_file, multilingual_sentences, 
     assert_same_tokens(vocab_file, texts, limit)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(texts=st.lists(ANY_TEXT, min_size=1, max_size=20), limit=st.integers(1, 40))
 @example(texts=["¶00", "—แa"], limit=1)  # Punctuation that is longer than the limit.
 @example(texts=["¶00", "—แa"], limit=2)
@@ -169,7 +204,6 @@ def test_the_tokens_of_tf_text_on_any_text(names_vocab_file, texts, limit):
     assert_same_tokens(names_vocab_file, texts, limit)
 
 
-@settings(max_examples=200)
 @given(st.text("abé.ไท ", max_size=60), st.integers(1, 60))
 def test_known_pieces_spell_the_words(text, limit):
     wordpiece = WordPiece(PIECES, max_bytes_per_word=limit)
@@ -178,16 +212,3 @@ def test_known_pieces_spell_the_words(text, limit):
         if pieces != (UNKNOWN,):
             assert pieces[0] + "".join(piece.removeprefix("##") for piece in pieces[1:]) == word
             assert not wordpiece.is_too_long(word)
-
-
-@pytest.mark.shared_data
-@pytest.mark.parametrize("limit", [100, 600])
-def test_the_tokens_of_tf_text_on_news_in_127_languages(tmp_path, limit):
-    files = sorted(SHARED.glob("ntrex128/???*.txt.xz"))
-    if not files:
-        pytest.skip("needs NTREX-128 in ../shared/data")
-    texts = []
-    for file in files:
-        with lzma.open(file, "rt", encoding="utf-8", newline="\n") as lines:
-            texts += [line.rstrip("\n") for line in itertools.islice(lines, 40)]
-    assert_same_tokens(learn_vocabulary(texts, tmp_path / "vocab.txt"), texts, limit)

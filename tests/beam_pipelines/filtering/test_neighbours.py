@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 
@@ -10,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beam_pipelines.filtering.prepare_text import TextSettings, find_neighbours, prepare
-from beam_pipelines.filters.too_short import TooShort
+from beam_pipelines.filters import LINES
+from beam_pipelines.filters.character_limits import TooShort
 from beam_pipelines.reading.readers import read_file
 from beam_pipelines.records.records import Batch, Document
 from labse_tf.cli.main import main
@@ -41,15 +43,6 @@ PAIRS = {
 }
 
 
-@pytest.fixture
-def folder(tmp_path):
-    folder = tmp_path / "documents"
-    folder.mkdir()
-    for language, lines in DOCUMENTS.items():
-        (folder / f"{language}.txt").write_text("\n".join(lines) + "\n", "utf-8")
-    return folder
-
-
 def filter_neighbours(folder, out, *options):
     command = ["corpus", "filter-monolingual", str(folder), "--neighbours", "--out", str(out)]
     return main([*command, *options])
@@ -60,28 +53,20 @@ def read_all(out):
     return [record for file in files for record in read_file(file)]
 
 
-def test_text(folder, tmp_path):
-    out = tmp_path / "out"
-    assert filter_neighbours(folder, out) == 0
-    found = read_all(out)
-    assert len(found) == len(PAIRS) and set(found) == PAIRS
-    report = json.loads((out / "report.json").read_text())
-    assert report["languages"]["de"]["read"] == 6
-    dropped = report["languages"]["de"]["dropped"]
-    assert {name: count for name, count in dropped.items() if count} == {
-        "too_short": 2,
-        "duplicate": 1,
-    }
-    # No pair of the Russian text follows one another.
-    assert "ru" not in report["languages"] or report["languages"]["ru"]["kept"] == 0
-
-
-def test_shards_are_filtered_again_and_read_for_training(folder, tmp_path, tokenizer, tiny_config):
-    import dataclasses
-
+def test_shards_are_filtered_again_and_read_for_training(tmp_path, tokenizer, tiny_config):
     from labse_tf.data.cmlm import neighbour_batches
 
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    for language, lines in DOCUMENTS.items():
+        (folder / f"{language}.txt").write_text("\n".join(lines) + "\n", "utf-8")
     assert filter_neighbours(folder, tmp_path / "out") == 0
+    found = read_all(tmp_path / "out")
+    assert len(found) == len(PAIRS) and set(found) == PAIRS
+    report = json.loads((tmp_path / "out/report.json").read_text())
+    dropped = report["languages"]["de"]["dropped"]
+    assert report["languages"]["de"]["read"] == 6
+    assert (dropped["too_short"], dropped["duplicate"], sum(dropped.values())) == (2, 1, 3)
     assert filter_neighbours(tmp_path / "out", tmp_path / "again") == 0
     assert set(read_all(tmp_path / "again")) == PAIRS
     settings = dataclasses.replace(
@@ -95,15 +80,15 @@ def test_shards_are_filtered_again_and_read_for_training(folder, tmp_path, token
         for row in batch["neighbour"]["input_word_ids"].tolist()
     }
     texts = [text for pair in PAIRS for text in pair[:2]]
-    longest = settings.sequence_length - 2
-    assert seen == {tuple(ids[:longest]) for ids in tokenizer(texts).to_list()}
+    assert seen == {
+        tuple(ids[: settings.sequence_length - 2]) for ids in tokenizer(texts).to_list()
+    }
 
 
 def test_a_line_that_cannot_be_read_is_a_break(tmp_path):
     path = tmp_path / "de.txt"
     lines = [b"Der erste Satz steht hier.", b"Gr\xfc\xdfe aus Wien.", b"Der dritte Satz steht da."]
     path.write_bytes(b"\n".join([*lines, b"Und der vierte danach."]) + b"\n")
-    assert filter_neighbours(path, tmp_path / "none") != 0
     assert filter_neighbours(path, tmp_path / "out", "--max-bad-records", "1") == 0
     expected = Neighbours("Der dritte Satz steht da.", "Und der vierte danach.", "de")
     assert read_all(tmp_path / "out") == [expected]
@@ -119,20 +104,23 @@ def test_both_sentences_must_be_in_the_language(tmp_path):
     assert read_all(tmp_path / "out") == [Neighbours(german, other, "de")]
 
 
-def test_sentences_are_not_split(folder, tmp_path, capfd):
-    assert filter_neighbours(folder, tmp_path / "out", "--split-sentences") != 0
+def test_sentences_are_not_split(tmp_path, capfd):
+    assert filter_neighbours(tmp_path, tmp_path / "out", "--split-sentences") != 0
     assert "leave out --split-sentences" in capfd.readouterr().err
 
 
 def settings_of(*filters):
-    return TextSettings(line_filters=filters, neighbours=True, c4=True)
+    return TextSettings({LINES: filters}, neighbours=True, c4=True)
+
+
+def pairs_of(passages):
+    return [pair[:2] for passage in passages for pair in find_neighbours(passage)]
 
 
 def test_pages_are_split_and_a_dropped_line_is_a_break():
     page = "雨が降る。風が吹く。\n短\n雪が降る。春が来る。\n花が咲く。"
     passages, dropped = prepare(Batch("ja", [Document(page, "ja")]), settings_of(TooShort(3)))
-    found = [pair[:2] for passage in passages for pair in find_neighbours(passage)]
-    assert found == [
+    assert pairs_of(passages) == [
         ("雨が降る。", "風が吹く。"),
         ("雪が降る。", "春が来る。"),
         ("春が来る。", "花が咲く。"),
@@ -140,43 +128,32 @@ def test_pages_are_split_and_a_dropped_line_is_a_break():
     assert dropped == {"too_short": [Neighbours("短", "", "ja")]}
 
 
-@given(
-    st.lists(
-        st.lists(st.integers(0, 30).map(lambda n: f"w{'x' * n}."), min_size=1, max_size=8),
-        min_size=1,
-        max_size=4,
-    )
-)
+LINES_OF_A_PAGE = st.lists(st.integers(0, 30).map(lambda n: f"w{'x' * n}."), min_size=1, max_size=8)
+
+
+@given(st.lists(LINES_OF_A_PAGE, min_size=1, max_size=4))
 def test_no_pair_crosses_a_page_or_a_dropped_line(pages):
     batch = Batch("en", [Document("\n".join(page), "en") for page in pages])
     passages, _ = prepare(batch, settings_of(TooShort(10)))
-    found = [pair[:2] for passage in passages for pair in find_neighbours(passage)]
-    expected = [
+    assert pairs_of(passages) == [
         pair for page in pages for pair in itertools.pairwise(page) if min(map(len, pair)) >= 10
     ]
-    assert found == expected
 
 
-def test_pages_end_to_end(tmp_path):
-    """A dump of Wikipedia beside text: both are in the shards."""
-    paragraph = (
-        "Der Fluss entspringt in den Alpen. Er fließt durch zwei große Seen. "
-        "Danach erreicht er die Ebene. Am Ende mündet er in das Meer."
-    )
-    dump = tmp_path / "dewiki-latest-pages-articles.xml"
-    dump.write_text(
+@pytest.mark.slow
+def test_a_dump_of_wikipedia_beside_text(tmp_path):
+    sentences = ["Der Fluss entspringt in den Alpen.", "Er fließt durch zwei große Seen."]
+    sentences += ["Danach erreicht er die Ebene.", "Am Ende mündet er in das Meer."]
+    (tmp_path / "dewiki-latest-pages-articles.xml").write_text(
         "<mediawiki><page><title>Fluss</title><ns>0</ns><id>1</id><revision><id>2</id>"
-        f"<text>{paragraph}</text></revision></page></mediawiki>",
+        f"<text>{' '.join(sentences)}</text></revision></page></mediawiki>",
         "utf-8",
     )
-    (tmp_path / "ru.txt").write_text("Поезд отходит в восемь.\nОн приходит в полдень.\n", "utf-8")
+    russian = ("Поезд отходит в восемь.", "Он приходит в полдень.")
+    (tmp_path / "ru.txt").write_text("\n".join(russian), "utf-8")
     assert filter_neighbours(tmp_path, tmp_path / "out") == 0
-    found = sorted(pair[:2] for pair in read_all(tmp_path / "out"))
-    assert found == sorted(
-        [
-            ("Der Fluss entspringt in den Alpen.", "Er fließt durch zwei große Seen."),
-            ("Er fließt durch zwei große Seen.", "Danach erreicht er die Ebene."),
-            ("Danach erreicht er die Ebene.", "Am Ende mündet er in das Meer."),
-            ("Поезд отходит в восемь.", "Он приходит в полдень."),
-        ]
-    )
+    expected = [
+        *itertools.pairwise(sentences),
+        ("Поезд отходит в восемь.", "Он приходит в полдень."),
+    ]
+    assert sorted(pair[:2] for pair in read_all(tmp_path / "out")) == sorted(expected)

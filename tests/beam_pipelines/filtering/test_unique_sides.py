@@ -10,7 +10,6 @@ from beam_pipelines.filtering.unique_sides import SOURCE, TARGET, choose_by_side
 from beam_pipelines.reading.readers import read_file
 from beam_pipelines.records.records import Pair
 from labse_tf.cli.main import main
-from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import SHARD, find_corpus_files
 
 ROWS = [
@@ -36,20 +35,21 @@ def kept(out):
 @pytest.mark.parametrize(
     ("side", "most", "dropped"),
     [
-        ("source", 1, 2),
-        ("source", 2, 1),
-        ("source", 3, 0),
-        ("target", 1, 1),
         ("either", 1, 3),
-        ("either", 2, 1),
+        pytest.param("source", 2, 1, marks=pytest.mark.slow),
+        pytest.param("source", 3, 0, marks=pytest.mark.slow),
+        pytest.param("target", 1, 1, marks=pytest.mark.slow),
     ],
 )
 def test_unique_sides(tmp_path, side, most, dropped):
-    inputs = [write(tmp_path / "in", ROWS)]
+    inputs = [write(tmp_path / "in", [*ROWS, *ROWS[:1] * 2])]
     options = {"unique_side": side, "pairs_per_side": most}
-    report = filter_bitext.run(inputs, str(tmp_path / "out"), **options)
-    assert report["total"]["dropped"]["duplicate_side"] == dropped
-    assert report["total"]["kept"] == len(ROWS) - dropped == len(kept(tmp_path / "out"))
+    total = filter_bitext.run(inputs, str(tmp_path / "out"), **options)["total"]
+    first_is_kept = ROWS[0] in kept(tmp_path / "out")
+    # Copies of a kept pair are duplicates; those of others share its side.
+    assert total["dropped"]["duplicate"] == 2 * first_is_kept
+    assert total["dropped"]["duplicate_side"] == dropped + 2 * (not first_is_kept)
+    assert total["kept"] == len(ROWS) - dropped == len(kept(tmp_path / "out"))
     assert ("## duplicate_side" in (tmp_path / "out/examples.md").read_text()) is bool(dropped)
     # The order decides nothing, and nor does it whether the scores are read again.
     again = [write(tmp_path / "again", ROWS[::-1])]
@@ -61,19 +61,6 @@ def test_unique_sides(tmp_path, side, most, dropped):
     assert pq.read_table(tmp_path / "scored/scores/de").num_rows == len(ROWS)
 
 
-def test_report_has_the_reason_only_if_asked(tmp_path):
-    report = filter_bitext.run([write(tmp_path / "in", ROWS)], str(tmp_path / "out"))
-    assert "duplicate_side" not in report["total"]["dropped"]
-    assert report["total"]["kept"] == len(ROWS)
-
-
-def test_copies_of_a_pair_are_duplicates_not_pairs_of_one_side(tmp_path):
-    inputs = [write(tmp_path / "in", ROWS[:1] * 3)]
-    report = filter_bitext.run(inputs, str(tmp_path / "out"), unique_side="either")
-    assert report["total"]["dropped"]["duplicate_side"] == 0
-    assert report["total"]["dropped"]["duplicate"] == 2
-
-
 def test_parts_are_planned_by_size(tmp_path, monkeypatch):
     files = find_corpus_files([write(tmp_path / "in", ROWS * 100)])
     assert plan_parts(files) == 1
@@ -83,23 +70,11 @@ def test_parts_are_planned_by_size(tmp_path, monkeypatch):
     assert report["total"]["kept"] == 2
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [({"unique_side": "left"}, "--unique-side"), ({"pairs_per_side": 0}, "--pairs-per-side is 0")],
-)
-def test_bad_options(tmp_path, options, message):
-    with pytest.raises(InputError, match=message):
-        filter_bitext.run([write(tmp_path / "in", ROWS)], str(tmp_path / "out"), **options)
-    assert not (tmp_path / "out").exists()
-
-
 def test_command_has_an_option_for_every_limit(tmp_path):
     inputs = write(tmp_path / "in", [("Page 3 of 4", "Seite 7 von 9"), *ROWS])
-    args = ["corpus", "filter-bitext", inputs, "--out"]
-    assert main([*args, str(tmp_path / "one"), "--unique-side", "target"]) == 0
-    assert len(kept(tmp_path / "one")) == 4
-    assert main([*args, str(tmp_path / "two"), "--min-number-agreement", "0"]) == 0
-    assert len(kept(tmp_path / "two")) == 6
+    args = ["corpus", "filter-bitext", inputs, "--out", str(tmp_path / "out")]
+    assert main([*args, "--unique-side", "target", "--min-number-agreement", "0"]) == 0
+    assert len(kept(tmp_path / "out")) == 5
 
 
 WORDS = st.sampled_from(["a", "A", "b ", "c  d", "C d"])

@@ -21,15 +21,14 @@ SHOUTING = re.search(
 )[1]
 # The same as a file of the folder: what the command needs to know stands in it.
 IN_THE_FOLDER = (
-    """
-from beam_pipelines.filters import Option, Use
-from labse_tf.files.record_kinds import BITEXT
-"""
+    "from beam_pipelines.filters import Option, Use\n"
+    "from labse_tf.files.record_kinds import BITEXT\n"
     + SHOUTING
     + """
     uses = {BITEXT: Use(order=35, threshold=Option("--max-shouting", "drop pairs that shout"))}
 """
 )
+BARE = "class Bare:\n  name = 'bare'; threshold = 1"
 PAIRS = "Good day!\tGuten Tag!\nGood day!\tGUTEN Tag!\nGood day!\tGUTEN TAG!\n"
 
 
@@ -84,17 +83,14 @@ def test_a_users_filter_travels_to_other_processes(folder):
     assert "## shouting\n" in (folder / "out" / "examples.md").read_text("utf-8")
 
 
-def test_its_limit_moves_without_scoring_again(folder):
+def test_its_limit_moves_without_scoring_again_and_sentences_have_it_too(folder):
     filter_bitext.run(["de.tsv"], "out", filters=["my_filters:NoShouting"], scores=True)
     again = filter_bitext.run(
         ["out/scores"], "again", filters=["my_filters:NoShouting=0.5"], from_scores=True
     )
     assert again["total"]["dropped"]["shouting"] == 2
-
-
-def test_monolingual_text_has_it_too(folder):
     (folder / "de.txt").write_text("Guten Morgen!\nGUTEN MORGEN!\n", "utf-8")
-    report = filter_monolingual.run(["de.txt"], "out", filters=["my_filters:NoShouting"])
+    report = filter_monolingual.run(["de.txt"], "lines", filters=["my_filters:NoShouting"])
     assert report["total"]["dropped"]["shouting"] == 1
 
 
@@ -107,14 +103,15 @@ def test_monolingual_text_has_it_too(folder):
         ("my_filters:NoShouting=x", "", "its threshold 'x' is not a number"),
         ("my_filters:made=1", "made = NoShouting()", "is an object whose threshold is"),
         ("my_filters:json", "import json", "its 'name', the reason in report.json, is None"),
-        ("my_filters:NoShouting", "del NoShouting.score", "has no method 'score'"),
-        ("my_filters:NoShouting", "del NoShouting.accept", "has no method 'accept'"),
+        ("my_filters:Bare", f"{BARE}\n  accept = print", "has no method 'score'"),
+        ("my_filters:Bare", f"{BARE}\n  score = print", "has no method 'accept'"),
         ("my_filters:NoShouting", "del NoShouting.name", "its 'name', the reason in report.json"),
         ("my_filters:NoShouting", "NoShouting.name = 'too long'", "is 'too long'; set it to one"),
         ("my_filters:NoShouting", "NoShouting.name = 'too_long'", "'too_long' in report.json, is"),
+        ("my_filters:NoShouting", "NoShouting.name = 'few_words'", "'few_words' in report.json"),
         ("my_filters:NoShouting", "NoShouting.name = 'duplicate'", "'duplicate' in report.json"),
         ("my_filters:Needy", "class Needy:\n  def __init__(self, a): 1", "cannot be built (Type"),
-        ("my_filters:Bare", "class Bare(NoShouting):\n  def __init__(self): 1", "numeric 'thresh"),
+        ("my_filters:NoShouting", "del NoShouting.threshold", "has no numeric 'threshold'"),
         ("my_filters:NoShouting", "import no_such_library", "No module named 'no_such_library'"),
         ("my_filters:NoShouting", "1 +", "cannot import my_filters (SyntaxError"),
     ],
@@ -129,10 +126,17 @@ def test_what_is_no_filter_ends_the_command_before_the_job(folder, capsys, name,
 
 
 def test_two_of_the_same_name(folder, capsys):
-    (folder / "de.txt").write_text("Guten Morgen!\n", "utf-8")
     arguments = ["--filter", "my_filters:NoShouting", "--filter", "my_filters:NoShouting=0.1"]
-    assert main(["corpus", "filter-monolingual", "de.txt", "--out", "out", *arguments]) == 2
+    assert main(["corpus", "filter-bitext", "de.tsv", "--out", "out", *arguments]) == 2
     assert "my_filters:NoShouting=0.1: its name" in capsys.readouterr().err
+
+
+def test_any_class_will_do(folder):
+    own = f"{BARE}\n  def score(self, pairs): return [len(p.target) for p in pairs]"
+    own += "\n  def accept(self, score): return score > 10"
+    (folder / "my_filters.py").write_text(own, "utf-8")
+    report = filter_bitext.run(["de.tsv"], "out", filters=["my_filters:Bare"])
+    assert report["total"]["dropped"]["bare"] == 3
 
 
 def test_every_option_belongs_to_one_filter():

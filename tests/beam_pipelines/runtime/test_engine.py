@@ -7,16 +7,15 @@ import os
 import numpy as np
 import pytest
 
-from beam_pipelines import filter_bitext
+from beam_pipelines import filter_bitext, quality_model
 from beam_pipelines.filtering import filter_job
 from beam_pipelines.filtering.job_options import JobOptions
 from beam_pipelines.filters.low_quality import LowQuality
+from beam_pipelines.quality_model import BITS, QualityModel
 from beam_pipelines.runtime.engine import Engine
 from beam_pipelines.runtime.errors import is_interruption
 from beam_pipelines.runtime.flink import ask
 from beam_pipelines.runtime.storage import absolute, write_file
-from beam_pipelines.text import quality_model
-from beam_pipelines.text.quality_model import BITS, QualityModel
 from labse_tf.errors import InputError
 from labse_tf.files.record_kinds import MONOLINGUAL
 

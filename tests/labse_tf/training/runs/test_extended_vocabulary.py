@@ -10,7 +10,7 @@ from labse_tf.cli.main import main
 from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
 from labse_tf.training.runs.run_dir import open_existing
 from vocab import wordpiece_file
-from vocab.spelling import spell
+from vocab.wordpiece import spell
 
 CREOLE = ["Mo pe ale dan lavil.", "Nou pe manze diri ek kari.", "Zot pe ale lekol dan lavil."]
 

@@ -17,8 +17,11 @@ import numpy as np
 
 from labse_tf.errors import InputError
 
-MIN_N, MAX_N = 1, 4
+MAX_N = 4
 BITS = 18
+# The features that the weights are for; a model with other features is refused.
+FEATURES = {"min_n": 1, "max_n": MAX_N, "bits": BITS}
+WEIGHTS_FILE, FACTS_FILE = "weights.npz", "model.json"
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 # Marks the start and end of a text in n-grams; no text contains it.
 _EDGE = "\x00"
@@ -43,18 +46,12 @@ def hash_ngrams(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
             break
         rolling = (rolling[:length] + codes[n - 1 :] + np.uint64(n)) * _MULTIPLIER
         rolling ^= rolling >> np.uint64(29)
-        if n >= MIN_N:
-            inside = owners[:length] == owners[n - 1 :]
-            hashes.append((rolling[inside] >> np.uint64(64 - BITS)).astype(np.int64))
-            places.append(owners[:length][inside])
+        inside = owners[:length] == owners[n - 1 :]
+        hashes.append((rolling[inside] >> np.uint64(64 - BITS)).astype(np.int64))
+        places.append(owners[:length][inside])
     if not hashes:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     return np.concatenate(hashes), np.concatenate(places)
-
-
-WEIGHTS_FILE, FACTS_FILE = "weights.npz", "model.json"
-# The features that the weights are for; a model with other features is refused.
-FEATURES = {"min_n": MIN_N, "max_n": MAX_N, "bits": BITS}
 
 
 class QualityModel(NamedTuple):

@@ -1,1 +1,0 @@
-"""Word counts per language, from which a vocabulary is learned."""

@@ -1,1 +1,0 @@
-"""Embeds sentences in batches and writes their vectors in shards."""

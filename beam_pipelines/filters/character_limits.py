@@ -1,0 +1,52 @@
+"""Drops records with too few or too many characters.
+
+The defaults are those of LaBSE's monolingual data (section 3.1). Pairs have a lower minimum: "Go."
+and its Chinese translation of two characters are a valid pair.
+"""
+
+from __future__ import annotations
+
+from beam_pipelines.filters import LENGTHS, AtLeast, AtMost, Option, Use
+from beam_pipelines.records.records import Record, texts_of
+from labse_tf.files.record_kinds import BITEXT, MONOLINGUAL
+
+
+class TooShort(AtLeast):
+    """Score: characters (Unicode code points) of the record's shortest text.
+
+    >>> pairs = [Pair("Go.", "去。", "zh"), Pair("Run!", "跑", "zh")]
+    >>> [TooShort(2).accept(score) for score in TooShort(2).score(pairs)]
+    [True, False]
+    """
+
+    name = "too_short"
+    threshold = 10
+    _option = Option(
+        "--min-characters", "drop lines with fewer characters, before they are split", "N", type=int
+    )
+    _for_pairs = _option._replace(help="drop pairs with a side of fewer characters", default=2)
+    uses = {BITEXT: Use(10, _for_pairs), MONOLINGUAL: Use(10, _option, stage=LENGTHS)}
+
+    def score_record(self, record: Record) -> int:
+        return min(map(len, texts_of(record)))
+
+
+class TooLong(AtMost):
+    """Score: characters (Unicode code points) of the record's longest text.
+
+    >>> TooLong(12).score([Sentence("Good morning.", "en"), Sentence("你好。", "zh")])
+    [13, 3]
+    >>> TooLong(12).accept(13)
+    False
+    """
+
+    name = "too_long"
+    threshold = 5000
+    _option = Option(
+        "--max-characters", "drop lines with more characters, before they are split", "N", type=int
+    )
+    _for_pairs = _option._replace(help="drop pairs with a side of more characters")
+    uses = {BITEXT: Use(20, _for_pairs), MONOLINGUAL: Use(20, _option, stage=LENGTHS)}
+
+    def score_record(self, record: Record) -> int:
+        return max(map(len, texts_of(record)))

@@ -1,0 +1,72 @@
+"""Drops untranslated pairs: the target is the source, or a slightly changed copy of it."""
+
+from __future__ import annotations
+
+import regex
+
+from beam_pipelines.filters import Below, Option, Use
+from beam_pipelines.records.records import Pair
+from labse_tf.files.record_kinds import BITEXT
+
+_NO_LETTERS = regex.compile(r"[^\p{L}\p{M}]+")
+_LEAST_TRIGRAMS = 12
+# Trigrams take ten times as long as words, and are no better at telling translations from copies,
+# so pairs with fewer common words are not compared by trigrams.
+_LEAST_COMMON_WORDS = 0.25
+
+
+class IdenticalSides(Below):
+    """Score: 1.0 if the sides differ only in letter case and white space, else 0.0.
+
+    >>> IdenticalSides().score([Pair("PARIS", "Paris", "fr"), Pair("Paris", "Париж", "ru")])
+    [1.0, 0.0]
+    """
+
+    name = "identical_sides"
+    threshold = 1.0
+    uses = {BITEXT: Use(40)}
+
+    def score_record(self, pair: Pair) -> float:
+        return float(_essence(pair.source) == _essence(pair.target))
+
+
+def _essence(text: str) -> str:
+    return "".join(text.casefold().split())
+
+
+class SimilarSides(Below):
+    """Score: Jaccard similarity (0 to 1) of the letter trigrams of the two sides.
+
+    Case, digits, punctuation and white space are ignored, so that a copy with another number or
+    another quotation mark is still a copy. Names are the same in many languages, so pairs with a
+    short side (fewer than 12 different trigrams) score 0: "Tom Hanks" on both sides is no error. So
+    do pairs whose common words are less than a quarter of those of the side with fewer words.
+
+    >>> SimilarSides().score([Pair("The file is not here", "The file is not here!", "de")])
+    [1.0]
+    """
+
+    name = "similar_sides"
+    threshold = 0.6
+    _help = "drop pairs with sides that share X (0 to 1) of their letters' trigrams"
+    uses = {BITEXT: Use(100, Option("--max-similarity", _help))}
+
+    def score_record(self, pair: Pair) -> float:
+        source, target = pair.source.casefold(), pair.target.casefold()
+        words = set(source.split())
+        # True of most translations, and saves building the other set.
+        if words.isdisjoint(target_words := target.split()):
+            return 0.0
+        other_words = set(target_words)
+        if len(words & other_words) < _LEAST_COMMON_WORDS * min(len(words), len(other_words)):
+            return 0.0
+        one, other = _trigrams(source), _trigrams(target)
+        if min(len(one), len(other)) < _LEAST_TRIGRAMS:
+            return 0.0
+        common = len(one & other)
+        return common / (len(one) + len(other) - common)
+
+
+def _trigrams(text: str) -> set[str]:
+    letters = _NO_LETTERS.sub("", text)
+    return {letters[start : start + 3] for start in range(len(letters) - 2)}

@@ -1,1 +1,0 @@
-"""Properties of text: language, sentences, quality."""

@@ -1,0 +1,405 @@
+"""Counts words, weighted by language, in a Beam job. A vocabulary is learned from these counts.
+
+Both sides of a pair are counted, the source as English. The English side of a multi-parallel corpus
+occurs once for each language and is counted each time: the data is counted as given.
+
+DIR/words-?????-of-?????.tsv  lines `word<TAB>count`, sorted by word; see `CountWords`
+DIR/totals.json               language -> {"words": n, "too_long": n}, in running text
+DIR/settings.json             the settings, and the files that were counted
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import glob
+import heapq
+import itertools
+import logging
+import math
+import os
+import tempfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import apache_beam as beam
+from apache_beam.transforms.window import GlobalWindows
+
+from beam_pipelines.reading.find import find_files, text_bytes
+from beam_pipelines.reading.readers import ReadCorpus
+from beam_pipelines.records.records import Batch
+from beam_pipelines.runtime.engine import Engine
+from beam_pipelines.runtime.outputs import check_free_folder, job_folder
+from beam_pipelines.runtime.runners import run_pipeline
+from beam_pipelines.runtime.storage import (
+    STORAGE,
+    absolute,
+    join,
+    open_file,
+    read_json,
+    write_file,
+    write_json,
+)
+from labse_tf.errors import InputError
+from labse_tf.files.corpus_files import CorpusFile
+from labse_tf.files.record_kinds import ENGLISH, kind_of_record
+from labse_tf.languages import is_code
+from vocab.basic_tokenizer import plain_spaces, split_words
+from vocab.smoothing import smoothing_coefficients, weigh_counts
+
+_log = logging.getLogger("labse")
+
+# Distinct words of a bundle held in memory before they are emitted: about 100 MB.
+_MAX_WORDS_HELD = 500_000
+# Text held before it is split, in characters: at most 80 MB, if nothing repeats.
+_CHARACTERS_HELD = 20_000_000
+# Pieces split at once. In scripts without spaces a piece is a whole sentence.
+_PIECES_AT_ONCE = 1000
+
+# A worker merges the words of one shard in memory. This much text has at most about 2 million
+# distinct words (200 MB), usually far fewer. In corpora that exceed the maximum number of shards,
+# new words are rare enough for larger shards.
+_TEXT_BYTES_PER_SHARD = 64_000_000
+_MIN_SHARDS, _MAX_SHARDS = 32, 4096
+
+# The names of the counts in `totals.json`, per language.
+WORDS, TOO_LONG, OTHER_LANGUAGE_RECORDS = "words", "too_long", "records_of_other_languages"
+TOTALS_FILE, SETTINGS_FILE = "totals.json", "settings.json"
+
+# Version of the word splitting. Counts without this number have words that contain Unicode spaces.
+_WORDS_VERSION = 2
+
+
+class Settings(NamedTuple):
+    """The settings that the counts depend on.
+
+    Attributes:
+      smoothing_exponent: 0 to 1; 1 leaves the counts as they are.
+      min_word_count: the minimum weighted count.
+      max_word_length: in characters; longer words are left out.
+    """
+
+    smoothing_exponent: float = 0.3
+    min_word_count: int = 1
+    max_word_length: int = 50
+
+
+class WordCounts(NamedTuple):
+    """The result of `count`.
+
+    Attributes:
+      words: word -> weighted count, an integer, at least 1; by descending count, then by code
+        point.
+      distinct: number of distinct words counted, of which `words` holds the most frequent.
+      tokens: language -> words of running text, without those that were too long.
+      too_long: language -> words of running text that were longer than the limit.
+      other_languages: unsupported language code -> records left out.
+    """
+
+    words: dict[str, int]
+    distinct: int
+    tokens: dict[str, int]
+    too_long: dict[str, int]
+    other_languages: dict[str, int]
+
+
+def count(
+    inputs: Sequence[str],
+    settings: Settings,
+    *,
+    folder: str | os.PathLike[str] | None = None,
+    shards: int | None = None,
+    max_words: int | None = None,
+    beam_options: Sequence[str] = (),
+) -> WordCounts:
+    """Counts the words of the corpus files of both kinds in `inputs`.
+
+    Args:
+      inputs: files, folders or globs.
+      settings: what to count, and how.
+      folder: where the counts are kept. Counts that it already holds, of the same files with the
+        same settings, are read instead of being made again. A cluster needs one that its workers
+        reach. None: a temporary folder on this machine.
+      shards: number of files that the words are written to; None: `plan_word_shards`.
+      max_words: the maximum number of words to read back; None reads all.
+      beam_options: options for Beam, as strings; if empty, the direct runner is used.
+
+    Raises:
+      InputError: for inputs that are missing or damaged, or a `folder` that holds anything else.
+    """
+    engine = Engine(beam_options)
+    if folder is not None:
+        folder = STORAGE.resolve(folder)
+    elif engine.is_distributed:
+        raise InputError(
+            "--counts is missing", remedy="name a folder that all workers reach, for the counts"
+        )
+    engine.check_paths([*inputs, *([] if folder is None else [folder])])
+    files = find_files(inputs)
+    origin = {
+        "words_version": _WORDS_VERSION,
+        "settings": settings._asdict(),
+        "files": {absolute(path): STORAGE.state(path) for file in files for path in file.paths},
+    }
+    if folder is not None and _is_kept(folder, origin):
+        _log.info("%s: reusing the word counts of these files", folder)
+        return read_counts(folder, max_words=max_words)
+    with _place(folder) as place:
+        _log.info("counting words in %d files", len(files))
+        moved = [file.moved(absolute) for file in files]
+        job = CountWords(place, moved, settings, shards or plan_word_shards(files))
+        run_pipeline(job, [path for file in files for path in file.paths], engine)
+        write_json(join(place, SETTINGS_FILE), origin)
+        return read_counts(place, max_words=max_words)
+
+
+def plan_word_shards(files: Iterable[CorpusFile]) -> int:
+    """Returns a number of shards, from the files' sizes; the words of each fit in memory."""
+    needed = math.ceil(sum(map(text_bytes, files)) / _TEXT_BYTES_PER_SHARD)
+    return min(max(needed, _MIN_SHARDS), _MAX_SHARDS)
+
+
+def read_counts(folder: str | os.PathLike[str], *, max_words: int | None = None) -> WordCounts:
+    """Returns the counts in a folder, with at most `max_words` words in memory."""
+    folder = os.fspath(folder)
+    distinct = itertools.count()
+    # `zip` counts the words as they are read.
+    pairs = (pair for pair, _ in zip(_read_words(folder), distinct, strict=False))
+    # The key ascends as counts descend, for `nsmallest`, which holds at most `max_words` pairs.
+    if max_words is None:
+        ordered = sorted(pairs, key=_by_frequency)
+    else:
+        ordered = heapq.nsmallest(max_words, pairs, key=_by_frequency)
+    totals = read_json(join(folder, TOTALS_FILE))
+    tokens, too_long, other = (
+        {language: row[name] for language, row in totals.items() if name in row}
+        for name in (WORDS, TOO_LONG, OTHER_LANGUAGE_RECORDS)
+    )
+    return WordCounts(dict(ordered), next(distinct), tokens, too_long, other)
+
+
+def _by_frequency(pair: tuple[str, int]) -> tuple[int, str]:
+    return -pair[1], pair[0]
+
+
+def _read_words(folder: str) -> Iterator[tuple[str, int]]:
+    for path in STORAGE.glob(join(glob.escape(folder), "words-*.tsv")):
+        with open_file(path) as stream:
+            # Bytes, since only a line feed ends a line: words may contain U+2028 and the like.
+            for line in stream:
+                word, number = line.decode("utf-8").split("\t")
+                yield word, int(number)
+
+
+@contextlib.contextmanager
+def _place(folder: str | None) -> Iterator[str]:
+    if folder is None:
+        with tempfile.TemporaryDirectory(prefix="labse-words-") as temporary:
+            yield temporary
+    else:
+        free = check_free_folder(folder, overwrite=False)
+        with job_folder(free, SETTINGS_FILE, overwrite=False) as partial:
+            yield partial
+
+
+def _is_kept(folder: str, origin: dict) -> bool:
+    """Whether the folder holds these counts, not none; raises InputError for others."""
+    path = join(folder, SETTINGS_FILE)
+    if not STORAGE.exists(path):
+        return False
+    try:
+        kept = read_json(path)
+    except ValueError as error:
+        raise InputError(f"is damaged ({error})", path=path, remedy="remove the folder") from error
+    if kept == origin:
+        return True
+    raise InputError(
+        f"holds different word counts: {_difference(kept, origin)}",
+        path=folder,
+        remedy="name another folder for --counts, or remove this one",
+    )
+
+
+def _difference(kept: dict, wanted: dict) -> str:
+    if kept.get("words_version") != wanted["words_version"]:
+        return "another version of this program split the text"
+    for name, value in wanted["settings"].items():
+        before = kept.get("settings", {}).get(name)
+        if before != value:
+            return f"--{name.replace('_', '-')} was {before}, now {value}"
+    files = kept.get("files", {})
+    changed = [
+        path
+        for path in sorted({*files, *wanted["files"]})
+        if files.get(path) != wanted["files"].get(path)
+    ]
+    return f"{len(changed)} input files differ, first {changed[0]}"
+
+
+@beam.ptransform_fn
+def CountWords(begin, folder: str, files: Sequence[CorpusFile], settings: Settings, shards: int):
+    """Corpus files -> `FOLDER/words-?????-of-?????.tsv` and `FOLDER/totals.json`.
+
+    A count is the sum over languages of the word's count in the language times the language's
+    smoothing coefficient (paper section 3.2), rounded. Words whose count is then below the minimum
+    or 0 are left out. Shards without words are not written.
+
+    Workers combine the counts before the shuffle, in bounded memory, and again after it. Beam's
+    own combiners would hold the words of all shards at once before the shuffle.
+
+    Args:
+      folder: where to write.
+      files: monolingual or bitext.
+      shards: number of files; a worker holds the words of one in memory. See `plan_word_shards`.
+    """
+    count_step = beam.ParDo(_CountInBundle(settings.max_word_length, shards))
+    counted = (
+        begin
+        | "Read" >> ReadCorpus(files)
+        | "Count" >> count_step.with_outputs("totals", main="words")
+    )
+    totals = counted.totals | "Sum" >> beam.CombinePerKey(sum)
+    (
+        totals
+        | "List" >> beam.combiners.ToList()
+        | "Write totals" >> beam.Map(_write_totals, join(folder, TOTALS_FILE))
+    )
+    write = beam.Map(_write_words, folder, shards, settings, beam.pvalue.AsDict(totals))
+    return counted.words | "Gather" >> beam.GroupByKey() | "Write words" >> write
+
+
+class _CountInBundle(beam.DoFn):
+    """Batches -> `(shard, (language, {word: count}))`, and totals `((language, name), number)`.
+
+    Counts are emitted only at the end of the bundle or when memory is short, so that a frequent
+    word is one element of the shuffle, not one per occurrence.
+    """
+
+    def __init__(self, max_word_length: int, shards: int) -> None:
+        self._max_word_length = max_word_length
+        self._shards = shards
+
+    def start_bundle(self) -> None:
+        self._counter = WordCounter()
+
+    def process(self, batch: Batch) -> Iterator:
+        if not is_code(batch.language):
+            total = ((batch.language, OTHER_LANGUAGE_RECORDS), len(batch.records))
+            yield beam.pvalue.TaggedOutput("totals", total)
+            return
+        kind = kind_of_record(type(batch.records[0]))
+        for place, field in enumerate(kind.fields):
+            language = ENGLISH if field in kind.english else batch.language
+            self._counter.add(language, [record[place] for record in batch.records])
+        if len(self._counter) > _MAX_WORDS_HELD:
+            yield from self._take_counts()
+
+    def finish_bundle(self) -> Iterator:
+        for output in self._take_counts():
+            if isinstance(output, beam.pvalue.TaggedOutput):
+                value = GlobalWindows.windowed_value(output.value)
+                yield beam.pvalue.TaggedOutput(output.tag, value)
+            else:
+                yield GlobalWindows.windowed_value(output)
+
+    def _take_counts(self) -> Iterator:
+        for language, counts in self._counter.take().items():
+            shards: dict[int, dict[str, int]] = collections.defaultdict(dict)
+            totals = collections.Counter()
+            for word, number in counts.items():
+                if len(word) > self._max_word_length:
+                    totals[TOO_LONG] += number
+                else:
+                    totals[WORDS] += number
+                    # Not `hash`, which differs between processes.
+                    shards[zlib.crc32(word.encode("utf-8")) % self._shards][word] = number
+            for shard, words in shards.items():
+                yield shard, (language, words)
+            for name, total in totals.items():
+                yield beam.pvalue.TaggedOutput("totals", ((language, name), total))
+
+
+class WordCounter:
+    """Word counts by language; `len()` is the number of distinct words counted so far.
+
+    Words are divided at every Unicode space. Otherwise a piece could contain one, and other
+    programs would read it from the vocabulary file as another piece or as none.
+
+    Text is repetitive, so it is first cut at ASCII spaces, which always divide words, and only the
+    distinct pieces between them are split into words. That halves the time; the counts are the
+    same.
+    """
+
+    def __init__(self) -> None:
+        self._clear()
+
+    def __len__(self) -> int:
+        return sum(map(len, self._words.values()))
+
+    def add(self, language: str, texts: Sequence[str]) -> None:
+        """Counts the words of texts; no word spans two texts."""
+        text = plain_spaces(" ".join(texts))
+        self._pieces[language].update(text.split(" "))
+        self._characters += len(text)
+        if self._characters > _CHARACTERS_HELD:
+            self._split_pieces()
+
+    def take(self) -> dict[str, collections.Counter[str]]:
+        """Returns language -> word -> count, and resets the counter."""
+        self._split_pieces()
+        words = self._words
+        self._clear()
+        return words
+
+    def _clear(self) -> None:
+        self._pieces = collections.defaultdict(collections.Counter)
+        self._words = collections.defaultdict(collections.Counter)
+        self._characters = 0
+
+    def _split_pieces(self) -> None:
+        for language, pieces in self._pieces.items():
+            words = self._words[language]
+            once = []
+            for piece, number in pieces.items():
+                if number == 1:
+                    once.append(piece)
+                    continue
+                for word in split_words(piece):
+                    words[word] += number
+            for start in range(0, len(once), _PIECES_AT_ONCE):
+                words.update(split_words(" ".join(once[start : start + _PIECES_AT_ONCE])))
+        self._pieces.clear()
+        self._characters = 0
+
+
+def _write_words(
+    element: tuple[int, Iterable[tuple[str, dict[str, int]]]],
+    folder: str,
+    shards: int,
+    settings: Settings,
+    totals: Mapping[tuple[str, str], int],
+) -> None:
+    number, parts = element
+    counts: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
+    for language, words in parts:
+        counts[language].update(words)
+    # Sorted, because a sum of floats depends on the order, and the order of arrival on the runner.
+    tokens = {
+        language: total for (language, name), total in sorted(totals.items()) if name == WORDS
+    }
+    weighted = weigh_counts(counts, smoothing_coefficients(tokens, settings.smoothing_exponent))
+    rounded = ((word, round(weight)) for word, weight in sorted(weighted.items()))
+    least = max(1, settings.min_word_count)
+    lines = [f"{word}\t{total}\n" for word, total in rounded if total >= least]
+    # Object stores refuse empty files.
+    if lines:
+        path = join(folder, f"words-{number:05}-of-{shards:05}.tsv")
+        write_file(path, "".join(lines).encode("utf-8"))
+
+
+def _write_totals(totals: list[tuple[tuple[str, str], int]], path: str) -> None:
+    languages: dict[str, dict[str, int]] = collections.defaultdict(dict)
+    for (language, name), total in sorted(totals):
+        languages[language][name] = total
+    write_json(path, languages)
