@@ -1,13 +1,15 @@
-"""The model card: README.md of a model dir."""
+"""The model card: README.md of a model dir, headed by what the Hugging Face Hub reads."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable
 from typing import Any
 
 import jinja2
+import yaml
 
-from export.hub_metadata import front_matter
+from labse_tf.evaluation.task import find_task, primary_figure
 from labse_tf.languages import language_of
 
 _CARD = """\
@@ -156,6 +158,19 @@ one [UNK]. Text is neither lower-cased nor normalised.
 {% endif %}"""
 
 
+# Licences by the Hub's names; any other is "other", with its own name.
+_LICENCES = frozenset(
+    ("apache-2.0", "mit", "bsd-3-clause", "gpl-3.0", "mpl-2.0", "cc0-1.0")
+    + ("cc-by-4.0", "cc-by-sa-4.0", "cc-by-nc-4.0", "cc-by-nc-sa-4.0", "openrail")
+)
+_TAGS = ("feature-extraction", "sentence-similarity", "bitext-mining", "LaBSE")
+# The types that the Hub and MTEB have for our tasks.
+_TYPES = {
+    **dict.fromkeys(("tatoeba", "bucc", "un", "retrieval", "xsim"), "BitextMining"),
+    "sts": "STS",
+    **dict.fromkeys(("classify", "xnli", "senteval"), "Classification"),
+    "paraphrase": "PairClassification",
+}
 _PIECES = {
     "wordpiece": "cased WordPieces",
     "bpe": "cased byte-pair encodings",
@@ -165,9 +180,9 @@ _PIECES = {
 
 
 def model_card(
-    facts: dict[str, Any], *, parameters: int, results: Sequence[dict[str, Any]] = ()
+    facts: dict[str, Any], *, parameters: int, results: Iterable[dict[str, Any]] = ()
 ) -> str:
-    """Returns the Markdown text, after what the Hugging Face Hub reads.
+    """Returns the Markdown text, after YAML between two lines of `---`.
 
     Args:
       facts: the contents of model.json.
@@ -180,4 +195,32 @@ def model_card(
     card = environment.from_string(_CARD).render(
         **{"kept_of": None, "tokenizer": "wordpiece", **facts}, parameters=parameters
     )
-    return front_matter(facts, results) + card
+    head = yaml.safe_dump(_hub_metadata(facts, results), sort_keys=False, allow_unicode=True)
+    return f"---\n{head}---\n\n{card}"
+
+
+def _hub_metadata(facts: dict[str, Any], results: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    library = "sentence-transformers" if "hf" in facts["formats"] else "labse_tf"
+    found: dict[str, Any] = {}
+    if facts["languages"]:
+        found["language"] = sorted(facts["languages"])
+    if licence := facts["licence"]:
+        known = licence.strip().lower()
+        other = {"license": "other", "license_name": licence}
+        found |= {"license": known} if known in _LICENCES else other
+    found |= {"library_name": library, "pipeline_tag": "sentence-similarity"}
+    found["tags"] = [library, *_TAGS]
+    if entries := [_describe_result(record) for record in results]:
+        found["model-index"] = [{"name": "labse_tf", "results": entries}]
+    return found
+
+
+def _describe_result(record: dict[str, Any]) -> dict[str, Any]:
+    task = record["task"]
+    value = 100 * primary_figure(find_task(task), record)
+    data = os.path.basename(os.path.normpath(record["data"]["path"]))
+    return {
+        "task": {"type": _TYPES.get(task, "sentence-similarity"), "name": task},
+        "dataset": {"type": data, "name": data},
+        "metrics": [{"type": record["primary_metric"], "value": round(value, 2)}],
+    }

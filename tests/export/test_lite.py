@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 
 from export.lite import LITE_FILE, _convert, save_lite
-from export.packed_table import LEAST_COSINE, least_cosine
 from export.source import Source
+from export.transforms import LEAST_COSINE, least_cosine
 from labse_tf.config import EncoderConfig
 from labse_tf.embedding.runtimes import LiteRuntime
 from labse_tf.model.encoder import build_encoder, embed

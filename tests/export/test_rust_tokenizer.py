@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from export.rust_tokenizer import build
+from export.onnx import build_tokenizer
 from labse_tf.cli.main import main
 from vocab.basic_tokenizer import plain_spaces, split_words
 from vocab.wordpiece_file import RESERVED_TOKENS
@@ -52,7 +52,7 @@ def test_any_text(rust, preprocessor, text):
 
 @pytest.mark.slow
 def test_every_character_divides_words_alike():
-    splitter = build(RESERVED_TOKENS, max_bytes_per_word=100, length=16)
+    splitter = build_tokenizer(RESERVED_TOKENS, max_bytes_per_word=100, length=16)
     for number in (*range(0xD800), *range(0xE000, 0x110000)):
         text = f"a{chr(number)}b"
         normal = splitter.normalizer.normalize_str(text)

@@ -17,7 +17,7 @@ from ai_edge_litert.interpreter import Interpreter
 import labse_tf
 from export import lite as export_lite
 from export.onnx import save_model
-from export.packed_table import PackedEmbedding
+from export.transforms import PackedEmbedding
 from labse_tf.cli.main import main
 from labse_tf.embedding.model_dir import ModelDir
 from labse_tf.embedding.open import open_encoder

@@ -69,7 +69,7 @@ def preprocessor(texts, tmp_path_factory):
     """An exported one, loaded again; every word of the texts is one piece of its vocabulary."""
     import tensorflow as tf
 
-    from export.preprocessor import save_preprocessor
+    from export.saved_models import save_preprocessor
     from labse_tf.tokenization.wordpiece import WordPieceTokenizer
 
     folder = tmp_path_factory.mktemp("splitting")

@@ -13,8 +13,8 @@ import yaml
 from command_line import refused
 from config_kinds import KINDS
 
+from labse_tf.cli.arguments import OUTPUTS
 from labse_tf.cli.main import COMMANDS, main, make_parser
-from labse_tf.cli.paths import OUTPUTS
 from labse_tf.config import flatten, load_config
 from labse_tf.errors import InputError
 from labse_tf.evaluation.task import task_names
@@ -32,6 +32,10 @@ NOT_PATHS = {
     "--components",
     "--filter",
     "--option",
+    "--strategy",
+    "--index",
+    "--margin",
+    "--retrieval",
 }
 
 
