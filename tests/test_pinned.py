@@ -52,7 +52,7 @@ def test_options_of_every_command():
             kind |= {"choices": action.choices and [*action.choices]}
             kind |= {"type": action.type and action.type.__name__}
             name = "/".join(action.option_strings) or action.metavar
-            options[name] = {key: value for key, value in kind.items() if value or type(value) is int}
+            options[name] = {key: one for key, one in kind.items() if one or type(one) is int}
     assert_pinned("options.yaml", yaml.safe_dump(found, sort_keys=False, default_flow_style=None))
 
 

@@ -14,8 +14,7 @@ from tokenizers.models import WordPiece as HuggingFaceWordPiece
 
 from beam_pipelines.counting.word_counter import WordCounter
 from labse_tf.cli.main import main
-from labse_tf.demo.corpus.names import list_locales, read_names
-from labse_tf.demo.corpus.packages import SOURCES
+from labse_tf.demo.corpus.sources import SOURCES, list_files, read_raw_pairs
 from labse_tf.tokenization.wordpiece import WordPieceTokenizer
 from vocab import wordpiece_file
 from vocab.basic_tokenizer import has_other_space
@@ -57,8 +56,8 @@ def names(tmp_path_factory):
     """Names of things in about 100 languages, joined by spaces of many kinds, a file a language."""
     folder = tmp_path_factory.mktemp("names")
     source = next(source for source in SOURCES if source.distribution == "babel")
-    for locale, code in list_locales():
-        found = [pair.foreign for pair in itertools.islice(read_names(locale, code, source), 100)]
+    for locale, code in list_files(source):
+        found = [pair.foreign for pair in itertools.islice(read_raw_pairs(locale), 100)]
         # Each kind of space after each name twice, before a mark too, as in French.
         lines = [f"{name}{space}! {name}{space}{name}" for name in found for space in SPACES]
         (folder / f"{code}.txt").write_text("\n".join(lines) + "\n", "utf-8")

@@ -13,8 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from repository import SHARED
 
-from labse_tf.demo.corpus.names import list_locales, read_names
-from labse_tf.demo.corpus.packages import SOURCES
+from labse_tf.demo.corpus.sources import SOURCES, list_files, read_raw_pairs
 from labse_tf.tokenization.wordpiece import WordPieceTokenizer
 from vocab import wordpiece_file
 from vocab.basic_tokenizer import split_words
@@ -113,8 +112,8 @@ def names():
     """Names of things in about 100 languages, a dozen joined to a text with and without spaces."""
     source = next(source for source in SOURCES if source.distribution == "babel")
     texts = []
-    for locale, code in list_locales():
-        found = [pair.foreign for pair in itertools.islice(read_names(locale, code, source), 120)]
+    for locale, _ in list_files(source):
+        found = [pair.foreign for pair in itertools.islice(read_raw_pairs(locale), 120)]
         for start in range(0, len(found), 12):
             texts += [" ".join(found[start : start + 12]), "".join(found[start : start + 12])]
     return texts
