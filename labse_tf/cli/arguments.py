@@ -24,7 +24,7 @@ MODEL_HELP = (
     "sentence-transformers folder or name, or module:attribute of a Python object with encode"
 )
 _TYPES = {
-    **dict.fromkeys(("N", "TOKENS"), int),
+    **dict.fromkeys(("N", "MB", "TOKENS"), int),
     **dict.fromkeys(("X", "P"), float),
     **dict.fromkeys(("NAME", "TEXT", "CODE", "CODES"), str),
 }
@@ -32,79 +32,104 @@ _TYPES = {
 _PATHS, _NO_PATHS = (".vocab_file", ".teacher"), ("languages", ".targets")
 
 
-def add_options(parser: argparse.ArgumentParser, table: str, /, **defaults: Any) -> None:
-    """Adds the arguments of a table to the parser.
+def add_options(parser: argparse.ArgumentParser, *tables: str) -> None:
+    """Adds the arguments in the tables to the parser, in their order.
 
     An entry is `--name METAVAR: help`, or `name METAVAR: help` for an argument without a flag; its
     further lines are indented. In place of METAVAR:
 
-      METAVAR!    the option is required
-      METAVAR...  one or more values
-      {a,b}       a choice
-      A B         two values
-      nothing     a switch; `--[no-]name` has both forms
+      METAVAR=VALUE  the default, which the help shows
+      METAVAR!       the option is required
+      METAVAR...     one or more values
+      {a,b}          a choice
+      A B            two values
+      nothing        a switch; `--[no-]name` has both forms
 
-    Args:
-      parser: of the command.
-      table: the entries.
-      defaults: default values by argument, shown in the help. A number also gives the type. Other
-        options N and TOKENS are integers, X and P floats, and NAME, TEXT, CODE and CODES texts; all
-        other values may be paths.
+    Options N, MB and TOKENS are integers, X and P floats, and NAME, TEXT, CODE and CODES texts; all
+    other values may be paths.
     """
-    for entry in re.split(r"\n(?=\S)", textwrap.dedent(table).strip()):
-        head, _, help_ = " ".join(entry.split()).partition(": ")
-        words = head.replace("[no-]", "").split()
-        flags = [word.rstrip(",") for word in words if word.startswith("-")]
-        metavars = words[len(flags) or 1 :]
-        dest = (flags[-1] if flags else words[0]).lstrip("-").replace("-", "_")
-        default = defaults.get(dest)
-        if default not in (None, "", []) and "default" not in help_:
-            help_ += " (default: %(default)s)"
-        settings: dict[str, Any] = {"help": help_ or None, "default": default}
-        if not metavars:
-            switch = {"action": argparse.BooleanOptionalAction}
-            if "[no-]" not in head:
-                switch = {"action": "store_true", "default": False}
-            parser.add_argument(*flags, **settings | switch)
-            continue
-        metavar = metavars[0]
-        if metavar.endswith("!"):
-            settings["required"] = True
-        if metavar.rstrip("!").endswith("..."):
-            settings["nargs"] = "+"
-        metavar = metavar.rstrip("!.")
+    for table in tables:
+        for entry in re.split(r"\n(?=\S)", textwrap.dedent(table).strip()):
+            head, _, help_ = " ".join(entry.split()).partition(": ")
+            _add_option(parser, head.split(), help_)
+
+
+def _add_option(parser: argparse.ArgumentParser, words: list[str], help_: str) -> None:
+    flags = [word.rstrip(",").replace("[no-]", "") for word in words if word.startswith("-")]
+    metavars = words[len(flags) or 1 :]
+    settings: dict[str, Any] = {}
+    if not metavars:
+        both = "[no-]" in words[-1]
+        settings["action"] = argparse.BooleanOptionalAction if both else "store_true"
+    elif len(metavars) > 1:
+        settings = {"nargs": len(metavars), "metavar": tuple(metavars)}
+    else:
+        text, has_default, default = metavars[0].partition("=")
+        metavar = text.rstrip("!.")
+        type_ = _TYPES.get(metavar) if flags else None
         if metavar.startswith("{"):
             settings["choices"] = metavar.strip("{}").split(",")
-        elif len(metavars) > 1:
-            settings |= {"nargs": len(metavars), "metavar": tuple(metavars)}
         else:
-            settings["metavar"] = metavar
-            is_number = isinstance(default, int | float)
-            by_name = _TYPES.get(metavar) if flags else None
-            settings["type"] = type(default) if is_number else by_name
-        parser.add_argument(*(flags or [dest]), **settings)
+            settings |= {"metavar": metavar, "type": type_}
+        if text.endswith("!"):
+            settings["required"] = True
+        if "..." in text:
+            settings["nargs"] = "+"
+            if flags and "!" not in text:
+                settings["default"] = []
+        if has_default:
+            settings["default"] = (type_ or str)(default)
+            if default and "default" not in help_:
+                help_ += " (default: %(default)s)"
+    parser.add_argument(*(flags or words[:1]), **settings, help=help_ or None)
 
 
 # Options that commands share.
 
+INPUTS = "inputs INPUT...: files, folders or globs"
+OVERWRITE = "--overwrite: replace the output if it exists"
+CONFIG = "config CONFIG: a YAML preset, see configs/"
+NORMALIZE = """
+--normalize {NFC,NFKC,NFD,NFKD}: bring texts to this form of Unicode first; NFC makes one of a
+  letter and its marks, as most text has them (default: leave texts as they are, as LaBSE does)
+"""
+DIM = """
+--dim N: keep the first N columns of the vectors, scaled to unit length again; for models trained
+  with train.matryoshka (default: all)
+"""
+# The settings of the nearest-neighbour search.
+SEARCH = """
+-k, --neighbours N=4: neighbours of a sentence on the other side, for the margin
+--index NAME=auto: exact: compare all pairs; approximate: only likely neighbours; auto (default):
+  exact up to 10^11 comparisons, such as 300,000 x 300,000
+--recall X=0.95: share of true neighbours that an approximate search should find
+"""
+# `word_limit` returns its value.
+WORD_LIMIT = """
+--max-bytes-per-word N: longer words become [UNK] (default: as in training,
+  tokenizer.max_bytes_per_word)
+"""
+VOCABULARY = """
+--out FILE!: vocabulary file to write
+--vocab-size N={size}: maximum number of tokens
+--smoothing-exponent X=0.3: 0: all languages count the same; 1: in proportion to their text
+"""
+CHECKPOINT = """
+{option} {{best,latest}}: checkpoint of that run: the best on its dev pairs, or the newest (default:
+  the best, if the run has one)
+"""
+
 
 def add_overwrite(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--overwrite", action="store_true", help="replace the output if it exists")
+    add_options(parser, OVERWRITE)
 
 
 def add_inputs(parser: argparse.ArgumentParser) -> None:
-    add_options(parser, "inputs INPUT...: files, folders or globs")
+    add_options(parser, INPUTS)
 
 
-def add_normalize(parser: argparse.ArgumentParser) -> None:
-    add_options(
-        parser,
-        """
-        --normalize {NFC,NFKC,NFD,NFKD}: bring texts to this form of Unicode first; NFC makes one of
-          a letter and its marks, as most text has them (default: leave texts as they are, as LaBSE
-          does)
-        """,
-    )
+def add_dim(parser: argparse.ArgumentParser) -> None:
+    add_options(parser, DIM)
 
 
 def add_init(parser: argparse.ArgumentParser) -> None:
@@ -116,18 +141,7 @@ def add_init(parser: argparse.ArgumentParser) -> None:
           export`), or this Hugging Face BERT (a folder with config.json, vocab.txt and
           model.safetensors); init.tsv lists the weights that were copied
         """,
-    )
-    add_checkpoint(parser, "--init-checkpoint")
-
-
-def add_checkpoint(parser: argparse.ArgumentParser, option: str) -> None:
-    """Adds the option that selects which checkpoint of a run is read."""
-    add_options(
-        parser,
-        f"""
-        {option} {{best,latest}}: checkpoint of that run: the best on its dev pairs, or the newest
-          (default: the best, if the run has one)
-        """,
+        CHECKPOINT.format(option="--init-checkpoint"),
     )
 
 
@@ -147,18 +161,16 @@ def add_model_dir_output(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser,
         """
-        --table TYPE: type of the embedding table in the SavedModels: float32 (default), float16 or
-          int8; the last two cannot be trained
+        --table TYPE=float32: type of the embedding table in the SavedModels: float32 (default),
+          float16 or int8; the last two cannot be trained
         --length TOKENS: static length of the preprocessor's output (default 128, or
           encoder.max_positions if that is smaller)
         --licence TEXT: licence of the model, for the model card
         --results FILE.json...: of `labse eval`, for the card
         --no-verify: skip `labse verify`
         """,
-        table="float32",
-        results=[],
+        OVERWRITE,
     )
-    add_overwrite(parser)
 
 
 def add_languages(parser: argparse.ArgumentParser) -> None:
@@ -184,10 +196,6 @@ def parse_languages(codes: str | None) -> list[str]:
     from labse_tf.languages import require_code
 
     return [require_code(code.strip()) for code in (codes or "").split(",") if code.strip()]
-
-
-def add_config(parser: argparse.ArgumentParser) -> None:
-    add_options(parser, "config CONFIG: a YAML preset, see configs/")
 
 
 def add_overrides(parser: argparse.ArgumentParser) -> None:
@@ -220,7 +228,7 @@ def read_config(args: argparse.Namespace, overrides: Sequence[str] = ()):
 
 def add_training(parser: argparse.ArgumentParser, kind: str) -> None:
     """Adds CONFIG and the arguments of `add_run`."""
-    add_config(parser)
+    add_options(parser, CONFIG)
     add_run(parser, kind)
 
 
@@ -236,48 +244,20 @@ def add_run(parser: argparse.ArgumentParser, kind: str, *, required: bool = True
     add_options(
         parser,
         """
-        --strategy NAME: auto (default), one_device, mirrored, multi_worker (reads TF_CONFIG) or
-          tpu; auto: tpu with --tpu or on a TPU VM, multi_worker with TF_CONFIG, mirrored with
+        --strategy NAME=auto: auto (default), one_device, mirrored, multi_worker (reads TF_CONFIG)
+          or tpu; auto: tpu with --tpu or on a TPU VM, multi_worker with TF_CONFIG, mirrored with
           several GPUs
-        --tpu NAME: name or address of the TPU; not needed on a TPU VM
-        --logical-cpus N: with --strategy mirrored: N replicas on this machine's CPU
+        --tpu NAME=: name or address of the TPU; not needed on a TPU VM
+        --logical-cpus N=0: with --strategy mirrored: N replicas on this machine's CPU
         """,
-        strategy="auto",
-        tpu="",
-        logical_cpus=0,
+        OVERWRITE,
     )
-    add_overwrite(parser)
 
 
 def strategy_options(args: argparse.Namespace) -> dict:
     """Returns the strategy arguments of `add_run` as options of `launch`."""
     names = ("strategy", "tpu", "logical_cpus", "overwrite")
     return {name: getattr(args, name) for name in names}
-
-
-def add_vocabulary(parser: argparse.ArgumentParser, *, size: int) -> None:
-    """Adds --out, --vocab-size, of which `size` is the default, and --smoothing-exponent."""
-    add_options(
-        parser,
-        """
-        --out FILE!: vocabulary file to write
-        --vocab-size N: maximum number of tokens
-        --smoothing-exponent X: 0: all languages count the same; 1: in proportion to their text
-        """,
-        vocab_size=size,
-        smoothing_exponent=0.3,
-    )
-
-
-def add_word_limit(parser: argparse.ArgumentParser) -> None:
-    """Adds --max-bytes-per-word; `word_limit` returns its value."""
-    add_options(
-        parser,
-        """
-        --max-bytes-per-word N: longer words become [UNK] (default: as in training,
-          tokenizer.max_bytes_per_word)
-        """,
-    )
 
 
 def word_limit(args: argparse.Namespace) -> int:
@@ -288,38 +268,6 @@ def word_limit(args: argparse.Namespace) -> int:
     if limit is not None and limit < 1:
         raise InputError(f"--max-bytes-per-word is {limit}", remedy="give 1 or more")
     return TokenizerConfig().max_bytes_per_word if limit is None else limit
-
-
-def add_model_name(parser: argparse.ArgumentParser) -> None:
-    """Adds MODEL, a name that `labse_tf.embedding.open.open_encoder` accepts."""
-    add_options(parser, f"model MODEL: {MODEL_HELP}")
-
-
-def add_dim(parser: argparse.ArgumentParser) -> None:
-    """Adds --dim, for `labse_tf.embedding.open.open_encoder`."""
-    add_options(
-        parser,
-        """
-        --dim N: keep the first N columns of the vectors, scaled to unit length again; for models
-          trained with train.matryoshka (default: all)
-        """,
-    )
-
-
-def add_search(parser: argparse.ArgumentParser) -> None:
-    """Adds -k, --index and --recall, the settings of the nearest-neighbour search."""
-    add_options(
-        parser,
-        """
-        -k, --neighbours N: neighbours of a sentence on the other side, for the margin
-        --index NAME: exact: compare all pairs; approximate: only likely neighbours; auto (default):
-          exact up to 10^11 comparisons, such as 300,000 x 300,000
-        --recall X: share of true neighbours that an approximate search should find
-        """,
-        neighbours=4,
-        index="auto",
-        recall=0.95,
-    )
 
 
 # Paths.

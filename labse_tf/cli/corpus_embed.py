@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import add_inputs, add_options, add_overwrite
+from labse_tf.cli.arguments import INPUTS, OVERWRITE, add_options
 
 EXAMPLES = """examples:
   labse corpus embed clean/monolingual --model model --out vectors
@@ -21,23 +21,21 @@ i), and DIR/report.json. The order is that of the files, and of the lines within
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_inputs(parser)
     add_options(
         parser,
+        INPUTS,
         """
         --model MODEL_DIR!: a model dir from `labse export`, or an encoder in it:
           MODEL_DIR/onnx/model_int8.onnx
         --out DIR!: folder to write
-        --dtype TYPE: type of the vectors: float16, half the size, or float32
-        --shard-sentences N: sentences per shard; 250,000 of 768 dimensions take 384 MB in float16
-        --max-bad-records N: drop up to N lines or records that cannot be read (default:
+        --dtype TYPE=float16: type of the vectors: float16, half the size, or float32
+        --shard-sentences N=250_000: sentences per shard; 250,000 of 768 dimensions take 384 MB in
+          float16
+        --max-bad-records N=0: drop up to N lines or records that cannot be read (default:
           %(default)s, the first ends the job)
         """,
-        dtype="float16",
-        shard_sentences=250_000,
-        max_bad_records=0,
+        OVERWRITE,
     )
-    add_overwrite(parser)
 
 
 def run(args: argparse.Namespace) -> None:

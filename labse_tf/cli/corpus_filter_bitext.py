@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import add_inputs, add_normalize, add_options, add_overwrite
+from labse_tf.cli.arguments import INPUTS, NORMALIZE, OVERWRITE, add_options
 from labse_tf.files.record_kinds import BITEXT
 
 EXAMPLES = """examples:
@@ -33,12 +33,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         """
         --unique-side {source,target,either}: keep only --pairs-per-side of the pairs that share
           this side, such as navigation text (default: keep all)
-        --pairs-per-side N: with --unique-side
-        --keep {random,best}: which pairs stay of a language that has more than --max-per-language:
-          a random sample, or the best by contrastive data selection (default: %(default)s)
+        --pairs-per-side N=1: with --unique-side
+        --keep {random,best}=random: which pairs stay of a language that has more than
+          --max-per-language: a random sample, or the best by contrastive data selection
         """,
-        pairs_per_side=1,
-        keep="random",
     )
 
 
@@ -48,31 +46,26 @@ def add_filter_job(
     """Adds the arguments common to both filter jobs, and the options of the filters for `kind`."""
     from beam_pipelines.filtering.choose_filters import find_filters, options_of
 
-    add_inputs(parser)
     add_options(
         parser,
-        """
+        INPUTS,
+        f"""
         --out DIR!: folder to write
-        --shard-megabytes MB: approximate uncompressed input per shard; a worker needs up to 25
+        --shard-megabytes MB=50: approximate uncompressed input per shard; a worker needs up to 25
           times as much memory
-        --max-per-language N: keep at most N records per language, a random sample of those that
-          pass; 0 keeps all
-        --max-bad-records N: drop up to N records that cannot be read, such as lines of invalid
+        --max-per-language N={max_per_language}: keep at most N records per language, a random
+          sample of those that pass; 0 keeps all
+        --max-bad-records N=0: drop up to N records that cannot be read, such as lines of invalid
           UTF-8; a truncated file counts as one (default: %(default)s, the first ends the job)
         --scores: also write DIR/scores/<lang>/*.parquet: the scores of all filters for every record
         --from-scores: INPUTs are `scores` folders: apply other limits to them, without scoring
           again
-        --examples N: write N random examples per reason to DIR/examples.md
-        --seed N: seed of the random samples
+        --examples N=10: write N random examples per reason to DIR/examples.md
+        --seed N=0: seed of the random samples
         """,
-        shard_megabytes=50,
-        max_per_language=max_per_language,
-        max_bad_records=0,
-        examples=10,
-        seed=0,
+        NORMALIZE,
+        OVERWRITE,
     )
-    add_normalize(parser)
-    add_overwrite(parser)
     # The options that the filters declare, in the order they run in.
     for option in (option for found in find_filters(kind) for option in options_of(found, kind)):
         if option.metavar is None:

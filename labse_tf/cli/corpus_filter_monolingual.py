@@ -40,14 +40,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         """
         --min-sentence-characters N: drop sentences of pages and split lines with fewer characters
           (default: 0)
-        --min-language-confidence P: drop lines of web pages identified with less, 0 to 1 (default:
-          %(default)s)
+        --min-language-confidence P=0.5: drop lines of web pages identified with less, 0 to 1
+          (default: %(default)s)
         --[no-]split-sentences: make each sentence a record (default: of pages, not of lines)
         --[no-]c4: apply the heuristics of C4 (default: to pages, not to lines)
         --neighbours: make records of two adjacent sentences; an empty line is a break, and so is
           whatever is dropped
         """,
-        min_language_confidence=0.5,
     )
 
 

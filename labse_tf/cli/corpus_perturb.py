@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import add_options, add_overwrite
+from labse_tf.cli.arguments import OVERWRITE, add_options
 
 EXAMPLES = """examples:
   labse corpus perturb flores/eng_Latn.devtest --out perturbed.tsv
@@ -21,13 +21,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         """
         text TEXT: English, a sentence a line
         --out FILE!: file to write
-        --per-kind N: at most so many texts of a kind for a sentence
-        --seed N: (default: %(default)s)
+        --per-kind N=4: at most so many texts of a kind for a sentence
+        --seed N=0: (default: %(default)s)
         """,
-        per_kind=4,
-        seed=0,
+        OVERWRITE,
     )
-    add_overwrite(parser)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import add_inputs, add_options, add_overwrite
+from labse_tf.cli.arguments import INPUTS, OVERWRITE, add_options
 
 EXAMPLES = """examples:
   labse corpus train-quality CC-MAIN-*.warc.gz --out quality-model
@@ -16,16 +16,15 @@ chance, 1 is perfect) on sites, or pages if there are few sites, that it was not
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_inputs(parser)
     add_options(
         parser,
+        INPUTS,
         """
         --out MODEL!: folder to write
-        --max-texts N: train on at most this many sentences, drawn at random
+        --max-texts N=200_000: train on at most this many sentences, drawn at random
         """,
-        max_texts=200_000,
+        OVERWRITE,
     )
-    add_overwrite(parser)
 
 
 def run(args: argparse.Namespace) -> None:

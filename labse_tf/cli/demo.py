@@ -19,13 +19,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser,
         """
-        --out DIR: default: demo
-        --config FILE: of the model with layers
-        --table-config FILE: of the model without layers that it starts from
+        --out DIR=demo: default: demo
+        --config FILE=configs/tiny.yaml: of the model with layers
+        --table-config FILE=configs/tiny_table.yaml: of the model without layers that it starts from
         """,
-        out="demo",
-        config="configs/tiny.yaml",
-        table_config="configs/tiny_table.yaml",
     )
 
 

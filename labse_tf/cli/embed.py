@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import add_dim, add_normalize, add_options, add_overwrite
+from labse_tf.cli.arguments import DIM, NORMALIZE, OVERWRITE, add_options
 
 EXAMPLES = """examples:
   labse embed model sentences.txt --out vectors.npy
@@ -33,22 +33,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         model_dir MODEL
         input INPUT: one sentence per line; - reads stdin
         --out FILE!: .npy or .parquet
-        --dtype {float32,float16,int8,binary}: type of the vectors; float16 takes half the space and
-          changes a cosine by less than 0.001; int8 takes a quarter; binary, one bit per number, a
-          32nd, for `labse mine --rescore`; the last two for .npy only (default: %(default)s)
+        --dtype {float32,float16,int8,binary}=float32: type of the vectors; float16 takes half the
+          space and changes a cosine by less than 0.001; int8 takes a quarter; binary, one bit per
+          number, a 32nd, for `labse mine --rescore`; the last two for .npy only
         """,
-        dtype="float32",
-    )
-    add_dim(parser)
-    add_options(
-        parser,
+        DIM,
         """
         --language CODE: only for LASER's encoder of 2018, which splits text by the rules of its
           language: that of all lines, such as fr (default: identified for each line)
         """,
+        NORMALIZE,
+        OVERWRITE,
     )
-    add_normalize(parser)
-    add_overwrite(parser)
 
 
 def run(args: argparse.Namespace) -> None:

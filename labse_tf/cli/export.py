@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from labse_tf.cli.arguments import (
-    add_checkpoint,
+    CHECKPOINT,
     add_languages,
     add_model_dir_output,
     add_options,
@@ -35,14 +35,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_model_dir_output(parser)
     add_languages(parser)
-    add_checkpoint(parser, "--checkpoint")
     add_options(
         parser,
+        CHECKPOINT.format(option="--checkpoint"),
         """
         --beside RUN_DIR...: of encoders without layers, like RUN_DIR: the model's vectors are those
           of all runs side by side
         """,
-        beside=[],
     )
 
 

@@ -5,13 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 
-from labse_tf.cli.arguments import (
-    MODEL_HELP,
-    add_dim,
-    add_options,
-    add_overwrite,
-    add_search,
-)
+from labse_tf.cli.arguments import DIM, MODEL_HELP, OVERWRITE, SEARCH, add_options
 
 EXAMPLES = """examples:
   labse mine model news.de.txt news.en.txt --out pairs.tsv
@@ -43,10 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         --embeddings SOURCE.npy TARGET.npy: one vector per line of the files, from `labse embed`; no
           model is loaded
         """,
-    )
-    add_dim(parser)
-    add_options(
-        parser,
+        DIM,
         """
         --rescore SOURCE.npy TARGET.npy: float32, float16 or int8 vectors of the same lines: of the
           neighbours found with quantised --embeddings, keep the nearest by these, with their
@@ -54,15 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         --candidates N: with --rescore: candidates per sentence (default: 16 times --neighbours for
           binary --embeddings, otherwise twice)
         """,
-    )
-    add_search(parser)
-    add_options(
-        parser,
+        SEARCH,
         """
-        --margin NAME: ratio (default) or distance: the similarity of a pair relative to the mean
-          over its neighbours; absolute: the similarity itself
-        --retrieval NAME: forward: the best target of each source; backward: the best source of each
-          target; intersection: pairs found in both directions; max (default): pairs found in
+        --margin NAME=ratio: ratio (default) or distance: the similarity of a pair relative to the
+          mean over its neighbours; absolute: the similarity itself
+        --retrieval NAME=max: forward: the best target of each source; backward: the best source of
+          each target; intersection: pairs found in both directions; max (default): pairs found in
           either, the higher score first
         --[no-]one-to-one: use each sentence in at most one pair, the best one left (default with
           max)
@@ -71,10 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
           recall and F1, at the threshold with the best F1 unless --threshold is given
         --report FILE.json: write settings and results here
         """,
-        margin="ratio",
-        retrieval="max",
+        OVERWRITE,
     )
-    add_overwrite(parser)
 
 
 def run(args: argparse.Namespace) -> None:

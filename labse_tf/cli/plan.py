@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import add_config, add_options, add_overrides
+from labse_tf.cli.arguments import CONFIG, add_options, add_overrides
 
 EXAMPLES = """examples:
   labse plan configs/labse_base.yaml --device tpu-v3 --replicas 512 --only pretrain
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from labse_tf.config.planning.devices import CPU, NAMES
     from labse_tf.config.planning.phases import SECTIONS
 
-    add_config(parser)
+    add_options(parser, CONFIG)
     parser.set_defaults(config_kind="labse_tf.config:TrainRun")
     parser.add_argument(
         "--device",
@@ -35,13 +35,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser,
         f"""
-        --replicas N: devices
+        --replicas N=1: devices
         --only {{{",".join(SECTIONS)}}}: plan one command (default: pretrain and train)
         --efficiency X: share of the device's peak that is reached (default: 0.4; 0.8 for cpu, whose
           peak is measured)
         --price P: of a device for an hour, in any currency
         """,
-        replicas=1,
     )
     add_overrides(parser)
     add_options(parser, "--json FILE: write the plan here too")

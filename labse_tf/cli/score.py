@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import (
-    add_dim,
-    add_model_name,
-    add_options,
-    add_overwrite,
-    add_search,
-)
+from labse_tf.cli.arguments import DIM, MODEL_HELP, OVERWRITE, SEARCH, add_options
 
 EXAMPLES = """examples:
   labse score model pairs.tsv --out scored.tsv
@@ -23,22 +17,21 @@ are searched in the whole other column. The order does not change."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_model_name(parser)
     add_options(
         parser,
+        f"model MODEL: {MODEL_HELP}",
         """
         pairs PAIRS.tsv: source, target, ...; - reads stdin
-        --out FILE.tsv: output file (default: stdout)
+        --out FILE.tsv=-: output file (default: stdout)
         --margin NAME: ratio or distance: relative to the mean similarity of both sentences'
           neighbours; absolute (default): the cosine itself, which keeps nothing in memory or on
           disk
         """,
-        out="-",
+        DIM,
+        SEARCH,
+        "--threshold X: write only pairs with this score or above",
+        OVERWRITE,
     )
-    add_dim(parser)
-    add_search(parser)
-    add_options(parser, "--threshold X: write only pairs with this score or above")
-    add_overwrite(parser)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import add_inputs, add_options, add_overwrite, add_vocabulary
+from labse_tf.cli.arguments import INPUTS, OVERWRITE, VOCABULARY, add_options
 
 EXAMPLES = """examples:
   labse vocab bpe clean --out bpe.txt
@@ -20,17 +20,16 @@ form, and cannot be restricted to some languages."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_inputs(parser)
-    add_vocabulary(parser, size=50_000)
     add_options(
         parser,
+        INPUTS,
+        VOCABULARY.format(size=50_000),
         """
-        --character-coverage X: share of the characters of the weighted text to have pieces for,
-          from 0.98; rarer ones become [UNK]
+        --character-coverage X=0.9995: share of the characters of the weighted text to have pieces
+          for, from 0.98; rarer ones become [UNK]
         """,
-        character_coverage=0.9995,
+        OVERWRITE,
     )
-    add_overwrite(parser)
 
 
 def run(args: argparse.Namespace) -> None:

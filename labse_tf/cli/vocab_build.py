@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import add_inputs, add_options, add_overwrite, add_vocabulary
+from labse_tf.cli.arguments import INPUTS, OVERWRITE, VOCABULARY, add_options
 
 EXAMPLES = """examples:
   labse vocab build clean --out vocab.txt
@@ -19,14 +19,14 @@ docs/files.md. The defaults are the paper's: 501,153 tokens, smoothing exponent 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_inputs(parser)
-    add_vocabulary(parser, size=501_153)
     add_options(
         parser,
+        INPUTS,
+        VOCABULARY.format(size=501_153),
         """
-        --min-word-count N: leave out words whose count is below this after smoothing, which lowers
-          the counts of large languages and raises those of small ones
-        --max-word-length N: leave out words with more characters than this
+        --min-word-count N=1: leave out words whose count is below this after smoothing, which
+          lowers the counts of large languages and raises those of small ones
+        --max-word-length N=50: leave out words with more characters than this
         --max-unique-chars N: maximum number of distinct characters (default: an eighth of the
           vocabulary, at most 20000)
         --counts DIR: keep the word counts in this folder and reuse them for the same text and
@@ -35,10 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         --count-shards N: number of count files; a worker holds one in memory (default: by input
           size)
         """,
-        min_word_count=1,
-        max_word_length=50,
+        OVERWRITE,
     )
-    add_overwrite(parser)
 
 
 def run(args: argparse.Namespace) -> None:

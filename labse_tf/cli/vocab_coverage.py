@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import (
-    add_inputs,
-    add_options,
-    add_overwrite,
-    add_word_limit,
-    word_limit,
-)
+from labse_tf.cli.arguments import INPUTS, OVERWRITE, WORD_LIMIT, add_options, word_limit
 
 EXAMPLES = """examples:
   labse vocab coverage vocab.txt clean/monolingual
@@ -29,19 +23,18 @@ table goes to stdout, the language that loses most of its text first:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_options(parser, "vocab VOCAB: vocabulary file, one token per line")
-    add_inputs(parser)
     add_options(
         parser,
+        "vocab VOCAB: vocabulary file, one token per line",
+        INPUTS,
         """
         --out FILE.tsv: write all counts and rates to this file
         --plot FILE.png: plot them (.png, .svg or .pdf)
-        --max-length N: maximum number of tokens per sentence, including [CLS] and [SEP]
+        --max-length N=128: maximum number of tokens per sentence, including [CLS] and [SEP]
         """,
-        max_length=128,
+        WORD_LIMIT,
+        OVERWRITE,
     )
-    add_word_limit(parser)
-    add_overwrite(parser)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import (
-    add_options,
-    add_overwrite,
-    add_word_limit,
-    parse_languages,
-    word_limit,
-)
+from labse_tf.cli.arguments import OVERWRITE, WORD_LIMIT, add_options, parse_languages, word_limit
 
 EXAMPLES = """examples:
   labse vocab extend LaBSE --text my/text/mfe.txt my/pairs/mfe.tsv --add 5000 --out vocab.txt
@@ -38,9 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         --languages CODES: of the text, use these alone, such as mfe,ba (default: all; of pairs, not
           English)
         """,
+        WORD_LIMIT,
+        OVERWRITE,
     )
-    add_word_limit(parser)
-    add_overwrite(parser)
 
 
 def run(args: argparse.Namespace) -> None:

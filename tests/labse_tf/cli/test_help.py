@@ -100,15 +100,15 @@ def test_a_table_of_options():
     table = """
     files FILE...: to read, one
       or several
-    -n, --per-kind N: how many
+    -n, --per-kind N=3: how many
     --rate X
-    --kind {a,b}
+    --kind {a,b}=a
     --span N N: from, to
     --[no-]sort: by name
     --quiet: say nothing
     --out FILE!
     """
-    add_options(parser, table, per_kind=3, kind="a")
+    add_options(parser, table)
     args = parser.parse_args(
         ["one", "two", "--rate", "0.5", "--span", "1", "2", "--no-sort", "--out", "x"]
     )
