@@ -42,6 +42,6 @@ def run(args: argparse.Namespace) -> None:
     from beam_pipelines import embed_texts
     from beam_pipelines.reporting.report import format_report
 
-    options = vars(args)
+    options = dict(vars(args))
     report = embed_texts.run(sentences_per_shard=options.pop("shard_sentences"), **options)
     print(format_report(report))

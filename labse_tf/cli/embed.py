@@ -50,6 +50,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from labse_tf.embedding.file import embed_file
 
-    options = vars(args)
+    options = dict(vars(args))
     paths = [options.pop(name) for name in ("model_dir", "input", "out")]
     embed_file(*paths, **options)

@@ -16,9 +16,45 @@ from labse_tf.files.outputs import locked, whole_file
 
 _log = logging.getLogger("labse")
 
-VOCAB_SIZE = 60_000
 # For Beam. More than two processes would save little, and each takes 300 MB.
-_TWO_PROCESSES = ["--", "--direct_running_mode=multi_processing", "--direct_num_workers=2"]
+_TWO_PROCESSES = " -- --direct_running_mode=multi_processing --direct_num_workers=2"
+_ON_BITEXT = " --set train.bitext=[{out}/clean_bitext]"
+_COMMANDS = {
+    "the corpus": "corpus demo {out}/corpus",
+    "filter the monolingual text": (
+        "corpus filter-monolingual {out}/corpus/monolingual --out {out}/clean_monolingual"
+    ),
+    # These are human translations, and many are single terms, for which language identification is
+    # unreliable: 0.3, the default, would lose 8 % of them.
+    "filter the translation pairs": (
+        "corpus filter-bitext {out}/corpus/bitext --out {out}/clean_bitext --max-language-doubt 0.5"
+        + _TWO_PROCESSES
+    ),
+    "learn the vocabulary": (
+        "vocab build {out}/clean_monolingual {out}/clean_bitext --out {out}/vocab.txt"
+        " --vocab-size 60000" + _TWO_PROCESSES
+    ),
+    "train a dual encoder without layers: a sentence is the average of its token vectors": (
+        "train {table_config} --run-dir {out}/table"
+        + _ON_BITEXT
+        + " --set tokenizer.vocab_file={out}/vocab.txt"
+    ),
+    "export it": "export {out}/table --out {out}/table_model --format hub --no-verify",
+    "put layers on top, and train on": (
+        "train {config} --run-dir {out}/dual --init {out}/table" + _ON_BITEXT
+    ),
+    "export the model": "export {out}/dual --out {out}/model",
+    "evaluate the model and the TF-IDF baseline": (
+        "eval retrieval {out}/model --data {out}/corpus/dev --baseline tfidf"
+        " --out {out}/retrieval.json"
+    ),
+    "evaluate the model without layers": (
+        "eval retrieval {out}/table_model --data {out}/corpus/dev --out {out}/retrieval_table.json"
+    ),
+    "embed sentences for the report": (
+        "embed {out}/model {out}/sentences.txt --out {out}/sentences.npy"
+    ),
+}
 
 
 class Stage(NamedTuple):
@@ -36,58 +72,11 @@ def stages(out: Path, config: str, table_config: str) -> list[Stage]:
       config: of the encoder with layers.
       table_config: of the encoder without layers that it starts from.
     """
-    corpus, vocab = out / "corpus", out / "vocab.txt"
-    monolingual, bitext = out / "clean_monolingual", out / "clean_bitext"
-    table_run, trained = out / "table", out / "dual"
-    use_bitext = ["--set", f"train.bitext=[{bitext}]"]
-    commands = [
-        ("the corpus", ["corpus", "demo", corpus]),
-        (
-            "filter the monolingual text",
-            ["corpus", "filter-monolingual", corpus / "monolingual", "--out", monolingual],
-        ),
-        (
-            "filter the translation pairs",
-            # These are human translations, and many are single terms, for which language
-            # identification is unreliable: 0.3, the default, would lose 8 % of them.
-            ["corpus", "filter-bitext", corpus / "bitext", "--out", bitext]
-            + ["--max-language-doubt", "0.5", *_TWO_PROCESSES],
-        ),
-        (
-            "learn the vocabulary",
-            ["vocab", "build", monolingual, bitext, "--out", vocab, "--vocab-size", VOCAB_SIZE]
-            + _TWO_PROCESSES,
-        ),
-        (
-            "train a dual encoder without layers: a sentence is the average of its token vectors",
-            ["train", table_config, "--run-dir", table_run, *use_bitext]
-            + ["--set", f"tokenizer.vocab_file={vocab}"],
-        ),
-        (
-            "export it",
-            ["export", table_run, "--out", out / "table_model", "--format", "hub", "--no-verify"],
-        ),
-        (
-            "put layers on top, and train on",
-            ["train", config, "--run-dir", trained, "--init", table_run, *use_bitext],
-        ),
-        ("export the model", ["export", trained, "--out", out / "model"]),
-        (
-            "evaluate the model and the TF-IDF baseline",
-            ["eval", "retrieval", out / "model", "--data", corpus / "dev"]
-            + ["--baseline", "tfidf", "--out", out / "retrieval.json"],
-        ),
-        (
-            "evaluate the model without layers",
-            ["eval", "retrieval", out / "table_model", "--data", corpus / "dev"]
-            + ["--out", out / "retrieval_table.json"],
-        ),
-        (
-            "embed sentences for the report",
-            ["embed", out / "model", out / "sentences.txt", "--out", out / "sentences.npy"],
-        ),
+    places = {"out": out, "config": config, "table_config": table_config}
+    return [
+        Stage(name, [word.format(**places) for word in command.split()])
+        for name, command in _COMMANDS.items()
     ]
-    return [Stage(name, [str(word) for word in command]) for name, command in commands]
 
 
 def run_stages(
