@@ -10,6 +10,7 @@ setup(
     package_dir={PRESETS: "configs"},
     package_data={
         PRESETS: ["*.yaml"],
+        "export": ["*.md.j2"],
         "labse_tf": ["py.typed"],
         "labse_tf.demo": ["*.html.j2"],
         "labse_tf.evaluation": ["*.html.j2"],

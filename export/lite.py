@@ -10,8 +10,8 @@ import numpy as np
 import tensorflow as tf
 from official.nlp.modeling import networks
 
-from export.packed_table import LEAST_COSINE, least_cosine, pack_table
 from export.source import Source
+from export.transforms import LEAST_COSINE, least_cosine, pack_table
 from labse_tf.embedding.runtimes import LiteRuntime
 
 LITE_FILE = Path("lite", "encoder_int8.tflite")
@@ -49,19 +49,14 @@ def save_lite(
 
 
 def _convert(encoder: networks.BertEncoderV2, types: Sequence[tf.DType] = ()) -> bytes:
-    """Returns the encoder as a file; `types`: those of its weights in place of int8."""
+    """Returns the encoder as a file, its weights in int8 or in one of `types`."""
+    names = sorted(encoder.inputs)
 
     @tf.function(
-        input_signature=[
-            tf.TensorSpec((None, None), tf.int32, name=name) for name in sorted(encoder.inputs)
-        ]
+        input_signature=[tf.TensorSpec((None, None), tf.int32, name=name) for name in names]
     )
     def embed(input_mask, input_type_ids, input_word_ids):
-        inputs = {
-            "input_mask": input_mask,
-            "input_type_ids": input_type_ids,
-            "input_word_ids": input_word_ids,
-        }
+        inputs = dict(zip(names, (input_mask, input_type_ids, input_word_ids), strict=True))
         return {"default": encoder(inputs, training=False)["pooled_output"]}
 
     converter = tf.lite.TFLiteConverter.from_concrete_functions(

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -22,24 +22,19 @@ import numpy as np
 import tensorflow as tf
 
 import labse_tf
-from export.encoder import save_encoder
 from export.huggingface import save_huggingface
 from export.lite import MOST_BYTES, save_lite
 from export.model_card import model_card
-from export.onnx import save_onnx
-from export.packed_table import DTYPES, least_cosine, pack_table
-from export.preprocessor import save_preprocessor
-from export.rust_tokenizer import TOKENIZER_FILE, save_rust_tokenizer
+from export.onnx import TOKENIZER_FILE, build_tokenizer, save_onnx
+from export.saved_models import save_encoder, save_preprocessor, save_text_encoder
 from export.source import Source, describe_vocabulary
-from export.static_embedding import save_static_embedding
-from export.text_encoder import save_text_encoder
+from export.transforms import DTYPES, least_cosine, pack_table
 from export.verification import SENTENCES, Check, verify, write_expected
 from labse_tf.config import BILSTM
 from labse_tf.errors import InputError
 from labse_tf.files.outputs import whole_dir
 from labse_tf.model.encoder import embed
 from labse_tf.tokenization.open import open_tokenizer
-from labse_tf.tokenization.protocol import Tokenizer
 from vocab import bpe, wordpiece_file
 
 DEFAULT_LENGTH = 128
@@ -95,14 +90,8 @@ def export(
     """
     length = check_options(source, formats=formats, table=table, length=length)
     with whole_dir(out, overwrite=overwrite) as partial:
-        folder = partial.resolve()
-        with asset_file() as vocab_file:
-            tokenizer = _write_tokenizer(source, vocab_file)
-            if {"hub", "text"} & set(formats):
-                packed = pack_table(source, table)
-                _save_saved_models(packed, tokenizer, vocab_file, folder, formats, length)
-            inputs, vectors = _write_expected(source, tokenizer, folder, length)
-            _compare_with_there(source.there, vectors, length)
+        inputs, vectors = _write_saved_models(source, partial.resolve(), formats, table, length)
+        _compare_with_there(source.there, vectors, length)
         facts = {
             **describe(source, length=length),
             "formats": list(formats),
@@ -110,11 +99,11 @@ def export(
             "licence": source.licence if licence is None else licence,
         }
         writers = {
-            "hf": lambda: _save_huggingface(source, partial, length),
+            "hf": lambda: save_huggingface(source, partial, length=length),
             "lite": lambda: save_lite(source, partial, inputs=inputs, vectors=vectors),
-            "onnx": lambda: _save_onnx(source, partial, inputs, length),
+            "onnx": lambda: _write_onnx(source, partial, inputs, length),
         }
-        # What each format wrote that the others do without, and why formats are left out.
+        # The entries of the model dir that belong to a format alone; why formats are left out.
         written, failed = {"text": {"text_encoder"}}, {}
         for name in (name for name in writers if name in formats):
             before = set(os.listdir(partial))
@@ -146,7 +135,7 @@ def export(
         raise _refusal(out, failed, remedy="the other formats are there")
 
 
-def _refusal(out: str | os.PathLike[str], failed: dict[str, str], *, remedy: str) -> InputError:
+def _refusal(out: str | os.PathLike[str], failed: Mapping[str, str], *, remedy: str) -> InputError:
     reasons = "; ".join(f"{name} ({reason})" for name, reason in failed.items())
     problem = f"could not be given the format {reasons}"
     return InputError(problem, path=out, remedy=f"{remedy}; report this as a bug")
@@ -175,18 +164,12 @@ def _find_failed(folder: Path, out: str | os.PathLike[str]) -> dict[str, str]:
     return failed
 
 
-def _save_huggingface(source: Source, folder: Path, length: int) -> None:
-    if source.config.num_layers:
-        save_huggingface(source, folder, length=length)
-    else:
-        save_static_embedding(source, folder)
-
-
-def _save_onnx(source: Source, folder: Path, inputs: dict[str, tf.Tensor], length: int) -> None:
+def _write_onnx(source: Source, folder: Path, inputs: Mapping[str, tf.Tensor], length: int) -> None:
     save_onnx(source, folder, inputs=inputs)
     if _kind_of_tokens(source) == WORDPIECE:
-        limits = {"max_bytes_per_word": source.max_bytes_per_word, "length": length}
-        save_rust_tokenizer(source.tokens, folder / TOKENIZER_FILE, **limits)
+        limit = source.max_bytes_per_word
+        tokenizer = build_tokenizer(source.tokens, max_bytes_per_word=limit, length=length)
+        tokenizer.save(str(folder / TOKENIZER_FILE))
 
 
 def write_facts(
@@ -210,79 +193,80 @@ def check_options(source: Source, *, formats: Sequence[str], table: str, length:
     Raises:
       InputError: if they do not fit.
     """
-    if unknown := set(formats) - set(FORMATS):
-        raise InputError(
-            f"unknown format {', '.join(sorted(unknown))}",
-            remedy=f"choose from {', '.join(FORMATS)}",
-        )
-    if table not in DTYPES:
-        raise InputError(
-            f"unknown type of embedding table: {table}", remedy=f"choose from {', '.join(DTYPES)}"
-        )
-    if table != "float32" and not {"hub", "text"} & set(formats):
-        raise InputError(
-            f"--table {table} is only for the SavedModels",
-            remedy="add hub to --format, or leave it out",
-        )
-    if source.config.network == BILSTM and (lacking := {"hf", "lite"} & set(formats)):
-        # transformers has no such model, and LiteRT's converter cannot lower a loop over tokens.
-        raise InputError(
-            f"an LSTM cannot be written in the format {' or '.join(sorted(lacking))}",
-            remedy="leave it out; onnx can",
-        )
-    if bpe.is_bpe(source.tokens) and "hf" in formats:
-        raise InputError(
-            "byte-pair encodings cannot be written in the format hf",
-            remedy="leave it out; onnx can, with the SavedModel of the preprocessor",
-        )
-    if source.tokenizer is not None and "hub" not in formats:
-        raise InputError(
-            "without the format hub there is nothing to tokenise with", remedy="add hub to --format"
-        )
-    size = 4 * source.encoder.count_params()
-    if size > MOST_BYTES and "lite" in formats:
-        raise InputError(
-            f"the encoder has {size / 1e9:.1f} GB, more than the format lite can hold",
-            remedy="leave lite out, or keep only the pieces of some --languages",
-        )
-    most = source.config.max_positions
+    chosen, most = set(formats), source.config.max_positions
     length = min(DEFAULT_LENGTH, most, source.longest or most) if length is None else length
-    if not 3 <= length <= most:
-        raise InputError(
+    unknown = ", ".join(sorted(chosen - set(FORMATS)))
+    # transformers has no such model, and LiteRT's converter cannot lower a loop over tokens.
+    lacking = sorted({"hf", "lite"} & chosen) if source.config.network == BILSTM else []
+    size = 4 * source.encoder.count_params()
+    for is_wrong, problem, remedy in (
+        (unknown, f"unknown format {unknown}", f"choose from {', '.join(FORMATS)}"),
+        (
+            table not in DTYPES,
+            f"unknown type of embedding table: {table}",
+            f"choose from {', '.join(DTYPES)}",
+        ),
+        (
+            table != "float32" and not {"hub", "text"} & chosen,
+            f"--table {table} is only for the SavedModels",
+            "add hub to --format, or leave it out",
+        ),
+        (
+            lacking,
+            f"an LSTM cannot be written in the format {' or '.join(lacking)}",
+            "leave it out; onnx can",
+        ),
+        (
+            bpe.is_bpe(source.tokens) and "hf" in formats,
+            "byte-pair encodings cannot be written in the format hf",
+            "leave it out; onnx can, with the SavedModel of the preprocessor",
+        ),
+        (
+            source.tokenizer is not None and "hub" not in formats,
+            "without the format hub there is nothing to tokenise with",
+            "add hub to --format",
+        ),
+        (
+            size > MOST_BYTES and "lite" in formats,
+            f"the encoder has {size / 1e9:.1f} GB, more than the format lite can hold",
+            "leave lite out, or keep only the pieces of some --languages",
+        ),
+        (
+            not 3 <= length <= most,
             f"--length {length} is out of range",
-            remedy=f"choose from 3 to {most} ('encoder.max_positions')",
-        )
+            f"choose from 3 to {most} ('encoder.max_positions')",
+        ),
+    ):
+        if is_wrong:
+            raise InputError(problem, remedy=remedy)
     return length
 
 
-def _save_saved_models(
-    packed: Source,
-    tokenizer: Tokenizer,
-    vocab_file: Path,
-    folder: Path,
-    formats: Sequence[str],
-    length: int,
-) -> None:
-    """Writes the SavedModels among the formats, of `pack_table`'s result."""
-    if "text" in formats:
-        save_text_encoder(packed.encoder, tokenizer, folder / "text_encoder", length=length)
-    if "hub" in formats:
-        save_preprocessor(tokenizer, folder / "preprocessor", length=length)
-        save_encoder(packed.encoder, folder / "encoder", vocab_file=vocab_file, head=packed.head)
-
-
-def _write_expected(
-    source: Source, tokenizer: Tokenizer, folder: Path, length: int
+def _write_saved_models(
+    source: Source, folder: Path, formats: Sequence[str], table: str, length: int
 ) -> tuple[dict[str, tf.Tensor], np.ndarray]:
-    """Writes the vectors that all formats must give, whatever their weights are packed in.
+    """Writes the SavedModels among the formats, and the vectors that all formats must give.
 
     Returns:
-      The encoder's inputs of `SENTENCES`, and these vectors.
+      The encoder's inputs of `SENTENCES`, and these vectors, from the weights before packing.
     """
-    inputs = tokenizer.pack([tokenizer(tf.constant(SENTENCES))], length)
-    with tf.device("CPU"):  # As `verify` does.
-        vectors = embed(source.encoder, inputs, training=False).numpy()
-    write_expected(folder, inputs["input_word_ids"].numpy(), vectors)
+    with asset_file() as vocab_file:
+        write_tokens(vocab_file, source.tokens)
+        tokenizer = source.tokenizer or open_tokenizer(
+            vocab_file, max_bytes_per_word=source.max_bytes_per_word
+        )
+        if {"hub", "text"} & set(formats):
+            packed = pack_table(source, table)
+            encoder = packed.encoder
+            if "text" in formats:
+                save_text_encoder(encoder, tokenizer, folder / "text_encoder", length=length)
+            if "hub" in formats:
+                save_preprocessor(tokenizer, folder / "preprocessor", length=length)
+                save_encoder(encoder, folder / "encoder", vocab_file=vocab_file, head=packed.head)
+        inputs = tokenizer.pack([tokenizer(tf.constant(SENTENCES))], length)
+        with tf.device("CPU"):  # As `verify` does.
+            vectors = embed(source.encoder, inputs, training=False).numpy()
+        write_expected(folder, inputs["input_word_ids"].numpy(), vectors)
     return inputs, vectors
 
 
@@ -328,15 +312,6 @@ def _kind_of_tokens(source: Source) -> str:
     if source.tokenizer is not None:
         return "laser"
     return "bpe" if bpe.is_bpe(source.tokens) else WORDPIECE
-
-
-def _write_tokenizer(source: Source, vocab_file: Path) -> Tokenizer:
-    """Returns the tokeniser, and writes the vocabulary that becomes an asset."""
-    if source.tokenizer is not None:
-        write_tokens(vocab_file, source.tokens)
-        return source.tokenizer
-    wordpiece_file.write(vocab_file, source.tokens)
-    return open_tokenizer(vocab_file, max_bytes_per_word=source.max_bytes_per_word)
 
 
 def write_tokens(path: Path, tokens: Sequence[str]) -> None:

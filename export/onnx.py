@@ -1,25 +1,27 @@
-"""ONNX files of the encoder, with the names that Hugging Face's exporters use."""
+"""ONNX files of the encoder, named as by Hugging Face's exporters, and a tokeniser for them."""
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import gc
 import logging
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
 from official.nlp.modeling import networks
 
-from export.packed_table import LEAST_COSINE, least_cosine
 from export.source import Source
+from export.transforms import LEAST_COSINE, least_cosine
 from labse_tf.embedding.runtimes import OnnxRuntime
 from labse_tf.model.encoder import build_encoder
+from vocab.basic_tokenizer import ALONE, GAP, UNICODE_SPACE, UNLIKE_TF
+from vocab.wordpiece import JOINER, UNKNOWN, divides_at_spaces
 
 ONNX_FILE, INT8_FILE = Path("onnx", "model.onnx"), Path("onnx", "model_int8.onnx")
+TOKENIZER_FILE = Path("onnx", "tokenizer.json")
 # A protocol buffer cannot exceed 2 GiB: above this limit, weights are beside it in NAME.onnx_data.
 MOST_BYTES = 2_000_000_000
 
@@ -112,30 +114,22 @@ def _convert(encoder: networks.BertEncoderV2):
             "last_hidden_state": outputs["sequence_output"],
         }
 
-    with _garbage_collected():
+    # The converter copies the model, weights included, for each of its optimisations, in cycles of
+    # references. Collected as often as Python does by itself, twelve layers of 768 take 15 GB; as
+    # rarely as our commands do, more than 22.
+    before = gc.get_threshold()
+    gc.set_threshold(700, 10, 10)
+    try:
         model, _ = tf2onnx.convert.from_function(
             embed,
             input_signature=embed.input_signature,
             opset=_OPSET,
             custom_op_handlers={"Erfc": (_convert_erfc, [])},
         )
-    _give_lengths(model)
-    return model
-
-
-@contextlib.contextmanager
-def _garbage_collected() -> Iterator[None]:
-    """Collects garbage as often as Python does by itself, more often than our commands do.
-
-    The converter copies the model, weights included, for each of its optimisations, in cycles of
-    references: twelve layers of 768 take 15 GB with this, and more than 22 without.
-    """
-    before = gc.get_threshold()
-    gc.set_threshold(700, 10, 10)
-    try:
-        yield
     finally:
         gc.set_threshold(*before)
+    _give_lengths(model)
+    return model
 
 
 def _convert_erfc(graph, node, _name, _arguments) -> None:
@@ -207,3 +201,46 @@ def save_model(model, weights: dict[str, np.ndarray], file: Path) -> None:
         initializers[name].CopyFrom(onnx.numpy_helper.from_array(np.asarray(value), name))
     large = sum(len(one.raw_data) for one in initializers.values()) > MOST_BYTES
     onnx.save_model(model, str(file), save_as_external_data=large, location=f"{file.name}_data")
+
+
+def build_tokenizer(tokens: Sequence[str], *, max_bytes_per_word: int, length: int):
+    """Returns a `tokenizers.Tokenizer`, in Rust, with the preprocessor's ids.
+
+    For servers and languages that have neither TensorFlow nor this package. It splits as
+    `vocab.basic_tokenizer` describes, by the same classes of characters. One difference remains: a
+    word of more than `max_bytes_per_word` bytes is `[UNK]` for the preprocessor, and here a word of
+    more than so many characters.
+
+    Args:
+      tokens: the vocabulary, WordPieces.
+      max_bytes_per_word: of the model.
+      length: texts are cut to this many tokens, `[CLS]` and `[SEP]` included.
+    """
+    from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
+
+    ids = {token: number for number, token in enumerate(tokens)}
+    tokenizer = Tokenizer(
+        models.WordPiece(
+            vocab=ids,
+            unk_token=UNKNOWN,
+            continuing_subword_prefix=JOINER,
+            max_input_chars_per_word=max_bytes_per_word,
+        )
+    )
+    if divides_at_spaces(tokens):
+        tokenizer.normalizer = normalizers.Replace(Regex(UNICODE_SPACE), " ")
+    # Oniguruma writes set differences as intersections.
+    alone = rf"[{ALONE}&&[^{UNLIKE_TF}]]"
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(f"[{GAP}]+"), behavior="removed"),
+            pre_tokenizers.Split(Regex(alone), behavior="isolated"),
+        ]
+    )
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        special_tokens=[(token, ids[token]) for token in ("[CLS]", "[SEP]")],
+    )
+    tokenizer.enable_truncation(length)
+    tokenizer.enable_padding(pad_id=ids["[PAD]"], pad_token="[PAD]")
+    return tokenizer

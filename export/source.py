@@ -141,40 +141,37 @@ def _training(run_dir: RunDir, checkpoint: Chosen) -> dict[str, Any]:
     losses = [line["loss"] for line in reached if "loss" in line]
     held_out = [line["held_out"] for line in reached if "held_out" in line]
     # Pre-training measures no retrieval.
-    measured = [one["retrieval"] for one in held_out if "retrieval" in one]
-    by_language = measured[-1]["by_language"] if measured else {}
+    measured = [one["retrieval"]["by_language"] for one in held_out if "retrieval" in one]
+    by_language = measured[-1] if measured else {}
     facts = {
         "checkpoint": os.path.basename(checkpoint.path),
         "steps": checkpoint.step,
         "loss": losses[-1] if losses else None,
         "dev_accuracy": checkpoint.accuracy,
-        "dev_accuracy_by_language": {
-            language: scores["accuracy"] for language, scores in by_language.items()
-        },
+        "dev_accuracy_by_language": {code: one["accuracy"] for code, one in by_language.items()},
         "seed": config.seed,
     }
     for name, _ in registered("DESCRIPTIONS"):
         if described := find("DESCRIPTIONS", name)(run_dir, checkpoint.path):
             return {**described, **facts}
-    train, stages = config.train, config.pretrain.stage_steps
-    dims = train.dims(config.encoder.hidden_size)
-    nested = {"matryoshka": dims} if len(dims) > 1 else {}
+    train, pretrain = config.train, config.pretrain
     if Path(checkpoint.path).parent.name.startswith("stage_"):
         return {
             "kind": "pre-training",
-            "monolingual": base_names(config.pretrain.monolingual),
-            "bitext": base_names(config.pretrain.bitext),
-            "batch_size": config.pretrain.batch_size,
+            "monolingual": base_names(pretrain.monolingual),
+            "bitext": base_names(pretrain.bitext),
+            "batch_size": pretrain.batch_size,
             **facts,
-            "steps": sum(stages[:-1]) + checkpoint.step,
+            "steps": sum(pretrain.stage_steps[:-1]) + checkpoint.step,
         }
+    dims = train.dims(config.encoder.hidden_size)
     return {
         "kind": "dual encoder",
         "bitext": base_names(train.bitext),
         "batch_size": train.batch_size,
         "margin": train.margin,
         "scale": train.scale,
-        **nested,
+        **({"matryoshka": dims} if len(dims) > 1 else {}),
         **facts,
     }
 

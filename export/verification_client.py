@@ -19,7 +19,6 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 # Packages that users of a model dir do not have, however they are installed here.
 HIDDEN = ("labse_tf", "export", "vocab", "beam_pipelines", "official")
@@ -35,24 +34,23 @@ import tensorflow_hub as hub  # noqa: E402
 import tensorflow_text  # noqa: E402, F401  It has the preprocessor's ops.
 
 INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
+ONNX_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 SPECIAL = {
     "padding_id": 0,
     "start_of_sequence_id": 101,
     "end_of_segment_id": 102,
     "mask_id": 103,
 }
-SPECIAL_OF = {
-    "wordpiece": SPECIAL,
-    "bpe": SPECIAL,
-    "laser": {"padding_id": 1, "end_of_segment_id": 2},
-}
+LASER_SPECIAL = {"padding_id": 1, "end_of_segment_id": 2}
+# Without these, the files that need them are not checked.
+OPTIONAL = ("onnxruntime", "ai_edge_litert", "tokenizers")
 ROOTS = ("tmp", "home", "root", "usr", "var", "opt", "mnt", "srv", "Users", "private", "content")
 TEXTS = ["The cat sees the house.", "", "猫は家を見ます。", "القطة ترى البيت.", "แมวเห็นบ้าน " * 200]
-# Differences of float32 sums in another order, as in other batches and with other lengths:
-# see `distance`.
+# The largest `distance` of float32 sums in another order, as in other batches and lengths.
 CLOSE = 1e-5
-# Least cosine of vectors from a float16 or int8 table to those from float32.
-PACKED = 0.999
+# Least cosines to the training graph's vectors: with a table in float16 or int8, with sums in
+# another order, and with weights in int8.
+PACKED, FLOAT, INT8 = 0.999, 0.9999, 0.95
 
 
 class Failed(Exception):
@@ -64,18 +62,18 @@ def expect(condition: bool, message: str) -> None:
         raise Failed(message)
 
 
-def described(value):
-    if isinstance(value, dict):
-        return {name: described(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [described(part) for part in value]
-    return f"{value.dtype.name}{value.shape.as_list()}"
+def expect_described(value, expected) -> None:
+    """Checks the dtypes and shapes of tensors, in dicts and lists."""
 
+    def described(value):
+        if isinstance(value, dict):
+            return {name: described(part) for name, part in value.items()}
+        if isinstance(value, list | tuple):
+            return [described(part) for part in value]
+        return f"{value.dtype.name}{value.shape.as_list()}"
 
-def expect_described(value, expected) -> str:
     found = described(value)
     expect(found == expected, f"{found}, not {expected}")
-    return ""
 
 
 def distance(one, other) -> float:
@@ -88,32 +86,77 @@ def distance(one, other) -> float:
     return float((np.linalg.norm(one - other, axis=-1) / np.where(length == 0, 1, length)).max())
 
 
+def expect_close(one, other, message: str) -> float:
+    off = distance(one, other)
+    expect(off <= CLOSE, f"{message} by {off:.1e}")
+    return off
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def read_json(path: str) -> dict:
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
 class Model:
-    """A model dir, loaded as its users load it, and the facts in model.json."""
+    """A model dir, its facts, and what the training graph made of some sentences at the export."""
 
     def __init__(self, path: str, scratch: str) -> None:
         self.path, self.scratch = path, scratch
-        with open(f"{path}/model.json", encoding="utf-8") as file:
-            self.facts = json.load(file)
+        self.facts = read_json(f"{path}/model.json")
         sizes = self.facts["encoder"]
         self.dim, self.layers = sizes["hidden_size"], sizes["num_layers"]
+        self.dropout, self.longest = sizes["dropout"], sizes["max_positions"]
+        self.network, self.pooling = sizes.get("network", "bert"), sizes.get("pooling", "cls")
+        self.length, self.table = self.facts["sequence_length"], self.facts["table"]
+        self.tokens = self.facts["vocabulary"]["tokens"]
         self.tokenizer = self.facts.get("tokenizer", "wordpiece")
-        self.special = SPECIAL_OF[self.tokenizer]
-        self.network = sizes.get("network", "bert")
-        self.pooling = sizes.get("pooling", "cls")
-        self.longest, self.length = sizes["max_positions"], self.facts["sequence_length"]
-        self.table = self.facts["table"]
-        self.preprocessor = hub.load(f"{path}/preprocessor")
-        self.encoder = hub.load(f"{path}/encoder")
+        self.special = LASER_SPECIAL if self.tokenizer == "laser" else SPECIAL
+        with open(f"{path}/verification/sentences.txt", encoding="utf-8", newline="\n") as file:
+            self.sentences = file.read().split("\n")[:-1]
+        self.vectors = np.load(f"{path}/verification/vectors.npy", allow_pickle=False)
+
+    def load(self) -> None:
+        """Loads the SavedModels as their users do."""
+        self.preprocessor = hub.load(f"{self.path}/preprocessor")
+        self.encoder = hub.load(f"{self.path}/encoder")
         self.strings = tf.constant(TEXTS)
         self.packed = self.preprocessor(self.strings)
         self.default = self.encoder(self.packed)["default"].numpy()
 
+    @functools.cached_property
+    def ids(self) -> np.ndarray:
+        """The tokens of the sentences, int32 `[n, length]`."""
+        return np.load(f"{self.path}/verification/word_ids.npy", allow_pickle=False)
+
+    @property
+    def inputs(self) -> tuple[np.ndarray, ...]:
+        mask = (self.ids != self.special["padding_id"]).astype(np.int32)
+        return self.ids, mask, 0 * self.ids
+
     def packed_shapes(self, rows: int, length: int) -> dict[str, str]:
         return dict.fromkeys(INPUTS, f"int32[{rows}, {length}]")
 
+    def packed_ids(self, segments: list[list[int]], length: int) -> list[int]:
+        """Returns what packing should make of these ids."""
+        start = [value for name, value in self.special.items() if name == "start_of_sequence_id"]
+        end, padding = self.special["end_of_segment_id"], self.special["padding_id"]
+        ids = start + [one for segment in segments for one in (*segment, end)]
+        return ids + [padding] * (length - len(ids))
 
-# The folder: what can be loaded, and what it must not contain.
+    def compare(self, vectors: np.ndarray, least: float) -> str:
+        """Checks the cosines of the sentences' vectors to the training graph's."""
+        cosines = (unit(vectors) * self.vectors).sum(axis=1)
+        worst = int(cosines.argmin())
+        message = f"'{self.sentences[worst]}' has a cosine of {cosines[worst]:.5f} to its vector"
+        expect(bool(cosines[worst] >= least), message)
+        return f"cosines from {cosines[worst]:.5f}"
+
+
+# Checks of the SavedModels. Each returns a detail, or raises Failed.
 
 
 def ours_is_hidden(model: Model) -> str:
@@ -143,21 +186,8 @@ def loaders_agree(model: Model) -> str:
     for name in INPUTS:
         expect(bool((packed[name] == model.packed[name]).numpy().all()), f"different {name}")
     default = hub.KerasLayer(f"{model.path}/encoder")(packed)["default"]
-    off = distance(default, model.default)
-    expect(off <= CLOSE, f"they differ by {off:.1e}")
+    expect_close(default, model.default, "they differ")
     return "hub.KerasLayer, hub.load"
-
-
-def assets(model: Model) -> str:
-    # Tokens may contain characters that Python treats as line ends.
-    with open(model.encoder.vocab_file.asset_path.numpy(), "rb") as file:
-        tokens = file.read().count(b"\n")
-    expect(tokens == model.facts["vocabulary"]["tokens"], f"vocab_file has {tokens} tokens")
-    expect(bool(model.encoder.do_lower_case.numpy()) is False, "do_lower_case is true")
-    return "vocab_file, do_lower_case"
-
-
-# The preprocessor.
 
 
 def preprocessor_call(model: Model) -> str:
@@ -171,7 +201,7 @@ def preprocessor_call(model: Model) -> str:
     expect(static == {name: [None, model.length] for name in INPUTS}, f"the signature: {static}")
     expect(not model.preprocessor.variables, "it has variables")
     empty = model.packed["input_word_ids"][1].numpy().tolist()
-    expect(empty == _packed(model, [[]], model.length), f"the empty string: {empty[:4]}")
+    expect(empty == model.packed_ids([[]], model.length), f"the empty string: {empty[:4]}")
     return f"[batch, {model.length}]; batches of 1, {rows}, 1000; the empty string"
 
 
@@ -185,7 +215,7 @@ def tokenize(model: Model) -> str:
     found = {name: int(value) for name, value in special.items()}
     size = found.pop("vocab_size", None)
     expect(found == model.special, f"special tokens {found}")
-    expect(size == model.facts["vocabulary"]["tokens"], f"vocab_size {size}")
+    expect(size == model.tokens, f"vocab_size {size}")
     dtypes = {value.dtype.name for value in special.values()}
     expect(dtypes == {"int32"}, f"special tokens are {dtypes}")
     return f"{size} tokens"
@@ -197,18 +227,16 @@ def bert_pack_inputs(model: Model) -> str:
     first = tf.ragged.constant([[7, 8, 9], []], dtype=tf.int32)
     second = tf.ragged.constant([[5, 6], [5]], dtype=tf.int32)
     ends = 2 if "start_of_sequence_id" in model.special else 1
-    cases = [
+    for segments, rows, length in (
         ([first], [[[7, 8, 9]], [[]]], 4 + ends),
         ([first], [[[7, 8]], [[]]], 2 + ends),
         ([first, second], [[[7, 8, 9], [5, 6]], [[], [5]]], 7 + ends),
         ([first, second], [[[7, 8], [5, 6]], [[], [5]]], 5 + ends),
         ([first, second], [[[7, 8], [5]], [[], [5]]], 4 + ends),
-    ]
-    for segments, rows, length in cases:
-        expected = [_packed(model, row, length) for row in rows]
+    ):
+        expected = [model.packed_ids(row, length) for row in rows]
         for form in (length, tf.constant(length)):
-            packed = pack(segments, seq_length=form)
-            found = packed["input_word_ids"].numpy().tolist()
+            found = pack(segments, seq_length=form)["input_word_ids"].numpy().tolist()
             expect(found == expected, f"{len(segments)} segments in {length}: {found}")
     types = pack([first, second], seq_length=9)["input_type_ids"].numpy().tolist()
     expected = [0] * (3 + ends) + [1] * 3
@@ -220,24 +248,12 @@ def bert_pack_inputs(model: Model) -> str:
     return "one and two segments"
 
 
-def _packed(model: Model, segments: list[list[int]], length: int) -> list[int]:
-    """What packing should make of these ids."""
-    start = [value for name, value in model.special.items() if name == "start_of_sequence_id"]
-    end, padding = model.special["end_of_segment_id"], model.special["padding_id"]
-    ids = start + [one for segment in segments for one in (*segment, end)]
-    return ids + [padding] * (length - len(ids))
-
-
 def within_tf_data(model: Model) -> str:
-    batches = list(tf.data.Dataset.from_tensor_slices(TEXTS).batch(2).map(model.preprocessor))
+    batches = tf.data.Dataset.from_tensor_slices(TEXTS).batch(2).map(model.preprocessor)
     joined = tf.concat([batch["input_word_ids"] for batch in batches], axis=0)
-    expect(
-        bool((joined == model.packed["input_word_ids"]).numpy().all()), "different ids than outside"
-    )
+    same = (joined == model.packed["input_word_ids"]).numpy().all()
+    expect(bool(same), "different ids than outside")
     return ""
-
-
-# The encoder.
 
 
 def encoder_call(model: Model) -> str:
@@ -245,18 +261,11 @@ def encoder_call(model: Model) -> str:
     sequence = f"float32[{rows}, {model.length}, {model.dim}]"
     pooled = f"float32[{rows}, {model.dim}]"
     outputs = model.encoder(model.packed)
-    expect_described(
-        dict(outputs),
-        {
-            "default": pooled,
-            "pooled_output": pooled,
-            "sequence_output": sequence,
-            "encoder_outputs": [sequence] * max(model.layers, 1),
-        },
-    )
-    expect(
-        distance(outputs["default"], outputs["pooled_output"]) == 0, "default is not pooled_output"
-    )
+    expected = {"default": pooled, "pooled_output": pooled, "sequence_output": sequence}
+    expected["encoder_outputs"] = [sequence] * max(model.layers, 1)
+    expect_described(dict(outputs), expected)
+    same = distance(outputs["default"], outputs["pooled_output"]) == 0
+    expect(same, "default is not pooled_output")
     if model.pooling == "cls":
         expect(np.abs(model.default).max() <= 1, "default is not a tanh")
     last = outputs["encoder_outputs"][-1]
@@ -275,10 +284,9 @@ def any_length(model: Model) -> str:
     packed = model.preprocessor.bert_pack_inputs(
         [model.preprocessor.tokenize(tf.constant(short))], seq_length=tf.constant(model.longest)
     )
-    rows = [TEXTS.index(text) for text in short]
     if model.length >= 32:
-        off = distance(model.encoder(packed)["default"], model.default[rows])
-        expect(off <= CLOSE, f"with more padding they differ by {off:.1e}")
+        rows = model.default[[TEXTS.index(text) for text in short]]
+        expect_close(model.encoder(packed)["default"], rows, "with more padding they differ")
     many = {name: tf.repeat(model.packed[name][:1, :16], 1000, axis=0) for name in INPUTS}
     expect_described(model.encoder(many)["default"], f"float32[1000, {model.dim}]")
     return f"{', '.join(map(str, lengths))}; a batch of 1000"
@@ -287,23 +295,89 @@ def any_length(model: Model) -> str:
 def signatures(model: Model) -> str:
     served = model.encoder.signatures["serving_default"](**model.packed)
     expect(set(served) == {"default", "pooled_output", "sequence_output"}, f"{sorted(served)}")
-    off = distance(served["default"], model.default)
-    expect(off <= CLOSE, f"the encoder's default differs by {off:.1e}")
+    expect_close(served["default"], model.default, "the encoder's default differs")
     packed = model.preprocessor.signatures["serving_default"](model.strings)
     expect(set(packed) == set(INPUTS), f"{sorted(packed)}")
     return "named like the outputs"
+
+
+def assets(model: Model) -> str:
+    # Tokens may contain characters that Python treats as line ends.
+    with open(model.encoder.vocab_file.asset_path.numpy(), "rb") as file:
+        tokens = file.read().count(b"\n")
+    expect(tokens == model.tokens, f"vocab_file has {tokens} tokens")
+    expect(bool(model.encoder.do_lower_case.numpy()) is False, "do_lower_case is true")
+    return "vocab_file, do_lower_case"
 
 
 def text_encoder(model: Model) -> str:
     """Maps strings to the same unit vectors as the preprocessor and the encoder."""
     if "text" not in model.facts["formats"]:
         return "the model dir has none"
-    loaded = hub.KerasLayer(f"{model.path}/text_encoder")
-    vectors = loaded(model.strings).numpy()
-    unit = model.default / np.linalg.norm(model.default, axis=1, keepdims=True)
-    off = distance(vectors, unit)
-    expect(off <= CLOSE, f"it differs by {off:.1e}")
+    vectors = hub.KerasLayer(f"{model.path}/text_encoder")(model.strings)
+    expect_close(vectors, unit(model.default), "it differs")
     return ""
+
+
+def training_graph(model: Model) -> str:
+    """The embeddings are those that the training graph computed when the model was exported."""
+    packed = model.preprocessor(tf.constant(model.sentences))
+    found = model.encoder(packed)["default"].numpy()
+    count = f"{len(model.sentences)} sentences"
+    if model.table != "float32":
+        return f"{count}, {model.compare(found, PACKED)}"
+    off = expect_close(unit(found), model.vectors, "they differ")
+    return f"{count}, largest difference {off:.1e}"
+
+
+def dropout(model: Model) -> str:
+    between = model.layers - (model.network == "bilstm")
+    if not model.dropout or between < 1:
+        return "the model has none"
+    layer = hub.KerasLayer(f"{model.path}/encoder", trainable=True)
+    inputs = {name: model.packed[name][:, :16] for name in INPUTS}
+    one, other = (layer(inputs, training=True)["default"] for _ in range(2))
+    expect(distance(one, other) > CLOSE, "training=True applies no dropout")
+    one, other = (layer(inputs, training=False)["default"] for _ in range(2))
+    expect(distance(one, other) <= CLOSE, "training=False applies dropout")
+    return "training= turns it on and off"
+
+
+def fine_tuning(model: Model) -> str:
+    """A step of SGD on two replicas changes every weight."""
+    strategy = tf.distribute.MirroredStrategy(
+        ["CPU:0", "CPU:1"], cross_device_ops=tf.distribute.ReductionToOneDevice()
+    )
+    with strategy.scope():
+        layer = hub.KerasLayer(f"{model.path}/encoder", trainable=True)
+        from tf_keras import optimizers
+
+        optimizer = optimizers.SGD(0.1)
+    variables = layer.trainable_variables
+    count = int(model.table == "float32")  # Packed tables are frozen.
+    if model.network == "bilstm":
+        count += 6 * model.layers  # Two kernels and a bias for each direction.
+    elif model.layers:
+        # 2 other tables and the 2 weights of a norm, 16 per layer, 2 of the pooler.
+        count += 4 + 16 * model.layers + 2
+    expect(len(variables) == count, f"{len(variables)} trainable weights, not {count}")
+    if not count:
+        return "a packed table alone does not train"
+    inputs = {name: model.packed[name][:3, :16] for name in INPUTS}
+
+    def step():
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.square(layer(inputs, training=True)["default"] - 1.0))
+        gradients = tape.gradient(loss, variables)
+        optimizer.apply_gradients(zip(gradients, variables, strict=True))
+
+    strategy.run(step)
+    before = {variable.name: variable for variable in model.encoder.variables}
+    still = [v.name for v in variables if not tf.reduce_any(v != before[v.name])]
+    # A bias of the keys adds the same to all logits, so it does not change the softmax.
+    still = [name for name in still if "key/bias" not in name]
+    expect(not still, f"a step changes nothing in {', '.join(still)}")
+    return f"{count} weights under MirroredStrategy"
 
 
 def saved_again(model: Model) -> str:
@@ -317,269 +391,10 @@ def saved_again(model: Model) -> str:
     preprocessor, encoder = (
         tf.saved_model.load(f"{again}/{part}") for part in ("preprocessor", "encoder")
     )
-    off = distance(encoder(preprocessor(model.strings))["default"], model.default)
+    found = encoder(preprocessor(model.strings))["default"]
     shutil.rmtree(again)
-    expect(off <= CLOSE, f"it differs by {off:.1e}")
+    expect_close(found, model.default, "it differs")
     return "after its source was deleted"
-
-
-# Training the encoder further.
-
-
-def training_graph(model: Model) -> str:
-    """The embeddings are those that the training graph computed when the model was exported."""
-    with open(f"{model.path}/verification/sentences.txt", encoding="utf-8") as file:
-        sentences = file.read().split("\n")[:-1]
-    expected = np.load(f"{model.path}/verification/vectors.npy", allow_pickle=False)
-    found = model.encoder(model.preprocessor(tf.constant(sentences)))["default"].numpy()
-    found /= np.linalg.norm(found, axis=1, keepdims=True)
-    if model.table != "float32":
-        cosine = float((found * expected).sum(axis=1).min())
-        expect(cosine >= PACKED, f"the smallest cosine is {cosine:.4f}")
-        return f"{len(sentences)} sentences, smallest cosine {cosine:.5f}"
-    off = distance(found, expected)
-    expect(off <= CLOSE, f"they differ by {off:.1e}")
-    return f"{len(sentences)} sentences, largest difference {off:.1e}"
-
-
-def fine_tuning(model: Model) -> str:
-    """A step of SGD on two replicas changes every weight."""
-    strategy = tf.distribute.MirroredStrategy(
-        ["CPU:0", "CPU:1"], cross_device_ops=tf.distribute.ReductionToOneDevice()
-    )
-    with strategy.scope():
-        layer = hub.KerasLayer(f"{model.path}/encoder", trainable=True)
-    variables = layer.trainable_variables
-    count = _trainable_weights(model)
-    expect(len(variables) == count, f"{len(variables)} trainable weights, not {count}")
-    if not count:
-        return "a packed table alone does not train"
-    inputs = {name: model.packed[name][:3, :16] for name in INPUTS}
-
-    def step():
-        with tf.GradientTape() as tape:
-            loss = tf.reduce_sum(tf.square(layer(inputs, training=True)["default"] - 1.0))
-        gradients = tape.gradient(loss, variables)
-        optimizer.apply_gradients(zip(gradients, variables, strict=True))
-
-    with strategy.scope():
-        from tf_keras import optimizers
-
-        optimizer = optimizers.SGD(0.1)
-    strategy.run(step)
-    before = {variable.name: variable for variable in model.encoder.variables}
-    still = [v.name for v in variables if not tf.reduce_any(v != before[v.name])]
-    # A bias of the keys adds the same to all logits, so it does not change the softmax.
-    still = [name for name in still if "key/bias" not in name]
-    expect(not still, f"a step changes nothing in {', '.join(still)}")
-    return f"{count} weights under MirroredStrategy"
-
-
-def _trainable_weights(model: Model) -> int:
-    table = model.table == "float32"  # Packed tables are frozen.
-    if not model.layers:
-        return table
-    if model.network == "bilstm":
-        return table + 6 * model.layers  # Two kernels and a bias for each direction.
-    # 2 other tables and the 2 weights of a norm, 16 per layer, 2 of the pooler.
-    return table + 4 + 16 * model.layers + 2
-
-
-def dropout(model: Model) -> str:
-    between = model.layers - (model.network == "bilstm")
-    if not model.facts["encoder"]["dropout"] or between < 1:
-        return "the model has none"
-    layer = hub.KerasLayer(f"{model.path}/encoder", trainable=True)
-    inputs = {name: model.packed[name][:, :16] for name in INPUTS}
-    one, other = (layer(inputs, training=True)["default"] for _ in range(2))
-    expect(distance(one, other) > CLOSE, "training=True applies no dropout")
-    one, other = (layer(inputs, training=False)["default"] for _ in range(2))
-    expect(distance(one, other) <= CLOSE, "training=False applies dropout")
-    return "training= turns it on and off"
-
-
-# Hugging Face's, ONNX's and LiteRT's files: they give the training graph's vectors. The sentences,
-# their token ids and their vectors are in `verification/`, so nothing else is needed.
-
-
-# Least cosines to the training graph's vectors: sums in another order, and weights in int8.
-_FLOAT, _INT8 = 0.9999, 0.95
-_ONNX_NAMES = ("input_ids", "attention_mask", "token_type_ids")
-_ERF, _TANH = "gelu", "gelu_pytorch_tanh"
-
-
-class Expected(NamedTuple):
-    """The model dir, its facts, and its sentences: int32 `[n, length]`, float32 `[n, dim]`."""
-
-    path: str
-    facts: dict
-    sentences: list[str]
-    ids: np.ndarray
-    vectors: np.ndarray
-
-    @property
-    def inputs(self) -> tuple[np.ndarray, ...]:
-        padding = SPECIAL_OF[self.facts.get("tokenizer", "wordpiece")]["padding_id"]
-        return self.ids, (self.ids != padding).astype(np.int32), 0 * self.ids
-
-
-def read_expected(path: str) -> Expected:
-    with open(f"{path}/model.json", encoding="utf-8") as file:
-        facts = json.load(file)
-    with open(f"{path}/verification/sentences.txt", encoding="utf-8", newline="\n") as file:
-        sentences = file.read().split("\n")[:-1]
-    ids, vectors = (np.load(f"{path}/verification/{name}.npy") for name in ("word_ids", "vectors"))
-    return Expected(path, facts, sentences, ids, vectors)
-
-
-def format_checks(path: str) -> Iterator[tuple[str, Callable[[], str]]]:
-    """Yields the name of each check, and the check."""
-    if not os.path.isfile(f"{path}/verification/word_ids.npy"):
-        return  # Exported before there was such a file.
-    found = read_expected(path)
-    for file in sorted(glob.glob(f"{glob.escape(path)}/onnx/*.onnx")):
-        yield f"onnx {os.path.basename(file)}", lambda file=file: _onnx(found, file)
-    if os.path.isfile(f"{path}/onnx/tokenizer.json"):
-        yield "onnx tokens", lambda: _rust_tokens(found)
-    for file in sorted(glob.glob(f"{glob.escape(path)}/lite/*.tflite")):
-        yield f"lite {os.path.basename(file)}", lambda file=file: _lite(found, file)
-    if os.path.isfile(f"{path}/config.json"):
-        yield "huggingface weights", lambda: _huggingface(found)
-        yield "huggingface tokens", lambda: _huggingface_tokens(found)
-    if os.path.isfile(f"{path}/0_StaticEmbedding/model.safetensors"):
-        yield "huggingface weights", lambda: _static_embedding(found)
-
-
-def _compare(found: Expected, vectors: np.ndarray, least: float) -> str:
-    vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    cosines = (vectors * found.vectors).sum(axis=1)
-    worst = int(cosines.argmin())
-    message = f"'{found.sentences[worst]}' has a cosine of {cosines[worst]:.5f} to its vector"
-    expect(bool(cosines[worst] >= least), message)
-    return f"cosines from {cosines[worst]:.5f}"
-
-
-def _onnx(found: Expected, file: str) -> str:
-    try:
-        import onnxruntime
-    except ImportError:
-        return "not checked: onnxruntime is not installed"
-    session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
-    inputs = (array.astype(np.int64) for array in found.inputs)
-    vectors = session.run(["default"], dict(zip(_ONNX_NAMES, inputs, strict=True)))[0]
-    return _compare(found, vectors, _INT8 if "int8" in file else _FLOAT)
-
-
-def _lite(found: Expected, file: str) -> str:
-    try:
-        from ai_edge_litert.interpreter import Interpreter
-    except ImportError:
-        return "not checked: ai-edge-litert is not installed"
-    run = Interpreter(file).get_signature_runner()
-    vectors = run(**dict(zip(INPUTS, found.inputs, strict=True)))["default"]
-    return _compare(found, vectors, _INT8)
-
-
-def _load(path: str) -> dict[str, np.ndarray]:
-    from safetensors.numpy import load_file
-
-    return load_file(path)
-
-
-def _static_embedding(found: Expected) -> str:
-    [table] = _load(f"{found.path}/0_StaticEmbedding/model.safetensors").values()
-    special = set(SPECIAL_OF["wordpiece"].values())
-    rows = [[token for token in row if token not in special] for row in found.ids.tolist()]
-    return _compare(found, np.stack([table[row].mean(axis=0) for row in rows]), _FLOAT)
-
-
-def _rust_tokens(found: Expected) -> str:
-    try:
-        from tokenizers import Tokenizer
-    except ImportError:
-        return "not checked: tokenizers is not installed"
-    return _compare_tokens(found, Tokenizer.from_file(f"{found.path}/onnx/tokenizer.json"))
-
-
-def _huggingface_tokens(found: Expected) -> str:
-    try:
-        from tokenizers import BertWordPieceTokenizer
-    except ImportError:
-        return "not checked: tokenizers is not installed"
-    settings = {"lowercase": False, "strip_accents": False, "handle_chinese_chars": True}
-    tokenizer = BertWordPieceTokenizer(f"{found.path}/vocab.txt", **settings)
-    tokenizer.enable_truncation(found.ids.shape[1])
-    return _compare_tokens(found, tokenizer)
-
-
-def _compare_tokens(found: Expected, tokenizer) -> str:
-    for sentence, row in zip(found.sentences, found.ids.tolist(), strict=True):
-        ids = tokenizer.encode(sentence).ids
-        same = ids == row[: len(ids)] and not any(row[len(ids) :])
-        expect(same, f"'{sentence}' has other ids")
-    return f"the ids of {len(found.sentences)} sentences"
-
-
-def _huggingface(found: Expected) -> str:
-    """BERT in NumPy (Devlin et al. 2019), with the pooling, dense layer and norm of its modules."""
-    tensors = _load(f"{found.path}/model.safetensors")
-    dense = _load(f"{found.path}/2_Dense/model.safetensors")
-    config, pooling, layer = (
-        _read(f"{found.path}/{name}")
-        for name in ("config.json", "1_Pooling/config.json", "2_Dense/config.json")
-    )
-    vectors = []
-    for row in found.ids:
-        sequence = _bert(tensors, config, row[row != 0])
-        pooled = sequence.mean(axis=0) if pooling["pooling_mode_mean_tokens"] else sequence[0]
-        pooled = dense["linear.weight"] @ pooled + dense["linear.bias"]
-        vectors.append(np.tanh(pooled) if layer["activation_function"].endswith("Tanh") else pooled)
-    return _compare(found, np.stack(vectors), _FLOAT)
-
-
-def _read(path: str) -> dict:
-    with open(path, encoding="utf-8") as file:
-        return json.load(file)
-
-
-def _bert(tensors: dict[str, np.ndarray], config: dict, ids: np.ndarray) -> np.ndarray:
-    """Returns the last layer's output, `[length, width]`, of one sequence of ids."""
-    heads, name = config["num_attention_heads"], "embeddings"
-
-    def dense(name: str, x: np.ndarray) -> np.ndarray:
-        return x @ tensors[f"{name}.weight"].T + tensors[f"{name}.bias"]
-
-    def norm(name: str, x: np.ndarray) -> np.ndarray:
-        x = x - x.mean(-1, keepdims=True)
-        x = x / np.sqrt((x**2).mean(-1, keepdims=True) + config["layer_norm_eps"])
-        return x * tensors[f"{name}.weight"] + tensors[f"{name}.bias"]
-
-    x = tensors[f"{name}.word_embeddings.weight"][ids]
-    x = x + tensors[f"{name}.position_embeddings.weight"][: len(ids)]
-    x = norm(f"{name}.LayerNorm", x + tensors[f"{name}.token_type_embeddings.weight"][0])
-    for number in range(config["num_hidden_layers"]):
-        name = f"encoder.layer.{number}"
-        query, key, value = (
-            dense(f"{name}.attention.self.{part}", x).reshape(len(ids), heads, -1)
-            for part in ("query", "key", "value")
-        )
-        scores = np.einsum("qhd,khd->hqk", query, key) / math.sqrt(query.shape[-1])
-        weights = np.exp(scores - scores.max(-1, keepdims=True))
-        weights /= weights.sum(-1, keepdims=True)
-        mixed = np.einsum("hqk,khd->qhd", weights, value).reshape(x.shape)
-        attended = dense(f"{name}.attention.output.dense", mixed)
-        x = norm(f"{name}.attention.output.LayerNorm", x + attended)
-        inner = _gelu(config["hidden_act"], dense(f"{name}.intermediate.dense", x))
-        x = norm(f"{name}.output.LayerNorm", x + dense(f"{name}.output.dense", inner))
-    return x
-
-
-def _gelu(name: str, x: np.ndarray) -> np.ndarray:
-    if name == _ERF:
-        return x * 0.5 * (1 + tf.math.erf(x / math.sqrt(2)).numpy())
-    if name not in (_TANH, "gelu_new"):
-        raise Failed(f"config.json has the activation {name}")
-    return x * 0.5 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 
 
 CHECKS: tuple[Callable[[Model], str], ...] = (
@@ -602,6 +417,134 @@ CHECKS: tuple[Callable[[Model], str], ...] = (
 )
 
 
+# Checks of the files of Hugging Face, ONNX and LiteRT, which need `verification/` alone.
+
+
+def format_checks(model: Model) -> Iterator[tuple[str, Callable[[], str]]]:
+    """Yields the name of each check, and the check."""
+    path = model.path
+    if not os.path.isfile(f"{path}/verification/word_ids.npy"):
+        return  # Exported before there was such a file.
+    for file in sorted(glob.glob(f"{glob.escape(path)}/onnx/*.onnx")):
+        yield f"onnx {os.path.basename(file)}", functools.partial(_onnx, model, file)
+    if os.path.isfile(f"{path}/onnx/tokenizer.json"):
+        yield "onnx tokens", lambda: _rust_tokens(model)
+    for file in sorted(glob.glob(f"{glob.escape(path)}/lite/*.tflite")):
+        yield f"lite {os.path.basename(file)}", functools.partial(_lite, model, file)
+    if os.path.isfile(f"{path}/config.json"):
+        yield "huggingface weights", lambda: _huggingface(model)
+        yield "huggingface tokens", lambda: _huggingface_tokens(model)
+    if os.path.isfile(f"{path}/0_StaticEmbedding/model.safetensors"):
+        yield "huggingface weights", lambda: _static_embedding(model)
+
+
+def _onnx(model: Model, file: str) -> str:
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+    inputs = (array.astype(np.int64) for array in model.inputs)
+    vectors = session.run(["default"], dict(zip(ONNX_INPUTS, inputs, strict=True)))[0]
+    return model.compare(vectors, INT8 if "int8" in file else FLOAT)
+
+
+def _lite(model: Model, file: str) -> str:
+    from ai_edge_litert.interpreter import Interpreter
+
+    run = Interpreter(file).get_signature_runner()
+    return model.compare(run(**dict(zip(INPUTS, model.inputs, strict=True)))["default"], INT8)
+
+
+def _rust_tokens(model: Model) -> str:
+    from tokenizers import Tokenizer
+
+    return _compare_tokens(model, Tokenizer.from_file(f"{model.path}/onnx/tokenizer.json"))
+
+
+def _huggingface_tokens(model: Model) -> str:
+    from tokenizers import BertWordPieceTokenizer
+
+    settings = {"lowercase": False, "strip_accents": False, "handle_chinese_chars": True}
+    tokenizer = BertWordPieceTokenizer(f"{model.path}/vocab.txt", **settings)
+    tokenizer.enable_truncation(model.ids.shape[1])
+    return _compare_tokens(model, tokenizer)
+
+
+def _compare_tokens(model: Model, tokenizer) -> str:
+    for sentence, row in zip(model.sentences, model.ids.tolist(), strict=True):
+        ids = tokenizer.encode(sentence).ids
+        same = ids == row[: len(ids)] and not any(row[len(ids) :])
+        expect(same, f"'{sentence}' has other ids")
+    return f"the ids of {len(model.sentences)} sentences"
+
+
+def _load_tensors(path: str) -> dict[str, np.ndarray]:
+    from safetensors.numpy import load_file
+
+    return load_file(f"{path}/model.safetensors")
+
+
+def _static_embedding(model: Model) -> str:
+    [table] = _load_tensors(f"{model.path}/0_StaticEmbedding").values()
+    special = set(SPECIAL.values())
+    rows = [[token for token in row if token not in special] for row in model.ids.tolist()]
+    return model.compare(np.stack([table[row].mean(axis=0) for row in rows]), FLOAT)
+
+
+def _huggingface(model: Model) -> str:
+    """BERT in NumPy (Devlin et al. 2019), with the pooling, dense layer and norm of its modules."""
+    tensors, dense = (_load_tensors(f"{model.path}{part}") for part in ("", "/2_Dense"))
+    config, pooling, layer = (
+        read_json(f"{model.path}{part}/config.json") for part in ("", "/1_Pooling", "/2_Dense")
+    )
+    vectors = []
+    for row in model.ids:
+        sequence = _bert(tensors, config, row[row != 0])
+        pooled = sequence.mean(axis=0) if pooling["pooling_mode_mean_tokens"] else sequence[0]
+        pooled = dense["linear.weight"] @ pooled + dense["linear.bias"]
+        vectors.append(np.tanh(pooled) if layer["activation_function"].endswith("Tanh") else pooled)
+    return model.compare(np.stack(vectors), FLOAT)
+
+
+def _bert(tensors: dict[str, np.ndarray], config: dict, ids: np.ndarray) -> np.ndarray:
+    """Returns the last layer's output, `[length, width]`, of one sequence of ids."""
+
+    def dense(name: str, x: np.ndarray) -> np.ndarray:
+        return x @ tensors[f"{name}.weight"].T + tensors[f"{name}.bias"]
+
+    def norm(name: str, x: np.ndarray) -> np.ndarray:
+        x = x - x.mean(-1, keepdims=True)
+        x = x / np.sqrt((x**2).mean(-1, keepdims=True) + config["layer_norm_eps"])
+        return x * tensors[f"{name}.weight"] + tensors[f"{name}.bias"]
+
+    x = tensors["embeddings.word_embeddings.weight"][ids]
+    x = x + tensors["embeddings.position_embeddings.weight"][: len(ids)]
+    x = norm("embeddings.LayerNorm", x + tensors["embeddings.token_type_embeddings.weight"][0])
+    for number in range(config["num_hidden_layers"]):
+        name = f"encoder.layer.{number}"
+        query, key, value = (
+            dense(f"{name}.attention.self.{part}", x).reshape(
+                len(ids), config["num_attention_heads"], -1
+            )
+            for part in ("query", "key", "value")
+        )
+        scores = np.einsum("qhd,khd->hqk", query, key) / math.sqrt(query.shape[-1])
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        weights /= weights.sum(-1, keepdims=True)
+        mixed = np.einsum("hqk,khd->qhd", weights, value).reshape(x.shape)
+        attended = dense(f"{name}.attention.output.dense", mixed)
+        x = norm(f"{name}.attention.output.LayerNorm", x + attended)
+        inner = _gelu(config["hidden_act"], dense(f"{name}.intermediate.dense", x))
+        x = norm(f"{name}.output.LayerNorm", x + dense(f"{name}.output.dense", inner))
+    return x
+
+
+def _gelu(name: str, x: np.ndarray) -> np.ndarray:
+    if name == "gelu":
+        return x * 0.5 * (1 + tf.math.erf(x / math.sqrt(2)).numpy())
+    expect(name in ("gelu_pytorch_tanh", "gelu_new"), f"config.json has the activation {name}")
+    return x * 0.5 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
 def main(path: str, scratch: str) -> None:
     # Libraries print to stderr, so that stdout has only the results.
     results = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -611,10 +554,11 @@ def main(path: str, scratch: str) -> None:
     tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], halves)
     # Otherwise half of the time would be spent on garbage collection of objects that stay alive.
     gc.set_threshold(100_000, 50, 100)
-    checks = dict(format_checks(path))
+    model = Model(path, scratch)
+    checks = dict(format_checks(model))
     # Model dirs may have the other formats alone.
     if os.path.isfile(f"{path}/encoder/saved_model.pb"):
-        model = Model(path, scratch)
+        model.load()
         own = {one.__name__.replace("_", " "): functools.partial(one, model) for one in CHECKS}
         checks = own | checks
     gc.freeze()
@@ -624,10 +568,13 @@ def main(path: str, scratch: str) -> None:
         except Failed as failure:
             line = {"ok": False, "detail": str(failure)}
         except Exception as error:  # Any error that a user would get is a finding.
-            line = {"ok": False, "detail": f"{type(error).__name__}: {str(error)[:300]}"}
+            library = (getattr(error, "name", None) or "").partition(".")[0]
+            optional = isinstance(error, ModuleNotFoundError) and library in OPTIONAL
+            problem = f"{type(error).__name__}: {str(error)[:300]}"
+            missing = f"not checked: {library.replace('_', '-')} is not installed"
+            line = {"ok": optional, "detail": missing if optional else problem}
         gc.collect()  # Loaded models are in reference cycles; each holds a copy of the weights.
-        line = {"check": name, **line}
-        print(json.dumps(line), file=results, flush=True)
+        print(json.dumps({"check": name, **line}), file=results, flush=True)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ _API = {
     ),
     "Retrieval": ("labse_tf.retrieval.job", "labse_tf.retrieval.scoring"),
     "Configuration": ("labse_tf.config.sections", "labse_tf.config.files"),
-    "Export": ("export.model_dir", "export.verification", "export.rust_tokenizer"),
+    "Export": ("export.model_dir", "export.verification", "export.onnx"),
 }
 
 

@@ -251,6 +251,13 @@ def model_dir(made_once, trained_run) -> Path:
 
 
 @pytest.fixture(scope="session")
+def every_format(made_once, trained_run) -> Path:
+    """The same model with the files of Hugging Face, LiteRT and ONNX; no test changes them."""
+    command = ("export", trained_run, "--format", "hub,text,hf,lite,onnx", "--no-verify", "--out")
+    return made_once("every_format", lambda path: _command(*command, path))
+
+
+@pytest.fixture(scope="session")
 def labse():
     """Runs `labse ARGUMENTS` in a process of its own, at the repository's root."""
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import runpy
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import forked
@@ -39,13 +36,15 @@ def run(name, *arguments):
     return done.stdout.splitlines()
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.glob("*.py")))
-def test_each_tells_how_it_is_called(name, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", [name])
-    with pytest.raises(SystemExit) as ended:
-        runpy.run_path(str(EXAMPLES / name), run_name="__main__")
-    # What argparse tells, it tells on stderr.
-    assert f"{name} " in f"{ended.value} {capsys.readouterr().err}"
+def test_each_tells_how_it_is_called(monkeypatch, capsys):
+    names = sorted(path.name for path in EXAMPLES.glob("*.py"))
+    assert names
+    for name in names:
+        monkeypatch.setattr(sys, "argv", [name])
+        with pytest.raises(SystemExit) as ended:
+            runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+        # argparse writes to stderr.
+        assert f"{name} " in f"{ended.value} {capsys.readouterr().err}"
 
 
 @pytest.mark.slow
@@ -95,33 +94,3 @@ def test_no_folder_is_named_after_a_scheme(name, arguments, problem, tmp_path):
     done = forked.run(EXAMPLES / name, *arguments, cwd=tmp_path)
     assert done.returncode != 0 and problem in done.stderr
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_client_of_tensorflow_serving(distinct_model):
-    """Its REST interface, over the signature that it would serve."""
-    text_encoder = tf.saved_model.load(str(distinct_model / "text_encoder"))
-    signature = text_encoder.signatures["serving_default"]
-
-    class Served(BaseHTTPRequestHandler):
-        def do_POST(self):
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            # The name of the only output is left out there.
-            [vectors] = signature(tf.constant(body["instances"])).values()
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(json.dumps({"predictions": vectors.numpy().tolist()}).encode())
-
-        def log_message(self, *arguments):
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Served) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            url = f"http://127.0.0.1:{server.server_port}/v1/models/labse:predict"
-            lines = run("serving_client.py", url, "猫と家。", "猫と家。", "Hund und Mond.")
-        finally:
-            server.shutdown()
-            thread.join()
-    assert lines[:2] == ["1.000  猫と家。"] * 2
-    assert float(lines[2].split()[0]) < 0.9999

@@ -13,9 +13,8 @@ from nbconvert.preprocessors import ExecutePreprocessor
 from repository import ROOT
 from tiny_text import sentences_of
 
-from labse_tf.cli.main import main
-
 NOTEBOOKS = ROOT / "examples" / "notebooks"
+pytestmark = pytest.mark.slow
 CREOLE = ["Mo pe ale dan lavil.", "Nou pe manze diri ek kari.", "Zot pe ale lekol dan lavil."]
 
 
@@ -31,22 +30,15 @@ def run(name, folder, monkeypatch, **settings):
     return "".join(out.get("text", "") for cell in cells for out in cell.outputs)
 
 
-@pytest.mark.slow
-def test_my_two_languages(trained_run, bitext_dir, tmp_path, monkeypatch):
-    published = tmp_path / "LaBSE"
-    arguments = ["export", str(trained_run), "--format", "hf", "--out", str(published)]
-    assert main(arguments) == 0
+def test_my_two_languages(every_format, bitext_dir, tmp_path, monkeypatch):
     (tmp_path / "pairs").mkdir()
     shutil.copy(bitext_dir / "de.tsv", tmp_path / "pairs")
-    printed = run(
-        *("my_two_languages", tmp_path, monkeypatch),
-        **{"LABSE": published, "PAIRS": "pairs", "DEV": "pairs", "STEPS": 5},
-    )
+    places = {"LABSE": every_format, "PAIRS": "pairs", "DEV": "pairs"}
+    printed = run("my_two_languages", tmp_path, monkeypatch, **places, STEPS=5)
     assert "before" in printed and "after" in printed and "  <->  " in printed
     assert (tmp_path / "work" / "mine" / "onnx" / "tokenizer.json").is_file()
 
 
-@pytest.mark.slow
 def test_find_translations(model_dir, tmp_path, monkeypatch):
     for language in ("de", "en"):
         lines = "".join(f"{line}\n" for line in sentences_of(language))
@@ -56,16 +48,12 @@ def test_find_translations(model_dir, tmp_path, monkeypatch):
     assert (tmp_path / "work" / "scored.tsv").read_text("utf-8")
 
 
-@pytest.mark.slow
 def test_add_my_language(model_dir, bitext_dir, tmp_path, monkeypatch):
     (tmp_path / "pairs").mkdir()
     lines = [f"{number} sentences of it.\t{line}\n" for number, line in enumerate(CREOLE * 4)]
     (tmp_path / "pairs" / "mfe.tsv").write_text("".join(lines), "utf-8")
-    printed = run(
-        *("add_my_language", tmp_path, monkeypatch),
-        **{"LABSE": model_dir, "PAIRS": "pairs", "DEV": "pairs", "OLD": bitext_dir},
-        **{"ADD": 9, "STEPS": 5},
-    )
+    places = {"LABSE": model_dir, "PAIRS": "pairs", "DEV": "pairs", "OLD": bitext_dir}
+    printed = run("add_my_language", tmp_path, monkeypatch, **places, ADD=9, STEPS=5)
     assert "9 new tokens" in printed
     results = sorted(path.name for path in (tmp_path / "work").glob("*.json"))
     assert results == ["new_after.json", "new_before.json", "old_after.json", "old_before.json"]

@@ -15,7 +15,6 @@ import json
 import os
 from pathlib import Path
 
-import pytest
 import yaml
 from config_kinds import KINDS
 from repository import ROOT
@@ -23,7 +22,7 @@ from repository import ROOT
 import labse_tf
 from labse_tf.cli.main import COMMANDS, main, make_parser
 from labse_tf.config import Config, flatten, load_config
-from labse_tf.demo.corpus.packages import SOURCES
+from labse_tf.demo.corpus.sources import SOURCES
 from labse_tf.demo.corpus.write import write_demo_corpus
 
 PINNED = ROOT / "tests" / "pinned"
@@ -42,11 +41,19 @@ def assert_pinned(name: str, text: str) -> None:
     assert text == path.read_text("utf-8")
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids="-".join)
-def test_help_of_every_command(words, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "100")
-    parser = make_parser(words, importlib.import_module(COMMANDS[words].module))
-    assert_pinned(f"help/{'-'.join(words)}.txt", parser.format_help())
+def test_options_of_every_command():
+    """Their names, defaults, choices and numbers of values; how help is worded may change."""
+    found = {}
+    for words, command in COMMANDS.items():
+        parser = make_parser(words, importlib.import_module(command.module))
+        options = found[" ".join(words)] = {}
+        for action in parser._actions[1:]:
+            kind = {"default": action.default, "nargs": action.nargs, "required": action.required}
+            kind |= {"choices": action.choices and [*action.choices]}
+            kind |= {"type": action.type and action.type.__name__}
+            name = "/".join(action.option_strings) or action.metavar
+            options[name] = {key: one for key, one in kind.items() if one or type(one) is int}
+    assert_pinned("options.yaml", yaml.safe_dump(found, sort_keys=False, default_flow_style=None))
 
 
 def test_public_names():
@@ -57,8 +64,7 @@ def test_public_names():
         lines.append(f"{name}{inspect.signature(function)}\n")
     from labse_tf.embedding.embedder import Embedder
 
-    for method in ("encode",):
-        lines.append(f"Embedder.{method}{inspect.signature(getattr(Embedder, method))}\n")
+    lines.append(f"Embedder.encode{inspect.signature(Embedder.encode)}\n")
     lines.append(f"labse_tf.__version__ = {labse_tf.__version__}\n")
     assert_pinned("public_names.txt", "".join(lines))
 

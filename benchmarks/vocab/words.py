@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from labse_tf.demo.corpus.packages import SOURCES
+from labse_tf.demo.corpus.sources import SOURCES
 from labse_tf.demo.corpus.write import collect_pairs
 from labse_tf.files.textio import COMPRESSIONS, read_lines
 from vocab.basic_tokenizer import plain_spaces, split_words

@@ -1,138 +1,153 @@
-"""Arguments that several commands share."""
+"""The arguments of commands: a table of options, the options that commands share, and paths.
+
+An argument of no other type may be a path, on this machine or in a store.
+"""
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import importlib
+import re
+import textwrap
 from collections.abc import Sequence
+from typing import Any
 
+from labse_tf.errors import InputError
+from labse_tf.files import staging
+from labse_tf.files.local_paths import STORE_SCHEMES, TENSORFLOW_SCHEMES, local_path, scheme_of
+from labse_tf.files.outputs import check_apart, is_within
+
+OUTPUTS = ("json", "out", "plot", "report", "run_dir")
 MODEL_HELP = (
     "a model dir, an encoder in it (onnx/model.onnx, lite/encoder_int8.tflite), a "
     "sentence-transformers folder or name, or module:attribute of a Python object with encode"
 )
+_TYPES = {
+    **dict.fromkeys(("N", "MB", "TOKENS"), int),
+    **dict.fromkeys(("X", "P"), float),
+    **dict.fromkeys(("NAME", "TEXT", "CODE", "CODES"), str),
+}
+# Keys of the configuration that hold a path, and lists that hold none; others may.
+_PATHS, _NO_PATHS = (".vocab_file", ".teacher"), ("languages", ".targets")
+
+
+def add_options(parser: argparse.ArgumentParser, *tables: str) -> None:
+    """Adds the arguments in the tables to the parser, in their order.
+
+    An entry is `--name METAVAR: help`, or `name METAVAR: help` for an argument without a flag; its
+    further lines are indented. In place of METAVAR:
+
+      METAVAR=VALUE  the default, which the help shows
+      METAVAR!       the option is required
+      METAVAR...     one or more values
+      {a,b}          a choice
+      A B            two values
+      nothing        a switch; `--[no-]name` has both forms
+
+    Options N, MB and TOKENS are integers, X and P floats, and NAME, TEXT, CODE and CODES texts; all
+    other values may be paths.
+    """
+    for table in tables:
+        for entry in re.split(r"\n(?=\S)", textwrap.dedent(table).strip()):
+            head, _, help_ = " ".join(entry.split()).partition(": ")
+            _add_option(parser, head.split(), help_)
+
+
+def _add_option(parser: argparse.ArgumentParser, words: list[str], help_: str) -> None:
+    flags = [word.rstrip(",").replace("[no-]", "") for word in words if word.startswith("-")]
+    metavars = words[len(flags) or 1 :]
+    settings: dict[str, Any] = {}
+    if not metavars:
+        both = "[no-]" in words[-1]
+        settings["action"] = argparse.BooleanOptionalAction if both else "store_true"
+    elif len(metavars) > 1:
+        settings = {"nargs": len(metavars), "metavar": tuple(metavars)}
+    else:
+        text, has_default, default = metavars[0].partition("=")
+        metavar = text.rstrip("!.")
+        type_ = _TYPES.get(metavar) if flags else None
+        if metavar.startswith("{"):
+            settings["choices"] = metavar.strip("{}").split(",")
+        else:
+            settings |= {"metavar": metavar, "type": type_}
+        if text.endswith("!"):
+            settings["required"] = True
+        if "..." in text:
+            settings["nargs"] = "+"
+            if flags and "!" not in text:
+                settings["default"] = []
+        if has_default:
+            settings["default"] = (type_ or str)(default)
+            if default and "default" not in help_:
+                help_ += " (default: %(default)s)"
+    parser.add_argument(*(flags or words[:1]), **settings, help=help_ or None)
+
+
+# Options that commands share.
+
+INPUTS = "inputs INPUT...: files, folders or globs"
+OVERWRITE = "--overwrite: replace the output if it exists"
+CONFIG = "config CONFIG: a YAML preset, see configs/"
+NORMALIZE = """
+--normalize {NFC,NFKC,NFD,NFKD}: bring texts to this form of Unicode first; NFC makes one of a
+  letter and its marks, as most text has them (default: leave texts as they are, as LaBSE does)
+"""
+DIM = """
+--dim N: keep the first N columns of the vectors, scaled to unit length again; for models trained
+  with train.matryoshka (default: all)
+"""
+# The settings of the nearest-neighbour search.
+SEARCH = """
+-k, --neighbours N=4: neighbours of a sentence on the other side, for the margin
+--index NAME=auto: exact: compare all pairs; approximate: only likely neighbours; auto (default):
+  exact up to 10^11 comparisons, such as 300,000 x 300,000
+--recall X=0.95: share of true neighbours that an approximate search should find
+"""
+# `word_limit` returns its value.
+WORD_LIMIT = """
+--max-bytes-per-word N: longer words become [UNK] (default: as in training,
+  tokenizer.max_bytes_per_word)
+"""
+VOCABULARY = """
+--out FILE!: vocabulary file to write
+--vocab-size N={size}: maximum number of tokens
+--smoothing-exponent X=0.3: 0: all languages count the same; 1: in proportion to their text
+"""
+CHECKPOINT = """
+{option} {{best,latest}}: checkpoint of that run: the best on its dev pairs, or the newest (default:
+  the best, if the run has one)
+"""
 
 
 def add_overwrite(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--overwrite", action="store_true", help="replace the output if it exists")
+    add_options(parser, OVERWRITE)
 
 
 def add_inputs(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("inputs", nargs="+", metavar="INPUT", help="files, folders or globs")
+    add_options(parser, INPUTS)
 
 
-def _add_number(
-    parser: argparse.ArgumentParser, *names: str, default: float, help: str, metavar: str = "N"
-) -> None:
-    help += " (default: %(default)s)"
-    parser.add_argument(*names, type=type(default), default=default, metavar=metavar, help=help)
-
-
-def add_filter_job(
-    parser: argparse.ArgumentParser, kind: str, *, max_per_language: int = 0
-) -> None:
-    """Adds the arguments common to both filter jobs, and the options of the filters for `kind`."""
-    add_inputs(parser)
-    parser.add_argument("--out", required=True, metavar="DIR", help="folder to write")
-    help_ = "approximate uncompressed input per shard; a worker needs up to 25 times as much memory"
-    _add_number(parser, "--shard-megabytes", default=50, help=help_, metavar="MB")
-    help_ = "keep at most N records per language, a random sample of those that pass; 0 keeps all"
-    _add_number(parser, "--max-per-language", default=max_per_language, help=help_)
-    parser.add_argument(
-        "--max-bad-records",
-        type=int,
-        default=0,
-        metavar="N",
-        help="drop up to N records that cannot be read, such as lines of invalid UTF-8; a "
-        "truncated file counts as one (default: %(default)s, the first ends the job)",
-    )
-    parser.add_argument(
-        "--scores",
-        action="store_true",
-        help="also write DIR/scores/<lang>/*.parquet: the scores of all filters for every record",
-    )
-    parser.add_argument(
-        "--from-scores",
-        action="store_true",
-        help="INPUTs are `scores` folders: apply other limits to them, without scoring again",
-    )
-    help_ = "write N random examples per reason to DIR/examples.md"
-    _add_number(parser, "--examples", default=10, help=help_)
-    _add_number(parser, "--seed", default=0, help="seed of the random samples")
-    add_normalize(parser)
-    add_overwrite(parser)
-    _add_filters(parser, kind)
-
-
-def add_normalize(parser: argparse.ArgumentParser) -> None:
-    """Adds --normalize."""
-    parser.add_argument(
-        "--normalize",
-        choices=["NFC", "NFKC", "NFD", "NFKD"],
-        help="bring texts to this form of Unicode first; NFC makes one of a letter and its marks, "
-        "as most text has them (default: leave texts as they are, as LaBSE does)",
-    )
-
-
-def _add_filters(parser: argparse.ArgumentParser, kind: str) -> None:
-    """Adds the options that the filters declare, in the order they run in; then --filter."""
-    from beam_pipelines.filtering.choose_filters import find_filters, options_of
-
-    keywords = []
-    for option in (option for found in find_filters(kind) for option in options_of(found, kind)):
-        keywords.append(option.keyword)
-        if option.metavar is None:
-            parser.add_argument(option.name, action="store_true", help=option.help)
-        else:
-            default = "" if option.default is None else f" (default: {option.default})"
-            parser.add_argument(
-                option.name, type=option.type, metavar=option.metavar, help=option.help + default
-            )
-    parser.set_defaults(filter_keywords=keywords)
-    parser.add_argument(
-        "--filter",
-        action="append",
-        default=[],
-        dest="filters",
-        type=str,
-        metavar="MODULE:NAME[=X]",
-        help="drop also what this filter of yours does not accept, at the threshold X; found from "
-        "the current folder, see docs/corpora.md; may be repeated",
-    )
-
-
-def filter_job_options(args: argparse.Namespace) -> dict:
-    """Returns the arguments of `add_filter_job`, except paths, as options of the filter jobs."""
-    names = ("max_bad_records", "scores", "from_scores", "examples", "seed")
-    names = (*names, "normalize", "overwrite", "filters", *args.filter_keywords)
-    return {
-        "megabytes_per_shard": args.shard_megabytes,
-        "max_per_language": args.max_per_language or None,
-        "beam_options": args.beam_options,
-        **{name: getattr(args, name) for name in names},
-    }
-
-
-def strategy_options(args: argparse.Namespace) -> dict:
-    """Returns the strategy arguments of `add_run` as options of `launch`."""
-    names = ("strategy", "tpu", "logical_cpus", "overwrite")
-    return {name: getattr(args, name) for name in names}
+def add_dim(parser: argparse.ArgumentParser) -> None:
+    add_options(parser, DIM)
 
 
 def add_init(parser: argparse.ArgumentParser) -> None:
     """Adds --init and --init-checkpoint."""
-    parser.add_argument(
-        "--init",
-        metavar="DIR",
-        help="start from the weights of this run, this model dir (the --out of `labse export`), or "
-        "this Hugging Face BERT (a folder with config.json, vocab.txt and model.safetensors); "
-        "init.tsv lists the weights that were copied",
+    add_options(
+        parser,
+        """
+        --init DIR: start from the weights of this run, this model dir (the --out of `labse
+          export`), or this Hugging Face BERT (a folder with config.json, vocab.txt and
+          model.safetensors); init.tsv lists the weights that were copied
+        """,
+        CHECKPOINT.format(option="--init-checkpoint"),
     )
-    add_checkpoint(parser, "--init-checkpoint")
 
 
 def add_model_dir_output(parser: argparse.ArgumentParser) -> None:
     """Adds the options of every export: --out, --format, --length, --no-verify, --overwrite."""
-    parser.add_argument("--out", required=True, metavar="MODEL_DIR", help="the model dir to write")
+    add_options(parser, "--out MODEL_DIR!: the model dir to write")
     parser.add_argument(
         "--format",
         default="hub,text",
@@ -143,48 +158,29 @@ def add_model_dir_output(parser: argparse.ArgumentParser) -> None:
         "transformers.BertModel and SentenceTransformer(MODEL_DIR); lite: LiteRT, int8; onnx: "
         "float32 and int8 (default: %(default)s)",
     )
-    parser.add_argument(
-        "--table",
-        default="float32",
-        metavar="TYPE",
-        help="type of the embedding table in the SavedModels: float32 (default), float16 or int8; "
-        "the last two cannot be trained",
+    add_options(
+        parser,
+        """
+        --table TYPE=float32: type of the embedding table in the SavedModels: float32 (default),
+          float16 or int8; the last two cannot be trained
+        --length TOKENS: static length of the preprocessor's output (default 128, or
+          encoder.max_positions if that is smaller)
+        --licence TEXT: licence of the model, for the model card
+        --results FILE.json...: of `labse eval`, for the card
+        --no-verify: skip `labse verify`
+        """,
+        OVERWRITE,
     )
-    parser.add_argument(
-        "--length",
-        type=int,
-        metavar="TOKENS",
-        help="static length of the preprocessor's output (default 128, or encoder.max_positions if "
-        "that is smaller)",
-    )
-    parser.add_argument(
-        "--licence", type=str, metavar="TEXT", help="licence of the model, for the model card"
-    )
-    parser.add_argument(
-        "--results",
-        nargs="+",
-        default=[],
-        metavar="FILE.json",
-        help="of `labse eval`, for the card",
-    )
-    parser.add_argument("--no-verify", action="store_true", help="skip `labse verify`")
-    add_overwrite(parser)
-
-
-def parse_languages(codes: str | None) -> list[str]:
-    """Returns the languages of an option such as `--languages en,de`."""
-    from labse_tf.languages import require_code
-
-    return [require_code(code.strip()) for code in (codes or "").split(",") if code.strip()]
 
 
 def add_languages(parser: argparse.ArgumentParser) -> None:
     """Adds --languages and --language-text, which restrict a model to some languages."""
-    parser.add_argument(
-        "--languages",
-        metavar="CODES",
-        help="keep only the pieces that these languages need, such as en,de: those that occur in "
-        "--language-text, or without it all in the languages' scripts",
+    add_options(
+        parser,
+        """
+        --languages CODES: keep only the pieces that these languages need, such as en,de: those that
+          occur in --language-text, or without it all in the languages' scripts
+        """,
     )
     parser.add_argument(
         "--language-text",
@@ -195,13 +191,23 @@ def add_languages(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_checkpoint(parser: argparse.ArgumentParser, option: str) -> None:
-    """Adds the option that selects which checkpoint of a run is read."""
+def parse_languages(codes: str | None) -> list[str]:
+    """Returns the languages of an option such as `--languages en,de`."""
+    from labse_tf.languages import require_code
+
+    return [require_code(code.strip()) for code in (codes or "").split(",") if code.strip()]
+
+
+def add_overrides(parser: argparse.ArgumentParser) -> None:
+    """Adds --set."""
     parser.add_argument(
-        option,
-        choices=["best", "latest"],
-        help="checkpoint of that run: the best on its dev pairs, or the newest (default: the best, "
-        "if the run has one)",
+        "--set",
+        type=str,
+        action="append",
+        default=[],
+        dest="overrides",
+        metavar="KEY=VALUE",
+        help="override a configuration key; may be repeated",
     )
 
 
@@ -220,27 +226,9 @@ def read_config(args: argparse.Namespace, overrides: Sequence[str] = ()):
     return config
 
 
-def add_config(parser: argparse.ArgumentParser) -> None:
-    """Adds CONFIG."""
-    parser.add_argument("config", metavar="CONFIG", help="a YAML preset, see configs/")
-
-
-def add_overrides(parser: argparse.ArgumentParser) -> None:
-    """Adds --set."""
-    parser.add_argument(
-        "--set",
-        type=str,
-        action="append",
-        default=[],
-        dest="overrides",
-        metavar="KEY=VALUE",
-        help="override a configuration key; may be repeated",
-    )
-
-
 def add_training(parser: argparse.ArgumentParser, kind: str) -> None:
     """Adds CONFIG and the arguments of `add_run`."""
-    add_config(parser)
+    add_options(parser, CONFIG)
     add_run(parser, kind)
 
 
@@ -250,71 +238,119 @@ def add_run(parser: argparse.ArgumentParser, kind: str, *, required: bool = True
     `kind` is the class of the command's configuration, as `module:attribute`.
     """
     parser.set_defaults(config_kind=kind)
-    parser.add_argument(
-        "--run-dir",
-        required=required,
-        metavar="DIR",
-        help="folder of the run; an existing run is resumed",
-    )
+    needed = "!" if required else ""
+    add_options(parser, f"--run-dir DIR{needed}: folder of the run; an existing run is resumed")
     add_overrides(parser)
-    parser.add_argument(
-        "--strategy",
-        default="auto",
-        metavar="NAME",
-        help="auto (default), one_device, mirrored, multi_worker (reads TF_CONFIG) or tpu; auto: "
-        "tpu with --tpu or on a TPU VM, multi_worker with TF_CONFIG, mirrored with several GPUs",
-    )
-    parser.add_argument(
-        "--tpu",
-        type=str,
-        default="",
-        metavar="NAME",
-        help="name or address of the TPU; not needed on a TPU VM",
-    )
-    parser.add_argument(
-        "--logical-cpus",
-        type=int,
-        default=0,
-        metavar="N",
-        help="with --strategy mirrored: N replicas on this machine's CPU",
-    )
-    add_overwrite(parser)
-
-
-def add_vocabulary(parser: argparse.ArgumentParser, *, size: int) -> None:
-    """Adds --out, --vocab-size, of which `size` is the default, and --smoothing-exponent."""
-    parser.add_argument("--out", required=True, metavar="FILE", help="vocabulary file to write")
-    _add_number(parser, "--vocab-size", default=size, help="maximum number of tokens")
-    help_ = "0: all languages count the same; 1: in proportion to their text"
-    _add_number(parser, "--smoothing-exponent", default=0.3, help=help_, metavar="X")
-
-
-def add_model_name(parser: argparse.ArgumentParser) -> None:
-    """Adds MODEL, a name that `labse_tf.embedding.open.open_encoder` accepts."""
-    parser.add_argument("model", metavar="MODEL", help=MODEL_HELP)
-
-
-def add_dim(parser: argparse.ArgumentParser) -> None:
-    """Adds --dim, for `labse_tf.embedding.open.open_encoder`."""
-    parser.add_argument(
-        "--dim",
-        type=int,
-        metavar="N",
-        help="keep the first N columns of the vectors, scaled to unit length again; for models "
-        "trained with train.matryoshka (default: all)",
+    add_options(
+        parser,
+        """
+        --strategy NAME=auto: auto (default), one_device, mirrored, multi_worker (reads TF_CONFIG)
+          or tpu; auto: tpu with --tpu or on a TPU VM, multi_worker with TF_CONFIG, mirrored with
+          several GPUs
+        --tpu NAME=: name or address of the TPU; not needed on a TPU VM
+        --logical-cpus N=0: with --strategy mirrored: N replicas on this machine's CPU
+        """,
+        OVERWRITE,
     )
 
 
-def add_search(parser: argparse.ArgumentParser) -> None:
-    """Adds -k, --index and --recall, the settings of the nearest-neighbour search."""
-    help_ = "neighbours of a sentence on the other side, for the margin"
-    _add_number(parser, "-k", "--neighbours", default=4, help=help_)
-    parser.add_argument(
-        "--index",
-        default="auto",
-        metavar="NAME",
-        help="exact: compare all pairs; approximate: only likely neighbours; auto (default): exact "
-        "up to 10^11 comparisons, such as 300,000 x 300,000",
-    )
-    help_ = "share of true neighbours that an approximate search should find"
-    _add_number(parser, "--recall", default=0.95, help=help_, metavar="X")
+def strategy_options(args: argparse.Namespace) -> dict:
+    """Returns the strategy arguments of `add_run` as options of `launch`."""
+    names = ("strategy", "tpu", "logical_cpus", "overwrite")
+    return {name: getattr(args, name) for name in names}
+
+
+def word_limit(args: argparse.Namespace) -> int:
+    """Returns the longest word that is split, in bytes of UTF-8; InputError if it is below 1."""
+    from labse_tf.config import TokenizerConfig
+
+    limit = args.max_bytes_per_word
+    if limit is not None and limit < 1:
+        raise InputError(f"--max-bytes-per-word is {limit}", remedy="give 1 or more")
+    return TokenizerConfig().max_bytes_per_word if limit is None else limit
+
+
+# Paths.
+
+
+class StoreUrl(str):
+    """An argument that names a file or folder in a store, until `stage` replaces it."""
+
+    __slots__ = ()
+
+
+def path_argument(text: str) -> str:
+    """Converts an argument that has no `type` of its own: see `local_path`."""
+    if scheme_of(text) in TENSORFLOW_SCHEMES:
+        return StoreUrl(text)
+    try:
+        return local_path(text)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def store_argument(text: str) -> str:
+    """Same as `path_argument` for Beam jobs, whose paths may be in a store."""
+    if text.lower().startswith(tuple(f"{scheme}://" for scheme in STORE_SCHEMES)):
+        return text
+    return path_argument(text)
+
+
+def check_outputs(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
+    """Raises InputError if an output would replace an input or another output."""
+    names = [one.dest for one in parser._actions if not (one.type or one.choices)]
+    given = [
+        (name, one)
+        for name in names
+        for one in _list(getattr(args, name, None))
+        if isinstance(one, str) and one != "-" and name != "task"
+    ]
+    outputs = {name: one for name, one in given if name in (*OUTPUTS, "counts", "work")}
+    inputs = [one for name, one in given if name not in outputs]
+    if outputs and hasattr(args, "config_kind"):
+        inputs += _paths_in_config(args)
+    for name, output in outputs.items():
+        replaced = name in OUTPUTS and getattr(args, "overwrite", False)
+        check_apart(output, inputs, overwrite=replaced)
+        if name != "out" and "out" in outputs and is_within(output, outputs["out"]):
+            raise InputError("is the same file as --out, or in it", path=output, remedy="move it")
+
+
+def _paths_in_config(args: argparse.Namespace) -> list[str]:
+    from labse_tf.config import flatten
+
+    try:
+        config = read_config(args)
+    except InputError:
+        return []  # The command says what is wrong.
+    found = []
+    for key, value in flatten(dataclasses.asdict(config)):
+        if key.endswith(_PATHS) or isinstance(value, list) and not key.endswith(_NO_PATHS):
+            found += map(str, _list(value))
+    # Some are written NAME=PATH.
+    return [path for one in found for path in (one, one.partition("=")[2]) if path]
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def stage(args: argparse.Namespace) -> None:
+    """Replaces URLs of stores by paths: of copies of inputs, and of outputs to be published.
+
+    Raises:
+      InputError: if an input is not there, or TensorFlow cannot open the store.
+    """
+    overwrite = getattr(args, "overwrite", False)
+
+    def staged(value: Any, is_output: bool) -> Any:
+        if isinstance(value, list):
+            return [staged(one, is_output) for one in value]
+        if not isinstance(value, StoreUrl):
+            return value
+        if is_output:
+            return staging.output_path(value, overwrite=overwrite)
+        return staging.input_path(value)
+
+    for name, value in vars(args).items():
+        setattr(args, name, staged(value, name in OUTPUTS))

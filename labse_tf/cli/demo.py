@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from labse_tf.cli.arguments import add_options
+
 EXAMPLES = """examples:
   labse demo
   labse demo --out /tmp/demo
@@ -14,36 +16,29 @@ last checkpoint within a stage. Writes DIR/report.html, and a model to DIR/model
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--out", default="demo", metavar="DIR", help="default: demo")
-    parser.add_argument(
-        "--config",
-        default="configs/tiny.yaml",
-        metavar="FILE",
-        help="of the model with layers (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--table-config",
-        default="configs/tiny_table.yaml",
-        metavar="FILE",
-        help="of the model without layers that it starts from (default: %(default)s)",
+    add_options(
+        parser,
+        """
+        --out DIR=demo: default: demo
+        --config FILE=configs/tiny.yaml: of the model with layers
+        --table-config FILE=configs/tiny_table.yaml: of the model without layers that it starts from
+        """,
     )
 
 
 def run(args: argparse.Namespace) -> int:
     from labse_tf.cli.main import main
     from labse_tf.config import load_config
-    from labse_tf.demo.result import show_result, write_sentences
-    from labse_tf.demo.stages import Demo, stages
+    from labse_tf.demo.report import show_result, write_sentences
+    from labse_tf.demo.stages import run_stages, stages
 
     # Report errors in the configuration now, not after four stages.
     for config in (args.config, args.table_config):
         load_config(config)
     out = Path(args.out)
-    demo = Demo(out, main)
-    status = demo.run(
-        stages(out, args.config, args.table_config),
-        before={"embed sentences for the report": lambda: write_sentences(out)},
-    )
+    before = {"embed sentences for the report": lambda: write_sentences(out)}
+    todo = stages(out, args.config, args.table_config)
+    status, seconds = run_stages(out, todo, main, before=before)
     if not status:
-        show_result(out, demo.seconds)
+        show_result(out, seconds)
     return status

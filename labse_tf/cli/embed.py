@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import add_dim, add_normalize, add_overwrite
+from labse_tf.cli.arguments import DIM, NORMALIZE, OVERWRITE, add_options
 
 EXAMPLES = """examples:
   labse embed model sentences.txt --out vectors.npy
@@ -27,32 +27,29 @@ Finished work is kept in FILE.work: to resume an interrupted job, run the same c
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model_dir", metavar="MODEL")
-    parser.add_argument("input", metavar="INPUT", help="one sentence per line; - reads stdin")
-    parser.add_argument("--out", required=True, metavar="FILE", help=".npy or .parquet")
-    parser.add_argument(
-        "--dtype",
-        choices=["float32", "float16", "int8", "binary"],
-        default="float32",
-        help="type of the vectors; float16 takes half the space and changes a cosine by less than "
-        "0.001; int8 takes a quarter; binary, one bit per number, a 32nd, for `labse mine "
-        "--rescore`; the last two for .npy only (default: %(default)s)",
+    add_options(
+        parser,
+        """
+        model_dir MODEL
+        input INPUT: one sentence per line; - reads stdin
+        --out FILE!: .npy or .parquet
+        --dtype {float32,float16,int8,binary}=float32: type of the vectors; float16 takes half the
+          space and changes a cosine by less than 0.001; int8 takes a quarter; binary, one bit per
+          number, a 32nd, for `labse mine --rescore`; the last two for .npy only
+        """,
+        DIM,
+        """
+        --language CODE: only for LASER's encoder of 2018, which splits text by the rules of its
+          language: that of all lines, such as fr (default: identified for each line)
+        """,
+        NORMALIZE,
+        OVERWRITE,
     )
-    add_dim(parser)
-    parser.add_argument(
-        "--language",
-        type=str,
-        metavar="CODE",
-        help="only for LASER's encoder of 2018, which splits text by the rules of its language: "
-        "that of all lines, such as fr (default: identified for each line)",
-    )
-    add_normalize(parser)
-    add_overwrite(parser)
 
 
 def run(args: argparse.Namespace) -> None:
     from labse_tf.embedding.file import embed_file
 
-    options = {"dtype": args.dtype, "dim": args.dim, "language": args.language}
-    options["normalize"] = args.normalize
-    embed_file(args.model_dir, args.input, args.out, **options, overwrite=args.overwrite)
+    options = dict(vars(args))
+    paths = [options.pop(name) for name in ("model_dir", "input", "out")]
+    embed_file(*paths, **options)

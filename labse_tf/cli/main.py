@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Sequence
 
 import labse_tf
-from labse_tf.cli.paths import check_outputs, path_argument, stage, store_argument
+from labse_tf.cli.arguments import check_outputs, path_argument, stage, store_argument
 from labse_tf.errors import InputError, of_system
 from labse_tf.files.staging import named, outputs, publish
 from labse_tf.registry import Command, registered
@@ -55,22 +55,16 @@ _SUMMARIES = {
 }
 # Commands whose modules are not named by their words.
 _MODULES = {
-    ("export",): "models.export",
-    ("import-hf",): "models.import_hf",
-    ("verify",): "models.verify",
     ("eval",): "eval.task",
+    ("eval", "translation"): "eval.translation",
+    ("eval", "compare"): "eval.compare",
 }
-_BEAM_JOBS = (
-    ("corpus", "filter-monolingual"),
-    ("corpus", "filter-bitext"),
-    ("corpus", "embed"),
-    ("vocab", "build"),
-)
+_BEAM_JOBS = ("corpus filter-monolingual", "corpus filter-bitext", "corpus embed", "vocab build")
 COMMANDS = {
     words: Command(
-        "labse_tf.cli." + _MODULES.get(words, ".".join(words).replace("-", "_")),
+        "labse_tf.cli." + _MODULES.get(words, "_".join(words).replace("-", "_")),
         summary,
-        is_beam_job=words in _BEAM_JOBS,
+        is_beam_job=" ".join(words) in _BEAM_JOBS,
     )
     for words, summary in _SUMMARIES.items()
 } | dict(registered("COMMANDS"))
@@ -100,7 +94,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words is None:
         return _print_overview(rest)
     # Arguments after `--` are Beam's.
-    own, beam = _split_at(rest, "--")
+    place = rest.index("--") if "--" in rest else len(rest)
+    own, beam = rest[:place], rest[place + 1 :]
     command = importlib.import_module(COMMANDS[words].module)
     parser = make_parser(words, command)
     if hasattr(command, "specialise"):  # Its options depend on the other arguments.
@@ -113,9 +108,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.print_usage(sys.stderr)
         print("labse: error: only Beam jobs take options after --; leave them out", file=sys.stderr)
         return EXIT_INPUT
-    args.beam_options = beam
+    if COMMANDS[words].is_beam_job:
+        args.beam_options = beam
+    debug = vars(args).pop("debug")  # Commands pass their arguments on.
     with outputs():
-        return _run(parser, command, args)
+        return _run(parser, command, args, debug=debug)
 
 
 def make_parser(words: tuple[str, ...], command) -> argparse.ArgumentParser:
@@ -146,8 +143,8 @@ def _parse(parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespa
         sys.exit(EXIT_INPUT)
 
 
-def _run(parser: argparse.ArgumentParser, command, args: argparse.Namespace) -> int:
-    quiet_libraries(debug=args.debug)
+def _run(parser: argparse.ArgumentParser, command, args: argparse.Namespace, *, debug: bool) -> int:
+    quiet_libraries(debug=debug)
     # TensorFlow creates millions of long-lived objects. With Python's default thresholds, a third
     # of the time to build, save and load graphs would be spent in garbage collection.
     gc.set_threshold(100_000, 50, 100)
@@ -166,7 +163,7 @@ def _run(parser: argparse.ArgumentParser, command, args: argparse.Namespace) -> 
         _drop_stdout()
         return EXIT_DONE
     except Exception as error:
-        if args.debug:
+        if debug:
             raise
         if fault := _fault_of_user(error, args):
             print(f"labse: error: {named(str(fault))}", file=sys.stderr)
@@ -221,11 +218,6 @@ def _split_command(argv: list[str]) -> tuple[tuple[str, ...] | None, list[str]]:
         if words in COMMANDS:
             return words, argv[count:]
     return None, argv
-
-
-def _split_at(argv: list[str], mark: str) -> tuple[list[str], list[str]]:
-    place = argv.index(mark) if mark in argv else len(argv)
-    return argv[:place], argv[place + 1 :]
 
 
 def _print_overview(argv: list[str]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 
-from labse_tf.cli.arguments import MODEL_HELP, add_dim, add_overwrite, add_search
+from labse_tf.cli.arguments import DIM, MODEL_HELP, OVERWRITE, SEARCH, add_options
 
 EXAMPLES = """examples:
   labse mine model news.de.txt news.en.txt --out pairs.tsv
@@ -30,60 +30,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="MODEL SOURCE TARGET",
         help=f"the model ({MODEL_HELP}), and two files of sentences; no MODEL with --embeddings",
     )
-    parser.add_argument("--out", required=True, metavar="PAIRS.tsv")
-    parser.add_argument(
-        "--embeddings",
-        nargs=2,
-        metavar=("SOURCE.npy", "TARGET.npy"),
-        help="one vector per line of the files, from `labse embed`; no model is loaded",
+    add_options(
+        parser,
+        """
+        --out PAIRS.tsv!
+        --embeddings SOURCE.npy TARGET.npy: one vector per line of the files, from `labse embed`; no
+          model is loaded
+        """,
+        DIM,
+        """
+        --rescore SOURCE.npy TARGET.npy: float32, float16 or int8 vectors of the same lines: of the
+          neighbours found with quantised --embeddings, keep the nearest by these, with their
+          similarities
+        --candidates N: with --rescore: candidates per sentence (default: 16 times --neighbours for
+          binary --embeddings, otherwise twice)
+        """,
+        SEARCH,
+        """
+        --margin NAME=ratio: ratio (default) or distance: the similarity of a pair relative to the
+          mean over its neighbours; absolute: the similarity itself
+        --retrieval NAME=max: forward: the best target of each source; backward: the best source of
+          each target; intersection: pairs found in both directions; max (default): pairs found in
+          either, the higher score first
+        --[no-]one-to-one: use each sentence in at most one pair, the best one left (default with
+          max)
+        --threshold X: keep pairs with this score or above
+        --gold FILE.tsv: known pairs as line numbers of source and target, from 1: prints precision,
+          recall and F1, at the threshold with the best F1 unless --threshold is given
+        --report FILE.json: write settings and results here
+        """,
+        OVERWRITE,
     )
-    add_dim(parser)
-    parser.add_argument(
-        "--rescore",
-        nargs=2,
-        metavar=("SOURCE.npy", "TARGET.npy"),
-        help="float32, float16 or int8 vectors of the same lines: of the neighbours found with "
-        "quantised --embeddings, keep the nearest by these, with their similarities",
-    )
-    parser.add_argument(
-        "--candidates",
-        type=int,
-        metavar="N",
-        help="with --rescore: candidates per sentence (default: 16 times --neighbours for binary "
-        "--embeddings, otherwise twice)",
-    )
-    add_search(parser)
-    parser.add_argument(
-        "--margin",
-        default="ratio",
-        metavar="NAME",
-        help="ratio (default) or distance: the similarity of a pair relative to the mean over its "
-        "neighbours; absolute: the similarity itself",
-    )
-    parser.add_argument(
-        "--retrieval",
-        default="max",
-        metavar="NAME",
-        help="forward: the best target of each source; backward: the best source of each target; "
-        "intersection: pairs found in both directions; max (default): pairs found in either, the "
-        "higher score first",
-    )
-    parser.add_argument(
-        "--one-to-one",
-        action=argparse.BooleanOptionalAction,
-        help="use each sentence in at most one pair, the best one left (default with max)",
-    )
-    parser.add_argument(
-        "--threshold", type=float, metavar="X", help="keep pairs with this score or above"
-    )
-    parser.add_argument(
-        "--gold",
-        metavar="FILE.tsv",
-        help="known pairs as line numbers of source and target, from 1: prints precision, recall "
-        "and F1, at the threshold with the best F1 unless --threshold is given",
-    )
-    parser.add_argument("--report", metavar="FILE.json", help="write settings and results here")
-    add_overwrite(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -102,9 +79,8 @@ def run(args: argparse.Namespace) -> None:
         raise InputError(
             "--dim is for a MODEL, not for --embeddings", remedy="embed with `labse embed --dim`"
         )
-    options = Options(
-        **{field.name: getattr(args, field.name) for field in dataclasses.fields(Options)}
-    )
+    names = [field.name for field in dataclasses.fields(Options)]
+    options = Options(**{name: getattr(args, name) for name in names})
     if args.report:
         check_free_file(args.report, overwrite=args.overwrite)
     report = mine(

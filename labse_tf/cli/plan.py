@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import add_config, add_overrides
+from labse_tf.cli.arguments import CONFIG, add_options, add_overrides
 
 EXAMPLES = """examples:
   labse plan configs/labse_base.yaml --device tpu-v3 --replicas 512 --only pretrain
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from labse_tf.config.planning.devices import CPU, NAMES
     from labse_tf.config.planning.phases import SECTIONS
 
-    add_config(parser)
+    add_options(parser, CONFIG)
     parser.set_defaults(config_kind="labse_tf.config:TrainRun")
     parser.add_argument(
         "--device",
@@ -32,24 +32,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"what each replica has: {', '.join(NAMES)}; a core of a TPU v2 or v3, a chip of a "
         "later one; cpu is this machine (default: %(default)s)",
     )
-    parser.add_argument(
-        "--replicas", type=int, default=1, metavar="N", help="devices (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--only", choices=SECTIONS, help="plan one command (default: pretrain and train)"
-    )
-    parser.add_argument(
-        "--efficiency",
-        type=float,
-        metavar="X",
-        help="share of the device's peak that is reached (default: 0.4; 0.8 for cpu, whose peak "
-        "is measured)",
-    )
-    parser.add_argument(
-        "--price", type=float, metavar="P", help="of a device for an hour, in any currency"
+    add_options(
+        parser,
+        f"""
+        --replicas N=1: devices
+        --only {{{",".join(SECTIONS)}}}: plan one command (default: pretrain and train)
+        --efficiency X: share of the device's peak that is reached (default: 0.4; 0.8 for cpu, whose
+          peak is measured)
+        --price P: of a device for an hour, in any currency
+        """,
     )
     add_overrides(parser)
-    parser.add_argument("--json", metavar="FILE", help="write the plan here too")
+    add_options(parser, "--json FILE: write the plan here too")
 
 
 def run(args: argparse.Namespace) -> None:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import add_init, add_training, read_config, strategy_options
+from labse_tf.cli.arguments import (
+    add_init,
+    add_options,
+    add_training,
+    read_config,
+    strategy_options,
+)
 
 EXAMPLES = """examples:
   labse pretrain configs/tiny.yaml --run-dir runs/pretrain \\
@@ -20,17 +26,17 @@ EXAMPLES = """examples:
 
 To resume an interrupted run, run the same command again."""
 
-OBJECTIVES = ("mlm", "cmlm")
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_training(parser, "labse_tf.config:PretrainRun")
     add_init(parser)
-    parser.add_argument(
-        "--objective",
-        choices=OBJECTIVES,
-        help="MLM and TLM, or conditional masked language modelling on neighbouring sentences; the "
-        "same as --set pretrain.objective=... (default: the configuration's)",
+    add_options(
+        parser,
+        """
+        --objective {mlm,cmlm}: MLM and TLM, or conditional masked language modelling on
+          neighbouring sentences; the same as --set pretrain.objective=... (default: the
+          configuration's)
+        """,
     )
 
 
@@ -39,14 +45,13 @@ def run(args: argparse.Namespace) -> None:
 
     objective = [f"pretrain.objective={args.objective}"] if args.objective else []
     config = read_config(args, objective)
+    # A wrong configuration is refused before TensorFlow is imported, which takes seconds.
     from labse_tf.training.fit import launch
     from labse_tf.training.pretrain import first_depth, pretrain
     from labse_tf.training.runs.initial_weights import open_origin
 
     init = open_origin(args.init, args.init_checkpoint) if args.init else None
-    config = run_dirs.resolve(
-        config, config.pretrain.corpora, init=init, first_depth=first_depth(config)
-    )
-
+    depth = first_depth(config)
+    config = run_dirs.resolve(config, config.pretrain.corpora, init=init, first_depth=depth)
     with launch(args.run_dir, config, **strategy_options(args)) as (run_dir, strategy):
         pretrain(config, run_dir, strategy, init=init)

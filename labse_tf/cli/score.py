@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import add_dim, add_model_name, add_overwrite, add_search
+from labse_tf.cli.arguments import DIM, MODEL_HELP, OVERWRITE, SEARCH, add_options
 
 EXAMPLES = """examples:
   labse score model pairs.tsv --out scored.tsv
@@ -17,23 +17,21 @@ are searched in the whole other column. The order does not change."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_model_name(parser)
-    parser.add_argument("pairs", metavar="PAIRS.tsv", help="source, target, ...; - reads stdin")
-    parser.add_argument(
-        "--out", default="-", metavar="FILE.tsv", help="output file (default: stdout)"
+    add_options(
+        parser,
+        f"model MODEL: {MODEL_HELP}",
+        """
+        pairs PAIRS.tsv: source, target, ...; - reads stdin
+        --out FILE.tsv=-: output file (default: stdout)
+        --margin NAME: ratio or distance: relative to the mean similarity of both sentences'
+          neighbours; absolute (default): the cosine itself, which keeps nothing in memory or on
+          disk
+        """,
+        DIM,
+        SEARCH,
+        "--threshold X: write only pairs with this score or above",
+        OVERWRITE,
     )
-    parser.add_argument(
-        "--margin",
-        metavar="NAME",
-        help="ratio or distance: relative to the mean similarity of both sentences' neighbours; "
-        "absolute (default): the cosine itself, which keeps nothing in memory or on disk",
-    )
-    add_dim(parser)
-    add_search(parser)
-    parser.add_argument(
-        "--threshold", type=float, metavar="X", help="write only pairs with this score or above"
-    )
-    add_overwrite(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -46,28 +44,17 @@ def run(args: argparse.Namespace) -> None:
     from labse_tf.retrieval.scoring import STANDARD, score_margins, score_pairs
 
     names = ("neighbours", "threshold", "index", "recall", "dim")
-    options = Options(
-        margin=args.margin or "absolute", **{name: getattr(args, name) for name in names}
-    )
+    options = {name: getattr(args, name) for name in names}
+    options = Options(margin=args.margin or "absolute", **options)
     if args.out != STANDARD:
         check_free_file(args.out, overwrite=args.overwrite)
     if args.pairs != STANDARD:
         check_file(args.pairs)
+    paths, given = (args.pairs, args.out), {"overwrite": args.overwrite}
     if options.margin == "absolute":
-        read, written = score_pairs(
-            args.pairs,
-            args.out,
-            open_encoder(args.model, dim=args.dim),
-            threshold=args.threshold,
-            overwrite=args.overwrite,
-        )
+        encoder = open_encoder(args.model, dim=args.dim)
+        read, written = score_pairs(*paths, encoder, threshold=args.threshold, **given)
     else:
-        read, written = score_margins(
-            args.pairs,
-            args.out,
-            model=args.model,
-            open_encoder=open_encoder,
-            options=options,
-            overwrite=args.overwrite,
-        )
+        given |= {"model": args.model, "open_encoder": open_encoder, "options": options}
+        read, written = score_margins(*paths, **given)
     logging.getLogger("labse").info("%d pairs written of %d", written, read)

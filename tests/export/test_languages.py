@@ -10,7 +10,10 @@ import tensorflow as tf
 from tiny_text import sentences_of
 
 import labse_tf
+from export.source import open_source
+from export.transforms import count_pieces, pieces_by_script, restrict
 from labse_tf.cli.main import main
+from labse_tf.tokenization.wordpiece import WordPieceTokenizer
 from vocab import wordpiece_file
 
 
@@ -20,68 +23,58 @@ def export(source, out, *more):
 
 
 @pytest.fixture(scope="module")
-def whole(model_dir):
-    return labse_tf.load(model_dir)
+def source(model_dir):
+    return open_source(model_dir)
 
 
-@pytest.fixture(scope="module")
-def german(tmp_path_factory, model_dir, bitext_dir):
-    """English and German, from the pairs of all languages."""
-    out = tmp_path_factory.mktemp("languages") / "model"
-    assert export(model_dir, out, "--languages", "de,en", "--language-text", bitext_dir) == 0
-    return out
+def vectors_of(source, texts, folder):
+    wordpiece_file.write(folder / "vocab.txt", source.tokens)
+    tokenizer = WordPieceTokenizer(folder / "vocab.txt", max_bytes_per_word=600)
+    inputs = tokenizer.pack([tokenizer(tf.constant(texts))], 64)
+    return source.encoder(inputs, training=False)["pooled_output"].numpy()
+
+
+@pytest.mark.parametrize("has_text", [True, False])
+def test_sentences_have_the_same_vectors_bit_for_bit(source, tmp_path, has_text):
+    languages = ("de", "en") if has_text else ("ru", "ja")
+    texts = [*sentences_of(languages[0]), *sentences_of(languages[1])]
+    if has_text:
+        labelled = [(code, text) for code in ("de", "en", "ja") for text in sentences_of(code)]
+        pieces = count_pieces(source, languages, labelled).pieces
+    else:
+        pieces = pieces_by_script(source, languages)
+        assert {"Съ"[0], "##ш", "猫", "カ", "ま", "."} <= pieces
+        assert not pieces & {"a", "##ü", "ق", "แ", "한"}
+    found = restrict(source, languages, pieces)
+    (tmp_path / "whole").mkdir()
+    expected = vectors_of(source, texts, tmp_path / "whole")
+    np.testing.assert_array_equal(vectors_of(found, texts, tmp_path), expected)
+    assert len(found.tokens) < len(source.tokens)
+    assert found.tokens == [token for token in source.tokens if token in set(found.tokens)]
+    rows = [source.tokens.index(token) for token in found.tokens]
+    tables = [one.encoder.get_embedding_table().numpy() for one in (found, source)]
+    np.testing.assert_array_equal(tables[0], tables[1][rows])
 
 
 @pytest.mark.slow
-def test_their_sentences_have_the_same_vectors_bit_for_bit(german, whole, vocab_file):
-    texts = [*sentences_of("de"), *sentences_of("en")]
-    found = labse_tf.load(german).encode(texts)
-    np.testing.assert_array_equal(found, whole.encode(texts))
-    tokens = wordpiece_file.read(german / "encoder" / "assets" / "vocab.txt")
-    before = wordpiece_file.read(vocab_file)
-    assert len(tokens) < len(before) / 2 and "猫" not in tokens
-    assert tokens == [token for token in before if token in set(tokens)]
-
-
-def test_the_rows_are_those_of_the_pieces(german, model_dir, vocab_file):
-    tokens = wordpiece_file.read(german / "encoder" / "assets" / "vocab.txt")
-    before = {token: row for row, token in enumerate(wordpiece_file.read(vocab_file))}
-    tables = [
-        next(
-            variable.numpy()
-            for variable in tf.saved_model.load(str(folder / "encoder")).variables
-            if "word_embeddings" in variable.name
-        )
-        for folder in (german, model_dir)
-    ]
-    np.testing.assert_array_equal(tables[0], tables[1][[before[token] for token in tokens]])
-
-
 def test_facts_and_report(model_dir, bitext_dir, tmp_path, capsys):
     out = tmp_path / "model"
     arguments = ("--languages", "th,ja", "--language-text", bitext_dir)
     assert export(model_dir, out, *arguments) == 0
-    facts = json.loads((out / "model.json").read_text("utf-8"))
-    before = json.loads((model_dir / "model.json").read_text("utf-8"))
+    facts, before = (
+        json.loads((folder / "model.json").read_text("utf-8")) for folder in (out, model_dir)
+    )
     assert facts["languages"] == ["ja", "th"]
     assert facts["kept_of"] == before["vocabulary"]
     assert facts["training"] == before["training"]
     assert facts["encoder"]["vocab_size"] == facts["vocabulary"]["tokens"]
     report = capsys.readouterr().out
     pieces, of = facts["vocabulary"]["tokens"], before["vocabulary"]["tokens"]
-    assert f"pieces: {pieces} of {of}" in report
-    assert "texts: 96 read" in report
+    assert f"pieces: {pieces} of {of}" in report and "texts: 96 read" in report
     assert "Japanese (ja), Thai (th)" in (out / "README.md").read_text("utf-8")
-
-
-def test_without_text_all_of_their_scripts_stays(model_dir, whole, tmp_path):
-    out = tmp_path / "model"
-    assert export(model_dir, out, "--languages", "ru,ja") == 0
-    tokens = set(wordpiece_file.read(out / "encoder" / "assets" / "vocab.txt"))
-    assert {"Съ"[0], "##ш", "猫", "カ", "ま", "."} <= tokens
-    assert not tokens & {"a", "##ü", "ق", "แ", "한"}
-    texts = [*sentences_of("ru"), *sentences_of("ja")]
-    np.testing.assert_array_equal(labse_tf.load(out).encode(texts), whole.encode(texts))
+    texts = sentences_of("th")
+    expected = labse_tf.load(model_dir).encode(texts)
+    np.testing.assert_array_equal(labse_tf.load(out).encode(texts), expected)
 
 
 @pytest.mark.parametrize(

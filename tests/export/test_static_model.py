@@ -20,8 +20,6 @@ from labse_tf.embedding.static import StaticEmbedder
 from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
 from labse_tf.training.runs.run_dir import open_existing
 
-FORMATS = "hub,text,hf,lite,onnx"
-
 
 def run(*arguments):
     assert main([str(argument) for argument in arguments]) == 0
@@ -29,9 +27,8 @@ def run(*arguments):
 
 @pytest.fixture(scope="module")
 def static_model(static_run, tmp_path_factory):
-    """Checked by `labse verify`."""
     out = tmp_path_factory.mktemp("static") / "model"
-    run("export", static_run, "--format", FORMATS, "--out", out)
+    run("export", static_run, "--format", "hub,hf", "--no-verify", "--out", out)
     return out
 
 
@@ -45,21 +42,17 @@ def cosines(one, other):
     return (one * other).sum(axis=1) / lengths
 
 
-def test_the_files(static_model):
-    names = {path.name for path in static_model.iterdir()}
-    assert names >= {"encoder", "0_StaticEmbedding", "1_Normalize", "modules.json", "vocab.txt"}
-    assert "config.json" not in names
+def test_the_static_embedding_of_sentence_transformers(
+    static_model, vectors, multilingual_sentences
+):
+    """As its module computes: the mean of the rows of a text's tokens, without special tokens."""
     facts = json.loads((static_model / "model.json").read_text("utf-8"))
     assert (facts["encoder"]["num_layers"], facts["encoder"]["pooling"]) == (0, "mean")
     card = (static_model / "README.md").read_text("utf-8")
     assert "the average of token vectors, 16 wide" in card
     assert "SentenceTransformer" in card and "BertModel" not in card
-
-
-def test_the_static_embedding_of_sentence_transformers(
-    static_model, vectors, multilingual_sentences
-):
-    """As its module computes: the mean of the rows of a text's tokens, without special tokens."""
+    names = {path.name for path in static_model.iterdir()}
+    assert names >= {"1_Normalize", "modules.json", "vocab.txt"} and "config.json" not in names
     folder = static_model / "0_StaticEmbedding"
     tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
     table = safetensors.numpy.load_file(folder / "model.safetensors")["embedding.weight"]
@@ -116,30 +109,27 @@ def test_many_texts_are_one_batch(static_model, vectors, multilingual_sentences,
     np.testing.assert_allclose(found, np.tile(vectors, (copies, 1)), atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "file, least",
+@pytest.mark.slow
+def test_every_format(static_run, vectors, multilingual_sentences, tmp_path):
+    """`labse export` verifies all."""
+    out = tmp_path / "model"
+    run("export", static_run, "--format", "hub,text,hf,lite,onnx", "--out", out)
     # All rows share the scale of the longest one in LiteRT's int8.
-    [("lite/encoder_int8.tflite", 0.98), ("onnx/model.onnx", 0.999999)],
-)
-def test_embedding_with_a_file(static_model, vectors, multilingual_sentences, file, least):
-    found = open_encoder(static_model / file).encode(multilingual_sentences)
-    assert cosines(found, vectors).min() > least
+    for file, least in (("lite/encoder_int8.tflite", 0.98), ("onnx/model.onnx", 0.999999)):
+        found = open_encoder(out / file).encode(multilingual_sentences)
+        assert cosines(found, vectors).min() > least
 
 
-@pytest.fixture(scope="module")
-def other_run(static_run, config_file, made_once):
+@pytest.mark.slow
+def test_vectors_side_by_side(static_run, config_file, multilingual_sentences, tmp_path):
+    """Those of both, one after the other, each divided by how long its table's rows are."""
     sets = ("encoder.num_layers=0", "encoder.hidden_size=8", "seed=9", "train.steps=4")
     options = [word for one in sets for word in ("--set", one)]
-    return made_once(
-        "other_static_run", lambda path: run("train", config_file, *options, "--run-dir", path)
-    )
-
-
-def test_vectors_side_by_side(static_run, other_run, multilingual_sentences, tmp_path):
-    """Those of both, one after the other, each divided by how long its table's rows are."""
-    run("export", static_run, "--beside", other_run, "--format", "hub,hf", "--out", tmp_path / "m")
+    run("train", config_file, *options, "--run-dir", tmp_path / "run")
+    options = ("--format", "hub", "--no-verify", "--out", tmp_path / "m")
+    run("export", static_run, "--beside", tmp_path / "run", *options)
     raw = []
-    for run_dir in map(open_existing, (static_run, other_run)):
+    for run_dir in map(open_existing, (static_run, tmp_path / "run")):
         encoder, tokenizer = load_encoder(run_dir), load_tokenizer(run_dir)
         packed = tokenizer.pack([tokenizer(tf.constant(multilingual_sentences))], 64)
         rows = encoder.get_embedding_table().numpy()
@@ -156,19 +146,13 @@ def test_vectors_side_by_side(static_run, other_run, multilingual_sentences, tmp
     assert "the first of 2 such runs" in (tmp_path / "m" / "README.md").read_text("utf-8")
 
 
-def test_layers_cannot_be_put_side_by_side(static_run, trained_run, tmp_path, capfd):
-    command = [
-        "export",
-        str(static_run),
-        "--beside",
-        str(trained_run),
-        "--out",
-        str(tmp_path / "m"),
-    ]
-    assert main(command) != 0
-    assert f"{trained_run}: has 2 layers" in capfd.readouterr().err
+def test_layers_cannot_be_put_side_by_side(static_run, trained_run, tmp_path, capsys):
+    out = ("--out", tmp_path / "m")
+    assert main(["export", *map(str, (static_run, "--beside", trained_run, *out))]) == 2
+    assert f"{trained_run}: has 2 layers" in capsys.readouterr().err.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_mean_pooling_goes_out_and_comes_back(static_run, config_file, tmp_path, vectors):
     """Layers on a static table: exported for sentence-transformers, and imported from there."""
     sets = ("--set", "encoder.pooling=mean", "--set", "train.steps=0")
@@ -176,6 +160,6 @@ def test_mean_pooling_goes_out_and_comes_back(static_run, config_file, tmp_path,
     run("export", tmp_path / "run", "--format", "hf", "--out", tmp_path / "hf")
     pooling = json.loads((tmp_path / "hf" / "1_Pooling" / "config.json").read_text("utf-8"))
     assert pooling["pooling_mode_mean_tokens"] and not pooling["pooling_mode_cls_token"]
-    run("import-hf", tmp_path / "hf", "--out", tmp_path / "back", "--no-verify")
+    run("import-hf", tmp_path / "hf", "--format", "hub", "--out", tmp_path / "back", "--no-verify")
     found = labse_tf.load(tmp_path / "back").encode(SENTENCES)
     np.testing.assert_allclose(found, vectors, atol=1e-5)

@@ -13,8 +13,7 @@ from tokenizers import BertWordPieceTokenizer
 from tokenizers.models import WordPiece as HuggingFaceWordPiece
 
 from beam_pipelines.word_counts import WordCounter
-from labse_tf.demo.corpus.names import list_locales, read_names
-from labse_tf.demo.corpus.packages import SOURCES
+from labse_tf.demo.corpus.sources import SOURCES, list_files, read_raw_pairs
 from labse_tf.tokenization.wordpiece import WordPieceTokenizer
 from vocab import wordpiece_file
 from vocab.basic_tokenizer import has_other_space, split_words
@@ -95,8 +94,8 @@ def names():
     source = next(source for source in SOURCES if source.distribution == "babel")
     return [
         pair.foreign
-        for locale, code in list_locales()
-        for pair in itertools.islice(read_names(locale, code, source), 60)
+        for locale, _ in list_files(source)
+        for pair in itertools.islice(read_raw_pairs(locale), 60)
     ]
 
 

@@ -1,41 +1,71 @@
-"""Writes the demo corpus to a folder.
+"""Writes the demo corpus to a folder, divided into training pairs and held-out pairs.
 
     OUT/bitext/<lang>.tsv.gz       English<TAB>foreign, for training
     OUT/dev/<lang>.tsv.gz          the same, held out
     OUT/monolingual/<lang>.txt.gz  the sentences of the training pairs, English in en.txt.gz
     OUT/SOURCES.json               the packages, with their licences and numbers of pairs
 
-The same package versions give the same bytes.
+Training and held-out pairs share no sentence. Sentences are compared by `sentence_key`, which keeps
+letters only: messages that differ in case, punctuation, digits or a filled placeholder count as the
+same. The hash of the English key decides, so a message that is held out in one language is held out
+in all, even if the corpus grows. The same package versions give the same bytes.
 """
 
 from __future__ import annotations
 
+import functools
 import gzip
+import hashlib
 import json
 import multiprocessing
 import os
+import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from importlib.metadata import version
 from pathlib import Path
+from typing import NamedTuple
 
-from labse_tf.demo.corpus.catalogues import RawPair, list_catalogues, read_catalogue
+import regex
+
 from labse_tf.demo.corpus.cleaning import clean_pair
-from labse_tf.demo.corpus.names import list_locales, read_names
-from labse_tf.demo.corpus.packages import (
+from labse_tf.demo.corpus.sources import (
     MESSAGES,
     SOURCES,
     Source,
     find_folder,
     find_licence,
-    find_version,
+    list_files,
+    read_raw_pairs,
 )
-from labse_tf.demo.corpus.split import SourcedPair, split_pairs
 from labse_tf.files.outputs import whole_dir
 from labse_tf.progress import Progress
 
 SOURCES_FILE = "SOURCES.json"
+HELD_OUT_SHARE = 0.15
+MIN_WORDS = 4
+MAX_DEV_PAIRS = 500
+
 _FILES_PER_CALL = 16  # To another process.
+_FILLED = regex.compile(r"(?<!\p{Latin})[XYZ](?!\p{Latin})")
+_NO_LETTERS = regex.compile(r"[^\p{L}\p{M}]+")
+
+
+class SourcedPair(NamedTuple):
+    """A clean translation.
+
+    Attributes:
+      english: the English side.
+      foreign: the other side.
+      language: the paper's code of the other side.
+      source: the distribution that it comes from.
+    """
+
+    english: str
+    foreign: str
+    language: str
+    source: str
 
 
 def write_demo_corpus(
@@ -72,8 +102,8 @@ def collect_pairs(sources: Sequence[Source]) -> tuple[list[SourcedPair], int]:
     Raises:
       InputError: if a package is not installed.
     """
-    files = [(source, *file) for source in sources for file in _list_files(source)]
-    known = [file for file in files if file[2] is not None]
+    files = [(source, *file) for source in sources for file in list_files(source)]
+    known = [(source, file, language) for source, file, language in files if language]
     source_of: dict[tuple[str, str, str], str] = {}
     processes = max(1, min(os.cpu_count() or 1, len(known) // _FILES_PER_CALL))
     with (
@@ -81,29 +111,88 @@ def collect_pairs(sources: Sequence[Source]) -> tuple[list[SourcedPair], int]:
         ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool,
         Progress("demo corpus", total=len(known), unit="file") as progress,
     ):
-        found = pool.map(_read_clean, known, chunksize=_FILES_PER_CALL)
+        places = [file for _, *file in known]
+        found = pool.map(_read_clean, places, chunksize=_FILES_PER_CALL)
         for (source, _, language), pairs in zip(known, progress.each(found), strict=True):
             for pair in pairs:
                 source_of.setdefault((*pair, language), source.distribution)
     return [SourcedPair(*key, source) for key, source in source_of.items()], len(files) - len(known)
 
 
-def _read_clean(file: tuple[Source, Path | str, str]) -> list[tuple[str, str]]:
-    source, place, language = file
-    raw_pairs = _read_file(source, place, language)
-    clean = (
-        clean_pair(raw.english, raw.foreign, raw.language, number=raw.number) for raw in raw_pairs
+def _read_clean(file: tuple[Path | str, str]) -> list[tuple[str, str]]:
+    place, language = file
+    pairs = (
+        clean_pair(raw.english, raw.foreign, language, number=raw.number)
+        for raw in read_raw_pairs(place)
     )
-    return [pair for pair in clean if pair is not None]
+    return [pair for pair in pairs if pair is not None]
 
 
-def _list_files(source: Source) -> list[tuple[Path | str, str | None]]:
-    return list_catalogues(source) if source.pattern else list_locales()
+@functools.lru_cache(maxsize=1 << 20)
+def sentence_key(text: str) -> str:
+    """Returns the casefolded letters and marks of `text`, with one space between words."""
+    text = unicodedata.normalize("NFKC", _FILLED.sub(" ", text)).casefold()
+    return _NO_LETTERS.sub(" ", text).strip()
 
 
-def _read_file(source: Source, place: Path | str, language: str) -> Iterator[RawPair]:
-    read = read_catalogue if source.pattern else read_names
-    return read(place, language, source)
+def hash_key(key: str) -> float:
+    """Returns the hash of a key as a number in [0, 1); the same on every machine."""
+    digest = hashlib.blake2b(key.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") / (1 << 64)
+
+
+def is_held_out(key: str) -> bool:
+    """Tells whether a message with this English key belongs to the held-out pairs."""
+    return len(set(key.split())) >= MIN_WORDS and hash_key(key) < HELD_OUT_SHARE
+
+
+def split_pairs(
+    pairs: Iterable[SourcedPair], message_sources: Collection[str]
+) -> tuple[list[SourcedPair], list[SourcedPair]]:
+    """Returns `(training pairs, held-out pairs)`, each sorted.
+
+    The held-out pairs are messages of at least `MIN_WORDS` different English words, at most
+    `MAX_DEV_PAIRS` per language; within a language, no sentence occurs twice on the same side. A
+    training pair has no sentence, on either side, that is held out in any language.
+
+    Args:
+      pairs: all pairs.
+      message_sources: the sources whose pairs are messages; others are used for training only.
+    """
+    pairs = sorted(pairs)
+    messages = (pair for pair in pairs if pair.source in message_sources)
+    held_english = {key for pair in messages if is_held_out(key := sentence_key(pair.english))}
+
+    rest, held = [], defaultdict(list)
+    for pair in pairs:
+        if sentence_key(pair.english) not in held_english:
+            rest.append(pair)
+        elif pair.source in message_sources:
+            held[pair.language].append(pair)
+
+    secret = held_english | {sentence_key(p.foreign) for group in held.values() for p in group}
+    train = [
+        pair
+        for pair in rest
+        if sentence_key(pair.foreign) not in secret and sentence_key(pair.english) not in secret
+    ]
+    return train, sorted(pair for group in held.values() for pair in _choose(group))
+
+
+def _choose(held: list[SourcedPair]) -> list[SourcedPair]:
+    """Returns the dev pairs of one language; if there are too many, those with the lowest hash.
+
+    Choosing by hash selects the same messages in every language.
+    """
+    english_keys, foreign_keys, chosen = set(), set(), []
+    for pair in sorted(held, key=lambda pair: (hash_key(sentence_key(pair.english)), pair)):
+        english, foreign = sentence_key(pair.english), sentence_key(pair.foreign)
+        if english in english_keys or foreign in foreign_keys:
+            continue
+        english_keys.add(english)
+        foreign_keys.add(foreign)
+        chosen.append(pair)
+    return chosen[:MAX_DEV_PAIRS]
 
 
 def _describe(
@@ -118,7 +207,7 @@ def _describe(
         "sources": [
             {
                 "package": source.distribution,
-                "version": find_version(source),
+                "version": version(source.distribution),
                 "licence": find_licence(source),
                 "kind": source.kind,
                 "train_pairs": train_pairs[source.distribution],

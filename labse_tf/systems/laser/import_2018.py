@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from export.encoder import save_encoder
 from export.model_dir import asset_file, check_options, describe, write_facts, write_tokens
 from export.onnx import save_onnx
-from export.packed_table import pack_table
+from export.saved_models import save_encoder
 from export.source import Source
+from export.transforms import pack_table
 from labse_tf.embedding.model_dir import LASER_2018
 from labse_tf.embedding.runtimes import open_runtime
 from labse_tf.errors import InputError

@@ -26,7 +26,10 @@ def last_line(capsys):
     return capsys.readouterr().err.splitlines()[-1]
 
 
-@pytest.mark.parametrize("beam", [(), TWO], ids=["one process", "two"])
+@pytest.mark.parametrize(
+    "beam",
+    [pytest.param((), id="one process"), pytest.param(TWO, id="two", marks=pytest.mark.slow)],
+)
 def test_a_full_disk_in_a_worker(pairs, tmp_path, beam):
     """A limit on the size of a file stands for the disk."""
     out = tmp_path / "out"
@@ -38,23 +41,25 @@ def test_a_full_disk_in_a_worker(pairs, tmp_path, beam):
     assert os.listdir(tmp_path) == [pairs.name]
 
 
-COMMANDS = {
-    "filter-bitext": ("corpus", "filter-bitext", "IN", "--out", "OUT"),
-    "filter-monolingual": ("corpus", "filter-monolingual", "de.txt", "--out", "OUT"),
-    "vocab build": ("vocab", "build", "IN", "--out", "OUT"),
-    "counts": ("vocab", "build", "IN", "--out", "v.txt", "--counts", "OUT"),
-}
-PLACES = {
-    "kernel": "/proc/labse",
-    "kernel's folder": "/sys/labse",
-    "long name": "n" * 252,
-    "longer name": "n" * 300,
-    "through a file": "de.tsv/a/b",
-}
+FILTER_BITEXT = ("corpus", "filter-bitext", "IN", "--out", "OUT")
+COUNTS = ("vocab", "build", "IN", "--out", "v.txt", "--counts", "OUT")
 
 
-@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
-@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+@pytest.mark.parametrize(
+    ("command", "place"),
+    [
+        (FILTER_BITEXT, "/proc/labse"),
+        (FILTER_BITEXT, "/sys/labse"),
+        (FILTER_BITEXT, "n" * 252),
+        (FILTER_BITEXT, "n" * 300),
+        (FILTER_BITEXT, "de.tsv/a/b"),
+        (("corpus", "filter-monolingual", "de.txt", "--out", "OUT"), "/proc/labse"),
+        (("vocab", "build", "IN", "--out", "OUT"), "/proc/labse"),
+        (("vocab", "build", "IN", "--out", "OUT"), "n" * 252),
+        (COUNTS, "/proc/labse"),
+        (COUNTS, "de.tsv/a/b"),
+    ],
+)
 def test_a_place_that_cannot_be_written(pairs, tmp_path, monkeypatch, capsys, command, place):
     monkeypatch.chdir(tmp_path)
     write_lines(tmp_path / "de.txt", ["Der Fluss entspringt hier."])
@@ -66,15 +71,15 @@ def test_a_place_that_cannot_be_written(pairs, tmp_path, monkeypatch, capsys, co
     assert set(os.listdir(tmp_path)) <= {pairs.name, "de.txt", "v.txt"}
 
 
-INPUTS = {
-    "filter-bitext": ("corpus", "filter-bitext", "IN", "--out", "out"),
-    "vocab build": ("vocab", "build", "IN", "--out", "out", "--overwrite"),
-    "coverage": ("vocab", "coverage", "IN", "de.txt"),
-    "eval compare": ("eval", "compare", "IN", "de.txt"),
-}
-
-
-@pytest.mark.parametrize("command", INPUTS.values(), ids=INPUTS)
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("corpus", "filter-bitext", "IN", "--out", "out"),
+        ("vocab", "build", "IN", "--out", "out", "--overwrite"),
+        ("vocab", "coverage", "IN", "de.txt"),
+        ("eval", "compare", "IN", "de.txt"),
+    ],
+)
 def test_an_input_that_may_not_be_read(pairs, tmp_path, monkeypatch, capsys, command):
     monkeypatch.chdir(tmp_path)
     write_lines(tmp_path / "de.txt", ["Hallo"])
@@ -116,20 +121,14 @@ def in_a_worker(error):
 
 
 @pytest.mark.parametrize("wrapped", [lambda error: error, caused, in_a_worker])
-@pytest.mark.parametrize(
-    "number",
-    [
-        errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM,
-        errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.ENOENT, errno.ELOOP, errno.EIO,
-    ],
-    ids=errno.errorcode.get,
-)  # fmt: skip
-def test_each_error_of_the_system(wrapped, number):
-    said = of_system(wrapped(OSError(number, os.strerror(number), PATH)))
-    assert said.path == PATH and os.strerror(number) in said.problem and said.remedy
-    nameless = wrapped(OSError(number, os.strerror(number)))
-    assert of_system(nameless, path="out").path == "out"
-    assert of_system(nameless).path is None
+def test_each_error_of_the_system(wrapped):
+    names = "ENOSPC EDQUOT EFBIG EROFS EACCES EPERM ENAMETOOLONG ENOTDIR EISDIR ENOENT ELOOP EIO"
+    for number in (getattr(errno, name) for name in names.split()):
+        said = of_system(wrapped(OSError(number, os.strerror(number), PATH)))
+        assert said.path == PATH and os.strerror(number) in said.problem and said.remedy
+        nameless = wrapped(OSError(number, os.strerror(number)))
+        assert of_system(nameless, path="out").path == "out"
+        assert of_system(nameless).path is None
 
 
 def test_errors_of_libraries():

@@ -6,10 +6,10 @@ import csv
 import gzip
 
 import pytest
+from command_line import refused, run
 
 from beam_pipelines.records.records import Pair, Sentence, encode_record
 from beam_pipelines.records.tfrecords import write_records
-from labse_tf.cli.main import main
 from vocab import wordpiece_file
 
 # 9 and 12 bytes of Thai; the vocabulary spells both.
@@ -22,13 +22,6 @@ def vocab(tmp_path_factory):
     pieces = ["a", "b", "##b", "ไ", "##ท", "##ย"]
     wordpiece_file.write(path, [*wordpiece_file.RESERVED_TOKENS, *pieces])
     return path
-
-
-def run(capsys, *arguments):
-    capsys.readouterr()
-    status = main(["vocab", "coverage", *map(str, arguments)])
-    captured = capsys.readouterr()
-    return status, captured.out, captured.err
 
 
 def write_shard(folder, records):
@@ -50,10 +43,10 @@ def test_text_pairs_and_shards(capsys, tmp_path, vocab):
     write_shard(corpus / "monolingual" / "th", [Sentence(LONG_THAI, "th")])
     write_shard(corpus / "bitext" / "fr", [Pair("a", "x", "fr")])
     out, plot = tmp_path / "coverage.tsv", tmp_path / "coverage.png"
-    status, table, _ = run(
-        capsys, vocab, corpus, "--out", out, "--plot", plot, "--max-bytes-per-word", 9,
-        "--max-length", 7,
-    )  # fmt: skip
+    options = ("--plot", plot, "--max-bytes-per-word", 9, "--max-length", 7)
+    out.write_text("old", "utf-8")
+    command = ("vocab", "coverage", vocab, corpus, "--out", out, "--overwrite", *options)
+    status, table, _ = run(capsys, *command)
     assert status == 0
     names = ("sentences", "words", "tokens", "unknown_words", "truncated_sentences")
     found = {code: [int(row[name]) for name in names] for code, row in read_tsv(out).items()}
@@ -73,7 +66,7 @@ def test_text_pairs_and_shards(capsys, tmp_path, vocab):
 
 def test_the_byte_limit_is_that_of_training(capsys, tmp_path, vocab):
     (tmp_path / "th.txt").write_text(f"{'ไ' + 'ท' * 199}\n{'ไ' + 'ท' * 200}\n", "utf-8")
-    status, table, _ = run(capsys, vocab, tmp_path / "th.txt")
+    status, table, _ = run(capsys, "vocab", "coverage", vocab, tmp_path / "th.txt")
     assert (status, table.splitlines()[2].split()[-1]) == (0, "50.00")
 
 
@@ -103,29 +96,14 @@ def test_refusals(capsys, monkeypatch, tmp_path, vocab, arguments, problem):
         (tmp_path / folder / name).write_text(text, "utf-8")
     before = set(tmp_path.rglob("*"))
     new = [] if {"--out", "--plot"} & set(arguments) else ["--out", "new.tsv"]
-    status, out, err = run(capsys, *(vocab if a == "VOCAB" else a for a in arguments), *new)
-    assert (status, out) == (2, "")
-    *_, last = err.splitlines()
-    assert last.startswith(f"labse: error: {problem}") and "Traceback" not in err
+    arguments = [vocab if one == "VOCAB" else one for one in arguments]
+    assert refused(capsys, "vocab", "coverage", *arguments, *new).startswith(problem)
     assert set(tmp_path.rglob("*")) == before
 
 
-def test_overwrite(capsys, tmp_path, vocab):
-    (tmp_path / "th.txt").write_text(f"{THAI}\n", "utf-8")
-    out = tmp_path / "old.tsv"
-    out.write_text("old", "utf-8")
-    assert run(capsys, vocab, tmp_path / "th.txt", "--out", out, "--overwrite")[0] == 0
-    assert list(read_tsv(out)) == ["th"]
-
-
-def test_it_is_no_beam_job(capsys, tmp_path, vocab):
-    status, out, err = run(capsys, vocab, tmp_path, "--", "--runner=DirectRunner")
-    assert (status, out) == (2, "") and "only Beam jobs take options after --" in err
-
-
-def test_a_vocabulary_that_others_read_otherwise(tmp_path, caplog):
+def test_a_vocabulary_that_others_read_otherwise(tmp_path, capsys, caplog):
     path, text = tmp_path / "vocab.txt", tmp_path / "fr.txt"
     wordpiece_file.write(path, [*wordpiece_file.RESERVED_TOKENS, "a", "##\u00a0"])
     text.write_text("a\u00a0a\u00a0\n", "utf-8")
-    assert main(["vocab", "coverage", str(path), str(text)]) == 0
+    assert run(capsys, "vocab", "coverage", path, text)[0] == 0
     assert f"{path}:106: the token '##\\xa0' and 0 more are read differently" in caplog.text

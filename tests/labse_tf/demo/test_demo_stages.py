@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from labse_tf.cli.main import COMMANDS, main
-from labse_tf.demo.stages import Demo, Stage, stages
+from labse_tf.demo.stages import Stage, run_stages, stages
 from labse_tf.errors import InputError
 
 SENTENCES = {
@@ -32,32 +32,27 @@ def two_stages(tmp_path: Path) -> list[Stage]:
     ]
 
 
-def test_a_stage_that_ended_is_not_run_again(two_stages, tmp_path):
+def test_stages_are_run_once_and_anew_if_they_were_stopped(two_stages, tmp_path):
     out = tmp_path / "demo"
-    assert Demo(out, main).run(two_stages, before={}) == 0
-    report = json.loads((out / "clean" / "report.json").read_text())
-    assert report["total"]["kept"] == 9
-    made = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
-    again = Demo(out, main)
-    assert again.run(two_stages, before={}) == 0
-    made_again = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
-    assert {k: v for k, v in made.items() if k.name != "stages.json"} == {
-        k: v for k, v in made_again.items() if k.name != "stages.json"
-    }
-    assert set(again.seconds) == {"filter", "vocabulary"}
+    assert run_stages(out, two_stages, main)[0] == 0
+    assert json.loads((out / "clean" / "report.json").read_text())["total"]["kept"] == 9
+    vocabulary, record = ((out / name).read_bytes() for name in ("vocab.txt", "stages.json"))
 
+    def never(command):
+        raise AssertionError(command)
 
-def test_a_stage_stopped_before_its_record_is_made_anew(two_stages, tmp_path):
-    out = tmp_path / "demo"
-    assert Demo(out, main).run(two_stages, before={}) == 0
-    record = json.loads((out / "stages.json").read_text())
-    del record["vocabulary"]
-    (out / "stages.json").write_text(json.dumps(record))
-    vocabulary = (out / "vocab.txt").read_bytes()
+    status, seconds = run_stages(out, two_stages, never)
+    assert (status, set(seconds)) == (0, {"filter", "vocabulary"})
+    # Stopped before its record.
+    kept = {name: one for name, one in json.loads(record).items() if name != "vocabulary"}
+    (out / "stages.json").write_text(json.dumps(kept))
     (out / "vocab.txt").write_text("half a vocab")
     (out / "clean.partial").mkdir()
-    assert Demo(out, main).run(two_stages, before={}) == 0
+    assert run_stages(out, two_stages, main)[0] == 0
     assert (out / "vocab.txt").read_bytes() == vocabulary
+    two_stages[1].command[-1] = "300"
+    with pytest.raises(InputError, match="different command"):
+        run_stages(out, two_stages, main)
 
 
 def test_a_stage_that_fails_ends_the_demo_and_can_be_mended(two_stages, tmp_path, capsys):
@@ -65,26 +60,19 @@ def test_a_stage_that_fails_ends_the_demo_and_can_be_mended(two_stages, tmp_path
     broken = tmp_path / "text" / "de.txt"
     text = broken.read_bytes()
     broken.write_bytes(text + b"\xff\xfe broken \n")
-    assert Demo(out, main).run(two_stages, before={}) == 2
+    assert run_stages(out, two_stages[:1], main) == (2, {})
     assert f"labse: error: {broken}:4: invalid UTF-8" in capsys.readouterr().err
-    assert not (out / "clean").exists() and not (out / "vocab.txt").exists()
+    assert not (out / "clean").exists()
     broken.write_bytes(text)
-    assert Demo(out, main).run(two_stages, before={}) == 0
+    assert run_stages(out, two_stages[:1], main)[0] == 0
 
 
 def test_a_folder_with_something_else_is_refused(two_stages, tmp_path):
     (tmp_path / "demo").mkdir()
     (tmp_path / "demo" / "thesis.txt").write_text("years of work")
     with pytest.raises(InputError, match="not empty"):
-        Demo(tmp_path / "demo", main).run(two_stages, before={})
+        run_stages(tmp_path / "demo", two_stages, main)
     assert (tmp_path / "demo" / "thesis.txt").read_text() == "years of work"
-
-
-def test_other_settings_in_the_same_folder_are_refused(two_stages, tmp_path):
-    assert Demo(tmp_path / "demo", main).run(two_stages, before={}) == 0
-    two_stages[1].command[-1] = "300"
-    with pytest.raises(InputError, match="different command"):
-        Demo(tmp_path / "demo", main).run(two_stages, before={})
 
 
 def test_every_stage_is_a_command_that_exists(tmp_path):

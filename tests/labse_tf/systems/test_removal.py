@@ -18,7 +18,7 @@ LIMITS = {
     "mine": (45, "labse_tf.cli.mine labse_tf.retrieval.job"),
     "corpus filter-bitext": (
         90,
-        "labse_tf.cli.corpus.filter_bitext beam_pipelines.filter_bitext",
+        "labse_tf.cli.corpus_filter_bitext beam_pipelines.filter_bitext",
     ),
 }
 

@@ -9,9 +9,8 @@ import pytest
 
 from labse_tf.cli import main as cli
 from labse_tf.demo.corpus import write
-from labse_tf.demo.corpus.packages import MESSAGES, SOURCES, Source
-from labse_tf.demo.corpus.split import MAX_DEV_PAIRS, MIN_WORDS, sentence_key
-from labse_tf.demo.corpus.write import write_demo_corpus
+from labse_tf.demo.corpus.sources import MESSAGES, SOURCES, Source
+from labse_tf.demo.corpus.write import MAX_DEV_PAIRS, MIN_WORDS, sentence_key, write_demo_corpus
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import BITEXT, MONOLINGUAL, find_corpus_files
 from labse_tf.files.textio import read_lines, read_pairs
@@ -37,11 +36,6 @@ def keys(pairs_of: dict[str, list[tuple[str, str]]]) -> set[str]:
     return {sentence_key(text) for pairs in pairs_of.values() for pair in pairs for text in pair}
 
 
-@pytest.mark.slow
-def test_no_held_out_sentence_is_trained_on(corpus):
-    assert not keys(all_pairs(corpus / "bitext")) & keys(all_pairs(corpus / "dev"))
-
-
 def test_monolingual_text_is_that_of_the_training_pairs(corpus):
     bitext = all_pairs(corpus / "bitext")
     files = find_corpus_files([str(corpus / "monolingual")], kind=MONOLINGUAL)
@@ -54,6 +48,7 @@ def test_monolingual_text_is_that_of_the_training_pairs(corpus):
 
 def test_dev_pairs_make_a_fair_pool(corpus):
     dev = all_pairs(corpus / "dev")
+    assert not keys(all_pairs(corpus / "bitext")) & keys(dev)
     assert len(dev["de"]) > 40
     for pairs in dev.values():
         assert len(pairs) <= MAX_DEV_PAIRS
@@ -62,14 +57,11 @@ def test_dev_pairs_make_a_fair_pool(corpus):
         assert all(len(sentence_key(english).split()) >= MIN_WORDS for english, _ in pairs)
 
 
-def test_training_pairs_are_distinct_and_sorted(corpus):
-    for pairs in all_pairs(corpus / "bitext").values():
+def test_training_pairs(corpus):
+    bitext = all_pairs(corpus / "bitext")
+    for pairs in bitext.values():
         lines = [f"{english}\t{foreign}" for english, foreign in pairs]
         assert lines == sorted(set(lines))
-
-
-def test_scripts_and_names(corpus):
-    bitext = all_pairs(corpus / "bitext")
     assert ("Germany", "Ujerumani") in bitext["sw"]
     assert ("Monday", "月曜日") in bitext["ja"]
     assert "en" not in bitext
@@ -109,19 +101,8 @@ def test_a_missing_package_stops_before_anything_is_written(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_command_writes_and_prints_a_table(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(write, "write_demo_corpus", partial(write_demo_corpus, sources=SMALL))
-    out = tmp_path / "demo"
-    assert cli.main(["corpus", "demo", str(out)]) == cli.EXIT_DONE
-    table = capsys.readouterr().out.splitlines()
-    assert table[0].split()[:2] == ["package", "version"]
-    assert [line.split()[0] for line in table[1:]] == ["django-filter", "django-formtools", "total"]
-    assert "BSD" in table[1]
-    with gzip.open(out / "bitext" / "de.tsv.gz", "rt", encoding="utf-8") as stream:
-        assert stream.readline().count("\t") == 1
-
-
-def test_the_command_refuses_a_folder_in_use_and_overwrites_if_told(tmp_path, monkeypatch, capsys):
+def test_the_command(tmp_path, monkeypatch, capsys):
+    """It refuses a folder in use, overwrites it if told, and prints a table."""
     monkeypatch.setattr(write, "write_demo_corpus", partial(write_demo_corpus, sources=SMALL))
     out = tmp_path / "demo"
     out.mkdir()
@@ -130,5 +111,10 @@ def test_the_command_refuses_a_folder_in_use_and_overwrites_if_told(tmp_path, mo
     assert "not empty" in capsys.readouterr().err
     assert (out / "mine.txt").exists()
     assert cli.main(["corpus", "demo", str(out), "--overwrite"]) == cli.EXIT_DONE
-    assert not (out / "mine.txt").exists()
-    assert (out / write.SOURCES_FILE).exists()
+    assert not (out / "mine.txt").exists() and (out / write.SOURCES_FILE).exists()
+    table = capsys.readouterr().out.splitlines()
+    assert table[0].split()[:2] == ["package", "version"]
+    assert [line.split()[0] for line in table[1:]] == ["django-filter", "django-formtools", "total"]
+    assert "BSD" in table[1]
+    with gzip.open(out / "bitext" / "de.tsv.gz", "rt", encoding="utf-8") as stream:
+        assert stream.readline().count("\t") == 1

@@ -1,1 +1,0 @@
-"""Commands that write model dirs, or check one."""
