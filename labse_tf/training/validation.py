@@ -14,8 +14,7 @@ import orbit
 import tensorflow as tf
 
 from labse_tf.config import TrainConfig
-from labse_tf.data.dev_pairs import BytesPair, read_dev_pairs
-from labse_tf.data.held_out import HeldOut
+from labse_tf.data.held_out import BytesPair, HeldOut, read_dev_pairs
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
 from labse_tf.evaluation.bitext import accuracies, all_cosines
@@ -303,7 +302,7 @@ class HeldOutEvaluator(orbit.AbstractEvaluator):
     ) -> None:
         """Takes a model made under `strategy`.
 
-        With `slots`, `examples` are from `read_held_out_neighbours`, else from `read_held_out`.
+        `examples` are from `read_held_out`; with `slots`, for CMLM.
         """
         self._strategy, self._examples = strategy, examples
         self._encoder, self._head, self._slots = encoder, head, slots

@@ -79,7 +79,7 @@ def test_text(folder, tmp_path):
 def test_shards_are_filtered_again_and_read_for_training(folder, tmp_path, tokenizer, tiny_config):
     import dataclasses
 
-    from labse_tf.data.cmlm import neighbour_batches
+    from labse_tf.data.pretraining import pretraining_batches
 
     assert filter_neighbours(folder, tmp_path / "out") == 0
     assert filter_neighbours(tmp_path / "out", tmp_path / "again") == 0
@@ -87,7 +87,7 @@ def test_shards_are_filtered_again_and_read_for_training(folder, tmp_path, token
     settings = dataclasses.replace(
         tiny_config.pretrain, objective="cmlm", neighbours=[str(tmp_path / "again")], batch_size=16
     )
-    batches = neighbour_batches(settings, tokenizer, languages=[], seed=1, stage=0).take(4)
+    batches = pretraining_batches(settings, tokenizer, languages=[], seed=1, stage=0).take(4)
     special = {0, 101, 102}  # [PAD], [CLS] and [SEP].
     seen = {
         tuple(one for one in row if one not in special)

@@ -38,9 +38,6 @@ def test_one_slot_is_the_vector_itself():
     vectors = tf.random.stateless_normal((3, 8), [1, 2])
     assert not slots.variables
     np.testing.assert_array_equal(slots(vectors), vectors[:, None])
-
-
-def test_no_slots():
     assert build_slots(0, CONFIG) is None
 
 

@@ -9,8 +9,7 @@ import tf_keras
 
 from labse_tf.config import EncoderConfig
 from labse_tf.losses import translation_ranking_loss
-from labse_tf.model.dropout import dropout_generators
-from labse_tf.model.encoder import build_encoder, embed
+from labse_tf.model.encoder import build_encoder, dropout_generators, embed
 from labse_tf.training.gradient_cache import cached_gradients
 
 ROWS, LENGTH, VOCAB = 8, 7, 50
