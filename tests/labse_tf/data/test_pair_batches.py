@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import tensorflow as tf
-from text_files import write_lines
+from text_files import write_lines, write_records
 
 from labse_tf.data import streams, texts
 from labse_tf.data.pairs import TokenCache, draw_pairs, pair_batches
@@ -30,7 +30,7 @@ def streamed(tiny_config):
     return tiny_config.train
 
 
-def take(settings, tokenizer, count, *, step=0, languages=(), seed=7, **changes):
+def take(settings, tokenizer, count, *, step=0, languages=("de", "th"), seed=7, **changes):
     settings = dataclasses.replace(settings, **changes)
     batches = pair_batches(settings, tokenizer, languages=languages, seed=seed)(step)
     return list(batches.take(count).as_numpy_iterator())
@@ -50,15 +50,6 @@ def tokens_of(side):
     return [tuple(ids[mask == 1]) for ids, mask in rows]
 
 
-def write_records(path, pairs):
-    with tf.io.TFRecordWriter(str(path)) as writer:
-        for pair in pairs:
-            example = tf.train.Example()
-            for name, text in pair.items():
-                example.features.feature[name].bytes_list.value.append(text.encode())
-            writer.write(example.SerializeToString())
-
-
 @pytest.mark.slow
 def test_moses_pairs_and_loose_tfrecords_are_read_as_tsv_is(
     tmp_path, bitext_dir, settings, tokenizer
@@ -68,8 +59,7 @@ def test_moses_pairs_and_loose_tfrecords_are_read_as_tsv_is(
         (tmp_path / folder).mkdir()
     for side, code in enumerate(("en", "th")):
         write_lines(tmp_path / "moses" / f"OPUS.en-th.{code}", [pair[side] for pair in pairs])
-    rows = [{"src_raw": source, "tgt_raw": target} for source, target in pairs]
-    write_records(tmp_path / "tfrecord" / "th.tfrecord", rows)
+    write_records(tmp_path / "tfrecord" / "th.tfrecord", pairs, ("src_raw", "tgt_raw"))
     tsv, *others = (
         take(settings, tokenizer, 6, bitext=[str(folder)], languages=["th"])
         for folder in (bitext_dir, tmp_path / "moses", tmp_path / "tfrecord")
@@ -89,10 +79,10 @@ def test_a_small_corpus_has_no_pair_twice_in_a_batch(tmp_path, settings, tokeniz
 @pytest.mark.parametrize("buckets, skips", [([16, 24, 32], (0, 1, 40)), ([32], (19,))])
 def test_skipping_is_leaving_out(settings, tokenizer, buckets, skips):
     """Beyond 12 batches the two languages (96 pairs, 8 a batch) come round again."""
-    options = {"bucket_lengths": buckets, "languages": ["de", "th"]}
-    whole = take(settings, tokenizer, 44, **options)
+    settings = dataclasses.replace(settings, bucket_lengths=buckets)
+    whole = take(settings, tokenizer, 44)
     for skip in skips:
-        assert_equal(take(settings, tokenizer, 4, step=skip, **options), whole[skip : skip + 4])
+        assert_equal(take(settings, tokenizer, 4, step=skip), whole[skip : skip + 4])
 
 
 def test_a_segment_is_read_anew_and_from_any_of_its_steps(settings, tokenizer, monkeypatch):
@@ -207,7 +197,7 @@ def test_a_damaged_shard_is_named_and_no_failure_of_before(tmp_path, settings, t
 
 
 def test_missing_columns(tmp_path, streamed, tokenizer):
-    write_records(tmp_path / "th.tfrecord", [{}])
+    write_records(tmp_path / "th.tfrecord", [()], ())
     with pytest.raises(InputError, match="no feature 'src_raw'"), texts.input_errors():
         take(streamed, tokenizer, 1, bitext=[str(tmp_path)])
     with pytest.raises(InputError, match="no file has a third column"):

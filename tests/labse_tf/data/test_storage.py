@@ -48,7 +48,7 @@ def test_clean_shards_are_found_and_counted_as_on_disk(tmp_path, bitext_dir):
     assert find_plain_files([f"{store}/bitext/de/*.tfrecord.gz"], storage=STORAGE) == german
     kept = json.loads((out / "report.json").read_text())["languages"]
     counts = {language: kept[language]["kept"] for language in LANGUAGES}
-    assert count_records(found) == counts
+    assert count_records(found) == count_records(expected) == counts
     # Without the report, they are read.
     tf.io.gfile.remove(f"{store}/report.json")
     assert count_records(found) == counts

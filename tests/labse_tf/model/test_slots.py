@@ -18,7 +18,7 @@ IDS = [[2, 9, 4, 30, 3, 0], [2, 12, 4, 7, 21, 3]]
 NEIGHBOURS = [[2, 8, 3, 0], [2, 5, 6, 3]]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def encoder():
     tf_keras.utils.set_random_seed(3)
     return build_encoder(CONFIG)
