@@ -18,14 +18,16 @@ from safetensors.numpy import save_file
 from export.source import Source
 from labse_tf.model.encoder import TYPE_VOCAB_SIZE
 from labse_tf.model.huggingface_bert import (
+    ACTIVATION_OF_POOLER,
     ACTIVATIONS,
     CONFIG_FILE,
     LAYER_NORM_EPSILON,
+    MODULES_FILE,
+    POOLING_MODES,
     VOCAB_FILE,
     WEIGHTS_FILE,
     to_tensors,
 )
-from labse_tf.model.sentence_transformers import ACTIVATION_OF_POOLER, MODULES_FILE, POOLING_MODES
 from vocab import wordpiece_file
 
 POOLING, DENSE = "1_Pooling", "2_Dense"

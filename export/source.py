@@ -16,8 +16,8 @@ from labse_tf.config import BERT, OWN_NETWORKS, EncoderConfig, TrainRun
 from labse_tf.errors import InputError
 from labse_tf.model import exported, huggingface_bert
 from labse_tf.model.encoder import build_encoder
+from labse_tf.model.huggingface_bert import MODULES_FILE, read_length
 from labse_tf.model.mlm_head import build_mlm_head
-from labse_tf.model.sentence_transformers import MODULES_FILE, read_length
 from labse_tf.registry import find, registered
 from labse_tf.tokenization.protocol import Tokenizer
 from labse_tf.tokenization.vocabulary_readers import warn_of_misread

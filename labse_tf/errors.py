@@ -61,10 +61,10 @@ class InputError(Exception):
 
 
 def of_system(error: BaseException, *, path: str | None = None) -> InputError | None:
-    """Returns the InputError for what the system says of a file: no room, no permission, ...
+    """Returns the InputError for a system error of a file: no room, no permission, ...
 
     Args:
-      error: an OSError, what one caused, or what shows one in its last line, as Beam's errors do.
+      error: an OSError, one caused by it, or one that shows it in its last line, as Beam's do.
       path: the file to name if the error names none.
     """
     number, name = _system_error(error)

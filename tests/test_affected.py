@@ -34,7 +34,7 @@ FILES = {
         ("tests/test_pinned.py", {"tests/test_pinned.py": 0}, "tests/test_recipes.py"),
         (
             "tests/helpers/toy_network.py",
-            {"tests/labse_tf/model/test_own_network.py": 1},
+            {"tests/labse_tf/model/test_encoder.py": 1},
             "tests/labse_tf/test_losses.py",
         ),
         (

@@ -13,7 +13,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from labse_tf.config import TrainRun
-from labse_tf.data.dev_pairs import read_dev_pairs
+from labse_tf.data.held_out import read_dev_pairs
 from labse_tf.files.outputs import whole_file
 from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
 from labse_tf.training.runs.run_dir import open_existing

@@ -119,9 +119,8 @@ def _measure(args: argparse.Namespace) -> dict[str, float]:
 def _planned(args: argparse.Namespace, encoder, compute) -> float:
     """Returns the gigabytes of `labse plan` for the same step."""
     from labse_tf.config import CMLM, MLM, OptimizerConfig, PretrainConfig, TrainConfig, TrainRun
-    from labse_tf.config.planning.costs import memory_of
-    from labse_tf.config.planning.devices import find_device
-    from labse_tf.config.planning.phases import PRETRAIN, TRAIN, find_phases
+    from labse_tf.config.devices import find_device
+    from labse_tf.config.plan import PRETRAIN, TRAIN, find_phases, memory_of
 
     optimizer = OptimizerConfig(lazy_embeddings=not args.dense)
     masked = PretrainConfig(

@@ -19,8 +19,8 @@ leave out what replicas exchange. docs/scaling.md tells what is counted and how 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from labse_tf.config.planning.devices import CPU, NAMES
-    from labse_tf.config.planning.phases import SECTIONS
+    from labse_tf.config.devices import CPU, NAMES
+    from labse_tf.config.plan import SECTIONS
 
     add_options(parser, CONFIG)
     parser.set_defaults(config_kind="labse_tf.config:TrainRun")
@@ -48,9 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from labse_tf.config import changed, load_config
-    from labse_tf.config.planning.devices import find_device
-    from labse_tf.config.planning.phases import SECTIONS
-    from labse_tf.config.planning.plan import format_plan, make_plan
+    from labse_tf.config.devices import find_device
+    from labse_tf.config.plan import SECTIONS, format_plan, make_plan
     from labse_tf.errors import InputError
     from labse_tf.files.outputs import write_json
     from vocab import wordpiece_file

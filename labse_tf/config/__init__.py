@@ -1,5 +1,7 @@
 """The configuration of a run: typed sections, one tree of them for each command."""
 
+# ruff: noqa: F401  The names that other packages import.
+
 from labse_tf.config.files import (
     build_section,
     changed,
@@ -9,7 +11,6 @@ from labse_tf.config.files import (
     load_config,
 )
 from labse_tf.config.sections import (
-    ACTIVATIONS,
     ADAGRAD,
     BERT,
     BILSTM,
@@ -31,33 +32,3 @@ from labse_tf.config.sections import (
     TrainRun,
     section,
 )
-
-__all__ = [
-    "ACTIVATIONS",
-    "ADAGRAD",
-    "BERT",
-    "BILSTM",
-    "CMLM",
-    "CONSTANT",
-    "MAX",
-    "MLM",
-    "OWN_NETWORKS",
-    "ComputeConfig",
-    "Config",
-    "EncoderConfig",
-    "LoopConfig",
-    "OptimizerConfig",
-    "PretrainConfig",
-    "PretrainRun",
-    "Run",
-    "TokenizerConfig",
-    "TrainConfig",
-    "TrainRun",
-    "build_section",
-    "changed",
-    "check_warmup",
-    "differences",
-    "flatten",
-    "load_config",
-    "section",
-]

@@ -52,19 +52,19 @@ def load_config(
       InputError: for a missing or malformed file, an unknown key (the message names the closest
         known one), a value of the wrong type or out of range.
     """
-    entries: list[Entry] = []
+    read: list[Entry] = []
     if path is not None:
         path = input_path(path)
         if not os.path.isfile(path):
-            path = find_preset(path) or path
-        entries = [(key, value, path) for key, value in flatten(_read_yaml(path))]
-    entries = [one for one in map(_updated, entries) if one and not _is_of_others(one[0], kind)]
-    for entry in (entry for override in overrides for entry in _parse(override)):
-        updated = _updated(entry)
-        if updated and _is_of_others(updated[0], kind):
+            path = _find_preset(path) or path
+        read = [(key, value, path) for key, value in flatten(_read_yaml(path))]
+    given = [entry for override in overrides for entry in _parse(override)]
+    entries = []
+    for entry in filter(None, map(_updated, [*read, *given])):
+        if not _is_of_others(entry[0], kind):
+            entries.append(entry)
+        elif entry[2] is not path:
             _log.warning("%s: ignored, as only other commands read this section", entry[2])
-        elif updated:
-            entries.append(updated)
     tree, places = _nest(entries, kind)
     config = _build(kind, tree, places, path)
     config.languages = [require_code(code, path=path) for code in config.languages]
@@ -135,14 +135,12 @@ def flatten(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]
             yield f"{prefix}{key}", value
 
 
-def find_preset(name: str) -> Path | None:
-    """Returns the path of a preset, such as `tiny.yaml` or `configs/tiny.yaml`, if there is one.
-
-    In a checkout the presets are in configs/, in an installed package in its folder `presets`.
-    """
+def _find_preset(name: str) -> Path | None:
+    """Returns the path of a preset, such as `tiny.yaml` or `configs/tiny.yaml`, if there is one."""
     path = Path(name)
     if path.parent not in (Path("."), Path("configs")):
         return None
+    # In a checkout the presets are in configs/, in an installed package in its folder `presets`.
     package = Path(__file__).parents[1]
     places = (package.parent / "configs" / path.name, package / "presets" / path.name)
     return next((place for place in places if place.is_file()), None)
@@ -216,7 +214,7 @@ def _is_of_others(key: str, kind: type[Config]) -> bool:
     """Whether a key is of a section that only other commands read."""
     section = key.partition(".")[0]
     others = {"pretrain", "train", *(name for name, _ in registered("SECTIONS"))}
-    return section in others and section not in _fields(kind)
+    return section in others.difference(field.name for field in dataclasses.fields(kind))
 
 
 def _local(key: str, value: Any, place: str | os.PathLike[str]) -> Any:
@@ -251,7 +249,8 @@ def _nest(entries: Sequence[Entry], kind: type[Config]) -> tuple[dict[str, Any],
                 above = ".".join(sections[:depth])
                 if above in leaves:
                     raise _unknown(key, kind, path)
-                raise _refusal(above, place, "a group of keys", places[above])
+                problem, remedy = f"'{above}' is {place!r}", "it must be a group of keys"
+                raise InputError(problem, path=places[above], remedy=remedy)
         if value != {}:
             place[name] = value
         places[key] = os.fspath(path)
@@ -272,6 +271,15 @@ def _build(
         raise _explain(first, kind, places, path) from None
 
 
+_BOUNDS = {
+    "ge": "{:g} or more",
+    "gt": "more than {:g}",
+    "le": "{:g} or less",
+    "lt": "less than {:g}",
+    "expected": "one of {}",
+}
+
+
 def _explain(
     error: ErrorDetails,
     kind: type[Config],
@@ -279,57 +287,24 @@ def _explain(
     path: str | os.PathLike[str] | None,
 ) -> InputError:
     """Returns pydantic's first error as a line for users."""
-    context = error.get("ctx", {})
     parts = [part for part in error["loc"] if isinstance(part, str)]
     key, value = ".".join(parts), error["input"]
+    context = error.get("ctx", {})
+    remedy = re.sub("^(Input|List) should ", "it must ", error["msg"])
+    for bound, text in _BOUNDS.items():
+        if bound in context:
+            remedy = f"it must be {text.format(context[bound])}"
     if error["type"] == "requirement":
-        key = ".".join([*parts, context["key"]])
-        for name in context["key"].split("."):
-            value = value[name] if isinstance(value, dict) else getattr(value, name)
+        name = context["key"]
+        key = ".".join([*parts, name])
+        for part in name.split("."):
+            value = value[part] if isinstance(value, dict) else getattr(value, part)
     set_at = [name for name in places if f"{key}.".startswith(f"{name}.")]
     path = places[max(set_at, key=len)] if set_at else path
     if error["type"] == "unexpected_keyword_argument":
         key = next((name for name in places if name.startswith(f"{key}.")), key)
         return _unknown(key, kind, path)
-    if error["type"] == "requirement":
-        wanted = context["wanted"]
-    elif error["type"] == "literal_error":
-        wanted = f"one of {context['expected']}"
-    elif error["type"] == "too_short":
-        wanted = "a list of one or more"
-    elif bounds := [
-        text.format(context[name]) for name, text in _BOUNDS.items() if name in context
-    ]:
-        wanted = bounds[0]
-    else:
-        wanted = _TYPES.get(error["type"].partition("_")[0], error["msg"])
-        return _refusal(key, value, wanted, path)
-    return InputError(f"'{key}' is {value!r}", path=path, remedy=f"it must be {wanted}")
-
-
-_BOUNDS = {
-    "ge": "{:g} or more",
-    "gt": "more than {:g}",
-    "le": "{:g} or less",
-    "lt": "less than {:g}",
-}
-_TYPES = {
-    "bool": "true or false",
-    "int": "a whole number",
-    "float": "a number",
-    "finite": "a number",
-    "string": "a text",
-    "list": "a list",
-    "dataclass": "a group of keys",
-}
-
-
-def _refusal(key: str, value: Any, wanted: str, path: str | os.PathLike[str] | None) -> InputError:
-    return InputError(f"'{key}' cannot be {value!r}", path=path, remedy=f"it must be {wanted}")
-
-
-def _fields(kind: type[Config]) -> list[str]:
-    return [field.name for field in dataclasses.fields(kind)]
+    return InputError(f"'{key}' is {value!r}", path=path, remedy=remedy)
 
 
 def _unknown(key: str, kind: type[Config], path: str | os.PathLike[str] | None) -> InputError:

@@ -1,14 +1,15 @@
 """The sections of the configuration, and the whole of it for each command of the core.
 
 Section numbers refer to the LaBSE paper (arXiv 2007.01852). Each command reads one configuration,
-a subclass of `Config`; systems have theirs. The presets are in `configs/`.
+a subclass of `Config`; systems have theirs. The presets are in `configs/`; docs/training.md and
+docs/pretraining.md have the measurements behind the settings.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import field
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field, model_validator
 from pydantic.dataclasses import dataclass
@@ -24,15 +25,14 @@ def section(cls: type) -> type:
 
 
 def require(condition: Any, key: str, wanted: str) -> None:
-    """Refuses a value for what other values are; call it in a validator of a section.
+    """Refuses the value `key` of a section unless `condition` holds; `wanted`: "it must be ...".
 
-    Args:
-      condition: nothing happens if it is true.
-      key: the value's name in the section.
-      wanted: completes "it must be".
+    Validators of sections call it, for values that depend on other values.
     """
     if not condition:
-        raise PydanticCustomError("requirement", "{wanted}", {"key": key, "wanted": wanted})
+        raise PydanticCustomError(
+            "requirement", "it must be {wanted}", {"key": key, "wanted": wanted}
+        )
 
 
 Count = Annotated[int, Field(ge=1)]
@@ -47,8 +47,6 @@ BERT, BILSTM = "bert", "bilstm"
 OWN_NETWORKS = (BERT, BILSTM)
 MAX = "max"
 MLM, CMLM = "mlm", "cmlm"
-Activation = Literal["gelu_tanh", "gelu"]
-ACTIVATIONS = get_args(Activation)
 
 
 def require_buckets(lengths: Sequence[int], *, least: int) -> None:
@@ -67,18 +65,13 @@ class OptimizerConfig:
     """AdamW with linear warm-up; a `clip_norm` of 0 disables clipping.
 
     `decay` is "linear", to 0 at the last step, or "constant": after the warm-up the rate stays.
-    `warmup_steps` is the number of steps until the rate reaches `learning_rate`; below 1 it is a
-    fraction of the run's steps (of the stage's, if there are stages).
-
+    `warmup_steps` below 1 is a fraction of the run's steps (of the stage's, if there are stages).
     `table_rate`, `layer_rate` and `pooler_rate` multiply the rate of the embedding table, of
     everything else, and of the pooler.
-
     With `lazy_embeddings`, a step updates only the rows of the embedding table that occur in its
     batch; the others catch up when they are next read. Large vocabularies need this on CPU and GPU.
-
-    `table_update` is "adamw", or "adagrad" with one accumulator per row of the embedding table. The
-    latter suits encoders without layers, takes a third of the memory, and wants a rate some 10
-    times as high (`table_rate`, if there are layers too). It has no weight decay.
+    `table_update` "adagrad" has one accumulator per row of the embedding table and no weight decay.
+    It suits encoders without layers, and wants a rate some 10 times as high.
     """
 
     learning_rate: Rate = 1e-3
@@ -139,21 +132,18 @@ class EncoderConfig:
     `EncoderNetwork` (labse_tf/model/protocol.py).
 
     A "bilstm" has `num_layers` of `hidden_size` / 2 units a direction, on token vectors of
-    `embedding_size` (0: `hidden_size`). Its pooling is the maximum over all tokens.
+    `embedding_size` (0: `hidden_size`). Its pooling is "max", over all tokens.
 
     BERT's `pooling` is "cls", tanh(dense([CLS])) as in LaBSE, or "mean", dense(average of all
     tokens), where dense begins as the identity; layers have dropout, but embeddings have not.
     With `num_layers` 0 there is neither: the encoder is the average of its tokens' rows of the
-    embedding table.
+    embedding table. With `averaging_start`, [CLS] starts as the average of its sentence.
 
-    With `averaging_start`, [CLS] starts as the average of its sentence, from which a dual encoder
-    that is not pre-trained learns faster.
-
-    With `subwords`, for an encoder without layers, a token's vector is the sum of its own row and
-    of the rows of the tokens of at most n characters that spell it, for each n of the list. With
-    `ngrams`, also of rows of its overlapping n-grams, without case, for each n of that list.
-    With `split_rate` too, a training step replaces each distinct token of its batch by shorter ones
-    that spell it, with this probability (as Hiraoka 2022, "MaxMatch-Dropout", does for each word).
+    `subwords`, `ngrams` and `split_rate` are for an encoder without layers. A token's vector is the
+    sum of its own row and of the rows of the tokens of at most n characters that spell it, for each
+    n of `subwords`, and of its overlapping n-grams, without case, for each n of `ngrams`. A
+    training step replaces each distinct token of its batch by shorter tokens that spell it with
+    probability `split_rate` (as Hiraoka 2022, "MaxMatch-Dropout", does for each word).
     """
 
     network: str = BERT
@@ -165,7 +155,7 @@ class EncoderConfig:
     intermediate_size: Count = 3072
     max_positions: int = 512
     dropout: Dropout = 0.1
-    activation: Activation = "gelu_tanh"
+    activation: Literal["gelu_tanh", "gelu"] = "gelu_tanh"
     initializer_range: Range = 0.02
     averaging_start: bool = False
     pooling: Literal["cls", "mean", "max"] = "cls"
@@ -211,10 +201,10 @@ class ComputeConfig:
 
     `precision` applies to activations and matrix products; weights, losses and updates are float32.
     "auto" is bfloat16 where the device supports it natively (TPU, GPU from compute capability 8.0,
-    CPU with AVX512-BF16 or AMX), else float32: emulated, bfloat16 can be many times slower.
+    CPU with AVX512-BF16 or AMX), else float32.
     `xla` compiles each layer of BERT (on TPUs everything is compiled regardless). With
-    `rematerialize`, only the inputs of BERT's layers are kept for the backward pass, which computes
-    the rest again: less memory, for a third more operations.
+    `rematerialize`, the backward pass computes BERT's layers again: less memory, for a third more
+    operations.
     """
 
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
@@ -229,19 +219,15 @@ class PretrainConfig:
     `objective` is "mlm", with `monolingual` and `bitext`, or "cmlm", conditional masked language
     modelling (Yang et al. 2021, arXiv 2012.14388), with `neighbours`: corpora of sentences in the
     order of their documents. There, the masked tokens of a sentence are predicted from the rest of
-    it and from `slots` vectors made of its neighbour's embedding, each sentence cut to
-    `sequence_length`; with 0 slots, from the sentence alone.
+    it and from `slots` vectors made of its neighbour's embedding (0: from the sentence alone).
 
     `stage_steps` has one entry per stage; the last stage has all layers of the encoder, each stage
     before it half as many. With `language_exponent` s, language l is sampled in proportion to
     n_l ** s, where n_l is its number of texts or pairs.
     `sampled_softmax` is the number of tokens sampled for the softmax; 0 uses the whole vocabulary.
-    The gradients of `chunk_size` sequences of a replica are computed at a time (0: of all), which
-    affects only memory and time.
-    A sequence of MLM is full: sentences of a language stand one after the other, and are cut where
-    it ends. A sequence of TLM has one pair; with `pack_pairs`, as many whole pairs as fit, of which
-    each is encoded by itself. For sequences much longer than a pair.
-    `input_parts` are as in TrainConfig.
+    `chunk_size` and `input_parts` are as in TrainConfig.
+    A sequence of TLM has one pair; with `pack_pairs`, as many whole pairs as fit, each encoded by
+    itself.
     `held_out` are corpora on which loss and accuracy are measured, by language, every
     `held_out_interval` steps and at the end of a stage: `held_out_size` sentences or pairs each.
     """
@@ -286,27 +272,24 @@ class TrainConfig:
     Without `global_negatives`, a pair's negatives come from its own replica only. With
     `mask_duplicates`, pairs that share a text are not each other's negatives.
     `language_exponent` is as in PretrainConfig: 1 samples by size, 0 evenly.
-    `replay` are corpora of languages that the model is not to forget: `replay_share` of all pairs
-    are drawn from these, by the same exponent; languages of `bitext` are left out of them.
+    `replay_share` of all pairs are drawn from `replay`, languages that the model is not to forget,
+    by the same exponent; languages of `bitext` are left out of them.
     `dev` are corpora of pairs on which retrieval is measured, by language, every `dev_interval`
     steps and at the end, on at most `dev_size` pairs per language. The best checkpoint is kept.
     `evaluate` are `labse eval` tasks to run at the same steps, as TASK=DIR. `best` names the task
-    whose primary metric selects the best checkpoint; if empty, the dev pairs select it, or without
-    dev pairs the first task of `evaluate`.
+    that selects the best checkpoint; if empty, the dev pairs do, or else the first task.
     Training stops after `patience` measurements without improvement; 0 disables early stopping.
-    With `joint`, each step also trains the objective of `pretrain` on a batch of its corpora: the
-    loss is that of the masked tokens plus `bitext_weight` times that of the pairs (Yang et al.
-    2021, arXiv 2012.14388, section 3.2).
-    With `cache_tokens`, all pairs are tokenised first and stay in memory, 4 bytes a token: for
-    corpora that fit and are passed over often.
+    With `joint`, each step also trains the objective of `pretrain` on a batch of its corpora; the
+    loss of the pairs counts `bitext_weight` times (Yang et al. 2021, section 3.2).
+    With `cache_tokens`, all pairs are tokenised first and stay in memory, 4 bytes a token.
     A batch is made of `input_parts` equal parts. Each part has files of its own, or every n-th pair
     of a language with fewer files than parts. Of several workers, each reads its share of the
     parts; with 1, each reads everything and keeps its replicas' rows.
     `hard_negatives` is the number of columns after source and target that are read as wrong
-    targets (appendix B); 0 reads none.
-    `matryoshka` are dimensions below the encoder's own, descending, such as [128, 64]: the first so
-    many columns of a vector, scaled to unit length, are trained to be vectors too (Kusupati et al.
-    2022, arXiv 2205.13147). The encoder's own dimension always counts; naming it changes nothing.
+    targets (appendix B).
+    `matryoshka` are dimensions below the encoder's own, descending: the first so many columns of a
+    vector, scaled to unit length, are trained to be vectors too (Kusupati et al. 2022, arXiv
+    2205.13147). The encoder's own dimension always counts; naming it changes nothing.
     """
 
     bitext: list[str] = field(default_factory=list)
@@ -357,7 +340,7 @@ class TrainConfig:
 
 @section
 class Config:
-    """What every run has. An empty `languages` means all languages in the corpora."""
+    """The settings that every run has. An empty `languages` means all languages in the corpora."""
 
     # The section with the command's own settings.
     own_section: ClassVar[str] = ""

@@ -1,4 +1,4 @@
-"""How replicas, and chunks of their work, share a batch: what training and its plan check."""
+"""Checks that replicas, chunks and parts of the input can share a batch evenly."""
 
 from __future__ import annotations
 

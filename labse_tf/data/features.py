@@ -15,11 +15,7 @@ ENCODER_INPUTS: Features = {
 
 
 def check_features(batches: tf.data.Dataset, features: Features) -> tf.data.Dataset:
-    """Returns `batches`, checked to have at least `features`.
-
-    Args:
-      batches: a dataset of dicts.
-      features: the features that the consumer needs.
+    """Returns `batches`, a dataset of dicts, checked to have at least `features`.
 
     Raises:
       TypeError: naming the first feature that is missing, or of another type or shape.

@@ -1,31 +1,38 @@
-"""Held-out examples for pre-training: MLM and TLM predict the same masked tokens.
+"""Held-out examples for pre-training, and dev pairs of the dual encoder.
 
-In a translation pair, tokens of the foreign side are masked. MLM sees only that side, TLM also the
-English side before it, so their difference shows how much the translation helps. Sentences without
-a translation are used for MLM only.
+MLM and TLM predict the same masked tokens. In a translation pair, tokens of the foreign side are
+masked. MLM sees only that side, TLM also the English side before it, so their difference shows how
+much the translation helps. Sentences without a translation are used for MLM only.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from labse_tf.config import PretrainConfig
+from labse_tf.config import CMLM, PretrainConfig, TrainConfig
 from labse_tf.data import texts
-from labse_tf.data.masking import mask_for_pretraining
+from labse_tf.data.pretraining import mask_neighbours, mask_tokens
 from labse_tf.errors import InputError
-from labse_tf.files.corpus_files import MOSES, SHARD, TEXT, TSV, CorpusFile, find_corpus_files
+from labse_tf.files.corpus_files import MOSES, SHARD, TEXT, TSV, find_corpus_files
+from labse_tf.files.record_kinds import BITEXT, NEIGHBOURS
 from labse_tf.tokenization.protocol import Tokenizer
 
-HELD_OUT_SEED = 29  # The same tokens are masked in every run, so that runs can be compared.
+_SEED = 29  # The same tokens are masked in every run, so that runs can be compared.
 _BYTES_OF_LOGITS = 1 << 28
+_RECORDS_AT_ONCE = 1024
 
 Batch = dict[str, "np.ndarray | Batch"]
+BytesPair = tuple[bytes, bytes]
+
+_log = logging.getLogger("labse")
 
 
 class HeldOut(NamedTuple):
@@ -33,7 +40,7 @@ class HeldOut(NamedTuple):
 
     Attributes:
       languages: `[rows]`, a language code per row.
-      rows: the dict that `mask_tokens` returns, `[rows, length]`.
+      rows: MASKED_FEATURES, or NEIGHBOUR_FEATURES for CMLM.
     """
 
     languages: np.ndarray
@@ -52,89 +59,162 @@ class HeldOut(NamedTuple):
             yield tf.nest.map_structure(functools.partial(cut, start=start), self.rows)
 
 
-def concatenate(parts: Sequence[tuple[str, Batch]]) -> HeldOut:
-    """Returns the examples of all parts, each the rows of one language."""
-    languages = [language for language, rows in parts for _ in rows["masked_ids"]]
-    rows = tf.nest.map_structure(lambda *rows: np.concatenate(rows), *(rows for _, rows in parts))
-    return HeldOut(np.array(languages), rows)
-
-
 def read_held_out(
     settings: PretrainConfig, tokenizer: Tokenizer, languages: Sequence[str]
 ) -> dict[str, HeldOut]:
-    """Returns the examples of each task, `mlm` and `tlm`, of `pretrain.held_out`.
+    """Returns the examples of each task of `pretrain.held_out`.
 
-    These are the first `pretrain.held_out_size` of each language and kind that fit the sequence
-    length.
+    The tasks are `mlm` and `tlm`: the first `pretrain.held_out_size` of each language and kind that
+    fit the sequence length. For CMLM they are `cmlm`, where the neighbours of the masked sentences
+    are their own, and `cmlm_shuffled`, where the same masked sentences have the neighbour of
+    another sentence in their language. An encoder whose vectors say something about the next
+    sentence has a lower loss on the former.
 
     Raises:
-      InputError: if there are none.
+      InputError: if there are none, or a language has fewer than 2 pairs of neighbours.
     """
-    found: dict[str, list[tuple[str, Batch]]] = {"mlm": [], "tlm": []}
-    for language, kind, records in _read(settings, languages):
-        sides = [tokenizer(side) for side in texts.parse(kind, records)]
-        with_special_tokens = 1 + sum(side.row_lengths() + 1 for side in sides)
-        fits = with_special_tokens <= settings.sequence_length
-        fits &= sides[-1].row_lengths() > 0
-        sides = [tf.ragged.boolean_mask(side, fits) for side in sides]
-        sides = [side[: settings.held_out_size] for side in sides]
-        if sides[-1].nrows():
-            for task, rows in _make(settings, tokenizer, *sides).items():
-                found[task].append((language, rows))
-    if not found["mlm"]:
+    read = _read_neighbours if settings.objective == CMLM else _read_sentences
+    found: dict[str, list[tuple[str, Batch]]] = {}
+    for language, tasks in read(settings, tokenizer, languages):
+        for task, rows in tasks.items():
+            rows = tf.nest.map_structure(np.asarray, rows)
+            found.setdefault(task, []).append((language, rows))
+    if not found:
         raise InputError(
             "'pretrain.held_out' has no sentence that fits 'pretrain.sequence_length'",
             remedy="name a corpus with sentences, or leave it empty",
         )
-    return {task: _without_padding(concatenate(parts)) for task, parts in found.items() if parts}
+    return {task: _concatenate(parts) for task, parts in found.items()}
 
 
-def _read(
-    settings: PretrainConfig, languages: Sequence[str]
-) -> Iterator[tuple[str, str, tf.Tensor]]:
-    """Yields language, kind and records: more than needed, as some will be too long."""
+def _concatenate(parts: Sequence[tuple[str, Batch]]) -> HeldOut:
+    """Returns the examples of all parts, without columns that are empty in all rows."""
+    languages = [language for language, rows in parts for _ in rows["masked_ids"]]
+    rows = tf.nest.map_structure(lambda *rows: np.concatenate(rows), *(rows for _, rows in parts))
+    if "neighbour" not in rows:
+        length = int(rows["input_mask"].sum(axis=1).max())
+        predictions = int(rows["masked_weights"].sum(axis=1).max())
+        rows = {
+            name: values[:, : predictions if name.startswith("masked") else length]
+            for name, values in rows.items()
+        }
+    return HeldOut(np.array(languages), rows)
+
+
+def _read_sentences(
+    settings: PretrainConfig, tokenizer: Tokenizer, languages: Sequence[str]
+) -> Iterator[tuple[str, dict[str, Batch]]]:
+    """Yields a language and the examples of each task, for each language and kind."""
     # Loose TFRECORD files are left out: their kind is not known.
     files = find_corpus_files(settings.held_out, formats=(TEXT, TSV, SHARD, MOSES))
-    for (language, kind), group in groupby(sorted(files, key=_group), key=_group):
-        if not languages or language in languages:
-            records = texts.concatenate([texts.records(file) for file in sorted(group)])
-            with texts.input_errors():
-                for some in records.batch(4 * settings.held_out_size).take(1):
-                    yield language, kind, some
+    group_of = attrgetter("language", "kind")
+    for (language, kind), group in groupby(sorted(files, key=group_of), key=group_of):
+        if languages and language not in languages:
+            continue
+        records = texts.concatenate([texts.records(file) for file in sorted(group)])
+        with texts.input_errors():
+            # More than needed, as some will be too long.
+            for some in records.batch(4 * settings.held_out_size).take(1):
+                sides = [tokenizer(side) for side in texts.parse(kind, some)]
+                with_special_tokens = 1 + sum(side.row_lengths() + 1 for side in sides)
+                fits = with_special_tokens <= settings.sequence_length
+                fits &= sides[-1].row_lengths() > 0
+                sides = [tf.ragged.boolean_mask(side, fits) for side in sides]
+                sides = [side[: settings.held_out_size] for side in sides]
+                if sides[-1].nrows():
+                    yield language, _mask(settings, tokenizer, *sides)
 
 
-def _group(file: CorpusFile) -> tuple[str, str]:
-    return file.language, file.kind
-
-
-def _make(
+def _mask(
     settings: PretrainConfig, tokenizer: Tokenizer, *sides: tf.RaggedTensor
 ) -> dict[str, Batch]:
     *context, sentences = sides
     packed = tokenizer.pack([sentences], settings.sequence_length)
-    seed = tf.constant([HELD_OUT_SEED, 0])
-    alone = mask_for_pretraining(packed, settings, tokenizer, seed=seed)
+    alone = mask_tokens(packed, settings, tokenizer, seed=tf.constant([_SEED, 0]))
     # Unused predictions point at [CLS].
     alone["masked_positions"] *= tf.cast(alone["masked_weights"], tf.int32)
-    made = {"mlm": alone}
-    if context:
-        lengths = sentences.row_lengths()
-        hidden = tf.RaggedTensor.from_tensor(alone["input_word_ids"][:, 1:-1], lengths=lengths)
-        packed = tokenizer.pack([*context, hidden], settings.sequence_length)
-        before = tf.cast(context[0].row_lengths() + 1, tf.int32)[:, tf.newaxis]
-        moved = alone["masked_positions"] + before * tf.cast(alone["masked_weights"], tf.int32)
-        made["tlm"] = {**alone, **packed, "masked_positions": moved}
-    return {
-        task: {name: value.numpy() for name, value in rows.items()} for task, rows in made.items()
-    }
+    if not context:
+        return {"mlm": alone}
+    lengths = sentences.row_lengths()
+    hidden = tf.RaggedTensor.from_tensor(alone["input_word_ids"][:, 1:-1], lengths=lengths)
+    packed = tokenizer.pack([*context, hidden], settings.sequence_length)
+    before = tf.cast(context[0].row_lengths() + 1, tf.int32)[:, tf.newaxis]
+    moved = alone["masked_positions"] + before * tf.cast(alone["masked_weights"], tf.int32)
+    return {"mlm": alone, "tlm": {**alone, **packed, "masked_positions": moved}}
 
 
-def _without_padding(examples: HeldOut) -> HeldOut:
-    """Drops columns that are empty in all rows, so that nothing is computed for them."""
-    length = int(examples.rows["input_mask"].sum(axis=1).max())
-    predictions = int(examples.rows["masked_weights"].sum(axis=1).max())
-    cut = {
-        name: values[:, : predictions if name.startswith("masked") else length]
-        for name, values in examples.rows.items()
-    }
-    return examples._replace(rows=cut)
+def _read_neighbours(
+    settings: PretrainConfig, tokenizer: Tokenizer, languages: Sequence[str]
+) -> Iterator[tuple[str, dict[str, Batch]]]:
+    """Yields a language and the examples of both tasks, for each language."""
+    key = "pretrain.held_out"
+    for language, records in _by_language(settings.held_out, NEIGHBOURS, languages, key=key):
+        with texts.input_errors():
+            some = next(iter(records.batch(settings.held_out_size)))
+        if len(some) < 2:
+            raise InputError(
+                f"'{key}' has only one pair of neighbours in '{language}'",
+                remedy="add more text",
+            )
+        sides = texts.parse(NEIGHBOURS, some)
+        rows = mask_neighbours(sides, settings, tokenizer, seed=tf.constant([_SEED, 0]))
+        # From far away: the next pairs of a text are of the same document.
+        far = len(some) // 2
+        others = {name: np.roll(ids, far, axis=0) for name, ids in rows["neighbour"].items()}
+        yield language, {"cmlm": rows, "cmlm_shuffled": {**rows, "neighbour": others}}
+
+
+def _by_language(
+    inputs: Sequence[str], kind: str, languages: Sequence[str], *, key: str
+) -> Iterator[tuple[str, tf.data.Dataset]]:
+    """Yields each language and its records, in file name order."""
+    language_of = attrgetter("language")
+    files = sorted(texts.find_files(inputs, kind, languages, key=key), key=language_of)
+    for language, group in groupby(files, key=language_of):
+        yield language, texts.concatenate([texts.records(file) for file in sorted(group)])
+
+
+def read_dev_pairs(settings: TrainConfig, languages: Sequence[str]) -> dict[str, list[BytesPair]]:
+    """Returns the pool of each language of `train.dev`: UTF-8 pairs, English first.
+
+    A pool is the first `train.dev_size` pairs in file name order, without pairs that repeat a
+    source or target: of two equal texts, neither could be told to be the right one. Languages with
+    a single pair are left out, as it would always be found.
+
+    Raises:
+      InputError: if there are none, or a file is broken.
+    """
+    pools = {}
+    for language, records in _by_language(settings.dev, BITEXT, languages, key="train.dev"):
+        with texts.input_errors():
+            pools[language] = distinct(_pairs(records), settings.dev_size)
+    too_small = [language for language, pool in pools.items() if len(pool) < 2]
+    if len(too_small) == len(pools):
+        raise InputError(
+            "'train.dev' has no language with two different pairs",
+            remedy="name a corpus with more pairs, or leave it empty",
+        )
+    if too_small:
+        _log.info("'train.dev' has fewer than two pairs in %s: left out", ", ".join(too_small))
+    return {language: pool for language, pool in pools.items() if language not in too_small}
+
+
+def distinct(pairs: Iterable[BytesPair], size: int) -> list[BytesPair]:
+    """Returns the first `size` pairs whose source and target both occur for the first time."""
+    sources, targets = set(), set()
+    kept: list[BytesPair] = []
+    for source, target in pairs:
+        if source in sources or target in targets:
+            continue
+        kept.append((source, target))
+        if len(kept) == size:
+            break
+        sources.add(source)
+        targets.add(target)
+    return kept
+
+
+def _pairs(records: tf.data.Dataset) -> Iterator[BytesPair]:
+    for some in records.batch(_RECORDS_AT_ONCE):
+        sources, targets = (side.numpy() for side in texts.parse(BITEXT, some))
+        yield from zip(sources, targets, strict=True)

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-from collections.abc import Callable, Collection, Sequence
+import os
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple, TypeVar
 
+import numpy as np
 import tensorflow as tf
 
 from labse_tf.config import TrainConfig
 from labse_tf.data import streams, texts
 from labse_tf.data.features import ENCODER_INPUTS, Features
 from labse_tf.data.record_counts import count_records, language_weights
-from labse_tf.data.token_cache import TokenCache, draw_pairs, read_tokens
 from labse_tf.files.corpus_files import BITEXT, CorpusFile
+from labse_tf.progress import Progress
 from labse_tf.tokenization.protocol import Tokenizer
 
 BATCHES_PER_WINDOW = 16
 NO_KEY = -1
 _SPECIALS = 2  # [CLS] and [SEP]
+
+_Item, _Result = TypeVar("_Item"), TypeVar("_Result")
 
 
 def pair_features(hard_negatives: int) -> Features:
@@ -83,17 +89,23 @@ def pair_batches(
     @functools.cache
     def cached() -> TokenCache:
         tokens = settings.bucket_lengths[-1] - _SPECIALS
-        limits = {"tokens": tokens, "negatives": settings.hard_negatives}
-        return read_tokens(files, tokenizer, _key, **limits)
+        return read_tokens(files, tokenizer, tokens=tokens, negatives=settings.hard_negatives)
 
     def batches(step: int, part: streams.Part = streams.WHOLE) -> tf.data.Dataset:
         place = streams.position(step, seed, part)
+        size = settings.batch_size // part.of
+        window = min(max(1, sum(count_records(files).values()) // size), BATCHES_PER_WINDOW)
+        before = place.start * size
         if settings.cache_tokens:
-            cut, read = _cut_cached(cached(), files, settings, place, weights(), seed=seed)
+            # A pass over a language continues from segment to segment, so it has the run's `seed`.
+            order = {"seed": seed, "draw_seed": place.seed, "before": before}
+            windows = draw_pairs(cached(), weights(), draws=window * size, **order)
+            order = {"window": window, "skip": place.skip}
+            cut, read = sorted_windows(windows, cached().measure, size, **order), cached().read
         else:
-            rows = settings.batch_size // part.of
-            own_settings = dataclasses.replace(settings, batch_size=rows)
-            cut, read = _cut_texts(files, own_settings, tokenizer, place, weights())
+            options = {"before": before, "negatives": settings.hard_negatives}
+            pairs = streams.draw_records(files, weights(), place, **options)
+            cut, read = _cut_texts(pairs, settings, tokenizer, size, window, place.skip)
         pack = functools.partial(_pack, settings, tokenizer, read)
         return cut.map(pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
 
@@ -128,100 +140,33 @@ def _pack(settings: TrainConfig, tokenizer: Tokenizer, read: Callable, *element)
     return batch
 
 
-def _cut_cached(
-    cache: TokenCache,
-    files: Sequence[CorpusFile],
-    settings: TrainConfig,
-    place: streams.Position,
-    weights: dict[str, float],
-    *,
-    seed: int,
-) -> tuple[tf.data.Dataset, Callable]:
-    """Same as `_cut_texts`, of numbers of pairs whose tokens are in memory.
-
-    A pass over a language continues from segment to segment, so its order has the run's `seed`.
-    """
-    window = _window(files, settings)
-    draws = window * settings.batch_size
-    before = {"before": place.start * settings.batch_size, "draw_seed": place.seed}
-    pairs = draw_pairs(cache, weights, seed=seed, draws=draws, **before)
-
-    def measure(pairs):
-        lengths = tf.gather(cache.longest, pairs)
-        return (pairs,), lengths
-
-    def read(pairs):
-        columns = [tf.gather(column, pairs) for column in cache.columns]
-        return columns, tf.gather(cache.keys, pairs)
-
-    batches = sorted_windows(pairs, measure, settings.batch_size, window=window, skip=place.skip)
-    return batches, read
-
-
 def _cut_texts(
-    files: Sequence[CorpusFile],
+    pairs: tf.data.Dataset,
     settings: TrainConfig,
     tokenizer: Tokenizer,
-    place: streams.Position,
-    weights: dict[str, float],
+    size: int,
+    window: int,
+    skip: int,
 ) -> tuple[tf.data.Dataset, Callable]:
-    """Returns batches of pairs of `files`, and what reads the pairs of a batch.
-
-    That function returns the tokens of each column, ragged `[batch, (tokens)]`, and the hashes of
-    all columns, int32 `[batch, columns]`.
-    """
+    """Returns batches of columns of text, and a function that reads them as `TokenCache.read`."""
     negatives = settings.hard_negatives
-    by_language = streams.language_streams(
-        files,
-        seed=place.seed,
-        drawn=streams.drawn_of(weights, place.start * settings.batch_size),
-        part=place.part,
-        negatives=negatives,
-    )
-    pairs = streams.mix(by_language, weights, seed=place.seed)
-    batches = _cut(
-        pairs, files, settings, lambda text: tokenizer(text).row_lengths(), skip=place.skip
-    )
-
-    def read(*columns):
-        strings = tf.concat([tf.reshape(one, [settings.batch_size, -1]) for one in columns], axis=1)
-        sides = tf.unstack(strings, 2 + negatives, axis=1)
-        return [tokenizer(side) for side in sides], _key(strings)
-
-    return batches, read
-
-
-def _cut(
-    pairs: tf.data.Dataset,
-    files: Sequence[CorpusFile],
-    settings: TrainConfig,
-    lengths: Callable[[tf.Tensor], tf.Tensor],
-    *,
-    skip: int = 0,
-) -> tf.data.Dataset:
-    """Cuts serialized pairs of `files` into batches of columns, skipping the first `skip` batches.
-
-    Batches have similar `lengths` if there are several buckets.
-    """
 
     def parse(serialized):
-        return tuple(texts.parse(BITEXT, serialized, negatives=settings.hard_negatives))
-
-    if len(settings.bucket_lengths) == 1:
-        return pairs.batch(settings.batch_size, drop_remainder=True).skip(skip).map(parse)
+        return tuple(texts.parse(BITEXT, serialized, negatives=negatives))
 
     def measure(serialized):
         columns = parse(serialized)
-        return columns, tf.maximum(*(lengths(side) for side in columns[:2]))
+        return columns, tf.maximum(*(tokenizer(side).row_lengths() for side in columns[:2]))
 
-    window = _window(files, settings)
-    windows = pairs.batch(settings.batch_size * window, drop_remainder=True)
-    return sorted_windows(windows, measure, settings.batch_size, window=window, skip=skip)
+    def read(*columns):
+        strings = tf.concat([tf.reshape(one, [size, -1]) for one in columns], axis=1)
+        sides = tf.unstack(strings, 2 + negatives, axis=1)
+        return [tokenizer(side) for side in sides], _key(strings)
 
-
-def _window(files: Sequence[CorpusFile], settings: TrainConfig) -> int:
-    batches = sum(count_records(files).values()) // settings.batch_size
-    return min(max(1, batches), BATCHES_PER_WINDOW)
+    if len(settings.bucket_lengths) == 1:
+        return pairs.batch(size, drop_remainder=True).skip(skip).map(parse), read
+    windows = pairs.batch(size * window, drop_remainder=True)
+    return sorted_windows(windows, measure, size, window=window, skip=skip), read
 
 
 def sorted_windows(
@@ -278,3 +223,139 @@ def smallest_bucket(longest: tf.Tensor, lengths: list[int]) -> int | tf.Tensor:
         return lengths[0]
     fits = tf.searchsorted(lengths, [tf.cast(longest, tf.int32)])[0]
     return tf.constant(lengths)[tf.minimum(fits, len(lengths) - 1)]
+
+
+class TokenCache(NamedTuple):
+    """The pairs of a corpus as tokens in memory, a language after the other.
+
+    Attributes:
+      columns: int32 ragged `[pairs, (tokens)]` each: sources, targets, then each hard negative.
+      keys: int32 `[pairs, columns]`: hashes of the texts.
+      longest: int32 `[pairs]`: tokens of the longer side.
+      sizes: language -> its number of pairs, in order.
+    """
+
+    columns: list[tf.RaggedTensor]
+    keys: tf.Tensor
+    longest: tf.Tensor
+    sizes: dict[str, int]
+
+    def measure(self, pairs: tf.Tensor) -> tuple[tuple[tf.Tensor], tf.Tensor]:
+        """Returns the numbers of pairs, and the pairs' lengths."""
+        return (pairs,), tf.gather(self.longest, pairs)
+
+    def read(self, pairs: tf.Tensor) -> tuple[list[tf.RaggedTensor], tf.Tensor]:
+        """Returns the tokens of each column, ragged `[batch, (tokens)]`, and their `keys`."""
+        columns = [tf.gather(column, pairs) for column in self.columns]
+        return columns, tf.gather(self.keys, pairs)
+
+
+def read_tokens(
+    files: Sequence[CorpusFile], tokenizer: Tokenizer, *, tokens: int, negatives: int = 0
+) -> TokenCache:
+    """Reads and tokenises all pairs of `files`; texts are cut to `tokens`.
+
+    Raises:
+      InputError: if a file is broken.
+    """
+
+    def encode(strings: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray], np.ndarray]:
+        flat = tf.reshape(tf.constant(strings), [-1])
+        ragged = [tokenizer(tf.constant(column))[:, :tokens] for column in strings.T]
+        ids = [column.flat_values.numpy() for column in ragged]
+        lengths = [column.row_lengths().numpy() for column in ragged]
+        return ids, lengths, tf.reshape(_key(flat), strings.shape).numpy()
+
+    order = sorted(files, key=lambda file: (file.language, file))
+    sizes = dict.fromkeys((file.language for file in order), 0)
+    ids, lengths, keys = [], [], []
+
+    def chunks() -> Iterator[np.ndarray]:
+        for file in order:
+            for chunk in texts.columns(file, negatives=negatives):
+                sizes[file.language] += len(chunk)
+                yield chunk
+
+    with Progress("tokenise", total=sum(count_records(files).values()), unit="pair") as progress:
+        for some_ids, some_lengths, some_keys in _in_threads(encode, chunks()):
+            ids.append(some_ids)
+            lengths.append(some_lengths)
+            keys.append(some_keys)
+            progress.update(len(some_keys))
+    if not keys:
+        raise texts.no_records()
+    columns = [
+        tf.RaggedTensor.from_row_lengths(np.concatenate(flat), np.concatenate(rows), validate=False)
+        for flat, rows in zip(zip(*ids, strict=True), zip(*lengths, strict=True), strict=True)
+    ]
+    source, target = (column.row_lengths() for column in columns[:2])
+    longest = tf.cast(tf.maximum(source, target), tf.int32)
+    return TokenCache(columns, tf.constant(np.concatenate(keys)), longest, sizes)
+
+
+def _in_threads(function: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
+    """Yields the results in order; few items are taken before their turn."""
+    cores = os.cpu_count() or 1
+    with ThreadPoolExecutor(cores) as pool:
+        pending: deque = deque()
+        for item in items:
+            pending.append(pool.submit(function, item))
+            if len(pending) > 2 * cores:
+                yield pending.popleft().result()
+        yield from (future.result() for future in pending)
+
+
+def draw_pairs(
+    cache: TokenCache,
+    weights: dict[str, float],
+    *,
+    seed: int,
+    draws: int,
+    before: int = 0,
+    draw_seed: int | None = None,
+) -> tf.data.Dataset:
+    """Returns an endless dataset of windows: numbers of pairs, int64 `[draws]`.
+
+    A language is drawn by weight, then the next of its pairs. All its pairs come, in an order
+    that a hash of the seed gives, before any comes again in another order.
+
+    Args:
+      cache: the pairs.
+      weights: each language's share.
+      seed: determines the order of a language's pairs.
+      draws: of languages, for one window.
+      before: pairs drawn before, of each language as many as its share says.
+      draw_seed: determines which languages are drawn; `seed` if it is None.
+    """
+    ends = np.cumsum(list(cache.sizes.values()), dtype=np.int64)
+    sizes = tf.constant(list(cache.sizes.values()), tf.int64)
+    starts = tf.constant(ends) - sizes
+    shares = np.array([weights[language] for language in cache.sizes])
+    shares = shares / shares.sum()
+    bounds = tf.constant(np.cumsum(shares), tf.float64)
+    draw_seed = seed if draw_seed is None else draw_seed
+
+    @tf.autograph.experimental.do_not_convert
+    def draw(drawn: tf.Tensor, number: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        random = tf.random.stateless_uniform([draws], [draw_seed, number], dtype=tf.float64)
+        language = tf.searchsorted(bounds, random, side="right")
+        place = tf.gather(drawn, language) + _earlier(language)
+        size = tf.gather(sizes, language)
+        passes = tf.cast(place // size, tf.int32)
+        seeds = tf.stack([tf.fill(tf.shape(language), seed), language, passes], axis=1)
+        # `tf.random.experimental.index_shuffle` takes only one seed for all.
+        shuffled = tf.raw_ops.RandomIndexShuffle(index=place % size, seed=seeds, max_index=size - 1)
+        counted = tf.math.bincount(language, minlength=len(cache.sizes), dtype=tf.int64)
+        return drawn + counted, tf.gather(starts, language) + shuffled
+
+    drawn = tf.constant(np.round(shares * before), tf.int64)
+    return tf.data.Dataset.counter().scan(drawn, draw)
+
+
+def _earlier(values: tf.Tensor) -> tf.Tensor:
+    """Returns int64 `[n]`: how many of the values before each one equal it."""
+    order = tf.argsort(values, stable=True)
+    ordered = tf.gather(values, order)
+    first = tf.searchsorted(ordered, ordered)
+    rank = tf.range(tf.size(values)) - first
+    return tf.cast(tf.scatter_nd(order[:, tf.newaxis], rank, tf.shape(rank)), tf.int64)

@@ -1,21 +1,35 @@
-"""Batches for pre-training: MLM over packed sentences, TLM over translation pairs."""
+"""Masked batches for pre-training, a function of seed and step.
+
+MLM is over packed sentences, TLM over translation pairs (LaBSE, section 3.2), CMLM over sentences
+and their neighbours (Yang et al. 2021, arXiv 2012.14388).
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
 
-from labse_tf.config import PretrainConfig
+from labse_tf.config import CMLM, PretrainConfig
 from labse_tf.data import streams, texts
-from labse_tf.data.features import ENCODER_INPUTS
-from labse_tf.data.masking import mask_for_pretraining
+from labse_tf.data.features import ENCODER_INPUTS, Features
 from labse_tf.data.record_counts import language_weights
-from labse_tf.files.corpus_files import BITEXT, MONOLINGUAL, CorpusFile
+from labse_tf.files.corpus_files import CorpusFile
+from labse_tf.files.record_kinds import BITEXT, MONOLINGUAL, NEIGHBOURS
 from labse_tf.tokenization.protocol import Tokenizer
+from vocab.wordpiece_file import RESERVED_TOKENS
 
+MASKED_FEATURES: Features = {
+    **ENCODER_INPUTS,
+    "masked_positions": tf.TensorSpec([None, None], tf.int32),
+    "masked_ids": tf.TensorSpec([None, None], tf.int32),
+    "masked_weights": tf.TensorSpec([None, None], tf.float32),
+}
+NEIGHBOUR_FEATURES: Features = {**MASKED_FEATURES, "neighbour": ENCODER_INPUTS}
+
+_MASK_SHARE, _RANDOM_SHARE = 0.8, 0.1  # The rest keep their tokens.
 _RECORDS_PACKED_TOGETHER = 64
 _SPECIALS = 2  # [CLS] and [SEP]
 _SPECIALS_OF_PAIR = 3  # [CLS], and [SEP] behind each side
@@ -34,40 +48,49 @@ def pretraining_batches(
 ) -> tf.data.Dataset:
     """Returns an endless dataset of masked global batches, in a fixed order.
 
-    `pretrain.tlm_fraction` of the batches are TLM, the others MLM.
+    `pretrain.tlm_fraction` of the batches are TLM, the others MLM. In CMLM, one of two adjacent
+    sentences is drawn to be masked; the other is `neighbour`.
 
     Args:
-      settings: the corpora, and how they are sampled, cut and masked.
+      settings: the objective, its corpora, and how they are sampled, cut and masked.
       tokenizer: the tokeniser of the run's vocabulary.
       languages: codes; other languages are left out. An empty list means all.
       seed: the run's seed.
       stage: counted from 0; each stage has its own order.
       step: number of batches before, which a resumed run has seen.
-      part: what to make of each batch.
+      part: the part of each batch to make.
 
     Returns:
-      A dataset of MASKED_FEATURES, `[batch_size, sequence_length]`, and `file` (int32
-      `[batch_size]`): index of the file in which each sequence begins, see `source_files`. With
-      `pack_pairs`, also `input_positions`, see `BertEncoder`.
+      A dataset of MASKED_FEATURES, for CMLM NEIGHBOUR_FEATURES, `[batch_size, sequence_length]`,
+      and `file` (int32 `[batch_size]`): index of the file in which each sequence begins, see
+      `source_files`. With `pack_pairs`, also `input_positions`, see `BertEncoder`.
     """
     place = streams.position(step, streams.seed_of_stage(seed, stage), part)
     settings = dataclasses.replace(settings, batch_size=settings.batch_size // part.of)
-    mlm_files, tlm_files = (_find(settings, task, languages) for task in ("mlm", "tlm"))
-    tasks, shares = [], []
-    if settings.tlm_fraction < 1.0:
-        tasks.append(_mlm_sequences(settings, tokenizer, mlm_files, place))
-        shares.append(1.0 - settings.tlm_fraction)
-    if settings.tlm_fraction > 0.0:
-        before = len(mlm_files)
-        tasks.append(_tlm_sequences(settings, tokenizer, tlm_files, place, files_before=before))
-        shares.append(settings.tlm_fraction)
+    shares = _shares(settings)
+    files = {kind: _find(settings, kind, languages) for kind in shares}
+    tasks = []
+    if MONOLINGUAL in files:
+        tasks.append(_mlm_sequences(settings, tokenizer, files[MONOLINGUAL], place))
+    if BITEXT in files:
+        before = len(files.get(MONOLINGUAL, []))
+        tasks.append(_tlm_sequences(settings, tokenizer, files[BITEXT], place, files_before=before))
+    if NEIGHBOURS in files:
+        start = place.start * settings.batch_size
+        pairs = _draw(settings, files[NEIGHBOURS], place, start)
+        tasks.append(pairs.batch(settings.batch_size, drop_remainder=True))
     batches = tasks[0]
     if len(tasks) == 2:
-        batches = tf.data.Dataset.sample_from_datasets(tasks, shares, seed=place.shared_seed)
+        weights = list(shares.values())
+        batches = tf.data.Dataset.sample_from_datasets(tasks, weights, seed=place.shared_seed)
 
-    def mask(index, inputs):
+    def mask(index, batch):
         draws = tf.stack([tf.constant(place.seed, tf.int64), index])
-        return mask_for_pretraining(inputs, settings, tokenizer, seed=draws)
+        if NEIGHBOURS not in files:
+            return mask_tokens(batch, settings, tokenizer, seed=draws)
+        serialized, file = batch
+        sides = texts.swap_half(*texts.parse(NEIGHBOURS, serialized), draws)
+        return {**mask_neighbours(sides, settings, tokenizer, seed=draws), "file": file}
 
     batches = batches.enumerate().skip(place.skip)
     return batches.map(mask, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
@@ -75,17 +98,34 @@ def pretraining_batches(
 
 def source_files(settings: PretrainConfig, languages: Sequence[str]) -> list[CorpusFile]:
     """Returns the files that `file` of a batch indexes: first for MLM, then for TLM."""
-    return [file for task in ("mlm", "tlm") for file in _find(settings, task, languages)]
+    return [file for kind in _shares(settings) for file in _find(settings, kind, languages)]
 
 
-def _find(settings: PretrainConfig, task: str, languages: Sequence[str]) -> list[CorpusFile]:
-    if task == "mlm":
-        share, inputs, kind = 1.0 - settings.tlm_fraction, settings.monolingual, MONOLINGUAL
-    else:
-        share, inputs, kind = settings.tlm_fraction, settings.bitext, BITEXT
-    if not share:
-        return []
+def _shares(settings: PretrainConfig) -> dict[str, float]:
+    """Returns kind of corpus -> share of the batches that are made of it."""
+    if settings.objective == CMLM:
+        return {NEIGHBOURS: 1.0}
+    shares = {MONOLINGUAL: 1.0 - settings.tlm_fraction, BITEXT: settings.tlm_fraction}
+    return {kind: share for kind, share in shares.items() if share}
+
+
+def _find(settings: PretrainConfig, kind: str, languages: Sequence[str]) -> list[CorpusFile]:
+    inputs = getattr(settings, kind)
     return sorted(texts.find_files(inputs, kind, languages, key=f"pretrain.{kind}"))
+
+
+def _draw(
+    settings: PretrainConfig,
+    files: list[CorpusFile],
+    place: streams.Position,
+    before: float,
+    *,
+    block: int = 0,
+) -> tf.data.Dataset:
+    """Returns `(record, index of its file)`; with `block`, so many of one language at a time."""
+    weights = language_weights(files, settings.language_exponent)
+    options = {"before": before, "number_files": True, "block": block}
+    return streams.draw_records(files, weights, place, **options)
 
 
 def _mlm_sequences(
@@ -105,19 +145,13 @@ def _mlm_sequences(
             cut["input_positions"] = _positions(cut["input_word_ids"])
         return cut
 
-    weights = language_weights(files, settings.language_exponent)
-    drawn = {}
+    before = 0.0
     if place.start:
         body = settings.sequence_length - _SPECIALS
         tokens = place.start * (1.0 - settings.tlm_fraction) * settings.batch_size * body
-        drawn = streams.drawn_of(weights, tokens / _tokens_per_record(files, tokenizer, weights))
-    options = {"seed": place.seed, "drawn": drawn, "part": place.part, "number_files": True}
-    blocks = {
-        language: stream.batch(_records_packed_together(settings))
-        for language, stream in streams.language_streams(files, **options).items()
-    }
-    mixed = streams.mix(blocks, weights, seed=place.seed)
-    sequences = mixed.enumerate().map(pack, num_parallel_calls=tf.data.AUTOTUNE).unbatch()
+        before = tokens / _tokens_per_record(settings, files, tokenizer)
+    blocks = _draw(settings, files, place, before, block=_records_packed_together(settings))
+    sequences = blocks.enumerate().map(pack, num_parallel_calls=tf.data.AUTOTUNE).unbatch()
     # Consecutive sequences of a block have the same language: shuffle them.
     sequences = sequences.shuffle(_SHUFFLED_SEQUENCES, seed=place.seed)
     return sequences.batch(settings.batch_size, drop_remainder=True)
@@ -135,46 +169,37 @@ def _tlm_sequences(
 
     With `pack_pairs`, a sequence has as many of these as fit; see `_join`.
     """
-    # In another order than MLM.
-    order = place._replace(shared_seed=place.shared_seed + 1)
 
     def pack(index, records):
         serialized, file = records
         draws = tf.stack([tf.constant(place.seed, tf.int64), index])
         sides = texts.swap_half(*texts.parse(BITEXT, serialized), draws)
         packed = tokenizer.pack([tokenizer(side) for side in sides], settings.sequence_length)
-        return {**packed, "file": file + files_before}
+        packed["file"] = file + files_before
+        if settings.pack_pairs:
+            return _join(packed, tokenizer.special_tokens["padding_id"])
+        return packed
 
-    def pack_full(index, records):
-        return _join(pack(index, records), tokenizer.special_tokens["padding_id"])
-
-    weights = language_weights(files, settings.language_exponent)
-    start = place.start * settings.tlm_fraction * settings.batch_size
-    if settings.pack_pairs and start:
-        start *= settings.sequence_length / (
-            _tokens_per_record(files, tokenizer, weights) + _SPECIALS_OF_PAIR
-        )
-    drawn = streams.drawn_of(weights, start)
-    options = {"seed": order.seed, "drawn": drawn, "part": order.part, "number_files": True}
-    pairs = streams.mix(streams.language_streams(files, **options), weights, seed=order.seed)
+    before = place.start * settings.tlm_fraction * settings.batch_size
+    size = settings.batch_size
     if settings.pack_pairs:
-        blocks = pairs.batch(_records_packed_together(settings)).enumerate()
-        sequences = blocks.map(pack_full, num_parallel_calls=tf.data.AUTOTUNE).unbatch()
-        return sequences.batch(settings.batch_size, drop_remainder=True)
-    batches = pairs.batch(settings.batch_size, drop_remainder=True)
-    return batches.enumerate().map(pack, num_parallel_calls=tf.data.AUTOTUNE)
+        size = _records_packed_together(settings)
+        if before:
+            tokens = _tokens_per_record(settings, files, tokenizer) + _SPECIALS_OF_PAIR
+            before *= settings.sequence_length / tokens
+    # In another order than MLM.
+    pairs = _draw(settings, files, place._replace(shared_seed=place.shared_seed + 1), before)
+    blocks = pairs.batch(size, drop_remainder=True).enumerate()
+    batches = blocks.map(pack, num_parallel_calls=tf.data.AUTOTUNE)
+    if settings.pack_pairs:
+        batches = batches.unbatch().batch(settings.batch_size, drop_remainder=True)
+    return batches
 
 
 def _cut(
     settings: PretrainConfig, tokenizer: Tokenizer, tokens: tf.RaggedTensor, file: tf.Tensor
 ) -> dict[str, tf.Tensor]:
-    """Concatenates the tokens of `[records]` and cuts them into full sequences.
-
-    Args:
-      settings: `sequence_length`.
-      tokenizer: the tokeniser of the run's vocabulary.
-      tokens: `[records, (tokens)]`.
-      file: `[records]`, the index of each one's file.
+    """Concatenates the tokens of `[records, (tokens)]` and cuts them into full sequences.
 
     Returns:
       ENCODER_INPUTS, `[sequences, sequence_length]`, and `file`, `[sequences]`, in which each one
@@ -192,7 +217,8 @@ def _cut(
 def _join(sequences: dict[str, tf.Tensor], padding_id: int) -> dict[str, tf.Tensor]:
     """Puts sequences one after the other, into as many as have room for them.
 
-    Each stays whole. One that does not fit begins the next row (next-fit); the last row is dropped.
+    Each stays whole. A sequence that does not fit begins the next row (next-fit); the last row is
+    dropped.
 
     Args:
       sequences: ENCODER_INPUTS, `[sequences, length]`, and `file`.
@@ -235,10 +261,110 @@ def _positions(like: tf.Tensor) -> tf.Tensor:
 
 
 def _tokens_per_record(
-    files: list[CorpusFile], tokenizer: Tokenizer, weights: Mapping[str, float]
+    settings: PretrainConfig, files: list[CorpusFile], tokenizer: Tokenizer
 ) -> float:
     """Returns the mean over the first records of each language, by weight."""
+    weights = language_weights(files, settings.language_exponent)
     found = streams.measure_tokens(files, tokenizer)
     shares = [weights[language] for language in found]
     totals = [tokens.sum(axis=1).mean() for tokens in found.values()]
     return float(np.average(totals, weights=shares))
+
+
+def mask_neighbours(
+    sides: Sequence[tf.Tensor], settings: PretrainConfig, tokenizer: Tokenizer, *, seed: tf.Tensor
+) -> dict:
+    """Returns NEIGHBOUR_FEATURES of two columns of texts; the second is masked.
+
+    All are padded to one length, since the slots' positions come after the padding.
+    """
+    neighbour, masked = (
+        tokenizer.pack([tokenizer(side)], settings.sequence_length) for side in sides
+    )
+    masked = mask_tokens(masked, settings, tokenizer, seed=seed)
+    return {**masked, "neighbour": neighbour}
+
+
+def mask_tokens(
+    inputs: dict[str, tf.Tensor], settings: PretrainConfig, tokenizer: Tokenizer, *, seed: tf.Tensor
+) -> dict[str, tf.Tensor]:
+    """Chooses tokens to predict: 80 % become [MASK], 10 % a random token, 10 % stay unchanged.
+
+    Special tokens and padding are never chosen (Devlin et al. 2019, section 3.1). The choice
+    depends only on `seed`.
+
+    Args:
+      inputs: int32 `[batch, length]` tensors as `Tokenizer.pack` returns them; with
+        `input_positions`, sequences of several texts, each of which has its fraction chosen.
+      settings: `mask_fraction` of a sequence's ordinary tokens are predicted, rounded, at least 1
+        token and at most `max_predictions`.
+      tokenizer: random tokens are drawn from its vocabulary, reserved tokens left out.
+      seed: `[2]` integer tensor.
+
+    Returns:
+      `inputs` with tokens masked, and `masked_positions` (int32 `[batch, max_predictions]`),
+      `masked_ids` (int32, the original tokens) and `masked_weights` (float32, 0 where a sequence
+      has fewer).
+    """
+    word_ids, special_tokens = inputs["input_word_ids"], tokenizer.special_tokens
+    is_special = (inputs["input_mask"] == 0) | tf.reduce_any(
+        [
+            word_ids == special_tokens[name]
+            for name in ("start_of_sequence_id", "end_of_segment_id", "padding_id")
+        ],
+        axis=0,
+    )
+    seeds = tf.random.split(seed, 3)
+    # The top k of independent uniform draws are a uniform sample without replacement.
+    draws = tf.where(is_special, -1.0, tf.random.stateless_uniform(tf.shape(word_ids), seeds[0]))
+    # A single text a sequence needs no sorting, which would take three times as long.
+    if "input_positions" in inputs:
+        draws = _keep_fraction_of_texts(draws, inputs["input_positions"], settings.mask_fraction)
+    drawn, positions = tf.math.top_k(draws, k=min(settings.max_predictions, word_ids.shape[1]))
+    chosen = drawn >= 0.0
+    if "input_positions" not in inputs:
+        ordinary = tf.reduce_sum(tf.cast(~is_special, tf.float32), axis=1, keepdims=True)
+        rank = tf.range(tf.shape(positions)[1], dtype=tf.float32)[tf.newaxis]
+        chosen &= rank < _wanted(ordinary, settings.mask_fraction)
+    masked_ids = tf.gather(word_ids, positions, batch_dims=1)
+    replacement = tf.where(chosen, _hide(masked_ids, seeds[1:], special_tokens), masked_ids)
+    rows = tf.broadcast_to(tf.range(tf.shape(positions)[0])[:, tf.newaxis], tf.shape(positions))
+    return {
+        **inputs,
+        "input_word_ids": tf.tensor_scatter_nd_update(
+            word_ids, tf.stack([rows, positions], axis=-1), replacement
+        ),
+        "masked_positions": positions,
+        "masked_ids": masked_ids,
+        "masked_weights": tf.cast(chosen, tf.float32),
+    }
+
+
+def _wanted(ordinary: tf.Tensor, mask_fraction: float) -> tf.Tensor:
+    return tf.maximum(1.0, tf.round(ordinary * mask_fraction))
+
+
+def _keep_fraction_of_texts(
+    draws: tf.Tensor, positions: tf.Tensor, mask_fraction: float
+) -> tf.Tensor:
+    """Returns `draws` with -1 in place of all but the highest of each text."""
+    rows, length = tf.unstack(tf.shape(draws))
+    text = tf.cumsum(tf.cast(positions == 0, tf.int32), axis=1)
+    # Sorted by text, then by draw: the texts stay in place, so the token that comes to place k is
+    # of the same text as the token that was there, and its rank in it is `positions[k]`.
+    order = tf.argsort(2.0 * tf.cast(text, tf.float32) - draws, stable=True)
+    text_of_batch = text + tf.range(rows)[:, tf.newaxis] * (length + 1)
+    is_ordinary = tf.cast(draws >= 0.0, tf.float32)
+    ordinary = tf.math.unsorted_segment_sum(is_ordinary, text_of_batch, rows * (length + 1))
+    wanted = _wanted(tf.gather(ordinary, text_of_batch), mask_fraction)
+    is_kept = tf.cast(positions, tf.float32) < wanted
+    return tf.where(tf.gather(is_kept, tf.argsort(order), batch_dims=1), draws, -1.0)
+
+
+def _hide(ids: tf.Tensor, seeds: tf.Tensor, special_tokens: dict[str, int]) -> tf.Tensor:
+    draw = tf.random.stateless_uniform(tf.shape(ids), seeds[0])
+    random_ids = tf.random.stateless_uniform(
+        tf.shape(ids), seeds[1], len(RESERVED_TOKENS), special_tokens["vocab_size"], tf.int32
+    )
+    random_or_same = tf.where(draw < _MASK_SHARE + _RANDOM_SHARE, random_ids, ids)
+    return tf.where(draw < _MASK_SHARE, special_tokens["mask_id"], random_or_same)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +29,8 @@ from labse_tf.tokenization.protocol import Tokenizer
 SEGMENT = 1000  # Steps.
 _SHUFFLE_BUFFER = 20_000  # Records per language: all of its data if it has few.
 _RECORDS_MEASURED = 64  # Per language.
+
+_language = attrgetter("language")
 
 
 class Part(NamedTuple):
@@ -55,7 +58,7 @@ class Position(NamedTuple):
       start: the steps before the segment.
       skip: the steps of the segment before this one.
       shared_seed: the seed of the segment, for choices that are the same in all parts of a batch.
-      part: what is read.
+      part: the part of the input to read.
     """
 
     start: int
@@ -104,7 +107,7 @@ def language_streams(
       seed: determines the order.
       drawn: records of each language that were drawn before; a stream begins about there, as if
         files of equal bytes had equally many records.
-      part: what to read of them; `drawn` is of this part.
+      part: the part of the files to read; `drawn` is of this part.
       number_files: an element is an example and the int32 index of its file in `sorted(files)`.
       negatives: the number of hard negatives that `texts.parse` will read per pair.
     """
@@ -128,6 +131,40 @@ def language_streams(
         )
         streams[language] = shuffled.repeat()
     return streams
+
+
+def draw_records(
+    files: Sequence[CorpusFile],
+    weights: dict[str, float],
+    place: Position,
+    *,
+    before: float,
+    number_files: bool = False,
+    negatives: int = 0,
+    block: int = 0,
+) -> tf.data.Dataset:
+    """Returns the stream of `place.part` in which each record is of a language drawn by weight.
+
+    Args:
+      files: of one kind.
+      weights: each language's share; they add up to 1.
+      place: where the run is.
+      before: records of all languages that the part has drawn before.
+      number_files: see `language_streams`.
+      negatives: see `language_streams`.
+      block: an element is a batch of so many records of a language; 0: a single record.
+    """
+    by_language = language_streams(
+        files,
+        seed=place.seed,
+        drawn=drawn_of(weights, before),
+        part=place.part,
+        number_files=number_files,
+        negatives=negatives,
+    )
+    if block:
+        by_language = {language: stream.batch(block) for language, stream in by_language.items()}
+    return mix(by_language, weights, seed=place.seed)
 
 
 def mix(
@@ -162,16 +199,12 @@ def measure_tokens(files: Sequence[CorpusFile], tokenizer: Tokenizer) -> dict[st
     return found
 
 
-def _language(file: CorpusFile) -> str:
-    return file.language
-
-
 def _bytes(files: Sequence[CorpusFile]) -> int:
     return sum(STORAGE.size(file.path) for file in files)
 
 
 def _from(files: list[CorpusFile], count: int, drawn: int) -> tuple[list[CorpusFile], int]:
-    """Returns the files from the one in which a pass continues on, and the records before it there.
+    """Returns `files` in the order in which a pass continues, and the records to skip in the first.
 
     Args:
       files: files of a language, in order.
@@ -193,10 +226,10 @@ def _parts(
     negatives: int,
 ) -> list[tf.data.Dataset]:
     """Returns the datasets of a pass that begins at record `begin` of the first file."""
-    parts = [(file, texts.records(file, negatives=negatives)) for file in files]
+    first, *others = files
+    parts = [(first, texts.records(first, negatives=negatives, skip=begin))]
+    parts += [(file, texts.records(file, negatives=negatives)) for file in others]
     if begin:
-        first = files[0]
-        parts[0] = first, texts.records(first, negatives=negatives, skip=begin)
         parts.append((first, texts.records(first, negatives=negatives).take(begin)))
     if numbers is None:
         return [part for _, part in parts]

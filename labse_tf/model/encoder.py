@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
 
 import tensorflow as tf
 import tf_keras
@@ -12,13 +17,11 @@ from official.nlp.modeling import layers, networks
 
 from labse_tf import registry
 from labse_tf.config import BERT, OWN_NETWORKS, ComputeConfig, EncoderConfig
+from labse_tf.config.devices import native_bfloat16_of_cpu
 from labse_tf.errors import InputError
 from labse_tf.files.python_objects import find_object
-from labse_tf.model.dropout import dropout_generators, replayable_dropout
-from labse_tf.model.precision import precision
 from labse_tf.model.protocol import POSITIONS, EncoderNetwork
-from labse_tf.model.static_encoder import StaticEncoder
-from labse_tf.model.subwords import Subwords
+from labse_tf.model.static_encoder import StaticEncoder, Subwords
 
 TYPE_VOCAB_SIZE = 2
 # The average of n dissimilar vectors is 1 / sqrt(n) as long as each of them. The gain makes the
@@ -26,12 +29,89 @@ TYPE_VOCAB_SIZE = 2
 _GAIN = 2.0
 # Positions say little about meaning, but would be half of each token's embedding.
 _POSITIONS = 0.1
+_POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
+
+_log = logging.getLogger("labse")
+
+
+@contextlib.contextmanager
+def precision(compute: ComputeConfig | None) -> Iterator[None]:
+    """Within this context, new layers compute in `compute.precision`; their weights are float32.
+
+    "auto" is bfloat16 if the current strategy's devices support it natively, else float32. None
+    means float32.
+    """
+    on_tpu = isinstance(tf.distribute.get_strategy(), tf.distribute.TPUStrategy)
+    before = tf_keras.mixed_precision.global_policy()
+    chosen = _chosen(compute.precision, on_tpu) if compute else "float32"
+    tf_keras.mixed_precision.set_global_policy(_POLICIES[chosen])
+    try:
+        yield
+    finally:
+        tf_keras.mixed_precision.set_global_policy(before)
+
+
+@functools.cache  # Logged once per run, however many models it builds.
+def _chosen(asked: str, on_tpu: bool) -> str:
+    """Returns "float32" or "bfloat16", and logs the choice."""
+    if asked == "float32":
+        return asked
+    native, device = (True, "TPU") if on_tpu else _native_bfloat16()
+    if asked == "auto":
+        chosen = "bfloat16" if native else "float32"
+        _log.info("computing in %s (%s)", chosen, device)
+        return chosen
+    if not native:
+        _log.warning(
+            "warning: computing in bfloat16, which is emulated here (%s) and can be many times "
+            "slower than float32: compute.precision=auto chooses the faster one",
+            device,
+        )
+    return asked
+
+
+def _native_bfloat16() -> tuple[bool, str]:
+    """Whether the GPUs, or the CPU if there are none, support bfloat16 natively; and the reason."""
+    gpus = tf.config.get_visible_devices("GPU")
+    if gpus:
+        details = [tf.config.experimental.get_device_details(gpu) for gpu in gpus]
+        # NVIDIA GPUs from Ampere on. A GPU of unknown capability counts as too old.
+        capability = min(one.get("compute_capability", (0, 0)) for one in details)
+        return capability >= (8, 0), f"GPU of compute capability {'.'.join(map(str, capability))}"
+    return native_bfloat16_of_cpu(Path("/proc/cpuinfo"), os.environ)
+
+
+@contextlib.contextmanager
+def replayable_dropout() -> Iterator[None]:
+    """Within this context, new layers use `dropout_generators`, whose states can be set.
+
+    Such a model is for training, not for export: a SavedModel does not keep the generators.
+    """
+    keras = tf_keras.backend.experimental
+    if keras.is_tf_random_generator_enabled():
+        yield
+        return
+    keras.enable_tf_random_generator()
+    try:
+        yield
+    finally:
+        keras.disable_tf_random_generator()
+
+
+def dropout_generators(model: tf.Module) -> list[tf.random.Generator]:
+    """Returns the generators of a model's dropout layers, except layers of rate 0."""
+    # Keras has no public name for them.
+    return [
+        layer._random_generator._generator
+        for layer in model.submodules
+        if isinstance(layer, tf_keras.layers.Dropout) and layer.rate > 0
+    ]
 
 
 class RematerializedBlock(layers.TransformerEncoderBlock):
-    """The Model Garden's layer, of which only the input is kept for the backward pass.
+    """The Model Garden's layer; the backward pass computes it again, with the same dropout.
 
-    That computes the layer again, with the same dropout. Chen et al. 2016, "Training Deep Nets with
+    Only its input is kept. Chen et al. 2016, "Training Deep Nets with
     Sublinear Memory Cost" (arXiv 1604.06174).
     """
 
@@ -78,12 +158,9 @@ class BertEncoder(networks.BertEncoderV2):
     """
 
     def __init__(self, *, pooling: str = "cls", rematerialize: bool = False, **kwargs) -> None:
-        """Makes the layers.
+        """Makes the layers; with `rematerialize`, each is a `RematerializedBlock`.
 
-        Args:
-          pooling: "cls" or "mean"; see `EncoderConfig`.
-          rematerialize: make each layer a `RematerializedBlock`.
-          **kwargs: the Model Garden's.
+        `pooling` is "cls" or "mean", see `EncoderConfig`; `kwargs` are the Model Garden's.
         """
         super().__init__(**kwargs)
         self._attention_mask_layer = _AttentionMask(name="self_attention_mask")
@@ -105,7 +182,7 @@ class BertEncoder(networks.BertEncoderV2):
             self._pooler_layer.activation = tf_keras.activations.linear
             self._pooler_layer.kernel_initializer = tf_keras.initializers.Identity()
             # A row of a table that layers are put on may have its length in two columns
-            # (`grow_layers`). Without them the layer norms would blow up what is left of it.
+            # (`grow_layers`). If dropout removed them, the layer norms would blow up the rest.
             self._embedding_dropout.rate = 0.0
 
     def call(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
@@ -150,7 +227,7 @@ _ACTIVATIONS = {"gelu_tanh": _gelu_tanh, "gelu": tf_keras.activations.gelu}
 
 
 def activation(name: str):
-    """Returns the function called `name`, one of `labse_tf.config.ACTIVATIONS`."""
+    """Returns the function called `name`, see `EncoderConfig.activation`."""
     return _ACTIVATIONS[name]
 
 
@@ -216,9 +293,7 @@ def start_averaging(encoder: BertEncoder) -> None:
     differ between sentences from the first step, and gradients reach the words. With random values
     all sentences start out alike, and training must separate them before it can do more.
 
-    Args:
-      encoder: from `build_encoder`; position and type embeddings are scaled down, other weights
-        stay unchanged.
+    Position and type embeddings are scaled down, other weights stay unchanged.
     """
     for layer in encoder.transformer_layers:
         value, output = (
@@ -240,15 +315,12 @@ def _kernel(layer, name: str) -> tf.Variable:
 
 
 def embed(encoder: EncoderNetwork, inputs: dict[str, tf.Tensor], *, training: bool) -> tf.Tensor:
-    """Returns the sentence embeddings: the pooler's output over [CLS], scaled to unit length.
+    """Returns the sentence embeddings, float32 `[batch, dim]`: pooled and scaled to unit length.
 
     Args:
       encoder: any encoder network.
       inputs: int32 `[batch, length]` tensors as `Tokenizer.pack` returns them.
       training: whether dropout is on.
-
-    Returns:
-      `[batch, dim]` float32 tensor of unit rows.
     """
     pooled = encoder(inputs, training=training)["pooled_output"]
     return tf.math.l2_normalize(tf.cast(pooled, tf.float32), axis=-1)

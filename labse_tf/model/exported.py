@@ -19,8 +19,7 @@ def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
     """Returns the encoder's sizes.
 
     Raises:
-      InputError: if model.json is damaged or the table is not float32, or if the encoder or the
-        vocabulary is missing.
+      InputError: if the model dir is incomplete or damaged, or cannot be trained.
     """
     path = Path(path)
     for name in (VOCAB_FILE, Path("encoder/saved_model.pb")):

@@ -1,7 +1,10 @@
 """A Hugging Face BERT directory: `config.json`, `vocab.txt` and `model.safetensors`.
 
-The format that `save_pretrained` of a BertModel, BertForMaskedLM or BertForPreTraining writes, also
-that of the public multilingual BERT and LaBSE. Pickles (`pytorch_model.bin`) are never read.
+`save_pretrained` of a BertModel, BertForMaskedLM or BertForPreTraining writes this format; the
+public multilingual BERT and LaBSE have it. Pickles (`pytorch_model.bin`) are never read.
+
+A sentence-transformers directory has `modules.json` and the modules' configs too. LaBSE's pooling
+is a Dense layer with tanh over [CLS]: BERT's pooler, which it keeps in a separate folder.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -21,7 +25,6 @@ from safetensors import SafetensorError, safe_open
 
 from labse_tf.config import EncoderConfig, build_section
 from labse_tf.errors import InputError
-from labse_tf.model import sentence_transformers
 from labse_tf.tokenization.vocabulary_readers import (
     TOKENIZER_FILE,
     VOCAB_FILE,
@@ -30,6 +33,18 @@ from labse_tf.tokenization.vocabulary_readers import (
 from vocab import wordpiece_file
 
 CONFIG_FILE, WEIGHTS_FILE = "config.json", "model.safetensors"
+MODULES_FILE = "modules.json"
+
+# Our `encoder.pooling` -> its name there.
+POOLING_MODES = {"cls": "cls_token", "mean": "mean_tokens"}
+ACTIVATION_OF_POOLER = {
+    "cls": "torch.nn.modules.activation.Tanh",
+    "mean": "torch.nn.modules.linear.Identity",
+}
+# Newer versions write one short name instead of a flag for each mode.
+_POOLING_OF_MODE = {f"pooling_mode_{mode}": pooling for pooling, mode in POOLING_MODES.items()} | {
+    pooling: pooling for pooling in POOLING_MODES
+}
 
 # Hugging Face limits words to 100 characters. Only in scripts without spaces (Thai, Lao, Khmer,
 # Burmese) do words come near that, and there a character has three bytes.
@@ -94,8 +109,11 @@ def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
     try:
         found = json.loads((path / CONFIG_FILE).read_text(encoding="utf-8"))
         model_type, activation = found["model_type"], ACTIVATIONS.get(found["hidden_act"])
-        pooler = sentence_transformers.find_pooler(path)
-        sizes = {ours: _size(found, theirs) for ours, theirs in _SIZES.items()}
+        pooler = find_pooler(path)
+        sizes = {ours: found[theirs] for ours, theirs in _SIZES.items()}
+        for name, size in sizes.items():
+            if type(size) is not int or size < 1:
+                raise ValueError(f"{_SIZES[name]} is {size}")
         sizes["pooling"] = pooler.pooling if pooler else "cls"
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
@@ -103,36 +121,23 @@ def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
         ) from error
     positions = found.get("position_embedding_type", "absolute")
     if model_type != "bert" or activation is None or positions != "absolute":
-        raise InputError(
-            f"describes a {model_type} with {found['hidden_act']} and {positions} positions",
-            path=path / CONFIG_FILE,
-            remedy=f"use a bert with one of {', '.join(ACTIVATIONS)} and absolute positions",
-        )
+        problem = f"describes a {model_type} with {found['hidden_act']} and {positions} positions"
+        remedy = f"use a bert with one of {', '.join(ACTIVATIONS)} and absolute positions"
+        raise _refusal(path / CONFIG_FILE, problem, remedy)
     sizes["activation"] = activation
     config = build_section(EncoderConfig, sizes, path / CONFIG_FILE)
     _check_computation(path, found)
     with _open_weights(path / WEIGHTS_FILE):
-        pass  # If it is damaged, the error says so rather than that the sizes differ.
+        pass  # If the file is damaged, the error says so rather than that the sizes differ.
     # A weight has a byte or more.
     layer = 4 * config.hidden_size + 2 * config.intermediate_size
     rows = config.vocab_size + config.max_positions + config.num_layers * layer
     weights, held = rows * config.hidden_size, path / WEIGHTS_FILE
-    if weights > held.stat().st_size or config.hidden_size % config.num_attention_heads:
-        raise InputError(
-            f"describes {weights:,} weights and {config.num_attention_heads} heads in "
-            f"{config.hidden_size}, not those of {WEIGHTS_FILE}",
-            path=path / CONFIG_FILE,
-            remedy="use the files of a single model",
-        )
+    if weights > held.stat().st_size:
+        problem = f"describes {weights:,} weights, more than {WEIGHTS_FILE} has"
+        raise _refusal(path / CONFIG_FILE, problem, "use the files of a single model")
     read_huggingface(path)
     return config
-
-
-def _size(found: dict, name: str) -> int:
-    size = found[name]
-    if type(size) is not int or size < 1:
-        raise ValueError(f"{name} is {size}")
-    return size
 
 
 def vocab_file(path: Path) -> Path:
@@ -149,29 +154,16 @@ def vocab_file(path: Path) -> Path:
 def _check_computation(path: Path, found: dict) -> None:
     """Rejects models that our graphs would compute differently from Hugging Face."""
     if (epsilon := found.get("layer_norm_eps", LAYER_NORM_EPSILON)) != LAYER_NORM_EPSILON:
-        raise InputError(
-            f"has layer_norm_eps {epsilon}; LaBSE has {LAYER_NORM_EPSILON}",
-            path=path / CONFIG_FILE,
-            remedy="use LaBSE or another BERT with that value",
-        )
+        problem = f"has layer_norm_eps {epsilon}; LaBSE has {LAYER_NORM_EPSILON}"
+        raise _refusal(path / CONFIG_FILE, problem, "use LaBSE or another BERT with that value")
     if found.get("is_decoder"):
-        raise InputError("is a decoder", path=path / CONFIG_FILE, remedy="use an encoder")
+        raise _refusal(path / CONFIG_FILE, "is a decoder", "use an encoder")
     for name in ("tokenizer_config.json", "sentence_bert_config.json"):
-        if (path / name).is_file():
-            try:
-                told = json.loads((path / name).read_text("utf-8"))
-                lower = told.get("do_lower_case") or told.get("strip_accents")
-                lower = lower or not told.get("tokenize_chinese_chars", True)
-            except (ValueError, AttributeError) as error:
-                raise InputError(
-                    f"cannot be read ({error})", path=path / name, remedy="fetch it again"
-                ) from error
-            if lower:
-                raise InputError(
-                    "says do_lower_case, strip_accents or not tokenize_chinese_chars",
-                    path=path / name,
-                    remedy="use a cased model, like LaBSE",
-                )
+        told = _read(path / name) if (path / name).is_file() else {}
+        lower = told.get("do_lower_case") or told.get("strip_accents")
+        if lower or not told.get("tokenize_chinese_chars", True):
+            problem = "says do_lower_case, strip_accents or not tokenize_chinese_chars"
+            raise _refusal(path / name, problem, "use a cased model, like LaBSE")
 
 
 def restore(
@@ -190,8 +182,9 @@ def restore(
       InputError: for a damaged file, or weights of the wrong shape (the message names each).
     """
     path = Path(path)
-    pooler = sentence_transformers.find_pooler(path)
+    pooler = find_pooler(path)
     dense = pooler.folder if pooler else None
+    # Prefix of the names -> file.
     files = {"": path / WEIGHTS_FILE}
     if dense:
         _refuse_pickle(path / dense)
@@ -207,33 +200,21 @@ def restore(
             for name in weights.keys()  # noqa: SIM118  It is not a dict.
         }
         for variable in variables:
-            name = next(
-                (
-                    one
-                    for one in _names_of(variable, dense, is_sentences=pooler is not None)
-                    if one in places
-                ),
-                None,
-            )
-            if name is None and pooler and "pooler_transform" in variable.name:
-                is_kernel = "kernel" in variable.name
-                if is_kernel and dense:
-                    continue
+            names = _names_of(variable, dense, is_sentences=pooler is not None)
+            name = next((one for one in names if one in places), None)
+            is_kernel = "kernel" in variable.name
+            if name is not None:
+                weights, stored = places[name]
+                value = tf.cast(weights.get_tensor(stored), tf.float32).numpy()
+                taken[variable.name] = name
+                if not _assign(variable, value):
+                    misfits.append(f"{name} {list(value.shape)} for {variable.shape.as_list()}")
+            elif pooler and "pooler_transform" in variable.name and not (dense and is_kernel):
                 variable.assign(tf.eye(variable.shape[0]) if is_kernel else tf.zeros_like(variable))
                 taken[variable.name] = "the identity"
-            if name is None:
-                continue
-            weights, stored = places[name]
-            value = tf.cast(weights.get_tensor(stored), tf.float32).numpy()
-            taken[variable.name] = name
-            if not _assign(variable, value):
-                misfits.append(f"{name} {list(value.shape)} for {variable.shape.as_list()}")
     if misfits:
-        raise InputError(
-            f"has weights whose shapes differ from {CONFIG_FILE}: {', '.join(misfits)}",
-            path=path,
-            remedy="use the files of a single model",
-        )
+        problem = f"has weights whose shapes differ from {CONFIG_FILE}: {', '.join(misfits)}"
+        raise _refusal(path, problem, "use the files of a single model")
     return taken, sorted(set(places) - set(taken.values()))
 
 
@@ -245,11 +226,9 @@ def to_tensors(variables: list[tf.Variable]) -> dict[str, np.ndarray]:
 def _refuse_pickle(folder: Path) -> None:
     pickles = sorted(file.name for file in folder.glob("*.bin"))
     if pickles and not (folder / WEIGHTS_FILE).is_file():
-        raise InputError(
-            f"has its weights as a pickle ({pickles[0]}), which is never loaded: it could run code",
-            path=folder,
-            remedy=f"convert it to {WEIGHTS_FILE} with the safetensors package",
-        )
+        problem = f"has its weights as a pickle ({pickles[0]}), which is never loaded: it could run"
+        remedy = f"convert it to {WEIGHTS_FILE} with the safetensors package"
+        raise _refusal(folder, f"{problem} code", remedy)
 
 
 @contextlib.contextmanager
@@ -292,10 +271,13 @@ def _assign(variable: tf.Variable, value: np.ndarray) -> bool:
     """Assigns the value if its shape fits; returns whether it does."""
     if "kernel" in variable.name:
         value = value.T  # Theirs are [out, in]; heads are contiguous in both.
-    if list(value.shape) not in _shapes(variable):
-        return False
-    variable.assign(value.reshape(variable.shape))
-    return True
+    # Ours may have a separate axis for heads.
+    shape = variable.shape.as_list()
+    flat = [[math.prod(shape[:axis]), math.prod(shape[axis:])] for axis in range(1, len(shape))]
+    fits = list(value.shape) in [shape, [math.prod(shape)], *flat]
+    if fits:
+        variable.assign(value.reshape(shape))
+    return fits
 
 
 def _to_theirs(variable: tf.Variable) -> np.ndarray:
@@ -308,8 +290,125 @@ def _to_theirs(variable: tf.Variable) -> np.ndarray:
     return value.reshape(-1) if "bias" in variable.name else value
 
 
-def _shapes(variable: tf.Variable) -> list[list[int]]:
-    # Ours may have a separate axis for heads.
-    shape = variable.shape.as_list()
-    flat = [[math.prod(shape[:axis]), math.prod(shape[axis:])] for axis in range(1, len(shape))]
-    return [shape, [math.prod(shape)], *flat]
+# The modules of sentence-transformers.
+
+
+class Pooler(NamedTuple):
+    """The folder of the Dense module, None if there is none, and its `encoder.pooling`."""
+
+    folder: str | None
+    pooling: str
+
+
+def find_pooler(path: Path) -> Pooler | None:
+    """Returns the pooler, None if not a sentence-transformers directory.
+
+    Raises:
+      InputError: if the directory computes anything but [CLS] or the mean of the tokens, LaBSE's
+        Dense module (after a mean it may be missing) and the norm.
+    """
+    if not (path / MODULES_FILE).is_file():
+        return None
+    modules = _read_modules(path)
+    # Dropout does nothing when a text is embedded.
+    kinds = [kind for kind, _ in modules if kind != "Dropout"]
+    folders = dict(modules)
+    if kinds[:2] != ["Transformer", "Pooling"] or folders["Transformer"]:
+        raise _refusal(path / MODULES_FILE, "does not begin with a Transformer and a Pooling")
+    rest = kinds[2:]
+    while rest and rest[-1] == "Normalize":
+        rest.pop()
+    if unknown := next((kind for place, kind in enumerate(rest) if place or kind != "Dense"), None):
+        raise _refusal(path / MODULES_FILE, f"has the module {unknown} at an unknown place")
+    pooling = _read_pooling(path / folders["Pooling"] / CONFIG_FILE)
+    _check_use(path / "config_sentence_transformers.json", unit="Normalize" in kinds)
+    if not rest and pooling == "cls":
+        raise _refusal(path / MODULES_FILE, "has no Dense module after [CLS], LaBSE's pooler")
+    if rest:
+        _check_dense(path / folders["Dense"] / CONFIG_FILE, pooling)
+    return Pooler(folders.get("Dense"), pooling)
+
+
+def _refusal(file: Path, problem: str, remedy: str = "use a model with LaBSE's modules, or a mean"):
+    return InputError(problem, path=file, remedy=remedy)
+
+
+def _read_pooling(file: Path) -> str:
+    found = _read(file)
+    modes = [name for name, chosen in found.items() if name.startswith("pooling_mode_") and chosen]
+    modes += [found["pooling_mode"]] if "pooling_mode" in found else []
+    pooling = _POOLING_OF_MODE.get(str(modes[0])) if len(modes) == 1 else None
+    if pooling is None:
+        said = " and ".join(map(str, modes)) or "nothing"
+        raise _refusal(file, f"pools by {said}; LaBSE pools by [CLS]")
+    return pooling
+
+
+def _check_dense(file: Path, pooling: str) -> None:
+    dense = _read(file)
+    activation = str(dense.get("activation_function"))
+    expected = ACTIVATION_OF_POOLER[pooling].rpartition(".")[2]
+    if activation.rpartition(".")[2] != expected:
+        raise _refusal(
+            file, f"has the activation {activation}; a pooler of {pooling} has {expected}"
+        )
+    if dense.get("in_features") != dense.get("out_features"):
+        sizes = f"from {dense.get('in_features')} to {dense.get('out_features')} numbers"
+        raise _refusal(file, f"leads {sizes}; LaBSE's pooler keeps the width")
+    for name in ("module_input_name", "module_output_name"):
+        if (value := dense.get(name, "sentence_embedding")) != "sentence_embedding":
+            raise _refusal(file, f"has the {name} {value}")
+
+
+def _check_use(file: Path, *, unit: bool) -> None:
+    """Refuses settings that change texts before the modules, or vectors after them."""
+    found = _read(file) if file.is_file() else {}
+    prompts = found.get("prompts") or {}
+    if given := [name for name, text in prompts.items() if text]:
+        remedy = "put it before your texts yourself, and remove it there"
+        raise _refusal(file, f"puts the prompt {given[0]} before texts", remedy)
+    if found.get("truncate_dim") is not None:
+        said = f"cuts vectors to {found['truncate_dim']} dimensions (truncate_dim)"
+        raise _refusal(file, said, "remove it there, and give --dim when you embed")
+    if not unit and (name := found.get("similarity_fn_name")) not in (None, "cosine"):
+        remedy = "use a model with a Normalize module, or with the cosine"
+        raise _refusal(file, f"compares by {name}; vectors here have unit length", remedy)
+
+
+def read_length(path: Path) -> int | None:
+    """Returns the number of tokens that texts are cut to there; None if not said."""
+    for name, key in (
+        ("sentence_bert_config.json", "max_seq_length"),
+        ("tokenizer_config.json", "model_max_length"),
+    ):
+        length = _read(path / name).get(key) if (path / name).is_file() else None
+        if isinstance(length, int) and length > 2:
+            return length
+    return None
+
+
+def _read_modules(path: Path) -> list[tuple[str, str]]:
+    try:
+        modules = [
+            (one["type"].rpartition(".")[2], one["path"])
+            for one in json.loads((path / MODULES_FILE).read_text("utf-8"))
+        ]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"is not a list of modules ({error!r})", path=path / MODULES_FILE, remedy="correct it"
+        ) from error
+    for _, folder in modules:
+        if not (path / folder).resolve().is_relative_to(path.resolve()):
+            problem = f"names the folder {folder}, which is outside the model's folder"
+            raise _refusal(path / MODULES_FILE, problem, "correct it")
+    return modules
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(file.read_text("utf-8"))
+        if not isinstance(found, dict):
+            raise ValueError("it is not a JSON object")
+        return found
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot be read ({error})", path=file, remedy="fetch it again") from error

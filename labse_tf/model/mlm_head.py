@@ -9,8 +9,7 @@ import tf_keras
 from official.nlp.modeling import layers, networks
 
 from labse_tf.config import CMLM, ComputeConfig, EncoderConfig, PretrainRun, TrainRun
-from labse_tf.model.encoder import BertEncoder, activation
-from labse_tf.model.precision import precision
+from labse_tf.model.encoder import BertEncoder, activation, precision
 from labse_tf.model.protocol import INPUT_NAMES, POSITIONS
 
 _TYPE_OF_SLOTS = 1  # Tokens have type 0.
@@ -28,7 +27,7 @@ def build_mlm_head(
     int32) to logits `[batch, n, vocab_size]`: transform, layer norm, product with the encoder's
     embedding table, and a bias.
     """
-    with precision(compute or ComputeConfig(precision="float32")):
+    with precision(compute):
         head = layers.MaskedLM(
             encoder.get_embedding_table(),
             activation=activation(config.activation),
@@ -90,19 +89,11 @@ class Slots(tf_keras.layers.Layer):
     """
 
     def __init__(self, count: int, config: EncoderConfig) -> None:
-        """Makes the layers.
-
-        Args:
-          count: N, at least 1.
-          config: its width, activation and initial range.
-        """
+        """Makes the layers for N = `count` slots, at least 1."""
         super().__init__(name="slots")
         self.count, self._width = count, config.hidden_size
-        dense = {
-            "kernel_initializer": tf_keras.initializers.TruncatedNormal(
-                stddev=config.initializer_range
-            )
-        }
+        initializer = tf_keras.initializers.TruncatedNormal(stddev=config.initializer_range)
+        dense = {"kernel_initializer": initializer}
         hidden = {**dense, "activation": activation(config.activation)}
         self._layers = []
         if count > 1:
@@ -130,7 +121,7 @@ def build_slots(
     """Returns slots with their variables created; None if `count` is 0."""
     if not count:
         return None
-    with precision(compute or ComputeConfig(precision="float32")):
+    with precision(compute):
         slots = Slots(count, config)
         slots(tf.zeros((1, config.hidden_size)))
     return slots

@@ -19,12 +19,7 @@ _UNKNOWN = "[UNK]"
 # The share of a layer norm's squared length that the longest row of a table takes.
 _LONGEST = 0.9
 # Variables that add to the tokens' rows: positions, types, and the last kernels of a layer's parts.
-_BEGIN_AS_0 = (
-    "position_embedding",
-    "type_embeddings",
-    "attention_output/kernel",
-    "/output/kernel",
-)
+_BEGIN_AS_0 = ("position_embedding", "type_embeddings", "attention_output/kernel", "/output/kernel")
 
 
 def stage_depths(num_layers: int, stages: int) -> list[int]:
@@ -48,7 +43,11 @@ def stack(shallow: networks.BertEncoderV2, deep: networks.BertEncoderV2) -> None
         raise ValueError(f"{len(target)} layers cannot be stacked from {len(source)} layers")
     for index, layer in enumerate(target):
         layer.set_weights(source[index % len(source)].get_weights())
-    _copy(_variables_outside_layers(shallow), _variables_outside_layers(deep))
+    outside = [_variables_outside_layers(encoder) for encoder in (shallow, deep)]
+    if len({tuple(tuple(one.shape) for one in variables) for variables in outside}) > 1:
+        raise ValueError("the two encoders differ in more than their depth")
+    for old, new in zip(*outside, strict=True):
+        new.assign(old)
 
 
 def grow_layers(table: np.ndarray, deep: networks.BertEncoderV2, *, unread: Sequence[int]) -> None:
@@ -102,13 +101,6 @@ def _variables_outside_layers(encoder: networks.BertEncoderV2) -> list:
     return [variable for variable in encoder.variables if id(variable) not in inside]
 
 
-def _copy(source: Sequence, target: Sequence) -> None:
-    if [v.shape for v in source] != [v.shape for v in target]:
-        raise ValueError("the two encoders differ in more than their depth")
-    for old, new in zip(source, target, strict=True):
-        new.assign(old)
-
-
 def grow_vocabulary(
     table: np.ndarray, tokens: Sequence[str], new_tokens: Sequence[str], *, mean: bool
 ) -> np.ndarray:
@@ -142,7 +134,7 @@ def copy_grown(source: tf.Module, target: tf.Module, table: np.ndarray) -> None:
     Args:
       source: an encoder, or an MLM head.
       target: the same with more tokens.
-      table: what becomes the embedding table of `target`. A bias of new tokens becomes 0.
+      table: the embedding table of `target`. A bias of new tokens becomes 0.
     """
     for theirs, ours in zip(source.variables, target.variables, strict=True):
         value = theirs.numpy()

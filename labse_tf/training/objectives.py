@@ -18,10 +18,9 @@ import tensorflow as tf
 import tf_keras
 
 from labse_tf.config import TrainConfig
-from labse_tf.data.cmlm import NEIGHBOUR_FEATURES
 from labse_tf.data.features import Features
-from labse_tf.data.masking import MASKED_FEATURES
 from labse_tf.data.pairs import NO_KEY, pair_features
+from labse_tf.data.pretraining import MASKED_FEATURES, NEIGHBOUR_FEATURES
 from labse_tf.losses import (
     draw_uniform,
     duplicates,
@@ -30,8 +29,7 @@ from labse_tf.losses import (
     margin_cross_entropy,
     sampled_softmax,
 )
-from labse_tf.model.dropout import dropout_generators
-from labse_tf.model.encoder import BertEncoder, embed
+from labse_tf.model.encoder import BertEncoder, dropout_generators, embed
 from labse_tf.model.mlm_head import Slots, token_states, trained_variables, transform_masked
 from labse_tf.model.protocol import EncoderNetwork
 from labse_tf.training.distribution import (

@@ -8,9 +8,10 @@ import numpy as np
 import tensorflow as tf
 import tf_keras
 
-from labse_tf.config import BERT, CMLM, PretrainRun
+from labse_tf.config import BERT, PretrainRun
 from labse_tf.config.shares import check_chunks, check_even
-from labse_tf.data import cmlm, held_out, pretraining
+from labse_tf.data.held_out import HeldOut, read_held_out
+from labse_tf.data.pretraining import pretraining_batches, source_files
 from labse_tf.data.streams import WHOLE, Part
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder
@@ -56,11 +57,9 @@ def pretrain(
     check_even(settings.batch_size, replicas)
     check_chunks(settings.batch_size // replicas, settings.chunk_size)
     tokenizer = load_tokenizer(run_dir)
-    examples: dict[str, held_out.HeldOut] = {}
+    examples: dict[str, HeldOut] = {}
     if settings.held_out:
-        is_cmlm = settings.objective == CMLM
-        read = cmlm.read_held_out_neighbours if is_cmlm else held_out.read_held_out
-        examples = read(settings, tokenizer, config.languages)
+        examples = read_held_out(settings, tokenizer, config.languages)
     parts = None
     depths = stage_depths(config.encoder.num_layers, len(settings.stage_steps))
     for stage, depth in enumerate(depths):
@@ -87,15 +86,14 @@ def _run_stage(
     tokenizer: Tokenizer,
     parts: dict[str, tf.Module],
     number: int,
-    examples: dict[str, held_out.HeldOut],
+    examples: dict[str, HeldOut],
 ) -> None:
     settings = config.pretrain
     batches = functools.partial(masked_batches, config, tokenizer, number)
 
     def sources_of(step: int) -> list[str]:
         """Returns the paths of the files from which the batch of a step was read."""
-        find = cmlm.neighbour_files if settings.objective == CMLM else pretraining.source_files
-        files = find(settings, config.languages)
+        files = source_files(settings, config.languages)
         batch = next(iter(batches(step - 1)))
         return [files[file].path for file in np.unique(batch["file"])]
 
@@ -123,7 +121,7 @@ def masked_batches(
     config: PretrainRun, tokenizer: Tokenizer, stage: int, step: int = 0, part: Part = WHOLE
 ) -> tf.data.Dataset:
     """Returns the batches of `pretrain.objective`; see `pretraining_batches`."""
-    is_cmlm = config.pretrain.objective == CMLM
-    read = cmlm.neighbour_batches if is_cmlm else pretraining.pretraining_batches
     order = {"languages": config.languages, "seed": config.seed}
-    return read(config.pretrain, tokenizer, **order, stage=stage, step=step, part=part)
+    return pretraining_batches(
+        config.pretrain, tokenizer, **order, stage=stage, step=step, part=part
+    )

@@ -14,9 +14,8 @@ import orbit
 import tensorflow as tf
 
 from labse_tf.config import TrainConfig
-from labse_tf.data.dev_pairs import BytesPair, read_dev_pairs
 from labse_tf.data.features import ENCODER_INPUTS
-from labse_tf.data.held_out import HeldOut
+from labse_tf.data.held_out import BytesPair, HeldOut, read_dev_pairs
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.embedding.windows import SortingEncoder
 from labse_tf.errors import InputError

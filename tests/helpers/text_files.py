@@ -1,4 +1,4 @@
-"""Files of lines, plain or compressed, and of rows."""
+"""Files of lines, plain or compressed, of rows, and of records."""
 
 from __future__ import annotations
 
@@ -15,6 +15,19 @@ def write_lines(path, lines):
     else:
         path.write_text(text, "utf-8")
     return path
+
+
+def write_records(path, rows, names):
+    """TFRecord of an example for each row, its texts by these names."""
+    import tensorflow as tf
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tf.io.TFRecordWriter(str(path), "GZIP" if path.suffix == ".gz" else "") as writer:
+        for row in rows:
+            example = tf.train.Example()
+            for name, text in zip(names, row, strict=True):
+                example.features.feature[name].bytes_list.value.append(text.encode())
+            writer.write(example.SerializeToString())
 
 
 def read_rows(path):

@@ -7,7 +7,7 @@ import functools
 import tensorflow as tf
 import tf_keras
 
-from labse_tf.model.dropout import replayable_dropout
+from labse_tf.model.encoder import replayable_dropout
 from labse_tf.systems.cds.batches import translation_batches
 from labse_tf.systems.cds.config import CdsRun
 from labse_tf.systems.cds.objective import TranslatorLoss

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import labse_tf
-from labse_tf.data.dev_pairs import read_dev_pairs
+from labse_tf.data.held_out import read_dev_pairs
 from labse_tf.embedding.distinct import TextVectors
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.evaluation.bitext import accuracies, all_cosines

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 import tensorflow as tf
 
-from labse_tf.model.subwords import Subwords
+from labse_tf.model.static_encoder import Subwords
 from labse_tf.progress import Progress
 from labse_tf.tokenization.protocol import Tokenizer
 

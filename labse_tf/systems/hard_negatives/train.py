@@ -6,7 +6,7 @@ import tensorflow as tf
 import tf_keras
 
 from labse_tf.data.pairs import pair_batches
-from labse_tf.model.dropout import replayable_dropout
+from labse_tf.model.encoder import replayable_dropout
 from labse_tf.systems.hard_negatives.averaging_encoder import AveragingEncoder
 from labse_tf.systems.hard_negatives.config import NegativesRun
 from labse_tf.training.dual_encoder import on_strategy, stage_of

@@ -7,8 +7,7 @@ import tf_keras
 
 from labse_tf.config import BILSTM
 from labse_tf.errors import InputError
-from labse_tf.model.encoder import build_encoder
-from labse_tf.model.precision import precision
+from labse_tf.model.encoder import build_encoder, precision
 from labse_tf.model.protocol import INPUT_NAMES, EncoderNetwork
 from labse_tf.systems.laser import perplexity
 from labse_tf.systems.laser.batches import check_sources, find_directions, laser_batches

@@ -26,7 +26,7 @@ from labse_tf.model.mlm_head import (
     trained_variables,
 )
 from labse_tf.model.stacking import copy_grown, grow_layers, grow_vocabulary, stack
-from labse_tf.model.subwords import Subwords
+from labse_tf.model.static_encoder import Subwords
 from labse_tf.tokenization.vocabulary_readers import require_wordpieces
 from labse_tf.training.runs.checkpoints import (
     Chosen,

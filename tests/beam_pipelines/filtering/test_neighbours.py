@@ -54,7 +54,7 @@ def read_all(out):
 
 
 def test_shards_are_filtered_again_and_read_for_training(tmp_path, tokenizer, tiny_config):
-    from labse_tf.data.cmlm import neighbour_batches
+    from labse_tf.data.pretraining import pretraining_batches
 
     folder = tmp_path / "documents"
     folder.mkdir()
@@ -72,7 +72,7 @@ def test_shards_are_filtered_again_and_read_for_training(tmp_path, tokenizer, ti
     settings = dataclasses.replace(
         tiny_config.pretrain, objective="cmlm", neighbours=[str(tmp_path / "again")], batch_size=16
     )
-    batches = neighbour_batches(settings, tokenizer, languages=[], seed=1, stage=0).take(4)
+    batches = pretraining_batches(settings, tokenizer, languages=[], seed=1, stage=0).take(4)
     special = {0, 101, 102}  # [PAD], [CLS] and [SEP].
     seen = {
         tuple(one for one in row if one not in special)

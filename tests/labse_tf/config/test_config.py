@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 
 import pytest
@@ -66,11 +65,11 @@ APPENDIX_A = {
     "encoder.intermediate_size": 4096,
     "pretrain.stage_steps": [1_000_000],
 }
-# Of these we know no place in it.
+# The place in the paper is not known.
 ELSEWHERE = {"train.scale": 10.0}
 MBERT = {"encoder.vocab_size": 119_547}
 BASE = {"section 3.2": SECTION_3_2, "section 6.1": SECTION_6_1, "": ELSEWHERE}
-# Of a number that comes twice the later one holds.
+# If a number comes twice, the later one holds.
 NUMBERS = {
     "labse_base.yaml": BASE,
     "labse_large.yaml": BASE | {"appendix A": APPENDIX_A},
@@ -79,14 +78,10 @@ NUMBERS = {
 
 
 @pytest.mark.parametrize("preset", NUMBERS)
-def test_presets_hold_the_numbers_of_the_paper(preset):
+def test_presets_hold_and_cite_the_numbers_of_the_paper(preset):
     config = load_config(CONFIGS / preset)
     numbers = {key: number for place in NUMBERS[preset].values() for key, number in place.items()}
     assert {key: value_of(config, key) for key in numbers} == numbers
-
-
-@pytest.mark.parametrize("preset", NUMBERS)
-def test_presets_cite_the_paper_where_it_has_the_number(preset):
     places = {key: place for place, numbers in NUMBERS[preset].items() for key in numbers}
     cited, block = {}, ""
     for line in (CONFIGS / preset).read_text("utf-8").splitlines():
@@ -144,12 +139,9 @@ def test_overrides(override, expected):
     assert type(found) is type(expected)
 
 
-def test_norwegian_in_a_file_is_a_language(put):
-    assert load_config(put("languages: [de, no, fr]\n")).languages == ["de", "no", "fr"]
-
-
-def test_the_last_override_of_a_key_holds():
+def test_the_last_override_of_a_key_holds_and_no_is_norwegian(put):
     assert load_config(CONFIGS / "tiny.yaml", ["seed=1", "seed=2"]).seed == 2
+    assert load_config(put("languages: [de, no, fr]\n")).languages == ["de", "no", "fr"]
 
 
 def test_a_file_changes_only_what_it_names(put):
@@ -169,90 +161,49 @@ def test_a_file_changes_only_what_it_names(put):
         ("pretrain: {optimizer: {warmup: 3}}\n", "pretrain.optimizer.warmup", "warmup_steps"),
     ],
 )
-def test_unknown_key_in_a_file(put, text, key, nearest):
+def test_an_unknown_key_is_named_with_the_nearest(put, text, key, nearest):
     path = put(text)
-    error = refused(path)
-    assert error.path == str(path)
-    assert f"'{key}'" in error.problem
-    assert nearest in error.remedy
+    for error in (refused(path), refused(None, [text.strip().replace(": ", "=", 1)])):
+        assert f"'{key}'" in error.problem and nearest in error.remedy
+    assert refused(path).path == str(path)
 
 
-def test_unknown_key_in_an_override():
-    error = refused(CONFIGS / "tiny.yaml", ["train.stesp=3"])
-    assert "train.stesp" in str(error)
-    assert "nearest: train.steps" in error.remedy
+WRONG_TYPES = """
+train.steps=many train.steps=1.5 train.steps=[1] train.steps= train.steps.more=1 train.margin=wide
+train.margin=.inf train.bitext=clean pretrain.stage_steps=[a] pretrain.stage_steps=[]
+tokenizer.vocab_file=[a] compute.xla=maybe train=5 encoder=
+"""
 
 
-@pytest.mark.parametrize(
-    "override, key, wanted",
-    [
-        ("train.steps=many", "train.steps", "a whole number"),
-        ("train.steps=1.5", "train.steps", "a whole number"),
-        ("train.steps=[1]", "train.steps", "a whole number"),
-        ("train.steps=", "train.steps", "a whole number"),
-        ("train.steps.more=1", "train.steps", ""),
-        ("train.margin=wide", "train.margin", "a number"),
-        ("train.bitext=clean", "train.bitext", "a list"),
-        ("pretrain.stage_steps=[a]", "pretrain.stage_steps", "a whole number"),
-        ("tokenizer.vocab_file=[a]", "tokenizer.vocab_file", "a text"),
-        ("train=5", "train", "a group of keys"),
-        ("encoder=", "encoder", "a group of keys"),
-    ],
-)
-def test_wrong_types(override, key, wanted):
-    error = refused(CONFIGS / "tiny.yaml", [override])
-    assert key in str(error)
-    assert wanted in error.remedy
+def test_wrong_types():
+    for override in WRONG_TYPES.split():
+        # A later override inside a section does not hide the fault.
+        error = refused(None, [override, "train.optimizer.clip_norm=3"])
+        key = override.partition("=")[0]
+        assert f"'{key}'" in error.problem and error.path == f"--set {key}"
 
 
-@pytest.mark.parametrize(
-    "override",
-    [
-        "encoder.activation=relu",
-        "encoder.num_attention_heads=5",
-        "encoder.num_attention_heads=0",
-        "encoder.num_layers=-1",
-        "encoder.dropout=1",
-        "encoder.dropout=-0.1",
-        "encoder.hidden_size=0",
-        "encoder.intermediate_size=0",
-        "encoder.vocab_size=-1",
-        "tokenizer.max_bytes_per_word=0",
-        "pretrain.stage_steps=[]",
-        "pretrain.stage_steps=[1,1,1]",
-        "pretrain.stage_steps=[1,-1]",
-        "pretrain.batch_size=0",
-        "pretrain.tlm_fraction=1.5",
-        "pretrain.mask_fraction=0",
-        "pretrain.sequence_length=7",
-        "pretrain.sequence_length=129",
-        "pretrain.max_predictions=0",
-        "pretrain.loop.log_interval=0",
-        "train.batch_size=1",
-        "train.bucket_lengths=[]",
-        "train.bucket_lengths=[32,16]",
-        "train.bucket_lengths=[16,16]",
-        "train.bucket_lengths=[2,16]",
-        "train.bucket_lengths=[16,129]",
-        "train.steps=-1",
-        "train.scale=0",
-        "train.loop.checkpoint_interval=0",
-        "train.loop.checkpoints_kept=0",
-        "train.optimizer.learning_rate=-1",
-        "train.optimizer.clip_norm=-1",
-        "train.optimizer.warmup_steps=-1",
-        "train.optimizer.warmup_steps=2.5",
-    ],
-)
-def test_out_of_range(override):
+OUT_OF_RANGE = """
+encoder: activation=relu num_attention_heads=5 num_attention_heads=0 num_layers=-1 dropout=1
+encoder: dropout=-0.1 hidden_size=0 intermediate_size=0 vocab_size=-1
+tokenizer: max_bytes_per_word=0
+pretrain: stage_steps=[1,1,1] stage_steps=[1,-1] batch_size=0 tlm_fraction=1.5 mask_fraction=0
+pretrain: sequence_length=7 sequence_length=129 max_predictions=0 loop.log_interval=0
+train: batch_size=1 bucket_lengths=[] bucket_lengths=[32,16] bucket_lengths=[16,16]
+train: bucket_lengths=[2,16] bucket_lengths=[16,129] steps=-1 scale=0 loop.checkpoint_interval=0
+train: loop.checkpoints_kept=0 optimizer.learning_rate=-1 optimizer.clip_norm=-1
+train: optimizer.warmup_steps=-1 optimizer.warmup_steps=2.5
+"""
+
+
+def test_values_out_of_range():
     """tiny.yaml has 2 layers, 4 heads, 128 wide, 128 positions."""
     corpora = ["pretrain.monolingual=[texts]", "train.bitext=[pairs]"]
-    error = refused(CONFIGS / "tiny.yaml", [override, *corpora])
-    assert override.partition("=")[0] in str(error)
-
-
-def test_languages_have_codes():
-    assert "'xx' is not the code" in str(refused(CONFIGS / "tiny.yaml", ["languages=[de,xx]"]))
+    for line in OUT_OF_RANGE.strip().splitlines():
+        section, _, overrides = line.partition(": ")
+        for override in overrides.split():
+            error = refused(CONFIGS / "tiny.yaml", [f"{section}.{override}", *corpora])
+            assert f"'{section}.{override.partition('=')[0]}'" in error.problem
 
 
 def test_what_nobody_uses_does_not_have_to_fit_the_encoder():
@@ -275,48 +226,42 @@ def test_malformed_yaml_names_the_line(put, text, line):
     path = put(text)
     error = refused(path)
     assert (error.path, error.line) == (str(path), line)
-    assert str(error).startswith(f"{path}:{line}: ")
 
 
-@pytest.mark.parametrize("text", [b"", b"# nothing\n", b"- 1\n- 2\n", b"just text\n"])
-def test_a_file_without_keys(put, text):
-    assert "has no keys" in str(refused(put(text)))
-
-
-def test_a_file_that_is_not_utf_8(put):
-    assert "not UTF-8" in str(refused(put("vocab: Größe\n".encode("latin-1"))))
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (b"", "has no keys"),
+        (b"# nothing\n", "has no keys"),
+        (b"- 1\n- 2\n", "has no keys"),
+        (b"just text\n", "has no keys"),
+        ("vocab: Größe\n".encode("latin-1"), "not UTF-8"),
+        ("languages: [de, xx]", "'xx' is not the code"),
+    ],
+)
+def test_a_file_that_is_no_configuration(put, text, problem):
+    path = put(text)
+    error = refused(path)
+    assert problem in error.problem and error.path == str(path)
 
 
 def test_a_missing_file_and_a_folder(tmp_path):
     for path in (tmp_path / "none.yaml", tmp_path):
-        error = refused(path)
-        assert error.path == str(path)
-        assert "no such configuration" in error.problem
+        assert refused(path).path == str(path)
 
 
-@pytest.mark.parametrize("override", ["train.steps", "steps", ""])
-def test_an_override_without_equals_sign(override):
-    assert "has no '='" in str(refused(CONFIGS / "tiny.yaml", [override]))
-
-
-def test_an_override_of_a_section_is_named_though_a_later_one_goes_into_it():
-    with pytest.raises(InputError, match="--set train: 'train' cannot be 5"):
-        load_config(None, ["train=5", "train.steps=3"])
-
-
-def test_an_override_that_is_no_yaml():
-    assert "train.bitext" in str(refused(CONFIGS / "tiny.yaml", ["train.bitext=[a"]))
+@pytest.mark.parametrize(
+    ("override", "problem"),
+    [("train.steps", "has no '='"), ("", "has no '='"), ("train.bitext=[a", "not valid YAML")],
+)
+def test_an_override_that_cannot_be_parsed(override, problem):
+    error = refused(None, [override])
+    assert problem in error.problem and override.partition("=")[0] in error.problem
 
 
 def test_differences_are_full_keys_in_order():
     one = TrainRun()
-    other = dataclasses.replace(
-        one,
-        seed=1,
-        train=dataclasses.replace(
-            one.train, bitext=["x"], optimizer=dataclasses.replace(one.train.optimizer, beta_2=0.98)
-        ),
-    )
+    other = changed(one, {"seed": 1, "train.bitext": ["x"], "train.optimizer.beta_2": 0.98})
     assert differences(one, other) == ["seed", "train.bitext", "train.optimizer.beta_2"]
     assert differences(other, one) == differences(one, other)
     assert differences(one, TrainRun()) == []

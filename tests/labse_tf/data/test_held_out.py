@@ -1,4 +1,4 @@
-"""Held-out loss and accuracy: what is asked, and that runs tell it by language."""
+"""Held-out examples: what is asked, and that runs tell it by language. Dev pairs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
+from text_files import write_lines
 from tiny_text import FOREIGN, sentences_of
 
 from labse_tf.cli.main import main
-from labse_tf.data.held_out import read_held_out
+from labse_tf.data.held_out import distinct, read_dev_pairs, read_held_out
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.mlm_head import build_mlm_head
@@ -20,33 +23,19 @@ from labse_tf.training.validation import HeldOutEvaluator
 START, END = 101, 102
 
 
-def configured(config, languages=(), **changes):
-    pretrain = dataclasses.replace(config.pretrain, **{"sequence_length": 48, **changes})
-    return dataclasses.replace(config, languages=list(languages), pretrain=pretrain)
+@pytest.fixture
+def read(tiny_config, tokenizer):
+    def read(*held_out, languages=(), **changes):
+        changes = {"sequence_length": 48, "held_out": [str(path) for path in held_out], **changes}
+        settings = dataclasses.replace(tiny_config.pretrain, **changes)
+        return read_held_out(settings, tokenizer, languages)
+
+    return read
 
 
 @pytest.fixture
-def examples(tiny_config, tokenizer, bitext_dir):
-    config = configured(tiny_config, held_out=[str(bitext_dir)], held_out_size=9)
-    return read_held_out(config.pretrain, tokenizer, config.languages)
-
-
-def test_both_tasks_ask_for_the_same_tokens_of_the_foreign_side(examples, tokenizer):
-    mlm, tlm = examples["mlm"], examples["tlm"]
-    for name in ("masked_ids", "masked_weights"):
-        np.testing.assert_array_equal(mlm.rows[name], tlm.rows[name])
-    assert list(mlm.languages) == list(tlm.languages) == [f for f in FOREIGN for _ in range(9)]
-    ids = dict(zip(("en", *FOREIGN), map(ids_of(tokenizer), ("en", *FOREIGN)), strict=True))
-    for index, language in enumerate(mlm.languages):
-        english, foreign = (ids[side][index % 9] for side in ("en", language))
-        assert restored_row(mlm, index) == [START, *foreign, END]
-        assert restored_row(tlm, index) == [START, *english, END, *foreign, END]
-        types = tlm.rows["input_type_ids"][index][tlm.rows["input_mask"][index] == 1]
-        assert list(types) == [0] * (len(english) + 2) + [1] * (len(foreign) + 1)
-
-
-def ids_of(tokenizer):
-    return lambda language: tokenizer(tf.constant(sentences_of(language))).to_list()
+def examples(read, bitext_dir):
+    return read(bitext_dir, held_out_size=9)
 
 
 def restored_row(examples, index):
@@ -59,33 +48,57 @@ def restored_row(examples, index):
     return list(ids[row["input_mask"] == 1])
 
 
-def test_sentences_alone_are_asked_of_mlm(tiny_config, tokenizer, monolingual_dir):
-    config = configured(tiny_config, held_out=[str(monolingual_dir)], languages=["th", "en"])
-    examples = read_held_out(config.pretrain, tokenizer, config.languages)
+def test_both_tasks_ask_for_the_same_tokens_of_the_foreign_side(examples, tokenizer):
+    mlm, tlm = examples["mlm"], examples["tlm"]
+    for name in ("masked_ids", "masked_weights"):
+        np.testing.assert_array_equal(mlm.rows[name], tlm.rows[name])
+    assert list(mlm.languages) == list(tlm.languages) == [f for f in FOREIGN for _ in range(9)]
+    ids = {side: tokenizer(tf.constant(sentences_of(side))).to_list() for side in ("en", *FOREIGN)}
+    for index, language in enumerate(mlm.languages):
+        english, foreign = (ids[side][index % 9] for side in ("en", language))
+        assert restored_row(mlm, index) == [START, *foreign, END]
+        assert restored_row(tlm, index) == [START, *english, END, *foreign, END]
+        types = tlm.rows["input_type_ids"][index][tlm.rows["input_mask"][index] == 1]
+        assert list(types) == [0] * (len(english) + 2) + [1] * (len(foreign) + 1)
+
+
+def test_sentences_alone_are_asked_of_mlm(read, monolingual_dir):
+    examples = read(monolingual_dir, languages=["th", "en"])
     assert set(examples) == {"mlm"} and set(examples["mlm"].languages) == {"th", "en"}
 
 
-def test_shards_of_a_language_count_together(tiny_config, tokenizer, tmp_path):
+def test_files_of_a_language_count_together(read, tmp_path):
     for part, rows in enumerate((4, 3)):
-        folder = tmp_path / f"part{part}"
-        folder.mkdir()
-        lines = sentences_of("de")[10 * part : 10 * part + rows]
-        (folder / "de.txt").write_text("".join(f"{line}\n" for line in lines), "utf-8")
-    folders = [str(tmp_path / f"part{part}") for part in range(2)]
-    config = configured(tiny_config, held_out=folders, held_out_size=6)
-    assert (
-        list(read_held_out(config.pretrain, tokenizer, config.languages)["mlm"].languages)
-        == ["de"] * 6
-    )
+        (tmp_path / f"part{part}").mkdir()
+        write_lines(tmp_path / f"part{part}" / "de.txt", sentences_of("de")[10 * part :][:rows])
+    found = read(tmp_path / "part0", tmp_path / "part1", held_out_size=6)
+    assert list(found["mlm"].languages) == ["de"] * 6
 
 
-def test_what_is_too_long_is_left_out(tiny_config, tokenizer, tmp_path):
-    (tmp_path / "de.txt").write_text("Hund und Katze. " * 40 + "\nHund.\n", "utf-8")
-    config = configured(tiny_config, held_out=[str(tmp_path)])
-    assert len(read_held_out(config.pretrain, tokenizer, config.languages)["mlm"].languages) == 1
-    (tmp_path / "de.txt").write_text("Hund und Katze. " * 40 + "\n", "utf-8")
+def test_too_long_sentences_are_left_out(read, tmp_path):
+    path = write_lines(tmp_path / "de.txt", ["Hund und Katze. " * 40, "Hund."])
+    assert len(read(path)["mlm"].languages) == 1
+    write_lines(path, ["Hund und Katze. " * 40])
     with pytest.raises(InputError, match="no sentence that fits"):
-        read_held_out(config.pretrain, tokenizer, config.languages)
+        read(path)
+
+
+def test_neighbours_of_their_own_and_of_other_sentences(read, tmp_path):
+    """The others are not from nearby, and of the same language."""
+    for name, lines in (("de", ["Katze", "Hund", "Maus"] * 3), ("fr", ["chat", "chien", "souris"])):
+        path = write_lines(tmp_path / f"{name}.txt", lines)
+    found = read(tmp_path, objective="cmlm", held_out_size=8)
+    true, shuffled = found["cmlm"], found["cmlm_shuffled"]
+    assert list(true.languages) == ["de"] * 8 + ["fr"] * 2
+    for name in ("input_word_ids", "masked_positions", "masked_ids", "masked_weights"):
+        np.testing.assert_array_equal(true.rows[name], shuffled.rows[name])
+    ids, others = (one.rows["neighbour"]["input_word_ids"] for one in (true, shuffled))
+    np.testing.assert_array_equal(others, ids[[4, 5, 6, 7, 0, 1, 2, 3, 9, 8]])
+    [batch] = true.batches(vocab_size=100)
+    assert len(batch["neighbour"]["input_word_ids"]) == 256
+    write_lines(path, ["chat", "chien"])
+    with pytest.raises(InputError, match="only one pair of neighbours in 'fr'"):
+        read(tmp_path, objective="cmlm")
 
 
 def test_means_by_language_equal_numpy(tiny_config, examples):
@@ -105,15 +118,14 @@ def test_means_by_language_equal_numpy(tiny_config, examples):
             found = measured[task]["by_language"][language] if language else measured[task]
             weights = rows["masked_weights"][chosen]
             assert found["tokens"] == weights.sum()
-            expected = (losses[chosen] * weights).sum() / weights.sum()
-            assert found["loss"] == pytest.approx(expected, rel=1e-5)
-            expected = (hits[chosen] * weights).sum() / weights.sum()
-            assert found["accuracy"] == pytest.approx(expected)
+            for name, values in (("loss", losses), ("accuracy", hits)):
+                expected = (values[chosen] * weights).sum() / weights.sum()
+                assert found[name] == pytest.approx(expected, rel=1e-5)
 
 
 def test_batches_have_one_shape_and_lose_no_row(examples):
-    # 2**28 bytes of logits for 4 predictions: 2 rows a batch.
     predictions = examples["mlm"].rows["masked_ids"].shape[1]
+    # 2**28 bytes of logits: 4 rows a batch.
     batches = list(examples["mlm"].batches(2**28 // (4 * predictions * 4)))
     assert {batch["masked_ids"].shape for batch in batches} == {(4, predictions)}
     weights = np.concatenate([batch["masked_weights"] for batch in batches])
@@ -142,5 +154,80 @@ def test_a_run_tells_it(tmp_path, config_file, bitext_dir):
         for measured in line["held_out"].values():
             assert set(measured["by_language"]) == {"de", "th"}
             assert measured["loss"] > 0 and 0 <= measured["accuracy"] <= 1
-    events = list((tmp_path / "run/tensorboard/stage_1/held_out").rglob("events*"))
-    assert events
+    assert list((tmp_path / "run/tensorboard/stage_1/held_out").rglob("events*"))
+
+
+# Dev pairs: which a pool takes, and that none of them is impossible to find.
+
+
+@pytest.fixture
+def pools_of(tiny_config):
+    def read(*folders, languages=(), size=500):
+        changes = {"dev": [str(path) for path in folders], "dev_size": size}
+        return read_dev_pairs(dataclasses.replace(tiny_config.train, **changes), languages)
+
+    return read
+
+
+def write_pairs(folder, language, *pairs):
+    folder.mkdir(exist_ok=True)
+    write_lines(folder / f"{language}.tsv", ["\t".join(pair) for pair in pairs])
+
+
+def test_the_first_pairs_of_each_language(pools_of, bitext_dir):
+    pools = pools_of(bitext_dir, size=9)
+    assert list(pools) == sorted(FOREIGN)
+    for language, pool in pools.items():
+        expected = zip(sentences_of("en")[:9], sentences_of(language)[:9], strict=True)
+        assert [tuple(side.decode() for side in pair) for pair in pool] == list(expected)
+    assert list(pools_of(bitext_dir, languages=["th", "ja", "en"])) == ["ja", "th"]
+    with pytest.raises(InputError, match="'train.dev' has no text in sw"):
+        pools_of(bitext_dir, languages=["sw"])
+
+
+def test_pairs_with_a_side_seen_before_are_passed_over():
+    pairs = [
+        (b"yes", "так".encode()),
+        (b"yes", "да".encode()),  # Two translations of one sentence: either would be right.
+        (b"indeed", "так".encode()),
+        ("はい".encode(), b"yes"),  # The sides are apart.
+        (b"indeed", "да".encode()),  # Pairs that were passed over do not count.
+        (b"no", "нет".encode()),
+    ]
+    assert distinct(pairs, 3) == [pairs[0], pairs[3], pairs[4]]
+    assert distinct(pairs, 9) == [pairs[0], *pairs[3:]]
+
+
+letters = st.sampled_from([b"a", b"b", b"c", b"d", "ж".encode(), "あ".encode()])
+
+
+@given(st.lists(st.tuples(letters, letters)), st.integers(2, 5))
+def test_no_text_is_twice_on_a_side(pairs, size):
+    pool = distinct(iter(pairs), size)
+    assert len(pool) <= size
+    for side in zip(*pool, strict=True):
+        assert len(set(side)) == len(side)
+    if len(pool) < size:  # Then nothing was left that could have been taken.
+        sources, targets = (set(side) for side in zip(*pool, strict=True)) if pool else ((), ())
+        assert all(source in sources or target in targets for source, target in pairs)
+
+
+def test_duplicates_count_over_the_files_of_a_language(pools_of, tmp_path):
+    write_pairs(tmp_path / "one", "de", ("cat", "Katze"), ("dog", "Hund"))
+    write_pairs(tmp_path / "two", "de", ("cat", "Kater"), ("bird", "Vogel"))
+    expected = [(b"cat", b"Katze"), (b"dog", b"Hund"), (b"bird", b"Vogel")]
+    assert pools_of(tmp_path / "one", tmp_path / "two") == {"de": expected}
+
+
+def test_a_language_with_one_pair_says_nothing(pools_of, tmp_path, caplog):
+    write_pairs(tmp_path / "dev", "de", ("cat", "Katze"), ("cat", "Kater"))
+    with pytest.raises(InputError, match="no language with two different pairs"):
+        pools_of(tmp_path / "dev")
+    write_pairs(tmp_path / "dev", "fr", ("cat", "chat"), ("dog", "chien"))
+    with caplog.at_level("INFO", "labse"):
+        assert list(pools_of(tmp_path / "dev")) == ["fr"]
+    assert "fewer than two pairs in de" in caplog.text
+    write_pairs(tmp_path / "dev", "fr", ("cat", "chat"), ("dog", ""))
+    with pytest.raises(InputError) as caught:
+        pools_of(tmp_path / "dev")
+    assert (caught.value.path, caught.value.line) == (str(tmp_path / "dev" / "fr.tsv"), 2)

@@ -1,22 +1,29 @@
-"""Batches for pre-training: full MLM sequences, TLM in either order, a function of the seed."""
+"""Batches of MLM, TLM and CMLM: what is packed and masked, as a function of seed and step."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from hypothesis import given
+from hypothesis import settings as hypothesis
+from hypothesis import strategies as st
 from text_files import write_lines
 
+from labse_tf.config import PretrainConfig
 from labse_tf.data import streams
-from labse_tf.data.pretraining import _join, pretraining_batches
+from labse_tf.data.pretraining import _join, mask_tokens, pretraining_batches, source_files
 from labse_tf.errors import InputError
 from labse_tf.files.textio import read_lines, read_pairs
 
-PADDING, START, END, MASK = 0, 101, 102, 103
+PADDING, START, END, MASK, FIRST, VOCAB = 0, 101, 102, 103, 104, 400
+SPECIAL = {"vocab_size": VOCAB, "padding_id": PADDING, "start_of_sequence_id": START,
+           "end_of_segment_id": END, "mask_id": MASK}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -25,28 +32,37 @@ def little_shuffling(monkeypatch):
     monkeypatch.setattr("labse_tf.data.pretraining._SHUFFLED_SEQUENCES", 200)
 
 
-def batches_of(config, tokenizer, **kwargs):
-    settings = {"languages": config.languages, "seed": config.seed}
-    return pretraining_batches(config.pretrain, tokenizer, **settings, **kwargs)
+@pytest.fixture
+def settings(tiny_config):
+    return tiny_config.pretrain
 
 
-def configured(config, **changes):
-    seed = changes.pop("seed", config.seed)
-    languages = changes.pop("languages", config.languages)
-    pretrain = dataclasses.replace(config.pretrain, **changes)
-    return dataclasses.replace(config, seed=seed, languages=languages, pretrain=pretrain)
+@pytest.fixture
+def cmlm(settings, documents):
+    return dataclasses.replace(
+        settings,
+        objective="cmlm",
+        neighbours=[str(documents)],
+        batch_size=16,
+        sequence_length=16,
+        mask_fraction=0.3,
+        max_predictions=4,
+    )
 
 
-def take(dataset, count):
-    return [{name: value.numpy() for name, value in batch.items()} for batch in dataset.take(count)]
+def take(settings, tokenizer, count, *, languages=("de", "th"), **order):
+    order = {"seed": 7, "stage": 0, **order}
+    batches = pretraining_batches(settings, tokenizer, languages=languages, **order)
+    return list(batches.take(count).as_numpy_iterator())
 
 
 def assert_equal(one, other):
     assert len(one) == len(other)
-    for left, right in zip(one, other, strict=True):
-        assert set(left) == set(right)
-        for name in left:
-            np.testing.assert_array_equal(left[name], right[name])
+    tf.nest.map_structure(np.testing.assert_array_equal, one, other)
+
+
+def ids_of(batches):
+    return [batch["input_word_ids"].tobytes() for batch in batches]
 
 
 def unmasked(batch):
@@ -57,129 +73,125 @@ def unmasked(batch):
     return ids
 
 
-def test_seed_and_stage_give_the_order(tiny_config, tokenizer):
-    config = configured(tiny_config, languages=["th"], tlm_fraction=0.0)
-    first_ids = [
-        take(batches_of(changed, tokenizer, stage=stage), 1)[0]["input_word_ids"]
-        for changed, stage in ((config, 0), (config, 1), (configured(config, seed=8), 0))
-    ]
-    assert len({ids.tobytes() for ids in first_ids}) == 3
+def both_sides(tokenizer, path):
+    """Tuples of ids: pairs of a TSV file."""
+    pairs = [pair for _, *pair in read_pairs(path)]
+    sides = [tokenizer(tf.constant(side)).to_list() for side in zip(*pairs, strict=True)]
+    return list(zip(*(map(tuple, side) for side in sides), strict=True))
 
 
-def test_skipping_is_leaving_out(tiny_config, tokenizer):
-    """30 batches are more than an epoch of the two languages."""
-    config = configured(tiny_config, languages=["de", "th"])
-    whole = take(batches_of(config, tokenizer, stage=0), 32)
-    for skip in (0, 30):
-        found = take(batches_of(config, tokenizer, stage=0, step=skip), 2)
-        assert_equal(found, whole[skip : skip + 2])
+# The order of the batches.
 
 
-@pytest.mark.parametrize("tlm_fraction", [0.0, 0.5, 1.0])
+def test_seed_and_stage_give_the_order(settings, tokenizer):
+    settings = dataclasses.replace(settings, tlm_fraction=0.0)
+    orders = ({}, {"stage": 1}, {"seed": 8})
+    found = [take(settings, tokenizer, 1, **order) for order in orders]
+    assert len({ids_of(batches)[0] for batches in found}) == 3
+
+
+@pytest.mark.slow
+def test_skipping_is_leaving_out(settings, tokenizer):
+    """14 batches are more than an epoch of the language."""
+    whole = take(settings, tokenizer, 16, languages=["de"])
+    assert_equal(take(settings, tokenizer, 2, languages=["de"], step=14), whole[14:])
+
+
+@pytest.mark.parametrize("tlm_fraction", [0.5, "cmlm"])
 def test_a_segment_is_read_anew_and_from_any_of_its_steps(
-    tiny_config, tokenizer, monkeypatch, tlm_fraction
+    settings, cmlm, tokenizer, monkeypatch, tlm_fraction
 ):
     monkeypatch.setattr(streams, "SEGMENT", 4)
-    config = configured(tiny_config, languages=["de", "th"], tlm_fraction=tlm_fraction)
-    first, second = (take(batches_of(config, tokenizer, stage=0, step=at), 4) for at in (0, 4))
-    assert all((one["input_word_ids"] != other["input_word_ids"]).any() for one, other in
-               zip(first, second, strict=True))  # fmt: skip
-    assert_equal(take(batches_of(config, tokenizer, stage=0, step=6), 2), second[2:])
+    if tlm_fraction == "cmlm":
+        settings = cmlm
+    first, second = (take(settings, tokenizer, 4, step=step) for step in (0, 4))
+    assert not set(ids_of(first)) & set(ids_of(second))
+    assert_equal(take(settings, tokenizer, 2, step=6), second[2:])
 
 
-def test_mlm_goes_on_where_it_is_expected_to_be(tmp_path, tiny_config, tokenizer, monkeypatch):
+def test_mlm_goes_on_where_it_is_expected_to_be(tmp_path, settings, tokenizer, monkeypatch):
     """As many sentences as the tokens of ten batches make."""
     sentence = "cat and house and house."
-    tokens = len(tokenizer(tf.constant([sentence]))[0])
     drawn = []
     monkeypatch.setattr(streams, "SEGMENT", 10)
     monkeypatch.setattr(streams, "drawn_of", lambda weights, count: drawn.append(count) or {})
     write_lines(tmp_path / "en.txt", [sentence] * 100)
-    changes = {"monolingual": [str(tmp_path)], "tlm_fraction": 0.0, "languages": []}
-    config = configured(tiny_config, **changes)
-    batches_of(config, tokenizer, stage=0, step=14)
-    body = config.pretrain.sequence_length - 2
-    assert drawn == [10 * config.pretrain.batch_size * body / tokens]
+    changes = {"monolingual": [str(tmp_path)], "tlm_fraction": 0.0}
+    settings = dataclasses.replace(settings, **changes)
+    pretraining_batches(settings, tokenizer, languages=[], seed=7, stage=0, step=14)
+    tokens = len(tokenizer(tf.constant([sentence]))[0])
+    assert drawn == [10 * settings.batch_size * (settings.sequence_length - 2) / tokens]
 
 
-def test_mlm_has_no_padding_and_one_language_a_sequence(tiny_config, tokenizer):
-    config = configured(tiny_config, tlm_fraction=0.0, languages=["th", "ru"])
-    scripts_seen = set()
-    for batch in take(batches_of(config, tokenizer, stage=0), 60):
-        assert (batch["input_mask"] == 1).all()
-        assert (batch["input_type_ids"] == 0).all()
+# MLM and TLM.
+
+
+def test_mlm_has_full_sequences_of_running_text(settings, tokenizer, monolingual_dir):
+    """Sentences of a language end to end: between two full stops of a sequence is a sentence."""
+    changes = {"tlm_fraction": 0.0, "sequence_length": 64, "max_predictions": 10}
+    settings = dataclasses.replace(settings, **changes)
+    stop = tokenizer.tokens.index(".")
+    known = {
+        language: {
+            tuple(tokenizer(tf.constant([line])).to_list()[0])
+            for _, line in read_lines(monolingual_dir / f"{language}.txt")
+        }
+        for language in ("ru", "th")
+    }
+    found, masks = Counter(), set()
+    for batch in take(settings, tokenizer, 24, languages=["th", "ru"]):
+        assert (batch["input_mask"] == 1).all() and (batch["input_type_ids"] == 0).all()
+        masks.add(batch["masked_positions"].tobytes())
         ids = unmasked(batch)
         assert (ids[:, 0] == START).all() and (ids[:, -1] == END).all()
-        assert not np.isin(ids[:, 1:-1], [PADDING, START, END, MASK]).any()
-        for row in ids:
-            letters = "".join(tokenizer.tokens[token].removeprefix("##") for token in row[1:-1])
-            scripts = {ord(letter) >> 8 for letter in letters if letter.isalpha()}
-            assert len(scripts) == 1
-            scripts_seen |= scripts
-    assert scripts_seen == {0x0E, 0x04}
-
-
-def test_mlm_sequences_are_running_text(tiny_config, tokenizer, monolingual_dir):
-    """Sentences end to end: every window of a sequence between two full stops is a sentence."""
-    config = configured(tiny_config, tlm_fraction=0.0, languages=["ru"], sequence_length=64)
-    stop = tokenizer.tokens.index(".")
-    sentences = [line for _, line in read_lines(monolingual_dir / "ru.txt")]
-    known = {tuple(ids) for ids in tokenizer(tf.constant(sentences)).to_list()}
-    found = set()
-    for batch in take(batches_of(config, tokenizer, stage=0), 6):
-        for row in unmasked(batch)[:, 1:-1]:
+        for row in ids[:, 1:-1]:
             stops = np.flatnonzero(row == stop)
-            for first, last in zip(stops, stops[1:], strict=False):
-                sentence = tuple(row[first + 1 : last + 1])
-                assert sentence in known
-                found.add(sentence)
-    assert len(found) > 20
+            sentences = {tuple(row[a + 1 : b + 1]) for a, b in itertools.pairwise(stops)}
+            if sentences:
+                [language] = [name for name, rows in known.items() if sentences <= rows]
+                found[language] += len(sentences)
+    assert min(found["ru"], found["th"]) > 10
+    assert len(masks) == 24
 
 
-def test_tlm_packs_both_sides_in_either_order(tiny_config, tokenizer, bitext_dir):
-    config = configured(tiny_config, tlm_fraction=1.0, languages=["ru"], sequence_length=64)
-    pairs = [pair for _, *pair in read_pairs(bitext_dir / "ru.tsv")]
-    sides = [
-        [tuple(ids) for ids in tokenizer(tf.constant(side)).to_list()]
-        for side in zip(*pairs, strict=True)
-    ]
-    straight = set(zip(*sides, strict=True))
-    swapped = {(target, source) for source, target in straight}
-    counts = [0, 0]
-    for batch in take(batches_of(config, tokenizer, stage=0), 24):
-        for ids, mask, types in zip(
-            unmasked(batch), batch["input_mask"], batch["input_type_ids"], strict=True
-        ):
+def test_tlm_packs_both_sides_in_either_order(settings, tokenizer, bitext_dir):
+    settings = dataclasses.replace(settings, tlm_fraction=1.0, sequence_length=64)
+    straight = set(both_sides(tokenizer, bitext_dir / "ru.tsv"))
+    counts = Counter()
+    for batch in take(settings, tokenizer, 24, languages=["ru"]):
+        rows = (unmasked(batch), batch["input_mask"], batch["input_type_ids"])
+        for ids, mask, types in zip(*rows, strict=True):
             ids, types = ids[mask == 1], types[mask == 1]
             first, second = np.flatnonzero(ids == END)
             assert ids[0] == START and second == len(ids) - 1
             np.testing.assert_array_equal(types, np.arange(len(ids)) > first)
             pair = tuple(ids[1:first]), tuple(ids[first + 1 : second])
-            assert pair in straight or pair in swapped
-            counts[pair in swapped] += 1
-    total = sum(counts)
-    assert abs(counts[0] - total / 2) < 5 * np.sqrt(total / 4)
+            assert pair in straight or pair[::-1] in straight
+            counts[pair in straight] += 1
+    assert abs(counts[True] - counts.total() / 2) < 5 * np.sqrt(counts.total() / 4)
 
 
-def test_packed_pairs_stay_whole_and_fill_their_sequences(tiny_config, tokenizer, bitext_dir):
+def test_packed_pairs_stay_whole_and_fill_their_sequences(settings, tokenizer, bitext_dir):
     """Each as it would be in a sequence of its own, with positions from 0."""
     languages = ["ru", "th"]
-    config = configured(
-        tiny_config, tlm_fraction=1.0, languages=languages, sequence_length=120, pack_pairs=True
-    )
-    known = {}
-    for language in languages:
-        rows = [pair for _, *pair in read_pairs(bitext_dir / f"{language}.tsv")]
-        sides = [tokenizer(tf.constant(side)).to_list() for side in zip(*rows, strict=True)]
-        for one, other in zip(*(map(tuple, side) for side in sides), strict=True):
-            known[one, other] = known[other, one] = language
+    changes = {"tlm_fraction": 0.7, "sequence_length": 120, "pack_pairs": True}
+    settings = dataclasses.replace(settings, **changes)
+    known = {
+        pair: language
+        for language in languages
+        for straight in both_sides(tokenizer, bitext_dir / f"{language}.tsv")
+        for pair in (straight, straight[::-1])
+    }
     seen, filled = Counter(), []
-    for batch in take(batches_of(config, tokenizer, stage=0), 12):
-        filled.append(batch["input_mask"].mean())
+    for batch in take(settings, tokenizer, 12, languages=languages):
         names = ("input_mask", "input_type_ids", "input_positions")
-        for ids, mask, types, positions in zip(
-            unmasked(batch), *(batch[name] for name in names), strict=True
-        ):
+        if not batch["input_type_ids"].any():  # MLM has the same features.
+            seen["mlm"] += 1
+            assert (batch["input_positions"] == np.arange(120)).all()
+            continue
+        filled.append(batch["input_mask"].mean())
+        rows = (unmasked(batch), *(batch[name] for name in names))
+        for ids, mask, types, positions in zip(*rows, strict=True):
             length = mask.sum()
             assert mask[:length].all() and not (types[length:].any() or positions[length:].any())
             starts = np.flatnonzero(positions[:length] == 0)
@@ -191,20 +203,8 @@ def test_packed_pairs_stay_whole_and_fill_their_sequences(tiny_config, tokenizer
                 np.testing.assert_array_equal(types[start:end], np.arange(start, end) > first)
                 pair = tuple(ids[start + 1 : first]), tuple(ids[first + 1 : second])
                 seen[known[pair]] += 1
-    assert set(seen) == set(languages)
+    assert set(seen) == {*languages, "mlm"}
     assert np.mean(filled) > 0.75
-
-
-def test_packed_pairs_stand_in_batches_of_both_tasks(tiny_config, tokenizer):
-    config = configured(tiny_config, languages=["de"], sequence_length=100, pack_pairs=True)
-    tasks = set()
-    for batch in take(batches_of(config, tokenizer, stage=0), 12):
-        is_tlm = batch["input_type_ids"].any()
-        tasks.add(is_tlm)
-        if not is_tlm:
-            expected = np.broadcast_to(np.arange(100), batch["input_positions"].shape)
-            np.testing.assert_array_equal(batch["input_positions"], expected)
-    assert tasks == {False, True}
 
 
 def test_which_sequences_are_joined():
@@ -215,50 +215,234 @@ def test_which_sequences_are_joined():
     sequences = {"input_word_ids": ids, "input_mask": mask, "input_type_ids": mask}
     sequences |= {"file": [10, 11, 12, 13, 14]}
     joined = _join({name: tf.constant(rows) for name, rows in sequences.items()}, padding_id=9)
-    assert joined["input_word_ids"].numpy().tolist() == [[1, 1, 1, 2, 2], [3, 3, 9, 9, 9]]
-    assert joined["input_mask"].numpy().tolist() == [[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]]
-    assert joined["input_type_ids"].numpy().tolist() == [[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]]
-    assert joined["input_positions"].numpy().tolist() == [[0, 1, 2, 0, 1], [0, 1, 0, 0, 0]]
-    assert joined["file"].numpy().tolist() == [10, 12]
+    assert {name: rows.numpy().tolist() for name, rows in joined.items()} == {
+        "input_word_ids": [[1, 1, 1, 2, 2], [3, 3, 9, 9, 9]],
+        "input_mask": [[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]],
+        "input_type_ids": [[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]],
+        "input_positions": [[0, 1, 2, 0, 1], [0, 1, 0, 0, 0]],
+        "file": [10, 12],
+    }
 
 
-def test_both_tasks_come_in_their_shares(tiny_config, tokenizer):
-    config = configured(tiny_config, tlm_fraction=0.25, languages=["de", "th"])
-    batches = take(batches_of(config, tokenizer, stage=0), 200)
+def test_both_tasks_come_in_their_shares_with_one_shape(settings, tokenizer):
+    settings = dataclasses.replace(settings, tlm_fraction=0.25)
+    batches = take(settings, tokenizer, 100)
     tlm = sum(int(batch["input_type_ids"].any()) for batch in batches)
-    assert abs(tlm - 50) < 5 * np.sqrt(200 * 0.25 * 0.75)
-
-
-def test_shapes_and_that_only_ordinary_tokens_are_predicted(tiny_config, tokenizer):
-    config = configured(tiny_config, languages=["de", "th"])
-    for batch in take(batches_of(config, tokenizer, stage=0), 12):
+    assert abs(tlm - 25) < 5 * np.sqrt(100 * 0.25 * 0.75)
+    for batch in batches:
         for name in ("input_word_ids", "input_mask", "input_type_ids"):
             assert batch[name].shape == (8, 24) and batch[name].dtype == np.int32
-        for name in ("masked_positions", "masked_ids", "masked_weights"):
-            assert batch[name].shape == (8, 5)
         chosen = batch["masked_weights"] == 1.0
-        assert chosen.any(axis=1).all()
-        assert (batch["masked_ids"][chosen] > MASK).all()
+        assert (
+            batch["masked_positions"].shape == batch["masked_ids"].shape == chosen.shape == (8, 5)
+        )
+        assert chosen.any(axis=1).all() and (batch["masked_ids"][chosen] > MASK).all()
         # 20 % of 22 ordinary tokens at most.
         assert chosen.sum(axis=1).max() <= 4
 
 
-def test_every_batch_is_masked_afresh(tiny_config, tokenizer):
-    config = configured(tiny_config, tlm_fraction=0.0, languages=["de"])
-    batches = take(batches_of(config, tokenizer, stage=0), 10)
-    assert len({batch["masked_positions"].tobytes() for batch in batches}) == 10
+def test_a_task_without_corpora_is_named_unless_its_share_is_0(settings, tokenizer):
+    for kind, fraction in (("monolingual", 1.0), ("bitext", 0.0)):
+        settings_ = dataclasses.replace(settings, **{kind: []})
+        with pytest.raises(InputError, match=f"'pretrain.{kind}' is empty"):
+            take(settings_, tokenizer, 1)
+        alone = dataclasses.replace(settings_, tlm_fraction=fraction)
+        assert {file.kind for file in source_files(alone, ["de"])}.isdisjoint({kind})
 
 
-@pytest.mark.parametrize("kind", ["monolingual", "bitext"])
-def test_missing_data_name_the_key(tiny_config, tokenizer, kind):
-    with pytest.raises(InputError) as caught:
-        batches_of(configured(tiny_config, **{kind: []}), tokenizer, stage=0)
-    assert f"'pretrain.{kind}' is empty" in str(caught.value)
+# CMLM: neighbours within a document, half of them swapped, one side masked.
+
+DOCUMENTS = {
+    "de": ["Katze 1", "Hund 1", "Maus 1", "", "Haus 2", "Baum 2", "", "Mond 3"],
+    "ru": ["кошка 4", "собака 4", "", "", "дом 5", "река 5", "луна 5"],
+    "th": ["แมว 6", "หมา 6", "นก 6", "ม้า 6"],
+}
 
 
-@pytest.mark.slow
-def test_a_task_without_share_needs_no_data(tiny_config, tokenizer):
-    no_bitext = configured(tiny_config, bitext=[], tlm_fraction=0.0)
-    no_text = configured(tiny_config, monolingual=[], tlm_fraction=1.0)
-    for config in (no_bitext, no_text):
-        assert len(take(batches_of(config, tokenizer, stage=0), 1)) == 1
+@pytest.fixture
+def documents(tmp_path):
+    for language, lines in DOCUMENTS.items():
+        write_lines(tmp_path / f"{language}.txt", lines)
+    return tmp_path
+
+
+def inner(ids):
+    """The tokens of each row between [CLS] and [SEP]."""
+    return [tuple(one for one in row if one not in (PADDING, START, END)) for row in ids]
+
+
+def test_no_pair_crosses_a_document_and_half_are_swapped(cmlm, tokenizer):
+    found = []
+    for batch in take(cmlm, tokenizer, 30, languages=[]):
+        ids, mask = batch["neighbour"]["input_word_ids"], batch["masked_weights"] == 1
+        assert not (ids == MASK).any()
+        assert mask.any(axis=1).all() and (batch["masked_ids"][mask] >= FIRST).all()
+        found += zip(inner(ids), inner(unmasked(batch)), strict=True)
+    expected = {}
+    for lines in DOCUMENTS.values():
+        for first, second in itertools.pairwise(lines):
+            if first and second:
+                one, other = map(tuple, tokenizer([first, second]).to_list())
+                expected[one, other], expected[other, one] = False, True
+    assert set(found) == set(expected)
+    swapped = np.mean([expected[pair] for pair in found])
+    assert abs(swapped - 0.5) < 4 * 0.5 / len(found) ** 0.5
+
+
+def test_batches_of_neighbours_tell_their_files(cmlm, tokenizer, documents):
+    files = source_files(cmlm, ["ru", "th"])
+    assert [file.path for file in files] == [str(documents / "ru.txt"), str(documents / "th.txt")]
+    known = [
+        set(inner(tokenizer([line for line in DOCUMENTS[one] if line]).to_list()))
+        for one in ("ru", "th")
+    ]
+    [batch] = take(cmlm, tokenizer, 1, languages=["ru", "th"])
+    for ids, file in zip(inner(unmasked(batch)), batch["file"], strict=True):
+        assert ids in known[file] and ids not in known[1 - file]
+
+
+# Masking: what is chosen, how it is hidden, and that the seed alone decides.
+
+
+def masked(inputs, *, fraction=0.2, predictions=10, seed=(1, 2)):
+    settings = PretrainConfig(mask_fraction=fraction, max_predictions=predictions)
+    tokenizer = SimpleNamespace(special_tokens=SPECIAL)
+    inputs = {name: tf.constant(values) for name, values in inputs.items()}
+    result = mask_tokens(inputs, settings, tokenizer, seed=tf.constant(seed, tf.int64))
+    return {name: value.numpy() for name, value in result.items()}
+
+
+def packed(lengths, length, *, second=()):
+    """Rows `[CLS] tokens [SEP] padding`; rows in `second` have a [SEP] inside too."""
+    ids = np.random.default_rng(0).integers(FIRST, VOCAB, (len(lengths), length), np.int32)
+    mask = np.zeros_like(ids)
+    for row, count in enumerate(lengths):
+        ids[row, [0, count + 1]] = START, END
+        ids[row, count + 2 :] = PADDING
+        mask[row, : count + 2] = 1
+        if row in second:
+            ids[row, 1 + count // 2] = END
+    return {"input_word_ids": ids, "input_mask": mask, "input_type_ids": np.zeros_like(ids)}
+
+
+def packed_texts(lengths, rows, length):
+    """Rows of several texts `[CLS] tokens [SEP]`, and where each text begins."""
+    texts = [[START, *range(FIRST, FIRST + count), END] for count in lengths]
+    ids, padding = sum(texts, []), [0] * (length - sum(map(len, texts)))
+    positions = [place for text in texts for place in range(len(text))]
+    inputs = {
+        "input_word_ids": [ids + padding] * rows,
+        "input_mask": [[1] * len(ids) + padding] * rows,
+        "input_type_ids": [[0] * length] * rows,
+        "input_positions": [positions + padding] * rows,
+    }
+    return inputs, np.cumsum([0, *map(len, texts)])[:-1]
+
+
+SEEDS = st.tuples(st.integers(0, 2**31), st.integers(0, 2**31))
+
+
+def rounded(count, fraction):
+    """NumPy rounds halves to even, as TensorFlow does."""
+    return max(1, int(np.round(np.float32(count) * np.float32(fraction))))
+
+
+@hypothesis(max_examples=30)
+@given(
+    lengths=st.lists(st.integers(1, 30), min_size=1, max_size=5),
+    fraction=st.floats(0.01, 0.99),
+    predictions=st.integers(1, 32),
+    seed=SEEDS,
+)
+def test_the_choice_and_its_features(lengths, fraction, predictions, seed):
+    inputs = packed(lengths, 32, second=range(0, len(lengths), 2))
+    result = masked(inputs, fraction=fraction, predictions=predictions, seed=seed)
+    before, after = inputs["input_word_ids"], result["input_word_ids"]
+    positions, weights = result["masked_positions"], result["masked_weights"]
+    assert positions.shape == weights.shape == (len(lengths), predictions)
+    assert positions.dtype == result["masked_ids"].dtype == after.dtype == np.int32
+    assert weights.dtype == np.float32 and set(np.unique(weights)) <= {0.0, 1.0}
+    for name in ("input_mask", "input_type_ids"):
+        np.testing.assert_array_equal(result[name], inputs[name])
+    for row in range(len(lengths)):
+        chosen = positions[row][weights[row] == 1.0]
+        assert len(set(chosen)) == len(chosen)
+        # Never [CLS], [SEP] or padding; the ids are the tokens that were there.
+        assert (before[row, chosen] >= FIRST).all() and (after[row, chosen] >= MASK).all()
+        ids = result["masked_ids"][row][weights[row] == 1.0]
+        np.testing.assert_array_equal(ids, before[row, chosen])
+        untouched = np.setdiff1d(np.arange(32), chosen)
+        np.testing.assert_array_equal(after[row, untouched], before[row, untouched])
+        ordinary = int((before[row] >= FIRST).sum())
+        assert len(chosen) == min(rounded(ordinary, fraction), ordinary, predictions)
+
+
+@hypothesis(max_examples=20)
+@given(
+    lengths=st.lists(st.integers(1, 12), min_size=1, max_size=6),
+    fraction=st.floats(0.05, 0.95),
+    seed=SEEDS,
+)
+def test_each_text_of_a_sequence_has_its_fraction_chosen(lengths, fraction, seed):
+    inputs, starts = packed_texts(lengths, 2, 90)
+    result = masked(inputs, fraction=fraction, predictions=90, seed=seed)
+    wanted = [rounded(count, fraction) for count in lengths]
+    for places, weights in zip(result["masked_positions"], result["masked_weights"], strict=True):
+        chosen = places[weights == 1.0]
+        assert len(set(chosen)) == len(chosen)
+        ends = zip(starts, lengths, strict=True)
+        found = [((chosen > start) & (chosen <= start + count)).sum() for start, count in ends]
+        assert found == wanted and len(chosen) == sum(wanted)
+
+
+def test_the_papers_numbers_and_a_sequence_without_tokens():
+    """512 tokens: 20 % are 102, of which at most 80 are predicted (section 3.2)."""
+    inputs = packed([510, 300, 0], 512)
+    result = masked(inputs, predictions=80)
+    assert result["masked_positions"].shape == (3, 80)
+    assert result["masked_weights"].sum(axis=1).tolist() == [80.0, 60.0, 0.0]
+    np.testing.assert_array_equal(result["input_word_ids"][2], inputs["input_word_ids"][2])
+
+
+def test_eighty_ten_ten_at_places_that_are_equally_likely():
+    """18,000 choices: each share within 5 standard deviations of the binomial."""
+    result = masked(packed([90] * 1000, 92), predictions=18)
+    new = result["input_word_ids"][np.arange(1000)[:, None], result["masked_positions"]]
+    old, total = result["masked_ids"], new.size
+    assert result["masked_weights"].sum() == total == 18_000
+
+    def assert_share(count, share):
+        assert abs(count - total * share) < 5 * np.sqrt(total * share * (1 - share))
+
+    assert_share((new == MASK).sum(), 0.8)
+    # A random token can be the old one again.
+    again = 0.1 / (VOCAB - FIRST)
+    assert_share((new == old).sum(), 0.1 + again)
+    replaced = new[(new != MASK) & (new != old)]
+    assert_share(replaced.size, 0.1 - again)
+    # Random tokens come from the whole of the ordinary vocabulary, and only from it.
+    assert replaced.min() >= FIRST and replaced.max() < VOCAB
+    assert len(np.unique(replaced)) > 0.98 * (VOCAB - FIRST)
+    counts = np.bincount(result["masked_positions"].ravel(), minlength=92)
+    assert counts[0] == counts[91] == 0
+    assert np.abs(counts[1:91] - 200).max() < 5 * np.sqrt(1000 * 0.2 * 0.8)
+
+
+def test_all_tokens_of_a_text_are_equally_often_chosen():
+    """One of 5, in the second of three texts, 1,000 times: 200 each, less than five sigma off."""
+    inputs, _ = packed_texts((3, 5, 4), 1000, 18)
+    result = masked(inputs)
+    chosen = result["masked_positions"][result["masked_weights"] == 1.0]
+    counts = np.bincount(chosen, minlength=18)
+    assert counts.sum() == 3000
+    assert np.abs(counts[6:11] - 200).max() < 5 * np.sqrt(1000 * 0.2 * 0.8)
+
+
+def test_the_seed_alone_decides_and_rows_are_masked_apart():
+    inputs = {name: np.repeat(rows, 8, axis=0) for name, rows in packed([30], 32).items()}
+    one, other, another = (masked(inputs, seed=seed) for seed in ((1, 2), (1, 3), (2, 2)))
+    tf.random.set_seed(99)
+    assert_equal([masked(inputs, seed=(1, 2))], [one])
+    for different in (other, another):
+        assert (one["masked_positions"] != different["masked_positions"]).any()
+    assert len({tuple(row) for row in one["masked_positions"]}) == 8

@@ -40,74 +40,39 @@ def third_kind(monkeypatch):
     monkeypatch.setitem(record_kinds.KINDS, CONTEXTS, row)
 
 
-@pytest.fixture
-def shards(third_kind, tmp_path):
-    """What a filter job with scores leaves of a Parquet file."""
-    too_short = Context("Ja.", "", "Nein.", "de")
-    rows = [*RECORDS, too_short, RECORDS[0]]
-    pq.write_table(pa.Table.from_pylist([_row(record) for record in rows]), path(tmp_path))
-    out = tmp_path / "out"
-    report = filter_job.run(
-        [path(tmp_path)],
-        str(out),
-        kind=CONTEXTS,
-        filters=[TooShort(3)],
-        options=JobOptions(scores=True),
-    )
+def filter_contexts(path, out, shortest, **options):
+    options = {"filters": [TooShort(shortest)], "options": JobOptions(**options)}
+    return filter_job.run([str(path)], str(out), kind=CONTEXTS, **options)
+
+
+def test_from_parquet_through_a_filter_job_and_its_scores_to_a_stream(third_kind, tmp_path):
+    rows = [*RECORDS, Context("Ja.", "", "Nein.", "de"), RECORDS[0]]
+    rows = [{"language_code": one.language, **one._asdict()} for one in rows]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "pages.parquet")
+    shards = tmp_path / "out"
+    report = filter_contexts(tmp_path / "pages.parquet", shards, 3, scores=True)
     assert report["total"]["dropped"]["too_short"] == report["total"]["dropped"]["duplicate"] == 1
-    return out
-
-
-def _row(record):
-    return {"language_code": record.language, **record._asdict()}
-
-
-def path(folder):
-    return str(folder / "pages.parquet")
-
-
-def test_shards_hold_it(shards):
-    assert sorted(p.name for p in (shards / CONTEXTS).iterdir()) == ["de", "fr"]
+    assert sorted(path.name for path in (shards / CONTEXTS).iterdir()) == ["de", "fr"]
     files = find_corpus_files([str(shards)], kind=CONTEXTS)
     assert sorted(record for file in files for record in read_file(file)) == sorted(RECORDS)
-    example = "| de | Ja. |  | Nein. |"
-    assert example in (shards / "examples.md").read_text("utf-8")
-
-
-def test_scores_are_read_again(shards, tmp_path):
-    again = filter_job.run(
-        [str(shards / "scores")],
-        str(tmp_path / "again"),
-        kind=CONTEXTS,
-        # The shortest texts of the records have 10, 9 and 12 characters.
-        filters=[TooShort(10)],
-        options=JobOptions(from_scores=True),
-    )
-    assert again["languages"]["fr"]["kept"] == 0
-    assert again["languages"]["de"]["kept"] == 2
-
-
-def test_a_stream_gives_its_columns(shards):
+    assert "| de | Ja. |  | Nein. |" in (shards / "examples.md").read_text("utf-8")
     files = find_plain_files([str(shards)], kind=CONTEXTS)
     assert count_records(files) == {"de": 2, "fr": 1}
     stream = streams.language_streams(files, seed=1)["fr"]
     [serialized] = stream.batch(1).take(1)
     columns = [column.numpy()[0].decode() for column in texts.parse(CONTEXTS, serialized)]
     assert columns == list(RECORDS[1][:3])
+    # The shortest texts of the records have 10, 9 and 12 characters.
+    again = filter_contexts(shards / "scores", tmp_path / "again", 10, from_scores=True)
+    assert {name: one["kept"] for name, one in again["languages"].items()} == {"de": 2, "fr": 0}
 
 
-def test_its_first_field_tells_it_from_sentences(third_kind):
+def test_its_row_tells_it_from_other_kinds(tmp_path, third_kind, monkeypatch):
     assert kind_of_fields({"previous", "text", "next"}) == CONTEXTS
-    assert kind_of_fields({"text", "language_code"}) == MONOLINGUAL
+    assert kind_of_fields({"text", "language_code"}) == kind_of_fields(()) == MONOLINGUAL
     assert kind_of_fields({"src_raw", "tgt_raw"}) == BITEXT
-    assert kind_of_fields(()) == MONOLINGUAL
-
-
-def test_languages_of_its_texts(third_kind):
     assert texts_by_language(RECORDS[1]) == tuple(("fr", text) for text in RECORDS[1][:3])
     assert texts_by_language(Pair("Yes", "Oui", "fr")) == (("en", "Yes"), ("fr", "Oui"))
-
-
-def test_without_the_row_its_folder_is_no_kind(tmp_path):
+    monkeypatch.delitem(record_kinds.KINDS, CONTEXTS)
     shard = tmp_path / CONTEXTS / "de" / "part-00000-of-00001.tfrecord.gz"
     assert describe(str(shard)).kind is None

@@ -20,59 +20,41 @@ from labse_tf.files.corpus_files import BITEXT, TSV, find_plain_files
 LANGUAGES = ("de", "th")
 
 
-@pytest.fixture(scope="module")
-def shards(tmp_path_factory, bitext_dir):
-    """Clean shards of the filter job, on disk and in the store."""
-    out = tmp_path_factory.mktemp("clean") / "shards"
-    inputs = [str(bitext_dir / f"{language}.tsv") for language in LANGUAGES]
-    command = ["corpus", "filter-bitext", *inputs, "--out", str(out)]
-    assert main(command) == 0
-    store = f"ram://{out.name}_{out.parent.name}"
-    for path in (path for path in out.rglob("*") if path.is_file()):
-        copy = f"{store}/{path.relative_to(out)}"
-        tf.io.gfile.makedirs(copy.rpartition("/")[0])
-        tf.io.gfile.copy(str(path), copy)
-    return out, store
-
-
 @pytest.mark.parametrize(
     ("path", "stored"),
     [("ram://a/b", True), ("gs://b", True), ("/a", False), ("a:b", False), ("file:///a", False)],
 )
-def test_what_is_in_a_store(path, stored):
+def test_the_paths_that_are_in_a_store(path, stored):
     assert is_stored(path) is stored
 
 
-def test_the_same_files_are_found_as_on_disk(shards):
-    folder, store = shards
+def test_clean_shards_are_found_and_counted_as_on_disk(tmp_path, bitext_dir):
+    out, store = tmp_path / "shards", f"ram://{tmp_path.name}"
+    inputs = [str(bitext_dir / f"{language}.tsv") for language in LANGUAGES]
+    assert main(["corpus", "filter-bitext", *inputs, "--out", str(out)]) == 0
+    for path in (path for path in out.rglob("*") if path.is_file()):
+        copy = f"{store}/{path.relative_to(out)}"
+        tf.io.gfile.makedirs(copy.rpartition("/")[0])
+        tf.io.gfile.copy(str(path), copy)
     found = find_plain_files([store], kind=BITEXT, storage=STORAGE)
-    expected = find_plain_files([str(folder)], kind=BITEXT)
+    expected = find_plain_files([str(out)], kind=BITEXT)
     assert {file.language for file in found} == set(LANGUAGES)
-    assert [file.path.removeprefix(store) for file in found] == [
-        file.path.removeprefix(str(folder)) for file in expected
+    listed = [
+        [(file.path.removeprefix(folder), STORAGE.size(file.path)) for file in files]
+        for folder, files in ((store, found), (str(out), expected))
     ]
-    assert [STORAGE.size(file.path) for file in found] == [
-        STORAGE.size(file.path) for file in expected
-    ]
-    pattern = f"{store}/bitext/de/*.tfrecord.gz"
-    assert find_plain_files([pattern], storage=STORAGE) == [
-        file for file in found if file.language == "de"
-    ]
-
-
-def test_records_are_counted_by_report_and_without(shards):
-    folder, store = shards
-    found = find_plain_files([store], kind=BITEXT, storage=STORAGE)
-    kept = json.loads((folder / "report.json").read_text())["languages"]
-    expected = {language: kept[language]["kept"] for language in LANGUAGES}
-    assert count_records(found) == expected
+    assert listed[0] == listed[1]
+    german = [file for file in found if file.language == "de"]
+    assert find_plain_files([f"{store}/bitext/de/*.tfrecord.gz"], storage=STORAGE) == german
+    kept = json.loads((out / "report.json").read_text())["languages"]
+    counts = {language: kept[language]["kept"] for language in LANGUAGES}
+    assert count_records(found) == count_records(expected) == counts
     # Without the report, they are read.
-    tf.io.gfile.rename(f"{store}/report.json", f"{store}/other.json")
-    assert count_records(found) == expected
-    tf.io.gfile.rename(f"{store}/other.json", f"{store}/report.json")
+    tf.io.gfile.remove(f"{store}/report.json")
+    assert count_records(found) == counts
 
 
-def test_text_is_copied_and_what_training_cannot_read_refused(tmp_path, monkeypatch):
+def test_text_is_copied_and_schemes_that_training_cannot_read_are_refused(tmp_path, monkeypatch):
     monkeypatch.setenv(staging.FOLDER, str(tmp_path / "staging"))
     with pytest.raises(InputError, match="no such file or folder"):
         texts.find_files(["ram://nothing/here"], BITEXT, [], key="train.bitext")

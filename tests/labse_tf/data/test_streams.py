@@ -10,7 +10,6 @@ import tensorflow as tf
 from text_files import write_lines
 
 from labse_tf.data import streams, texts
-from labse_tf.data.token_cache import TokenCache, draw_pairs
 from labse_tf.files.corpus_files import BITEXT, MONOLINGUAL, find_plain_files
 
 
@@ -46,9 +45,10 @@ def test_the_position_of_a_step(step, expected):
     assert place[:3] == expected and place.seed == expected[2]
     third = streams.position(step, 7, streams.Part(2, 3))
     assert third.shared_seed == place.seed and third.seed == place.seed + 64_905_686
+    assert streams.drawn_of({"de": 0.75, "th": 0.25}, 40) == {"de": 30, "th": 10}
 
 
-@pytest.mark.parametrize("drawn", [0, 1, 9, 10, 13, 29, 30, 44, 300_007])
+@pytest.mark.parametrize("drawn", [0, 9, 10, 44, 300_007])
 def test_a_stream_goes_on_where_it_was_and_each_pass_has_all_records(tmp_path, in_order, drawn):
     files = write_parts(tmp_path, [10, 3, 17])
     stream = streams.language_streams(files, seed=1, drawn={"th": drawn})["th"]
@@ -63,7 +63,7 @@ def test_files_keep_their_numbers(tmp_path, in_order):
     assert numbers == [1, 1, 1, 0, 0, 0, 0, 1, 1, 1]
 
 
-@pytest.mark.parametrize("drawn", [2, 3, 30, 58])
+@pytest.mark.parametrize("drawn", [3, 58])
 def test_files_whose_records_differ_in_length_are_read_whole(tmp_path, in_order, drawn):
     """Short lines, then long ones: the place is wrong, but every record comes."""
     for name, lines in (("a", [f"{n}" for n in range(50)]), ("b", [f"{n:0300}" for n in range(9)])):
@@ -88,11 +88,6 @@ def test_compressed_shards_and_pairs_with_negatives_begin_later_too(tmp_path, in
     assert columns[2].numpy().tolist() == [[b"c6"], [b"c7"]]
 
 
-def test_a_language_whose_share_is_small_is_where_its_share_says(tmp_path, in_order):
-    weights = {"de": 0.75, "th": 0.25}
-    assert streams.drawn_of(weights, 40) == {"de": 30, "th": 10}
-
-
 def test_tokens_are_measured_by_language(tmp_path, tokenizer):
     write_lines(tmp_path / "de.tsv", ["cat\tKatze und Haus."] * 200)
     write_lines(tmp_path / "th.tsv", ["cat and house.\tแมวกับบ้าน"] * 3)
@@ -104,15 +99,7 @@ def test_tokens_are_measured_by_language(tmp_path, tokenizer):
     np.testing.assert_array_equal(found["de"][0], expected)
 
 
-def test_pairs_in_memory_go_on_with_their_pass():
-    """Two windows of one language, or the second alone: the same pairs."""
-    cache = TokenCache([], None, None, {"de": 10})
-    whole = np.concatenate(list(draw_pairs(cache, {"de": 1.0}, seed=3, draws=14).take(3)))
-    later = draw_pairs(cache, {"de": 1.0}, seed=3, draws=14, before=14, draw_seed=99)
-    np.testing.assert_array_equal(np.concatenate(list(later.take(2))), whole[14:])
-
-
-@pytest.mark.parametrize("sizes", [[4, 4, 4], [9, 2, 1, 6, 1, 3], [7], [5, 6]])
+@pytest.mark.parametrize("sizes", [[9, 2, 1, 6, 1, 3], [5, 6]])
 @pytest.mark.parametrize("drawn", [0, 2])
 def test_parts_share_the_records(tmp_path, in_order, sizes, drawn):
     """Whole files, or of a language with fewer files than parts each third record."""
@@ -130,23 +117,10 @@ def test_parts_share_the_records(tmp_path, in_order, sizes, drawn):
     assert sorted(found) == list(range(sum(sizes)))
 
 
-def drawn_pairs(cache, weights, windows, **kwargs):
-    return np.concatenate(list(draw_pairs(cache, weights, **kwargs).take(windows)))
-
-
-def test_pairs_in_memory_are_drawn_by_weight_and_each_once_a_pass():
-    sizes = {"de": 10, "fr": 7, "ja": 1, "th": 4}
-    cache = TokenCache([], None, None, sizes)
-    weights = {"de": 0.5, "fr": 0.0, "ja": 0.1, "th": 0.4}
-    drawn = drawn_pairs(cache, weights, 50, seed=3, draws=100)
-    assert not ((drawn >= 10) & (drawn < 17)).any()
-    for start, language in ((0, "de"), (17, "ja"), (18, "th")):
-        size, share = sizes[language], weights[language]
-        own = drawn[(drawn >= start) & (drawn < start + size)] - start
-        assert abs(len(own) - 5000 * share) < 5 * np.sqrt(5000 * share * (1 - share))
-        passes = own[: len(own) // size * size].reshape(-1, size)
-        np.testing.assert_array_equal(np.sort(passes), np.tile(np.arange(size), (len(passes), 1)))
-        if size > 1:
-            assert len(np.unique(passes, axis=0)) > 5  # Each pass has an order of its own.
-    np.testing.assert_array_equal(drawn, drawn_pairs(cache, weights, 50, seed=3, draws=100))
-    assert (drawn != drawn_pairs(cache, weights, 50, seed=4, draws=100)).any()
+def test_the_mix_follows_the_weights():
+    names = ("de", "fr", "th")
+    named = {name: tf.data.Dataset.from_tensors(name).repeat() for name in names}
+    mixed = streams.mix(named, {"de": 0.7, "fr": 0.2, "th": 0.1}, seed=3)
+    counts = Counter(text.decode() for text in mixed.take(2000).as_numpy_iterator())
+    for name, share in (("de", 0.7), ("fr", 0.2), ("th", 0.1)):
+        assert abs(counts[name] - 2000 * share) < 5 * np.sqrt(2000 * share * (1 - share))

@@ -18,7 +18,7 @@ IDS = [[2, 9, 4, 30, 3, 0], [2, 12, 4, 7, 21, 3]]
 NEIGHBOURS = [[2, 8, 3, 0], [2, 5, 6, 3]]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def encoder():
     tf_keras.utils.set_random_seed(3)
     return build_encoder(CONFIG)
@@ -38,9 +38,6 @@ def test_one_slot_is_the_vector_itself():
     vectors = tf.random.stateless_normal((3, 8), [1, 2])
     assert not slots.variables
     np.testing.assert_array_equal(slots(vectors), vectors[:, None])
-
-
-def test_no_slots():
     assert build_slots(0, CONFIG) is None
 
 

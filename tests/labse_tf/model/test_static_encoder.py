@@ -1,4 +1,4 @@
-"""An encoder without layers, and the layers that are put on top of it."""
+"""An encoder without layers, layers on top of it, and tokens' vectors as sums of parts' rows."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ import dataclasses
 import numpy as np
 import pytest
 import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tensorflow.python.eager import context
 from tiny_encoder import packed
 
 from labse_tf.config import EncoderConfig
 from labse_tf.errors import InputError
 from labse_tf.losses import margin_cross_entropy
-from labse_tf.model.encoder import build_encoder, embed
+from labse_tf.model.encoder import build_encoder, dropout_generators, embed
 from labse_tf.model.stacking import grow_layers
-from labse_tf.model.subwords import Subwords
+from labse_tf.model.static_encoder import Subwords
 
 CONFIG = EncoderConfig(
     vocab_size=9,
@@ -48,9 +50,9 @@ def test_the_average_leaves_out_what_is_no_token_of_the_text(static, inputs):
     expected = [(table[5] + 2 * table[7]) / 3, table[8], (table[CLS] + table[SEP]) / 2]
     np.testing.assert_allclose(outputs["pooled_output"], expected, atol=1e-6)
     np.testing.assert_array_equal(outputs["sequence_output"], table[inputs["input_word_ids"]])
-    assert [variable.name for variable in static.variables] == [
-        "encoder/word_embeddings/embeddings:0"
-    ]
+    assert [one.name for one in static.variables] == ["encoder/word_embeddings/embeddings:0"]
+    longer = {name: tf.pad(tensor, [[0, 0], [0, 3]]) for name, tensor in inputs.items()}
+    np.testing.assert_array_equal(static(longer)["pooled_output"], outputs["pooled_output"])
 
 
 def test_training_looks_up_each_token_once_and_has_the_same_result(static, inputs):
@@ -91,11 +93,6 @@ def test_a_step_does_not_copy_the_table(inputs, lengths):
     assert "ResourceGather" in operations and "ReadVariableOp" not in operations
 
 
-def test_padding_changes_nothing(static, inputs):
-    longer = {name: tf.pad(tensor, [[0, 0], [0, 3]]) for name, tensor in inputs.items()}
-    np.testing.assert_array_equal(static(longer)["pooled_output"], static(inputs)["pooled_output"])
-
-
 def test_spare_columns_stay_0(static, inputs):
     """Training has no gradient there, and neither at rows that it does not read."""
     with tf.GradientTape() as tape:
@@ -108,16 +105,20 @@ def test_spare_columns_stay_0(static, inputs):
     assert (gradient[[5, 7, 8], :-2] != 0).all()
 
 
-@pytest.mark.parametrize("layers", [1, 3])
-def test_layers_on_top_change_nothing_at_first(static, inputs, layers):
+def test_layers_on_top_change_nothing_at_first(static, inputs):
     # Rows of very different lengths keep their weight in the average.
     table = static.get_embedding_table()
     table.assign(table * tf.constant([[1], [1], [9], [9], [1], [0.01], [1], [3], [1]]))
-    deep = build_encoder(CONFIG, num_layers=layers)
-    grow_layers(table.numpy(), deep, unread=[CLS, SEP])
     with_text = {name: tensor[:2] for name, tensor in inputs.items()}
-    found, expected = (embed(one, with_text, training=False) for one in (deep, static))
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    expected = embed(static, with_text, training=False)
+    # Attention and feed-forward parts add 0, and embeddings have no dropout.
+    for layers, training, dropout in ((1, False, 0.0), (3, True, 0.5)):
+        deep = build_encoder(dataclasses.replace(CONFIG, dropout=dropout), num_layers=layers)
+        grow_layers(table.numpy(), deep, unread=[CLS, SEP])
+        found = embed(deep, with_text, training=training)
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+    with pytest.raises(InputError, match="spare columns"):
+        grow_layers(np.ones([9, 8], np.float32), deep, unread=[CLS, SEP])
 
 
 def test_layers_on_top_learn(static, inputs):
@@ -150,15 +151,143 @@ def test_layers_on_top_learn(static, inputs):
     assert still == {"encoder/transformer/layer_0/self_attention/key/bias:0"}
 
 
-def test_a_table_without_spare_columns_is_refused():
-    deep = build_encoder(CONFIG, num_layers=1)
-    with pytest.raises(InputError, match="spare columns"):
-        grow_layers(np.ones([9, 8], np.float32), deep, unread=[CLS, SEP])
+# Tokens' vectors as sums of their own row and of their parts' rows.
+
+TOKENS = ["[UNK]", "a", "##b", "ab", "##ba", "abab", "ไท", "ไทย", "##ย"]
 
 
-def test_dropout_changes_nothing_before_layers_add_something(static, inputs):
-    """Attention and feed-forward parts add 0 at first, and embeddings have no dropout."""
-    deep = build_encoder(dataclasses.replace(CONFIG, dropout=0.5), num_layers=2)
-    grow_layers(static.get_embedding_table().numpy(), deep, unread=[CLS, SEP])
-    vectors = [embed(deep, inputs, training=training) for training in (True, False)]
+def named(subwords, lengths):
+    """Each token's parts as (length, token); length 0 is its own row."""
+    names = [(0, token) for token in TOKENS]
+    for length in lengths:
+        short = [token for token in TOKENS if len(token.removeprefix("##")) <= length]
+        names += [(length, token) for token in short]
+    assert len(names) == subwords.count
+    return {
+        token: [names[row] for row in rows]
+        for token, rows in zip(TOKENS, subwords.rows.to_list(), strict=True)
+    }
+
+
+def test_parts_by_hand():
+    parts = named(Subwords(TOKENS, [1, 2]), [1, 2])
+    assert parts["a"] == [(0, "a"), (1, "a"), (2, "a")]
+    # "##a" is no token: nothing spells "##ba" by single characters.
+    assert parts["##ba"] == [(0, "##ba"), (2, "##ba")]
+    assert parts["ab"] == [(0, "ab"), (1, "a"), (1, "##b"), (2, "ab")]
+    assert parts["abab"] == [(0, "abab")]
+    assert parts["ไทย"] == [(0, "ไทย"), (2, "ไท"), (2, "##ย")]
+    assert parts["[UNK]"] == [(0, "[UNK]")]
+
+
+def test_ngrams_by_hand():
+    thai = ["ไทย", "##ไทย", "##ไทยย", "##คนไทย"]
+    tokens = ["[UNK]", "Haus", "haus", "##haus", "HAUSE", "aus", *thai]
+    subwords = Subwords(tokens, [], [3])
+    shared = ["^ha", "hau", "aus", "ไทย"]
+    names = [*tokens, *shared]
+    assert subwords.count == len(names)
+    found = [[names[row] for row in rows[1:]] for rows in subwords.rows.to_list()]
+    assert found == [
+        [],
+        ["^ha", "hau", "aus"],
+        ["^ha", "hau", "aus"],
+        # Inside a word, without its beginning; "aus" at the start of one is "^au", "aus".
+        ["hau", "aus"],
+        ["^ha", "hau", "aus"],
+        ["aus"],
+        # "^ไทย" has it; it is the whole of "##ไทย", which its own row is for.
+        ["ไทย"],
+        [],
+        ["ไทย"],
+        ["ไทย"],
+    ]
+
+
+def test_splitting_by_hand():
+    subwords = Subwords(TOKENS, [2])
+    rows, split = subwords.rows.to_list(), subwords.split_rows().to_list()
+    ids = {token: row for row, token in enumerate(TOKENS)}
+    # 60 % of two characters is one, and of four two; of one, none.
+    expected = {
+        "[UNK]": ["[UNK]"],
+        "a": ["a"],
+        "ab": ["a", "##b"],
+        "##ba": ["##ba"],
+        "abab": ["abab"],
+        "ไทย": ["ไท", "##ย"],
+    }
+    for token, pieces in expected.items():
+        wanted = [row for piece in pieces for row in rows[ids[piece]]]
+        assert split[ids[token]] == wanted, token
+
+
+def test_splitting_draws_tokens_anew_at_each_step_and_only_in_training():
+    config = dataclasses.replace(CONFIG, subwords=[2], split_rate=0.5)
+    subwords = Subwords(TOKENS, [2])
+    encoder = build_encoder(config, subwords=subwords, replayable=True)
+    [generator] = dropout_generators(encoder)
+    table = encoder.get_embedding_table().numpy()
+    ids = tf.constant([[0, 3, 0], [0, 7, 0]])
+    inputs = {"input_word_ids": ids, "input_mask": tf.ones_like(ids), "input_type_ids": 0 * ids}
+    rows, split = subwords.rows.to_list(), subwords.split_rows().to_list()
+    either = [[table[which[token]].sum(axis=0) for which in (rows, split)] for token in (3, 7)]
+
+    def vectors(training=True):
+        return encoder(inputs, training=training)["pooled_output"].numpy()
+
+    np.testing.assert_allclose(vectors(False), [one[0] for one in either], atol=1e-6)
+    seen = set()
+    state = generator.state.numpy()
+    for _ in range(30):
+        drawn = [
+            [np.allclose(row, vector, atol=1e-6) for vector in choices]
+            for row, choices in zip(vectors(), either, strict=True)
+        ]
+        assert all(sum(one) == 1 for one in drawn)
+        seen.add(tuple(one.index(True) for one in drawn))
+    assert seen == {(0, 0), (0, 1), (1, 0), (1, 1)}
+    first = []
+    for _ in range(2):
+        generator.state.assign(state)
+        first.append(vectors())
+    np.testing.assert_array_equal(*first)
+    assert set(encoder.rows(inputs).numpy()) >= {row for token in (3, 7) for row in split[token]}
+
+
+@given(
+    words=st.sets(st.text("abก界é", min_size=1, max_size=9), min_size=1, max_size=30),
+    lengths=st.lists(st.integers(1, 5), max_size=3),
+    ngrams=st.lists(st.integers(1, 4), max_size=2),
+)
+@settings(max_examples=30)
+def test_folding_sums_the_rows_and_is_undone_by_unfolding(words, lengths, ngrams):
+    subwords = Subwords(sorted(words), lengths, ngrams)
+    table = np.random.default_rng(1).normal(size=(subwords.count, 2)).astype(np.float32)
+    expected = [table[rows].sum(axis=0) for rows in subwords.rows.to_list()]
+    np.testing.assert_allclose(subwords.fold(table), expected, atol=1e-5)
+    vectors = np.random.default_rng(0).normal(size=(len(words), 2)).astype(np.float32)
+    table = subwords.unfold(vectors)
+    assert table.shape == (subwords.count, 2)
+    np.testing.assert_array_equal(subwords.fold(table), vectors)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_an_encoder_with_subwords_is_one_with_their_sums(training):
+    subwords = Subwords(TOKENS, [1, 2])
+    encoder, folded = build_encoder(CONFIG, subwords=subwords), build_encoder(CONFIG)
+    table = encoder.get_embedding_table()
+    folded.get_embedding_table().assign(subwords.fold(table.numpy()))
+    ids = tf.constant([[0, 5, 3, 3, 0], [0, 7, 8, 0, 0]])
+    mask = tf.constant([[1, 1, 1, 1, 1], [1, 1, 1, 1, 0]])
+    inputs = {"input_word_ids": ids, "input_mask": mask, "input_type_ids": 0 * ids}
+    vectors = [embed(one, inputs, training=training) for one in (encoder, folded)]
     np.testing.assert_allclose(vectors[0], vectors[1], atol=1e-6)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(embed(encoder, inputs, training=training) ** 3)
+    gradient = tf.convert_to_tensor(tape.gradient(loss, table)).numpy()
+    changed = np.flatnonzero(np.abs(gradient).sum(axis=1))
+    # Rows of the tokens between the first and the last, and of their parts.
+    wanted = {row for token in (5, 3, 7, 8) for row in subwords.rows[token].numpy()} - {0}
+    assert set(changed) == wanted
+    assert set(encoder.rows(inputs).numpy()) >= wanted

@@ -11,9 +11,8 @@ import tf_keras
 from tiny_encoder import TINY_ENCODER, packed
 
 from labse_tf.losses import translation_ranking_loss
-from labse_tf.model.dropout import dropout_generators
-from labse_tf.model.encoder import build_encoder, embed
 from labse_tf.training.objectives import cached_gradients
+from labse_tf.model.encoder import build_encoder, dropout_generators, embed
 
 pytestmark = pytest.mark.usefixtures("eagerly")
 

@@ -12,7 +12,7 @@ import labse_tf
 from labse_tf.cli.main import main
 from labse_tf.config import EncoderConfig
 from labse_tf.model.encoder import build_encoder
-from labse_tf.model.subwords import Subwords
+from labse_tf.model.static_encoder import Subwords
 from labse_tf.systems.distill.start import start_static, token_shares, token_vectors
 from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
 from labse_tf.training.runs.run_dir import open_existing

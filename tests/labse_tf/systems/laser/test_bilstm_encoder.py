@@ -12,8 +12,7 @@ from tiny_encoder import packed
 
 from labse_tf.config import BILSTM, EncoderConfig
 from labse_tf.errors import InputError
-from labse_tf.model.dropout import dropout_generators
-from labse_tf.model.encoder import build_encoder
+from labse_tf.model.encoder import build_encoder, dropout_generators
 
 TINY = EncoderConfig(
     network=BILSTM,

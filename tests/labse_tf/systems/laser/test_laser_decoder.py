@@ -68,7 +68,7 @@ def test_the_numbers_of_weights_are_lasers():
 
 def test_bfloat16_keeps_the_logits_in_float32():
     from labse_tf.config import ComputeConfig
-    from labse_tf.model.precision import precision
+    from labse_tf.model.encoder import precision
 
     with precision(ComputeConfig(precision="bfloat16")):
         decoder = build(LaserConfig(decoder_size=5, language_size=3, output_size=4))

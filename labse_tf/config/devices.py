@@ -1,28 +1,32 @@
-"""The devices that a plan can be made for."""
+"""The devices that a plan can be made for, and whether this CPU computes bfloat16 natively."""
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from labse_tf.config.cpu import native_bfloat16_of_cpu
 from labse_tf.errors import InputError
 
 CPU = "cpu"
 _GB, _TERA = 1e9, 1e12
-# Of the square matrices whose product tells what this machine computes.
+# Width of the square matrices whose products measure the speed of this machine.
 _WIDTH, _TURNS = 2048, 3
 # Products of bfloat16 against float32, where the CPU has them: docs/pretraining.md measures 2.2.
 _TIMES_AS_FAST = 2
+# Linux's names for the instructions that multiply bfloat16 matrices; parts of oneDNN's names for
+# the instruction sets that have them.
+_CPU_FLAGS = ("avx512_bf16", "amx_bf16")
+_ONEDNN_SETS = ("BF16", "FP16", "AMX", "AVX10", "ALL", "DEFAULT")
 
 
 @dataclass(frozen=True)
 class Device:
-    """What one replica has.
+    """The device of a replica.
 
     Attributes:
       name: as for `--device`.
@@ -91,6 +95,23 @@ _DEVICES = {
     )
 }
 NAMES = (*_DEVICES, CPU)
+
+
+def native_bfloat16_of_cpu(cpuinfo: Path, environment: Mapping[str, str]) -> tuple[bool, str]:
+    """Whether a CPU supports bfloat16 natively, and the reason.
+
+    Args:
+      cpuinfo: Linux's /proc/cpuinfo. Without it (other systems) the answer is no.
+      environment: as oneDNN does, we respect ONEDNN_MAX_CPU_ISA, formerly DNNL_MAX_CPU_ISA.
+    """
+    for name in ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"):
+        limit = environment.get(name, "DEFAULT").upper()
+        if not any(part in limit for part in _ONEDNN_SETS):
+            return False, f"{name}={limit}"
+    lines = cpuinfo.read_text("utf-8").splitlines() if cpuinfo.exists() else []
+    flags = next((line for line in lines if line.startswith("flags")), "")
+    found = [flag for flag in _CPU_FLAGS if flag in flags.split()]
+    return bool(found), f"CPU with {found[0]}" if found else "CPU without bfloat16 instructions"
 
 
 def find_device(name: str) -> Device:

@@ -12,9 +12,8 @@ from repository import ROOT
 
 from labse_tf.cli.main import main
 from labse_tf.config import EncoderConfig, load_config
-from labse_tf.config.planning.costs import count_weights
-from labse_tf.config.planning.devices import NAMES, find_device
-from labse_tf.config.planning.plan import make_plan
+from labse_tf.config.devices import NAMES, find_device
+from labse_tf.config.plan import count_weights, make_plan
 from labse_tf.errors import InputError
 
 BASE = str(ROOT / "configs" / "labse_base.yaml")
@@ -29,29 +28,22 @@ def plan_of(*overrides, device="tpu-v3", replicas=32, sections=("train",), **opt
     return make_plan(config, find_device(device), replicas=replicas, sections=sections, **options)
 
 
-@pytest.mark.parametrize("layers", [0, 1, 3])
-def test_weights_are_those_that_are_built(layers):
-    from labse_tf.model.encoder import build_encoder
-
-    built = build_encoder(dataclasses.replace(SMALL, num_layers=layers))
-    table, others = count_weights(SMALL, layers)
-    assert table == built.get_embedding_table().numpy().size == 400
-    assert table + others == sum(one.numpy().size for one in built.trainable_variables)
-
-
-def test_the_head_of_mlm_is_counted():
+def test_weights_are_those_that_are_built():
     from labse_tf.model.encoder import build_encoder
     from labse_tf.model.mlm_head import build_mlm_head, trained_variables
 
-    encoder = build_encoder(dataclasses.replace(SMALL, num_layers=2))
-    built = trained_variables(encoder, build_mlm_head(SMALL, encoder))
-    config = dataclasses.replace(PAPER, encoder=dataclasses.replace(SMALL, num_layers=2))
-    pretrain = dataclasses.replace(config.pretrain, batch_size=1, stage_steps=[1])
-    config = dataclasses.replace(config, pretrain=pretrain)
-    plan = make_plan(config, find_device("tpu-v3"), sections=["pretrain"])
+    for layers in (0, 1, 2):
+        built = build_encoder(dataclasses.replace(SMALL, num_layers=layers))
+        table, others = count_weights(SMALL, layers)
+        assert table == built.get_embedding_table().numpy().size == 400
+        assert table + others == sum(one.numpy().size for one in built.trainable_variables)
+    built = trained_variables(built, build_mlm_head(SMALL, built))
+    pretrain = dataclasses.replace(PAPER.pretrain, batch_size=1, stage_steps=[1])
+    encoder = dataclasses.replace(SMALL, num_layers=2)
+    config = dataclasses.replace(PAPER, encoder=encoder, pretrain=pretrain)
+    [stage] = make_plan(config, find_device("tpu-v3"), sections=["pretrain"]).stages
     # A float32 is four bytes.
-    weights = plan.stages[0].memory.weights / 4
-    assert weights == sum(one.numpy().size for one in built)
+    assert stage.memory.weights / 4 == sum(one.numpy().size for one in built)
 
 
 def test_the_papers_step_on_a_core_of_a_tpu_v3():
@@ -112,7 +104,7 @@ def test_chunks_of_pre_training_hold_their_own_activations_and_logits():
 def test_a_proposed_chunk_divides_the_batch():
     [stage] = plan_of("train.batch_size=3200", "train.bucket_lengths=[160]").stages
     chunk = int(stage.remedy.removeprefix("add --set train.chunk_size="))
-    # Of the divisors 1, 2, 4, 5, 10, 20, 25 and 50 of 100.
+    # The divisors of 100 are 1, 2, 4, 5, 10, 20, 25 and 50.
     assert chunk == 25
     sizes = ("train.batch_size=3200", "train.bucket_lengths=[160]")
     assert plan_of(*sizes, f"train.chunk_size={chunk}").stages[0].fits
@@ -201,15 +193,12 @@ def test_the_command(tmp_path, capsys):
     assert [stage["layers"] for stage in facts["stages"]] == [3, 6, 12]
 
 
-def test_this_machine_and_a_vocabulary(tmp_path, capsys, vocab_file):
-    config = ROOT / "configs" / "tiny.yaml"
-    assert main(["plan", str(config)]) == 2
+def test_this_machine_a_vocabulary_and_no_layers(tmp_path, capsys, vocab_file):
+    config = str(ROOT / "configs" / "tiny.yaml")
+    assert main(["plan", config]) == 2
     assert "add --set encoder.vocab_size=N" in capsys.readouterr().err
-    assert main(["plan", str(config), "--set", f"tokenizer.vocab_file={vocab_file}"]) == 0
+    assert main(["plan", config, "--set", f"tokenizer.vocab_file={vocab_file}"]) == 0
     assert "1 x cpu" in capsys.readouterr().out
-
-
-def test_without_layers_there_is_no_time(capsys):
     config = str(ROOT / "configs" / "static.yaml")
     sets = ["--set", "encoder.vocab_size=1000", "--set", "encoder.subwords=[]"]
     assert main(["plan", config, *sets]) == 0

@@ -1,0 +1,454 @@
+"""A plan: for each stage, whether it fits a device, how long it takes, and what it costs.
+
+The memory of activations is counted in two ways. Where XLA compiles the step, Korthikanti et al.
+2022 give it (arXiv 2205.05198, equation 2), with separate widths of the feed-forward layer and of
+the others. Where TensorFlow runs one operation after another, each keeps its tensors for the
+backward pass.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from labse_tf.config import ADAGRAD, BERT, CMLM, EncoderConfig, OptimizerConfig, TrainRun
+from labse_tf.config.devices import CPU, Device
+from labse_tf.config.shares import check_chunks, check_even
+from labse_tf.errors import InputError
+
+PRETRAIN, TRAIN = "pretrain", "train"
+SECTIONS = (PRETRAIN, TRAIN)
+
+_FLOAT = 4  # Bytes.
+_TYPES = 2
+# Similarities, their loss, and their gradients.
+_COPIES_OF_SIMILARITIES = 3
+_SECONDS_PER_DAY = 86_400
+_HOURS_PER_DAY = 24
+_GB = 1e9
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A stage of training, as one replica sees it.
+
+    Attributes:
+      name: for people.
+      section: of the configuration, PRETRAIN or TRAIN.
+      layers: of the encoder in this stage.
+      batch: texts or pairs of the global batch; `local` of a replica, `chunk` of those whose
+        activations are held at once, 0 for all.
+      sides: sequences of a text or pair; `length`: tokens of a sequence, at most.
+      rematerialized: whether layers keep only their inputs for the backward pass.
+      predicted: tokens of a text that are predicted, `candidates`: tokens in the softmax; both 0 in
+        the dual encoder.
+      lazy: whether a step touches only the rows of the table that its batch reads.
+    """
+
+    name: str
+    section: str
+    encoder: EncoderConfig
+    layers: int
+    optimizer: OptimizerConfig
+    steps: int
+    batch: int
+    local: int
+    sides: int
+    length: int
+    chunk: int
+    rematerialized: bool
+    lazy: bool
+    predicted: int = 0
+    candidates: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that a replica encodes in a step, padding included."""
+        return self.local * self.sides * self.length
+
+    @property
+    def at_once(self) -> int:
+        """Texts or pairs whose activations are held at once."""
+        return self.chunk or self.local
+
+
+def find_phases(config: TrainRun, *, replicas: int, on_tpu: bool, sections=SECTIONS) -> list[Phase]:
+    """Returns the stages that `labse pretrain` and `labse train` train with this configuration.
+
+    Args:
+      config: with `encoder.vocab_size`.
+      replicas: that share the global batch.
+      on_tpu: where updates of the table are dense.
+      sections: which of SECTIONS.
+
+    Raises:
+      InputError: for an encoder that is no BERT or has subwords, joint training, or a batch that
+        the replicas or chunks cannot share.
+    """
+    if config.encoder.network != BERT:
+        problem = f"'encoder.network' is {config.encoder.network!r}, whose cost is not known"
+        raise InputError(problem, remedy="plan an encoder of the network 'bert'")
+    if config.encoder.has_parts:
+        problem = "tokens' vectors are sums of rows, whose number is not known without a vocabulary"
+        remedy = "plan with --set encoder.subwords=[] --set encoder.ngrams=[]"
+        raise InputError(problem, remedy=remedy)
+    if config.train.joint:
+        remedy = "plan with --set train.joint=false, and add that of its pre-training"
+        raise InputError("'train.joint' is true, whose cost is not known", remedy=remedy)
+    phases: list[Phase] = []
+    if PRETRAIN in sections and config.encoder.num_layers:
+        phases += _pretraining(config, replicas, on_tpu)
+    if TRAIN in sections:
+        settings = config.train
+        train = _phase(
+            config,
+            TRAIN,
+            replicas,
+            name="train",
+            layers=config.encoder.num_layers,
+            steps=settings.steps,
+            sides=2 + settings.hard_negatives,
+            length=settings.bucket_lengths[-1],
+            lazy=settings.optimizer.lazy_embeddings and not on_tpu,
+        )
+        phases.append(train)
+    return phases
+
+
+def _pretraining(config: TrainRun, replicas: int, on_tpu: bool) -> Iterator[Phase]:
+    settings = config.pretrain
+    stages, most = len(settings.stage_steps), settings.mask_fraction * settings.sequence_length
+    is_sampled = bool(settings.sampled_softmax)
+    for number, steps in enumerate(settings.stage_steps):
+        yield _phase(
+            config,
+            PRETRAIN,
+            replicas,
+            name=f"pretrain, stage {number + 1} of {stages}" if stages > 1 else "pretrain",
+            layers=max(1, config.encoder.num_layers >> (stages - 1 - number)),
+            steps=steps,
+            # CMLM encodes a sentence and, beside its slots, its neighbour.
+            sides=2 if settings.objective == CMLM else 1,
+            length=settings.sequence_length,
+            predicted=min(math.ceil(most), settings.max_predictions),
+            candidates=settings.sampled_softmax or config.encoder.vocab_size,
+            lazy=settings.optimizer.lazy_embeddings and is_sampled and not on_tpu,
+        )
+
+
+def _phase(config: TrainRun, section: str, replicas: int, **fields: Any) -> Phase:
+    settings = getattr(config, section)
+    check_even(settings.batch_size, replicas)
+    local = settings.batch_size // replicas
+    check_chunks(local, settings.chunk_size)
+    return Phase(
+        section=section,
+        encoder=config.encoder,
+        optimizer=settings.optimizer,
+        batch=settings.batch_size,
+        local=local,
+        chunk=settings.chunk_size,
+        rematerialized=config.compute.rematerialize,
+        **fields,
+    )
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes of a replica, by part."""
+
+    weights: float
+    optimizer: float
+    gradients: float
+    activations: float
+    loss: float
+    runtime: float
+
+    @property
+    def total(self) -> float:
+        return sum(vars(self).values())
+
+
+def count_weights(encoder: EncoderConfig, layers: int) -> tuple[int, int]:
+    """Returns the weights of the embedding table, and all others of a BERT with its pooler."""
+    width, inner = encoder.hidden_size, encoder.intermediate_size
+    table = encoder.vocab_size * width
+    if not layers:
+        return table, 0
+    norm = 2 * width
+    dense = width * width + width
+    layer = 4 * dense + 2 * norm + width * inner + inner + inner * width + width
+    embeddings = (encoder.max_positions + _TYPES) * width + norm
+    return table, layers * layer + embeddings + dense
+
+
+def memory_of(phase: Phase, device: Device, precision: str) -> Memory:
+    """Returns the memory that a step needs at its peak, at full length."""
+    table, others = count_weights(phase.encoder, phase.layers)
+    if phase.section == PRETRAIN:
+        # The MLM head, whose output weights are the table.
+        width = phase.encoder.hidden_size
+        others += width * width + 3 * width + phase.encoder.vocab_size
+    by_row = phase.optimizer.table_update == ADAGRAD
+    return Memory(
+        weights=_FLOAT * (table + others),
+        optimizer=_FLOAT * (2 * others + (phase.encoder.vocab_size if by_row else 2 * table)),
+        gradients=_FLOAT * _gradients(phase, device, table, others),
+        activations=_activations(phase, device, precision),
+        loss=_loss(phase, device),
+        runtime=device.runtime,
+    )
+
+
+def _gradients(phase: Phase, device: Device, table: int, others: int) -> float:
+    """Returns how many numbers all gradients have that are held at once."""
+    # Clipping makes a second copy, unless XLA joins it with the update; chunks add theirs to a sum.
+    copies = (1 if device.compiles else 2) + bool(phase.chunk)
+    if phase.lazy:
+        masked = phase.local * phase.predicted
+        rows = min(phase.encoder.vocab_size, phase.tokens + masked + phase.candidates)
+        return copies * (others + rows * phase.encoder.hidden_size)
+    # The table is read twice by MLM, as input and as output: two gradients and their sum.
+    of_table = copies + (2 if phase.section == PRETRAIN and not device.compiles else 0)
+    return copies * others + of_table * table
+
+
+def _activations(phase: Phase, device: Device, precision: str) -> float:
+    tokens = phase.at_once * phase.sides * phase.length
+    width, inner = phase.encoder.hidden_size, phase.encoder.intermediate_size
+    if not phase.layers:
+        # Each token's vector, and its gradient.
+        return 2 * _FLOAT * width * tokens
+    attention = phase.encoder.num_attention_heads * phase.length
+    size = 2 if precision == "bfloat16" else _FLOAT
+    if device.compiles:
+        # Masks of dropout are bytes.
+        layer = size * (8 * width + 2 * inner + 2 * attention) + 2 * width + attention
+    else:
+        # Of width: input, query, key, value, context, and twice mask, sum and layer norm. Inner:
+        # input, tanh, two factors, product and output of the activation. Attention: softmax, mask,
+        # product. Layer norms are float32.
+        layer = size * (8 * width + 6 * inner + 3 * attention) + _FLOAT * 2 * width
+    if phase.rematerialized:
+        return (layer + size * width * phase.layers) * tokens
+    return layer * phase.layers * tokens
+
+
+def _loss(phase: Phase, device: Device) -> float:
+    if phase.section == PRETRAIN:
+        # Logits and their gradient; where nothing is fused, also shifted and as probabilities.
+        copies = 2 if device.compiles else 4
+        return _FLOAT * copies * phase.at_once * phase.predicted * phase.candidates
+    # All embeddings of the global batch and their gradients; similarities of one's own to them.
+    gathered = 2 * phase.sides * phase.batch * phase.encoder.hidden_size
+    similarities = _COPIES_OF_SIMILARITIES * phase.sides * phase.local * phase.batch
+    return _FLOAT * (gathered + similarities)
+
+
+def operations_of(phase: Phase) -> float:
+    """Returns the floating-point operations of a step of one replica, forward and backward.
+
+    Six for each weight of a matrix and token (two forward, four backward), and twelve for each
+    token, column and token that it attends to. Chunks of pairs, and layers that are computed again,
+    add a forward pass each.
+    """
+    width, inner = phase.encoder.hidden_size, phase.encoder.intermediate_size
+    weights = phase.layers * (4 * width * width + 2 * width * inner)
+    attention = 2 * phase.layers * phase.length * width
+    has_gradient_cache = bool(phase.chunk) and phase.section == TRAIN
+    passes = 3 + has_gradient_cache + phase.rematerialized
+    encoder = 2 * passes * (weights + attention) * phase.tokens
+    head = 6 * phase.local * phase.predicted * width * (width + phase.candidates)
+    return encoder + head
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage with its cost.
+
+    Attributes:
+      memory: of a replica.
+      fits: whether the device has as much.
+      operations: of a replica in a step, floating-point.
+      steps_per_second: at the assumed efficiency, with sequences of full length; None without
+        layers, where the time is that of reading rows, not of operations.
+      remedy: how to make it fit; None if it does.
+    """
+
+    phase: Phase
+    memory: Memory
+    fits: bool
+    operations: float
+    steps_per_second: float | None
+    remedy: str | None
+
+    @property
+    def days(self) -> float:
+        if self.steps_per_second is None:
+            return 0.0
+        return self.phase.steps / self.steps_per_second / _SECONDS_PER_DAY
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A plan for `replicas` devices.
+
+    Attributes:
+      precision: of activations and products.
+      efficiency: the share of the device's peak that is assumed.
+      stages: in order.
+      price: of a device for an hour, in any currency; None if not given.
+    """
+
+    device: Device
+    replicas: int
+    precision: str
+    efficiency: float
+    stages: list[Stage]
+    price: float | None = None
+
+    @property
+    def days(self) -> float:
+        return sum(stage.days for stage in self.stages)
+
+    @property
+    def cost(self) -> float | None:
+        if self.price is None:
+            return None
+        return self.days * _HOURS_PER_DAY * self.replicas * self.price
+
+    def facts(self) -> dict[str, Any]:
+        """Returns all of it for JSON, in bytes and days."""
+        return {
+            "device": self.device.name,
+            "device_memory": self.device.memory,
+            "replicas": self.replicas,
+            "precision": self.precision,
+            "peak": self.device.peaks[self.precision],
+            "efficiency": self.efficiency,
+            "days": self.days,
+            "cost": self.cost,
+            "stages": [
+                {
+                    "name": stage.phase.name,
+                    "layers": stage.phase.layers,
+                    "steps": stage.phase.steps,
+                    "memory": {**vars(stage.memory), "total": stage.memory.total},
+                    "fits": stage.fits,
+                    "operations": stage.operations,
+                    "steps_per_second": stage.steps_per_second,
+                    "days": stage.days,
+                    "remedy": stage.remedy,
+                }
+                for stage in self.stages
+            ],
+        }
+
+
+def make_plan(
+    config: TrainRun,
+    device: Device,
+    *,
+    replicas: int = 1,
+    efficiency: float | None = None,
+    price: float | None = None,
+    sections=SECTIONS,
+) -> Plan:
+    """Returns the plan of a configuration; see `find_phases`.
+
+    Args:
+      config: with `encoder.vocab_size`.
+      device: of each replica; on a CPU, there is one.
+      replicas: that share the global batch.
+      efficiency: see `Plan`; None: the device's own.
+      price: see `Plan`.
+      sections: which of SECTIONS.
+
+    Raises:
+      InputError: as `find_phases`, or if an argument is out of range.
+    """
+    if replicas < 1:
+        raise InputError(f"--replicas is {replicas}", remedy="give 1 or more")
+    efficiency = device.efficiency if efficiency is None else efficiency
+    if not 0 < efficiency <= 1:
+        raise InputError(f"--efficiency is {efficiency}", remedy="give more than 0, at most 1")
+    precision = device.precision(config.compute.precision)
+    speed = device.peaks[precision] * efficiency
+    stages = []
+    for phase in find_phases(config, replicas=replicas, on_tpu=device.compiles, sections=sections):
+        memory, operations = memory_of(phase, device, precision), operations_of(phase)
+        fits = memory.total <= device.memory
+        remedy = None if fits else _remedy(phase, device, precision)
+        steps_per_second = speed / operations if operations else None
+        stages.append(Stage(phase, memory, fits, operations, steps_per_second, remedy))
+    return Plan(device, replicas, precision, efficiency, stages, price)
+
+
+def _remedy(phase: Phase, device: Device, precision: str) -> str:
+    """Returns the largest chunk, or the fewest replicas, with which a stage fits, or advice."""
+
+    def fits(**changes: int) -> bool:
+        changed = dataclasses.replace(phase, **changes)
+        return memory_of(changed, device, precision).total <= device.memory
+
+    divisors = (n for n in range(phase.local // 2, 0, -1) if phase.local % n == 0)
+    for chunk in divisors:
+        if fits(chunk=chunk):
+            return f"add --set {phase.section}.chunk_size={chunk}"
+    local = phase.local
+    while device.name != CPU and local % 2 == 0:
+        local //= 2
+        if fits(local=local, chunk=min(phase.chunk, local)):
+            times, more = phase.local // local, phase.batch // local
+            return f"give it --replicas {more}, or a batch {times} times smaller"
+    if phase.candidates == phase.encoder.vocab_size:
+        return "add --set pretrain.sampled_softmax=8192, or make the batch or the length smaller"
+    return "make the batch or the length smaller"
+
+
+def format_plan(plan: Plan) -> str:
+    """Returns a plan as lines of text."""
+    device, peak = plan.device, plan.device.peaks[plan.precision]
+    lines = [
+        f"{plan.replicas} x {device.name}: {device.memory / _GB:.0f} GB and {peak / 1e12:.3g} "
+        f"TFLOP/s each in {plan.precision}, of which {100 * plan.efficiency:.0f} % are assumed"
+    ]
+    for stage in plan.stages:
+        lines += ["", *_lines(stage, device)]
+    if plan.days:
+        total = f"in all: {_duration(plan.days)}"
+        if plan.cost is not None:
+            total += f", {plan.cost:,.0f} at {plan.price:g} per device and hour"
+        lines += ["", total]
+    return "\n".join(lines)
+
+
+def _lines(stage: Stage, device: Device) -> list[str]:
+    phase, memory = stage.phase, stage.memory
+    what = "pairs" if phase.section == TRAIN else "sequences"
+    parts = ", ".join(f"{name} {part / _GB:.2f}" for name, part in vars(memory).items() if part)
+    verdict = "fits" if stage.fits else f"does not fit; {stage.remedy}"
+    if stage.steps_per_second is None:
+        time = "the time is that of reading rows, which is not planned: try a few steps"
+    else:
+        time = (
+            f"{stage.operations / 1e12:.3g} TFLOP a step and replica, "
+            f"{stage.steps_per_second:.3g} steps/s, {_duration(stage.days)}"
+        )
+    return [
+        f"{phase.name}: {phase.layers} layers, {phase.steps:,} steps of {phase.batch:,} {what} "
+        f"({phase.local:,} a replica) of at most {phase.length} tokens",
+        f"  memory, GB: {parts}",
+        f"  in all {memory.total / _GB:.2f} of {device.memory / _GB:.0f} GB: {verdict}",
+        f"  {time}",
+    ]
+
+
+def _duration(days: float) -> str:
+    if days >= 1:
+        return f"{days:.1f} days"
+    hours = days * _HOURS_PER_DAY
+    return f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.0f} minutes"

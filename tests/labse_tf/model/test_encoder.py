@@ -1,0 +1,349 @@
+"""Building encoders: precision, averaging start, rematerialisation, packed texts, own networks."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tf_keras
+from tiny_encoder import TINY_ENCODER, packed
+
+from labse_tf.cli.main import main
+from labse_tf.config import ComputeConfig, EncoderConfig, load_config
+from labse_tf.config.devices import native_bfloat16_of_cpu
+from labse_tf.errors import InputError
+from labse_tf.model import encoder as encoder_module
+from labse_tf.model.encoder import build_encoder, dropout_generators, embed
+from labse_tf.training.validation import RunEmbedder
+from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
+from labse_tf.training.runs.run_dir import open_existing
+
+# The choice of `compute.precision: auto`, and the warning where bfloat16 is emulated.
+
+# As /proc/cpuinfo has them: Haswell, Cascade Lake, Cooper Lake, Zen 4, Sapphire Rapids.
+HASWELL = "fma avx f16c avx2 bmi2"
+CASCADE_LAKE = f"{HASWELL} avx512f avx512bw avx512_vnni"
+COOPER_LAKE = f"{CASCADE_LAKE} avx512_bf16"
+ZEN_4 = f"{HASWELL} avx512f avx512_bf16 avx512_vbmi2"
+SAPPHIRE_RAPIDS = f"{COOPER_LAKE} amx_bf16 amx_tile amx_int8"
+
+
+@pytest.fixture
+def asked_anew():
+    encoder_module._chosen.cache_clear()
+    yield
+    encoder_module._chosen.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "flags, environment, expected",
+    [
+        (HASWELL, {}, False),
+        (CASCADE_LAKE, {}, False),
+        (COOPER_LAKE, {}, True),
+        (ZEN_4, {}, True),
+        (SAPPHIRE_RAPIDS, {}, True),
+        (ZEN_4, {"ONEDNN_MAX_CPU_ISA": "AVX2"}, False),
+        (ZEN_4, {"ONEDNN_MAX_CPU_ISA": "avx512_core_vnni"}, False),
+        (ZEN_4, {"DNNL_MAX_CPU_ISA": "AVX512_CORE"}, False),
+        (ZEN_4, {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"}, True),
+        (ZEN_4, {"ONEDNN_MAX_CPU_ISA": "DEFAULT"}, True),
+        (HASWELL, {"ONEDNN_MAX_CPU_ISA": "ALL"}, False),
+    ],
+)
+def test_which_cpus_compute_bfloat16(tmp_path, flags, environment, expected):
+    path = tmp_path / "cpuinfo"
+    assert native_bfloat16_of_cpu(path, {})[0] is False  # An unknown system.
+    core = f"processor\t: 0\nmodel name\t: x\nbugs\t: avx512_bf16_bug\nflags\t\t: {flags}\n\n"
+    path.write_text(core * 2, "utf-8")
+    assert native_bfloat16_of_cpu(path, environment)[0] is expected
+
+
+def built(precision):
+    compute = precision and ComputeConfig(precision=precision)
+    return build_encoder(TINY_ENCODER, compute=compute).transformer_layers[0].compute_dtype
+
+
+def test_auto_takes_what_this_machine_does(caplog, asked_anew):
+    native, reason = native_bfloat16_of_cpu(Path("/proc/cpuinfo"), {})
+    if tf.config.get_visible_devices("GPU"):
+        pytest.skip("a GPU decides")
+    with caplog.at_level(logging.INFO, "labse"):
+        assert built("auto") == built("auto") == ("bfloat16" if native else "float32")
+    assert [reason in line for line in caplog.messages] == [True]
+    assert built(None) == "float32"  # Exports, imports and examples have no settings.
+
+
+def test_emulated_bfloat16_is_left_alone_or_warned_of_once(monkeypatch, caplog, asked_anew):
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_VNNI")
+    with caplog.at_level(logging.WARNING, "labse"):
+        assert built("auto") == "float32"
+        assert built("bfloat16") == built("bfloat16") == "bfloat16"
+    (line,) = caplog.messages
+    assert "emulated here (ONEDNN_MAX_CPU_ISA=AVX512_CORE_VNNI)" in line
+
+
+# With `averaging_start`, a sentence is nearly the average of its words.
+
+
+def build_averaging(**changes):
+    tf_keras.utils.set_random_seed(5)
+    sizes = {"vocab_size": 500, "hidden_size": 64, "num_attention_heads": 4, "num_layers": 1}
+    sizes |= {"intermediate_size": 128, "max_positions": 16, "dropout": 0.0}
+    return build_encoder(EncoderConfig(**{**sizes, "averaging_start": True, **changes}))
+
+
+@pytest.fixture(scope="module")
+def sentences():
+    """[CLS] (1), seven words, [SEP] (2)."""
+    words = np.random.default_rng(1).integers(5, 500, (40, 7))
+    return np.concatenate([np.full((40, 1), 1), words, np.full((40, 1), 2)], axis=1)
+
+
+def test_each_layer_adds_the_average_of_the_tokens_by_a_rotation_of_its_own():
+    encoder = build_averaging(num_layers=2)
+    values = []
+    for layer in encoder.transformer_layers:
+        value = layer._attention_layer._value_dense.kernel.numpy().reshape(64, 64)
+        np.testing.assert_allclose(value @ value.T, 2.0 * np.eye(64), atol=1e-4)
+        values.append(value.tobytes())
+    assert len(set(values)) == 2
+    # Queries of 0 attend to all alike: then this is exact.
+    attention = layer._attention_layer
+    attention._query_dense.kernel.assign(tf.zeros_like(attention._query_dense.kernel))
+    states = tf.random.stateless_normal([2, 9, 64], seed=(1, 2))
+    added = attention(states, states).numpy()
+    average = states.numpy().mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(added, np.broadcast_to(2.0 * average, added.shape), atol=1e-4)
+
+
+def test_sentences_are_apart_from_the_first_step_on_and_order_matters_little(sentences):
+    def vectors_of(encoder, ids=sentences):
+        return embed(encoder, packed(ids), training=False).numpy()
+
+    def similarity(vectors):
+        return (vectors @ vectors.T)[~np.eye(len(vectors), dtype=bool)].mean()
+
+    assert similarity(vectors_of(build_averaging(averaging_start=False))) > 0.98
+    encoder = build_averaging()
+    vectors = vectors_of(encoder)
+    assert similarity(vectors) < 0.88
+    others = vectors_of(encoder, sentences[:, [0, 7, 6, 5, 4, 3, 2, 1, 8]])
+    assert np.sum(vectors * others, axis=1).min() > 0.95
+
+
+# Layers that are computed again for the backward pass: the same gradients.
+
+LAYERS = 2
+DEEP = dataclasses.replace(TINY_ENCODER, num_layers=LAYERS, dropout=0.3)
+INPUTS = packed([[2, 9, 9, 30, 3, 0], [2, 12, 4, 7, 21, 3]])
+OTHER = packed([[2, 8, 3, 0], [2, 5, 6, 3]])
+
+
+def build_deep(*, rematerialize, precision="float32", xla=False, **changes):
+    tf_keras.utils.set_random_seed(5)
+    compute = ComputeConfig(precision=precision, xla=xla, rematerialize=rematerialize)
+    config = dataclasses.replace(DEEP, **changes)
+    return build_encoder(config, compute=compute, replayable=True)
+
+
+def numbers_of(encoder, *, calls=1):
+    """Loss and gradients of a step, and the states in which it leaves the dropout."""
+    generators = dropout_generators(encoder)
+    for number, generator in enumerate(generators):
+        generator.state.assign([0, 7, number])
+
+    @tf.function
+    def step():
+        with tf.GradientTape() as tape:
+            loss = 0.0
+            for inputs in (INPUTS, OTHER)[:calls]:
+                # Not linear, so that a gradient depends on what was computed.
+                outputs = encoder(inputs, training=True)["sequence_output"]
+                loss += tf.reduce_sum(tf.sin(3.0 * tf.cast(outputs, tf.float32)))
+        return loss, tape.gradient(loss, encoder.trainable_variables)
+
+    loss, gradients = step()
+    # The pooler has none.
+    gradients = [tf.convert_to_tensor(one).numpy() for one in gradients if one is not None]
+    return [loss.numpy(), *gradients], [generator.state.numpy() for generator in generators]
+
+
+@pytest.mark.parametrize(
+    ("options", "calls", "tolerance"),
+    [
+        ({"num_layers": 1}, 2, 1e-5),
+        pytest.param({}, 2, 1e-5, marks=pytest.mark.slow),
+        pytest.param({"precision": "bfloat16"}, 1, 1e-5, marks=pytest.mark.slow),
+        pytest.param({"xla": True, "dropout": 0.0}, 1, 1e-4, marks=pytest.mark.slow),
+        # XLA draws other numbers than TensorFlow, but the same ones twice.
+        pytest.param({"xla": True}, 1, 1e-4, marks=pytest.mark.slow),
+    ],
+)
+def test_gradients_are_those_of_the_layers_as_they_were(options, calls, tolerance):
+    encoder = build_deep(rematerialize=True, **options)
+    expected, states = numbers_of(build_deep(rematerialize=False, **options), calls=calls)
+    found, found_states = numbers_of(encoder, calls=calls)
+    assert max(abs(gradient).max() for gradient in expected[1:]) > 1.0
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=tolerance, atol=10 * tolerance)
+    if options.get("dropout") != 0.0:
+        assert any(state[0] for state in states)
+    for one, other in zip(found_states, states, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_each_layer_is_computed_twice_when_training_and_has_the_weights_of_any(tmp_path):
+    def softmaxes(encoder, training):
+        @tf.function
+        def step():
+            with tf.GradientTape() as tape:
+                outputs = encoder(INPUTS, training=training)["sequence_output"]
+            return tape.gradient(outputs, encoder.trainable_variables)
+
+        graph = step.get_concrete_function().graph
+        return sum(operation.type == "Softmax" for operation in graph.get_operations())
+
+    encoder, plain = build_deep(rematerialize=True), build_encoder(DEEP)
+    assert softmaxes(plain, True) == LAYERS
+    assert softmaxes(encoder, True) == 2 * LAYERS
+    assert softmaxes(encoder, False) == LAYERS
+    path = tf.train.Checkpoint(encoder=encoder).save(str(tmp_path / "ckpt"))
+    checkpoint = tf.train.Checkpoint(encoder=plain)
+    checkpoint.restore(path).assert_existing_objects_matched()
+    names = [[v.name for v in one.trainable_variables] for one in (encoder, plain)]
+    assert names[0] == names[1]
+    for one, other in zip(encoder.get_weights(), plain.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_nothing_is_computed_again_without_replayable_dropout_or_for_another_network(tmp_path):
+    """Another dropout in the second pass would give wrong gradients."""
+    compute = ComputeConfig(precision="float32", rematerialize=True)
+    layer, plain = (
+        build_encoder(TINY_ENCODER, compute=one).transformer_layers[0] for one in (compute, None)
+    )
+    assert type(layer) is type(plain)
+    overrides = ["encoder.network=bilstm", "encoder.hidden_size=8", "encoder.pooling=max"]
+    with pytest.raises(InputError, match=r"'compute.rematerialize' is True.* 'bert'"):
+        load_config(None, [*overrides, "compute.rematerialize=true"])
+
+
+# Texts that share a sequence have the outputs and gradients that each has by itself.
+
+LENGTHS = (3, 5, 2, 4)
+TOGETHER = 12  # Texts 0 to 2, and 2 of padding; then text 3.
+
+
+def own_rows():
+    """Each text in a row of 6."""
+    draws = np.random.default_rng(0)
+    mask = (np.arange(6) < np.array(LENGTHS)[:, None]).astype(np.int32)
+    return {
+        "input_word_ids": draws.integers(1, 40, mask.shape, np.int32) * mask,
+        "input_mask": mask,
+        "input_type_ids": draws.integers(0, 2, mask.shape, np.int32) * mask,
+    }
+
+
+def joined_rows(rows):
+    positions = [[*range(3), *range(5), *range(2), 0, 0], [*range(4), *[0] * 8]]
+    joined = {"input_positions": np.array(positions, np.int32)}
+    for name, values in rows.items():
+        texts = [row[:length] for row, length in zip(values, LENGTHS, strict=True)]
+        joined[name] = np.zeros((2, TOGETHER), np.int32)
+        joined[name][0, :10] = np.concatenate(texts[:3])
+        joined[name][1, :4] = texts[3]
+    return joined
+
+
+def outputs_and_gradients(encoder, inputs):
+    mask = inputs["input_mask"] == 1
+    with tf.GradientTape() as tape:
+        states = encoder({name: tf.constant(rows) for name, rows in inputs.items()}, training=True)
+        tokens = tf.boolean_mask(tf.cast(states["sequence_output"], tf.float32), mask)
+        loss = tf.reduce_sum(tokens * tf.cast(tf.range(1, 15), tf.float32)[:, tf.newaxis])
+    kept = [one for one in encoder.trainable_variables if "pooler" not in one.name]
+    return tokens.numpy(), [tf.convert_to_tensor(one) for one in tape.gradient(loss, kept)]
+
+
+@pytest.mark.parametrize(("pooling", "rematerialize"), [("cls", False), ("mean", True)])
+def test_texts_apart_are_equal_to_each_by_itself(pooling, rematerialize):
+    changes = {"pooling": pooling, "dropout": 0.0, "initializer_range": 0.5}
+    encoder = build_deep(rematerialize=rematerialize, **changes)
+    rows = own_rows()
+    expected, expected_gradients = outputs_and_gradients(encoder, rows)
+    joined = joined_rows(rows)
+    found, found_gradients = outputs_and_gradients(encoder, joined)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert len(found_gradients) > 20
+    for one, other in zip(found_gradients, expected_gradients, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-3)
+    # Without positions they see each other.
+    del joined["input_positions"]
+    mixed, _ = outputs_and_gradients(encoder, joined)
+    assert np.abs(found - mixed).max() > 0.1
+
+
+# A network of the user's own, named in the configuration, is trained, measured and resumed.
+
+NETWORK = "encoder.network=toy_network:MeanOfTokens"
+
+
+def train(config_file, run_dir, *changes):
+    options = [f"--set={change}" for change in (NETWORK, *changes)]
+    return main(["train", str(config_file), "--run-dir", str(run_dir), *options])
+
+
+@pytest.mark.slow
+def test_an_own_network_learns_translations(tmp_path, config_file, bitext_dir):
+    run = tmp_path / "run"
+    changes = [f"train.dev=[{bitext_dir}]", "train.steps=150", "train.dev_interval=150"]
+    changes += ["train.optimizer.learning_rate=0.02", "train.loop.checkpoint_interval=150"]
+    assert train(config_file, run, *changes) == 0
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text("utf-8").splitlines()]
+    (measured,) = (line["held_out"]["retrieval"] for line in lines if "held_out" in line)
+    assert measured["accuracy"] > 0.9  # 48 pairs per language: 0.02 by chance.
+    run_dir = open_existing(run)
+    network, tokenizer = load_encoder(run_dir), load_tokenizer(run_dir)
+    # The layer of the best checkpoint, against NumPy.
+    ids = tokenizer.pack([tokenizer(["Katze und Haus."])], 32)
+    mask = ids["input_mask"].numpy()[0].astype(bool)
+    total = network.get_embedding_table().numpy()[ids["input_word_ids"].numpy()[0][mask]].sum(0)
+    [vector] = RunEmbedder(network, tokenizer, sequence_length=32).encode(["Katze und Haus."])
+    np.testing.assert_allclose(vector, total / np.linalg.norm(total), atol=1e-6)
+
+
+def test_an_own_network_is_trained_but_not_exported_or_pre_trained(tmp_path, config_file, capsys):
+    assert train(config_file, tmp_path / "run", "train.steps=2") == 0
+    assert main(["export", str(tmp_path / "run"), "--out", str(tmp_path / "model")]) == 2
+    assert "only bert and bilstm are exported" in capsys.readouterr().err
+    options = ["--run-dir", str(tmp_path / "more"), "--set", NETWORK]
+    assert main(["pretrain", str(config_file), *options]) == 2
+    assert "only BERT can be pre-trained" in capsys.readouterr().err
+
+
+class NoRows(tf_keras.Model):
+    def __init__(self, config):
+        super().__init__()
+
+    def get_embedding_table(self) -> tf.Variable:
+        return tf.Variable([[0.0]])
+
+
+@pytest.mark.parametrize(
+    ("network", "message"),
+    [
+        ("no_such_module:Network", "cannot import no_such_module"),
+        ("toy_network:MeanOfWords", "there is no 'MeanOfWords' in toy_network"),
+        (f"{__name__}:NoRows", r"returned a NoRows, which has no rows\(\)"),
+    ],
+)
+def test_an_object_that_is_no_network_is_refused(network, message):
+    with pytest.raises(InputError, match=message):
+        build_encoder(EncoderConfig(network=network, vocab_size=5))
