@@ -19,9 +19,9 @@ from labse_tf.config.devices import native_bfloat16_of_cpu
 from labse_tf.errors import InputError
 from labse_tf.model import encoder as encoder_module
 from labse_tf.model.encoder import build_encoder, dropout_generators, embed
-from labse_tf.training.validation import RunEmbedder
 from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
 from labse_tf.training.runs.run_dir import open_existing
+from labse_tf.training.validation import RunEmbedder
 
 # The choice of `compute.precision: auto`, and the warning where bfloat16 is emulated.
 

@@ -11,8 +11,8 @@ import tf_keras
 from tiny_encoder import TINY_ENCODER, packed
 
 from labse_tf.losses import translation_ranking_loss
-from labse_tf.training.objectives import cached_gradients
 from labse_tf.model.encoder import build_encoder, dropout_generators, embed
+from labse_tf.training.objectives import cached_gradients
 
 pytestmark = pytest.mark.usefixtures("eagerly")
 
