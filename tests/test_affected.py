@@ -39,7 +39,7 @@ FILES = {
         ),
         (
             "tests/labse_tf/systems/cds/conftest.py",
-            {"tests/labse_tf/systems/cds/test_cds_scores.py": 1},
+            {"tests/labse_tf/systems/cds/test_cds_pipelines.py": 1},
             "tests/labse_tf/test_losses.py",
         ),
     ],

@@ -50,7 +50,8 @@ def train_cds(cds_config, bitext_dir, vocab_file):
 
 
 @pytest.fixture(scope="session")
-def cds_run(tmp_path_factory, train_cds) -> Path:
-    path = tmp_path_factory.mktemp("cds") / "run"
-    assert train_cds(path) == 0
-    return path
+def cds_run(made_once, train_cds) -> Path:
+    def write(path: Path) -> None:
+        assert train_cds(path) == 0
+
+    return made_once("cds_run", write)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from labse_tf import losses
 from labse_tf.losses import (
+    draw_uniform,
     duplicates,
     leading_columns,
     margin_cross_entropies,

@@ -1,11 +1,13 @@
-"""Chooses a score threshold from pairs that people marked GOOD or BAD (LaBSE, section 3.1)."""
+"""`labse corpus calibrate`: a score threshold from pairs marked by people (LaBSE, section 3.1)."""
 
 from __future__ import annotations
 
-import dataclasses
+import argparse
+import contextlib
 import math
 import os
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,17 +17,54 @@ from labse_tf.files.textio import read_lines
 GOOD, BAD = "GOOD", "BAD"
 _Z_95 = 1.959964  # The normal quantile of a two-sided 95 % interval.
 
+EXAMPLES = """examples:
+  labse corpus score-cds runs/cds clean --sample 500 --out scored.tsv
+  (write GOOD or BAD into the column `label` of scored.tsv, in as many lines as you can)
+  labse corpus calibrate scored.tsv --target-precision 0.8
+  labse corpus filter-bitext web --out clean --cds runs/cds --min-cds-score THRESHOLD
 
-@dataclasses.dataclass(frozen=True)
-class Calibration:
-    """A threshold and its effect on the marked pairs.
+SCORED.tsv has a header with the columns `score` and `label`, in any order, and may have others.
+Lines without a label are ignored. The command chooses the lowest threshold at which the share of
+GOOD pairs among those kept meets the target; the LaBSE paper uses 80 %."""
 
-    Attributes:
-      threshold: pairs with at least this score are kept.
-      pairs: the number of marked pairs.
-      good: the number marked GOOD.
-      kept: the number kept.
-      kept_good: the number kept that are GOOD.
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("scored", metavar="SCORED.tsv")
+    parser.add_argument(
+        "--target-precision",
+        type=float,
+        default=0.8,
+        metavar="P",
+        help="required share of GOOD pairs among those kept, 0 to 1 (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--by-lower-bound",
+        action="store_true",
+        help="require that the lower end of the precision's 95 %% interval meets the target",
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    target = args.target_precision
+    if not 0 < target <= 1:
+        raise InputError(f"--target-precision is {target}", remedy="give a share from 0 to 1")
+    scores, is_good, unmarked = read_marked(args.scored)
+    found = choose_threshold(
+        scores, is_good, target_precision=target, by_lower_bound=args.by_lower_bound
+    )
+    print(f"threshold  {found.threshold!r}")
+    print(f"marked     {found.pairs} pairs, {found.good} of them GOOD; {unmarked} without a label")
+    print(f"kept       {found.kept}, {found.kept_good} of them GOOD")
+    for name, trials in (("precision", found.kept), ("recall", found.good)):
+        low, high = wilson_interval(found.kept_good, trials)
+        value = getattr(found, name)
+        print(f"{name:9}  {value:.3f} (95 % interval {low:.3f} to {high:.3f})")
+
+
+class Calibration(NamedTuple):
+    """A threshold and its effect: numbers of pairs that are marked, marked GOOD, and kept.
+
+    Pairs with at least this score are kept.
     """
 
     threshold: float
@@ -54,15 +93,10 @@ def choose_threshold(
 ) -> Calibration:
     """Returns the lowest threshold that meets the target precision, which keeps the most pairs.
 
-    A threshold is one of the scores, so pairs of equal score stay or go together. Precision need
-    not grow with the threshold: higher thresholds may miss the target.
-
-    Args:
-      scores: scores of the marked pairs; higher is better.
-      is_good: for each pair, whether it is marked GOOD.
-      target_precision: the share of the kept pairs that must be GOOD, in (0, 1].
-      by_lower_bound: require that the lower end of the precision's 95 % interval meets the target,
-        not the precision itself, so that a small sample gives a stricter threshold.
+    A threshold is one of the scores, so pairs of equal score stay or go together. Precision, the
+    share of kept pairs that are GOOD, need not grow with the threshold: higher thresholds may miss
+    the target. With `by_lower_bound`, the lower end of its 95 % interval must meet the target, so
+    that a small sample gives a stricter threshold.
 
     Raises:
       InputError: if no pair is GOOD, or no threshold meets the target.
@@ -98,12 +132,8 @@ def choose_threshold(
 def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
     """Returns the 95 % score interval of a proportion (Wilson 1927).
 
-    With p = successes / trials, n = trials, z = 1.96:
+    With p = successes / trials, n = trials (1 or more), z = 1.96:
     `(p + z^2 / 2n -+ z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n)`
-
-    Args:
-      successes: 0 to `trials`.
-      trials: 1 or more.
     """
     share, z = successes / trials, _Z_95
     middle = share + z**2 / (2 * trials)
@@ -125,7 +155,16 @@ def read_marked(path: str | os.PathLike[str]) -> tuple[list[float], list[bool], 
     """
     lines = read_lines(path)
     _, header = next(lines)
-    score_column, label_column = _columns(header, path)
+    names = [name.strip().lower() for name in header.split("\t")]
+    for wanted in ("score", "label"):
+        if wanted not in names:
+            raise InputError(
+                f"there is no column '{wanted}'",
+                path=path,
+                line=1,
+                remedy="name the columns in the first line, as `labse corpus score-cds` does",
+            )
+    score_column, label_column = names.index("score"), names.index("label")
     scores, is_good, unmarked = [], [], 0
     for number, line in lines:
         fields = line.split("\t")
@@ -137,35 +176,16 @@ def read_marked(path: str | os.PathLike[str]) -> tuple[list[float], list[bool], 
             raise InputError(
                 f"the label is '{label}'", path=path, line=number, remedy=f"use {GOOD} or {BAD}"
             )
-        scores.append(_number(fields[score_column], path, number))
+        text, value = fields[score_column], math.nan
+        with contextlib.suppress(ValueError):
+            value = float(text)
+        if not math.isfinite(value):
+            problem = f"the score is '{text}'"
+            raise InputError(problem, path=path, line=number, remedy="give a finite number")
+        scores.append(value)
         is_good.append(label == GOOD)
     if not scores:
         raise InputError(
             "no pair is marked", path=path, remedy=f"write {GOOD} or {BAD} into the column 'label'"
         )
     return scores, is_good, unmarked
-
-
-def _columns(header: str, path: str | os.PathLike[str]) -> list[int]:
-    names = [name.strip().lower() for name in header.split("\t")]
-    for wanted in ("score", "label"):
-        if wanted not in names:
-            raise InputError(
-                f"there is no column '{wanted}'",
-                path=path,
-                line=1,
-                remedy="name the columns in the first line, as `labse corpus score-cds` does",
-            )
-    return [names.index("score"), names.index("label")]
-
-
-def _number(text: str, path: str | os.PathLike[str], line: int) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise InputError(
-            f"the score is '{text}'", path=path, line=line, remedy="give a finite number"
-        )
-    return value

@@ -10,7 +10,7 @@ from labse_tf.errors import InputError
 from labse_tf.files.record_kinds import BITEXT
 
 if TYPE_CHECKING:
-    from labse_tf.systems.cds.score_step import ScoreCds
+    from labse_tf.systems.cds.score_job import ScoreCds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Cds:
         return self.run_dir
 
     def scoring_step(self) -> ScoreCds:
-        from labse_tf.systems.cds.score_step import ScoreCds
+        from labse_tf.systems.cds.score_job import ScoreCds
 
         return ScoreCds(self.run_dir, self.name)
 

@@ -6,14 +6,17 @@ import collections
 import glob
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import apache_beam as beam
+from apache_beam.ml.inference.base import ModelHandler, RunInference
 
 from beam_pipelines.filtering.unique_sides import plan_parts
 from beam_pipelines.reading.find import find_files
 from beam_pipelines.reading.readers import ReadCorpus, in_batches
-from beam_pipelines.records.records import Pair, ScoredBatch, encode_record
+from beam_pipelines.records.records import Batch, Pair, ScoredBatch, encode_record
 from beam_pipelines.runtime.engine import Engine
+from beam_pipelines.runtime.errors import input_errors_marked
 from beam_pipelines.runtime.hashes import HASH_BYTES, KeepSmallest, hash_of
 from beam_pipelines.runtime.models import local_copy
 from beam_pipelines.runtime.outputs import check_free_path, parts_folder
@@ -31,78 +34,10 @@ from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import BITEXT, CorpusFile
 from labse_tf.files.outputs import check_apart
 from labse_tf.languages import is_code
-from labse_tf.systems.cds.score_step import ScoreCds
 from labse_tf.training.runs.run_dir import open_existing
 
 _SCORE = "cds"
 COLUMNS = ("score", "label", "language", "source", "target")
-
-
-class ScoreCorpus(beam.PTransform):
-    """Corpus files -> `FOLDER/<lang>-?????.tsv`, lines of COLUMNS in the order of their hashes.
-
-    Args:
-      run_dir: of `labse corpus train-cds`.
-      files: bitext.
-      folder: where to write.
-      shuffle_folder: see `shuffle`.
-      parts: of each language; a worker holds one in memory. See `unique_sides.plan_parts`.
-      sample: score only this many pairs; None scores all.
-    """
-
-    def __init__(
-        self,
-        run_dir: str,
-        files: Sequence[CorpusFile],
-        folder: str,
-        shuffle_folder: str | None,
-        parts: int,
-        sample: int | None,
-    ) -> None:
-        super().__init__()
-        self._run_dir = run_dir
-        self._files = files
-        self._folder = folder
-        self._shuffle_folder = shuffle_folder
-        self._parts = parts
-        self._sample = sample
-
-    def expand(self, begin):
-        batches = (
-            begin
-            | "Read" >> ReadCorpus(self._files)
-            # The filter job drops unsupported languages anyway, so nobody needs to label them.
-            | "Known" >> beam.Filter(lambda batch: is_code(batch.language))
-        )
-        if self._sample is not None:
-            batches = batches | "Sample" >> SamplePairs(self._sample)
-        return (
-            batches
-            | "Score" >> ScoreCds(self._run_dir, _SCORE)
-            | "Assign" >> beam.FlatMap(_assign, self._parts)
-            | "Gather" >> GroupValues(self._shuffle_folder)
-            | "Write" >> beam.Map(_write_part, self._folder)
-        )
-
-
-class SamplePairs(beam.PTransform):
-    """PCollection of `Batch` -> batches of `size` different pairs, or of all if there are fewer.
-
-    These are the pairs with the lowest hashes: a uniform sample that does not depend on the runner.
-    """
-
-    def __init__(self, size: int) -> None:
-        super().__init__()
-        self._size = size
-
-    def expand(self, batches):
-        return (
-            batches
-            | "Hash"
-            >> beam.Map(lambda batch: [(_hash(pair), tuple(pair)) for pair in batch.records])
-            | "Lowest" >> beam.CombineGlobally(KeepSmallest(self._size))
-            | "Batches" >> beam.FlatMap(lambda kept: in_batches(Pair(*pair) for _, pair in kept))
-        )
 
 
 def run(
@@ -114,15 +49,9 @@ def run(
     overwrite: bool = False,
     beam_options: Sequence[str] = (),
 ) -> None:
-    """Writes the scores of the pairs in `inputs` to the file `out`.
+    """Writes the scores of the pairs in `inputs`, or of a sample of them, to the TSV file `out`.
 
-    Args:
-      run_dir: of `labse corpus train-cds`.
-      inputs: files, folders or globs of bitext.
-      out: the TSV file.
-      sample: score only this many pairs; None scores all.
-      overwrite: replace an existing `out`.
-      beam_options: options for Beam, as strings; if empty, the direct runner is used.
+    Without `beam_options`, the direct runner is used.
 
     Raises:
       InputError: for a run dir or inputs that are missing or damaged, an `out` that exists, or a
@@ -155,6 +84,51 @@ def run(
                     shutil.copyfileobj(part, whole)
 
 
+class ScoreCorpus(beam.PTransform):
+    """Corpus files -> `FOLDER/<lang>-?????.tsv`, lines of COLUMNS in the order of their hashes.
+
+    A language has `parts`, of which a worker holds one in memory; see `unique_sides.plan_parts`.
+    """
+
+    def __init__(
+        self,
+        run_dir: str,
+        files: Sequence[CorpusFile],
+        folder: str,
+        shuffle_folder: str | None,
+        parts: int,
+        sample: int | None,
+    ) -> None:
+        super().__init__()
+        self._run_dir, self._files, self._folder = run_dir, files, folder
+        self._shuffle_folder, self._parts, self._sample = shuffle_folder, parts, sample
+
+    def expand(self, begin):
+        batches = (
+            begin
+            | "Read" >> ReadCorpus(self._files)
+            # The filter job drops unsupported languages anyway, so nobody needs to label them.
+            | "Known" >> beam.Filter(lambda batch: is_code(batch.language))
+        )
+        if self._sample is not None:
+            # The pairs with the lowest hashes: a uniform sample that is the same on all runners.
+            batches = (
+                batches
+                | "Hash"
+                >> beam.Map(lambda one: [(_hash(pair), tuple(pair)) for pair in one.records])
+                | "Sample" >> beam.CombineGlobally(KeepSmallest(self._sample))
+                | "Batches"
+                >> beam.FlatMap(lambda kept: in_batches(Pair(*pair) for _, pair in kept))
+            )
+        return (
+            batches
+            | "Score" >> ScoreCds(self._run_dir, _SCORE)
+            | "Assign" >> beam.FlatMap(_assign, self._parts)
+            | "Gather" >> GroupValues(self._shuffle_folder)
+            | "Write" >> beam.Map(_write_part, self._folder)
+        )
+
+
 def _hash(pair: Pair) -> bytes:
     return hash_of(encode_record(pair))
 
@@ -178,3 +152,51 @@ def _write_part(element: tuple[tuple[str, int], Iterable[list[bytes]]], folder: 
     lines = sorted(line for list_ in lists for line in list_)
     content = b"".join(line[HASH_BYTES:] for line in lines)
     write_file(join(folder, f"{language}-{part:05}.tsv"), content)
+
+
+class ScoreCds(beam.PTransform):
+    """PCollection of `Batch` or `ScoredBatch` of pairs -> `ScoredBatch` with one more score.
+
+    Scores are those of `labse_tf.systems.cds.scorer.cds_scores`. Pairs in languages not in the
+    paper get none.
+    """
+
+    def __init__(self, run_dir: str, name: str) -> None:
+        super().__init__()
+        self._handler = _TranslatorHandler(run_dir, name)
+
+    def expand(self, batches):
+        return batches | "Infer" >> RunInference(self._handler)
+
+
+class _TranslatorHandler(ModelHandler):
+    """Treats one of our batches as one example of RunInference, so that it does not batch again.
+
+    The scorer itself divides a batch by length.
+    """
+
+    def __init__(self, run_dir: str, name: str) -> None:
+        super().__init__(min_batch_size=1, max_batch_size=1)
+        self._run_dir, self._name = run_dir, name
+
+    def load_model(self):
+        # RunInference calls this in its DoFn's setup(), once per process.
+        from labse_tf.systems.cds.scorer import TranslatorScorer
+
+        with input_errors_marked():
+            return TranslatorScorer(local_copy(self._run_dir))
+
+    def run_inference(
+        self,
+        batch: Sequence[Batch | ScoredBatch],
+        model,
+        inference_args: dict[str, Any] | None = None,
+    ) -> Iterator[ScoredBatch]:
+        from labse_tf.systems.cds.scorer import cds_scores
+
+        for one in batch:
+            scores = dict(one.scores) if isinstance(one, ScoredBatch) else {}
+            if is_code(one.language):
+                noisy, trusted = model.log_likelihoods(one.records).T
+                scores[self._name] = cds_scores(noisy, trusted).tolist()
+            yield ScoredBatch(one.language, one.records, scores)

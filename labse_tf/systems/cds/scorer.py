@@ -9,10 +9,8 @@ import numpy as np
 import tensorflow as tf
 
 from labse_tf.errors import InputError
-from labse_tf.systems.cds.batches import encode_pairs
 from labse_tf.systems.cds.config import CdsRun
-from labse_tf.systems.cds.train import NOISY, TRUSTED
-from labse_tf.systems.cds.translator import build_translator, mean_log_likelihoods
+from labse_tf.systems.cds.train import STAGES, build_translator, encode_pairs, token_log_likelihoods
 from labse_tf.training.runs.checkpoints import load_tokenizer, newest_whole
 from labse_tf.training.runs.run_dir import RunDir, open_existing
 
@@ -22,14 +20,10 @@ _TOKENS_PER_BATCH = 4096
 
 
 def cds_scores(noisy: np.ndarray, trusted: np.ndarray) -> np.ndarray:
-    """Returns the score of each pair: `[n]`, nats per target token.
+    """Returns the score of each pair from its log-likelihoods per target token: `[n]`, in nats.
 
     `(log P(y | x; trusted) - log P(y | x; noisy)) / |y|`: the noise score of Wang et al. 2018
     with the opposite sign, so that higher is better.
-
-    Args:
-      noisy: `[n]` log-likelihoods per target token, of the translator trained on noisy pairs.
-      trusted: `[n]`, of the same translator after tuning on trusted pairs.
     """
     return trusted - noisy
 
@@ -38,20 +32,16 @@ class TranslatorScorer:
     """Log-likelihoods of pairs under the two translators of a `labse corpus train-cds` run."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Loads the translators.
-
-        Args:
-          path: the run dir.
+        """Loads the translators from a run dir.
 
         Raises:
           InputError: if it is not a run dir, or the run has not reached its trusted pairs.
         """
         run_dir = open_existing(path)
-        config = run_dir.read_config(CdsRun)
-        self._lengths = config.cds.bucket_lengths
+        self._lengths = run_dir.read_config(CdsRun).cds.bucket_lengths
         self._tokenizer = load_tokenizer(run_dir)
-        vocab_size = len(self._tokenizer.tokens)
-        self._translators = [_load(run_dir, config, vocab_size, name) for name in (NOISY, TRUSTED)]
+        size = len(self._tokenizer.tokens)
+        self._translators = [load_translator(run_dir, name, size) for name in STAGES]
         # Dynamic shapes: fixed ones would need a trace per length, and padding to full batches.
         ids = tf.TensorSpec([None, None], tf.int32)
         self._run = tf.function(
@@ -61,10 +51,8 @@ class TranslatorScorer:
     def log_likelihoods(self, pairs: Sequence[tuple[str, str, str]]) -> np.ndarray:
         """Returns float32 `[n, 2]`: nats per target token, of the noisy and the trusted one.
 
-        Sides longer than the last of the run's `bucket_lengths` are truncated.
-
-        Args:
-          pairs: `(source, target, code of the target's language)`.
+        Pairs are `(source, target, code of the target's language)`. Sides longer than the last of
+        the run's `bucket_lengths` are truncated.
         """
         result = np.zeros((len(pairs), 2), np.float32)
         if not pairs:
@@ -84,7 +72,7 @@ class TranslatorScorer:
         for bucket in np.unique(buckets):
             length = self._lengths[bucket]
             members = np.flatnonzero(buckets == bucket)
-            size = _rows_a_batch(length)
+            size = max(1, _TOKENS_PER_BATCH // length)
             for start in range(0, len(members), size):
                 yield length, members[start : start + size]
 
@@ -96,11 +84,21 @@ class TranslatorScorer:
         return tf.stack(values, axis=1)
 
 
-def _rows_a_batch(length: int) -> int:
-    return max(1, _TOKENS_PER_BATCH // length)
+def mean_log_likelihoods(logits: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
+    """Returns log P(target | source) per target token, [SEP] included: float32 `[batch]`, in nats.
+
+    The arguments are those of `token_log_likelihoods`, with at least one token per row.
+    """
+    tokens = tf.reduce_sum(tf.cast(targets != 0, tf.float32), axis=1)
+    return tf.reduce_sum(token_log_likelihoods(logits, targets), axis=1) / tokens
 
 
-def _load(run_dir: RunDir, config: CdsRun, vocab_size: int, name: str):
+def load_translator(run_dir: RunDir, name: str, vocab_size: int, **search):
+    """Returns a translator of a run, "noisy" or "trusted"; `search` is as for `build_translator`.
+
+    Raises:
+      InputError: if the run has not reached it.
+    """
     checkpoint = newest_whole(run_dir.checkpoints / name)
     if checkpoint is None:
         raise InputError(
@@ -108,7 +106,7 @@ def _load(run_dir: RunDir, config: CdsRun, vocab_size: int, name: str):
             path=run_dir.path,
             remedy="run `labse corpus train-cds` again to continue training",
         )
-    translator = build_translator(config.cds.translator, vocab_size)
+    translator = build_translator(run_dir.read_config(CdsRun).cds.translator, vocab_size, **search)
     restored = tf.train.Checkpoint(translator=translator).restore(checkpoint)
     restored.assert_existing_objects_matched().expect_partial()
     return translator

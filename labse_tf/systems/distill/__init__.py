@@ -1,9 +1,47 @@
-"""Distillation: a smaller student learns a teacher's vectors."""
+"""`labse distill`: a smaller student learns a teacher's vectors."""
 
+from __future__ import annotations
+
+import argparse
+
+from labse_tf.cli.arguments import add_training, read_config, strategy_options
 from labse_tf.registry import Command
 
-COMMANDS = {
-    ("distill",): Command("labse_tf.systems.distill.command", "train a smaller student model")
-}
+COMMANDS = {("distill",): Command(__name__, "train a smaller student model")}
 SECTIONS = {"distill": "labse_tf.systems.distill.config"}
-DESCRIPTIONS = {"distillation": "labse_tf.systems.distill.facts:describe"}
+DESCRIPTIONS = {"distillation": "labse_tf.systems.distill.train:describe"}
+
+EXAMPLES = """examples:
+  labse distill configs/student.yaml --teacher model --run-dir runs/student \\
+      --set distill.monolingual=[clean/mono] --set train.bitext=[clean/pairs] \\
+      --set train.dev=[dev]
+  labse export runs/student --out student
+
+The student has the teacher's vocabulary; for a smaller one, export the teacher with --languages
+first. A student as wide as the teacher starts with some of its layers; a narrower one learns the
+teacher's principal directions. Training takes any text, sentences or pairs. With dev pairs, the
+command ends with a table for teacher and student: retrieval accuracy, size and speed.
+
+To resume an interrupted run, run the same command again."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_training(parser, "labse_tf.systems.distill.config:DistillRun")
+    parser.add_argument(
+        "--teacher",
+        required=True,
+        metavar="MODEL_DIR",
+        help="a model dir from `labse export` or `labse import-hf`",
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    config = read_config(args)
+    from labse_tf.systems.distill.train import compare, distill, format_table, resolve_student
+    from labse_tf.training.fit import launch
+
+    config = resolve_student(config, args.teacher)
+    with launch(args.run_dir, config, **strategy_options(args)) as (run_dir, strategy):
+        distill(config, run_dir, strategy)
+        if config.train.dev and strategy.extended.should_checkpoint:
+            print(format_table(compare(run_dir)))

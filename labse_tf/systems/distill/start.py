@@ -18,27 +18,21 @@ _SMOOTHING = 1e-3
 
 
 def start_as(encoder, weights, num_layers: int) -> None:
-    """Initialises a student from a teacher of the same width.
+    """Initialises a student of `num_layers` from the variables of a teacher of the same width.
 
     The student's layers are taken from the teacher at even spacing, ending with the last: 3 of 12
     are the 4th, the 8th and the 12th.
-
-    Args:
-      encoder: the student.
-      weights: the teacher's variables.
-      num_layers: the student's number of layers.
     """
     by_name = {weight.name: weight for weight in weights}
     depth = len({name.split("/")[2] for name in by_name if "transformer/layer_" in name})
+
+    def layer_of_teacher(layer: re.Match) -> str:
+        return str((int(layer[0]) + 1) * depth // num_layers - 1)
+
     for variable in encoder.variables:
-        theirs = by_name[
-            re.sub(
-                r"(?<=transformer/layer_)\d+",
-                lambda layer: str((int(layer[0]) + 1) * depth // num_layers - 1),
-                variable.name,
-            )
-        ]
-        if "position_embedding" in variable.name:
+        name = re.sub(r"(?<=transformer/layer_)\d+", layer_of_teacher, variable.name)
+        theirs = by_name[name]
+        if "position_embedding" in name:
             theirs = theirs[: variable.shape[0]]  # The student may have fewer.
         variable.assign(theirs)
 
@@ -46,7 +40,7 @@ def start_as(encoder, weights, num_layers: int) -> None:
 def rotate_pooler(encoder, rotation: np.ndarray) -> None:
     """Multiplies the pooler's kernel and bias by `rotation`, float32 `[width, width]`.
 
-    Where `encoder.pooling` is "mean", this rotates the vectors; a tanh bends them besides.
+    If `encoder.pooling` is "mean", this rotates the vectors; a tanh bends them besides.
     """
     for variable in encoder.variables:
         if "pooler" in variable.name:
@@ -54,15 +48,10 @@ def rotate_pooler(encoder, rotation: np.ndarray) -> None:
 
 
 def principal_directions(vectors: np.ndarray, dim: int) -> np.ndarray:
-    """Returns the projection to `dim` dimensions that best preserves inner products.
+    """Returns the projection of float32 `[n, d]` that best preserves inner products.
 
-    Args:
-      vectors: float32 `[n, d]`.
-      dim: at most d.
-
-    Returns:
-      float32 `[d, dim]`, orthonormal columns: the first right singular vectors, not centred
-      (Eckart and Young 1936).
+    It is float32 `[d, dim]`, with orthonormal columns: the first right singular vectors, not
+    centred (Eckart and Young 1936).
     """
     _, directions = np.linalg.eigh(vectors.T.astype(np.float64) @ vectors)
     return np.ascontiguousarray(directions[:, ::-1][:, :dim], dtype=np.float32)
@@ -71,20 +60,15 @@ def principal_directions(vectors: np.ndarray, dim: int) -> np.ndarray:
 def start_static(
     encoder, subwords: Subwords | None, *, teacher, projection: np.ndarray, tokenizer, texts
 ) -> None:
-    """Initialises a student without layers.
+    """Initialises a student without layers, a `StaticEncoder`.
 
     Token t has its teacher's vector of the text "t" in the student's directions, with the weight
-    of smooth inverse frequency, a / (a + p(t)): what most texts have in common says little of any
-    of them (Arora et al. 2017, "A Simple but Tough-to-Beat Baseline for Sentence Embeddings",
+    of smooth inverse frequency, a / (a + p(t)): words that most texts have say little of any of
+    them (Arora et al. 2017, "A Simple but Tough-to-Beat Baseline for Sentence Embeddings",
     section 3).
 
-    Args:
-      encoder: the student, a `StaticEncoder`.
-      subwords: those of the student.
-      teacher: maps encoder inputs to `default`, `[batch, teacher dim]`.
-      projection: float32 `[teacher dim, student dim]`.
-      tokenizer: of both.
-      texts: from which the frequencies p(t) are counted.
+    The teacher maps encoder inputs to `default`, `[batch, teacher dim]`; the projection is float32
+    `[teacher dim, student dim]`. The frequencies p(t) are counted in `texts`.
     """
     vectors = token_vectors(teacher, tokenizer) @ projection
     shares = token_shares(tokenizer, texts)
@@ -94,19 +78,18 @@ def start_static(
 
 def token_vectors(teacher, tokenizer: Tokenizer) -> np.ndarray:
     """Returns the unit vectors of all tokens, each as a text: float32 `[tokens, teacher dim]`."""
-    found = []
-    with Progress("embed the tokens", total=len(tokenizer.tokens), unit="token") as progress:
-        for start in range(0, len(tokenizer.tokens), _TOKENS_AT_A_TIME):
-            ids = tf.range(start, min(start + _TOKENS_AT_A_TIME, len(tokenizer.tokens)))
+    found, total = [], len(tokenizer.tokens)
+    with Progress("embed the tokens", total=total, unit="token") as progress:
+        for start in range(0, total, _TOKENS_AT_A_TIME):
+            ids = tf.range(start, min(start + _TOKENS_AT_A_TIME, total))
             packed = tokenizer.pack([tf.RaggedTensor.from_tensor(ids[:, tf.newaxis])], 3)
-            vectors = tf.math.l2_normalize(teacher(packed)["default"], axis=1)
-            found.append(vectors.numpy())
+            found.append(tf.math.l2_normalize(teacher(packed)["default"], axis=1).numpy())
             progress.update(len(found[-1]))
     return np.concatenate(found)
 
 
 def token_shares(tokenizer: Tokenizer, texts: Iterable[str]) -> np.ndarray:
-    """Returns the share of each token among those of `texts`: float64 `[tokens]`, sum 1."""
+    """Returns the share of each token among the tokens of `texts`: float64 `[tokens]`, sum 1."""
     ids = tokenizer(tf.constant(list(texts))).values
     counts = np.bincount(ids.numpy(), minlength=len(tokenizer.tokens))
     return counts / counts.sum()

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import os
+import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -13,35 +16,105 @@ import tf_keras
 
 import labse_tf
 from labse_tf.config import BERT, EncoderConfig, TrainConfig, changed
+from labse_tf.data import streams, texts
 from labse_tf.data.features import ENCODER_INPUTS
-from labse_tf.data.texts import input_errors
+from labse_tf.data.held_out import read_dev_pairs
+from labse_tf.data.pairs import BATCHES_PER_WINDOW, smallest_bucket, sorted_windows
+from labse_tf.data.record_counts import count_records, language_weights
+from labse_tf.embedding.distinct import TextVectors
+from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
+from labse_tf.evaluation.bitext import accuracies, all_cosines
 from labse_tf.files.outputs import whole_file
+from labse_tf.files.record_kinds import BITEXT, KINDS, MONOLINGUAL
 from labse_tf.losses import leading_columns
 from labse_tf.model import exported
 from labse_tf.model.encoder import build_encoder, embed
 from labse_tf.model.static_encoder import SPARE_COLUMNS
-from labse_tf.systems.distill.batches import text_batches, text_stream
-from labse_tf.systems.distill.config import DistillRun
+from labse_tf.systems.distill.config import DistillConfig, DistillRun
 from labse_tf.systems.distill.start import (
     principal_directions,
     rotate_pooler,
     start_as,
     start_static,
 )
+from labse_tf.tokenization.protocol import Tokenizer
 from labse_tf.training.distribution import from_first_replica
 from labse_tf.training.dual_encoder import on_strategy, stage_of
 from labse_tf.training.fit import fit
 from labse_tf.training.objectives import Objective, Tables
-from labse_tf.training.runs.checkpoints import load_subwords, load_tokenizer
-from labse_tf.training.runs.run_dir import RunDir, resolve
-from labse_tf.training.validation import validation_of
+from labse_tf.training.runs.checkpoints import load_encoder, load_subwords, load_tokenizer
+from labse_tf.training.runs.run_dir import RunDir, base_names, resolve
+from labse_tf.training.validation import RunEmbedder, validation_of
 
 PROJECTION_FILE = "projection.npy"
 # Texts from whose vectors the teacher's principal directions are computed.
 _SAMPLE = 8192
+_RECORDS_AT_ONCE = 1024
+_SENTENCES_TIMED = 1000
 
 _log = logging.getLogger("labse")
+
+
+def distill(config: DistillRun, run_dir: RunDir, strategy: tf.distribute.Strategy) -> None:
+    """Trains `config.encoder` as a student of `config.distill.teacher`, or resumes.
+
+    A student as wide as its teacher starts with the teacher's embeddings, pooler and an evenly
+    spaced selection of its layers. A narrower student, and any with `train.matryoshka`, learns the
+    teacher's vectors projected onto their principal directions; if it is as wide, onto all of them,
+    which is a rotation, and its pooler is rotated for a start. A student without layers learns the
+    projected vectors too, and starts with its teacher's vectors of single tokens.
+
+    Raises:
+      InputError: as `fit` raises.
+    """
+    tokenizer = load_tokenizer(run_dir)
+    with strategy.scope():
+        tf_keras.utils.set_random_seed(config.seed)
+        teacher = tf.saved_model.load(os.path.join(config.distill.teacher, "encoder"))
+        subwords = load_subwords(run_dir)
+        encoder = build_encoder(
+            config.encoder, compute=config.compute, replayable=True, subwords=subwords
+        )
+        width = teacher.signatures["serving_default"].structured_outputs["default"].shape[1]
+        static = config.encoder.network == BERT and not config.encoder.num_layers
+        as_wide = width == config.encoder.hidden_size
+        starts_as_teacher = as_wide and config.encoder.network == BERT and not static
+        if starts_as_teacher:
+            start_as(encoder, teacher.variables, config.encoder.num_layers)
+    projection = None
+    if not as_wide or static or config.train.matryoshka:
+        projection = np.zeros((width, config.encoder.hidden_size), np.float32)
+        if strategy.extended.should_checkpoint:
+            projection = _read_or_make_projection(config, run_dir)
+        # From one machine, as directions are only unique up to sign.
+        projection = from_first_replica(strategy, projection)
+    if starts_as_teacher and projection is not None:
+        rotate_pooler(encoder, projection)
+    if static and tf.train.latest_checkpoint(run_dir.checkpoints) is None:
+        _log.info("start with the teacher's vectors of %d tokens", config.encoder.vocab_size)
+        start = {"teacher": teacher, "projection": projection, "tokenizer": tokenizer}
+        with strategy.scope():
+            start_static(encoder, subwords, **start, texts=_sample(config))
+
+    settings = on_strategy(config.train, strategy)
+
+    def batches(step: int) -> tf.data.Dataset:
+        order = {"languages": config.languages, "seed": config.seed, "step": step}
+        return text_batches(config.distill, settings, tokenizer, **order)
+
+    objective = Distillation(
+        encoder=encoder, teacher=teacher, projection=projection, settings=settings
+    )
+    validation = validation_of(
+        settings,
+        languages=config.languages,
+        strategy=strategy,
+        encoder=encoder,
+        tokenizer=tokenizer,
+    )
+    stage = stage_of(settings, "distill", run_dir.checkpoints)
+    fit(objective, batches, stage, run_dir, strategy, validation)
 
 
 class Distillation(Objective):
@@ -65,14 +138,11 @@ class Distillation(Objective):
         projection: np.ndarray | None,
         settings: TrainConfig | None = None,
     ) -> None:
-        """Takes student and teacher.
+        """Takes a student, `replayable` if it has dropout, and a teacher, which is not trained.
 
-        Args:
-          encoder: the student, from `build_encoder`, `replayable` if it has dropout.
-          teacher: maps encoder inputs to `default`, `[batch, teacher dim]`; not trained.
-          projection: float32 `[teacher dim, student dim]`; None: the student learns the teacher's
-            vectors as they are.
-          settings: `matryoshka` is read.
+        The teacher maps encoder inputs to `default`, `[batch, teacher dim]`. The projection is
+        float32 `[teacher dim, student dim]`; None: the student learns the teacher's vectors as they
+        are. Of the settings, `matryoshka` is read.
         """
         super().__init__({"encoder": encoder}, features=ENCODER_INPUTS)
         self._encoder, self._teacher = encoder, teacher
@@ -101,84 +171,106 @@ class Distillation(Objective):
         return tf.add_n(distances) / len(distances) / divisor, tf.reduce_sum(hits) / divisor
 
 
-def distill(config: DistillRun, run_dir: RunDir, strategy: tf.distribute.Strategy) -> None:
-    """Trains `config.encoder` as a student of `config.distill.teacher`, or resumes.
+def text_batches(
+    distill: DistillConfig,
+    settings: TrainConfig,
+    tokenizer: Tokenizer,
+    *,
+    languages: Sequence[str],
+    seed: int,
+    step: int = 0,
+) -> tf.data.Dataset:
+    """Returns an endless dataset of global batches of single texts, in a fixed order.
 
-    A student as wide as its teacher starts with the teacher's embeddings, pooler and an evenly
-    spaced selection of its layers. A narrower student, and any with `train.matryoshka`, learns the
-    teacher's vectors projected onto their principal directions; one as wide, onto all of them,
-    which is a rotation, and its pooler is rotated for a start. A student without layers learns the
-    projected vectors too, and starts with its teacher's vectors of single tokens.
+    As in `pair_batches`, a window of 16 batches is sorted by length; each batch is padded to the
+    smallest bucket that holds its longest text: ENCODER_INPUTS, `[batch_size, bucket length]`. The
+    first `step` batches, which a resumed run has seen, are left out. See `text_stream`.
+    """
+
+    def measure(window):
+        return (window,), tokenizer(window).row_lengths()
+
+    @tf.autograph.experimental.do_not_convert
+    def pack(column):
+        tokens = tokenizer(column)
+        longest = 2 + tf.reduce_max(tokens.row_lengths())
+        return tokenizer.pack([tokens], smallest_bucket(longest, settings.bucket_lengths))
+
+    place = streams.position(step, seed)
+    before = place.start * settings.batch_size
+    stream = text_stream(distill, settings, languages=languages, seed=place.seed, before=before)
+    windows = stream.batch(settings.batch_size * BATCHES_PER_WINDOW, drop_remainder=True)
+    batches = sorted_windows(windows, measure, settings.batch_size, skip=place.skip)
+    return batches.map(pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
+
+
+def text_stream(
+    distill: DistillConfig,
+    train: TrainConfig,
+    *,
+    languages: Sequence[str],
+    seed: int,
+    before: int = 0,
+) -> tf.data.Dataset:
+    """Returns an endless, shuffled dataset of texts (scalar strings), in a fixed order.
+
+    A corpus is sampled like a language in it: in proportion to its number of texts to the power of
+    `train.language_exponent`. A pair counts as two texts.
+
+    Languages other than `languages` are left out; an empty list means all. `before` texts were
+    drawn before.
 
     Raises:
-      InputError: as `fit` raises.
+      InputError: if there is no corpus, or it has no text in `languages`.
     """
-    settings = config.train
-    tokenizer = load_tokenizer(run_dir)
-    with strategy.scope():
-        tf_keras.utils.set_random_seed(config.seed)
-        teacher = tf.saved_model.load(os.path.join(config.distill.teacher, "encoder"))
-        subwords = load_subwords(run_dir)
-        encoder = build_encoder(
-            config.encoder, compute=config.compute, replayable=True, subwords=subwords
-        )
-        width = teacher_width(teacher)
-        static = config.encoder.network == BERT and not config.encoder.num_layers
-        as_wide = width == config.encoder.hidden_size
-        starts_as_teacher = as_wide and config.encoder.network == BERT and not static
-        if starts_as_teacher:
-            start_as(encoder, teacher.variables, config.encoder.num_layers)
-    projection = None
-    if not as_wide or static or settings.matryoshka:
-        projection = np.zeros((width, config.encoder.hidden_size), np.float32)
-        if strategy.extended.should_checkpoint:
-            projection = _read_or_make_projection(config, run_dir)
-        # From one machine, as directions are only unique up to sign.
-        projection = from_first_replica(strategy, projection)
-    if starts_as_teacher and projection is not None:
-        rotate_pooler(encoder, projection)
-    if static and tf.train.latest_checkpoint(run_dir.checkpoints) is None:
-        _log.info("start with the teacher's vectors of %d tokens", config.encoder.vocab_size)
-        with strategy.scope():
-            start_static(
-                encoder,
-                subwords,
-                teacher=teacher,
-                projection=projection,
-                tokenizer=tokenizer,
-                texts=_sample(config),
-            )
+    files, weights = {}, {}
+    exponent = train.language_exponent
+    for kind, key, inputs, others in (
+        (MONOLINGUAL, "distill.monolingual", distill.monolingual, train.bitext),
+        (BITEXT, "train.bitext", train.bitext, distill.monolingual),
+    ):
+        if inputs or not others:
+            files[kind] = texts.find_files(inputs, kind, languages, key=key)
+            records = sum(count_records(files[kind]).values())
+            weights[kind] = (len(KINDS[kind].fields) * records) ** exponent
+    by_kind = {}
+    for kind, found in files.items():
+        within = language_weights(found, exponent)
+        share = weights[kind] / sum(weights.values()) / len(KINDS[kind].fields)
+        drawn = streams.drawn_of(within, before * share)
+        by_language = streams.language_streams(found, seed=seed, drawn=drawn)
+        by_kind[kind] = _texts_of(streams.mix(by_language, within, seed=seed), kind)
+    return streams.mix(by_kind, weights, seed=seed)
 
-    settings = on_strategy(settings, strategy)
 
-    def batches(step: int) -> tf.data.Dataset:
-        order = {"languages": config.languages, "seed": config.seed, "step": step}
-        return text_batches(config.distill, settings, tokenizer, **order)
+def _texts_of(records: tf.data.Dataset, kind: str) -> tf.data.Dataset:
+    @tf.autograph.experimental.do_not_convert
+    def parse(serialized):
+        return tf.concat(texts.parse(kind, serialized), axis=0)
 
-    objective = Distillation(
-        encoder=encoder, teacher=teacher, projection=projection, settings=settings
-    )
-    fit(
-        objective,
-        batches,
-        stage_of(settings, "distill", run_dir.checkpoints),
-        run_dir,
-        strategy,
-        validation_of(
-            settings,
-            languages=config.languages,
-            strategy=strategy,
-            encoder=encoder,
-            tokenizer=tokenizer,
-        ),
-    )
+    return records.batch(_RECORDS_AT_ONCE).map(parse).unbatch()
 
 
 def _sample(config: DistillRun) -> list[str]:
-    with input_errors():
+    with texts.input_errors():
         order = {"languages": config.languages, "seed": config.seed}
-        texts = text_stream(config.distill, config.train, **order).take(_SAMPLE)
-        return [text.decode("utf-8") for text in texts.as_numpy_iterator()]
+        stream = text_stream(config.distill, config.train, **order).take(_SAMPLE)
+        return [text.decode("utf-8") for text in stream.as_numpy_iterator()]
+
+
+def _read_or_make_projection(config: DistillRun, run_dir: RunDir) -> np.ndarray:
+    file = Path(run_dir.path, PROJECTION_FILE)
+    if file.exists():
+        return np.load(file, allow_pickle=False)
+    _log.info("embed %d texts to find the teacher's principal directions", _SAMPLE)
+    vectors = labse_tf.load(config.distill.teacher).encode(_sample(config), show_progress=True)
+    # Spare columns let layers be put on top of a student without any.
+    spare = 0 if config.encoder.num_layers else SPARE_COLUMNS
+    projection = principal_directions(vectors, config.encoder.hidden_size - spare)
+    projection = np.pad(projection, [(0, 0), (0, spare)])
+    with whole_file(file) as partial, open(partial, "wb") as output:
+        np.save(output, projection)
+    return projection
 
 
 def resolve_student(config: DistillRun, teacher: str) -> DistillRun:
@@ -195,9 +287,8 @@ def resolve_student(config: DistillRun, teacher: str) -> DistillRun:
         )
     sizes = exported.read_encoder_config(teacher)
     facts = json.loads(Path(teacher, exported.FACTS_FILE).read_text("utf-8"))
-    vocab_file = str(Path(teacher, exported.VOCAB_FILE))
     known = {
-        "tokenizer.vocab_file": vocab_file,
+        "tokenizer.vocab_file": str(Path(teacher, exported.VOCAB_FILE)),
         "tokenizer.max_bytes_per_word": facts["max_bytes_per_word"],
         "encoder.vocab_size": sizes.vocab_size,
         "distill.teacher": teacher,
@@ -245,25 +336,65 @@ def _check_layers(student: EncoderConfig, teacher: EncoderConfig) -> None:
         )
 
 
-def teacher_width(teacher) -> int:
-    """Returns the dimension of the vectors of a loaded encoder SavedModel."""
-    outputs = teacher.signatures["serving_default"].structured_outputs
-    return outputs["default"].shape[1]
+def describe(run_dir: RunDir, checkpoint: str) -> dict[str, Any] | None:
+    """Returns facts about a run for model.json; None if it had no teacher."""
+    config = run_dir.read_config(DistillRun)
+    if not config.distill.teacher:
+        return None
+    dims = config.train.dims(config.encoder.hidden_size)
+    return {
+        "kind": "distillation",
+        "teacher": base_names([config.distill.teacher])[0],
+        "monolingual": base_names(config.distill.monolingual),
+        "bitext": base_names(config.train.bitext),
+        "batch_size": config.train.batch_size,
+        **({"matryoshka": dims} if len(dims) > 1 else {}),
+    }
 
 
-def _read_or_make_projection(config: DistillRun, run_dir: RunDir) -> np.ndarray:
-    file = Path(run_dir.path, PROJECTION_FILE)
-    if file.exists():
-        return np.load(file, allow_pickle=False)
-    _log.info("embed %d texts to find the teacher's principal directions", _SAMPLE)
-    vectors = labse_tf.load(config.distill.teacher).encode(_sample(config), show_progress=True)
-    width = config.encoder.hidden_size
-    if config.encoder.num_layers:
-        projection = principal_directions(vectors, width)
-    else:
-        # So that layers can be put on top of the student.
-        projection = principal_directions(vectors, width - SPARE_COLUMNS)
-        projection = np.pad(projection, [(0, 0), (0, SPARE_COLUMNS)])
-    with whole_file(file) as partial, open(partial, "wb") as output:
-        np.save(output, projection)
-    return projection
+def compare(run_dir: RunDir) -> dict[str, dict[str, float]]:
+    """Measures `teacher` and `student` on the run's dev pairs.
+
+    Returns `dim`, `weights`, `sentences_per_second` on this machine, and `accuracy`, averaged over
+    both directions and over languages.
+    """
+    config = run_dir.read_config(DistillRun)
+    pools = [
+        [[side.decode("utf-8") for side in pair] for pair in pool]
+        for pool in read_dev_pairs(config.train, config.languages).values()
+    ]
+    teacher = labse_tf.load(config.distill.teacher)
+    network = load_encoder(run_dir)
+    length = config.train.bucket_lengths[-1]
+    student = RunEmbedder(network, load_tokenizer(run_dir), sequence_length=length)
+    weights = {"teacher": teacher.count_weights(), "student": network.count_params()}
+    return {
+        name: {"dim": model.dim, "weights": weights[name], **_measure(model, pools)}
+        for name, model in (("teacher", teacher), ("student", student))
+    }
+
+
+def _measure(model: Encoder, pools: Sequence[Sequence[Sequence[str]]]) -> dict[str, float]:
+    # Many languages share English sentences; each is embedded once.
+    vectors = TextVectors(model, (text for pool in pools for pair in pool for text in pair))
+    found = []
+    for pool in pools:
+        english, foreign = (vectors[[pair[side] for pair in pool]] for side in (0, 1))
+        found += accuracies(all_cosines(foreign, english)).values()
+    # By now every shape has been traced.
+    timed = vectors.texts[:_SENTENCES_TIMED]
+    start = time.perf_counter()
+    model.encode(timed)
+    seconds = time.perf_counter() - start
+    return {"sentences_per_second": len(timed) / seconds, "accuracy": float(np.mean(found))}
+
+
+def format_table(measured: dict[str, dict[str, float]]) -> str:
+    """Returns the result of `compare` as plain text."""
+    rows = [f"{'':10}{'dim':>6}{'weights':>16}{'sentences/s':>14}{'accuracy %':>12}"]
+    rows += [
+        f"{name:10}{model['dim']:>6}{model['weights']:>16,}"
+        f"{model['sentences_per_second']:>14,.0f}{100 * model['accuracy']:>12.1f}"
+        for name, model in measured.items()
+    ]
+    return "\n".join(rows)

@@ -1,21 +1,90 @@
-"""Chooses the hard negatives of a pool's sources."""
+"""Chooses the hard negatives of each source among the texts and pairs of a pool."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import unicodedata
+from collections.abc import Callable, Sequence
 
 import numpy as np
+import regex
 import tensorflow as tf
 from scipy import sparse
 
-from labse_tf.systems.hard_negatives.pool import Pool, partners, translations
-
+# Punctuation, symbols, white space and format characters. Marks stay: Indic vowels are marks.
+_NO_LETTERS = regex.compile(r"[\p{P}\p{S}\p{Z}\p{C}]+")
+# The partners of a text with more than this need not be translations of each other: the text is a
+# heading, a placeholder, or misaligned.
+_MOST_PARTNERS = 20
 _BYTES_AT_ONCE = 1 << 28
 # Targets examined at first per negative wanted; then four times as many, and so on. The maximum is
 # for sources whose nearest targets are all left out: targets beyond it are not near.
 _LOOK_AT = 8
 _MOST_LOOKED_AT = 4096
+
+
+def text_key(text: str) -> str:
+    """Returns a key shared by texts that differ only in case, width, punctuation or spaces."""
+    return _NO_LETTERS.sub("", unicodedata.normalize("NFKC", text).casefold()) or text
+
+
+@dataclasses.dataclass(frozen=True)
+class Pool:
+    """Pairs of one language, as `[pairs]` indices of `sources` and `targets`.
+
+    These are distinct by `text_key`: the first text of each.
+    """
+
+    sources: list[str]
+    targets: list[str]
+    pair_sources: np.ndarray
+    pair_targets: np.ndarray
+
+    def links(self) -> sparse.csr_array:
+        """Returns `[sources, targets]`, 1 where they are a pair."""
+        shape = (len(self.sources), len(self.targets))
+        ones = np.ones(len(self.pair_sources), np.int32)
+        links = sparse.csr_array((ones, (self.pair_sources, self.pair_targets)), shape)
+        links.data[:] = 1
+        return links
+
+
+def make_pool(sources: Sequence[str], targets: Sequence[str]) -> Pool:
+    """Returns the pool of the pairs `(sources[i], targets[i])`."""
+    distinct_sources, pair_sources = _distinct(sources)
+    distinct_targets, pair_targets = _distinct(targets)
+    return Pool(distinct_sources, distinct_targets, pair_sources, pair_targets)
+
+
+def _distinct(texts: Sequence[str]) -> tuple[list[str], np.ndarray]:
+    first: dict[str, str] = {}
+    keys = [text_key(text) for text in texts]
+    for key, text in zip(keys, texts, strict=True):
+        first.setdefault(key, text)
+    places = {key: place for place, key in enumerate(first)}
+    return list(first.values()), np.array([places[key] for key in keys], np.int64)
+
+
+def translations(links: sparse.csr_array) -> sparse.csr_array:
+    """Returns `[sources, targets]`, not 0 where a target is known to translate a source.
+
+    These are the targets paired with it, and those paired with another source that shares a target
+    with it: "Hi." - "Salut.", "Hello." - "Salut." and "Hello." - "Bonjour." imply that "Bonjour."
+    also translates "Hi.". Texts with more than 20 partners do not link others in this way.
+    """
+    narrow_targets = links * (links.sum(axis=0) <= _MOST_PARTNERS)
+    narrow_sources = sparse.csr_array(links * (links.sum(axis=1) <= _MOST_PARTNERS)[:, np.newaxis])
+    shared = sparse.csr_array(narrow_targets) @ sparse.csr_array(narrow_targets).T
+    return sparse.csr_array(links + shared @ narrow_sources)
+
+
+def partners(links: sparse.csr_array) -> np.ndarray:
+    """Returns int `[rows, most]`: the columns that each row links to, at most 20; -1 as padding."""
+    counts = np.diff(links.indptr)
+    width = min(int(counts.max(initial=1)), _MOST_PARTNERS)
+    places = links.indptr[:-1, np.newaxis] + np.arange(width)
+    inside = np.arange(width) < counts[:, np.newaxis]
+    return np.where(inside, links.indices[np.where(inside, places, 0)], -1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,17 +106,11 @@ class Negatives:
 
 
 def choose(
-    pool: Pool,
-    sources: np.ndarray,
-    targets: np.ndarray,
-    *,
-    count: int,
-    max_similarity: float,
-    on_progress: Callable[[int], None] = lambda done: None,
+    pool: Pool, sources: np.ndarray, targets: np.ndarray, *, count: int, max_similarity: float
 ) -> Negatives:
     """Returns the `count` nearest targets of each source that do not seem to translate it.
 
-    Known translations (`pool.translations`) are left out, and likely ones: targets whose similarity
+    Known translations (see `translations`) are left out, and likely ones: targets whose similarity
     to one of the source's targets exceeds `max_similarity` (`near_target`), or that are paired with
     a source that near to this one (`near_source`).
 
@@ -57,13 +120,12 @@ def choose(
       targets: float32 `[targets, dim]`, unit rows: the embeddings of `pool.targets`.
       count: negatives per source.
       max_similarity: a cosine; with 1, only known translations are left out.
-      on_progress: called with the number of sources done since the last call.
     """
-    search = Search(pool, sources, targets)
+    search = _Search(pool, sources, targets)
     found = Negatives(
         np.full([len(sources), count], -1),
         np.full([len(sources), count], np.nan, np.float32),
-        search.similarity_of_translations(),
+        search.to_translations(),
         {"translation": 0, "near_target": 0, "near_source": 0},
     )
     pending, depth = np.arange(len(sources)), count * _LOOK_AT
@@ -76,20 +138,11 @@ def choose(
             rows = pending[start : start + size]
             done = _fill(search, found, rows, depth, max_similarity, last=depth == deepest)
             short.append(rows[~done])
-            on_progress(int(done.sum()))
         pending, depth = np.concatenate(short), depth * 4
     return found
 
 
-def _fill(
-    search: Search,
-    found: Negatives,
-    rows: np.ndarray,
-    depth: int,
-    max_similarity: float,
-    *,
-    last: bool,
-) -> np.ndarray:
+def _fill(search, found: Negatives, rows, depth: int, max_similarity: float, *, last: bool):
     """Chooses among the `depth` nearest targets; returns bool `[rows]`: which rows are done.
 
     A row is done when it has all its negatives, and in any case on the last call. Reasons are
@@ -111,20 +164,18 @@ def _fill(
     found.similarities[rows, :width] = np.where(is_good, similarities, np.nan)
     done = (good.sum(axis=1) >= count) | last
     wanted = (np.cumsum(good, axis=1) < count) & done[:, np.newaxis]
-    reasons = {"translation": known, "near_target": near_target, "near_source": near_source}
-    for reason, left_out in reasons.items():
+    for reason, left_out in zip(found.left_out, (known, near_target, near_source), strict=True):
         found.left_out[reason] += int((left_out & wanted).sum())
     return done
 
 
-class Search:
+class _Search:
     """Finds the nearest targets of sources, and their similarities to known translations.
 
     `rows` are indices of sources, `nearest` indices of the targets found, `[rows, depth]`.
     """
 
     def __init__(self, pool: Pool, sources: np.ndarray, targets: np.ndarray) -> None:
-        """Takes the arguments of `choose`."""
         links = pool.links()
         self._sources, self._targets = sources, targets
         self._all_targets = tf.constant(targets)
@@ -134,17 +185,9 @@ class Search:
         self._known = np.sort(known.row.astype(np.int64) * len(targets) + known.col)
 
     def rows_at_once(self, depth: int) -> int:
-        """Number of sources whose similarities and found target vectors fit in memory."""
+        """Returns how many sources' similarities and found target vectors fit in memory."""
         vectors = 2 * depth * self._targets.shape[1]
         return max(1, _BYTES_AT_ONCE // (4 * max(len(self._targets), vectors)))
-
-    def similarity_of_translations(self) -> np.ndarray:
-        """Returns float32 `[sources]`: similarity of each source and the nearest of its targets."""
-
-        def similarity(rows, members):
-            return np.einsum("nd,nd->n", self._sources[rows], self._targets[members])
-
-        return best(self._targets_of, similarity)
 
     def nearest(self, rows: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns the similarities and indices of the `depth` nearest targets, nearest first."""
@@ -157,29 +200,35 @@ class Search:
         places = np.searchsorted(self._known, pairs)
         return self._known[np.minimum(places, len(self._known) - 1)] == pairs
 
+    def to_translations(self) -> np.ndarray:
+        """Returns float32 `[sources]`: similarity of each source and the nearest of its targets."""
+
+        def similarity(rows, members):
+            return np.einsum("nd,nd->n", self._sources[rows], self._targets[members])
+
+        return _best(self._targets_of, similarity)
+
     def to_targets(self, rows: np.ndarray, nearest: np.ndarray) -> np.ndarray:
-        """Similarity of each target found to the nearest of the source's own targets."""
+        """Returns the similarity of each target found to the nearest of the source's targets."""
 
         def similarity(places, members):
             vectors = self._targets[members][:, :, np.newaxis]
             return (self._targets[nearest[places]] @ vectors)[..., 0]
 
-        return best(self._targets_of[rows], similarity)
+        return _best(self._targets_of[rows], similarity)
 
     def to_sources(self, rows: np.ndarray, nearest: np.ndarray) -> np.ndarray:
-        """Similarity of the source to the nearest source paired with each target found."""
+        """Returns the similarity of the source to the nearest source of each target found."""
         depth = nearest.shape[1]
 
         def similarity(places, members):
             own = self._sources[rows[places // depth]]
             return np.einsum("nd,nd->n", own, self._sources[members])
 
-        return best(self._sources_of[nearest.ravel()], similarity).reshape(nearest.shape)
+        return _best(self._sources_of[nearest.ravel()], similarity).reshape(nearest.shape)
 
 
-def best(
-    members: np.ndarray, similarity: Callable[[np.ndarray, np.ndarray], np.ndarray]
-) -> np.ndarray:
+def _best(members: np.ndarray, similarity: Callable) -> np.ndarray:
     """Returns float32 `[n, ...]`: the largest similarity of each row to one of its members.
 
     Args:

@@ -33,15 +33,15 @@ class Direction(NamedTuple):
     Attributes:
       source: code.
       target: code.
-      files: bitext; the target is the first side of each pair, in the place of English, or the
-        second if `target_second`.
-      target_second: see there.
+      target_second: whether the target is the second side of each pair; else it is the first, in
+        the place of English.
+      files: bitext.
     """
 
     source: str
     target: str
-    files: tuple[CorpusFile, ...]
     target_second: bool
+    files: tuple[CorpusFile, ...]
 
     @property
     def name(self) -> str:
@@ -58,12 +58,8 @@ def find_directions(
 ) -> list[Direction]:
     """Returns the directions of these corpora, sorted; see `LaserConfig`.
 
-    Args:
-      bitext: with English.
-      target_bitext: LANGUAGE=PATH each, with another target in the place of English.
-      targets: codes.
-      languages: codes; others are left out. An empty list means all.
-      key: the name of `bitext` in the configuration, for error messages.
+    Other languages than `languages` are left out; an empty list means all. `key` is the name of
+    `bitext` in the configuration, for error messages.
 
     Raises:
       InputError: if there are no pairs.
@@ -74,9 +70,9 @@ def find_directions(
             found.setdefault((file.language, _ENGLISH, False), []).append(file)
         if file.language in targets:
             found.setdefault((_ENGLISH, file.language, True), []).append(file)
+    options = {"key": key.replace(".", ".target_"), "with_english": False}
     for entry in target_bitext:
         target, _, path = entry.partition("=")
-        options = {"key": _target_key(key), "with_english": False}
         for file in texts.find_files([path], BITEXT, languages, **options):
             if file.language != target:
                 found.setdefault((file.language, target, False), []).append(file)
@@ -85,15 +81,7 @@ def find_directions(
             f"no pair of '{key}' has a target in {', '.join(targets)}",
             remedy=f"add --set {key}=[DIR], or name other 'laser.targets'",
         )
-    return [
-        Direction(source, target, tuple(sorted(files)), second)
-        for (source, target, second), files in sorted(found.items())
-    ]
-
-
-def _target_key(key: str) -> str:
-    section, _, name = key.partition(".")
-    return f"{section}.target_{name}"
+    return [Direction(*kind, tuple(sorted(files))) for kind, files in sorted(found.items())]
 
 
 def check_sources(directions: Sequence[Direction], targets: Sequence[str]) -> None:
@@ -122,19 +110,12 @@ def laser_batches(
     replicas: int = 1,
     step: int = 0,
 ) -> tf.data.Dataset:
-    """Returns an endless dataset of global batches of LASER_FEATURES, in a fixed order.
+    """Returns an endless dataset of global batches of LASER_FEATURES, in an order set by `seed`.
 
     Pairs of all directions are mixed. (LASER's code has one direction a batch, in which a small
     language would have the same few sentences many times.) A batch is padded to one of
-    `bucket_lengths`, and has as many rows as `batch_tokens` hold, a multiple of `replicas`.
-
-    Args:
-      settings: how the pairs are sampled and cut.
-      tokenizer: the tokeniser of the run's vocabulary.
-      directions: from `find_directions`.
-      seed: determines the order.
-      replicas: that share a batch.
-      step: number of batches before, which a resumed run has seen.
+    `bucket_lengths`, and has as many rows as `batch_tokens` hold, a multiple of `replicas`. The
+    first `step` batches, which a resumed run has seen, are left out.
 
     Raises:
       InputError: if not every replica gets a row of the longest texts.
@@ -155,8 +136,9 @@ def laser_batches(
         is_second = tf.gather(second, number)
         source = tf.where(is_second, first_side, second_side)
         target = tf.where(is_second, second_side, first_side)
-        source, target = encode_pairs(tokenizer, source, target, longest=lengths[-1])
-        return _padded(source), _padded(target), tf.gather(targets, number)
+        sides = encode_pairs(tokenizer, source, target, longest=lengths[-1])
+        padded = [(side.to_tensor(), side.row_lengths()) for side in sides]
+        return *padded, tf.gather(targets, number)
 
     def cut(source, target, language):
         return *(ids[:length] for ids, length in (source, target)), language
@@ -197,20 +179,15 @@ def _mixed(
 ) -> tf.data.Dataset:
     """Returns an endless dataset of numbers of directions, and records of these.
 
-    Args:
-      directions: at least one.
-      weights: each one's share.
-      seed: determines the order.
-      before: pairs drawn before.
+    `weights` are their shares; `before` pairs were drawn before.
     """
     named, shares = {}, {}
     for number, (one, share) in enumerate(zip(directions, weights, strict=True)):
         name = f"{number:05}"  # In the order of the directions.
         drawn = {one.files[0].language: round(share * before)}
-        found = streams.language_streams(one.files, seed=seed + number, drawn=drawn)
+        (stream,) = streams.language_streams(one.files, seed=seed + number, drawn=drawn).values()
         numbers = tf.data.Dataset.from_tensors(number).repeat()
-        named[name] = tf.data.Dataset.zip((numbers, *found.values()))
-        shares[name] = share
+        named[name], shares[name] = tf.data.Dataset.zip((numbers, stream)), share
     return streams.mix(named, shares, seed=seed)
 
 
@@ -238,11 +215,7 @@ def encode_pairs(
 ) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
     """Returns the ids of `[CLS] source [SEP]` and of `target [SEP]`, int32 ragged.
 
-    Args:
-      tokenizer: the tokeniser of the vocabulary.
-      source: `[batch]` strings.
-      target: `[batch]` strings.
-      longest: texts are cut to this many tokens, special ones included.
+    Both are `[batch]` strings, cut to `longest` tokens, special ones included.
     """
     special = tokenizer.special_tokens
     source, target = tokenizer(source)[:, : longest - 2], tokenizer(target)[:, : longest - 1]
@@ -260,7 +233,3 @@ def features_of(source: tf.Tensor, target: tf.Tensor, language: tf.Tensor) -> di
         "targets": target,
         "target_language": language,
     }
-
-
-def _padded(ragged: tf.RaggedTensor) -> tuple[tf.Tensor, tf.Tensor]:
-    return ragged.to_tensor(), ragged.row_lengths()

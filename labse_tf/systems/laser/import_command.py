@@ -38,19 +38,17 @@ def run(args: argparse.Namespace) -> None:
     from labse_tf.files.outputs import check_free
 
     check_free(args.out, overwrite=args.overwrite)
-    from labse_tf.systems.laser.import_2018 import CODES_SUFFIX, import_laser_2018
-    from labse_tf.systems.laser.import_laser2 import import_laser
-    from labse_tf.systems.laser.weights import MAX_POSITIONS
+    from labse_tf.systems.laser import import_laser as importing
 
-    of_2018 = args.pieces.endswith(CODES_SUFFIX)
-    # The default of --format is that of other models.
+    of_2018 = args.pieces.endswith(importing.CODES_SUFFIX)
+    # The default of --format is for other models.
     formats = "hub" if of_2018 and args.formats == "hub,text" else args.formats
-    (import_laser_2018 if of_2018 else import_laser)(
+    (importing.import_laser_2018 if of_2018 else importing.import_laser)(
         args.weights,
         args.pieces,
         args.out,
         formats=formats.split(","),
-        length=args.length or MAX_POSITIONS,
+        length=args.length or importing.MAX_POSITIONS,
         table=args.table,
         licence=args.licence,
         verified=not args.no_verify,

@@ -38,27 +38,14 @@ _LENGTH = np.dtype("<i8")
 _Storages = Callable[[np.dtype, str, int], np.ndarray]
 # What a broken pickle or archive raises.
 _DAMAGE = (
-    ArithmeticError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    NotImplementedError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-    pickle.UnpicklingError,
-    zipfile.BadZipFile,
-    zlib.error,
+    *(ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, NotImplementedError),
+    *(RuntimeError, TypeError, ValueError),
+    *(pickle.UnpicklingError, zipfile.BadZipFile, zlib.error),
 )
 
 
 class UnknownNameError(InputError):
-    """A file names something else than tensors and containers.
-
-    Attributes:
-      name: what it names, with its module.
-    """
+    """A file names something else than tensors and containers: `name`, with its module."""
 
     def __init__(self, name: str, path: str | os.PathLike[str]) -> None:
         super().__init__(
@@ -119,8 +106,11 @@ def _read_archive(file: BinaryIO) -> Any:
 
 
 def _read_row_of_pickles(file: BinaryIO) -> Any:
+    def no_storage(dtype: np.dtype, key: str, count: int) -> np.ndarray:
+        raise ValueError("a tensor where there is none")
+
     def load_plain() -> Any:
-        return _Unpickler(file, _no_storage).load()
+        return _Unpickler(file, no_storage).load()
 
     if (load_plain(), load_plain()) != (_MAGIC, _VERSION):
         raise ValueError("of an unknown version")
@@ -151,10 +141,6 @@ def _read_row_of_pickles(file: BinaryIO) -> Any:
         if length != len(numbers) or file.readinto(numbers.view(np.uint8)) != numbers.nbytes:
             raise EOFError(f"storage {key} is cut off")
     return content
-
-
-def _no_storage(dtype: np.dtype, key: str, count: int) -> np.ndarray:
-    raise ValueError("a tensor where there is none")
 
 
 class _Unpickler(pickle.Unpickler):

@@ -2,23 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import orbit
 import tensorflow as tf
 import tf_keras
 
 from labse_tf.config import BILSTM
+from labse_tf.data import texts
 from labse_tf.errors import InputError
+from labse_tf.files.corpus_files import BITEXT
+from labse_tf.losses import draw_uniform, sampled_softmax
 from labse_tf.model.encoder import build_encoder, precision
 from labse_tf.model.protocol import INPUT_NAMES, EncoderNetwork
-from labse_tf.systems.laser import perplexity
-from labse_tf.systems.laser.batches import check_sources, find_directions, laser_batches
-from labse_tf.systems.laser.config import LaserRun
-from labse_tf.systems.laser.decoder import LaserDecoder
-from labse_tf.systems.laser.objective import Translation
+from labse_tf.systems.laser.batches import (
+    LASER_FEATURES,
+    Direction,
+    check_sources,
+    encode_pairs,
+    features_of,
+    find_directions,
+    laser_batches,
+)
+from labse_tf.systems.laser.config import LaserConfig, LaserRun
+from labse_tf.systems.laser.networks import LaserDecoder, previous_tokens
+from labse_tf.tokenization.protocol import Tokenizer
+from labse_tf.training.distribution import sum_over_replicas
 from labse_tf.training.fit import Stage, fit
-from labse_tf.training.runs.checkpoints import load_tokenizer
+from labse_tf.training.objectives import Objective, Tables
+from labse_tf.training.runs.checkpoints import has_part, load_tokenizer
 from labse_tf.training.runs.initial_weights import start_from
-from labse_tf.training.runs.run_dir import Origin, RunDir
+from labse_tf.training.runs.run_dir import Origin, RunDir, base_names
 from labse_tf.training.validation import Validation
+
+_TASK = "translation"
+_SAMPLES_SEED = 19
+# Of the whole vocabulary, for each held-out token.
+_BYTES_OF_LOGITS = 1 << 28
+
+Batch = dict[str, tf.Tensor]
 
 
 def train(
@@ -39,9 +63,9 @@ def train(
         raise InputError(
             "'encoder.subwords' and 'ngrams' are for `labse train`", remedy="leave them empty"
         )
-    corpora = (settings.targets, config.languages)
+    codes = (settings.targets, config.languages)
     directions = find_directions(
-        settings.bitext, settings.target_bitext, *corpora, key="laser.bitext"
+        settings.bitext, settings.target_bitext, *codes, key="laser.bitext"
     )
     check_sources(directions, settings.targets)
     with strategy.scope():
@@ -51,25 +75,19 @@ def train(
             start_from(init, {"encoder": encoder}, config, run_dir, strategy)
         with precision(config.compute):
             decoder = build_decoder(config, encoder)
-    end_token = tokenizer.special_tokens["end_of_segment_id"]
     parts = {"encoder": encoder, "decoder": decoder}
-
+    end_token = tokenizer.special_tokens["end_of_segment_id"]
+    objective = Translation(**parts, end_token=end_token, samples=settings.sampled_softmax)
     validation = None
     if settings.held_out or settings.target_held_out:
         held_out = find_directions(
-            settings.held_out, settings.target_held_out, *corpora, key="laser.held_out"
-        )
-        evaluator = perplexity.PerplexityEvaluator(
-            **parts,
-            strategy=strategy,
-            end_token=end_token,
-            held_out=perplexity.read_held_out(settings, tokenizer, held_out),
+            settings.held_out, settings.target_held_out, *codes, key="laser.held_out"
         )
         validation = Validation(
-            evaluator,
+            HeldOutTranslation(strategy, objective, read_held_out(settings, tokenizer, held_out)),
             settings.held_out_interval,
             best=tf.train.Checkpoint(**parts),
-            measure=(perplexity.TASK, "loss"),
+            measure=(_TASK, "loss"),
             lower_is_better=True,
         )
 
@@ -86,7 +104,6 @@ def train(
         loop=settings.loop,
         checkpoints=run_dir.checkpoints,
     )
-    objective = Translation(**parts, end_token=end_token, samples=settings.sampled_softmax)
     fit(objective, batches, stage, run_dir, strategy, validation)
 
 
@@ -103,3 +120,166 @@ def build_decoder(config: LaserRun, encoder: EncoderNetwork) -> LaserDecoder:
     vectors = encoder(dict.fromkeys(INPUT_NAMES, ids))["pooled_output"]
     decoder((vectors, tf.zeros([1], tf.int32), ids))
     return decoder
+
+
+class Translation(Objective):
+    """Cross-entropy of the target tokens, averaged over those of the global batch."""
+
+    METRICS = ("target_tokens", "filled")
+
+    def __init__(
+        self, *, encoder: EncoderNetwork, decoder: LaserDecoder, end_token: int, samples: int = 0
+    ) -> None:
+        """Takes an encoder, whose dropout must be replayable, and a decoder for its vectors.
+
+        `end_token` is the id that a target ends with, and that the decoder reads first. `samples`
+        are tokens of the softmax, see `sampled_softmax`; 0: the whole vocabulary.
+        """
+        super().__init__({"encoder": encoder, "decoder": decoder}, features=LASER_FEATURES)
+        self._encoder, self._decoder = encoder, decoder
+        self._end_token, self._samples = end_token, samples
+
+    def tables_read(self, batch, step: tf.Tensor) -> Tables:
+        targets = batch["targets"]
+        read = [
+            (self._encoder.get_embedding_table(), self._encoder.rows(batch)),
+            (self._decoder.get_embedding_table(), previous_tokens(targets, self._end_token)),
+        ]
+        if self._samples:
+            ids = tf.concat([tf.reshape(targets, [-1]), self._draw(step)], axis=0)
+            read.append((self._decoder.output_table, ids))
+        return read
+
+    def loss(self, batch, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        losses, hits, is_token = self._predict(batch, step, training=True)
+        total = sum_over_replicas([tf.reduce_sum(is_token)])[0]
+        return tf.reduce_sum(losses * is_token) / total, tf.reduce_sum(hits * is_token) / total
+
+    def sums(self, batch: Batch) -> tf.Tensor:
+        """Returns the sums of cross-entropy, correct predictions and tokens, float32 `[3]`.
+
+        The softmax is over the whole vocabulary.
+        """
+        losses, hits, is_token = self._predict(batch, None, training=False)
+        return tf.stack([tf.reduce_sum(one * is_token) for one in (losses, hits, is_token)])
+
+    def _predict(self, batch: Batch, step: tf.Tensor | None, *, training: bool):
+        """Returns cross-entropy in nats, correctness and whether it is a token, 1 or 0, of each.
+
+        All are shaped as the targets. With a `step`, the softmax is sampled.
+        """
+        decoder, targets = self._decoder, batch["targets"]
+        vectors = self._encoder(batch, training=training)["pooled_output"]
+        previous = previous_tokens(targets, self._end_token)
+        states = decoder((vectors, batch["target_language"], previous))
+        is_token = tf.cast(targets != 0, tf.float32)
+        if not self._samples or step is None:
+            logits = decoder.logits(states)
+            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=targets, logits=logits)
+            hits = tf.argmax(logits, axis=-1, output_type=tf.int32) == targets
+            return losses, tf.cast(hits, tf.float32), is_token
+        losses, hits = sampled_softmax(
+            tf.reshape(tf.cast(states, tf.float32), [-1, states.shape[-1]]),
+            tf.reshape(targets, [-1]),
+            decoder.output_table,
+            decoder.output_bias,
+            self._draw(step),
+        )
+        shape = tf.shape(targets)
+        return tf.reshape(losses, shape), tf.reshape(hits, shape), is_token
+
+    def _draw(self, step: tf.Tensor) -> tf.Tensor:
+        # All replicas draw the same tokens, different ones at each step.
+        seed = tf.stack([step, tf.constant(_SAMPLES_SEED, tf.int64)])
+        return draw_uniform(self._samples, self._decoder.vocab_size, seed)
+
+    def observe(self, batch, loss: tf.Tensor, accuracy: tf.Tensor) -> None:
+        """Updates the target tokens of a step, and the share of tokens that are not padding."""
+        source, target = batch["input_word_ids"] != 0, batch["targets"] != 0
+        counts = [tf.math.count_nonzero(side, dtype=tf.float32) for side in (source, target)]
+        places = tf.cast(tf.size(source) + tf.size(target), tf.float32)
+        in_source, in_target, places = sum_over_replicas([*counts, places])
+        self.metrics["target_tokens"].update_state(in_target)
+        self.metrics["filled"].update_state((in_source + in_target) / places)
+
+
+def read_held_out(
+    settings: LaserConfig, tokenizer: Tokenizer, directions: Sequence[Direction]
+) -> dict[str, list[Batch]]:
+    """Returns batches of LASER_FEATURES by the name of the direction.
+
+    They are the first `held_out_size` pairs of each, cut to the last of `bucket_lengths`.
+    """
+    found: dict[str, list[Batch]] = {}
+    for one in directions:
+        records = texts.concatenate([texts.records(file) for file in one.files])
+        with texts.input_errors():
+            some = list(records.batch(settings.held_out_size).take(1))
+        if not some:
+            raise texts.no_records()
+        sides = texts.parse(BITEXT, some[0])
+        sides = sides if one.target_second else sides[::-1]
+        sides = encode_pairs(tokenizer, *sides, longest=settings.bucket_lengths[-1])
+        number = settings.targets.index(one.target)
+        longest = int(sides[1].bounding_shape(axis=1))
+        rows = max(1, _BYTES_OF_LOGITS // (4 * longest * len(tokenizer.tokens)))
+        for start in range(0, sides[0].nrows(), rows):
+            source, target = (side[start : start + rows].to_tensor() for side in sides)
+            batch = features_of(source, target, tf.fill([tf.shape(source)[0]], number))
+            # Pairs of one name may be in two kinds of corpora.
+            found.setdefault(one.name, []).append(batch)
+    return found
+
+
+class HeldOutTranslation(orbit.AbstractEvaluator):
+    """Loss and accuracy of the target tokens, always with the full softmax."""
+
+    def __init__(
+        self,
+        strategy: tf.distribute.Strategy,
+        objective: Translation,
+        held_out: dict[str, list[Batch]],
+    ) -> None:
+        """Takes an objective made under `strategy`, and batches from `read_held_out`."""
+        self._strategy, self._objective, self._held_out = strategy, objective, held_out
+
+    def evaluate(self, num_steps: tf.Tensor) -> dict:
+        """Returns `{"translation": {loss, perplexity, accuracy, tokens, by_pair: {name: {...}}}}`.
+
+        The loss is in nats per token, [SEP] included; the perplexity is e to its power. `num_steps`
+        is ignored: all pairs are measured.
+        """
+        sums = {
+            name: np.sum([self._sums(batch) for batch in batches], axis=0)
+            for name, batches in self._held_out.items()
+        }
+        by_pair = {name: _means(one) for name, one in sums.items()}
+        return {_TASK: {**_means(np.sum(list(sums.values()), axis=0)), "by_pair": by_pair}}
+
+    def _sums(self, batch: Batch) -> np.ndarray:
+        # Each replica computes the same; a few hundred sentences are not worth splitting.
+        sums = self._strategy.run(self._batch_sums, args=(batch,))
+        return self._strategy.experimental_local_results(sums)[0].numpy().astype(np.float64)
+
+    @tf.function(reduce_retracing=True)
+    def _batch_sums(self, batch: Batch) -> tf.Tensor:
+        return self._objective.sums(batch)
+
+
+def _means(sums: np.ndarray) -> dict[str, float]:
+    loss, accuracy = sums[:2] / sums[2]
+    perplexity, tokens = float(np.exp(loss)), int(sums[2])
+    return {"loss": loss, "perplexity": perplexity, "accuracy": accuracy, "tokens": tokens}
+
+
+def describe(run_dir: RunDir, checkpoint: str) -> dict[str, Any] | None:
+    """Returns facts about a run for model.json; None if it has no decoder."""
+    if not has_part(checkpoint, "decoder"):
+        return None
+    settings = run_dir.read_config(LaserRun).laser
+    return {
+        "kind": "translation",
+        "targets": settings.targets,
+        "bitext": base_names(settings.corpora),
+        "batch_size": settings.batch_tokens,
+    }

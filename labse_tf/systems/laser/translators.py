@@ -49,7 +49,7 @@ class Translator(abc.ABC):
         self._tokenizer = load_tokenizer(run_dir)
         self._longest, self.beam_size = longest, beam_size
         special = self._tokenizer.special_tokens
-        self._start, self._end = special["start_of_sequence_id"], special["end_of_segment_id"]
+        self._end = special["end_of_segment_id"]
         unknown = self._tokenizer.tokens.index("[UNK]")
         self._unwritten = {special[name] for name in special if name != "vocab_size"} | {unknown}
         ids, number = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([], tf.int32)
@@ -74,25 +74,20 @@ class Translator(abc.ABC):
         lengths = tokens.row_lengths().numpy() + _SPECIALS
         translations = [""] * len(texts)
         order = np.argsort(-lengths, kind="stable")
-        start = 0
         with Progress("translate", total=len(texts), unit="text") as progress:
-            while start < len(order):
-                longest = lengths[order[start]]
-                rows = order[
-                    start : start + max(1, _TOKENS_PER_BATCH // (longest * self.beam_size))
-                ]
-                found = self._translate_batch(tf.gather(tokens, rows), language, int(longest))
+            while len(order):
+                longest = int(lengths[order[0]])
+                size = max(1, _TOKENS_PER_BATCH // (longest * self.beam_size))
+                rows, order = np.split(order, [size])
+                inputs = self._inputs(tf.gather(tokens, rows), language, longest)
+                most = min(self._longest, 2 * longest + _MORE_TOKENS)
+                found = self._run(*inputs, tf.constant(most)).numpy()
                 for row, ids in zip(rows, found, strict=True):
                     # A text without tokens has nothing to translate.
                     if lengths[row] > _SPECIALS:
                         translations[row] = self._text(ids)
-                start += len(rows)
                 progress.update(len(rows))
         return translations
-
-    def _translate_batch(self, tokens: tf.RaggedTensor, language: str, length: int) -> np.ndarray:
-        most = min(self._longest, 2 * length + _MORE_TOKENS)
-        return self._run(*self._inputs(tokens, language, length), tf.constant(most)).numpy()
 
     def _text(self, ids: np.ndarray) -> str:
         end = np.flatnonzero(ids == self._end)
@@ -115,14 +110,13 @@ class Translator(abc.ABC):
 class LaserTranslator(Translator):
     """Encoder and decoder of `labse train-laser`."""
 
-    def __init__(self, run_dir: RunDir, *, beam_size: int) -> None:
+    def __init__(self, run_dir: RunDir, checkpoint: str, *, beam_size: int) -> None:
         config = run_dir.read_config(LaserRun)
         super().__init__(run_dir, longest=config.laser.bucket_lengths[-1], beam_size=beam_size)
         self.languages = config.laser.targets
         self._encoder = build_encoder(config.encoder)
         self._decoder = build_decoder(config, self._encoder)
-        path = choose_checkpoint(run_dir).path
-        read_weights(run_dir, path, encoder=self._encoder, decoder=self._decoder)
+        read_weights(run_dir, checkpoint, encoder=self._encoder, decoder=self._decoder)
 
     def _inputs(self, tokens, language, length):
         packed = self._tokenizer.pack([tokens], length)["input_word_ids"]
@@ -132,13 +126,9 @@ class LaserTranslator(Translator):
     def _search(self, source, language, most):
         language = language[:, 0]
         vectors = self._encoder(features_of(source, source, language))["pooled_output"]
-        return search(
-            self._decoder,
-            self._decoder.start(vectors, language),
-            end_token=self._end,
-            beam_size=self.beam_size,
-            most=most,
-        )[0][:, 0]
+        state = self._decoder.start(vectors, language)
+        options = {"end_token": self._end, "beam_size": self.beam_size, "most": most}
+        return search(self._decoder, state, **options)[0][:, 0]
 
 
 def search(
@@ -152,13 +142,8 @@ def search(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns translations by beam search, the best first, without the token they start from.
 
-    Args:
-      decoder: a `LaserDecoder`.
-      state: from `decoder.start`.
-      end_token: the id that a translation ends with, and that the decoder reads first.
-      beam_size: translations that are kept at each step.
-      most: tokens of a translation.
-      length_penalty: see LENGTH_PENALTY.
+    Takes a `LaserDecoder` and its `start`. A translation has `most` tokens at most, and ends with
+    `end_token`, which the decoder reads first.
 
     Returns:
       int32 `[batch, beam_size, length]`, padded with 0, and their scores, float32 `[batch,
@@ -199,4 +184,4 @@ def open_translator(path: str | os.PathLike[str], *, beam_size: int = 4) -> Tran
             path=path,
             remedy="name a run of `labse train-laser` or `labse corpus train-cds`",
         )
-    return LaserTranslator(run_dir, beam_size=beam_size)
+    return LaserTranslator(run_dir, chosen, beam_size=beam_size)

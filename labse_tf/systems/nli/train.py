@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import orbit
 import tensorflow as tf
 import tf_keras
 
+from labse_tf.data.features import ENCODER_INPUTS, Features
 from labse_tf.errors import InputError
 from labse_tf.evaluation.inference_pairs import InferencePairs, labels_of, read_inference_pairs
 from labse_tf.model.encoder import build_encoder, embed
 from labse_tf.model.protocol import EncoderNetwork
-from labse_tf.systems.nli.batches import INFERENCE_FEATURES, inference_batches
 from labse_tf.systems.nli.config import NliRun
+from labse_tf.tokenization.protocol import Tokenizer
 from labse_tf.training.fit import Stage, fit
 from labse_tf.training.objectives import Objective, Tables
 from labse_tf.training.runs.checkpoints import load_tokenizer
@@ -22,152 +23,13 @@ from labse_tf.training.runs.initial_weights import restore, write_report
 from labse_tf.training.runs.run_dir import Origin, RunDir
 from labse_tf.training.validation import RunEmbedder, Validation
 
+INFERENCE_FEATURES: Features = {
+    "premise": ENCODER_INPUTS,
+    "hypothesis": ENCODER_INPUTS,
+    "label": tf.TensorSpec([None], tf.int32),
+}
 _LABEL = "inference"
-
-
-def build_classifier(labels: int, width: int) -> tf_keras.layers.Dense:
-    """Returns the layer that maps `pair_vectors`, `[batch, 4 * width]`, to a logit a label."""
-    layer = tf_keras.layers.Dense(
-        labels, kernel_initializer=tf_keras.initializers.TruncatedNormal(stddev=0.02), name="nli"
-    )
-    layer.build((None, 4 * width))
-    return layer
-
-
-def pair_vectors(premises: tf.Tensor, hypotheses: tf.Tensor) -> tf.Tensor:
-    """Returns `[u, v, |u - v|, u * v]`, float32 `[batch, 4 * width]`.
-
-    u and v are the embeddings times the root of their width: unit vectors have columns so small
-    that a linear layer would learn from them slowly.
-
-    Args:
-      premises: unit rows, `[batch, width]`.
-      hypotheses: likewise.
-    """
-    root = premises.shape[-1] ** 0.5
-    u, v = root * premises, root * hypotheses
-    return tf.concat([u, v, tf.abs(u - v), u * v], axis=1)
-
-
-class Inference(Objective):
-    """Cross-entropy of the label of premise and hypothesis, predicted from their embeddings."""
-
-    def __init__(
-        self,
-        *,
-        encoder: EncoderNetwork,
-        classifier: tf_keras.layers.Dense,
-        train_encoder: bool,
-    ) -> None:
-        """Takes the model.
-
-        Args:
-          encoder: any dropout must be replayable.
-          classifier: from `build_classifier`.
-          train_encoder: whether to train it too; if not, it has no dropout either.
-        """
-        super().__init__(
-            {"encoder": encoder, "classifier": classifier},
-            features=INFERENCE_FEATURES,
-            variables=None if train_encoder else classifier.trainable_variables,
-        )
-        self._trains_encoder = train_encoder
-        self._encoder, self._classifier = encoder, classifier
-
-    def tables_read(self, batch, step: tf.Tensor) -> Tables:
-        if not self._trains_encoder:
-            return []
-        return [(self._encoder.get_embedding_table(), self._encoder.rows(_both(batch)))]
-
-    def loss(self, batch, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        vectors = embed(self._encoder, _both(batch), training=self._trains_encoder)
-        logits = self._classifier(pair_vectors(*tf.split(vectors, 2)))
-        labels = batch["label"]
-        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
-        hits = tf.cast(tf.argmax(logits, axis=1, output_type=tf.int32) == labels, tf.float32)
-        replicas = tf.distribute.get_replica_context().num_replicas_in_sync
-        divisor = tf.cast(replicas * tf.shape(labels)[0], tf.float32)
-        return tf.reduce_sum(losses) / divisor, tf.reduce_sum(hits) / divisor
-
-
-def _both(batch) -> dict[str, tf.Tensor]:
-    sides = (batch["premise"], batch["hypothesis"])
-    return tf.nest.map_structure(lambda *rows: tf.concat(rows, axis=0), *sides)
-
-
-class InferenceEvaluator(orbit.AbstractEvaluator):
-    """Accuracy on pairs in one language, and on those whose sides are in different ones.
-
-    Every worker measures everything, with the same result.
-    """
-
-    def __init__(
-        self,
-        sets: Sequence[InferencePairs],
-        labels: Sequence[str],
-        encoder: RunEmbedder,
-        classifier: tf_keras.layers.Dense,
-    ) -> None:
-        """Prepares to measure.
-
-        Args:
-          sets: what to measure on.
-          labels: of the classifier's outputs.
-          encoder: embeds with the network that is trained.
-          classifier: the one that is trained.
-        """
-        self._sets = sets
-        self._labels = np.array(labels)
-        self._encoder = encoder
-        self._classifier = classifier
-
-    def evaluate(self, num_steps: tf.Tensor) -> dict:
-        """Returns `{"inference": {accuracy, crossed, pairs, by_language: {code: {...}}}}`.
-
-        Accuracies are fractions. `accuracy` is the mean over languages, both sides in the same.
-        `crossed` is the mean over languages of the premise, with the hypothesis in the next one of
-        its set; it is missing if all sets have one language. `num_steps` is ignored.
-        """
-        same: dict[str, list[np.ndarray]] = {}
-        crossed: dict[str, list[np.ndarray]] = {}
-        for pairs in self._sets:
-            codes, rights = list(pairs.texts), np.array(pairs.labels)
-            sides = {code: self._encode(pairs.texts[code]) for code in codes}
-            for code, following in zip(codes, [*codes[1:], codes[0]], strict=True):
-                premises, hypotheses = sides[code]
-                same.setdefault(code, []).append(self._classify(premises, hypotheses) == rights)
-                if following != code:
-                    found = self._classify(premises, sides[following][1])
-                    crossed.setdefault(code, []).append(found == rights)
-        by_language = {
-            code: {"accuracy": _share(hits), "pairs": sum(map(len, hits))}
-            for code, hits in sorted(same.items())
-        }
-        for code, hits in crossed.items():
-            by_language[code]["crossed"] = _share(hits)
-        means = {
-            name: float(np.mean([found[name] for found in by_language.values() if name in found]))
-            for name in ("accuracy", *(["crossed"] if crossed else []))
-        }
-        pairs = sum(found["pairs"] for found in by_language.values())
-        return {_LABEL: {**means, "pairs": pairs, "by_language": by_language}}
-
-    def _encode(self, texts: Sequence[tuple[str, str]]) -> list[np.ndarray]:
-        columns = zip(*texts, strict=True)
-        # XNLI has each premise three times.
-        found = []
-        for column in columns:
-            distinct, places = np.unique(np.array(column, object), return_inverse=True)
-            found.append(self._encoder.encode(list(distinct))[places])
-        return found
-
-    def _classify(self, premises: np.ndarray, hypotheses: np.ndarray) -> np.ndarray:
-        logits = self._classifier(pair_vectors(tf.constant(premises), tf.constant(hypotheses)))
-        return self._labels[np.argmax(logits, axis=1)]
-
-
-def _share(hits: Sequence[np.ndarray]) -> float:
-    return float(np.concatenate(hits).mean())
+_ORDER, _LANGUAGES = range(2)  # Of random numbers.
 
 
 def train_inference(
@@ -227,3 +89,198 @@ def train_inference(
         encoder=encoder, classifier=classifier, train_encoder=settings.train_encoder
     )
     fit(objective, batches, stage, run_dir, strategy, validation)
+
+
+def inference_batches(
+    sets: Sequence[InferencePairs],
+    tokenizer: Tokenizer,
+    *,
+    batch_size: int,
+    sequence_length: int,
+    seed: int,
+    step: int = 0,
+) -> tf.data.Dataset:
+    """Returns an endless dataset of INFERENCE_FEATURES, in an order that `seed` determines.
+
+    Each pass has every pair once. A pair's premise is in a random language of its set, its
+    hypothesis in another one, if there is any.
+
+    A sentence has `sequence_length` tokens, `[CLS]` and `[SEP]` included. The first `step` batches,
+    which a resumed run has seen, are left out.
+    """
+    ids = {label: place for place, label in enumerate(labels_of(sets))}
+
+    def draw() -> Iterator[tuple[list[str], list[str], list[int]]]:
+        for batch in _draws(sets, batch_size, seed=seed, step=step):
+            premises, hypotheses, labels = zip(*batch, strict=True)
+            yield list(premises), list(hypotheses), [ids[label] for label in labels]
+
+    @tf.autograph.experimental.do_not_convert
+    def pack(premises: tf.Tensor, hypotheses: tf.Tensor, labels: tf.Tensor) -> dict:
+        packed = (tokenizer.pack([tokenizer(x)], sequence_length) for x in (premises, hypotheses))
+        return dict(zip(INFERENCE_FEATURES, (*packed, labels), strict=True))
+
+    texts = tf.TensorSpec([batch_size], tf.string)
+    drawn = tf.data.Dataset.from_generator(
+        draw, output_signature=(texts, texts, tf.TensorSpec([batch_size], tf.int32))
+    )
+    return drawn.map(pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
+
+
+def _draws(
+    sets: Sequence[InferencePairs], batch_size: int, *, seed: int, step: int
+) -> Iterator[list[tuple[str, str, str]]]:
+    """Yields batches of premise, hypothesis and label."""
+    rows = [(pairs, place) for pairs in sets for place in range(len(pairs.labels))]
+    languages = [list(pairs.texts) for pairs, _ in rows]
+    order: dict[int, np.ndarray] = {}
+    while True:
+        numbers = range(step * batch_size, (step + 1) * batch_size)
+        # One batch may end a pass and begin the next; orders of earlier passes are dropped.
+        order = {
+            one: order[one]
+            if one in order
+            else np.random.default_rng([seed, _ORDER, one]).permutation(len(rows))
+            for one in {number // len(rows) for number in numbers}
+        }
+        random = np.random.default_rng([seed, _LANGUAGES, step])
+        batch = []
+        for number in numbers:
+            row = order[number // len(rows)][number % len(rows)]
+            pairs, place = rows[row]
+            one, other = _two(languages[row], random)
+            sides = (pairs.texts[one][place][0], pairs.texts[other][place][1])
+            batch.append((*sides, pairs.labels[place]))
+        yield batch
+        step += 1
+
+
+def _two(languages: Sequence[str], random: np.random.Generator) -> tuple[str, str]:
+    """Returns two different languages; the same twice if there is one."""
+    first = random.integers(len(languages))
+    second = (first + 1 + random.integers(max(1, len(languages) - 1))) % len(languages)
+    return languages[first], languages[second]
+
+
+def build_classifier(labels: int, width: int) -> tf_keras.layers.Dense:
+    """Returns the layer that maps `pair_vectors`, `[batch, 4 * width]`, to a logit a label."""
+    layer = tf_keras.layers.Dense(
+        labels, kernel_initializer=tf_keras.initializers.TruncatedNormal(stddev=0.02), name="nli"
+    )
+    layer.build((None, 4 * width))
+    return layer
+
+
+def pair_vectors(premises: tf.Tensor, hypotheses: tf.Tensor) -> tf.Tensor:
+    """Returns `[u, v, |u - v|, u * v]`, float32 `[batch, 4 * width]`.
+
+    u and v are the embeddings, unit rows `[batch, width]`, times the root of their width: unit
+    vectors have columns so small that a linear layer would learn from them slowly.
+    """
+    root = premises.shape[-1] ** 0.5
+    u, v = root * premises, root * hypotheses
+    return tf.concat([u, v, tf.abs(u - v), u * v], axis=1)
+
+
+class Inference(Objective):
+    """Cross-entropy of the label of premise and hypothesis, predicted from their embeddings."""
+
+    def __init__(
+        self, *, encoder: EncoderNetwork, classifier: tf_keras.layers.Dense, train_encoder: bool
+    ) -> None:
+        """Takes an encoder, whose dropout must be replayable, and a classifier for it.
+
+        If the encoder is not trained, it has no dropout either.
+        """
+        super().__init__(
+            {"encoder": encoder, "classifier": classifier},
+            features=INFERENCE_FEATURES,
+            variables=None if train_encoder else classifier.trainable_variables,
+        )
+        self._trains_encoder = train_encoder
+        self._encoder, self._classifier = encoder, classifier
+
+    def tables_read(self, batch, step: tf.Tensor) -> Tables:
+        if not self._trains_encoder:
+            return []
+        return [(self._encoder.get_embedding_table(), self._encoder.rows(_both(batch)))]
+
+    def loss(self, batch, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        vectors = embed(self._encoder, _both(batch), training=self._trains_encoder)
+        logits = self._classifier(pair_vectors(*tf.split(vectors, 2)))
+        labels = batch["label"]
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+        hits = tf.cast(tf.argmax(logits, axis=1, output_type=tf.int32) == labels, tf.float32)
+        replicas = tf.distribute.get_replica_context().num_replicas_in_sync
+        divisor = tf.cast(replicas * tf.shape(labels)[0], tf.float32)
+        return tf.reduce_sum(losses) / divisor, tf.reduce_sum(hits) / divisor
+
+
+def _both(batch) -> dict[str, tf.Tensor]:
+    sides = (batch["premise"], batch["hypothesis"])
+    return tf.nest.map_structure(lambda *rows: tf.concat(rows, axis=0), *sides)
+
+
+class InferenceEvaluator(orbit.AbstractEvaluator):
+    """Accuracy on pairs in one language, and on pairs whose sides are in different languages.
+
+    Every worker measures everything, with the same result.
+    """
+
+    def __init__(
+        self,
+        sets: Sequence[InferencePairs],
+        labels: Sequence[str],
+        encoder: RunEmbedder,
+        classifier: tf_keras.layers.Dense,
+    ) -> None:
+        """Takes held-out pairs, and the network that is trained; `labels` name its outputs."""
+        self._sets, self._labels = sets, np.array(labels)
+        self._encoder, self._classifier = encoder, classifier
+
+    def evaluate(self, num_steps: tf.Tensor) -> dict:
+        """Returns `{"inference": {accuracy, crossed, pairs, by_language: {code: {...}}}}`.
+
+        Accuracies are fractions. `accuracy` is the mean over languages, both sides in the same.
+        `crossed` is the mean over languages of the premise, with the hypothesis in the next one of
+        its set; it is missing if all sets have one language. `num_steps` is ignored.
+        """
+        same: dict[str, list[np.ndarray]] = {}
+        crossed: dict[str, list[np.ndarray]] = {}
+        for pairs in self._sets:
+            codes, rights = list(pairs.texts), np.array(pairs.labels)
+            sides = {code: self._encode(pairs.texts[code]) for code in codes}
+            for code, following in zip(codes, [*codes[1:], codes[0]], strict=True):
+                premises, hypotheses = sides[code]
+                same.setdefault(code, []).append(self._classify(premises, hypotheses) == rights)
+                if following != code:
+                    found = self._classify(premises, sides[following][1])
+                    crossed.setdefault(code, []).append(found == rights)
+        by_language = {
+            code: {"accuracy": _share(hits), "pairs": sum(map(len, hits))}
+            for code, hits in sorted(same.items())
+        }
+        for code, hits in crossed.items():
+            by_language[code]["crossed"] = _share(hits)
+        means = {
+            name: float(np.mean([found[name] for found in by_language.values() if name in found]))
+            for name in ("accuracy", *(["crossed"] if crossed else []))
+        }
+        pairs = sum(found["pairs"] for found in by_language.values())
+        return {_LABEL: {**means, "pairs": pairs, "by_language": by_language}}
+
+    def _encode(self, texts: Sequence[tuple[str, str]]) -> list[np.ndarray]:
+        found = []
+        for column in zip(*texts, strict=True):
+            # XNLI has each premise three times.
+            distinct, places = np.unique(np.array(column, object), return_inverse=True)
+            found.append(self._encoder.encode(list(distinct))[places])
+        return found
+
+    def _classify(self, premises: np.ndarray, hypotheses: np.ndarray) -> np.ndarray:
+        logits = self._classifier(pair_vectors(tf.constant(premises), tf.constant(hypotheses)))
+        return self._labels[np.argmax(logits, axis=1)]
+
+
+def _share(hits: Sequence[np.ndarray]) -> float:
+    return float(np.concatenate(hits).mean())

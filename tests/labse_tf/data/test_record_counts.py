@@ -19,8 +19,8 @@ from labse_tf.data.record_counts import count_records, language_weights
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import BITEXT, MONOLINGUAL, find_plain_files
 from labse_tf.files.textio import count_lines, open_to_write, read_lines
-from labse_tf.systems.distill.batches import text_stream
 from labse_tf.systems.distill.config import DistillConfig
+from labse_tf.systems.distill.train import text_stream
 
 
 @pytest.fixture(autouse=True)

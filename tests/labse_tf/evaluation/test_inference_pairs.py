@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from labse_tf.errors import InputError
 from labse_tf.evaluation.inference_pairs import InferencePairs, labels_of, read_inference_pairs
-from labse_tf.systems.nli.batches import _draws, inference_batches
+from labse_tf.systems.nli.train import _draws, inference_batches
 
 ROWS = {
     "de": ["Der Hund schläft.\tEin Tier ruht.\tentailment", "Es regnet.\tEs schneit.\tneutral"],

@@ -31,8 +31,8 @@ from labse_tf.model.encoder import build_encoder, embed
 from labse_tf.model.mlm_head import build_mlm_head, build_slots
 from labse_tf.systems.distill.train import Distillation
 from labse_tf.systems.laser.config import LaserConfig
-from labse_tf.systems.laser.decoder import LaserDecoder
-from labse_tf.systems.laser.objective import Translation
+from labse_tf.systems.laser.networks import LaserDecoder
+from labse_tf.systems.laser.train import Translation
 from labse_tf.systems.nli.train import Inference, build_classifier
 from labse_tf.training.distribution import create_strategy, distribute
 from labse_tf.training.fit import Trainer

@@ -39,24 +39,12 @@ def test_the_lowest_threshold_that_meets_the_target(target, expected):
     assert choose(TABLE[::-1], target) == expected
 
 
-def test_precision_and_recall():
-    scores, marks = zip(*TABLE, strict=True)
-    found = choose_threshold(scores, [mark == "G" for mark in marks], target_precision=1.0)
-    assert (found.precision, found.recall, found.pairs, found.good) == (1.0, 0.5, 7, 4)
-
-
-def test_a_bad_pair_at_the_top_does_not_stand_in_the_way():
+def test_ties_and_a_bad_pair_at_the_top():
     assert choose([(1.0, "B"), *TABLE], 0.65) == (0.5, 6, 4)
-
-
-def test_pairs_of_equal_score_go_together():
-    """After the first of the two with 0.5 precision would be 2/2."""
+    # After the first of the two with 0.5 precision would be 2/2.
     table = [(0.9, "G"), (0.5, "G"), (0.5, "B"), (0.1, "B")]
     assert choose(table, 0.9) == (0.9, 1, 1)
     assert choose(table, 0.66) == (0.5, 3, 2)
-
-
-def test_all_equal():
     assert choose([(0.5, "G"), (0.5, "B")], 0.5) == (0.5, 2, 1)
 
 

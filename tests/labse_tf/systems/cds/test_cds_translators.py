@@ -1,4 +1,4 @@
-"""What the translators are given, what they train, and how pairs are scored by them."""
+"""What the translators are given, what they train, how pairs are scored by them, and translated."""
 
 from __future__ import annotations
 
@@ -10,26 +10,25 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from labse_tf.cli.main import main
 from labse_tf.errors import InputError
-from labse_tf.systems.cds.batches import encode_pairs
 from labse_tf.systems.cds.config import CdsRun
-from labse_tf.systems.cds.scorer import TranslatorScorer, cds_scores
-from labse_tf.systems.cds.translator import mean_log_likelihoods, token_log_likelihoods
+from labse_tf.systems.cds.scorer import TranslatorScorer, cds_scores, mean_log_likelihoods
+from labse_tf.systems.cds.train import encode_pairs, token_log_likelihoods
+from labse_tf.systems.cds.transformer_translator import TransformerTranslator
+from labse_tf.systems.laser.translators import open_translator
+from labse_tf.tokenization.detokenize import join_wordpieces
 from labse_tf.training.runs.run_dir import open_existing
-
-pytestmark = pytest.mark.slow
 
 PAIRS = [
     ("cat and house.", "Katze und Haus.", "de"),
-    ("cat and house.", "Hund und Mond.", "de"),
+    ("cat and house.", "Haus und Katze.", "de"),
+    ("cat and house.", "Katze und Haus.", "fr"),
     ("dog", "犬", "ja"),
     ("wolf and book.", "волк и книга.", "ru"),
     ("horse and bread. " * 20, "Pferd und Brot. " * 20, "de"),
     ("a", "b", "fr"),
 ]
-
-
-# The formula.
 
 
 def test_log_likelihoods_by_hand():
@@ -44,14 +43,8 @@ def test_log_likelihoods_by_hand():
     np.testing.assert_allclose(token_log_likelihoods(logits, targets), tokens, atol=1e-6)
     means = [(math.log(0.5) + math.log(0.25)) / 2, math.log(0.1)]
     np.testing.assert_allclose(mean_log_likelihoods(logits, targets), means, atol=1e-6)
-
-
-def test_the_score_by_hand():
     noisy, trusted = np.array([-2.0, -1.0, -3.0]), np.array([-1.5, -4.0, -3.0])
     np.testing.assert_allclose(cds_scores(noisy, trusted), [0.5, -3.0, 0.0])
-
-
-# What the translators see.
 
 
 def test_pairs_are_tagged_ended_and_padded(tokenizer):
@@ -79,49 +72,37 @@ def test_pairs_are_tagged_ended_and_padded(tokenizer):
 def test_the_bucket_holds_both_sides(tokenizer, source, target, length):
     ids = encode_pairs(tokenizer, *(tf.constant([s]) for s in (source, target, "de")), [8, 12])
     assert ids["inputs"].shape == ids["targets"].shape == (1, length)
-    separator = tokenizer.special_tokens["end_of_segment_id"]
     kept = min(len(target.split()), length - 1)
-    assert ids["targets"][0, kept] == separator
+    assert ids["targets"][0, kept] == tokenizer.special_tokens["end_of_segment_id"]
     assert np.count_nonzero(ids["targets"]) == kept + 1
 
 
 # The run.
 
 
-def metrics(run):
-    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+def trained_weights(run, name):
+    checkpoint = tf.train.latest_checkpoint(run / "checkpoints" / name)
+    names = [key for key, _ in tf.train.list_variables(checkpoint) if "/.ATTRIBUTES" in key]
+    names = [key for key in names if key.startswith("translator/")]
+    return {key: tf.train.load_variable(checkpoint, key) for key in names}
 
 
-def test_the_run(cds_run, bitext_dir):
+def test_the_run_trains_both_translators(cds_run, bitext_dir):
     assert {path.name for path in cds_run.iterdir()} == {
         "config.yaml", "vocab.txt", "checkpoints", "tensorboard", "metrics.jsonl", "counts.json",
     }  # fmt: skip
-    checkpoints = cds_run / "checkpoints"
-    assert tf.train.latest_checkpoint(checkpoints / "noisy").endswith("ckpt-6")
-    assert tf.train.latest_checkpoint(checkpoints / "trusted").endswith("ckpt-4")
-    steps = [(line["stage"], line["step"]) for line in metrics(cds_run)]
+    metrics = (cds_run / "metrics.jsonl").read_text().splitlines()
+    steps = [(line["stage"], line["step"]) for line in map(json.loads, metrics)]
     assert steps == [(0, 2), (0, 4), (0, 6), (1, 2), (1, 4)]
     config = open_existing(cds_run).read_config(CdsRun)
     assert config.languages == ["ar", "de", "en", "fr", "ja", "ru", "th"]
     assert config.cds.noisy == [str(bitext_dir)]
-
-
-def trained_weights(run, name):
-    checkpoint = tf.train.latest_checkpoint(run / "checkpoints" / name)
-    names = [key for key, _ in tf.train.list_variables(checkpoint) if "/.ATTRIBUTES" in key]
-    return {
-        key: tf.train.load_variable(checkpoint, key)
-        for key in names
-        if key.startswith("translator/")
-    }
-
-
-def test_both_translators_are_trained(cds_run):
     noisy, trusted = (trained_weights(cds_run, name) for name in ("noisy", "trusted"))
     assert set(noisy) == set(trusted) and len(noisy) > 30
     assert all((noisy[key] != trusted[key]).any() for key in noisy if "kernel" in key)
 
 
+@pytest.mark.slow
 def test_the_second_begins_as_the_first(tmp_path, train_cds):
     """Without a step of tuning the two are equal, so that every pair scores 0."""
     run = tmp_path / "run"
@@ -131,15 +112,14 @@ def test_the_second_begins_as_the_first(tmp_path, train_cds):
     assert (cds_scores(noisy, trusted) == 0).all() and (noisy < 0).all()
 
 
-@pytest.mark.parametrize("stopped_in", ["noisy", "trusted"])
-def test_a_stopped_run_goes_on_to_the_same_weights(tmp_path, cds_run, train_cds, stopped_in):
+@pytest.mark.slow
+def test_a_stopped_run_goes_on_to_the_same_weights(tmp_path, cds_run, train_cds):
     """As a kill leaves it: the last checkpoint that is there is not the last of the run."""
     run = tmp_path / "run"
     shutil.copytree(cds_run, run)
-    folder = run / "checkpoints" / stopped_in
+    folder = run / "checkpoints" / "noisy"
     tf.compat.v1.train.update_checkpoint_state(str(folder), str(folder / "ckpt-2"))
-    if stopped_in == "noisy":
-        shutil.rmtree(run / "checkpoints" / "trusted")
+    shutil.rmtree(run / "checkpoints" / "trusted")
     assert train_cds(run) == 0
     for name in ("noisy", "trusted"):
         found, expected = (trained_weights(path, name) for path in (run, cds_run))
@@ -173,14 +153,13 @@ def test_values_that_no_run_can_work_with(capsys, tmp_path, train_cds, override,
 
 def test_scores_do_not_depend_on_the_neighbours(scorer):
     together = scorer.log_likelihoods(PAIRS)
-    assert together.shape == (6, 2) and np.isfinite(together).all() and (together < 0).all()
+    assert together.shape == (7, 2) and np.isfinite(together).all() and (together < 0).all()
+    # The order of the target and the tag count.
+    assert len(np.unique(np.round(together[:3, 0], 5))) == 3
     for row, pair in zip(together, PAIRS, strict=True):
         np.testing.assert_allclose(scorer.log_likelihoods([pair])[0], row, rtol=0, atol=1e-5)
     many = scorer.log_likelihoods(PAIRS[::-1] * 60)
-    np.testing.assert_allclose(many[-6:][::-1], together, rtol=0, atol=1e-5)
-
-
-def test_no_pairs(scorer):
+    np.testing.assert_allclose(many[-7:][::-1], together, rtol=0, atol=1e-5)
     assert scorer.log_likelihoods([]).shape == (0, 2)
 
 
@@ -196,19 +175,55 @@ def test_scores_are_those_of_the_translators_themselves(scorer, tokenizer):
             assert sum(logs) / len(logs) == pytest.approx(expected, abs=1e-5)
 
 
-def test_the_order_of_the_target_and_the_tag_count(scorer):
-    pairs = [
-        ("cat and house.", "Katze und Haus.", "de"),
-        ("cat and house.", "Haus und Katze.", "de"),
-        ("cat and house.", "Katze und Haus.", "fr"),
-    ]
-    scores = scorer.log_likelihoods(pairs)
-    assert len(np.unique(np.round(scores[:, 0], 5))) == 3
-
-
 def test_a_run_without_its_second_translator(tmp_path, cds_run):
     run = tmp_path / "run"
     shutil.copytree(cds_run, run)
     shutil.rmtree(run / "checkpoints" / "trusted")
     with pytest.raises(InputError, match="no checkpoint of the translator tuned on trusted pairs"):
         TranslatorScorer(run)
+
+
+# `labse translate`.
+
+TEXTS = ["cat and house.", "", "wolf and moon, horse and bread."]
+
+
+def greedy(translator, text, language, most):
+    """Token by token, each from the logits of all before it: no cache, no search.
+
+    The untrained model never ends a text, so a beam of one does the same.
+    """
+    columns = [tf.constant([value]) for value in (text, "", language)]
+    source = encode_pairs(translator._tokenizer, *columns, [40])["inputs"]
+    found = []
+    while len(found) < most:
+        # The last target is what is asked for; the model shifts targets by one.
+        inputs = {"inputs": source, "targets": tf.constant([[*found, 1]])}
+        found.append(int(tf.argmax(translator._translator(inputs)[0, -1])))
+        if found[-1] == translator._end:
+            break
+    tokens = translator._tokenizer.tokens
+    return join_wordpieces(tokens[one] for one in found if one not in translator._unwritten)
+
+
+@pytest.mark.slow
+def test_a_beam_of_one_takes_the_likeliest_tokens(cds_run):
+    translator = open_translator(cds_run, beam_size=1)
+    assert isinstance(translator, TransformerTranslator)
+    for text, language in ((TEXTS[0], "de"), (TEXTS[2], "ja")):
+        tokens = [translator._tokenizer(tf.constant([one])) for one in (language, text)]
+        # What the Model Garden allows: the source with its tag and special tokens, and 50 more.
+        most = sum(int(one.row_lengths()[0]) for one in tokens) + 3 + 50
+        (found,) = translator.translate([text], language)
+        assert found == greedy(translator, text, language, most)
+
+
+def test_translations_come_in_the_order_of_the_texts(cds_run, tmp_path):
+    (tmp_path / "en.txt").write_text("\n".join(TEXTS) + "\n", "utf-8")
+    command = ["translate", str(cds_run), str(tmp_path / "en.txt"), "--beam", "2", "--to"]
+    assert main([*command, "de", "--out", str(tmp_path / "de.txt")]) == 0
+    assert main([*command, "zh", "--out", str(tmp_path / "zh.txt")]) == 2
+    lines = (tmp_path / "de.txt").read_text("utf-8").split("\n")
+    assert len(lines) == 4 and lines[1] == lines[3] == ""
+    wide = open_translator(cds_run, beam_size=2).translate(TEXTS[::-1], "de")
+    np.testing.assert_array_equal(wide[::-1], lines[:3])

@@ -1,9 +1,8 @@
-"""`labse distill`: the loss, what a student starts with, and students of the tiny model."""
+"""`labse distill`: the loss, the batches, what students start with, and students themselves."""
 
 from __future__ import annotations
 
 import json
-import shutil
 
 import numpy as np
 import pytest
@@ -15,10 +14,17 @@ from labse_tf.cli.main import main
 from labse_tf.config import EncoderConfig, TrainConfig, load_config
 from labse_tf.data import streams
 from labse_tf.model.encoder import build_encoder
-from labse_tf.systems.distill.batches import text_batches, text_stream
+from labse_tf.model.static_encoder import Subwords
 from labse_tf.systems.distill.config import DistillRun
-from labse_tf.systems.distill.start import principal_directions, rotate_pooler, start_as
-from labse_tf.systems.distill.train import Distillation
+from labse_tf.systems.distill.start import (
+    principal_directions,
+    rotate_pooler,
+    start_as,
+    start_static,
+    token_shares,
+    token_vectors,
+)
+from labse_tf.systems.distill.train import Distillation, text_batches, text_stream
 from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
 from labse_tf.training.runs.run_dir import open_existing, resolve
 from labse_tf.training.validation import RunEmbedder
@@ -35,15 +41,29 @@ STUDENT = (
 )
 
 
-def distill(config_file, run_dir, model_dir, monolingual_dir, *more):
-    settings = [*STUDENT, f"distill.monolingual=[{monolingual_dir}]", *more]
-    arguments = ["--teacher", str(model_dir), "--run-dir", str(run_dir)]
-    overrides = [f"--set={setting}" for setting in settings]
-    return main(["distill", str(config_file), *arguments, *overrides])
+@pytest.fixture
+def distill(config_file, model_dir, monolingual_dir):
+    def run(run_dir, *more, teacher=model_dir):
+        settings = [*STUDENT, f"distill.monolingual=[{monolingual_dir}]", *more]
+        arguments = ["--teacher", str(teacher), "--run-dir", str(run_dir)]
+        overrides = [f"--set={setting}" for setting in settings]
+        return main(["distill", str(config_file), *arguments, *overrides])
+
+    return run
 
 
-def metrics(run_dir):
-    return [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
+def losses_of(run_dir):
+    lines = map(json.loads, (run_dir / "metrics.jsonl").read_text().splitlines())
+    return [line["loss"] for line in lines if "loss" in line]
+
+
+def embed(run_dir, texts):
+    run = open_existing(run_dir)
+    network, tokenizer = load_encoder(run), load_tokenizer(run)
+    return RunEmbedder(network, tokenizer, sequence_length=32).encode(texts)
+
+
+TEXTS = ["Katze und Haus.", "猫と家。"]
 
 
 # The parts.
@@ -169,7 +189,7 @@ def test_texts_of_sentences_and_of_both_sides(text_config, tokenizer):
 
 
 @pytest.mark.parametrize("skip", [1, 20])
-def test_skipping_is_leaving_out(text_config, tokenizer, skip):
+def test_a_resumed_run_sees_the_batches_that_follow(text_config, tokenizer, skip):
     whole = batches_of(text_config, tokenizer).take(skip + 3).as_numpy_iterator()
     rest = batches_of(text_config, tokenizer, step=skip).take(3).as_numpy_iterator()
     for expected, found in zip(list(whole)[skip:], rest, strict=True):
@@ -189,13 +209,11 @@ def test_a_segment_of_texts_is_read_anew(text_config, tokenizer, monkeypatch):
 # Students.
 
 
-def test_a_student_comes_nearer_and_goes_on_where_it_was_stopped(
-    tmp_path, config_file, model_dir, monolingual_dir, bitext_dir, capsys
-):
+def test_a_student_comes_nearer_and_is_compared(distill, tmp_path, model_dir, bitext_dir, capsys):
     run = tmp_path / "run"
     more = (f"train.dev=[{bitext_dir}]", "train.dev_interval=60")
-    assert distill(config_file, run, model_dir, monolingual_dir, *more) == 0
-    losses = [line["loss"] for line in metrics(run) if "loss" in line]
+    assert distill(run, *more) == 0
+    losses = losses_of(run)
     assert len(losses) == 3 and losses[-1] < 0.7 * losses[0]
     table = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in table] == ["dim", "teacher", "student"]
@@ -204,44 +222,25 @@ def test_a_student_comes_nearer_and_goes_on_where_it_was_stopped(
     # A layer of 16: a table of attention, two of the feed-forward part, their biases and norms.
     layer = 4 * (16 * 16 + 16) + 2 * 16 * 32 + 32 + 16 + 4 * 16
     assert teacher - student == layer
-    run_dir = open_existing(run)
-    network, tokenizer = load_encoder(run_dir), load_tokenizer(run_dir)
-    student = RunEmbedder(network, tokenizer, sequence_length=32)
-    vectors = student.encode(["Katze und Haus.", "猫と家。"])
-    expected = labse_tf.load(model_dir).encode(["Katze und Haus.", "猫と家。"])
-    assert (vectors * expected).sum(axis=1).min() > 0.8
-
-    again = tmp_path / "again"
-    shutil.copytree(run, again)
-    folder = again / "checkpoints"
-    for file in folder.glob("ckpt-60*"):
-        file.unlink()
-    shutil.rmtree(folder / "best")
-    tf.compat.v1.train.update_checkpoint_state(str(folder), str(folder / "ckpt-30"))
-    assert distill(config_file, again, model_dir, monolingual_dir, *more) == 0
-    one, other = (load_encoder(open_existing(path)).get_weights() for path in (run, again))
-    for found, wanted in zip(other, one, strict=True):
-        np.testing.assert_allclose(found, wanted, atol=1e-6)
+    expected = labse_tf.load(model_dir).encode(TEXTS)
+    assert (embed(run, TEXTS) * expected).sum(axis=1).min() > 0.8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [8, 16])
-def test_a_student_of_principal_directions(
-    tmp_path, config_file, model_dir, monolingual_dir, width
-):
+def test_a_student_of_principal_directions(distill, tmp_path, model_dir, width):
     """A narrower one, and one as wide whose leading columns are to be vectors."""
     run = tmp_path / "run"
     sizes = (f"encoder.hidden_size={width}", f"encoder.intermediate_size={2 * width}")
     dims = ("train.matryoshka=[4]",) if width == 16 else ()
-    assert distill(config_file, run, model_dir, monolingual_dir, *sizes, *dims) == 0
-    losses = [line["loss"] for line in metrics(run) if "loss" in line]
+    assert distill(run, *sizes, *dims) == 0
+    losses = losses_of(run)
     assert losses[-1] < 0.7 * losses[0]
     projection = np.load(run / "projection.npy", allow_pickle=False)
     np.testing.assert_allclose(projection.T @ projection, np.eye(width), atol=1e-5)
     if dims:
-        run_dir = open_existing(run)
-        network, tokenizer = load_encoder(run_dir), load_tokenizer(run_dir)
         sentences = sentences_of("de")
-        found = RunEmbedder(network, tokenizer, sequence_length=32).encode(sentences)[:, :4]
+        found = embed(run, sentences)[:, :4]
         wanted = (labse_tf.load(model_dir).encode(sentences) @ projection)[:, :4]
         lengths = np.linalg.norm(found, axis=1) * np.linalg.norm(wanted, axis=1)
         assert ((found * wanted).sum(axis=1) / lengths).mean() > 0.9
@@ -265,15 +264,71 @@ def test_a_student_of_principal_directions(
         (["distill.monolingual=[]", "train.bitext=[]"], "'distill.monolingual' is empty"),
     ],
 )
-def test_refusals(tmp_path, config_file, model_dir, monolingual_dir, capsys, settings, problem):
-    assert distill(config_file, tmp_path / "run", model_dir, monolingual_dir, *settings) == 2
+def test_refusals(distill, tmp_path, capsys, settings, problem):
+    assert distill(tmp_path / "run", *settings) == 2
     error = capsys.readouterr().err.strip().splitlines()[-1]
     assert error.startswith("labse: error: ") and problem in error
     assert not (tmp_path / "run").exists()
 
 
-def test_a_teacher_that_is_no_model_dir(
-    tmp_path, config_file, trained_run, capsys, monolingual_dir
-):
-    assert distill(config_file, tmp_path / "run", trained_run, monolingual_dir) == 2
-    assert f"{trained_run}: is not a model dir" in capsys.readouterr().err
+def test_a_teacher_must_be_a_model_dir(distill, tmp_path, capsys):
+    assert distill(tmp_path / "run", teacher=tmp_path) == 2
+    assert f"{tmp_path}: is not a model dir" in capsys.readouterr().err
+
+
+def teacher_of(tokenizer):
+    """The vector of a text has its sum of ids, and 1."""
+
+    def teacher(inputs):
+        ids = tf.cast(inputs["input_word_ids"] * inputs["input_mask"], tf.float32)
+        total = tf.reduce_sum(ids, axis=1)
+        return {"default": tf.stack([total, tf.ones_like(total)], axis=1)}
+
+    return teacher
+
+
+def test_tokens_are_embedded_as_texts(tokenizer):
+    vectors = token_vectors(teacher_of(tokenizer), tokenizer)
+    special = tokenizer.special_tokens
+    ends = special["start_of_sequence_id"] + special["end_of_segment_id"]
+    expected = np.stack([ends + np.arange(len(tokenizer.tokens)), np.ones(len(vectors))], axis=1)
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    np.testing.assert_allclose(vectors, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("lengths", [(), (1, 3)])
+def test_frequent_tokens_count_less(tokenizer, lengths):
+    texts = ["Katze und Haus.", "Katze und Baum.", "猫と家。"]
+    shares = token_shares(tokenizer, texts)
+    ids = tokenizer(tf.constant(texts)).values.numpy()
+    often = np.bincount(ids).argmax()
+    assert shares.sum() == pytest.approx(1)
+    assert shares[often] == pytest.approx((ids == often).sum() / len(ids))
+    sizes = EncoderConfig(vocab_size=len(tokenizer.tokens), hidden_size=4, num_layers=0)
+    subwords = Subwords(tokenizer.tokens, lengths) if lengths else None
+    encoder = build_encoder(sizes, subwords=subwords)
+    projection = np.eye(2, 4, dtype=np.float32)
+    common = {"teacher": teacher_of(tokenizer), "tokenizer": tokenizer, "texts": texts}
+    start_static(encoder, subwords, projection=projection, **common)
+    table = encoder.get_embedding_table().numpy()
+    table = subwords.fold(table) if subwords else table
+    lengths_of_rows = np.linalg.norm(table, axis=1)
+    np.testing.assert_allclose(lengths_of_rows, 1e-3 / (1e-3 + shares), rtol=1e-5)
+    assert not table[:, 2:].any()
+
+
+@pytest.mark.slow
+def test_a_student_without_layers_comes_nearer(distill, tmp_path, model_dir):
+    more = ("encoder.num_layers=0", "encoder.subwords=[1,3]", "train.optimizer.learning_rate=0.003")
+    more += ("train.optimizer.table_update=adagrad",)
+    run = tmp_path / "run"
+    assert distill(run, *more) == 0
+    losses = losses_of(run)
+    assert losses[-1] < 0.9 * losses[0], losses
+    # Layers could be put on top of it.
+    table = load_encoder(open_existing(run)).get_embedding_table().numpy()
+    assert np.abs(table[:, -2:]).max() < 1e-6
+    projection = np.load(run / "projection.npy", allow_pickle=False)
+    wanted = labse_tf.load(model_dir).encode(TEXTS) @ projection
+    wanted /= np.linalg.norm(wanted, axis=1, keepdims=True)
+    assert (embed(run, TEXTS) * wanted).sum(axis=1).min() > 0.8

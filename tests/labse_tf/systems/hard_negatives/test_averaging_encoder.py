@@ -12,7 +12,6 @@ import tf_keras
 from trainers import make_trainer
 
 from labse_tf.config import TrainConfig
-from labse_tf.model.encoder import embed
 from labse_tf.systems.hard_negatives.averaging_encoder import AveragingEncoder
 from labse_tf.systems.hard_negatives.config import AveragingEncoderConfig
 from labse_tf.training.objectives import DualEncoder
@@ -83,38 +82,6 @@ def test_it_computes_what_the_docstring_says(config):
     assert found.dtype == tf.float32 and found.shape == (4, config.hidden_size)
     for row, tokens in enumerate(sentences):
         np.testing.assert_allclose(found[row], reference(encoder, config, tokens), atol=1e-5)
-
-
-def test_the_average_by_hand():
-    """Without layers, and the norm and the pooler undone, the sum over sqrt(n) is left.
-
-    Two tokens, (1, 0) and (0, 3), and their bigram (1, 1): (2, 4) / sqrt(2), whose norm is (-1, 1).
-    """
-    config = AveragingEncoderConfig(hidden_size=2, num_layers=0, bigram_buckets=1)
-    encoder = AveragingEncoder(config, vocab_size=2)
-    encoder.get_embedding_table().assign([[1.0, 0.0], [0.0, 3.0], [1.0, 1.0]])
-    encoder._pooler.kernel.assign(np.eye(2))
-    found = encoder(packed([0, 1], length=2))["pooled_output"]
-    np.testing.assert_allclose(found, [[-1, 1]], atol=1e-5)
-
-
-def test_padding_changes_nothing(tokenizer, multilingual_sentences):
-    encoder = AveragingEncoder(SMALL, vocab_size=len(tokenizer.tokens))
-    tokens = tokenizer(tf.constant(multilingual_sentences))
-    short, long = (
-        embed(encoder, tokenizer.pack([tokens], length), training=False) for length in (90, 128)
-    )
-    np.testing.assert_allclose(short, long, atol=1e-5)
-    np.testing.assert_allclose(np.linalg.norm(short, axis=1), 1, atol=1e-5)
-
-
-def test_bigrams_tell_the_order_of_words():
-    inputs = packed([101, 7, 8, 102], [101, 8, 7, 102], length=4)
-    one, other = randomised(SMALL)(inputs)["pooled_output"].numpy()
-    assert np.abs(one - other).max() > 1e-3
-    bag_of_words = randomised(dataclasses.replace(SMALL, bigram_buckets=0))
-    one, other = bag_of_words(inputs)["pooled_output"].numpy()
-    np.testing.assert_allclose(one, other, atol=1e-6)
 
 
 def test_bigrams_spread_over_all_buckets():

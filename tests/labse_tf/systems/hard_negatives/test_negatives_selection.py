@@ -1,85 +1,103 @@
-"""The choice of negatives: by hand on a circle, and as loops choose them."""
+"""Hard negatives of a pool: its texts and translations, and the choice, as loops choose."""
 
 from __future__ import annotations
-
-import dataclasses
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 from labse_tf.systems.hard_negatives import selection
-from labse_tf.systems.hard_negatives.pool import make_pool
-from labse_tf.systems.hard_negatives.selection import choose
+from labse_tf.systems.hard_negatives.selection import (
+    choose,
+    make_pool,
+    partners,
+    text_key,
+    translations,
+)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("Hello, world!", "hello world", True),
+        ("Straße", "STRASSE", True),
+        ("Où est-il ?", "où est il?", True),
+        ("猫は家を見ます。", "猫は 家を見ます", True),
+        ("ＡＢＣ １２", "abc 12", True),
+        ("«Добрый день»", "добрый день", True),
+        ("می\u200cخواهم", "میخواهم", True),
+        ("e\u0301te\u0301", "été", True),
+        ("I have 2 cats.", "I have 3 cats.", False),
+        ("किताब", "कताब", False),
+        ("ไม่ใช่", "ไมใช", False),
+        ("resume", "résumé", False),
+        ("!?", "...", False),
+        ("", ".", False),
+    ],
+)
+def test_keys_of_texts(one, other, same):
+    assert (text_key(one) == text_key(other)) == same
+
+
+def test_a_pool_tells_texts_apart_by_their_keys():
+    pool = make_pool(["Hi.", "Bye.", "hi!", "Hi."], ["Salut.", "Salut !", "Salut", "Coucou."])
+    assert pool.sources == ["Hi.", "Bye."] and pool.targets == ["Salut.", "Coucou."]
+    assert pool.pair_sources.tolist() == [0, 1, 0, 0]
+    assert pool.pair_targets.tolist() == [0, 0, 0, 1]
+    assert pool.links().toarray().tolist() == [[1, 1], [1, 0]]
+
+
+def matrix(links):
+    return sparse.csr_array(np.array(links, np.int32))
+
+
+@pytest.mark.parametrize("sources, expected", [(20, 2), (21, 1)])
+def test_a_text_of_many_partners_is_no_bridge(sources, expected):
+    """All sources share target 0, each has one of its own: 21 say nothing of one another."""
+    links = np.concatenate([np.ones([sources, 1], int), np.eye(sources, dtype=int)], axis=1)
+    found = translations(matrix(links)).toarray() > 0
+    assert found[0].sum() == (sources + 1 if expected == 2 else 2)
+    assert found[0, :2].all()
+
+
+def test_a_source_of_many_targets_is_no_bridge():
+    """Source 0 shares a target with source 1, but has 21: they do not translate source 1."""
+    links = np.zeros([2, 22], int)
+    links[0, :21] = links[1, 0] = links[1, 21] = 1
+    found = translations(matrix(links)).toarray() > 0
+    assert np.flatnonzero(found[1]).tolist() == [0, 21]
+    assert found[0].all()
+
+
+@given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), min_size=1, max_size=25))
+def test_translations_are_what_loops_find(pairs):
+    links = np.zeros([8, 8], int)
+    for source, target in pairs:
+        links[source, target] = 1
+    expected = links > 0
+    for source in range(8):
+        for other in range(8):
+            if (links[source] & links[other]).any():
+                expected[source] |= links[other] > 0
+    found = translations(matrix(links)).toarray() > 0
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_partners_are_padded_and_at_most_20():
+    links = np.zeros([4, 30], int)
+    links[0, [3, 5]] = links[2, 7] = 1
+    links[3] = 1
+    found = partners(matrix(links))
+    assert found.shape == (4, 20)
+    assert found[:3, :2].tolist() == [[3, 5], [-1, -1], [7, -1]]
+    assert found[3].tolist() == list(range(20)) and (found[0, 2:] == -1).all()
 
 
 def circle(*degrees):
     angles = np.radians(degrees)
     return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
-
-
-@dataclasses.dataclass
-class Case:
-    """Texts are letters: `a` is paired with `A`. cos 10 = 0.985, cos 20 = 0.940, cos 30 = 0.866."""
-
-    pairs: str
-    sources: tuple[int, ...]
-    targets: tuple[int, ...]
-    count: int
-    max_similarity: float
-    of_a: str
-
-    @property
-    def pool(self):
-        return make_pool(*zip(*self.pairs.split(), strict=True))
-
-
-CASES = {
-    "the nearest first": Case("aA bB cC dD", (0, 90, 180, 270), (0, 50, 20, 35), 2, 1, "CD"),
-    "no target of the same source": Case("aA aB cC dD", (0, 90, 180), (0, 5, 40, 50), 2, 1, "CD"),
-    "no target of a source that shares one": Case(
-        "aA bA bB cC", (0, 90, 180), (0, 30, 60), 2, 1, "C"
-    ),
-    "no target too near to the translation": Case(
-        "aA bB cC", (0, 90, 180), (40, 30, 80), 1, 0.95, "C"
-    ),
-    "nearer to the source than its translation is no matter": Case(
-        "aA bB cC", (0, 90, 180), (40, 0, 80), 1, 0.95, "B"
-    ),
-    "no target of a source too near to this one": Case(
-        "aA bB cC", (0, 10, 90), (0, 60, 90), 1, 0.95, "C"
-    ),
-    "fewer than asked for": Case("aA bB", (0, 90), (0, 90), 3, 0.95, "B"),
-    "none": Case("aA", (0,), (0,), 1, 1, ""),
-}
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_negatives_by_hand(name):
-    case = CASES[name]
-    pool, sources, targets = case.pool, circle(*case.sources), circle(*case.targets)
-    found = choose(pool, sources, targets, count=case.count, max_similarity=case.max_similarity)
-    chosen = [pool.targets[place] for place in found.targets[0] if place >= 0]
-    assert "".join(chosen) == case.of_a
-    assert found.targets.shape == found.similarities.shape == (len(pool.sources), case.count)
-    np.testing.assert_array_equal(np.isnan(found.similarities), found.targets < 0)
-    for place, similarity in zip(found.targets[0], found.similarities[0], strict=True):
-        if place >= 0:
-            assert similarity == pytest.approx(sources[0] @ targets[place], abs=1e-6)
-
-
-def test_what_is_left_out_is_counted_by_reason():
-    """Of a and b: the other's target is too near to theirs, or their sources are; C is chosen.
-
-    Of c, whose negative is B or A: its own target, which lies before.
-    """
-    pool = make_pool("abc", "ABC")
-    arguments = {"count": 1, "max_similarity": 0.95}
-    found = choose(pool, circle(0, 60, 180), circle(30, 40, 110), **arguments)
-    assert found.left_out == {"translation": 3, "near_target": 2, "near_source": 0}
-    found = choose(pool, circle(0, 10, 180), circle(0, 60, 110), **arguments)
-    assert found.left_out == {"translation": 3, "near_target": 0, "near_source": 2}
 
 
 def test_the_similarity_of_the_nearest_translation():
@@ -136,6 +154,10 @@ def test_negatives_are_what_loops_choose(seed, pairs, texts, count, max_similari
     targets, left_out = loops(pool, *sides, count, max_similarity)
     np.testing.assert_array_equal(found.targets, targets)
     assert found.left_out == left_out
+    np.testing.assert_array_equal(np.isnan(found.similarities), targets < 0)
+    rows, columns = np.nonzero(targets >= 0)
+    similarities = (sides[0] @ sides[1].T)[rows, targets[rows, columns]]
+    np.testing.assert_allclose(found.similarities[rows, columns], similarities, atol=1e-5)
 
 
 def test_blocks_and_depths_change_nothing(monkeypatch):
@@ -145,10 +167,8 @@ def test_blocks_and_depths_change_nothing(monkeypatch):
     pool = make_pool(names, [name.upper() + "x" for name in names])
     vectors = random.normal(size=[2, 300, 4]) + [3, 0, 0, 0]
     sides = (vectors / np.linalg.norm(vectors, axis=2, keepdims=True)).astype(np.float32)
-    done = []
     arguments = {"count": 2, "max_similarity": 0.93}
-    expected = choose(pool, *sides, **arguments, on_progress=done.append)
-    assert sum(done) == 300
+    expected = choose(pool, *sides, **arguments)
     np.testing.assert_array_equal(expected.targets, loops(pool, *sides, 2, 0.93)[0])
     monkeypatch.setattr(selection, "_BYTES_AT_ONCE", 10_000)
     monkeypatch.setattr(selection, "_LOOK_AT", 2)

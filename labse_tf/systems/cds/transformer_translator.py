@@ -5,9 +5,8 @@ from __future__ import annotations
 import tensorflow as tf
 
 from labse_tf.systems.cds.config import CdsRun
-from labse_tf.systems.cds.translator import build_translator
+from labse_tf.systems.cds.scorer import load_translator
 from labse_tf.systems.laser.translators import LENGTH_PENALTY, Translator
-from labse_tf.training.runs.checkpoints import newest_whole
 from labse_tf.training.runs.run_dir import RunDir
 
 # A translation has at most this many tokens more than its source: the Model Garden's rule.
@@ -21,17 +20,15 @@ class TransformerTranslator(Translator):
         config = run_dir.read_config(CdsRun)
         super().__init__(run_dir, longest=config.cds.bucket_lengths[-1], beam_size=beam_size)
         self.languages = [code for code in config.languages if code != "en"]
-        self._translator = build_translator(
-            config.cds.translator,
+        self._translator = load_translator(
+            run_dir,
+            name,
             len(self._tokenizer.tokens),
             eos_id=self._end,
             beam_size=beam_size,
             alpha=LENGTH_PENALTY,
             extra_decode_length=_MORE_TOKENS,
         )
-        checkpoint = newest_whole(run_dir.checkpoints / name)
-        restored = tf.train.Checkpoint(translator=self._translator).restore(checkpoint)
-        restored.assert_existing_objects_matched().expect_partial()
 
     def _inputs(self, tokens, language, length):
         tags = self._tokenizer(tf.fill([tokens.nrows()], language))
