@@ -16,7 +16,7 @@ from official.nlp.modeling import networks
 
 from export.packed_table import LEAST_COSINE, least_cosine
 from export.source import Source
-from labse_tf.embedding.runtimes import OnnxRuntime
+from labse_tf.embedding.model_dir import OnnxRuntime
 from labse_tf.model.encoder import build_encoder
 
 ONNX_FILE, INT8_FILE = Path("onnx", "model.onnx"), Path("onnx", "model_int8.onnx")

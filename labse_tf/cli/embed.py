@@ -52,7 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from labse_tf.embedding.file import embed_file
+    from labse_tf.embedding.open import open_encoder
 
-    options = {"dtype": args.dtype, "dim": args.dim, "language": args.language}
-    options["normalize"] = args.normalize
-    embed_file(args.model_dir, args.input, args.out, **options, overwrite=args.overwrite)
+    names = ("dtype", "dim", "language", "normalize", "overwrite")
+    options = {name: getattr(args, name) for name in names}
+    embed_file(args.model_dir, args.input, args.out, open_encoder=open_encoder, **options)

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from labse_tf.data.features import ENCODER_INPUTS
-from labse_tf.embedding.windows import SortingEncoder
+from labse_tf.embedding.light import SortingEncoder
 from labse_tf.model.protocol import EncoderNetwork
 from labse_tf.model.static_encoder import StaticEncoder
 from labse_tf.tokenization.protocol import Tokenizer

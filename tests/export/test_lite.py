@@ -10,7 +10,7 @@ from export.lite import LITE_FILE, _convert, save_lite
 from export.packed_table import LEAST_COSINE, least_cosine
 from export.source import Source
 from labse_tf.config import EncoderConfig
-from labse_tf.embedding.runtimes import LiteRuntime
+from labse_tf.embedding.model_dir import LiteRuntime
 from labse_tf.model.encoder import build_encoder, embed
 
 ROWS = 4000

@@ -9,8 +9,7 @@ import numpy as np
 
 import labse_tf
 from labse_tf.data.dev_pairs import read_dev_pairs
-from labse_tf.embedding.distinct import TextVectors
-from labse_tf.embedding.protocol import Encoder
+from labse_tf.embedding.protocol import Encoder, TextVectors
 from labse_tf.evaluation.bitext import accuracies, all_cosines
 from labse_tf.systems.distill.config import DistillRun
 from labse_tf.training.run_embedder import RunEmbedder

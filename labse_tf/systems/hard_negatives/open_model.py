@@ -8,8 +8,8 @@ from pathlib import Path
 import tensorflow as tf
 
 from labse_tf.embedding.embedder import Embedder
+from labse_tf.embedding.light import SortingEncoder
 from labse_tf.embedding.model_dir import ModelDir
-from labse_tf.embedding.windows import SortingEncoder
 from labse_tf.errors import InputError
 from labse_tf.systems.hard_negatives.averaging_encoder import AveragingEncoder
 from labse_tf.systems.hard_negatives.config import NegativesRun

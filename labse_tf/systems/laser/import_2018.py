@@ -15,8 +15,7 @@ from export.model_dir import asset_file, check_options, describe, write_facts, w
 from export.onnx import save_onnx
 from export.packed_table import pack_table
 from export.source import Source
-from labse_tf.embedding.model_dir import LASER_2018
-from labse_tf.embedding.runtimes import open_runtime
+from labse_tf.embedding.model_dir import LASER_2018, open_runtime
 from labse_tf.errors import InputError
 from labse_tf.files.outputs import whole_dir
 from labse_tf.systems.laser.fast_bpe import FastBpe

@@ -8,8 +8,8 @@ import pytest
 from hashed_encoders import HashedCharacters
 
 import labse_tf
+from labse_tf.embedding.light import WindowEncoder
 from labse_tf.embedding.open import PYTHON_OBJECT, OpenedEncoder
-from labse_tf.embedding.windows import WindowEncoder
 
 TEXTS = ["Xin chào", "안녕", "", "line\u2028separator"]
 
@@ -30,9 +30,7 @@ class Lengths(WindowEncoder):
 
 
 def opened():
-    model = HashedCharacters()
-    known = {"sequence_length": None, "dim": None, "hashes": {}}
-    return OpenedEncoder("toy", PYTHON_OBJECT, model, encode=model.encode, **known)
+    return OpenedEncoder("toy", PYTHON_OBJECT, HashedCharacters())
 
 
 ENCODERS = {"windows": Lengths, "opened": opened}

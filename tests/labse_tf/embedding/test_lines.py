@@ -16,7 +16,7 @@ import pytest
 from tiny_text import SENTENCES
 
 from labse_tf.cli.main import main
-from labse_tf.embedding.lines import embed_lines
+from labse_tf.embedding.file import embed_lines
 from labse_tf.embedding.quantisation import (
     QUANTISED,
     Int8,
@@ -54,7 +54,7 @@ def expected(texts) -> np.ndarray:
 
 @pytest.fixture
 def chunks_of_3(monkeypatch):
-    monkeypatch.setattr("labse_tf.embedding.lines._LINES_PER_CHUNK", 3)
+    monkeypatch.setattr("labse_tf.embedding.file._LINES_PER_CHUNK", 3)
 
 
 class Stopped(Exception):
@@ -317,8 +317,9 @@ def test_the_work_of_another_job_is_kept(folder, monkeypatch, capsys):
         patch.setattr(os, "replace", _failing_after(os.replace, 2))
         with pytest.raises(KeyboardInterrupt):
             from labse_tf.embedding.file import embed_file
+            from labse_tf.embedding.open import open_encoder
 
-            embed_file("lengths:Encoder", "in.txt", "out.npy")
+            embed_file("lengths:Encoder", "in.txt", "out.npy", open_encoder=open_encoder)
     before = (folder / "out.npy.work" / "vectors.npy.unfinished").read_bytes()
     (folder / "in.txt").write_text("0\n")
     assert main(command) == 2

@@ -15,9 +15,7 @@ from labse_tf.errors import InputError
 
 
 def opened(model):
-    return OpenedEncoder(
-        "m", "Python object", model, encode=model.encode, sequence_length=None, dim=None, hashes={}
-    )
+    return OpenedEncoder("m", "Python object", model)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 
 from labse_tf.cli.main import main
 from labse_tf.embedding.file import embed_file
+from labse_tf.embedding.open import open_encoder
 from labse_tf.embedding.quantisation import QUANTISED, read_calibration
 from labse_tf.errors import InputError
 from labse_tf.retrieval.vectors import open_vectors
@@ -60,7 +61,7 @@ def test_killed_and_run_again(folder, dtype):
         "out.npy",
         "out.npy.calibration.json",
     ]
-    embed_file("angles:Encoder", "in.txt", "whole.npy", dtype="float32")
+    embed_file("angles:Encoder", "in.txt", "whole.npy", open_encoder=open_encoder)
     vectors = np.load("whole.npy")
     calibration = QUANTISED[dtype].fit(vectors[:8192])
     expected = calibration.quantise(vectors)
@@ -106,4 +107,4 @@ def test_parquet_is_refused_before_any_work(folder, capsys, dtype):
 
 def test_another_type_is_refused(folder):
     with pytest.raises(InputError, match="--dtype is int4; give one of float32, float16, int8, b"):
-        embed_file("angles:Encoder", "in.txt", "out.npy", dtype="int4")
+        embed_file("angles:Encoder", "in.txt", "out.npy", open_encoder=open_encoder, dtype="int4")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from labse_tf.retrieval import approximate, comparing
+from labse_tf.retrieval import approximate, neighbours
 from labse_tf.retrieval.neighbours import nearest_both
 from labse_tf.retrieval.search import search_both
 
@@ -56,7 +56,7 @@ def test_most_blocks_of_lists_are_compared_by_their_codes(tmp_path, monkeypatch)
 
         return call
 
-    monkeypatch.setattr(comparing, "_near_by_codes", counted(comparing._near_by_codes, "codes"))
+    monkeypatch.setattr(neighbours, "_near_by_codes", counted(neighbours._near_by_codes, "codes"))
     monkeypatch.setattr(approximate, "compare", counted(approximate.compare, "blocks"))
     sources, targets = pairs_of(3000)
     search_both(sources, targets, 4, tmp_path, index="approximate", recall=0.99)

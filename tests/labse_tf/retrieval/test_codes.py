@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labse_tf.retrieval import codes, comparing, neighbours
-from labse_tf.retrieval.best import Neighbours
-from labse_tf.retrieval.neighbours import nearest, nearest_both
+from labse_tf.retrieval import codes, neighbours
+from labse_tf.retrieval.neighbours import Neighbours, nearest, nearest_both
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
@@ -150,9 +149,11 @@ def test_codes_and_float32_give_the_same(always_coded, monkeypatch):
 def test_most_pairs_are_left_out_by_their_codes(always_coded, monkeypatch):
     """Else the search would only be slower for them."""
     compared = []
-    exactly = comparing._exactly
+    exactly = neighbours.exact_products
     monkeypatch.setattr(
-        comparing, "_exactly", lambda *args: (compared.append(len(args[2])), exactly(*args))[1]
+        neighbours,
+        "exact_products",
+        lambda *args: (compared.append(len(args[2])), exactly(*args))[1],
     )
     rng = np.random.default_rng(6)
     sides = [unit(rng.normal(size=(4000, 128))) for _ in range(2)]

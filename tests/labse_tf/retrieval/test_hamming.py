@@ -10,10 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labse_tf.embedding.quantisation import Binary
-from labse_tf.retrieval import hamming
-from labse_tf.retrieval.best import Neighbours
-from labse_tf.retrieval.hamming import nearest_bits, search_bits
-from labse_tf.retrieval.neighbours import nearest
+from labse_tf.retrieval import neighbours
+from labse_tf.retrieval.neighbours import Neighbours, nearest, search_bits
+
+
+def nearest_bits(queries, candidates, k, *, dim):
+    found, other = Neighbours.none_yet(len(queries), k), Neighbours.none_yet(len(candidates), 1)
+    for _ in search_bits(queries, candidates, found, other, dim=dim):
+        pass
+    return found
 
 
 def test_similarities_by_hand():
@@ -46,7 +51,7 @@ def test_neighbours_are_those_of_the_vectors(generator, n, m, dim, k):
 
 @pytest.mark.parametrize("blocks", range(6))
 def test_a_search_goes_on_from_any_block(monkeypatch, blocks):
-    monkeypatch.setattr(hamming, "_ROWS_PER_BLOCK", 4)
+    monkeypatch.setattr(neighbours, "ROWS_PER_BLOCK", 4)
     generator = np.random.default_rng(0)
     sources, targets = (generator.integers(0, 256, (n, 3), np.uint8) for n in (10, 7))
     forward, backward = Neighbours.none_yet(10, 2), Neighbours.none_yet(7, 2)

@@ -153,7 +153,7 @@ def test_a_stop_while_embedding_loses_one_chunk_at_most(
     thai_and_arabic, encoder, tmp_path, labse, monkeypatch, stop_after
 ):
     source, target, _ = thai_and_arabic
-    monkeypatch.setattr("labse_tf.embedding.lines._LINES_PER_CHUNK", 5)
+    monkeypatch.setattr("labse_tf.embedding.file._LINES_PER_CHUNK", 5)
     out = tmp_path / "pairs.tsv"
     command = ("mine", MODEL, source, target, "--out", out)
     monkeypatch.setattr(encoder, "stop_after", stop_after)
@@ -247,7 +247,7 @@ def test_a_full_disk_is_said_and_what_was_written_serves(
 ):
     """In the vectors (3,200 bytes a side), or in the search's state."""
     source, target, _ = thai_and_arabic
-    monkeypatch.setattr("labse_tf.embedding.lines._LINES_PER_CHUNK", 5)
+    monkeypatch.setattr("labse_tf.embedding.file._LINES_PER_CHUNK", 5)
     out = tmp_path / "pairs.tsv"
     with files_of_at_most(size):
         status, _, error = labse("mine", MODEL, source, target, "--out", out)

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labse_tf.retrieval.best import Neighbours
-from labse_tf.retrieval.neighbours import nearest, nearest_both, search_blocks
+from labse_tf.retrieval.neighbours import Neighbours, nearest, nearest_both, search_blocks
 
 
 def sorted_whole(queries, candidates, k):

@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from text_files import write_lines
 
 from labse_tf.embedding.quantisation import QUANTISED, calibration_path, write_calibration
-from labse_tf.retrieval import hamming, search
-from labse_tf.retrieval.best import Neighbours
-from labse_tf.retrieval.neighbours import nearest, nearest_both
-from labse_tf.retrieval.rescoring import rescore
+from labse_tf.retrieval import neighbours, search
+from labse_tf.retrieval.neighbours import Neighbours, nearest, nearest_both, rescore
 from labse_tf.retrieval.search import search_both
 from labse_tf.retrieval.vectors import open_vectors
 
@@ -26,10 +24,10 @@ def test_rescoring_by_hand():
     queries = np.array([[1, 0]], np.float32)
     candidates = np.array([[0.6, 0.8], [0, 1], [0.6, -0.8], [1, 0]], np.float32)
     found = Neighbours(np.array([[9, 8, 7]], np.float32), np.array([[1, 2, 0]]))
-    best = rescore(found, queries, candidates, 2)
+    best = rescore(found.indices, queries, candidates, 2)
     np.testing.assert_array_equal(best.indices, [[0, 2]])
     np.testing.assert_array_equal(best.similarities, np.array([[0.6, 0.6]], np.float32))
-    assert rescore(found, queries, candidates, 9).indices.tolist() == [[0, 2, 1]]
+    assert rescore(found.indices, queries, candidates, 9).indices.tolist() == [[0, 2, 1]]
 
 
 @settings(max_examples=30)
@@ -42,7 +40,7 @@ def test_rescoring_by_hand():
 def test_with_all_as_candidates_it_is_the_exact_search(generator, n, m, k):
     own, others = (generator.integers(-2, 3, (count, 3)).astype(np.float32) for count in (n, m))
     order = generator.permuted(np.tile(np.arange(m), (n, 1)), axis=1)
-    found = rescore(Neighbours(np.zeros((n, m), np.float32), order), own, others, k)
+    found = rescore(order, own, others, k)
     expected = nearest(own, others, k)
     np.testing.assert_array_equal(found.indices, expected.indices)
     np.testing.assert_array_equal(found.similarities, expected.similarities)
@@ -145,8 +143,8 @@ def test_a_stop_while_searching_bits_goes_on(files, tmp_path, mine, monkeypatch)
     command = ["--embeddings", *files["binary"], "--rescore", *files["int8"]]
     assert mine("whole.tsv", *command)[0] == 0
     monkeypatch.setattr(search, "_SECONDS_BETWEEN_SAVES", -1)
-    monkeypatch.setattr(hamming, "_ROWS_PER_BLOCK", 25)
-    real, starts = hamming.search_bits, []
+    monkeypatch.setattr(neighbours, "ROWS_PER_BLOCK", 25)
+    real, starts = neighbours.search_bits, []
 
     def stopping(*arguments, start, **options):
         starts.append(start)
