@@ -86,7 +86,7 @@ class StaticEmbedder(WindowEncoder):
           model_dir: one that `has_plain_table`.
         """
         # Imported here because it needs the Model Garden, which `Embedder` does not.
-        from labse_tf.tokenization.open import open_tokenizer
+        from labse_tf.tokenization.bpe import open_tokenizer
 
         self.sequence_length = model_dir.facts["sequence_length"]
         self._tokenizer = open_tokenizer(

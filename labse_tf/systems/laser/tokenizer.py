@@ -17,7 +17,7 @@ import tensorflow_text as text
 
 from labse_tf.errors import InputError
 from labse_tf.systems.laser.moses import BRACKETS, NO_BREAK, QUOTES_AND_DASHES
-from labse_tf.tokenization.sentencepiece_layer import SentencePieceLayer
+from labse_tf.tokenization.bpe import SentencePieceLayer
 
 START, PADDING, END, UNKNOWN = range(4)
 SPECIAL_TOKENS = {"<s>": START, "<pad>": PADDING, "</s>": END, "<unk>": UNKNOWN}

@@ -10,7 +10,7 @@ from labse_tf.cli.main import main
 from labse_tf.systems.cds.batches import encode_pairs
 from labse_tf.systems.cds.translators import TransformerTranslator
 from labse_tf.systems.laser.translators import open_translator
-from labse_tf.tokenization.detokenize import join_wordpieces
+from labse_tf.tokenization.wordpiece import join_wordpieces
 
 pytestmark = pytest.mark.slow
 
