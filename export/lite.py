@@ -12,7 +12,7 @@ from official.nlp.modeling import networks
 
 from export.source import Source
 from export.transforms import LEAST_COSINE, least_cosine, pack_table
-from labse_tf.embedding.runtimes import LiteRuntime
+from labse_tf.embedding.model_dir import LiteRuntime
 
 LITE_FILE = Path("lite", "encoder_int8.tflite")
 # Of float32 weights: the converter's protocol buffer, which has more than these, has at most 2 GiB.

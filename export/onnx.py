@@ -15,7 +15,7 @@ from official.nlp.modeling import networks
 
 from export.source import Source
 from export.transforms import LEAST_COSINE, least_cosine
-from labse_tf.embedding.runtimes import OnnxRuntime
+from labse_tf.embedding.model_dir import OnnxRuntime
 from labse_tf.model.encoder import build_encoder
 from vocab.basic_tokenizer import ALONE, GAP, UNICODE_SPACE, UNLIKE_TF
 from vocab.wordpiece import JOINER, UNKNOWN, divides_at_spaces

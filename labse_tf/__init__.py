@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
 
 if TYPE_CHECKING:
-    from labse_tf.embedding.embedder import Embedder
+    from labse_tf.embedding.embedder import Embedder, StaticEmbedder
     from labse_tf.embedding.light import LightEmbedder
-    from labse_tf.embedding.static import StaticEmbedder
 
 __version__ = "0.2.0.dev0"
 

@@ -64,53 +64,28 @@ yi Yiddish Hebr|yo Yoruba Latn|zh Chinese Hani|zu Zulu Latn
 """
 
 
-def _parse_table() -> dict[str, Language]:
-    rows = (row.split() for row in _TABLE.strip().replace("\n", "|").split("|"))
-    return {row[0]: Language(row[0], " ".join(row[1:-1]), row[-1]) for row in rows}
+_ROWS = (row.split() for row in _TABLE.strip().replace("\n", "|").split("|"))
+LANGUAGES: dict[str, Language] = {
+    code: Language(code, " ".join(name), script) for code, *name, script in _ROWS
+}
 
-
-LANGUAGES: dict[str, Language] = _parse_table()
 
 # Other codes for the paper's languages: varieties of Norwegian and Chinese, which the paper counts
 # as one language each, and the main individual language of a macrolanguage.
-_ALIASES = {
-    "als": "sq",
-    "nb": "no",
-    "nn": "no",
-    "fil": "tl",
-    "cmn": "zh",
-    "kmr": "ku",
-    "pes": "fa",
-    "swh": "sw",
-    "arb": "ar",
-    "azj": "az",
-    "ekk": "et",
-    "khk": "mn",
-    "lvs": "lv",
-    "mww": "hmn",
-    "npi": "ne",
-    "ory": "or",
-    "plt": "mg",
-    "uzn": "uz",
-    "ydd": "yi",
-    "zsm": "ms",
-}
+_ALIASES_TABLE = """
+als:sq nb:no nn:no fil:tl cmn:zh kmr:ku pes:fa swh:sw arb:ar azj:az ekk:et khk:mn lvs:lv mww:hmn
+npi:ne ory:or plt:mg uzn:uz ydd:yi zsm:ms
+"""
 
 # Names of Wikipedias that are no tags, or tags of something else (Wikimedia, "Special language
 # codes"). Others use them too, such as OSCAR.
-_WIKIPEDIAS = {
-    "bat-smg": "sgs",
-    "be-x-old": "be",
-    "bh": "bho",
-    "cbk-zam": "cbk",
-    "eml": "egl",
-    "fiu-vro": "vro",
-    "map-bms": "jv",
-    "roa-rup": "rup",
-    "roa-tara": "nap",
-    "simple": "en",
-    "zh-classical": "lzh",
-}
+_WIKIPEDIAS_TABLE = """
+bat-smg:sgs be-x-old:be bh:bho cbk-zam:cbk eml:egl fiu-vro:vro map-bms:jv roa-rup:rup
+roa-tara:nap simple:en zh-classical:lzh
+"""
+_ALIASES, _WIKIPEDIAS = (
+    dict(each.split(":") for each in table.split()) for table in (_ALIASES_TABLE, _WIKIPEDIAS_TABLE)
+)
 # Names that mean another language outside of Wikipedia: Tosk Albanian and Narom.
 _ONLY_WIKIPEDIAS = {"als": "gsw", "nrm": "nrf"}
 

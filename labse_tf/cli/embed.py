@@ -49,7 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from labse_tf.embedding.file import embed_file
+    from labse_tf.embedding.open import open_encoder
 
     options = dict(vars(args))
     paths = [options.pop(name) for name in ("model_dir", "input", "out")]
-    embed_file(*paths, **options)
+    embed_file(*paths, open_encoder=open_encoder, **options)

@@ -1,20 +1,28 @@
-"""`labse embed`: embeds a file of sentences into a file of vectors."""
+"""Embeds lines of text into a file of vectors, chunk by chunk; resumes after an interruption."""
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import itertools
+import json
 import logging
 import os
 import sys
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from labse_tf.embedding.lines import DTYPES, Embedded, embed_lines
-from labse_tf.embedding.open import OpenedEncoder, open_encoder
-from labse_tf.embedding.quantisation import QUANTISED, calibration_path
+from labse_tf.embedding.protocol import Encoder
+from labse_tf.embedding.quantisation import (
+    QUANTISED,
+    calibration_path,
+    read_calibration,
+    write_calibration,
+)
 from labse_tf.errors import InputError
 from labse_tf.files.outputs import check_free_file, full_disk_said, whole_file
 from labse_tf.files.textio import lines_of_stream, read_lines
@@ -22,11 +30,29 @@ from labse_tf.files.work_folder import describe, work_folder
 from labse_tf.progress import Progress
 
 STDIN = "-"
+DTYPES = ("float32", "float16", *QUANTISED)
 _SUFFIXES = (".npy", ".parquet")
+# A killed job loses at most this many lines. Quantised vectors are calibrated on the first chunk.
+_LINES_PER_CHUNK = 8192
 _ROWS_PER_GROUP = 16384
 _MANY = 0.1  # A share of the lines.
 
 _log = logging.getLogger("labse")
+
+
+@dataclasses.dataclass
+class Embedded:
+    """The finished part of a job.
+
+    Attributes:
+      rows: number of rows written, one per line.
+      digest: hash of these lines, to recognise them on resuming.
+      lines_cut: number of lines truncated by the encoder; None if it does not count them.
+    """
+
+    rows: int = 0
+    digest: str = ""
+    lines_cut: int | None = 0
 
 
 def embed_file(
@@ -34,13 +60,14 @@ def embed_file(
     source: str,
     out: str | os.PathLike[str],
     *,
+    open_encoder: Callable[..., Any],
     dtype: str = "float32",
     dim: int | None = None,
     language: str | None = None,
     normalize: str | None = None,
     overwrite: bool = False,
 ) -> Embedded:
-    """Writes the vectors of the lines of a file, in order.
+    """Writes the vectors of the lines of a file, in order: `labse embed`.
 
     Finished work is kept in `OUT.work`, so that an interrupted job can resume.
 
@@ -48,6 +75,7 @@ def embed_file(
       model: a name that `open_encoder` accepts.
       source: a file, or STDIN.
       out: a .npy file, `[lines, dim]`; or .parquet with the columns `line` and `vector`.
+      open_encoder: opens the model: `labse_tf.embedding.open.open_encoder`.
       dtype: float32 or float16; int8 or binary in a .npy file, with its calibration beside it, see
         `labse_tf.embedding.quantisation`.
       dim: the number of leading columns to keep, as for `open_encoder`; None: all.
@@ -68,10 +96,10 @@ def embed_file(
         raise InputError(
             f"cannot hold {dtype} vectors", path=out, remedy="name a .npy file, or use float16"
         )
-    lines = _lines(source)
+    numbered = lines_of_stream(sys.stdin.buffer, "stdin") if source == STDIN else read_lines(source)
     # Errors in the file are reported before the model is loaded.
-    first = next(lines)
-    lines = itertools.chain([first], lines)
+    first = next(numbered)
+    lines = (line for _, line in itertools.chain([first], numbered))
     if normalize:
         lines = (unicodedata.normalize(normalize, line) for line in lines)
     else:
@@ -82,8 +110,8 @@ def embed_file(
         "input": STDIN if source == STDIN else describe(Path(source)),
         "dtype": dtype,
         "dim": dim,
-        **({"language": language} if language else {}),
-        **({"normalize": normalize} if normalize else {}),
+        "language": language,
+        "normalize": normalize,
     }
     with (
         full_disk_said(out, remedy="run the same command again to resume"),
@@ -96,13 +124,17 @@ def embed_file(
         else:
             with whole_file(out, overwrite=overwrite) as partial:
                 _write_parquet(vectors, partial)
-    _tell(done, encoder)
+    _log.info("%d lines, vectors of %d dimensions", done.rows, encoder.dim)
+    if zeros := encoder.facts()["zero_vectors"]:
+        _log.info("%d lines have a zero vector: the encoder could not embed them", zeros)
+    if done.lines_cut:
+        _log.info(
+            "%d lines were truncated to %d tokens: split them, or export the model with a greater "
+            "--length, if it was trained for that",
+            done.lines_cut,
+            encoder.sequence_length,
+        )
     return done
-
-
-def _lines(source: str) -> Iterator[str]:
-    numbered = lines_of_stream(sys.stdin.buffer, "stdin") if source == STDIN else read_lines(source)
-    return (line for _, line in numbered)
 
 
 def _warning_of_marks(lines: Iterator[str]) -> Iterator[str]:
@@ -148,14 +180,119 @@ def _write_parquet(vectors: Path, out: Path) -> None:
             progress.update(len(group))
 
 
-def _tell(done: Embedded, encoder: OpenedEncoder) -> None:
-    _log.info("%d lines, vectors of %d dimensions", done.rows, encoder.dim)
-    if zeros := encoder.facts()["zero_vectors"]:
-        _log.info("%d lines have a zero vector: the encoder could not embed them", zeros)
-    if done.lines_cut:
-        _log.info(
-            "%d lines were truncated to %d tokens: split them, or export the model with a greater "
-            "--length, if it was trained for that",
-            done.lines_cut,
-            encoder.sequence_length,
+def embed_lines(
+    lines: Iterable[str],
+    encoder: Encoder,
+    path: Path,
+    *,
+    dtype: str = "float32",
+    total: int | None = None,
+    description: str = "embed",
+) -> Embedded:
+    """Writes `[lines, dim]` to `path`, one row per line, unless the file exists.
+
+    Until it is complete the file is called `path.unfinished`, and `path.json` records how much is
+    done. When the job is resumed, finished lines are read again but not embedded.
+
+    Args:
+      lines: the same as before an interruption.
+      encoder: the same, too; its `texts_cut`, if any, is the number of texts truncated.
+      path: ends in .npy.
+      dtype: one of DTYPES; quantised vectors have their calibration beside the file.
+      total: the number of lines, if known, for the progress bar.
+      description: for the progress bar.
+
+    Raises:
+      InputError: if the finished rows are of other lines.
+    """
+    state_file = path.with_name(f"{path.name}.json")
+    state = Embedded()
+    if state_file.is_file():
+        state = Embedded(**json.loads(state_file.read_text("utf-8")))
+    if path.exists():
+        return state
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    unfinished.touch()
+    if _size(unfinished, state.rows) > unfinished.stat().st_size:
+        state = Embedded()  # These rows were moved away, or lost.
+    lines = iter(lines)
+    digest = _skip(lines, state, path)
+    with (
+        open(unfinished, "r+b") as file,
+        Progress(description, total=total, unit="sentence", initial=state.rows) as progress,
+    ):
+        file.seek(_size(unfinished, state.rows))
+        file.truncate()
+        calibration = read_calibration(path) if state.rows and dtype in QUANTISED else None
+        while chunk := list(itertools.islice(lines, _LINES_PER_CHUNK)):
+            cut_before = getattr(encoder, "texts_cut", None)
+            vectors = np.asarray(encoder.encode(chunk))
+            if dtype in QUANTISED:
+                if calibration is None:
+                    calibration = QUANTISED[dtype].fit(vectors)
+                    write_calibration(path, calibration)
+                rows = calibration.quantise(vectors)
+            else:
+                rows = vectors.astype(f"<{np.dtype(dtype).str[1:]}")
+            _append(file, rows, state.rows)
+            state.rows += len(chunk)
+            state.digest = _digest(digest, chunk)
+            if cut_before is None:
+                state.lines_cut = None
+            elif state.lines_cut is not None:
+                state.lines_cut += encoder.texts_cut - cut_before
+            with whole_file(state_file, overwrite=True) as partial:
+                partial.write_text(json.dumps(dataclasses.asdict(state)), "utf-8")
+            progress.update(len(chunk))
+    os.replace(unfinished, path)
+    return state
+
+
+def _skip(lines: Iterable[str], state: Embedded, path: Path):
+    """Skips the finished lines, which must be those that were embedded, and returns their hash."""
+    digest = hashlib.sha256()
+    _digest(digest, itertools.islice(lines, state.rows))
+    if state.rows and digest.hexdigest() != state.digest:
+        raise InputError(
+            f"holds the vectors of {state.rows} other lines, from an interrupted job",
+            path=path.parent,
+            remedy="use that job's input, remove the folder, or start afresh with --overwrite",
         )
+    return digest
+
+
+def _digest(digest, lines: Iterable[str]) -> str:
+    for line in lines:
+        digest.update(line.encode("utf-8", "surrogatepass") + b"\n")
+    return digest.hexdigest()
+
+
+def _append(file: BinaryIO, vectors: np.ndarray, rows: int) -> None:
+    """Appends vectors after `rows` existing ones, and updates the row count in the header."""
+    # NumPy pads the header so that the count can grow in place.
+    end = file.tell()
+    file.seek(0)
+    header = {
+        "descr": vectors.dtype.str,
+        "fortran_order": False,
+        "shape": (rows + len(vectors), vectors.shape[1]),
+    }
+    np.lib.format.write_array_header_1_0(file, header)
+    if rows:
+        file.seek(end)
+    file.write(np.ascontiguousarray(vectors).data)
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _size(path: Path, rows: int) -> int:
+    """Returns the bytes of the header and the first `rows` rows; without a header, the most."""
+    if not rows:
+        return 0
+    with open(path, "rb") as file:
+        try:
+            np.lib.format.read_magic(file)
+            (_, columns), _, dtype = np.lib.format.read_array_header_1_0(file)
+        except ValueError:
+            return sys.maxsize
+        return file.tell() + rows * columns * dtype.itemsize

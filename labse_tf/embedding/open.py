@@ -17,7 +17,7 @@ import importlib.util
 import inspect
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,9 +31,8 @@ from labse_tf.files.python_objects import find_object, is_object_name
 from labse_tf.files.staging import input_path
 
 if TYPE_CHECKING:
-    from labse_tf.embedding.embedder import Embedder
+    from labse_tf.embedding.embedder import Embedder, StaticEmbedder
     from labse_tf.embedding.light import LightEmbedder
-    from labse_tf.embedding.static import StaticEmbedder
 
 MODEL_DIR = "model dir"
 SENTENCE_TRANSFORMERS = "sentence-transformers"
@@ -64,24 +63,19 @@ class OpenedEncoder:
     """
 
     def __init__(
-        self,
-        name: str,
-        kind: str,
-        model: Any,
-        *,
-        encode: Callable[[list[str]], Any],
-        sequence_length: int | None,
-        dim: int | None,
-        hashes: dict[str, str],
+        self, name: str, kind: str, model: Any, hashes: dict[str, str] | None = None
     ) -> None:
+        """Wraps a model with `encode`, and `sequence_length`, `dim` and `texts_cut` if it has them.
+
+        `hashes` are facts about the model's files.
+        """
         self.name = name
         self.kind = kind
         self.model = model
-        self.sequence_length = sequence_length
-        self._encode = encode
-        self._width = dim
+        self.sequence_length: int | None = getattr(model, "sequence_length", None)
+        self._width: int | None = getattr(model, "dim", None)
         self._leading: int | None = None
-        self._hashes = hashes
+        self._hashes = hashes or {}
         self._normalised = False
         self._zero_vectors = 0
 
@@ -127,7 +121,7 @@ class OpenedEncoder:
         texts = list_texts(texts)
         if not texts and self._dim is not None:
             return np.zeros((0, self._dim), np.float32)
-        vectors = np.asarray(self._encode(texts))
+        vectors = np.asarray(self.model.encode(texts))
         self._check(vectors, len(texts))
         self._width = vectors.shape[1]
         self._check_width()
@@ -136,9 +130,8 @@ class OpenedEncoder:
     def facts(self) -> dict[str, Any]:
         """Returns a description of the encoder for the JSON record of an experiment.
 
-        `dim` and `normalisation` are known after the first call of `encode`. `texts_cut` is the
-        number of texts longer than `sequence_length`, or None if the encoder does not count them.
-        `leading_columns` is only there after `keep_leading`.
+        `dim` and `normalisation` are known after the first call of `encode`; `leading_columns` is
+        only there after `keep_leading`.
         """
         leading = {"leading_columns": self._leading} if self._leading else {}
         return {
@@ -239,15 +232,8 @@ def _open(name: str, language: str | None) -> OpenedEncoder:
 
 def _open_model_dir(name: str, model_dir: ModelDir, language: str | None) -> OpenedEncoder:
     model = load_model_dir(model_dir, language=language)
-    return OpenedEncoder(
-        name,
-        MODEL_DIR,
-        model,
-        encode=model.encode,
-        sequence_length=model.sequence_length,
-        dim=model.dim,
-        hashes={"model_sha256": model_dir.sha256(), **_hash_vocabulary(model_dir.path)},
-    )
+    hashes = {"model_sha256": model_dir.sha256(), **_hash_vocabulary(model_dir.path)}
+    return OpenedEncoder(name, MODEL_DIR, model, hashes)
 
 
 def load_model_dir(
@@ -264,8 +250,6 @@ def load_model_dir(
             path=model_dir.name,
             remedy="pip install 'labse-tf[tf]', or name a file such as MODEL_DIR/onnx/model.onnx",
         )
-    from labse_tf.embedding.embedder import Embedder
-    from labse_tf.embedding.static import StaticEmbedder
 
     if model_dir.encoder.is_dir() and language is None and model_dir.has_plain_table:
         return StaticEmbedder(model_dir)
@@ -290,15 +274,8 @@ def _open_sentence_transformers(name: str) -> OpenedEncoder:
             path=name,
             remedy="check the name, or fetch the folder again",
         ) from error
-    return OpenedEncoder(
-        name,
-        SENTENCE_TRANSFORMERS,
-        counted := _CountingCuts(model),
-        encode=counted.encode,
-        sequence_length=model.max_seq_length,
-        dim=None,
-        hashes=_hash_folder(Path(name)) if os.path.isdir(name) else {},
-    )
+    hashes = _hash_folder(Path(name)) if os.path.isdir(name) else {}
+    return OpenedEncoder(name, SENTENCE_TRANSFORMERS, _CountingCuts(model), hashes)
 
 
 class _CountingCuts:
@@ -308,6 +285,7 @@ class _CountingCuts:
         from transformers import PreTrainedTokenizerBase
 
         self._model = model
+        self.sequence_length: int | None = model.max_seq_length
         can_count = isinstance(model.tokenizer, PreTrainedTokenizerBase)
         self.texts_cut = 0 if can_count and model.max_seq_length else None
 
@@ -346,15 +324,7 @@ def _open_python(name: str) -> OpenedEncoder:
             path=name,
             remedy="let it return an object with encode(list of strings)",
         )
-    return OpenedEncoder(
-        name,
-        PYTHON_OBJECT,
-        model,
-        encode=model.encode,
-        sequence_length=getattr(model, "sequence_length", None),
-        dim=getattr(model, "dim", None),
-        hashes={},
-    )
+    return OpenedEncoder(name, PYTHON_OBJECT, model)
 
 
 def _hash_folder(folder: Path) -> dict[str, str]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labse_tf.embedding.distinct import TextVectors
+from labse_tf.embedding.protocol import TextVectors
 
 # SentEval's, for scikit-learn: of tasks with nested folds or a dev set, and of TREC and MRPC.
 STRENGTHS = tuple(2.0**power for power in range(-2, 4))

@@ -21,14 +21,18 @@ import faiss
 import numpy as np
 import scipy.sparse
 
-from labse_tf.retrieval.array_like import ArrayLike
-from labse_tf.retrieval.best import Neighbours, insert
 from labse_tf.retrieval.codes import Coder, Codes, code_all, likely_bounds
-from labse_tf.retrieval.comparing import Part, compare, products
-from labse_tf.retrieval.neighbours import FEWEST_CODED, nearest, threads
-from labse_tf.retrieval.vectors import Selection
+from labse_tf.retrieval.neighbours import (
+    FEWEST_CODED,
+    Neighbours,
+    Part,
+    compare,
+    nearest,
+    products,
+    threads,
+)
+from labse_tf.retrieval.vectors import ArrayLike, Selection
 
-RECALL = 0.95
 _LISTS_PER_ROOT = 4
 _TRAINING_VECTORS_PER_LIST = 64
 _TRAINING_ITERATIONS = 8
@@ -122,19 +126,32 @@ def search_lists(
     # vectors of the other lists are nearer than those found there.
     targets_of = _members(plan.targets[:, np.newaxis], plan.count)
     passes = [_members(lists, plan.count) for lists in np.split(plan.sources, [1], axis=1)]
+    # A source is in several lists, so several threads may find neighbours for it.
+    lock = Lock()
     with threads() as pool, contextlib.ExitStack() as stack:
-        coded = None, None
+        source_codes = target_codes = None
         if min(sources.shape[0], targets.shape[0]) >= FEWEST_CODED and start < plan.steps:
-            coded = stack.enter_context(_code_both(sources, targets, pool, folder))
-        sides = _Side(sources, forward, coded[0]), _Side(targets, backward, coded[1])
+            both = _code_both(sources, targets, pool, folder)
+            source_codes, target_codes = stack.enter_context(both)
 
-        def search(number: int) -> None:
-            run, place = divmod(number, plan.count)
-            _search_list(*sides, passes[run](place), targets_of(place), lock)
+        def search(step: int) -> None:
+            run, number = divmod(step, plan.count)
+            own, others = passes[run](number), targets_of(number)
+            if not len(others):
+                return
+            listed = _part(targets, others, backward, target_codes)
+            # Sources without k neighbours yet have no limit, and are compared in float32.
+            new = np.isinf(forward.similarities[own, -1])
+            for some in (own[new], own[~new]):
+                for first in range(0, len(some), _ROWS_PER_BLOCK):
+                    rows = some[first : first + _ROWS_PER_BLOCK]
+                    part = _part(sources, rows, forward, source_codes)
+                    compare(part, listed, lock, bounds=likely_bounds)
 
-        lock = Lock()
         while start < plan.steps:
-            end = min(start + _LISTS_AT_ONCE, plan.steps)
+            # Within a pass, so that no two threads search the same list.
+            end_of_pass = plan.count * (start // plan.count + 1)
+            end = min(start + _LISTS_AT_ONCE, end_of_pass)
             list(pool.map(search, range(start, end)))
             start = end
             yield end
@@ -168,34 +185,9 @@ def _code_both(
             file.unlink(missing_ok=True)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Side:
-    vectors: ArrayLike
-    best: Neighbours
-    codes: Codes | None
-
-    def part(self, places: np.ndarray) -> Part:
-        """Returns these vectors, which are read from disk only when used."""
-        codes = self.codes and self.codes[places]
-        return Part(Selection(self.vectors, places), self.best[places], codes)
-
-
-def _search_list(
-    sources: _Side, targets: _Side, own: np.ndarray, others: np.ndarray, lock: Lock
-) -> None:
-    """Compares the sources with the indices `own` with the targets with the indices `others`."""
-    if not len(others):
-        return
-    # Sources without k neighbours yet have no limit, and are compared in float32.
-    new = np.isinf(sources.best.similarities[own, -1])
-    for some in (own[new], own[~new]):
-        for first in range(0, len(some), _ROWS_PER_BLOCK):
-            rows = some[first : first + _ROWS_PER_BLOCK]
-            ahead, back = compare(sources.part(rows), targets.part(others), bounds=likely_bounds)
-            # A source is in several lists, so several threads may find neighbours for it.
-            with lock:
-                insert(sources.best, rows[ahead.own], others[ahead.others], ahead.similarities)
-            insert(targets.best, others[back.own], rows[back.others], back.similarities)
+def _part(vectors: ArrayLike, places: np.ndarray, best: Neighbours, codes: Codes | None) -> Part:
+    """Returns some vectors of a side, which are read from disk only when used."""
+    return Part(Selection(vectors, places), places, best, codes and codes[places])
 
 
 def complete(
@@ -279,36 +271,18 @@ def _probes(
     """Returns how many lists per source must be searched to reach the recall in both directions.
 
     A neighbour is found if the target's list is among those of the source. So it is enough to know
-    the true neighbours of a sample, and the rank of the target's list for the source.
+    the true neighbours of a sample, and the rank of the target's list for the source: the number of
+    centroids that are nearer.
     """
-    rows = _sample(sources, _SAMPLE, _SEED + 2)
-    found = nearest(sources[rows], targets, k).indices
-    forward = _ranks(np.repeat(rows, found.shape[1]), found.ravel(), sources, of_targets, centroids)
-    forward = forward.reshape(found.shape)
-    rows = _sample(targets, _SAMPLE, _SEED + 2)
-    found = nearest(targets[rows], sources, k).indices
-    backward = _ranks(
-        found.ravel(), np.repeat(rows, found.shape[1]), sources, of_targets, centroids
-    ).reshape(found.shape)
-    # Mined pairs are mostly nearest neighbours, which are not the easiest to find.
-    return max(
-        int(np.sort(ranks)[max(0, math.ceil(recall * len(ranks)) - 1)]) + 1
-        for ranks in (forward.ravel(), forward[:, 0], backward.ravel(), backward[:, 0])
-    )
-
-
-def _ranks(
-    source_rows: np.ndarray,
-    target_rows: np.ndarray,
-    sources: ArrayLike,
-    of_targets: np.ndarray,
-    centroids: np.ndarray,
-) -> np.ndarray:
-    """Returns `[pairs]`: the number of centroids nearer to the source than the target's."""
-    order = np.argsort(source_rows, kind="stable")
-    found = products(sources[source_rows[order]], centroids)
-    lists = of_targets[target_rows[order]].astype(np.int64)
-    own = np.take_along_axis(found, lists[:, np.newaxis], axis=1)
-    ranks = np.empty(len(order), np.int64)
-    ranks[order] = (found > own).sum(axis=1)
-    return ranks
+    most = 0
+    for own, others, order in ((sources, targets, 1), (targets, sources, -1)):
+        rows = _sample(own, _SAMPLE, _SEED + 2)
+        found = nearest(own[rows], others, k).indices
+        pairs = (np.repeat(rows, found.shape[1]), found.ravel())[::order]
+        near = products(sources[pairs[0]], centroids)
+        lists = of_targets[pairs[1]].astype(np.int64)
+        ranks = (near > np.take_along_axis(near, lists[:, np.newaxis], axis=1)).sum(axis=1)
+        # Mined pairs are mostly nearest neighbours, which are not the easiest to find.
+        for some in (ranks, ranks.reshape(found.shape)[:, 0]):
+            most = max(most, int(np.sort(some)[max(0, math.ceil(recall * len(some)) - 1)]) + 1)
+    return most

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from labse_tf.retrieval.array_like import ArrayLike
+from labse_tf.retrieval.vectors import ArrayLike
 
 # Rotated coordinates of a unit vector are normally distributed, so that few are clipped.
 _STANDARD_DEVIATIONS = 5.0
@@ -61,21 +61,20 @@ class Coder:
         self._scale = _STANDARD_DEVIATIONS / math.sqrt(dim)
 
     def code_sources(self, vectors: np.ndarray) -> Codes:
-        """Codes float32 `[n, dim]`."""
-        codes = self._code(vectors, _SOURCE_STEPS)
-        return dataclasses.replace(codes, numbers=(codes.numbers + _ZERO).astype(np.uint8))
+        """Codes float32 `[n, dim]` as uint8."""
+        return self._code(vectors, _SOURCE_STEPS, zero=_ZERO, dtype=np.uint8)
 
     def code_targets(self, vectors: np.ndarray) -> Codes:
-        """Codes float32 `[n, dim]`."""
-        codes = self._code(vectors, _TARGET_STEPS)
-        return dataclasses.replace(codes, numbers=codes.numbers.astype(np.int8))
+        """Codes float32 `[n, dim]` as int8."""
+        return self._code(vectors, _TARGET_STEPS, zero=0, dtype=np.int8)
 
-    def _code(self, vectors: np.ndarray, most: int) -> Codes:
+    def _code(self, vectors: np.ndarray, most: int, *, zero: int, dtype: type) -> Codes:
         rotated = vectors @ self._rotation
         step = np.float32(self._scale / most)
         numbers = np.clip(np.rint(rotated / step), -most, most)
         errors = np.linalg.norm(rotated - numbers * step, axis=1)
-        return Codes(numbers, errors, float(np.linalg.norm(vectors, axis=1).max()), float(step))
+        longest = float(np.linalg.norm(vectors, axis=1).max())
+        return Codes((numbers + zero).astype(dtype), errors, longest, float(step))
 
 
 def code_all(
@@ -85,13 +84,10 @@ def code_all(
     *,
     file: Path | None = None,
 ) -> Codes:
-    """Codes vectors block by block.
+    """Codes vectors `[n, dim]` block by block, each in a thread of the pool.
 
-    Args:
-      vectors: float `[n, dim]`.
-      code: `Coder.code_sources` or `Coder.code_targets`.
-      pool: each of its threads codes one block at a time.
-      file: a `.npy` file for the numbers; None keeps them in memory.
+    `code` is `Coder.code_sources` or `Coder.code_targets`. The numbers are kept in the `.npy` file
+    `file`; None: in memory.
 
     Raises:
       OSError: if the disk is full.
@@ -121,17 +117,14 @@ def code_all(
 def bounds(sources: Codes, targets: Codes) -> tuple[np.ndarray, np.ndarray]:
     """Returns bounds of the difference between products of codes and of vectors.
 
-    Returns:
-      Float32 `[n]`, for each source with any target; and `[m]`, for each target with any source.
+    They are float32 `[n]`, for each source with any target, and `[m]`, for each target.
     """
 
     def bound(source_errors, target_errors):
         return source_errors * targets.longest + (sources.longest + source_errors) * target_errors
 
-    return (
-        bound(sources.errors, targets.errors.max()),
-        bound(sources.errors.max(), targets.errors),
-    )
+    by_target = bound(sources.errors.max(), targets.errors)
+    return bound(sources.errors, targets.errors.max()), by_target
 
 
 def likely_bounds(sources: Codes, targets: Codes) -> tuple[np.ndarray, np.ndarray]:
@@ -148,11 +141,9 @@ def likely_bounds(sources: Codes, targets: Codes) -> tuple[np.ndarray, np.ndarra
 
 
 def products(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Returns the inner products of codes, int32 `[n, m]`, computed in the calling thread only.
+    """Returns int32 `[n, m]`, the inner products of codes uint8 `[n, dim]` and int8 `[m, dim]`.
 
-    Args:
-      sources: uint8 `[n, dim]`.
-      targets: int8 `[m, dim]`.
+    They are computed in the calling thread only.
     """
     return _session().run(None, {"sources": sources, "targets": targets.T})[0]
 
@@ -163,14 +154,15 @@ def _session():
     import onnxruntime
     from onnx import TensorProto, helper
 
+    tensor = helper.make_tensor_value_info
     graph = helper.make_graph(
         [helper.make_node("MatMulInteger", ["sources", "targets", "zero"], ["products"])],
         "products",
         [
-            helper.make_tensor_value_info("sources", TensorProto.UINT8, ["n", "dim"]),
-            helper.make_tensor_value_info("targets", TensorProto.INT8, ["dim", "m"]),
+            tensor("sources", TensorProto.UINT8, ["n", "dim"]),
+            tensor("targets", TensorProto.INT8, ["dim", "m"]),
         ],
-        [helper.make_tensor_value_info("products", TensorProto.INT32, ["n", "m"])],
+        [tensor("products", TensorProto.INT32, ["n", "m"])],
         [helper.make_tensor("zero", TensorProto.UINT8, [], [_ZERO])],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)

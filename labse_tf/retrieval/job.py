@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,24 @@ from labse_tf.errors import InputError
 from labse_tf.files.outputs import check_free_file, full_disk_said, whole_file
 from labse_tf.files.textio import open_to_write
 from labse_tf.files.work_folder import describe, describe_model, work_folder
-from labse_tf.retrieval.array_like import ArrayLike
-from labse_tf.retrieval.embedding import embed_sides
-from labse_tf.retrieval.gold import measure, read_gold
-from labse_tf.retrieval.margin import MARGINS
-from labse_tf.retrieval.mining import RETRIEVALS, Pairs, mine_pairs
+from labse_tf.retrieval.mining import (
+    MARGINS,
+    RETRIEVALS,
+    Pairs,
+    at_threshold,
+    best_threshold,
+    mine_pairs,
+)
+from labse_tf.retrieval.neighbours import Neighbours
 from labse_tf.retrieval.search import INDEXES, search_both
-from labse_tf.retrieval.sentences import NOWHERE, Sentences, read_sentences
-from labse_tf.retrieval.vectors import Selection, is_binary, map_vectors
+from labse_tf.retrieval.sentences import (
+    Sentences,
+    embed_sides,
+    open_sides,
+    read_gold,
+    read_sentences,
+)
+from labse_tf.retrieval.vectors import ArrayLike, is_binary, open_vectors
 
 GO_ON = "run the same command again to resume"
 _SEPARATORS = re.compile(r"[\t\r\n]+")
@@ -82,6 +93,85 @@ class Options:
                 )
 
 
+@dataclasses.dataclass(frozen=True)
+class Searched:
+    """The vectors of both sides' sentences, their neighbours, and facts for a report."""
+
+    vectors: Sequence[ArrayLike]
+    forward: Neighbours
+    backward: Neighbours
+    facts: dict[str, Any]
+    seconds: dict[str, float]
+
+
+@contextlib.contextmanager
+def search_sides(
+    sides: Sequence[Sentences],
+    out: Path,
+    inputs: dict[str, Any],
+    *,
+    model: str | None,
+    open_encoder: Callable[..., Encoder] | None,
+    options: Options,
+    overwrite: bool,
+    embeddings: Sequence[str] | None = None,
+    rescore: Sequence[str] | None = None,
+) -> Iterator[Searched]:
+    """Yields the nearest neighbours of the sentences of both sides; the block writes `out`.
+
+    Finished work is kept in `OUT.work` until the block succeeds, so that an interrupted job can
+    resume. `inputs` describes the files of the sides; other arguments are as of `mine`.
+
+    Raises:
+      InputError: if an input is broken, `out` exists, the work there is of other settings, or the
+        disk is full.
+    """
+    settings = inputs | {
+        "vectors": [describe(Path(path)) for path in embeddings or ()],
+        "rescore": [describe(Path(path)) for path in rescore or ()],
+        "model": None if embeddings else describe_model(str(model)),
+        "neighbours": options.neighbours,
+        "index": options.index,
+        "recall": options.recall,
+        "dim": options.dim,
+        "candidates": options.candidates,
+    }
+    start = time.monotonic()
+    with (
+        full_disk_said(out, remedy=GO_ON),
+        work_folder(out, settings, overwrite=overwrite) as folder,
+    ):
+        if embeddings:
+            vectors = open_sides(sides, embeddings)
+        else:
+            vectors = embed_sides(sides, folder, lambda: open_encoder(model, dim=options.dim))
+        exact = _open_exact(sides, rescore, dim=vectors[0].shape[1]) if rescore else None
+        embedded = time.monotonic()
+        forward, backward, facts = search_both(
+            *vectors,
+            options.neighbours,
+            folder,
+            index=options.index,
+            recall=options.recall,
+            rescored_by=exact,
+            candidates=options.candidates,
+        )
+        # Of this run, without interrupted ones.
+        seconds = {"vectors": embedded - start, "search": time.monotonic() - embedded}
+        yield Searched(vectors, forward, backward, facts, seconds)
+
+
+def _open_exact(sides: Sequence[Sentences], paths: Sequence[str], *, dim: int) -> list[ArrayLike]:
+    for path in paths:
+        if is_binary(open_vectors(path, check=False)):
+            raise InputError(
+                "holds binary vectors, which are not exact",
+                path=path,
+                remedy="rescore by float32, float16 or int8 vectors",
+            )
+    return open_sides(sides, paths, dim=dim)
+
+
 def mine(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
@@ -124,124 +214,60 @@ def mine(
     if options.candidates and not rescore:
         raise InputError("--candidates without --rescore", remedy="add the vectors to rescore by")
     out = check_free_file(out, overwrite=overwrite)
-    sides = [read_sentences(source), read_sentences(target)]
-    pairs_known = read_gold(gold, *sides) if gold else None
-    settings = {
-        "source": describe(Path(source)),
-        "target": describe(Path(target)),
-        "vectors": [describe(Path(path)) for path in embeddings or ()],
-        "rescore": [describe(Path(path)) for path in rescore or ()],
-        "model": None if embeddings else describe_model(str(model)),
-        "neighbours": options.neighbours,
-        "index": options.index,
-        "recall": options.recall,
-        "dim": options.dim,
-        "candidates": options.candidates,
-    }
-    clock = _Clock()
-    with (
-        full_disk_said(out, remedy=GO_ON),
-        work_folder(out, settings, overwrite=overwrite) as folder,
-    ):
-        if embeddings:
-            vectors = open_pair(sides, embeddings)
-        else:
-            vectors = embed_sides(sides, folder, lambda: open_encoder(model, dim=options.dim))
-        exact = open_exact(sides, rescore, dim=vectors[0].shape[1]) if rescore else None
-        clock.lap("vectors")
-        forward, backward, searched = search_both(
-            *vectors,
-            options.neighbours,
-            folder,
-            index=options.index,
-            recall=options.recall,
-            rescored_by=exact,
-            candidates=options.candidates,
-        )
-        clock.lap("search")
+    files = {"source": source, "target": target}
+    sides = [read_sentences(file) for file in files.values()]
+    gold_pairs = read_gold(gold, sides) if gold else None
+    with search_sides(
+        sides,
+        out,
+        {name: describe(Path(file)) for name, file in files.items()},
+        model=model,
+        open_encoder=open_encoder,
+        options=options,
+        overwrite=overwrite,
+        embeddings=embeddings,
+        rescore=rescore,
+    ) as found:
+        start = time.monotonic()
         pairs = mine_pairs(
-            forward,
-            backward,
+            found.forward,
+            found.backward,
             margin=options.margin,
             retrieval=options.retrieval,
             one_to_one=options.is_one_to_one,
         )
-        report = {
-            "options": dataclasses.asdict(options) | {"one_to_one": options.is_one_to_one},
-            "source": {"file": os.fspath(source)} | sides[0].facts(),
-            "target": {"file": os.fspath(target)} | sides[1].facts(),
-            "dimension": vectors[0].shape[1],
-            "search": searched,
+        report = {"options": vars(options) | {"one_to_one": options.is_one_to_one}}
+        for (name, file), side in zip(files.items(), sides, strict=True):
+            report[name] = {"file": os.fspath(file)} | side.facts()
+        report |= {
+            "dimension": found.vectors[0].shape[1],
+            "search": found.facts,
             "pairs_found": len(pairs),
         }
         threshold = options.threshold
-        if pairs_known:
-            found = measure(pairs, pairs_known, threshold)
-            threshold = found.threshold
-            report["gold"] = {"file": os.fspath(gold), "pairs": len(pairs_known)}
-            report["gold"] |= dataclasses.asdict(found)
+        if gold_pairs:
+            measured = _measure(pairs, gold_pairs, threshold)
+            threshold = measured["threshold"]
+            report["gold"] = {"file": os.fspath(gold), "pairs": len(gold_pairs)} | measured
         if threshold is not None:
             pairs = pairs[pairs.scores.astype(np.float64) >= threshold]
         _write(out, sides, pairs, overwrite=overwrite)
-        clock.lap("pairs")
-        report |= {"pairs": len(pairs), "seconds": clock.laps}
+        seconds = found.seconds | {"pairs": time.monotonic() - start}
+        report["pairs"] = len(pairs)
+        report["seconds"] = {name: round(value, 1) for name, value in seconds.items()}
     return report
 
 
-class _Clock:
-    """Measures the seconds of each part of this run, without those of interrupted runs."""
-
-    def __init__(self) -> None:
-        self.laps: dict[str, float] = {}
-        self._last = time.monotonic()
-
-    def lap(self, name: str) -> None:
-        now = time.monotonic()
-        self.laps[name] = round(now - self._last, 1)
-        self._last = now
+def _measure(pairs: Pairs, gold: set[tuple[int, int]], threshold: float | None) -> dict[str, float]:
+    """Returns the quality of pairs at a threshold, or at the one with the best F1 if it is None."""
+    mined = zip(pairs.sources.tolist(), pairs.targets.tolist(), strict=True)
+    is_gold = np.fromiter((pair in gold for pair in mined), bool, len(pairs))
+    if threshold is None:
+        return vars(best_threshold(pairs.scores, is_gold, len(gold)))
+    return vars(at_threshold(pairs.scores, is_gold, len(gold), threshold))
 
 
-def open_pair(
-    sides: list[Sentences], paths: tuple[str, str], *, dim: int | None = None
-) -> list[ArrayLike]:
-    """Opens the vectors of the lines of two files; returns those of their distinct sentences.
-
-    Raises:
-      InputError: as `open_vectors`, or if the number of rows differs from the number of lines.
-    """
-    opened: list[ArrayLike] = []
-    for side, path in zip(sides, paths, strict=True):
-        vectors = map_vectors(path, dim=opened[0].shape[1] if opened else dim)
-        if len(vectors) != len(side.places):
-            raise InputError(
-                f"has {len(vectors)} rows, but {side.path} has {len(side.places)} lines",
-                path=path,
-                remedy="embed that file again with `labse embed`",
-            )
-        # The vector of an empty line is not used, so it may be anything.
-        vectors.check(side.places != NOWHERE)
-        whole = len(side.texts) == len(vectors)
-        opened.append(vectors if whole else Selection(vectors, side.lines))
-    return opened
-
-
-def open_exact(sides: list[Sentences], paths: tuple[str, str], *, dim: int) -> list[ArrayLike]:
-    """Opens the vectors to rescore by, as `open_pair`.
-
-    Raises:
-      InputError: as `open_pair`, or if they are binary.
-    """
-    for path in paths:
-        if is_binary(map_vectors(path)):
-            raise InputError(
-                "holds binary vectors, which are not exact",
-                path=path,
-                remedy="rescore by float32, float16 or int8 vectors",
-            )
-    return open_pair(sides, paths, dim=dim)
-
-
-def _write(out: Path, sides: list[Sentences], pairs: Pairs, *, overwrite: bool) -> None:
+def _write(out: Path, sides: Sequence[Sentences], pairs: Pairs, *, overwrite: bool) -> None:
     with (
         whole_file(out, overwrite=overwrite) as partial,
         open_to_write(partial, name=out) as file,

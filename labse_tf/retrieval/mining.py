@@ -1,15 +1,50 @@
-"""Extracts pairs of translations from the nearest neighbours in both directions."""
+"""Pairs of translations from nearest neighbours in both directions: scores, choice, threshold."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 
-from labse_tf.retrieval.best import Neighbours
-from labse_tf.retrieval.margin import margin_scores
+from labse_tf.retrieval.neighbours import Neighbours
 
+MARGINS = ("absolute", "distance", "ratio")
 RETRIEVALS = ("forward", "backward", "intersection", "max")
+
+
+def margin_scores(
+    similarities: np.ndarray,
+    source_means: np.ndarray,
+    target_means: np.ndarray,
+    *,
+    margin: str,
+) -> np.ndarray:
+    """Returns the scores of pairs (Artetxe and Schwenk 2019, arXiv 1811.01136, equations 1 and 2).
+
+    With the similarity a of a pair and the average b of its two means, `absolute` is a, `distance`
+    a - b and `ratio` a / b. If b is not above 0, the ratio is -inf: even the nearest neighbours
+    have nothing in common.
+
+    Args:
+      similarities: `[...]` floats, cosines of source and target.
+      source_means: for each pair, the mean cosine of the source and its k nearest targets; its
+        shape and that of `target_means` broadcast to that of `similarities`.
+      target_means: the mean cosine of the target and its k nearest sources.
+      margin: one of MARGINS.
+
+    Raises:
+      ValueError: if `margin` is not one of MARGINS.
+    """
+    if margin not in MARGINS:
+        raise ValueError(f"margin is {margin!r}, not one of {', '.join(MARGINS)}")
+    if margin == "absolute":
+        return np.array(similarities)
+    means = np.broadcast_to((source_means + target_means) / 2, np.shape(similarities))
+    if margin == "distance":
+        return similarities - means
+    scores = np.full_like(similarities, -np.inf)
+    return np.divide(similarities, means, out=scores, where=means > 0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,14 +95,13 @@ def mine_pairs(
     """
     if retrieval not in RETRIEVALS:
         raise ValueError(f"retrieval is {retrieval!r}, not one of {', '.join(RETRIEVALS)}")
-    source_means, target_means = (
-        neighbours.similarities.mean(axis=1) for neighbours in (forward, backward)
-    )
-    targets, forward_scores = _best(forward, source_means, target_means, margin)
-    sources, backward_scores = _best(backward, target_means, source_means, margin)
-    ahead = Pairs(np.arange(len(targets)), targets, forward_scores)
-    back = Pairs(sources, np.arange(len(sources)), backward_scores)
-    pairs = _sorted(_chosen(ahead, back, retrieval))
+    means = [found.similarities.mean(axis=1) for found in (forward, backward)]
+    targets, scores = _best(forward, *means, margin)
+    ahead = Pairs(np.arange(len(targets)), targets, scores)
+    sources, scores = _best(backward, *means[::-1], margin)
+    back = Pairs(sources, np.arange(len(sources)), scores)
+    pairs = _chosen(ahead, back, retrieval)
+    pairs = pairs[np.lexsort((pairs.targets, pairs.sources, -pairs.scores))]
     if one_to_one if one_to_one is not None else retrieval == "max":
         pairs = _one_to_one(pairs, len(targets), len(sources))
     return pairs
@@ -78,16 +112,10 @@ def _best(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns the neighbour with the best score for each row, `[n]`, and its score."""
     # The average of the two means does not depend on which side is the source.
-    scores = margin_scores(
-        neighbours.similarities,
-        own_means[:, np.newaxis],
-        other_means[neighbours.indices],
-        margin=margin,
-    )
-    best = scores.argmax(axis=1)[:, np.newaxis]
-    return tuple(
-        np.take_along_axis(values, best, axis=1)[:, 0] for values in (neighbours.indices, scores)
-    )
+    means = own_means[:, np.newaxis], other_means[neighbours.indices]
+    scores = margin_scores(neighbours.similarities, *means, margin=margin)
+    rows, best = np.arange(len(scores)), scores.argmax(axis=1)
+    return neighbours.indices[rows, best], scores[rows, best]
 
 
 def _chosen(ahead: Pairs, back: Pairs, retrieval: str) -> Pairs:
@@ -95,20 +123,11 @@ def _chosen(ahead: Pairs, back: Pairs, retrieval: str) -> Pairs:
         return ahead
     if retrieval == "backward":
         return back
-    agrees = back.sources[ahead.targets] == ahead.sources
     if retrieval == "intersection":
-        return ahead[agrees]
-    new = ahead.targets[back.sources] != back.targets
-    return Pairs(
-        *(
-            np.concatenate([getattr(ahead, field.name), getattr(back, field.name)[new]])
-            for field in dataclasses.fields(Pairs)
-        )
-    )
-
-
-def _sorted(pairs: Pairs) -> Pairs:
-    return pairs[np.lexsort((pairs.targets, pairs.sources, -pairs.scores))]
+        return ahead[back.sources[ahead.targets] == ahead.sources]
+    new = back[ahead.targets[back.sources] != back.targets]
+    both = zip(vars(ahead).values(), vars(new).values(), strict=True)
+    return Pairs(*map(np.concatenate, both))
 
 
 def _one_to_one(pairs: Pairs, source_count: int, target_count: int) -> Pairs:
@@ -121,3 +140,70 @@ def _one_to_one(pairs: Pairs, source_count: int, target_count: int) -> Pairs:
             source_taken[source] = target_taken[target] = True
             kept.append(place)
     return pairs[np.array(kept, np.int64)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Threshold:
+    """Quality of the pairs with `score >= threshold`, measured on gold pairs.
+
+    Attributes:
+      threshold: a score; inf if there are no pairs.
+      precision: gold pairs kept / all pairs kept; 0 if none is kept.
+      recall: gold pairs kept / all gold pairs.
+      f1: the harmonic mean of the two; 0 if both are 0.
+    """
+
+    threshold: float
+    precision: float
+    recall: float
+    f1: float
+
+
+def best_threshold(scores: np.ndarray, is_gold: np.ndarray, gold_count: int) -> Threshold:
+    """Returns the threshold with the best F1; on ties, the highest.
+
+    It is midway between the lowest score that is kept and the highest that is not. Pairs with equal
+    scores are all kept or all dropped.
+
+    Args:
+      scores: `[n]` floats, in any order.
+      is_gold: `[n]` bools, whether each pair is a gold pair; a gold pair occurs at most once.
+      gold_count: number of all gold pairs, found or not.
+
+    Raises:
+      ValueError: if `gold_count` is less than 1, or less than the number of gold pairs in
+        `is_gold`, or the lengths differ.
+    """
+    if not len(scores):
+        return at_threshold(scores, is_gold, gold_count, math.inf)
+    order = np.argsort(-scores, kind="stable")
+    ordered = np.asarray(scores, np.float64)[order]
+    # 2PR / (P + R), with P = right / kept and R = right / gold_count.
+    right = np.cumsum(_check(scores, is_gold, gold_count)[order])
+    f1 = 2 * right / (np.arange(1, len(ordered) + 1) + gold_count)
+    f1[:-1][ordered[:-1] == ordered[1:]] = -1
+    last = int(f1.argmax())
+    lowest, following = (float(ordered[at]) for at in (last, min(last + 1, len(ordered) - 1)))
+    middle = (lowest + following) / 2
+    return at_threshold(scores, is_gold, gold_count, middle if middle > following else lowest)
+
+
+def at_threshold(
+    scores: np.ndarray, is_gold: np.ndarray, gold_count: int, threshold: float
+) -> Threshold:
+    """Returns the quality of the pairs with `score >= threshold`; arguments as `best_threshold`."""
+    found = _check(scores, is_gold, gold_count)
+    keeps = np.asarray(scores, np.float64) >= threshold
+    right, kept = int((found & keeps).sum()), int(keeps.sum())
+    precision = right / kept if kept else 0.0
+    f1 = 2 * right / (kept + gold_count)
+    return Threshold(float(threshold), precision, right / gold_count, f1)
+
+
+def _check(scores: np.ndarray, is_gold: np.ndarray, gold_count: int) -> np.ndarray:
+    found = np.asarray(is_gold, bool)
+    if len(found) != len(scores):
+        raise ValueError(f"{len(scores)} scores, but is_gold has {len(found)}")
+    if gold_count < max(1, found.sum()):
+        raise ValueError(f"gold_count is {gold_count}, with {found.sum()} gold pairs here")
+    return found

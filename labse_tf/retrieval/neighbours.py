@@ -1,4 +1,4 @@
-"""Exact nearest neighbours by inner product, in blocks, on all cores.
+"""Exact nearest neighbours by inner product or by bits, in blocks, on all cores.
 
 If there are many vectors, byte products (`codes`) first exclude pairs that cannot be near; the rest
 are compared in float32. The result is the same as when all pairs are compared in float32.
@@ -6,24 +6,52 @@ are compared in float32. The result is the same as when all pairs are compared i
 
 from __future__ import annotations
 
-import functools
+import dataclasses
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from threading import Lock
 
+import numpy as np
 from threadpoolctl import threadpool_limits
 
 from labse_tf.retrieval import codes
-from labse_tf.retrieval.array_like import ArrayLike
-from labse_tf.retrieval.best import Neighbours, insert
-from labse_tf.retrieval.comparing import Part, compare
+from labse_tf.retrieval.vectors import ArrayLike
 
 ROWS_PER_BLOCK = 4096
 COLUMNS_PER_BLOCK = 2048
+_RESCORED_PER_BLOCK = 1024
 # Coding fewer vectors is not worth the time.
 FEWEST_CODED = 16384
+
+# Greater than any index, so that an empty entry loses every tie.
+_NONE = np.iinfo(np.int64).max
+_MOST_IN_A_GROUP = 32
+_GROUPS_PER_NEIGHBOUR = 8
+_FEWEST_VECTORS = 64
+# So that their vectors stay in the processor's caches.
+_PAIRS_AT_ONCE = 1024
+# Float32 inner products summed in another order differ by less.
+_ROUNDING = 1e-5
+
+
+@dataclasses.dataclass(frozen=True)
+class Neighbours:
+    """The nearest neighbours of each query, nearest first; on ties, the lower index first.
+
+    Attributes:
+      similarities: float32 `[n, k]`, inner products.
+      indices: int64 `[n, k]`, indices of the candidates.
+    """
+
+    similarities: np.ndarray
+    indices: np.ndarray
+
+    @classmethod
+    def none_yet(cls, count: int, k: int) -> Neighbours:
+        """Returns empty neighbours of `count` queries, for the start of a search."""
+        return cls(np.full((count, k), -np.inf, np.float32), np.full((count, k), _NONE))
 
 
 def nearest(queries: ArrayLike, candidates: ArrayLike, k: int) -> Neighbours:
@@ -37,8 +65,7 @@ def nearest(queries: ArrayLike, candidates: ArrayLike, k: int) -> Neighbours:
     Raises:
       ValueError: if k is less than 1, there is no candidate, or the dimensions differ.
     """
-    k = check_search(queries, candidates, k)
-    found = Neighbours.none_yet(queries.shape[0], k)
+    found = Neighbours.none_yet(queries.shape[0], check_search(queries, candidates, k))
     for _ in search_blocks(queries, candidates, found, None):
         pass
     return found
@@ -53,16 +80,8 @@ def nearest_both(
 ) -> tuple[Neighbours, Neighbours]:
     """Returns the k nearest targets of each source and the k nearest sources of each target.
 
-    Every inner product is computed once and used in both directions.
-
-    Args:
-      sources: float `[n, dim]`.
-      targets: float `[m, dim]`.
-      k: as `nearest`, limited in each direction to the number of candidates.
-      on_progress: called with the number of sources done since the last call.
-
-    Raises:
-      ValueError: as `nearest`.
+    Every inner product is computed once and used in both directions. Arguments and errors are as of
+    `nearest`; `on_progress` is called with the number of sources done since the last call.
     """
     forward = Neighbours.none_yet(sources.shape[0], check_search(sources, targets, k))
     backward = Neighbours.none_yet(targets.shape[0], check_search(targets, sources, k))
@@ -108,38 +127,264 @@ def search_blocks(
       rows: sources per block.
       columns: targets per block; each thread holds a block of rows x columns float32.
     """
-    places = range(0, targets.shape[0], columns)
     with threads() as pool:
         coder = coded = None
         if targets.shape[0] >= FEWEST_CODED and start < sources.shape[0]:
             coder = codes.Coder(targets.shape[1])
             coded = codes.code_all(targets, coder.code_targets, pool)
         while start < sources.shape[0]:
-            end = min(start + rows, sources.shape[0])
-            vectors = sources[start:end]
-            own = Part(vectors, forward[start:end], coder and coder.code_sources(vectors))
-            search = functools.partial(_search_block, own, start, targets, coded, backward, Lock())
-            list(pool.map(lambda at, s=search: s(slice(at, at + columns)), places))
+            vectors = sources[start : start + rows]
+            end = start + len(vectors)
+            code = coder and coder.code_sources(vectors)
+            own = Part(vectors, np.arange(start, end), forward, code)
+            lock = Lock()
+
+            def search(first: int, own: Part = own, lock: Lock = lock) -> None:
+                some = slice(first, first + columns)
+                others = targets[some]
+                places = np.arange(first, first + len(others))
+                compare(own, Part(others, places, backward, coded and coded[some]), lock)
+
+            list(pool.map(search, range(0, targets.shape[0], columns)))
             start = end
             yield end
 
 
-def _search_block(
-    own: Part,
-    start: int,
-    targets: ArrayLike,
-    coded: codes.Codes | None,
-    backward: Neighbours | None,
-    lock: Lock,
-    columns: slice,
-) -> None:
-    """Compares the sources from `start` on with some targets, and stores the neighbours found."""
-    others = Part(targets[columns], backward and backward[columns], coded and coded[columns])
-    ahead, back = compare(own, others)
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """Some vectors of a side, to be compared with some of the other side.
+
+    Attributes:
+      vectors: float `[n, dim]`.
+      places: ints `[n]`, their indices in the side.
+      best: neighbours of the whole side found so far; None if no neighbours are wanted.
+      codes: codes of the vectors; None to compare in float32 only.
+    """
+
+    vectors: ArrayLike
+    places: np.ndarray
+    best: Neighbours | None
+    codes: codes.Codes | None
+
+
+def compare(sources: Part, targets: Part, lock: Lock, *, bounds: Callable = codes.bounds) -> None:
+    """Compares all sources with all targets, and inserts the neighbours found.
+
+    Another thread may insert neighbours of the same sources, with the same lock, but not of the
+    same targets. `bounds` is `codes.bounds` or `codes.likely_bounds`.
+    """
+    # Limits only rise: if another thread raises them meanwhile, a few candidates are too many.
+    limits = [part.best and part.best.similarities[part.places, -1] for part in (sources, targets)]
+    if sources.codes and targets.codes and all(map(_are_finite, limits)):
+        near = _near_by_codes(sources.codes, targets.codes, limits, bounds)
+    else:
+        found = products(sources.vectors[:], targets.vectors[:])
+        near = [
+            part.best and _near(one, limit, part.best.indices.shape[1])
+            for part, one, limit in zip((sources, targets), (found, found.T), limits, strict=True)
+        ]
+    _insert_exact(sources, targets, *near[0], limits[0], lock)
+    if targets.best:
+        _insert_exact(targets, sources, *near[1], limits[1], nullcontext())
+
+
+def _are_finite(limits: np.ndarray | None) -> bool:
+    """Whether all queries have k neighbours, so that there is a limit to compare with."""
+    return limits is None or bool(np.isfinite(limits).all())
+
+
+def _near_by_codes(
+    sources: codes.Codes, targets: codes.Codes, limits: list, bounds: Callable
+) -> list:
+    """Returns rows and columns as `_near` does, for the products and for their transpose."""
+    found = codes.products(sources.numbers, targets.numbers)
+    unit = sources.step * targets.step
+    return [
+        None if limit is None else _reaching(one, (limit - off - _ROUNDING) / unit)
+        for one, limit, off in zip((found, found.T), limits, bounds(sources, targets), strict=True)
+    ]
+
+
+def _near(found: np.ndarray, limits: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns row and column of the products that may be among the k best of their row.
+
+    One pass computes the maximum of each group of columns. The k-th highest maximum is a limit, as
+    is the k-th best of earlier blocks, and only groups that reach both are examined.
+
+    Args:
+      found: `[n, m]`, products.
+      limits: `[n]`, the k-th best of earlier blocks.
+      k: the number of neighbours.
+    """
+    size = min(_MOST_IN_A_GROUP, found.shape[1] // (_GROUPS_PER_NEIGHBOUR * k))
+    highest, size = _highest_of_groups(found, size)
+    last = highest.shape[1] - k
+    if last >= 0:
+        limits = np.maximum(limits, np.partition(highest, last, axis=1)[:, last] - _ROUNDING)
+    return _reaching(found, limits - _ROUNDING, (highest, size))
+
+
+def _reaching(
+    found: np.ndarray, limits: np.ndarray, groups: tuple[np.ndarray, int] | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns row and column of the products `[n, m]` that reach the limit `[n]` of their row.
+
+    `groups` is the result of `_highest_of_groups`, if known.
+    """
+    highest, size = groups or _highest_of_groups(found, _MOST_IN_A_GROUP)
+    count = highest.shape[1]
+    limits = limits[:, np.newaxis]
+    rows, group = np.nonzero(highest >= limits)
+    columns = group[:, np.newaxis] + count * np.arange(size)
+    reached, place = np.nonzero(found[rows[:, np.newaxis], columns] >= limits[rows])
+    rest_rows, rest = np.nonzero(found[:, count * size :] >= limits)
+    return (
+        np.concatenate([rows[reached], rest_rows]),
+        np.concatenate([columns[reached, place], rest + count * size]),
+    )
+
+
+def _highest_of_groups(found: np.ndarray, size: int) -> tuple[np.ndarray, int]:
+    """Returns `[n, groups]`, the maximum of each group of columns, and the size of the groups."""
+    # Group g has the columns g, g + groups, g + 2 groups, ...: the fastest to read. Columns after
+    # the last multiple of the size are in no group.
+    size = max(1, min(size, found.shape[1]))
+    groups = found.shape[1] // size
+    return found[:, : groups * size].reshape(-1, size, groups).max(axis=1), size
+
+
+def _insert_exact(own: Part, others: Part, rows, columns, limits: np.ndarray, lock) -> None:
+    """Inserts the pairs of rows and columns whose exact products reach the limits."""
+    values = exact_products(own.vectors, others.vectors, rows, columns)
+    kept = values >= limits[rows]
     with lock:
-        insert(own.best, ahead.own, ahead.others + columns.start, ahead.similarities)
-    if back:
-        insert(others.best, back.own, back.others + start, back.similarities)
+        insert(own.best, own.places[rows[kept]], others.places[columns[kept]], values[kept])
+
+
+def insert(best: Neighbours, rows: np.ndarray, places: np.ndarray, values: np.ndarray) -> None:
+    """Updates `best` with new neighbours, none of which it contains yet, and keeps the k best.
+
+    Args:
+      best: `[n, k]`.
+      rows: `[found]`, the query of each new neighbour.
+      places: `[found]`, the indices of the new neighbours among all candidates.
+      values: `[found]`, the inner products.
+    """
+    k = best.similarities.shape[1]
+    changed, new = np.unique(rows, return_inverse=True)
+    all_rows = np.concatenate([np.repeat(np.arange(len(changed)), k), new])
+    all_places = np.concatenate([best.indices[changed].ravel(), places])
+    all_values = np.concatenate([best.similarities[changed].ravel(), values])
+    order = np.lexsort((all_places, -all_values, all_rows))
+    firsts = np.searchsorted(all_rows[order], np.arange(len(changed)))
+    kept = order[firsts[:, np.newaxis] + np.arange(k)]
+    best.similarities[changed] = all_values[kept]
+    best.indices[changed] = all_places[kept]
+
+
+def products(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Returns `rows @ columns.T`, float32; equal vectors have equal products at any position.
+
+    BLAS uses other kernels for few vectors, which round differently, so few vectors are padded.
+    """
+    padded = _at_least(rows) @ _at_least(columns).T
+    return padded[: len(rows), : len(columns)]
+
+
+def _at_least(vectors: np.ndarray) -> np.ndarray:
+    if len(vectors) >= _FEWEST_VECTORS:
+        return np.asarray(vectors, np.float32)
+    padded = np.zeros((_FEWEST_VECTORS, vectors.shape[1]), np.float32)
+    padded[: len(vectors)] = vectors
+    return padded
+
+
+def exact_products(
+    own: ArrayLike, others: ArrayLike, rows: np.ndarray, columns: np.ndarray
+) -> np.ndarray:
+    """Returns float32 `[pairs]`, the inner products of pairs of rows of `[n, dim]` and `[m, dim]`.
+
+    Few vectors are read at once.
+    """
+    values = np.empty(len(rows), np.float32)
+    for first in range(0, len(rows), _PAIRS_AT_ONCE):
+        part = slice(first, first + _PAIRS_AT_ONCE)
+        np.einsum("nd,nd->n", own[rows[part]], others[columns[part]], out=values[part])
+    return values
+
+
+def search_bits(
+    sources: np.ndarray,
+    targets: np.ndarray,
+    forward: Neighbours,
+    backward: Neighbours,
+    *,
+    dim: int,
+    start: int = 0,
+) -> Iterator[int]:
+    """Same as `search_blocks` for binary vectors; queries are the sources, then the targets.
+
+    Processors count the bits that differ in whole words. This is several times as fast as products
+    of the same vectors, and it hardly matters how many neighbours are kept.
+
+    Args:
+      sources: uint8 `[n, ceil(dim / 8)]`.
+      targets: uint8 `[m, ceil(dim / 8)]`.
+      forward: neighbours of the sources, filled in place. Similarities are cosines of vectors of 1
+        and -1: 1 minus twice the share of bits that differ.
+      backward: neighbours of the targets, likewise.
+      dim: the number of bits per vector.
+      start: the first query that is not finished.
+    """
+    # Imported here because it takes a second.
+    import faiss
+
+    first = 0
+    for own, others, best in ((sources, targets, forward), (targets, sources, backward)):
+        for place in range(max(start - first, 0), len(own), ROWS_PER_BLOCK):
+            queries = own[place : place + ROWS_PER_BLOCK]
+            rows = slice(place, place + len(queries))
+            distances, best.indices[rows] = faiss.knn_hamming(
+                queries, others, best.indices.shape[1]
+            )
+            best.similarities[rows] = 1 - 2 * distances.astype(np.float32) / dim
+            yield first + place + len(queries)
+        first += len(own)
+
+
+def rescore(
+    candidates: np.ndarray,
+    own: ArrayLike,
+    others: ArrayLike,
+    k: int,
+    *,
+    on_progress: Callable[[int], None] = lambda rows: None,
+) -> Neighbours:
+    """Returns the k nearest of the candidates of each query, by exact inner products.
+
+    Args:
+      candidates: ints `[n, candidates]`, indices in `others`.
+      own: float `[n, dim]`, the exact vectors of the queries.
+      others: float `[m, dim]`, exact vectors; only those of candidates are read.
+      k: the number of neighbours; all candidates if there are fewer.
+      on_progress: called with the number of queries done since the last call.
+    """
+    count, per_query = candidates.shape
+    best = Neighbours.none_yet(count, min(k, per_query))
+
+    def fill(start: int) -> None:
+        indices = candidates[start : start + _RESCORED_PER_BLOCK]
+        end = start + len(indices)
+        rows = np.repeat(np.arange(start, end), per_query)
+        similarities = exact_products(own, others, rows, indices.ravel()).reshape(indices.shape)
+        order = np.lexsort((indices, -similarities), axis=1)[:, :k]
+        best.similarities[start:end] = np.take_along_axis(similarities, order, axis=1)
+        best.indices[start:end] = np.take_along_axis(indices, order, axis=1)
+        on_progress(len(indices))
+
+    with threads() as pool:
+        list(pool.map(fill, range(0, count, _RESCORED_PER_BLOCK)))
+    return best
 
 
 @contextmanager

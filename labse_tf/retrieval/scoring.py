@@ -22,12 +22,10 @@ from labse_tf.files.textio import (
     split_pair,
     with_columns,
 )
-from labse_tf.files.work_folder import describe, describe_model, work_folder
+from labse_tf.files.work_folder import describe
 from labse_tf.progress import Progress
-from labse_tf.retrieval.embedding import embed_sides
-from labse_tf.retrieval.job import GO_ON, Options
-from labse_tf.retrieval.margin import margin_scores
-from labse_tf.retrieval.search import search_both
+from labse_tf.retrieval.job import GO_ON, Options, search_sides
+from labse_tf.retrieval.mining import margin_scores
 from labse_tf.retrieval.sentences import check_text, distinct
 
 STANDARD = "-"
@@ -63,16 +61,17 @@ def score_pairs(
       InputError: as `textio.read_pairs`, or if a line has a NUL byte, `out` exists or the disk is
         full.
     """
-    rows = _read(pairs)
-    with (
-        _output(out, overwrite=overwrite, remedy="run it again") as file,
-        Progress("score", unit="pair") as progress,
-    ):
-        writer = _Writer(file, threshold)
-        while chunk := list(islice(rows, _PAIRS_PER_CHUNK)):
-            writer.write(chunk, _cosines(chunk, encoder))
-            progress.update(len(chunk))
-    return writer.read, writer.written
+
+    def cosines(rows: list[PairLine]) -> np.ndarray:
+        """Returns `[rows]`; repeated sentences are embedded once."""
+        texts = dict.fromkeys(text for row in rows for text in row[1:])
+        places = {text: place for place, text in enumerate(texts)}
+        vectors = encoder.encode(list(texts))
+        sides = (vectors[[places[row[column]] for row in rows]] for column in (1, 2))
+        return np.einsum("nd,nd->n", *sides)
+
+    with _output(out, overwrite=overwrite, remedy="run it again") as file:
+        return _write(file, pairs, cosines, threshold)
 
 
 def score_margins(
@@ -108,35 +107,28 @@ def score_margins(
         )
     out = check_free_file(out, overwrite=overwrite)
     sides = [distinct((row[column] for row in _read(pairs)), str(pairs)) for column in (1, 2)]
-    settings = {
-        "pairs": describe(Path(pairs)),
-        "model": describe_model(model),
-        "neighbours": options.neighbours,
-        "index": options.index,
-        "recall": options.recall,
-        "dim": options.dim,
-    }
-    with (
-        full_disk_said(out, remedy=GO_ON),
-        work_folder(out, settings, overwrite=overwrite) as folder,
-    ):
-        vectors = embed_sides(sides, folder, lambda: open_encoder(model, dim=options.dim))
-        forward, backward, _ = search_both(
-            *vectors, options.neighbours, folder, index=options.index, recall=options.recall
-        )
-        means = [found.similarities.mean(axis=1) for found in (forward, backward)]
-        rows, start = _read(pairs), 0
+    with search_sides(
+        sides,
+        out,
+        {"pairs": describe(Path(pairs))},
+        model=model,
+        open_encoder=open_encoder,
+        options=options,
+        overwrite=overwrite,
+    ) as found:
+        means = [each.similarities.mean(axis=1) for each in (found.forward, found.backward)]
+        done = 0
+
+        def margins(rows: list[PairLine]) -> np.ndarray:
+            nonlocal done
+            places = [side.places[done : done + len(rows)] for side in sides]
+            done += len(rows)
+            vectors = (side[here] for side, here in zip(found.vectors, places, strict=True))
+            near = (mean[here] for mean, here in zip(means, places, strict=True))
+            return margin_scores(np.einsum("nd,nd->n", *vectors), *near, margin=options.margin)
+
         with _output(out, overwrite=overwrite, remedy=GO_ON) as file:
-            writer = _Writer(file, options.threshold)
-            while chunk := list(islice(rows, _PAIRS_PER_CHUNK)):
-                places = [side.places[start : start + len(chunk)] for side in sides]
-                similarities = np.einsum("nd,nd->n", vectors[0][places[0]], vectors[1][places[1]])
-                scores = margin_scores(
-                    similarities, means[0][places[0]], means[1][places[1]], margin=options.margin
-                )
-                writer.write(chunk, scores)
-                start += len(chunk)
-    return writer.read, writer.written
+            return _write(file, pairs, margins, options.threshold)
 
 
 def _read(pairs: str | os.PathLike[str]) -> Iterator[PairLine]:
@@ -149,33 +141,24 @@ def _read(pairs: str | os.PathLike[str]) -> Iterator[PairLine]:
         yield (line, *split_pair(line, name, number, first=first))
 
 
-def _cosines(chunk: list[PairLine], encoder: Encoder) -> np.ndarray:
-    """Returns the cosines `[pairs]`; repeated sentences are embedded once."""
-    places = {
-        text: place
-        for place, text in enumerate(
-            dict.fromkeys(text for _, source, target in chunk for text in (source, target))
-        )
-    }
-    vectors = encoder.encode(list(places))
-    sources, targets = (vectors[[places[row[column]] for row in chunk]] for column in (1, 2))
-    return np.einsum("nd,nd->n", sources, targets)
-
-
-class _Writer:
-    """Writes the pairs that reach the threshold, and counts pairs read and written."""
-
-    def __init__(self, file: TextIO, threshold: float | None) -> None:
-        self.read = self.written = 0
-        self._file = file
-        self._threshold = -np.inf if threshold is None else threshold
-
-    def write(self, chunk: list[PairLine], scores: np.ndarray) -> None:
-        self.read += len(chunk)
-        for (line, _, _), score in zip(chunk, scores.tolist(), strict=True):
-            if score >= self._threshold:
-                self._file.write(f"{score:.6f}\t{line}\n")
-                self.written += 1
+def _write(
+    file: TextIO,
+    pairs: str | os.PathLike[str],
+    scores: Callable[[list[PairLine]], np.ndarray],
+    threshold: float | None,
+) -> tuple[int, int]:
+    """Writes the pairs that reach the threshold; returns the numbers of pairs read and written."""
+    rows, read, written = _read(pairs), 0, 0
+    threshold = -np.inf if threshold is None else threshold
+    with Progress("score", unit="pair") as progress:
+        while chunk := list(islice(rows, _PAIRS_PER_CHUNK)):
+            for (line, _, _), score in zip(chunk, scores(chunk).tolist(), strict=True):
+                if score >= threshold:
+                    file.write(f"{score:.6f}\t{line}\n")
+                    written += 1
+            read += len(chunk)
+            progress.update(len(chunk))
+    return read, written
 
 
 @contextlib.contextmanager

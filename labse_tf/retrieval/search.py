@@ -12,16 +12,21 @@ import numpy as np
 
 from labse_tf.files.outputs import whole_file
 from labse_tf.progress import Progress
-from labse_tf.retrieval.array_like import ArrayLike
-from labse_tf.retrieval.best import Neighbours
-from labse_tf.retrieval.hamming import search_bits
-from labse_tf.retrieval.neighbours import check_search, search_blocks
-from labse_tf.retrieval.rescoring import PER_NEIGHBOUR, PER_NEIGHBOUR_IF_BINARY, rescore
-from labse_tf.retrieval.vectors import is_binary, read_bits
+from labse_tf.retrieval.neighbours import (
+    Neighbours,
+    check_search,
+    rescore,
+    search_bits,
+    search_blocks,
+)
+from labse_tf.retrieval.vectors import ArrayLike, is_binary, read_bits
 
 INDEXES = ("auto", "exact", "approximate")
 # Inner products of a source and a target: about ten minutes at dimension 768 on 2 cores.
 MOST_EXACT_PRODUCTS = 10**11
+# The nearest by binary vectors are among that many, mostly; docs/embedding.md has figures.
+_CANDIDATES_IF_BINARY = 16
+_CANDIDATES = 2
 _SECONDS_BETWEEN_SAVES = 60
 _STATE = "search.npz"
 
@@ -75,30 +80,30 @@ def search_both(
     check_search(*rescored_by, k)
     if candidates is None:
         coarse = is_binary(sources) or is_binary(targets)
-        candidates = k * (PER_NEIGHBOUR_IF_BINARY if coarse else PER_NEIGHBOUR)
+        candidates = k * (_CANDIDATES_IF_BINARY if coarse else _CANDIDATES)
     forward, backward, facts = search(candidates)
     with Progress("rescore", total=sum(counts), unit="sentence") as progress:
-        ahead = rescore(forward, *rescored_by, k, on_progress=progress.update)
-        back = rescore(backward, *rescored_by[::-1], k, on_progress=progress.update)
+        ahead = rescore(forward.indices, *rescored_by, k, on_progress=progress.update)
+        back = rescore(backward.indices, *rescored_by[::-1], k, on_progress=progress.update)
     return ahead, back, facts | {"candidates": candidates}
 
 
 def _search(
     sources: ArrayLike, targets: ArrayLike, folder: Path, k: int, *, index: str, recall: float
 ) -> tuple[Neighbours, Neighbours, dict[str, Any]]:
-    index = choose_index(index, sources.shape[0], targets.shape[0])
-    forward = Neighbours.none_yet(sources.shape[0], check_search(sources, targets, k))
-    backward = Neighbours.none_yet(targets.shape[0], check_search(targets, sources, k))
+    counts = sources.shape[0], targets.shape[0]
+    forward = Neighbours.none_yet(counts[0], check_search(sources, targets, k))
+    backward = Neighbours.none_yet(counts[1], check_search(targets, sources, k))
+    sides = sources, targets, forward, backward
     start = _load(folder / _STATE, forward, backward)
-    if index == "exact":
-        total, unit = sources.shape[0], "source"
+    if choose_index(index, *counts) == "exact":
         if is_binary(sources) and is_binary(targets):
-            bits = read_bits(sources), read_bits(targets)
-            dim = sources.shape[1]
+            bits, dim = (read_bits(sources), read_bits(targets)), sources.shape[1]
             steps = search_bits(*bits, forward, backward, dim=dim, start=start)
-            total, unit = total + targets.shape[0], "sentence"
+            total, unit = sum(counts), "sentence"
         else:
-            steps = search_blocks(sources, targets, forward, backward, start=start)
+            steps = search_blocks(*sides, start=start)
+            total, unit = counts[0], "source"
         _run(steps, folder, forward, backward, start, total=total, unit=unit)
         return forward, backward, {"index": "exact"}
     # Imported here because it imports faiss.
@@ -107,15 +112,13 @@ def _search(
     plan = _plan(sources, targets, k, folder, recall)
     steps = approximate.search_lists(sources, targets, plan, forward, backward, folder, start=start)
     _run(steps, folder, forward, backward, start, total=plan.steps, unit="list")
-    completed = approximate.complete(sources, targets, forward, backward)
-    measured = approximate.measure_recall(sources, targets, forward, backward)
     facts = {
         "index": "approximate",
         "lists": plan.count,
         "probes": plan.sources.shape[1],
-        "searched_exactly": completed,
+        "searched_exactly": approximate.complete(*sides),
         "recall_wanted": recall,
-        "recall": measured,
+        "recall": approximate.measure_recall(*sides),
     }
     return forward, backward, facts
 
@@ -129,8 +132,8 @@ def _plan(sources: ArrayLike, targets: ArrayLike, k: int, folder: Path, recall: 
         with Progress("train lists", total=count, unit="list") as progress:
             centroids = approximate.train_centroids(sources, targets, count)
             progress.update(count)
-        with whole_file(centroids_file) as partial, open(partial, "wb") as file:
-            np.save(file, centroids)
+        with whole_file(centroids_file) as partial:
+            np.save(partial, centroids)
     centroids = np.load(centroids_file, allow_pickle=False)
     if not lists_file.exists():
         total = sources.shape[0] + targets.shape[0]
@@ -138,8 +141,8 @@ def _plan(sources: ArrayLike, targets: ArrayLike, k: int, folder: Path, recall: 
             plan = approximate.make_lists(
                 sources, targets, centroids, k, recall=recall, on_progress=progress.update
             )
-        with whole_file(lists_file) as partial, open(partial, "wb") as file:
-            np.savez(file, sources=plan.sources, targets=plan.targets)
+        with whole_file(lists_file) as partial:
+            np.savez(partial, sources=plan.sources, targets=plan.targets)
     with np.load(lists_file, allow_pickle=False) as kept:
         return approximate.Lists(kept["sources"], kept["targets"], len(centroids))
 
@@ -160,20 +163,18 @@ def _run(
             progress.update(end - start)
             start = end
             if time.monotonic() - saved > _SECONDS_BETWEEN_SAVES or end == total:
-                _save(folder / _STATE, forward, backward, end)
+                arrays = _arrays(forward, backward)
+                with whole_file(folder / _STATE, overwrite=True) as partial:
+                    np.savez(partial, done=end, **arrays)
                 saved = time.monotonic()
 
 
-def _save(path: Path, forward: Neighbours, backward: Neighbours, done: int) -> None:
-    with whole_file(path, overwrite=True) as partial, open(partial, "wb") as file:
-        np.savez(
-            file,
-            done=done,
-            forward_similarities=forward.similarities,
-            forward_indices=forward.indices,
-            backward_similarities=backward.similarities,
-            backward_indices=backward.indices,
-        )
+def _arrays(forward: Neighbours, backward: Neighbours) -> dict[str, np.ndarray]:
+    return {
+        f"{direction}_{name}": array
+        for direction, found in (("forward", forward), ("backward", backward))
+        for name, array in vars(found).items()
+    }
 
 
 def _load(path: Path, forward: Neighbours, backward: Neighbours) -> int:
@@ -181,7 +182,6 @@ def _load(path: Path, forward: Neighbours, backward: Neighbours) -> int:
     if not path.exists():
         return 0
     with np.load(path, allow_pickle=False) as kept:
-        for name, neighbours in (("forward", forward), ("backward", backward)):
-            neighbours.similarities[:] = kept[f"{name}_similarities"]
-            neighbours.indices[:] = kept[f"{name}_indices"]
+        for name, array in _arrays(forward, backward).items():
+            array[:] = kept[name]
         return int(kept["done"])

@@ -1,16 +1,21 @@
-"""One side of a search for translations: its distinct sentences and their lines."""
+"""The sides of a search for translations: distinct sentences, their lines, vectors, gold pairs."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
 import numpy as np
 
+from labse_tf.embedding.file import embed_lines
+from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
-from labse_tf.files.textio import read_lines, strip
+from labse_tf.files.textio import read_lines, split_pair, strip
+from labse_tf.retrieval.vectors import ArrayLike, Selection, Vectors, not_unit, open_vectors
 
+SIDES = ("source", "target")
 NOWHERE = -1
 
 
@@ -61,10 +66,7 @@ def distinct(lines: Iterable[str], path: str) -> Sentences:
     for number, line in enumerate(lines):
         text = strip(line)
         check_text(text, path, number + 1)
-        if not text:
-            places.append(NOWHERE)
-            continue
-        place = first.setdefault(text, len(first))
+        place = first.setdefault(text, len(first)) if text else NOWHERE
         if place == len(starts):
             starts.append(number)
         places.append(place)
@@ -82,3 +84,103 @@ def check_text(text: str, path: str, line: int) -> None:
             line=line,
             remedy="remove it, or convert the file to UTF-8 if it is UTF-16",
         )
+
+
+def embed_sides(
+    sides: Sequence[Sentences], folder: Path, open_encoder: Callable[[], Encoder]
+) -> list[Vectors]:
+    """Writes, or finishes writing, `source.npy` and `target.npy` in `folder`, and opens them.
+
+    Args:
+      sides: source and target, the same as before an interruption.
+      folder: the job's work folder.
+      open_encoder: called only if there is something to embed.
+
+    Raises:
+      InputError: if the encoder's vector for a sentence does not have unit length.
+    """
+    files = [folder / f"{name}.npy" for name in SIDES]
+    if not all(file.exists() for file in files):
+        encoder = open_encoder()
+        for side, file, name in zip(sides, files, SIDES, strict=True):
+            checked, total = _UnitEncoder(encoder, side), len(side.texts)
+            embed_lines(side.texts, checked, file, total=total, description=f"embed {name}")
+    return [open_vectors(file) for file in files]
+
+
+class _UnitEncoder:
+    """An encoder that reports sentences whose vector does not have unit length."""
+
+    def __init__(self, encoder: Encoder, sentences: Sentences) -> None:
+        self._encoder = encoder
+        self._sentences = sentences
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        vectors = self._encoder.encode(texts)
+        for bad in not_unit(vectors):
+            place = self._sentences.texts.index(texts[bad])
+            raise InputError(
+                f"the model's vector for '{texts[bad][:60]}' is not of unit length",
+                path=self._sentences.path,
+                line=int(self._sentences.lines[place]) + 1,
+                remedy="remove the sentence, or use another model",
+            )
+        return vectors
+
+
+def open_sides(
+    sides: Sequence[Sentences], paths: Sequence[str], *, dim: int | None = None
+) -> list[ArrayLike]:
+    """Opens the vectors of the lines of two files; returns those of their distinct sentences.
+
+    Raises:
+      InputError: as `open_vectors`, or if the number of rows differs from the number of lines.
+    """
+    opened: list[ArrayLike] = []
+    for side, path in zip(sides, paths, strict=True):
+        vectors = open_vectors(path, dim=opened[0].shape[1] if opened else dim, check=False)
+        if len(vectors) != len(side.places):
+            raise InputError(
+                f"has {len(vectors)} rows, but {side.path} has {len(side.places)} lines",
+                path=path,
+                remedy="embed that file again with `labse embed`",
+            )
+        # The vector of an empty line is not used, so it may be anything.
+        vectors.check(side.places != NOWHERE)
+        whole = len(side.texts) == len(vectors)
+        opened.append(vectors if whole else Selection(vectors, side.lines))
+    return opened
+
+
+def read_gold(path: str | os.PathLike[str], sides: Sequence[Sentences]) -> set[tuple[int, int]]:
+    """Reads a TSV file of line numbers of source and target, both counted from 1.
+
+    Returns:
+      Indices of the distinct sentences in these lines.
+
+    Raises:
+      InputError: as `textio.read_lines` and `split_pair`, or if a column is not a number, or the
+        line does not exist or is empty.
+    """
+    pairs = set()
+    for number, line in read_lines(path):
+        columns = zip(split_pair(line, os.fspath(path), number), sides, SIDES, strict=True)
+        source, target = (_place(*column, path, number) for column in columns)
+        pairs.add((source, target))
+    return pairs
+
+
+def _place(
+    column: str, side: Sentences, name: str, path: str | os.PathLike[str], number: int
+) -> int:
+    remedy = f"check the {name} column against that file"
+    if not (column.isascii() and column.isdigit()):
+        problem = f"the {name} column is '{column[:40]}', not the number of a line"
+        remedy = "give the lines of source and target, counted from 1, with a tab between"
+    elif not 1 <= int(column) <= len(side.places):
+        problem = f"there is no line {int(column)} in {side.path}, which has {len(side.places)}"
+    elif side.places[int(column) - 1] == NOWHERE:
+        problem = f"line {int(column)} of {side.path} is empty"
+    else:
+        return int(side.places[int(column) - 1])
+    raise InputError(problem, path=path, line=number, remedy=remedy)

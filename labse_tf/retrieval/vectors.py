@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,7 +22,6 @@ from labse_tf.embedding.quantisation import (
 )
 from labse_tf.errors import InputError
 from labse_tf.files.staging import input_path
-from labse_tf.retrieval.array_like import ArrayLike
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float16))
 _QUANTISED = tuple(one.dtype for one in QUANTISED.values())
@@ -29,6 +29,14 @@ _SHARD = re.compile(r"part-(\d{5})-of-(\d{5})\.npy")
 _ROWS_PER_CHECK = 8192
 # Far above the rounding of float16, far below the effect of not normalising.
 _LENGTH_TOLERANCE = 0.01
+
+
+class ArrayLike(Protocol):
+    """Vectors `[n, dim]` in memory or on disk, whose slices are arrays."""
+
+    shape: tuple[int, ...]
+
+    def __getitem__(self, which: Any) -> np.ndarray: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,26 +55,23 @@ class _Shard:
 
     def slice(self, which: slice) -> np.ndarray:
         # Mapped again each time, so that pages already read do not count as this process's memory.
-        return self._read(np.array(self._map()[which]))
+        return self._read(np.array(self.map()[which]))
 
     def rows(self, places: np.ndarray) -> np.ndarray:
         # Mapped once: for scattered rows, mapping a page takes longer than copying from it.
         return self._read(self._kept_map.take(places, axis=0))
 
-    def stored_rows(self) -> np.ndarray:
-        return self._map()
+    def map(self) -> np.memmap:
+        return np.memmap(self.path, self.dtype, "r", self.offset, self.stored)
+
+    @functools.cached_property
+    def _kept_map(self) -> np.ndarray:
+        return np.asarray(self.map())
 
     def _read(self, rows: np.ndarray) -> np.ndarray:
         if self.calibration:
             return self.calibration.dequantise(rows)
         return rows.astype(np.float32, copy=False)
-
-    @functools.cached_property
-    def _kept_map(self) -> np.ndarray:
-        return np.asarray(self._map())
-
-    def _map(self) -> np.memmap:
-        return np.memmap(self.path, self.dtype, "r", self.offset, self.stored)
 
 
 class Vectors:
@@ -90,23 +95,27 @@ class Vectors:
         return self.shape[0]
 
     def check(self, used: np.ndarray | None = None) -> None:
-        """Checks all vectors, reading each once.
-
-        Args:
-          used: bool `[n]`, the rows to check; None for all.
+        """Checks all vectors, or the rows where bool `used` `[n]` is true, reading each once.
 
         Raises:
           InputError: if a row contains NaN or infinity or does not have unit length (`line` is the
             row in its file, counted from 1).
         """
         for shard in self._shards:
-            count = shard.shape[0]
-            here = None if used is None else used[shard.start : shard.start + count]
-            check_rows(shard.slice, count, path=shard.path, used=here)
+            for start in range(0, shard.shape[0], _ROWS_PER_CHECK):
+                block = shard.slice(slice(start, start + _ROWS_PER_CHECK))
+                bad = not_unit(block)
+                if used is not None:
+                    bad = bad[used[shard.start + start + bad]]
+                if len(bad):
+                    wrong, remedy = _what_is_wrong(block[bad[0]])
+                    row = start + int(bad[0]) + 1
+                    problem = f"the vector in row {row} {wrong}"
+                    raise InputError(problem, path=shard.path, line=row, remedy=remedy)
 
     def stored(self) -> np.ndarray:
         """Reads all rows as they are on disk, quantised or not, into memory."""
-        return np.concatenate([shard.stored_rows() for shard in self._shards])
+        return np.concatenate([shard.map() for shard in self._shards])
 
     def __getitem__(self, which: slice | np.ndarray) -> np.ndarray:
         """Returns float32 `[rows, dim]` for a slice without a step or an array of indices >= 0."""
@@ -137,30 +146,42 @@ class Vectors:
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def open_vectors(path: str | os.PathLike[str], *, dim: int | None = None) -> Vectors:
-    """Opens vectors as `map_vectors` does, and checks them all.
+@dataclasses.dataclass(frozen=True)
+class Selection:
+    """Some rows of vectors, as an array-like of their own.
 
-    Raises:
-      InputError: as `map_vectors` and `Vectors.check`.
+    Attributes:
+      vectors: float32 `[n, dim]`, in memory or on disk.
+      rows: `[m]` ints, indices of the selected rows.
     """
-    vectors = map_vectors(path, dim=dim)
-    vectors.check()
-    return vectors
+
+    vectors: ArrayLike
+    rows: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.rows), self.vectors.shape[1]
+
+    def __getitem__(self, which: slice | np.ndarray) -> np.ndarray:
+        return self.vectors[self.rows[which]]
 
 
-def map_vectors(path: str | os.PathLike[str], *, dim: int | None = None) -> Vectors:
-    """Opens vectors without reading them.
+def open_vectors(
+    path: str | os.PathLike[str], *, dim: int | None = None, check: bool = True
+) -> Vectors:
+    """Opens vectors, and checks them all unless `check` is False.
 
     Args:
       path: `FILE.npy`, float32 or float16 `[n, dim]`, or quantised with its calibration beside it;
         or a folder of `part-?????-of-?????.npy`, which are concatenated in the order of their
         names.
       dim: the required dimension; None for any.
+      check: whether to read the vectors: see `Vectors.check`.
 
     Raises:
       InputError: if the file does not exist, a shard is missing, an array is not 2-dimensional, has
-        another type or is truncated, a calibration is missing or wrong, the dimension differs, or
-        there are no rows.
+        another type or is truncated, a calibration is missing or wrong, the dimension differs,
+        there are no rows, or as `Vectors.check`.
     """
     path = Path(input_path(path))
     shards: list[_Shard] = []
@@ -185,32 +206,9 @@ def map_vectors(path: str | os.PathLike[str], *, dim: int | None = None) -> Vect
     vectors = Vectors(path, shards)
     if not len(vectors):
         raise InputError("holds no vectors", path=path, remedy="embed some text")
+    if check:
+        vectors.check()
     return vectors
-
-
-def check_rows(
-    rows, count: int, *, path: str | os.PathLike[str], used: np.ndarray | None = None
-) -> None:
-    """Checks that vectors are finite and of unit length.
-
-    Args:
-      rows: function from a slice to float32 `[rows, dim]`.
-      count: the number of rows.
-      path: their file, for the error message.
-      used: bool `[count]`, the rows to check; None for all.
-
-    Raises:
-      InputError: if one is not; its `line` is the row, counted from 1.
-    """
-    for start in range(0, count, _ROWS_PER_CHECK):
-        block = rows(slice(start, start + _ROWS_PER_CHECK))
-        bad = not_unit(block)
-        if used is not None:
-            bad = bad[used[start + bad]]
-        if len(bad):
-            wrong, remedy = _what_is_wrong(block[bad[0]])
-            row = start + int(bad[0]) + 1
-            raise InputError(f"the vector in row {row} {wrong}", path=path, line=row, remedy=remedy)
 
 
 def _what_is_wrong(vector: np.ndarray) -> tuple[str, str]:
@@ -292,26 +290,6 @@ def _calibration(path: Path, array: np.ndarray) -> Calibration:
             remedy=REMEDY,
         )
     return calibration
-
-
-@dataclasses.dataclass(frozen=True)
-class Selection:
-    """Some rows of vectors, as an array-like of their own.
-
-    Attributes:
-      vectors: float32 `[n, dim]`, in memory or on disk.
-      rows: `[m]` ints, indices of the selected rows.
-    """
-
-    vectors: ArrayLike
-    rows: np.ndarray
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return len(self.rows), self.vectors.shape[1]
-
-    def __getitem__(self, which: slice | np.ndarray) -> np.ndarray:
-        return self.vectors[self.rows[which]]
 
 
 def is_binary(vectors: ArrayLike) -> bool:

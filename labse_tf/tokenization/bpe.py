@@ -1,15 +1,34 @@
-"""The tokeniser of byte-pair encodings: SentencePiece, by TF Text."""
+"""The tokeniser of byte-pair encodings: SentencePiece, by TF Text; and opening either kind."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Sequence
 
 import tensorflow as tf
+import tensorflow_text as text
+import tf_keras
 
-from labse_tf.tokenization.packing import pack_segments
-from labse_tf.tokenization.sentencepiece_layer import SentencePieceLayer
+from labse_tf.tokenization.protocol import Tokenizer
+from labse_tf.tokenization.wordpiece import WordPieceTokenizer, pack_segments
 from vocab import bpe, wordpiece_file
 from vocab.basic_tokenizer import UNICODE_SPACE
+
+
+def open_tokenizer(vocab_file: str | os.PathLike[str], *, max_bytes_per_word: int) -> Tokenizer:
+    """Returns the tokeniser of a vocabulary of WordPieces or of byte-pair encodings.
+
+    Args:
+      vocab_file: one token per line.
+      max_bytes_per_word: of WordPieces: longer words are [UNK].
+
+    Raises:
+      VocabularyFileError: if the file is missing or broken.
+    """
+    tokens = wordpiece_file.read(vocab_file)
+    if bpe.is_bpe(tokens):
+        return BpeTokenizer(tokens)
+    return WordPieceTokenizer(vocab_file, max_bytes_per_word=max_bytes_per_word, tokens=tokens)
 
 
 class BpeTokenizer:
@@ -35,7 +54,6 @@ class BpeTokenizer:
         self._tokenize = tf.function(self._call_layer, input_signature=[strings], autograph=False)
 
     def __call__(self, strings: tf.Tensor) -> tf.RaggedTensor:
-        """`[batch]` strings -> int32 ragged `[batch, (tokens)]`, without special tokens."""
         return self._tokenize(strings)
 
     def _call_layer(self, strings: tf.Tensor) -> tf.RaggedTensor:
@@ -44,13 +62,43 @@ class BpeTokenizer:
     def pack(
         self, segments: list[tf.RaggedTensor], length: int | tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """Packs one or two segments: see `pack_segments`."""
         return pack_segments(segments, length, self.special_tokens)
 
     def join(self, tokens: Iterable[str]) -> str:
-        """Returns the text of a sequence of tokens, without special tokens."""
         return "".join(tokens).replace(bpe.WORD_START, " ").strip(" ")
 
 
 def _with_plain_spaces(strings: tf.Tensor) -> tf.Tensor:
     return tf.strings.regex_replace(strings, UNICODE_SPACE, " ")
+
+
+class SentencePieceLayer(tf_keras.layers.Layer):
+    """`[batch]` strings -> int32 ragged `[batch, (1), (tokens)]`: a text counts as one word."""
+
+    def __init__(
+        self,
+        model: bytes,
+        *,
+        normalize: Callable[[tf.Tensor], tf.Tensor],
+        ids: Sequence[int] | None = None,
+    ) -> None:
+        """Makes the layer.
+
+        Args:
+          model: of SentencePiece, serialised.
+          normalize: `[batch]` strings to strings, before they are split.
+          ids: for each of its pieces, the id to return; None: the model's own.
+        """
+        super().__init__(name="sentencepiece", dtype="int32", trainable=False)
+        self._model, self._normalize = model, normalize
+        self._ids = None if ids is None else list(ids)
+
+    def call(self, strings: tf.Tensor) -> tf.RaggedTensor:
+        # Made in the graph that is traced: outside, the model belongs to a kernel that TensorFlow
+        # drops when a random seed is set.
+        pieces = text.SentencepieceTokenizer(self._model, out_type=tf.int32)
+        tokens = pieces.tokenize(self._normalize(strings))
+        if self._ids is not None:
+            tokens = tokens.with_flat_values(tf.gather(tf.constant(self._ids), tokens.flat_values))
+        # Not `expand_dims`: that gives a dimension that is not ragged.
+        return tf.RaggedTensor.from_row_splits(tokens, tf.range(tokens.nrows() + 1), validate=False)

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+import regex
 import tensorflow as tf
 import tensorflow_text as text
 from official.nlp.modeling import layers
 
-from labse_tf.tokenization.detokenize import join_wordpieces
-from labse_tf.tokenization.packing import pack_segments
 from vocab import wordpiece_file
 from vocab.basic_tokenizer import UNICODE_SPACE, UNLIKE_TF
 from vocab.wordpiece import divides_at_spaces
@@ -29,6 +28,19 @@ _PRIVATE = "\U0010fffd"  # For private use: a letter to both of TF Text's tokeni
 _NEWER_PUNCTUATION = f"[{UNLIKE_TF}]"
 # To the fast tokeniser these are not letters, or they stand for such characters.
 _UNLIKE = re.compile(f"[{UNLIKE_TF}{_PRIVATE}]")
+
+_SPECIAL = ("start_of_sequence_id", "end_of_segment_id", "padding_id")
+
+# Scripts that put no space between words, and their punctuation.
+_UNSPACED = regex.compile(
+    r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}、。「」『』〈〉《》【】（），！？：；・ー]"
+)
+_CLOSING = regex.compile(r"[\p{Pe}\p{Pf}.,!?;:%…،؛؟।॥·။՞։]+")
+_OPENING = regex.compile(r"[\p{Ps}\p{Pi}¿¡#@]+")
+_JOINING = ("'", "’", "-", "/")
+_QUOTE = '"'
+# Within numbers: 3.14, 10,000, 12:30.
+_IN_NUMBERS = (".", ",", ":")
 
 
 class SpaceDividingTokenizer(layers.BertTokenizer):
@@ -74,7 +86,6 @@ class WordPieceTokenizer:
         self._pack = tf.function(self._pack_segments, autograph=False)
 
     def __call__(self, strings: tf.Tensor) -> tf.RaggedTensor:
-        """`[batch]` strings -> int32 ragged `[batch, (tokens)]`, without special tokens."""
         return (self._tokenize if tf.inside_function() else self._call_layer)(strings)
 
     def _call_layer(self, strings: tf.Tensor) -> tf.RaggedTensor:
@@ -88,22 +99,12 @@ class WordPieceTokenizer:
     def pack(
         self, segments: list[tf.RaggedTensor], length: int | tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """Packs one or two segments as `[CLS] a [SEP] b [SEP]`, truncated round-robin and padded.
-
-        Args:
-          segments: int32 ragged `[batch, (tokens)]` each.
-          length: length of the result, tokens.
-
-        Returns:
-          `input_word_ids`, `input_mask`, `input_type_ids`: int32 `[batch, length]` each.
-        """
         return (self._pack if tf.inside_function() else self._pack_segments)(segments, length)
 
     def _pack_segments(self, segments, length):
         return pack_segments(segments, length, self.special_tokens)
 
     def join(self, tokens: Iterable[str]) -> str:
-        """Returns the text of a sequence of tokens, without special tokens."""
         return join_wordpieces(tokens)
 
 
@@ -124,3 +125,53 @@ def _fast_tokenizer(tokens: list[str], max_bytes_per_word: int) -> text.FastBert
         )
     except RuntimeError:
         return None
+
+
+def pack_segments(
+    segments: list[tf.RaggedTensor], length: int | tf.Tensor, special_tokens: Mapping[str, int]
+) -> dict[str, tf.Tensor]:
+    """Packs one or two segments as `[CLS] a [SEP] b [SEP]`, truncated round-robin and padded.
+
+    Args:
+      segments: int32 ragged `[batch, (tokens)]` each.
+      length: length of the result, tokens.
+      special_tokens: ids, as `Tokenizer.special_tokens`.
+
+    Returns:
+      `input_word_ids`, `input_mask`, `input_type_ids`: int32 `[batch, length]` each.
+    """
+    ids = {name: special_tokens[name] for name in _SPECIAL}
+    return layers.BertPackInputs.bert_pack_inputs(segments, length, **ids)
+
+
+def join_wordpieces(tokens: Iterable[str]) -> str:
+    """Returns the text of a sequence of WordPieces, without special tokens.
+
+    WordPieces do not tell where spaces were: words are split at punctuation, which belongs to the
+    word before or after it, and Chinese characters are words. This follows the rules of the
+    scripts; undecidable cases (a hyphen between spaces) are written the more frequent way.
+    """
+    words: list[str] = []
+    for token in tokens:
+        if token.startswith("##") and words:
+            words[-1] += token[2:]
+        else:
+            words.append(token.removeprefix("##") or token)
+    return _join(words)
+
+
+def _join(words: list[str]) -> str:
+    text, joined, quotes = "", True, 0
+    for place, word in enumerate(words):
+        # The first of two quotation marks opens.
+        opens_quote = word == _QUOTE and quotes % 2 == 0
+        quotes += word == _QUOTE
+        closes = bool(_CLOSING.fullmatch(word)) or (word == _QUOTE and not opens_quote)
+        unspaced = bool(text) and bool(_UNSPACED.match(text[-1]) and _UNSPACED.match(word))
+        if not (joined or closes or unspaced or word in _JOINING):
+            text += " "
+        text += word
+        joined = word in _JOINING or opens_quote or bool(_OPENING.fullmatch(word))
+        around = [*words[max(0, place - 1) : place], *words[place + 1 : place + 2]]
+        joined |= word in _IN_NUMBERS and len(around) == 2 and all(map(str.isdecimal, around))
+    return text

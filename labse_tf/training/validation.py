@@ -16,8 +16,8 @@ import tensorflow as tf
 from labse_tf.config import TrainConfig
 from labse_tf.data.features import ENCODER_INPUTS
 from labse_tf.data.held_out import BytesPair, HeldOut, read_dev_pairs
+from labse_tf.embedding.light import SortingEncoder
 from labse_tf.embedding.protocol import Encoder
-from labse_tf.embedding.windows import SortingEncoder
 from labse_tf.errors import InputError
 from labse_tf.evaluation.bitext import accuracies, all_cosines
 from labse_tf.evaluation.task import Task, find_task, primary_figure

@@ -22,9 +22,8 @@ from export.source import Source
 from export.transforms import LEAST_COSINE, PackedEmbedding, least_cosine
 from labse_tf.cli.main import main
 from labse_tf.config import EncoderConfig
-from labse_tf.embedding.model_dir import ModelDir
+from labse_tf.embedding.model_dir import LiteRuntime, ModelDir
 from labse_tf.embedding.open import open_encoder
-from labse_tf.embedding.runtimes import LiteRuntime
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder, embed
 

@@ -13,10 +13,9 @@ from tiny_text import SENTENCES
 
 import labse_tf
 from labse_tf.cli.main import main
-from labse_tf.embedding.embedder import Embedder
+from labse_tf.embedding.embedder import Embedder, StaticEmbedder
 from labse_tf.embedding.model_dir import ModelDir
 from labse_tf.embedding.open import open_encoder
-from labse_tf.embedding.static import StaticEmbedder
 from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
 from labse_tf.training.runs.run_dir import open_existing
 

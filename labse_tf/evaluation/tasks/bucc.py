@@ -18,18 +18,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labse_tf.embedding.distinct import TextVectors
-from labse_tf.embedding.protocol import Encoder
+from labse_tf.embedding.protocol import Encoder, TextVectors
 from labse_tf.errors import InputError
 from labse_tf.evaluation.bitext import weighted_scores
 from labse_tf.evaluation.result import Column, Part, Result
 from labse_tf.evaluation.task import Option, make_record
 from labse_tf.evaluation.texts import find_files, read_columns, side_of
 from labse_tf.progress import Progress
-from labse_tf.retrieval.margin import MARGINS
-from labse_tf.retrieval.mining import RETRIEVALS, mine_pairs
+from labse_tf.retrieval.mining import MARGINS, RETRIEVALS, best_threshold, mine_pairs
 from labse_tf.retrieval.neighbours import nearest, nearest_both
-from labse_tf.retrieval.threshold import best_threshold
 
 PRIMARY_METRIC = "f1"
 FOLDERS = ("bucc", "bucc2018")

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labse_tf.embedding.distinct import TextVectors
-from labse_tf.embedding.protocol import Encoder
+from labse_tf.embedding.protocol import Encoder, TextVectors
 from labse_tf.errors import InputError
 from labse_tf.evaluation.probes import majority
 from labse_tf.evaluation.result import Column, Part, Result, mean_of

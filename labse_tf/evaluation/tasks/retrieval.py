@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from labse_tf.embedding.distinct import TextVectors
-from labse_tf.embedding.protocol import Encoder
+from labse_tf.embedding.protocol import Encoder, TextVectors
 from labse_tf.errors import InputError
 from labse_tf.evaluation.bitext import accuracies, all_cosines
 from labse_tf.evaluation.result import Column, Part, Result, mean_of

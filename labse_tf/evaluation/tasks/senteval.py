@@ -20,8 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from labse_tf.embedding.distinct import TextVectors
-from labse_tf.embedding.protocol import Encoder
+from labse_tf.embedding.protocol import Encoder, TextVectors
 from labse_tf.evaluation import probes
 from labse_tf.evaluation.probes import Examples
 from labse_tf.evaluation.result import Column, Part, Result

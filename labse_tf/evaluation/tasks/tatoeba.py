@@ -33,8 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from labse_tf.embedding.distinct import TextVectors
-from labse_tf.embedding.protocol import Encoder
+from labse_tf.embedding.protocol import Encoder, TextVectors
 from labse_tf.evaluation.bitext import accuracies, all_cosines, weighted_scores
 from labse_tf.evaluation.result import Column, Part, Result, mean_of
 from labse_tf.evaluation.task import make_record

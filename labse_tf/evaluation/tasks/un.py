@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from labse_tf.embedding.lines import embed_lines
+from labse_tf.embedding.file import embed_lines
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
 from labse_tf.evaluation.result import Column, Part, Result, mean_of
@@ -34,7 +34,7 @@ from labse_tf.files.local_paths import local_path
 from labse_tf.files.outputs import locked, whole_file
 from labse_tf.files.textio import ends_early
 from labse_tf.languages import find_code
-from labse_tf.retrieval.best import Neighbours
+from labse_tf.retrieval.neighbours import Neighbours
 from labse_tf.retrieval.search import INDEXES, search_both
 from labse_tf.retrieval.vectors import open_vectors
 

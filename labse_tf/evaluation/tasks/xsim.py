@@ -15,15 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from labse_tf.embedding.distinct import TextVectors
-from labse_tf.embedding.protocol import Encoder
+from labse_tf.embedding.protocol import Encoder, TextVectors
 from labse_tf.errors import InputError
 from labse_tf.evaluation.bitext import all_cosines, found
 from labse_tf.evaluation.result import Column, Part, Result, matrix
 from labse_tf.evaluation.task import Option, make_record
 from labse_tf.evaluation.texts import find_pool, read_columns, read_pool
 from labse_tf.progress import Progress
-from labse_tf.retrieval.margin import MARGINS, margin_scores
+from labse_tf.retrieval.mining import MARGINS, margin_scores
 
 PRIMARY_METRIC = "error"
 FOLDERS = ("flores", "flores200", "ntrex128")

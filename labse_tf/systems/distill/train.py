@@ -21,8 +21,7 @@ from labse_tf.data.features import ENCODER_INPUTS
 from labse_tf.data.held_out import read_dev_pairs
 from labse_tf.data.pairs import BATCHES_PER_WINDOW, smallest_bucket, sorted_windows
 from labse_tf.data.record_counts import count_records, language_weights
-from labse_tf.embedding.distinct import TextVectors
-from labse_tf.embedding.protocol import Encoder
+from labse_tf.embedding.protocol import Encoder, TextVectors
 from labse_tf.errors import InputError
 from labse_tf.evaluation.bitext import accuracies, all_cosines
 from labse_tf.files.outputs import whole_file

@@ -15,8 +15,8 @@ import tf_keras
 
 from labse_tf.data.pairs import pair_batches
 from labse_tf.embedding.embedder import Embedder
+from labse_tf.embedding.light import SortingEncoder
 from labse_tf.embedding.model_dir import ModelDir
-from labse_tf.embedding.windows import SortingEncoder
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import replayable_dropout
 from labse_tf.systems.hard_negatives.config import AveragingEncoderConfig, NegativesRun

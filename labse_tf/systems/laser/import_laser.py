@@ -28,8 +28,7 @@ from export.saved_models import save_encoder
 from export.source import Source
 from export.transforms import pack_table
 from labse_tf.config import BILSTM, MAX, EncoderConfig
-from labse_tf.embedding.model_dir import LASER_2018
-from labse_tf.embedding.runtimes import open_runtime
+from labse_tf.embedding.model_dir import LASER_2018, open_runtime
 from labse_tf.errors import InputError
 from labse_tf.files.outputs import whole_dir
 from labse_tf.model.encoder import build_encoder

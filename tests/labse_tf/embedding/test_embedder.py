@@ -1,9 +1,13 @@
-"""`labse_tf.load(...).encode(...)`: the normalised `default`, in order, whatever the neighbours."""
+"""`labse_tf.load(...).encode(...)`: the normalised `default`, in order; and ONNX alone."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
+import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -11,8 +15,23 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401
 
 import labse_tf
+from labse_tf.cli.main import main
 from labse_tf.embedding.embedder import Embedder
+from labse_tf.embedding.light import LightEmbedder
+from labse_tf.embedding.open import open_encoder
 from labse_tf.errors import InputError
+
+ODD = [
+    "",
+    " ",
+    "\u00a0a\u3000b",
+    "a\u00adb\u200dc",
+    "x" * 700,
+    "ไทย" * 100,
+    "\u2028",
+    "a b " * 90,
+    "É e\u0301",
+]
 
 
 @pytest.fixture(scope="module")
@@ -21,93 +40,46 @@ def embedder(model_dir):
 
 
 @pytest.fixture(scope="module")
-def reference(model_dir):
-    """Straight through both SavedModels at the full length, one text at a time."""
-    preprocessor = tf.saved_model.load(str(model_dir / "preprocessor"))
-    encoder = tf.saved_model.load(str(model_dir / "encoder"))
-
-    def encode(texts):
-        rows = [encoder(preprocessor(tf.constant([text])))["default"] for text in texts]
-        return tf.math.l2_normalize(tf.concat(rows, 0), axis=-1).numpy()
-
-    return encode
+def preprocessor(model_dir):
+    return tf.saved_model.load(str(model_dir / "preprocessor"))
 
 
-def test_equals_preprocessor_encoder_and_norm(embedder, reference, multilingual_sentences):
-    texts = [*multilingual_sentences, "", " ", "แมว" * 66, "a " * 300]
+def test_vectors_are_the_normalised_output_in_order(
+    embedder, preprocessor, model_dir, multilingual_sentences, monkeypatch
+):
+    """At any length of batch and window, whatever the neighbours."""
+    texts = [*multilingual_sentences, *ODD]
     found = embedder.encode(texts)
-    assert found.dtype == np.float32
-    assert found.shape == (len(texts), embedder.dim) == (len(texts), 16)
-    np.testing.assert_allclose(found, reference(texts), atol=1e-5)
+    assert (found.dtype, found.shape, embedder.dim) == (np.float32, (len(texts), 16), 16)
+    encoder = tf.saved_model.load(str(model_dir / "encoder"))
+    # At the full length.
+    output = encoder(preprocessor(tf.constant(texts)))["default"]
+    np.testing.assert_allclose(found, tf.math.l2_normalize(output, axis=-1), atol=1e-5)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1.0, atol=1e-5)
-
-
-def test_sentences_differ(embedder, multilingual_sentences):
-    """Else the comparisons here would compare one vector with itself."""
-    found = embedder.encode(multilingual_sentences)
-    distances = np.abs(found[:, None] - found[None]).max(axis=-1)
-    assert (distances + np.eye(len(found)) > 1e-4).all()
-
-
-def test_the_order_of_the_texts_is_kept(embedder, multilingual_sentences):
-    texts = list(multilingual_sentences)
-    whole = embedder.encode(texts)
-    order = list(range(len(texts)))
-    random.Random(4).shuffle(order)
-    shuffled = embedder.encode([texts[index] for index in order])
-    np.testing.assert_allclose(shuffled, whole[order], atol=1e-5)
-
-
-def test_neighbours_change_nothing(embedder, multilingual_sentences):
-    long = "und Größe " * 60
-    alone = np.concatenate([embedder.encode([text]) for text in multilingual_sentences])
-    together = embedder.encode([long, *multilingual_sentences, long, long])[1:-2]
-    np.testing.assert_allclose(together, alone, atol=1e-5)
-
-
-def test_more_texts_than_a_batch_and_a_window(embedder, monkeypatch, multilingual_sentences):
-    texts = list(multilingual_sentences) * 5
-    expected = embedder.encode(texts)
+    # Otherwise the comparisons here would compare one vector with itself.
+    some = found[: len(multilingual_sentences)]
+    distances = np.abs(some[:, None] - some[None]).max(axis=-1)
+    assert (distances + np.eye(len(some)) > 1e-4).all()
+    alone = [embedder.encode([text]) for text in texts[:3]]
+    np.testing.assert_allclose(np.concatenate(alone), found[:3], atol=1e-5)
+    order = random.Random(4).sample(range(len(texts)), len(texts))
     monkeypatch.setattr(Embedder, "_texts_per_window", 7)
     monkeypatch.setattr(Embedder, "_tokens_per_batch", 64)
-    np.testing.assert_allclose(embedder.encode(texts), expected, atol=1e-5)
+    shuffled = embedder.encode([texts[index] for index in order])
+    np.testing.assert_allclose(shuffled, found[order], atol=1e-5)
+    assert embedder.encode([]).shape == (0, 16)
+    with pytest.raises(TypeError, match=r"\b1\b"):
+        embedder.encode(["a", None])
 
 
-def test_what_is_cut_is_counted(model_dir):
-    embedder = labse_tf.load(model_dir)
+def test_long_texts_are_cut_and_counted(embedder):
+    before = embedder.texts_cut
     # 128 tokens, [CLS] and [SEP] among them, are not too long.
-    embedder.encode(["e " * 126, "e " * 127, "cat"])
-    embedder.encode(["e " * 500])
-    assert embedder.texts_cut == 2
-
-
-def test_no_texts(embedder):
-    found = embedder.encode([])
-    assert found.shape == (0, 16) and found.dtype == np.float32
-
-
-def test_empty_strings(embedder, reference):
-    found = embedder.encode(["", ""])
-    np.testing.assert_allclose(found, np.repeat(reference([""]), 2, axis=0), atol=1e-5)
-
-
-@pytest.mark.parametrize("texts", [("cat", "dog"), np.array(["cat", "dog"])])
-def test_any_sequence_of_strings(embedder, texts):
-    expected = embedder.encode(["cat", "dog"])
-    np.testing.assert_array_equal(embedder.encode(texts), expected)
-
-
-def test_one_string_is_no_list(embedder):
-    with pytest.raises(TypeError, match="a list of strings"):
-        embedder.encode("cat")
-
-
-def test_texts_longer_than_the_model_are_cut(embedder):
-    one = embedder.encode(["e " * 126 + "cat"])
-    other = embedder.encode(["e " * 126 + "dog and more"])
-    np.testing.assert_allclose(one, other, atol=1e-6)
-    shorter = embedder.encode(["e " * 100 + "cat", "e " * 100 + "dog"])
-    assert np.abs(shorter[0] - shorter[1]).max() > 1e-6
+    texts = ["e " * 125 + "cat", "e " * 126 + "cat", "e " * 126 + "dog and more", "cat"]
+    found = embedder.encode(texts)
+    assert embedder.texts_cut - before == 2
+    np.testing.assert_allclose(found[1], found[2], atol=1e-6)
+    assert np.abs(found[0] - found[1]).max() > 1e-6
 
 
 @pytest.mark.parametrize("missing", ["everything", "preprocessor", "encoder", "graph"])
@@ -124,25 +96,93 @@ def test_no_model_dir(tmp_path, missing):
     assert f"has no {absent}/saved_model.pb" in caught.value.problem
 
 
-# The facts beside the models.
-
-
-def test_model_json(model_dir, trained_run, vocab_file):
+def test_the_facts_beside_the_models(model_dir, trained_run, vocab_file):
     facts = json.loads((model_dir / "model.json").read_text("utf-8"))
-    assert facts["sequence_length"] == 128
-    assert facts["max_bytes_per_word"] == 600
+    assert (facts["sequence_length"], facts["max_bytes_per_word"]) == (128, 600)
     assert facts["encoder"]["hidden_size"] == 16 and facts["encoder"]["num_layers"] == 2
     assert facts["vocabulary"]["tokens"] == len(vocab_file.read_text("utf-8").splitlines())
-    assert facts["training"]["checkpoint"] == "ckpt-4" and facts["training"]["steps"] == 4
-    assert facts["training"]["margin"] == 0.3 and facts["training"]["scale"] == 10.0
     last = json.loads((trained_run / "metrics.jsonl").read_text().splitlines()[-1])
-    assert facts["training"]["loss"] == last["loss"]
-
-
-def test_model_card(model_dir):
+    expected = {"checkpoint": "ckpt-4", "steps": 4, "margin": 0.3, "scale": 10.0}
+    assert expected | {"loss": last["loss"]} == {
+        name: facts["training"][name] for name in (*expected, "loss")
+    }
     card = (model_dir / "README.md").read_text("utf-8")
-    # An empty `languages` means those that the corpora hold, not none.
-    assert "0 languages" not in card
+    # An empty `languages` means all languages of the corpora, not none.
+    assert "0 languages" not in card and "{" not in card
     assert "2 layers, 16 wide, 2 heads" in card
-    assert "4 steps of 8 pairs, additive margin softmax with margin 0.3 and scale 10.0" in card
-    assert "{" not in card
+
+
+# ONNX.
+
+
+@pytest.fixture(scope="module")
+def onnx_dir(trained_run, made_once):
+    """A model dir with ONNX alone, as the light installation reads it."""
+
+    def make(folder):
+        arguments = ["export", str(trained_run), "--format", "onnx", "--no-verify"]
+        assert main([*arguments, "--out", str(folder)]) == 0
+
+    return made_once("onnx_alone", make)
+
+
+def test_onnx_gives_the_tokens_and_vectors_of_the_model_dir(
+    onnx_dir, embedder, preprocessor, multilingual_sentences
+):
+    opened = open_encoder(str(onnx_dir / "onnx" / "model.onnx"))
+    texts = [*multilingual_sentences, *ODD]
+    assert isinstance(opened.model, LightEmbedder)
+    expected = preprocessor.tokenize(tf.constant(texts)).merge_dims(1, 2).to_list()
+    assert opened.model._tokenize(texts) == expected
+    before = embedder.texts_cut
+    np.testing.assert_allclose(opened.encode(texts), embedder.encode(texts), atol=2e-5)
+    vocab = hashlib.sha256((onnx_dir / "vocab.txt").read_bytes()).hexdigest()
+    facts = {"kind": "model dir", "sequence_length": 128, "dim": 16, "vocabulary_sha256": vocab}
+    facts["texts_cut"] = embedder.texts_cut - before
+    assert facts.items() <= opened.facts().items() and facts["texts_cut"] > 0
+
+
+# Code of a process that finds what is there if it was installed without TensorFlow.
+WITHOUT = """
+import os, sys
+for name in ("tensorflow", "tensorflow_text", "tf_keras", "official", "apache_beam", "pydantic"):
+    sys.modules[name] = None
+import labse_tf
+loaded = {name.partition(".")[0] for name in sys.modules}
+assert labse_tf.__version__ and not loaded & {"numpy", "onnxruntime", "sklearn", "faiss"}
+import numpy as np
+from labse_tf.cli.main import main
+onnx, model_dir, run_dir, folder = sys.argv[1:]
+os.chdir(folder)
+np.save("loaded.npy", labse_tf.load(f"{onnx}/model.onnx").encode(["Ein Haus", "今日は"]))
+for command in (
+    "embed {} de.txt --out vectors.npy",
+    "score {} pairs.tsv --out scores.tsv",
+    "mine {} de.txt en.txt --out mined.tsv",
+):
+    assert main(command.format(f"{onnx}/model_int8.onnx").split()) == 0, command
+assert main(["export", run_dir, "--out", "nowhere"]) == 2
+labse_tf.load(model_dir)
+"""
+
+
+def test_the_light_installation(onnx_dir, model_dir, trained_run, embedder, tmp_path):
+    """Embeds, scores and mines; what needs TensorFlow says so; `import labse_tf` loads little."""
+    (tmp_path / "de.txt").write_text("Guten Morgen\nEin Haus\nDanke\n", "utf-8")
+    (tmp_path / "en.txt").write_text("Thank you\nA house\nGood morning\n", "utf-8")
+    (tmp_path / "pairs.tsv").write_text("A house\tEin Haus\n", "utf-8")
+    command = [sys.executable, "-c", WITHOUT, onnx_dir / "onnx", model_dir, trained_run, tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "labse_tf.errors.InputError" in done.stderr, done.stderr
+    assert done.stderr.count("pip install 'labse-tf[") == 2, done.stderr
+    expected = embedder.encode(["Ein Haus", "今日は"])
+    np.testing.assert_allclose(np.load(tmp_path / "loaded.npy"), expected, atol=2e-5)
+    assert np.load(tmp_path / "vectors.npy").shape == (3, 16)
+    assert (tmp_path / "scores.tsv").read_text("utf-8").endswith("\tA house\tEin Haus\n")
+    assert (tmp_path / "mined.tsv").read_text("utf-8").count("\n") >= 1
+
+
+def test_a_vocabulary_is_needed(onnx_dir, tmp_path):
+    shutil.copytree(onnx_dir / "onnx", tmp_path / "onnx")
+    with pytest.raises(InputError, match="is not in a model dir"):
+        labse_tf.load(tmp_path / "onnx" / "model.onnx")

@@ -165,7 +165,7 @@ def test_vectors_of_the_same_texts_and_model_are_used_again(data, tmp_path):
 
 def test_what_was_stopped_goes_on(tmp_path, monkeypatch):
     """The second half of the targets is missing; numbers tell which sentences are asked for."""
-    monkeypatch.setattr("labse_tf.embedding.lines._LINES_PER_CHUNK", 40)
+    monkeypatch.setattr("labse_tf.embedding.file._LINES_PER_CHUNK", 40)
     lines = [f"{index} Katzen\t{index} cats\n" for index in range(50)]
     (tmp_path / "n.tsv").write_text("".join(lines))
 

@@ -88,7 +88,7 @@ PYTHON_API = {
     "whole_file": lambda url: outputs.whole_file(url).__enter__(),
     "whole_dir": lambda url: outputs.whole_dir(url).__enter__(),
     "write_json": lambda url: outputs.write_json(url, {}),
-    "embed_file": lambda url: embed_file("model", "text.txt", url),
+    "embed_file": lambda url: embed_file("model", "text.txt", url, open_encoder=open_encoder),
 }
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from labse_tf.retrieval import approximate, comparing
-from labse_tf.retrieval.neighbours import nearest_both
+from labse_tf.retrieval import approximate, neighbours
+from labse_tf.retrieval.neighbours import Neighbours, nearest_both
 from labse_tf.retrieval.search import search_both
 
 
@@ -31,6 +31,13 @@ def coded_or_not(request, monkeypatch):
     monkeypatch.setattr(approximate, "_ROWS_PER_BLOCK", 50)
 
 
+def search_lists(sources, targets, plan, folder):
+    found = [Neighbours.none_yet(len(side), 4) for side in (sources, targets)]
+    for _ in approximate.search_lists(sources, targets, plan, *found, folder):
+        pass
+    return found, approximate.complete(sources, targets, *found)
+
+
 @pytest.mark.parametrize(("n", "m", "k"), [(900, 700, 4), (5, 900, 3), (900, 3, 4), (1, 1, 1)])
 def test_at_full_recall_it_is_exact(coded_or_not, tmp_path, n, m, k):
     """The sample is then the whole, so what it asks for is what all need."""
@@ -43,8 +50,8 @@ def test_at_full_recall_it_is_exact(coded_or_not, tmp_path, n, m, k):
     assert not list(tmp_path.glob("*codes*"))
 
 
-def test_most_blocks_of_lists_are_compared_by_their_codes(tmp_path, monkeypatch):
-    """Else the search would only be slower for them."""
+def test_the_recall_asked_for_is_found_in_a_part_of_the_lists(tmp_path, monkeypatch):
+    """And most blocks are compared by their codes, or the search would only be slower for them."""
     monkeypatch.setattr(approximate, "FEWEST_CODED", 1)
     monkeypatch.setattr(approximate, "_ROWS_PER_BLOCK", 50)
     counts = {"codes": 0, "blocks": 0}
@@ -56,25 +63,16 @@ def test_most_blocks_of_lists_are_compared_by_their_codes(tmp_path, monkeypatch)
 
         return call
 
-    monkeypatch.setattr(comparing, "_near_by_codes", counted(comparing._near_by_codes, "codes"))
+    monkeypatch.setattr(neighbours, "_near_by_codes", counted(neighbours._near_by_codes, "codes"))
     monkeypatch.setattr(approximate, "compare", counted(approximate.compare, "blocks"))
-    sources, targets = pairs_of(3000)
-    search_both(sources, targets, 4, tmp_path, index="approximate", recall=0.99)
-    assert counts["codes"] > 0.5 * counts["blocks"] > 0, counts
-
-
-def test_the_recall_asked_for_is_found_in_a_part_of_the_lists(coded_or_not, tmp_path):
     sources, targets = pairs_of(3000)
     centroids = approximate.train_centroids(sources, targets, 64)
     np.testing.assert_allclose(np.linalg.norm(centroids, axis=1), 1, atol=1e-5)
+    exact = nearest_both(sources, targets, 4)
     probes = []
     for recall in (0.5, 0.9, 0.99):
         plan = approximate.make_lists(sources, targets, centroids, 4, recall=recall)
-        found = [approximate.Neighbours.none_yet(3000, 4) for _ in range(2)]
-        for _ in approximate.search_lists(sources, targets, plan, *found, tmp_path):
-            pass
-        approximate.complete(sources, targets, *found)
-        exact = nearest_both(sources, targets, 4)
+        found, _ = search_lists(sources, targets, plan, tmp_path)
         for one, other in zip(found, exact, strict=True):
             hits = (one.indices[:, :, np.newaxis] == other.indices[:, np.newaxis]).any(axis=1)
             # A sample of 1,000 queries by 4 neighbours: two per cent are four standard errors.
@@ -83,6 +81,7 @@ def test_the_recall_asked_for_is_found_in_a_part_of_the_lists(coded_or_not, tmp_
         assert min(measured.values()) > recall - 0.04
         probes.append(plan.sources.shape[1])
     assert probes == sorted(set(probes)) and probes[-1] < 64
+    assert counts["codes"] > 0.5 * counts["blocks"] > 0, counts
 
 
 def test_the_lists_of_a_source_are_those_of_its_nearest_centroids():
@@ -97,17 +96,15 @@ def test_the_lists_of_a_source_are_those_of_its_nearest_centroids():
     assert (plan.count, plan.sources.dtype, plan.targets.dtype) == (16, np.int32, np.int32)
 
 
-def test_who_finds_too_few_in_the_lists_is_compared_with_all(coded_or_not, tmp_path):
+def test_vectors_with_too_few_in_their_lists_are_compared_with_all(coded_or_not, tmp_path):
     sources, targets = pairs_of(200)
     plan = approximate.Lists(
         np.zeros((200, 1), np.int32), np.r_[np.zeros(2), np.ones(198)].astype(np.int32), 2
     )
-    forward, backward = (approximate.Neighbours.none_yet(200, 4) for _ in range(2))
-    for _ in approximate.search_lists(sources, targets, plan, forward, backward, tmp_path):
-        pass
+    found, completed = search_lists(sources, targets, plan, tmp_path)
     # Every source saw 2 targets where 4 are wanted; 198 targets saw no source.
-    assert approximate.complete(sources, targets, forward, backward) == 200 + 198
-    for one, other in zip((forward, backward), nearest_both(sources, targets, 4), strict=True):
+    assert completed == 200 + 198
+    for one, other in zip(found, nearest_both(sources, targets, 4), strict=True):
         np.testing.assert_array_equal(one.indices, other.indices)
 
 

@@ -1,4 +1,4 @@
-"""`labse mine` and `labse score` from text to pairs: results, stops in the middle, bad input."""
+"""`labse mine` from text or vectors to pairs: results, stops in the middle, bad input."""
 
 from __future__ import annotations
 
@@ -58,36 +58,22 @@ def test_vectors_made_before_give_the_same_and_load_no_model(
 ):
     source, target, gold = thai_and_arabic
     labse("mine", MODEL, source, target, "--out", tmp_path / "one.tsv")
-    for path, language_lines in ((source, 52), (target, 50)):
-        opener = gzip.open if path.suffix == ".gz" else lzma.open
+    vectors = []
+    for path, opener in ((source, gzip.open), (target, lzma.open)):
         with opener(path, "rt", encoding="utf-8", newline="\n") as file:
-            lines = file.read().split("\n")[:-1]
-        assert len(lines) == language_lines
-        np.save(tmp_path / f"{path.name}.npy", encoder().encode([line.strip() for line in lines]))
+            lines = [line.strip() for line in file.read().split("\n")[:-1]]
+        vectors.append(tmp_path / f"{path.name}.npy")
+        np.save(vectors[-1], encoder().encode(lines))
     encoder.seen.clear()
-    vectors = [tmp_path / f"{path.name}.npy" for path in (source, target)]
+    command = ("mine", source, target, "--embeddings", *vectors, "--recall", 1, "--out")
     for index in ("exact", "approximate"):
         out = tmp_path / f"{index}.tsv"
-        status, _, error = labse(
-            "mine",
-            source,
-            target,
-            "--embeddings",
-            *vectors,
-            "--out",
-            out,
-            "--index",
-            index,
-            "--recall",
-            1,
-        )
+        status, _, error = labse(*command, out, "--index", index)
         assert status == 0, error
         assert out.read_text("utf-8") == (tmp_path / "one.tsv").read_text("utf-8")
     assert not encoder.seen
     np.save(vectors[1], np.load(vectors[1])[:-1])
-    status, _, error = labse(
-        "mine", source, target, "--embeddings", *vectors, "--out", tmp_path / "no.tsv"
-    )
+    status, _, error = labse(*command, tmp_path / "no.tsv")
     assert status == 2
     assert error.startswith(f"labse: error: {vectors[1]}: has 49 rows, but {target} has 50 lines")
     assert not (tmp_path / "no.tsv").exists()
@@ -96,15 +82,8 @@ def test_vectors_made_before_give_the_same_and_load_no_model(
 def test_a_line_without_text_may_have_any_vector_and_pairs_are_packed(tmp_path, labse):
     path = write_lines(tmp_path / "a.txt", ["one", " ", "two"])
     np.save(tmp_path / "a.npy", np.array([[1, 0], [0, 0], [0, 1]], np.float32))
-    command = (
-        "mine",
-        path,
-        path,
-        "--embeddings",
-        *[tmp_path / "a.npy"] * 2,
-        "--margin",
-        "absolute",
-    )
+    vectors = [tmp_path / "a.npy"] * 2
+    command = ("mine", path, path, "--embeddings", *vectors, "--margin", "absolute")
     status, _, error = labse(*command, "--out", tmp_path / "out.tsv.gz")
     assert status == 0, error
     with gzip.open(tmp_path / "out.tsv.gz", "rt") as file:
@@ -114,24 +93,11 @@ def test_a_line_without_text_may_have_any_vector_and_pairs_are_packed(tmp_path, 
     assert status == 2 and "a.npy:3: the vector in row 3 is all zeros" in error
 
 
-def test_thresholds_keep_what_reaches_them(thai_and_arabic, tmp_path, labse):
-    source, target, gold = thai_and_arabic
+def test_thresholds_keep_scores_that_reach_them(thai_and_arabic, tmp_path, labse):
+    *sides, gold = thai_and_arabic
     out = tmp_path / "pairs.tsv"
-    status, shown, _ = labse(
-        "mine",
-        MODEL,
-        source,
-        target,
-        "--out",
-        out,
-        "--gold",
-        gold,
-        "--threshold",
-        2,
-        "--margin",
-        "absolute",
-        "--no-one-to-one",
-    )
+    options = ("--threshold", 2, "--margin", "absolute", "--no-one-to-one")
+    status, shown, _ = labse("mine", MODEL, *sides, "--out", out, "--gold", gold, *options)
     assert (status, out.read_text()) == (0, "")
     assert (
         "precision 0.0, recall 0.0, F1 0.0 at threshold 2.0000\n0 pairs kept of 48 found" in shown
@@ -148,12 +114,12 @@ def test_a_tab_in_a_sentence_is_a_space_in_the_table(encoder, tmp_path, labse):
 # Stops in the middle.
 
 
-@pytest.mark.parametrize("stop_after", [0, 10, 50, 90])
+@pytest.mark.parametrize("stop_after", [0, 10, 90])
 def test_a_stop_while_embedding_loses_one_chunk_at_most(
     thai_and_arabic, encoder, tmp_path, labse, monkeypatch, stop_after
 ):
     source, target, _ = thai_and_arabic
-    monkeypatch.setattr("labse_tf.embedding.lines._LINES_PER_CHUNK", 5)
+    monkeypatch.setattr("labse_tf.embedding.file._LINES_PER_CHUNK", 5)
     out = tmp_path / "pairs.tsv"
     command = ("mine", MODEL, source, target, "--out", out)
     monkeypatch.setattr(encoder, "stop_after", stop_after)
@@ -247,7 +213,7 @@ def test_a_full_disk_is_said_and_what_was_written_serves(
 ):
     """In the vectors (3,200 bytes a side), or in the search's state."""
     source, target, _ = thai_and_arabic
-    monkeypatch.setattr("labse_tf.embedding.lines._LINES_PER_CHUNK", 5)
+    monkeypatch.setattr("labse_tf.embedding.file._LINES_PER_CHUNK", 5)
     out = tmp_path / "pairs.tsv"
     with files_of_at_most(size):
         status, _, error = labse("mine", MODEL, source, target, "--out", out)
@@ -332,19 +298,17 @@ def test_options_that_make_no_sense_are_refused(encoder, tmp_path, labse, option
 
 def test_vectors_that_are_not_there_are_refused(tmp_path, labse):
     path = write_lines(tmp_path / "a.txt", ["x"])
-    status, _, error = labse(
-        "mine", path, path, "--embeddings", "a", "b", "--dim", 2, "--out", tmp_path / "out.tsv"
-    )
+    command = ("mine", path, path, "--out", tmp_path / "out.tsv", "--embeddings")
+    status, _, error = labse(*command, "a", "b", "--dim", 2)
     assert status == 2 and "--dim is for a MODEL, not for --embeddings" in error
-    vectors = ("--embeddings", tmp_path / "no.npy", tmp_path / "no.npy")
-    status, _, error = labse("mine", path, path, *vectors, "--out", tmp_path / "out.tsv")
+    status, _, error = labse(*command, *[tmp_path / "no.npy"] * 2)
     assert (status, error) == (
         2,
         f"labse: error: {tmp_path}/no.npy: no such file; check the path\n",
     )
 
 
-def test_options_of_the_job_are_those_of_the_pairs():
+def test_one_to_one_depends_on_the_retrieval():
     assert jobs.Options().is_one_to_one is True
     assert jobs.Options(retrieval="forward").is_one_to_one is False
     assert jobs.Options(retrieval="forward", one_to_one=True).is_one_to_one is True

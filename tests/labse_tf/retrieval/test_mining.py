@@ -9,10 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labse_tf.retrieval.best import Neighbours
-from labse_tf.retrieval.margin import MARGINS, margin_scores
-from labse_tf.retrieval.mining import RETRIEVALS, mine_pairs
-from labse_tf.retrieval.threshold import Threshold, at_threshold, best_threshold
+from labse_tf.retrieval.mining import (
+    MARGINS,
+    RETRIEVALS,
+    Threshold,
+    at_threshold,
+    best_threshold,
+    margin_scores,
+    mine_pairs,
+)
+from labse_tf.retrieval.neighbours import Neighbours
 
 
 def neighbours_of(similarities, k):

@@ -1,14 +1,26 @@
-"""Exact neighbours: against a full sort, with ties, in blocks of every size."""
+"""Exact neighbours: against a full sort, with ties, in blocks, by bytes, by bits, rescored."""
 
 from __future__ import annotations
+
+import itertools
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labse_tf.retrieval.best import Neighbours
-from labse_tf.retrieval.neighbours import nearest, nearest_both, search_blocks
+from labse_tf.embedding.quantisation import Binary
+from labse_tf.retrieval import codes, neighbours
+from labse_tf.retrieval.neighbours import (
+    Neighbours,
+    nearest,
+    nearest_both,
+    rescore,
+    search_bits,
+    search_blocks,
+)
+
+generators = st.integers(0, 2**32 - 1).map(np.random.default_rng)
 
 
 def sorted_whole(queries, candidates, k):
@@ -16,24 +28,25 @@ def sorted_whole(queries, candidates, k):
     products = np.asarray(queries, np.float64) @ np.asarray(candidates, np.float64).T
     places = np.broadcast_to(np.arange(len(candidates)), products.shape)
     order = np.lexsort((places, -products), axis=1)[:, :k]
-    return np.take_along_axis(products, order, axis=1), order
+    return Neighbours(np.take_along_axis(products, order, axis=1), order)
 
 
-def in_blocks(sources, targets, k, **sizes):
+def assert_equal(found, expected):
+    np.testing.assert_array_equal(found.indices, expected.indices)
+    np.testing.assert_array_equal(found.similarities, expected.similarities)
+    assert (found.similarities.dtype, found.indices.dtype) == (np.float32, np.int64)
+
+
+def search(sources, targets, k, run=search_blocks, **options):
     forward = Neighbours.none_yet(len(sources), min(k, len(targets)))
     backward = Neighbours.none_yet(len(targets), min(k, len(sources)))
-    for _ in search_blocks(sources, targets, forward, backward, **sizes):
-        pass
-    return forward, backward
+    steps = list(run(sources, targets, forward, backward, **options))
+    return forward, backward, steps
 
 
-# Small integers: their products are exact, and many are equal.
-vectors_of_ties = st.integers(0, 2**32 - 1).map(np.random.default_rng)
-
-
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(
-    vectors_of_ties,
+    generators,
     st.integers(1, 90),
     st.integers(1, 90),
     st.integers(1, 7),
@@ -41,39 +54,23 @@ vectors_of_ties = st.integers(0, 2**32 - 1).map(np.random.default_rng)
     st.integers(1, 100),
 )
 def test_blocks_of_any_size_find_what_a_sort_finds(generator, n, m, k, rows, columns):
-    sources, targets = (
-        generator.integers(-2, 3, (count, 3)).astype(np.float32) for count in (n, m)
-    )
-    both = in_blocks(sources, targets, k, rows=rows, columns=columns)
-    for found, own, others in zip(both, (sources, targets), (targets, sources), strict=True):
-        similarities, indices = sorted_whole(own, others, k)
-        np.testing.assert_array_equal(found.indices, indices)
-        np.testing.assert_array_equal(found.similarities, similarities)
-        assert (found.similarities.dtype, found.indices.dtype) == (np.float32, np.int64)
+    # Small integers: their products are exact, and many are equal.
+    sides = [generator.integers(-2, 3, (count, 3)).astype(np.float32) for count in (n, m)]
+    forward, backward, _ = search(*sides, k, rows=rows, columns=columns)
+    assert_equal(forward, sorted_whole(*sides, k))
+    assert_equal(backward, sorted_whole(*sides[::-1], k))
 
 
-@pytest.mark.parametrize("k", [1, 4, 16, 300])
-@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize(
+    ("k", "dtype"), [(1, np.float32), (4, np.float16), (16, np.float32), (300, np.float32)]
+)
 def test_wide_blocks_find_what_a_sort_finds(k, dtype):
     generator = np.random.default_rng(k)
     # 1,100 columns: groups of several, and a rest that fills no group.
-    sources, targets = (generator.integers(-99, 99, (n, 8)).astype(dtype) for n in (257, 1100))
-    for found, own, others in zip(
-        nearest_both(sources, targets, k), (sources, targets), (targets, sources), strict=True
-    ):
-        similarities, indices = sorted_whole(own, others, k)
-        np.testing.assert_array_equal(found.indices, indices)
-        np.testing.assert_array_equal(found.similarities, similarities)
-
-
-def test_one_direction_is_half_of_both():
-    generator = np.random.default_rng(0)
-    sources, targets = (generator.standard_normal((n, 5), np.float32) for n in (30, 20))
-    forward, backward = nearest_both(sources, targets, 3)
-    alone = nearest(sources, targets, 3), nearest(targets, sources, 3)
-    for one, other in zip((forward, backward), alone, strict=True):
-        np.testing.assert_array_equal(one.indices, other.indices)
-        np.testing.assert_array_equal(one.similarities, other.similarities)
+    sides = [generator.integers(-99, 99, (n, 8)).astype(dtype) for n in (257, 1100)]
+    forward, backward = nearest_both(*sides, k)
+    assert_equal(forward, sorted_whole(*sides, k))
+    assert_equal(backward, sorted_whole(*sides[::-1], k))
 
 
 @pytest.mark.parametrize("count", [3, 70, 5000])
@@ -81,23 +78,20 @@ def test_equal_vectors_are_equally_near_wherever_they_are(count):
     """768 real dimensions: products are rounded, and all the same."""
     generator = np.random.default_rng(1)
     target, source = generator.standard_normal((2, 1, 768), np.float32)
-    found, _ = in_blocks(np.repeat(source, 5, 0), np.repeat(target, count, 0), 3, columns=4097)
+    found, *_ = search(np.repeat(source, 5, 0), np.repeat(target, count, 0), 3, columns=4097)
     np.testing.assert_array_equal(found.indices, np.tile([0, 1, 2], (5, 1)))
     assert len(np.unique(found.similarities)) == 1
 
 
-def test_a_search_goes_on_from_any_block():
+def test_a_search_resumes_after_any_block():
     generator = np.random.default_rng(2)
-    sources, targets = (generator.standard_normal((n, 4), np.float32) for n in (50, 40))
-    whole = in_blocks(sources, targets, 2)
-    forward, backward = Neighbours.none_yet(50, 2), Neighbours.none_yet(40, 2)
-    steps = search_blocks(sources, targets, forward, backward, rows=8)
-    assert [next(steps), next(steps)] == [8, 16]
-    steps.close()
-    rest = search_blocks(sources, targets, forward, backward, rows=8, start=16)
-    assert list(rest) == [24, 32, 40, 48, 50]
-    for one, other in zip(whole, (forward, backward), strict=True):
-        np.testing.assert_array_equal(one.indices, other.indices)
+    sides = [generator.standard_normal((n, 4), np.float32) for n in (50, 40)]
+    whole = search(*sides, 2)
+    both = Neighbours.none_yet(50, 2), Neighbours.none_yet(40, 2)
+    assert list(itertools.islice(search_blocks(*sides, *both, rows=8), 2)) == [8, 16]
+    assert list(search_blocks(*sides, *both, rows=8, start=16)) == [24, 32, 40, 48, 50]
+    for one, other in zip(both, whole, strict=False):
+        assert_equal(one, other)
 
 
 def test_fewer_candidates_than_asked_for_are_all_there_are():
@@ -107,13 +101,201 @@ def test_fewer_candidates_than_asked_for_are_all_there_are():
 
 
 @pytest.mark.parametrize(
-    ("queries", "candidates", "k", "message"),
+    ("candidates", "k", "message"),
     [
-        (np.ones((2, 3)), np.ones((2, 4)), 1, "dimensions differ: 3 and 4"),
-        (np.ones((2, 3)), np.ones((0, 3)), 1, "no candidates"),
-        (np.ones((2, 3)), np.ones((2, 3)), 0, "k is 0"),
+        (np.ones((2, 4)), 1, "dimensions differ: 3 and 4"),
+        (np.ones((0, 3)), 1, "no candidates"),
+        (np.ones((2, 3)), 0, "k is 0"),
     ],
 )
-def test_searches_that_make_no_sense_are_refused(queries, candidates, k, message):
+def test_searches_that_make_no_sense_are_refused(candidates, k, message):
     with pytest.raises(ValueError, match=message):
-        nearest(queries, candidates, k)
+        nearest(np.ones((2, 3)), candidates, k)
+
+
+# Bytes: products are never further off than their bounds, and no neighbour is lost.
+
+
+def unit(rows: np.ndarray) -> np.ndarray:
+    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+
+def some_vectors(dim: int, kind: str) -> np.ndarray:
+    rng = np.random.default_rng(dim)
+    if kind == "one coordinate":
+        return np.eye(dim, dtype=np.float32)
+    if kind == "an axis of the rotation":
+        return np.ascontiguousarray(codes.Coder(dim)._rotation.T)
+    if kind == "longer":
+        return rng.normal(size=(300, dim)).astype(np.float32)
+    return unit(rng.normal(size=(300, dim)) * np.arange(1, dim + 1) ** -0.7)
+
+
+@pytest.mark.parametrize("dim", [1, 5, 64, 131])
+@pytest.mark.parametrize(
+    "kind", ["decaying", "one coordinate", "an axis of the rotation", "longer"]
+)
+def test_products_are_within_the_bounds(dim, kind):
+    rows, others = some_vectors(dim, kind), some_vectors(dim, "decaying")
+    coder = codes.Coder(dim)
+    for one, other in ((rows, others), (others, rows)):
+        sources, targets = coder.code_sources(one), coder.code_targets(other)
+        assert (sources.numbers.dtype, targets.numbers.dtype) == (np.uint8, np.int8)
+        found = codes.products(sources.numbers, targets.numbers)
+        integers = (sources.numbers.astype(int) - 128) @ targets.numbers.astype(int).T
+        np.testing.assert_array_equal(found, integers)
+        exact = one.astype(float) @ other.astype(float).T
+        apart = np.abs(found * (sources.step * targets.step) - exact)
+        by_source, by_target = codes.bounds(sources, targets)
+        assert (apart <= by_source[:, np.newaxis] + 1e-5).all()
+        assert (apart <= by_target + 1e-5).all()
+
+
+@pytest.mark.parametrize("kind", ["decaying", "one coordinate"])
+def test_likely_bounds_hold_for_nearly_all(kind):
+    """Of 90,000 products, at six standard deviations; and they are far narrower."""
+    rows, others = some_vectors(512, kind)[:300], some_vectors(512, "decaying")
+    coder = codes.Coder(512)
+    sources, targets = coder.code_sources(rows), coder.code_targets(others)
+    found = codes.products(sources.numbers, targets.numbers) * (sources.step * targets.step)
+    apart = np.abs(found - rows.astype(float) @ others.astype(float).T)
+    by_source, by_target = codes.likely_bounds(sources, targets)
+    assert (apart <= by_source[:, np.newaxis] + 1e-5).all()
+    assert (apart <= by_target + 1e-5).all()
+    # Not so wide that anything would do: two standard deviations do not hold 99 in 100.
+    assert (apart > by_source[:, np.newaxis] / 3).mean() > 0.005
+    sure, _ = codes.bounds(sources, targets)
+    assert (by_source < 0.3 * sure).all()
+    if kind == "decaying":
+        assert sure.max() < 0.05
+
+
+def test_vectors_are_coded_alike_in_blocks_and_in_a_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(codes, "_ROWS_PER_BLOCK", 7)
+    rows = some_vectors(64, "longer")
+    coder = codes.Coder(64)
+    for code in (coder.code_sources, coder.code_targets):
+        whole = code(rows)
+        with neighbours.threads() as pool:
+            for file in (None, tmp_path / "codes.npy"):
+                found = codes.code_all(rows, code, pool, file=file)
+                np.testing.assert_array_equal(found.numbers, whole.numbers)
+                np.testing.assert_allclose(found.errors, whole.errors, atol=1e-6)
+                assert (found.step, found.longest) == (whole.step, whole.longest)
+                some = found[np.array([5, 250])]
+                np.testing.assert_array_equal(some.numbers, whole.numbers[[5, 250]])
+
+
+@settings(max_examples=20)
+@given(generators, st.integers(1, 6), st.sampled_from([3, 17, 48]))
+def test_no_neighbour_is_lost(rng, k, dim):
+    sides = [unit(rng.normal(size=(count, dim)) + 0.3) for count in (130, 170)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(neighbours, "FEWEST_CODED", 1)
+        forward, backward, _ = search(*sides, k, rows=40, columns=50)
+    for found, (own, others) in ((forward, sides), (backward, sides[::-1])):
+        expected = sorted_whole(own, others, k).similarities
+        np.testing.assert_allclose(found.similarities, expected, atol=1e-6)
+        paired = np.einsum("nd,nkd->nk", own, others[found.indices])
+        np.testing.assert_allclose(paired, found.similarities, atol=1e-6)
+
+
+def test_codes_and_float32_give_the_same(monkeypatch):
+    """Also one direction alone, and equal vectors, which are in order."""
+    rng = np.random.default_rng(5)
+    sources, targets = (unit(rng.normal(size=(n, 96))) for n in (300, 3000))
+    targets[1000:2000] = targets[:1000]
+    found = []
+    for fewest in (1, 10**9):
+        monkeypatch.setattr(neighbours, "FEWEST_CODED", fewest)
+        both = nearest_both(sources, targets, 4)
+        assert_equal(nearest(targets, sources, 4), both[1])
+        found.append(both)
+    for one, other in zip(*found, strict=True):
+        assert_equal(one, other)
+    indices, similarities = found[0][0].indices, found[0][0].similarities
+    ties = similarities[:, 1:] == similarities[:, :-1]
+    assert ties.any() and (np.diff(indices)[ties] > 0).all()
+
+
+def test_most_pairs_are_left_out_by_their_codes(monkeypatch):
+    """Otherwise the search would only be slower for them."""
+    compared = []
+    exactly = neighbours.exact_products
+
+    def counted(*args):
+        compared.append(len(args[2]))
+        return exactly(*args)
+
+    monkeypatch.setattr(neighbours, "FEWEST_CODED", 1)
+    monkeypatch.setattr(neighbours, "exact_products", counted)
+    rng = np.random.default_rng(6)
+    sides = [unit(rng.normal(size=(2000, 128))) for _ in range(2)]
+    search(*sides, 4, rows=500, columns=500)
+    assert sum(compared[-8:]) < 0.1 * 8 * 500 * 500
+
+
+# Bits.
+
+
+def test_similarities_of_bits_by_hand():
+    """2 dimensions of 8 bits are used: of them none, one or both differ."""
+    queries = np.array([[0b11000000]], np.uint8)
+    candidates = np.array([[0b00000000], [0b10000000], [0b11000000], [0b01000000]], np.uint8)
+    found, *_ = search(queries, candidates, 4, search_bits, dim=2)
+    assert_equal(found, Neighbours(np.array([[1, 0, 0, -1]]), np.array([[2, 1, 3, 0]])))
+
+
+@settings(max_examples=30)
+@given(
+    generators,
+    st.integers(1, 30),
+    st.integers(1, 90),
+    st.sampled_from([4, 16, 64]),
+    st.integers(1, 9),
+)
+def test_neighbours_by_bits_are_those_of_the_vectors(generator, n, m, dim, k):
+    """Square roots of the dimensions are exact, and so are ties."""
+    calibration = Binary(np.zeros(dim, np.float32))
+    bits = [calibration.quantise(generator.standard_normal((count, dim))) for count in (n, m)]
+    forward, backward, _ = search(*bits, k, search_bits, dim=dim)
+    vectors = list(map(calibration.dequantise, bits))
+    for found, sides in ((forward, vectors), (backward, vectors[::-1])):
+        expected = sorted_whole(*sides, k)
+        np.testing.assert_array_equal(found.indices, expected.indices)
+        np.testing.assert_allclose(found.similarities, expected.similarities, atol=1e-6)
+
+
+@pytest.mark.parametrize("blocks", range(6))
+def test_a_search_of_bits_resumes_after_any_block(monkeypatch, blocks):
+    generator = np.random.default_rng(0)
+    sides = [generator.integers(0, 256, (n, 3), np.uint8) for n in (10, 7)]
+    whole = search(*sides, 2, search_bits, dim=24)
+    monkeypatch.setattr(neighbours, "ROWS_PER_BLOCK", 4)
+    both = Neighbours.none_yet(10, 2), Neighbours.none_yet(7, 2)
+    done = list(itertools.islice(search_bits(*sides, *both, dim=24), blocks))
+    rest = search_bits(*sides, *both, dim=24, start=done[-1] if done else 0)
+    assert done + list(rest) == [4, 8, 10, 14, 17]
+    for one, other in zip(both, whole, strict=False):
+        assert_equal(one, other)
+
+
+# Candidates.
+
+
+def test_rescoring_by_hand():
+    """The candidates 2 and 0 are equally near, so the lower comes first; 3 is no candidate."""
+    queries = np.array([[1, 0]], np.float32)
+    vectors = np.array([[0.6, 0.8], [0, 1], [0.6, -0.8], [1, 0]], np.float32)
+    candidates = np.array([[1, 2, 0]])
+    best = rescore(candidates, queries, vectors, 2)
+    assert_equal(best, Neighbours(np.array([[0.6, 0.6]], np.float32), np.array([[0, 2]])))
+    assert rescore(candidates, queries, vectors, 9).indices.tolist() == [[0, 2, 1]]
+
+
+@settings(max_examples=20)
+@given(generators, st.integers(1, 40), st.integers(1, 40), st.integers(1, 6))
+def test_with_all_as_candidates_it_is_the_exact_search(generator, n, m, k):
+    own, others = (generator.integers(-2, 3, (count, 3)).astype(np.float32) for count in (n, m))
+    order = generator.permuted(np.tile(np.arange(m), (n, 1)), axis=1)
+    assert_equal(rescore(order, own, others, k), sorted_whole(own, others, k))

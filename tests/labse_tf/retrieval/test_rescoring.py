@@ -6,49 +6,19 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from text_files import write_lines
 
 from labse_tf.embedding.quantisation import QUANTISED, calibration_path, write_calibration
-from labse_tf.retrieval import hamming, search
-from labse_tf.retrieval.best import Neighbours
-from labse_tf.retrieval.neighbours import nearest, nearest_both
-from labse_tf.retrieval.rescoring import rescore
+from labse_tf.retrieval import neighbours, search
+from labse_tf.retrieval.neighbours import nearest_both
 from labse_tf.retrieval.search import search_both
 from labse_tf.retrieval.vectors import open_vectors
 
 COUNT, DIM = 60, 32
 
 
-def test_rescoring_by_hand():
-    """The candidates 2 and 0 are equally near, so the lower comes first; 3 is no candidate."""
-    queries = np.array([[1, 0]], np.float32)
-    candidates = np.array([[0.6, 0.8], [0, 1], [0.6, -0.8], [1, 0]], np.float32)
-    found = Neighbours(np.array([[9, 8, 7]], np.float32), np.array([[1, 2, 0]]))
-    best = rescore(found, queries, candidates, 2)
-    np.testing.assert_array_equal(best.indices, [[0, 2]])
-    np.testing.assert_array_equal(best.similarities, np.array([[0.6, 0.6]], np.float32))
-    assert rescore(found, queries, candidates, 9).indices.tolist() == [[0, 2, 1]]
-
-
-@settings(max_examples=30)
-@given(
-    st.integers(0, 2**32 - 1).map(np.random.default_rng),
-    st.integers(1, 40),
-    st.integers(1, 40),
-    st.integers(1, 6),
-)
-def test_with_all_as_candidates_it_is_the_exact_search(generator, n, m, k):
-    own, others = (generator.integers(-2, 3, (count, 3)).astype(np.float32) for count in (n, m))
-    order = generator.permuted(np.tile(np.arange(m), (n, 1)), axis=1)
-    found = rescore(Neighbours(np.zeros((n, m), np.float32), order), own, others, k)
-    expected = nearest(own, others, k)
-    np.testing.assert_array_equal(found.indices, expected.indices)
-    np.testing.assert_array_equal(found.similarities, expected.similarities)
-
-
-def write_sides(folder) -> dict[str, list]:
+@pytest.fixture
+def files(tmp_path) -> dict[str, list]:
     """The same vectors of two sides, in files of each type; targets are sources plus noise."""
     generator = np.random.default_rng(0)
     source = generator.standard_normal((COUNT, DIM)) + 0.3
@@ -57,7 +27,7 @@ def write_sides(folder) -> dict[str, list]:
     for name, side in (("source", source), ("target", target)):
         side = (side / np.linalg.norm(side, axis=1, keepdims=True)).astype(np.float32)
         for dtype in ("float32", "float16", *QUANTISED):
-            path = folder / f"{name}.{dtype}.npy"
+            path = tmp_path / f"{name}.{dtype}.npy"
             if dtype in QUANTISED:
                 calibration = QUANTISED[dtype].fit(side)
                 write_calibration(path, calibration)
@@ -68,20 +38,19 @@ def write_sides(folder) -> dict[str, list]:
     return files
 
 
-@pytest.fixture
-def files(tmp_path):
-    return write_sides(tmp_path)
-
-
-@pytest.mark.parametrize("index", ["exact", "approximate"])
-@pytest.mark.parametrize("dtype", list(QUANTISED))
-@pytest.mark.parametrize("exact", ["float32", "float16", "int8"])
+@pytest.mark.parametrize(
+    ("dtype", "exact", "index"),
+    [
+        ("int8", "float32", "exact"),
+        ("int8", "float16", "approximate"),
+        ("binary", "int8", "exact"),
+        ("binary", "float32", "approximate"),
+    ],
+)
 def test_a_search_is_rescored_in_both_directions(files, tmp_path, dtype, exact, index):
     coarse, fine = ([open_vectors(path) for path in files[name]] for name in (dtype, exact))
-    folder = tmp_path / "work"
-    folder.mkdir()
-    options = {"index": index, "recall": 1.0, "rescored_by": fine}
-    *found, facts = search_both(*coarse, 3, folder, **options, candidates=COUNT)
+    options = {"index": index, "recall": 1.0, "rescored_by": fine, "candidates": COUNT}
+    *found, facts = search_both(*coarse, 3, tmp_path, **options)
     assert facts["candidates"] == COUNT
     for one, other in zip(found, nearest_both(*fine, 3), strict=True):
         np.testing.assert_array_equal(one.indices, other.indices)
@@ -145,8 +114,8 @@ def test_a_stop_while_searching_bits_goes_on(files, tmp_path, mine, monkeypatch)
     command = ["--embeddings", *files["binary"], "--rescore", *files["int8"]]
     assert mine("whole.tsv", *command)[0] == 0
     monkeypatch.setattr(search, "_SECONDS_BETWEEN_SAVES", -1)
-    monkeypatch.setattr(hamming, "_ROWS_PER_BLOCK", 25)
-    real, starts = hamming.search_bits, []
+    monkeypatch.setattr(neighbours, "ROWS_PER_BLOCK", 25)
+    real, starts = neighbours.search_bits, []
 
     def stopping(*arguments, start, **options):
         starts.append(start)
@@ -169,42 +138,35 @@ def test_a_stop_while_searching_bits_goes_on(files, tmp_path, mine, monkeypatch)
 
 
 def test_input_that_cannot_be_rescored_by_is_refused(files, tmp_path, mine):
-    def refused(*arguments, embeddings=files["binary"]):
-        given = ["--embeddings", *embeddings] if embeddings else []
-        status, _, error = mine("out.tsv", *given, *arguments)
-        assert status == 2 and not (tmp_path / "out.tsv").exists()
-        return error
+    source, target = files["float32"]
 
-    exact = files["float32"]
-    assert "--candidates without --rescore; add the vectors" in refused("--candidates", 9)
-    assert "--candidates is 3; give as many as --neighbours (4) or more" in refused(
-        "--rescore", *exact, "--candidates", 3
-    )
-    assert "target.binary.npy: holds binary vectors, which are not exact; rescore by" in refused(
-        "--rescore", exact[0], files["binary"][1]
-    )
-    rows = np.load(exact[1])
-    np.save(tmp_path / "few.npy", rows[1:])
-    assert "few.npy: has 59 rows, but " in refused("--rescore", exact[0], tmp_path / "few.npy")
-    np.save(tmp_path / "narrow.npy", rows[:, 1:])
-    assert "narrow.npy: holds vectors of dimension 31, where 32 is expected" in refused(
-        "--rescore", exact[0], tmp_path / "narrow.npy"
-    )
-    rows[7] = 0
-    np.save(tmp_path / "zero.npy", rows)
-    assert "zero.npy:8: the vector in row 8 is all zeros" in refused(
-        "--rescore", exact[0], tmp_path / "zero.npy"
-    )
-    assert "none.npy: no such file" in refused("--rescore", exact[0], tmp_path / "none.npy")
+    def assert_refused(problem, *arguments):
+        status, _, error = mine("out.tsv", "--embeddings", *files["binary"], *arguments)
+        assert status == 2 and problem in error and not (tmp_path / "out.tsv").exists()
+
+    assert_refused("--candidates without --rescore", "--candidates", 9)
+    few = ("--rescore", source, target, "--candidates", 3)
+    assert_refused("--candidates is 3; give as many as --neighbours (4) or more", *few)
+    bad = np.load(target)
+    bad[7] = 0
+    arrays = {"few": np.load(target)[1:], "narrow": np.load(target)[:, 1:], "zero": bad}
+    for name, array in arrays.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    for name, problem in (
+        (files["binary"][1].name, "holds binary vectors, which are not exact"),
+        ("few.npy", "has 59 rows, but "),
+        ("narrow.npy", "holds vectors of dimension 31, where 32 is expected"),
+        ("zero.npy:8", "the vector in row 8 is all zeros"),
+        ("none.npy", "no such file"),
+    ):
+        path = tmp_path / name.partition(":")[0]
+        assert_refused(f"{name}: {problem}", "--rescore", source, path)
     calibration_path(files["binary"][0]).unlink()
-    assert "source.binary.npy: holds quantised vectors, but its calibration" in refused(
-        "--rescore", *exact
-    )
+    problem = "source.binary.npy: holds quantised vectors, but its calibration"
+    assert_refused(problem, "--rescore", source, target)
 
 
 def test_rescoring_needs_vectors_to_search_with(files, tmp_path, labse):
-    path = write_lines(tmp_path / "a.txt", ["x"])
-    status, _, error = labse(
-        "mine", "no:model", path, path, "--rescore", *files["int8"], "--out", tmp_path / "out.tsv"
-    )
-    assert status == 2 and "--rescore without --embeddings; add the vectors to search" in error
+    command = ("mine", "no:model", "a.txt", "a.txt", "--out", tmp_path / "out.tsv")
+    status, _, error = labse(*command, "--rescore", *files["int8"])
+    assert status == 2 and "--rescore without --embeddings" in error

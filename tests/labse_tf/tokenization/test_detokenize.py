@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from labse_tf.tokenization.detokenize import join_wordpieces
+from labse_tf.tokenization.wordpiece import join_wordpieces
 
 
 @pytest.mark.parametrize(

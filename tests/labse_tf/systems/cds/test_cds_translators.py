@@ -17,7 +17,7 @@ from labse_tf.systems.cds.scorer import TranslatorScorer, cds_scores, mean_log_l
 from labse_tf.systems.cds.train import encode_pairs, token_log_likelihoods
 from labse_tf.systems.cds.transformer_translator import TransformerTranslator
 from labse_tf.systems.laser.translators import open_translator
-from labse_tf.tokenization.detokenize import join_wordpieces
+from labse_tf.tokenization.wordpiece import join_wordpieces
 from labse_tf.training.runs.run_dir import open_existing
 
 PAIRS = [
