@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from labse_tf.data.features import ENCODER_INPUTS, Features
-from labse_tf.evaluation.inference_pairs import InferencePairs, labels_of
+from labse_tf.evaluation.texts import InferencePairs, labels_of
 from labse_tf.tokenization.protocol import Tokenizer
 
 INFERENCE_FEATURES: Features = {

@@ -10,7 +10,7 @@ import tensorflow as tf
 import tf_keras
 
 from labse_tf.errors import InputError
-from labse_tf.evaluation.inference_pairs import InferencePairs, labels_of, read_inference_pairs
+from labse_tf.evaluation.texts import InferencePairs, labels_of, read_inference_pairs
 from labse_tf.model.encoder import build_encoder, embed
 from labse_tf.model.protocol import EncoderNetwork
 from labse_tf.systems.nli.batches import INFERENCE_FEATURES, inference_batches

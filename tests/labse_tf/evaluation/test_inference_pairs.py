@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labse_tf.errors import InputError
-from labse_tf.evaluation.inference_pairs import InferencePairs, labels_of, read_inference_pairs
+from labse_tf.evaluation.texts import InferencePairs, labels_of, read_inference_pairs
 from labse_tf.systems.nli.batches import _draws, inference_batches
 
 ROWS = {

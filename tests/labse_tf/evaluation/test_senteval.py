@@ -12,8 +12,8 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 
 from labse_tf.errors import InputError
-from labse_tf.evaluation import probes
-from labse_tf.evaluation.probes import Examples
+from labse_tf.evaluation import classifiers
+from labse_tf.evaluation.classifiers import Examples
 from labse_tf.evaluation.task import primary_figure
 from labse_tf.evaluation.tasks import senteval
 
@@ -164,7 +164,7 @@ def test_shuffled_labels_are_at_chance():
     rng = np.random.default_rng(0)
     labels = np.array(["a", "b"])[rng.integers(2, size=400)]
     examples = Examples(rng.normal(size=(400, 20)).astype(np.float32), labels)
-    found = probes.nested_folds(examples, folds=5, seed=1)
+    found = classifiers.nested_folds(examples, folds=5, seed=1)
     assert len(found) == 5
     assert np.mean(found) == pytest.approx(0.5, abs=4 * 0.025)
 
@@ -173,17 +173,17 @@ def test_folds_are_the_same_in_several_processes(monkeypatch):
     rng = np.random.default_rng(0)
     features = rng.normal(size=(60, 4)).astype(np.float32)
     examples = Examples(features, np.where(features[:, 0] + features[:, 1] ** 2 > 0.5, "a", "b"))
-    expected = probes.nested_folds(examples, folds=3, seed=1)
-    monkeypatch.setattr(probes, "_MANY", 50)
-    assert probes.nested_folds(examples, folds=3, seed=1) == expected
+    expected = classifiers.nested_folds(examples, folds=3, seed=1)
+    monkeypatch.setattr(classifiers, "_MANY", 50)
+    assert classifiers.nested_folds(examples, folds=3, seed=1) == expected
     assert len(set(expected)) > 1
 
 
 def test_of_equal_strengths_the_first_and_most_regularised_is_taken():
     features = np.array([[-1.0], [1.0]] * 10)
     examples = Examples(features, np.array(["a", "b"] * 10))
-    assert probes.fit_with_folds(examples, (0.5, 1, 2), folds=2, seed=0).C == 0.5
-    assert probes.fit_with_dev(examples, examples, (0.25, 4)).C == 0.25
+    assert classifiers.fit_with_folds(examples, (0.5, 1, 2), folds=2, seed=0).C == 0.5
+    assert classifiers.fit_with_dev(examples, examples, (0.25, 4)).C == 0.25
 
 
 @pytest.mark.parametrize(

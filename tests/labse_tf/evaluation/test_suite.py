@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from labse_tf.cli.main import main
 from labse_tf.errors import InputError
-from labse_tf.evaluation.suite import RememberingEncoder, evaluate_all, find_tasks
-from labse_tf.evaluation.task import find_task, task_names
+from labse_tf.evaluation.task import SharedEncoder, evaluate_all, find_task, find_tasks, task_names
 from labse_tf.files.outputs import locked, write_json
 
 ENCODER = "hashed_encoders:hashed"
@@ -232,7 +231,7 @@ def test_options_of_single_tasks_are_refused(arguments, told, root, capfd):
 
 @given(st.lists(st.lists(st.text(max_size=3), min_size=1, max_size=6), min_size=1, max_size=5))
 def test_remembered_vectors_are_the_encoders(batches):
-    encoder = RememberingEncoder(HashedCharacters())
+    encoder = SharedEncoder(HashedCharacters())
     for texts in batches:
         np.testing.assert_array_equal(encoder.encode(texts), HashedCharacters().encode(texts))
 

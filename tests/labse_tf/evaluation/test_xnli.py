@@ -7,9 +7,9 @@ import pytest
 from hashed_encoders import Table
 
 from labse_tf.errors import InputError
-from labse_tf.evaluation.inference_pairs import InferencePairs
 from labse_tf.evaluation.result import format_table
 from labse_tf.evaluation.tasks import xnli
+from labse_tf.evaluation.texts import InferencePairs
 
 # The same word in each place means the same.
 WORDS = {"en": "dog cat sun rain", "de": "Hund Katze Sonne Regen", "th": "หมา แมว แดด ฝน"}

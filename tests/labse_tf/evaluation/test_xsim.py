@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from labse_tf.cli.main import main
 from labse_tf.errors import InputError
-from labse_tf.evaluation.perturbation import ENTITY, KINDS, NEGATION, NUMBER, perturb
 from labse_tf.evaluation.result import format_table
 from labse_tf.evaluation.tasks import xsim
+from labse_tf.evaluation.tasks.xsim import ENTITY, KINDS, NEGATION, NUMBER, perturb
 
 
 def by_faiss(sources, targets, k):
