@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.manifold import TSNE
 from threadpoolctl import threadpool_limits
 
-from labse_tf.coverage.scripts import family_of
+from labse_tf.coverage.plot import family_of
 from labse_tf.languages import script_of
 
 PERPLEXITY = 30

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from labse_tf.coverage.scripts import FAMILIES, family_of
+from labse_tf.coverage.plot import FAMILIES, family_of
 from labse_tf.demo.projection import (
     Sentence,
     find_neighbours,

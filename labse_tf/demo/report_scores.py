@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from labse_tf.coverage.scripts import SCRIPT_NAMES
+from labse_tf.coverage.plot import SCRIPT_NAMES
 from labse_tf.languages import language_of, script_of
 
 SYSTEMS = {
