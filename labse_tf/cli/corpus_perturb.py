@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> None:
     from collections import Counter
 
     from labse_tf.errors import InputError
-    from labse_tf.evaluation.perturbation import perturb
+    from labse_tf.evaluation.tasks.xsim import perturb
     from labse_tf.evaluation.texts import read_texts
     from labse_tf.files.outputs import whole_file
     from labse_tf.files.textio import open_to_write

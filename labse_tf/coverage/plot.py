@@ -5,15 +5,44 @@ from __future__ import annotations
 import colorsys
 import os
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-
-from labse_tf.coverage.scripts import FAMILIES, Family, family_of
 from labse_tf.coverage.table import worst_first
-from labse_tf.languages import language_of
+from labse_tf.languages import language_of, script_of
 from vocab.coverage import Coverage
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class Family(NamedTuple):
+    """Scripts that share a hue, in degrees, in plots: English names by ISO 15924 code."""
+
+    name: str
+    hue: int
+    scripts: dict[str, str]
+
+
+def _scripts(names: str) -> dict[str, str]:
+    return dict(name.split() for name in names.split(", "))
+
+
+_NORTHERN_INDIC = (
+    "Deva Devanagari, Beng Bengali, Guru Gurmukhi, Gujr Gujarati, Orya Odia, Tibt Tibetan"
+)
+_SOUTHERN_INDIC = "Taml Tamil, Telu Telugu, Knda Kannada, Mlym Malayalam, Sinh Sinhala"
+FAMILIES = (
+    Family("Latin", 215, _scripts("Latn Latin")),
+    Family("Cyrillic", 0, _scripts("Cyrl Cyrillic")),
+    Family("Greek, Armenian, Georgian", 280, _scripts("Grek Greek, Armn Armenian, Geor Georgian")),
+    Family("Arabic, Hebrew, Ethiopic", 130, _scripts("Arab Arabic, Hebr Hebrew, Ethi Ethiopic")),
+    Family("Northern Indic", 30, _scripts(_NORTHERN_INDIC)),
+    Family("Southern Indic", 325, _scripts(_SOUTHERN_INDIC)),
+    Family("South-East Asian", 178, _scripts("Thai Thai, Laoo Lao, Khmr Khmer, Mymr Burmese")),
+    Family("East Asian", 52, _scripts("Hani Chinese, Jpan Japanese, Kore Korean")),
+    Family("other", 85, {}),
+)
+SCRIPT_NAMES = {code: name for family in FAMILIES for code, name in family.scripts.items()}
 
 _ROW_INCHES = 0.165
 _HEAD_INCHES, _FOOT_INCHES = 0.55, 0.1
@@ -28,6 +57,12 @@ _TITLES = (
 )
 
 
+def family_of(language: str) -> Family:
+    """Returns the family of the script that a language is written in."""
+    script = script_of(language)
+    return next((family for family in FAMILIES if script in family.scripts), FAMILIES[-1])
+
+
 def write_plot(
     coverage: Mapping[str, Coverage], path: str | os.PathLike[str], *, file_format: str
 ) -> None:
@@ -38,7 +73,15 @@ def write_plot(
       path: the file to write.
       file_format: one of `plot_formats.PLOT_FORMATS`.
     """
-    groups = _group(coverage)
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    ranked = worst_first(coverage)
+    groups = [
+        (family, members)
+        for family in FAMILIES
+        if (members := [item for item in ranked if family_of(item[0]) == family])
+    ]
     rows = len(coverage) + len(groups)
     height = rows * _ROW_INCHES + _HEAD_INCHES + _FOOT_INCHES
     figure = Figure(figsize=(_WIDTH_INCHES, height))
@@ -48,27 +91,14 @@ def write_plot(
     figure.subplots_adjust(left=0.18, right=0.97, wspace=0.1, top=top, bottom=bottom)
     row = 0
     for family, members in groups:
-        _write_name(panels[0], row, family.name, color=_colour(family), fontweight="bold")
+        colour = colorsys.hls_to_rgb(family.hue / 360, 0.42, 0.7)
+        _write_name(panels[0], row, family.name, color=colour, fontweight="bold")
         for place, (code, counts) in enumerate(members, start=row + 1):
             _write_name(panels[0], place, f"{language_of(code).name}  {code}")
-            _draw_language(panels, place, counts, _colour(family))
+            _draw_language(panels, place, counts, colour)
         row += 1 + len(members)
     _dress(panels, rows)
     figure.savefig(path, format=file_format, dpi=130)
-
-
-def _group(coverage: Mapping[str, Coverage]) -> list[tuple[Family, list[tuple[str, Coverage]]]]:
-    """Returns the families with at least one language, each with its languages, worst first."""
-    ranked = worst_first(coverage)
-    groups = (
-        (family, [(code, counts) for code, counts in ranked if family_of(code) == family])
-        for family in FAMILIES
-    )
-    return [(family, members) for family, members in groups if members]
-
-
-def _colour(family: Family) -> tuple[float, float, float]:
-    return colorsys.hls_to_rgb(family.hue / 360, 0.42, 0.7)
 
 
 def _write_name(axes: Axes, row: int, name: str, **style) -> None:
@@ -78,22 +108,18 @@ def _write_name(axes: Axes, row: int, name: str, **style) -> None:
 
 def _draw_language(panels: list[Axes], row: int, counts: Coverage, colour: tuple) -> None:
     lost, unknown = 100 * counts.lost_rate, 100 * counts.unknown_rate
-    truncated = 100 * counts.truncated_rate
+    tokens, truncated = counts.tokens_per_sentence, 100 * counts.truncated_rate
     if unknown:
         panels[0].plot(unknown, row, "|", color="black", markersize=7, zorder=3, clip_on=False)
-    _draw_value(panels[0], row, lost, _percent(lost), colour, label_at=max(lost, unknown))
-    tokens = counts.tokens_per_sentence
-    _draw_value(panels[1], row, tokens, f"{tokens:.0f}", colour)
-    _draw_value(panels[2], row, truncated, _percent(truncated), colour)
-
-
-def _draw_value(
-    axes: Axes, row: int, value: float, label: str, colour: tuple, *, label_at: float | None = None
-) -> None:
-    axes.plot([0, value], [row, row], color=colour, linewidth=1.5, alpha=0.45)
-    axes.plot(value, row, "o", color=colour, markersize=4.5, clip_on=False)
-    end = (value if label_at is None else label_at, row)
-    axes.annotate(label, end, (6, 0), textcoords="offset points", fontsize=7, va="center")
+    for axes, value, label, end in (
+        (panels[0], lost, _percent(lost), max(lost, unknown)),
+        (panels[1], tokens, f"{tokens:.0f}", tokens),
+        (panels[2], truncated, _percent(truncated), truncated),
+    ):
+        axes.plot([0, value], [row, row], color=colour, linewidth=1.5, alpha=0.45)
+        axes.plot(value, row, "o", color=colour, markersize=4.5, clip_on=False)
+        offset = {"xytext": (6, 0), "textcoords": "offset points"}
+        axes.annotate(label, (end, row), **offset, fontsize=7, va="center")
 
 
 def _percent(value: float) -> str:

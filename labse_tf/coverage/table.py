@@ -40,22 +40,19 @@ def format_table(coverage: Mapping[str, Coverage]) -> str:
     header = f"{'code':5}{'language':18}{'sentences':>10}"
     header += "".join(f"{name:>{_width(name)}}" for name in _COLUMNS)
     rule = "-" * len(header)
-    total = add_up(coverage.values())
-    means = [_mean(getattr(counts, rate) for counts in coverage.values()) for rate in _RATES]
     lines = [
         _format_row(code, language_of(code).name, counts.sentences, _rates(counts))
         for code, counts in worst_first(coverage)
     ]
-    return "\n".join(
-        [
-            header,
-            rule,
-            *lines,
-            rule,
-            _format_row("", "all text", total.sentences, _rates(total)),
-            _format_row("", f"mean of {len(coverage)}", "", means),
-        ]
-    )
+    total, means = add_up(coverage.values()), []
+    for rates in zip(*map(_rates, coverage.values()), strict=True):
+        known = [rate for rate in rates if math.isfinite(rate)]
+        means.append(sum(known) / len(known) if known else math.nan)
+    last = [
+        _format_row("", "all text", total.sentences, _rates(total)),
+        _format_row("", f"mean of {len(coverage)}", "", means),
+    ]
+    return "\n".join([header, rule, *lines, rule, *last])
 
 
 def _format_row(code: str, name: str, sentences: int | str, rates: Iterable[float]) -> str:
@@ -74,11 +71,6 @@ def _width(column: str) -> int:
 
 def _rates(counts: Coverage) -> list[float]:
     return [getattr(counts, rate) for rate in _RATES]
-
-
-def _mean(rates: Iterable[float]) -> float:
-    known = [rate for rate in rates if math.isfinite(rate)]
-    return sum(known) / len(known) if known else math.nan
 
 
 def format_tsv(coverage: Mapping[str, Coverage]) -> str:

@@ -15,7 +15,7 @@ import jinja2
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from labse_tf.coverage.scripts import SCRIPT_NAMES
+from labse_tf.coverage.plot import SCRIPT_NAMES
 from labse_tf.demo.corpus.write import sentence_key
 from labse_tf.demo.report_map import Sentence, draw_map, neighbourhood
 from labse_tf.files.corpus_files import BITEXT, find_corpus_files

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.manifold import TSNE
 from threadpoolctl import threadpool_limits
 
-from labse_tf.coverage.scripts import FAMILIES, family_of
+from labse_tf.coverage.plot import FAMILIES, family_of
 from labse_tf.languages import language_of, script_of
 
 PERPLEXITY = 30

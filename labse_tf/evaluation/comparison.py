@@ -30,19 +30,15 @@ _SAMPLES = 10_000
 _LEAST_UNITS = 6
 # Settings that are paths, or name additional measurements.
 _NOT_COMPARED = ("baseline", "components_of", "perturbed", "tatoeba", "train")
-_OTHER_SCRIPT = "other"
 _PERCENTILES = (2.5, 97.5)
 _INCHES_PER_UNIT, _LEAST_INCHES, _MOST_INCHES = 0.16, 6.0, 40.0
 _PAGE = Path(__file__).with_suffix(".html.j2")
 
 
 class Difference(NamedTuple):
-    """The difference of two systems' means over the units that both have.
+    """The second system's mean minus the first's over the `units` that both have.
 
-    Attributes:
-      mean: the second system's minus the first's.
-      low, high: the ends of the 95 % interval of the mean.
-      units: how many both have.
+    The 95 % interval of the mean is from `low` to `high`.
     """
 
     mean: float
@@ -62,9 +58,9 @@ class Comparison(NamedTuple):
     Attributes:
       name: of the task, or of its file.
       task: the task.
-      figures: each system's main figure, by its name.
-      units: each system's figures by language or part; empty if the task has none.
-      differences: of each system to the first; None where there are too few common units.
+      figures: by system, the main figure.
+      units: by system, the figures by language or part; empty if the task has none.
+      differences: by system, to the first one; None where there are too few common units.
     """
 
     name: str
@@ -81,15 +77,13 @@ def bootstrap(
 
     Units (languages, say) are drawn again with replacement, the same ones for both systems (Efron
     and Tibshirani 1993, chapter 13). So the interval tells whether other languages like these would
-    show the difference too; it knows nothing of the sentences within them.
+    show the difference too; it knows nothing of the sentences within them. Returns None if there
+    are fewer than 6 common units.
 
     Args:
       first: figures by unit.
       second: the same.
       seed: of the draws.
-
-    Returns:
-      None if there are fewer than 6 common units.
     """
     common = [unit for unit in first if unit in second]
     if len(common) < _LEAST_UNITS:
@@ -110,10 +104,15 @@ def compare(paths: Sequence[str]) -> list[Comparison]:
       InputError: if a file is not a record, two systems have records of different data, or no task
         has records of two systems.
     """
-    systems = dict(zip(_names(paths), map(_read, paths), strict=True))
-    tasks = list(dict.fromkeys(name for records in systems.values() for name in records))
+    if len(set(paths)) < len(paths):
+        raise InputError("a result is named twice", remedy="name each one once")
+    # Short names, if they tell the paths apart.
+    names = [Path(path).name.removesuffix(".json") for path in paths]
+    if len(set(names)) < len(names):
+        names = [str(Path(path)) for path in paths]
+    systems = dict(zip(names, map(_read, paths), strict=True))
     found = []
-    for name in tasks:
+    for name in dict.fromkeys(name for records in systems.values() for name in records):
         having = {system: records[name] for system, records in systems.items() if name in records}
         if len(having) > 1:
             _check_alike(name, having)
@@ -144,14 +143,6 @@ def _compare(name: str, records: Mapping[str, dict[str, Any]]) -> Comparison:
     )
 
 
-def _names(paths: Sequence[str]) -> list[str]:
-    """Returns short names that tell the paths apart."""
-    if len(set(paths)) < len(paths):
-        raise InputError("a result is named twice", remedy="name each one once")
-    names = [Path(path).name.removesuffix(".json") for path in paths]
-    return names if len(set(names)) == len(names) else [str(Path(path)) for path in paths]
-
-
 def _read(path: str) -> dict[str, dict[str, Any]]:
     if Path(path).is_dir():
         files = sorted(Path(path).glob("*.json"))
@@ -166,17 +157,13 @@ def _check_alike(name: str, records: Mapping[str, dict[str, Any]]) -> None:
     (first, one), *others = records.items()
     for system, other in others:
         if one["data"]["sha256"] != other["data"]["sha256"]:
-            raise InputError(
-                f"{name}: {first} and {system} were evaluated on different data",
-                remedy="evaluate both on the same files",
-            )
+            problem = f"{name}: {first} and {system} were evaluated on different data"
+            raise InputError(problem, remedy="evaluate both on the same files")
         for key in one["settings"].keys() - _NOT_COMPARED:
-            values = [record["settings"].get(key) for record in (one, other)]
-            if values[0] != values[1]:
-                raise InputError(
-                    f"{name}: '{key}' is {values[0]} of {first}, and {values[1]} of {system}",
-                    remedy="evaluate both with the same options",
-                )
+            ours, theirs = (record["settings"].get(key) for record in (one, other))
+            if ours != theirs:
+                problem = f"{name}: '{key}' is {ours} of {first}, and {theirs} of {system}"
+                raise InputError(problem, remedy="evaluate both with the same options")
 
 
 def by_script(units: Mapping[str, float]) -> dict[str, float]:
@@ -186,17 +173,11 @@ def by_script(units: Mapping[str, float]) -> dict[str, float]:
     other languages are counted together.
     """
     scripts: dict[str, list[float]] = {}
-    for unit, value in units.items():
-        scripts.setdefault(_script_of(unit), []).append(value)
+    for language, value in units.items():
+        subtag, code = re.search(r"[-_]([A-Z][a-z]{3})\b", language), find_code(language)
+        script = subtag[1] if subtag else script_of(code) if code else UNKNOWN_SCRIPT
+        scripts.setdefault("other" if script == UNKNOWN_SCRIPT else script, []).append(value)
     return {script: float(np.mean(values)) for script, values in sorted(scripts.items())}
-
-
-def _script_of(language: str) -> str:
-    if subtag := re.search(r"[-_]([A-Z][a-z]{3})\b", language):
-        return subtag[1]
-    code = find_code(language)
-    script = script_of(code) if code else UNKNOWN_SCRIPT
-    return _OTHER_SCRIPT if script == UNKNOWN_SCRIPT else script
 
 
 def format_comparisons(comparisons: Sequence[Comparison]) -> str:
@@ -206,10 +187,9 @@ def format_comparisons(comparisons: Sequence[Comparison]) -> str:
     lines = []
     for one in comparisons:
         for number, (system, figure) in enumerate(one.figures.items()):
-            label = "" if number else one.name
-            note = (
-                format_difference(one.differences[system]) if number else describe_figure(one.task)
-            )
+            label, note = one.name, describe_figure(one.task)
+            if number:
+                label, note = "", format_difference(one.differences[system])
             line = f"{label:{names}}  {system:{systems}}{format_percent(figure):>8}  {note}"
             lines.append(line.rstrip())
     return "\n".join(lines)

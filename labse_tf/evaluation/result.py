@@ -37,12 +37,8 @@ class Column(NamedTuple):
     style: str = ""
     scale: float = 100
 
-    def of(self, figures: Mapping[str, Any]) -> Any:
-        """Returns the unit's value, or None if it has none."""
-        return _find(figures, self.key)
-
     def text(self, figures: Mapping[str, Any]) -> str:
-        value, spread = self.of(figures), _find(figures, self.spread)
+        value, spread = _find(figures, self.key), _find(figures, self.spread)
         if value is None:
             return ""
         if self.digits is None:
@@ -52,6 +48,7 @@ class Column(NamedTuple):
 
 
 def _find(figures: Mapping[str, Any], key: str) -> Any:
+    """Returns the figure in that place, or None if there is none."""
     found: Any = figures
     for name in key.split("."):
         found = found.get(name) if isinstance(found, Mapping) else None
@@ -59,11 +56,9 @@ def _find(figures: Mapping[str, Any], key: str) -> Any:
 
 
 def mean_of(rows: Iterable[Mapping[str, Any]], keys: Iterable[str] | None = None) -> dict[str, Any]:
-    """Returns the mean of each number in the rows, also in mappings in them.
+    """Returns the means of the numbers in rows with the same keys, also in mappings in them.
 
-    Args:
-      rows: all with the same keys.
-      keys: only these, in this order; by default all of the first row.
+    If there are `keys`, they are the only ones, in their order.
     """
     rows = list(rows)
     found = {}
@@ -126,15 +121,10 @@ def format_table(result: Result) -> str:
 
 
 def _format_part(part: Part) -> str:
+    """Returns the first column to the left, the others to the right."""
     lines = [[part.title, *(column.title for column in part.columns)]]
     units = [*part.rows.items(), *part.means.items()]
     lines += [[name, *(one.text(row) for one in part.columns)] for name, row in units]
-    return align(lines)
-
-
-def align(lines: Iterable[Sequence[str]]) -> str:
-    """Returns lines of cells as text: the first column to the left, the others to the right."""
-    lines = list(lines)
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
         "  ".join([f"{first:{widths[0]}}", *map(str.rjust, rest, widths[1:])]).rstrip()
@@ -188,8 +178,8 @@ def _draw(part: Part, axes: Axes) -> None:
             axes.plot(places, heights, line, markersize=3.5, label=column.title)
     main = next(column for column in drawn if column.style != "mark")
     for label, figures in list(part.means.items())[:1]:
-        if main.of(figures) is not None:
-            height = 100 * main.of(figures)
+        if (mean := _find(figures, main.key)) is not None:
+            height = 100 * mean
             of = f"{main.title}, " if len(drawn) > 1 else ""
             axes.axhline(height, color="#888888", linewidth=0.8, label=f"{of}{label} {height:.1f}")
     _name_ticks(axes.xaxis, [name for name, _ in rows])
@@ -215,5 +205,5 @@ def _name_ticks(axis: Any, names: Sequence[str]) -> None:
 
 
 def _percents(columns: Sequence[Column], figures: Mapping[str, Any]) -> np.ndarray:
-    found = [column.of(figures) for column in columns]
+    found = [_find(figures, column.key) for column in columns]
     return 100 * np.array([np.nan if value is None else value for value in found], float)

@@ -1,11 +1,14 @@
-"""The interface of an evaluation task, its record, and finding tasks by name."""
+"""The interface of an evaluation task, its record, and running one task or all of a folder."""
 
 from __future__ import annotations
 
 import datetime
+import glob
 import importlib
 import importlib.metadata
+import inspect
 import json
+import logging
 import math
 import os
 import pkgutil
@@ -14,12 +17,34 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
 from labse_tf.evaluation import tasks
-from labse_tf.evaluation.result import Column, Part, Result
+from labse_tf.evaluation.result import Column, Part, Result, format_table
 from labse_tf.files.hashing import sha256_of_files
+from labse_tf.files.outputs import locked, write_json
 from labse_tf.files.python_objects import find_object, is_object_name
+
+# The keys of every record that readers of records need.
+_NEEDED = {"task", "encoder", "data", "settings"}
+# The key of a record of `evaluate_all` that holds the hash of its files, and its options.
+_MADE_FROM = "made_from"
+# Facts of an encoder that embedding changes.
+_COUNTED_BY_TEXT = ("zero_vectors", "texts_cut")
+_COUNTED = ("dim", "normalisation", *_COUNTED_BY_TEXT)
+
+# Module -> the package with its version. Only loaded modules can have affected the result.
+_PACKAGES = {
+    **{name: name for name in ("labse_tf", "numpy", "scipy", "tensorflow", "torch")},
+    "faiss": "faiss-cpu",
+    "tensorflow_text": "tensorflow-text",
+    "transformers": "transformers",
+    "sentence_transformers": "sentence-transformers",
+}
+
+_log = logging.getLogger("labse")
 
 
 class Option(NamedTuple):
@@ -47,11 +72,13 @@ class Option(NamedTuple):
 
     def check(self, value: Any) -> None:
         """Raises InputError if the value is not allowed."""
+        remedy = ""
         if self.choices and value not in self.choices:
             remedy = f"choose from {', '.join(self.choices)}"
-            raise InputError(f"{self.flag} is {value}", remedy=remedy)
         if self.least is not None and value < self.least:
-            raise InputError(f"{self.flag} is {value}", remedy=f"give {self.least} or more")
+            remedy = f"give {self.least} or more"
+        if remedy:
+            raise InputError(f"{self.flag} is {value}", remedy=remedy)
 
 
 class Task(Protocol):
@@ -110,18 +137,13 @@ def find_task(name: str) -> Task:
     if name in task_names():
         return importlib.import_module(f"{tasks.__name__}.{name.replace('-', '_')}")
     if not is_object_name(name):
-        raise InputError(
-            f"there is no task '{name}'",
-            remedy=f"choose from {', '.join(task_names())}, or name your own: module:attribute",
-        )
+        remedy = f"choose from {', '.join(task_names())}, or name your own: module:attribute"
+        raise InputError(f"there is no task '{name}'", remedy=remedy)
     task = find_object(name)
     needed = [*Task.__annotations__, "evaluate"]
     if missing := [wanted for wanted in needed if not hasattr(task, wanted)]:
-        raise InputError(
-            f"is not a task: it has no {', '.join(missing)}",
-            path=name,
-            remedy="see Task in labse_tf/evaluation/task.py",
-        )
+        problem = f"is not a task: it has no {', '.join(missing)}"
+        raise InputError(problem, path=name, remedy="see Task in labse_tf/evaluation/task.py")
     return task
 
 
@@ -149,19 +171,6 @@ def describe(task: Task, record: Mapping[str, Any]) -> Result:
     name = task.PRIMARY_METRIC
     rows = {record["task"]: {name: primary_figure(task, record)}}
     return Result([Part("", rows, [Column(name, name, 2, style="bar")])])
-
-
-# The keys of every record that readers of records need.
-_NEEDED = {"task", "encoder", "data", "settings"}
-
-# Module -> the package with its version. Only loaded modules can have affected the result.
-_PACKAGES = {
-    **{name: name for name in ("labse_tf", "numpy", "scipy", "tensorflow", "torch")},
-    "faiss": "faiss-cpu",
-    "tensorflow_text": "tensorflow-text",
-    "transformers": "transformers",
-    "sentence_transformers": "sentence-transformers",
-}
 
 
 def make_record(
@@ -213,14 +222,14 @@ def read_record(path: Path) -> dict[str, Any]:
     Raises:
       InputError: if it cannot be read, or is not a record.
     """
+    remedy = "make it by `labse eval`"
     try:
         record = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError(
-            f"cannot be read as a record ({error})", path=path, remedy="make it by `labse eval`"
-        ) from error
+        problem = f"cannot be read as a record ({error})"
+        raise InputError(problem, path=path, remedy=remedy) from error
     if not isinstance(record, dict) or not record.keys() >= _NEEDED:
-        raise InputError("is not a record of a task", path=path, remedy="make it by `labse eval`")
+        raise InputError("is not a record of a task", path=path, remedy=remedy)
     return record
 
 
@@ -239,3 +248,153 @@ def _loaded_versions() -> dict[str, str]:
             except importlib.metadata.PackageNotFoundError:
                 versions[module] = str(getattr(sys.modules[module], "__version__", "unknown"))
     return versions
+
+
+class Found(NamedTuple):
+    """A task, its data, and the name of its record.
+
+    The name is the task's if the folder has the same name, else `<task>.<folder>`.
+    """
+
+    name: str
+    task: Task
+    data: Path
+
+
+class SharedEncoder:
+    """An encoder of several tasks, which embeds each distinct text once and keeps the vectors.
+
+    Counts of texts are of all tasks, so `facts` leaves them out.
+    """
+
+    def __init__(self, encoder: Encoder, *, keeps_vectors: bool = True) -> None:
+        self._encoder = encoder
+        self._vectors: dict[str, np.ndarray] | None = {} if keeps_vectors else None
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """Returns float32 `[len(texts), dim]`, as the encoder's."""
+        if self._vectors is None:
+            return np.asarray(self._encoder.encode(texts), np.float32)
+        unknown = list(dict.fromkeys(text for text in texts if text not in self._vectors))
+        if unknown:
+            vectors = np.asarray(self._encoder.encode(unknown), np.float32)
+            self._vectors.update(zip(unknown, vectors, strict=True))
+        return np.stack([self._vectors[text] for text in texts])
+
+    def facts(self) -> dict[str, Any]:
+        return encoder_facts(self._encoder) | dict.fromkeys(_COUNTED_BY_TEXT)
+
+
+def find_tasks(root: str | os.PathLike[str]) -> list[Found]:
+    """Returns the tasks that have data in a folder of `root` with one of their FOLDERS' names.
+
+    Raises:
+      InputError: if there is none.
+    """
+    known = [
+        Found(name if folder == name else f"{name}.{folder}", task, Path(root) / folder)
+        for name, task in ((name, find_task(name)) for name in task_names())
+        for folder in getattr(task, "FOLDERS", ())
+    ]
+    found = [one for one in known if one.data.is_dir()]
+    if not found:
+        remedy = f"such as {', '.join(sorted({one.data.name for one in known}))}"
+        raise InputError("has no folder with the name of a task's data", path=root, remedy=remedy)
+    return found
+
+
+def evaluate_all(
+    encoder: Encoder,
+    root: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    show: Callable[[str], None],
+) -> list[str]:
+    """Evaluates each task that has no record yet, and writes `out/<name>.json`.
+
+    A record of other files or options is replaced.
+
+    Args:
+      encoder: any.
+      root: the folder of the tasks' folders.
+      out: a folder for the records; existing ones must be of the same encoder.
+      show: called with each table, and with a summary at the end.
+
+    Returns:
+      A message for each task that failed; the others' records are written nonetheless.
+
+    Raises:
+      InputError: if there are no data, or `out` has a record of another encoder, or one that was
+        not made here.
+    """
+    found = find_tasks(root)
+    remembering, forgetting = SharedEncoder(encoder), SharedEncoder(encoder, keeps_vectors=False)
+    paths = {one.name: Path(out) / f"{one.name}.json" for one in found}
+    origins = {one.name: _origin(one) for one in found}
+    failures, records = [], {}
+    with locked(out):
+        for name, path in paths.items():
+            if path.exists() and (record := _read_done(path, forgetting, origins[name], name)):
+                records[name] = record
+        for number, (name, task, data) in enumerate(found, 1):
+            if name in records:
+                _log.info("%s has the result of %s already", paths[name], name)
+                continue
+            _log.info("task %d of %d: %s on %s", number, len(found), name, data)
+            used = forgetting if getattr(task, "KEEPS_VECTORS", False) else remembering
+            try:
+                record = task.evaluate(used, data) | {_MADE_FROM: origins[name]}
+            except Exception as error:  # The other tasks should not be lost.
+                kind = "" if isinstance(error, InputError) else f"{type(error).__name__}: "
+                failures.append(f"{name}: {kind}{error}")
+                _log.error("%s", failures[-1])
+                continue
+            records[name] = record
+            write_json(paths[name], record, overwrite=True)
+            show(f"\n{name}\n{format_table(describe(task, record))}")
+    width = max(map(len, paths))
+    lines = [
+        f"{name:{width}}{100 * primary_figure(task, records[name]):8.2f}  {describe_figure(task)}"
+        if name in records
+        else f"{name:{width}}  failed"
+        for name, task, _ in found
+    ]
+    show("\n" + "\n".join(lines))
+    return failures
+
+
+def _origin(one: Found) -> dict[str, Any]:
+    """Returns a hash of the names and contents of all files in the task's folder, and its options.
+
+    The hash includes files that the task leaves out, but not hidden ones: file managers write them.
+    """
+    names = glob.glob("**", root_dir=one.data, recursive=True)
+    files = [path for name in names if (path := one.data / name).is_file()]
+    options = inspect.signature(one.task.evaluate).parameters.values()
+    return {
+        "files": sha256_of_files(files, root=one.data),
+        "options": {
+            option.name: option.default for option in options if option.kind is option.KEYWORD_ONLY
+        },
+    }
+
+
+def _read_done(
+    path: Path, encoder: SharedEncoder, origin: dict[str, Any], name: str
+) -> dict[str, Any] | None:
+    """Returns the record of a task, or None if it is outdated; rejects what may not be replaced."""
+    record = read_record(path)
+    ours, theirs = (
+        {key: value for key, value in facts.items() if key not in _COUNTED}
+        for facts in (encoder.facts(), record["encoder"])
+    )
+    if ours != theirs:
+        problem = f"is the result of another encoder, {theirs.get('name')}"
+        raise InputError(problem, path=path, remedy="name another folder: --out")
+    if _MADE_FROM not in record:
+        remedy = "delete it to evaluate the task again, or name another folder: --out"
+        raise InputError("does not tell what it was made from", path=path, remedy=remedy)
+    changed = [key for key, value in origin.items() if record[_MADE_FROM].get(key) != value]
+    if changed:
+        _log.warning("%s is of other %s: %s anew", path, " and ".join(changed), name)
+    return None if changed else record

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from labse_tf.embedding.protocol import TextVectors
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import split_compression
+from labse_tf.files.staging import input_path
 from labse_tf.files.textio import ends_early, read_lines, split_pair, strip, with_columns
+from labse_tf.languages import require_code
+
+AGAIN = "fetch the file again"
 
 
 def find_files(
@@ -37,20 +45,22 @@ def find_files(
     for path in sorted(paths) if root.is_dir() else ():
         match = pattern.fullmatch(split_compression(path.relative_to(root).as_posix())[0])
         if match and path.is_file():
-            first = found.setdefault(key(match), str(path))
+            name = key(match)
+            first = found.setdefault(name, str(path))
             if first != str(path):
-                raise InputError(
-                    f"is a second file of '{_spoken(key(match))}', beside {Path(first).name}",
-                    path=path,
-                    remedy="leave one of them",
-                )
+                shown = name if isinstance(name, str) else ".".join(filter(None, name))
+                problem = f"is a second file of '{shown}', beside {Path(first).name}"
+                raise InputError(problem, path=path, remedy="leave one of them")
     if not found:
         raise InputError(f"holds no files {expected}", path=data, remedy="see `labse eval --help`")
     return found
 
 
-def _spoken(key: Any) -> str:
-    return key if isinstance(key, str) else ".".join(filter(None, key))
+def side_of(names: Mapping[str, str], wanted: str, data: str | os.PathLike[str], other: str) -> str:
+    """Returns the path of the file `wanted`; raises InputError if it is not beside `other`."""
+    if wanted not in names:
+        raise InputError(f"holds no {wanted}", path=data, remedy=f"put it beside {other}")
+    return names[wanted]
 
 
 def check_text(text: str, path: str | os.PathLike[str], line: int) -> str:
@@ -62,9 +72,17 @@ def check_text(text: str, path: str | os.PathLike[str], line: int) -> str:
     problem = "the line holds a NUL byte" if "\0" in text else None
     text = strip(text)
     if problem or not text:
-        remedy = "fetch the file again: a text without letters cannot be scored"
+        remedy = f"{AGAIN}: a text without letters cannot be scored"
         raise InputError(problem or "the text is empty", path=path, line=line, remedy=remedy)
     return text
+
+
+def check_lengths(paths: Sequence[str], sides: Sequence[Sized]) -> None:
+    """Raises InputError if a side, read from the path in its place, is shorter than another."""
+    longest = max(map(len, sides))
+    for path, side in zip(paths, sides, strict=True):
+        if len(side) < longest:
+            raise ends_early(path, paths[[*map(len, sides)].index(longest)], len(side))
 
 
 def read_texts(path: str | os.PathLike[str]) -> list[str]:
@@ -83,10 +101,7 @@ def read_aligned(paths: Mapping[Any, str]) -> dict[Any, list[str]]:
       InputError: as `read_texts`, or if one file has fewer lines.
     """
     texts = {key: read_texts(path) for key, path in paths.items()}
-    longest = max(texts, key=lambda key: len(texts[key]))
-    for key, lines in texts.items():
-        if len(lines) < len(texts[longest]):
-            raise ends_early(paths[key], paths[longest], len(lines))
+    check_lengths(list(paths.values()), list(texts.values()))
     return texts
 
 
@@ -107,14 +122,22 @@ def read_columns(
     for number, line in read_lines(path):
         columns = line.split("\t")
         if len(columns) < len(names) or (only and len(columns) > len(names)):
-            raise InputError(
-                f"{len(columns)} columns where {', '.join(names)} are expected",
-                path=path,
-                line=number,
-                remedy="separate them by tabs",
-            )
+            problem = f"{len(columns)} columns where {', '.join(names)} are expected"
+            raise InputError(problem, path=path, line=number, remedy="separate them by tabs")
         rows.append(tuple(check_text(column, path, number) for column in columns[: len(names)]))
     return rows
+
+
+class ScoredPairs(NamedTuple):
+    """Pairs of sentences, and `[n]` scores or labels."""
+
+    scores: np.ndarray
+    first: list[str]
+    second: list[str]
+
+    def cosines(self, vectors: TextVectors) -> np.ndarray:
+        """Returns the cosine of each pair: float32 `[n]`."""
+        return np.einsum("nd,nd->n", vectors[self.first], vectors[self.second])
 
 
 _POOL = re.compile(r"(.+)\.(?:txt|dev|devtest)")
@@ -134,10 +157,8 @@ def find_pool(
     found = find_files(data, _POOL, expected, key=lambda match: match[1])
     for code in languages or ():
         if code not in found:
-            there = ", ".join(list(found)[:5])
-            raise InputError(
-                f"holds no file of '{code}' ({there}, ... are there)", path=data, remedy="add it"
-            )
+            problem = f"holds no file of '{code}' ({', '.join(list(found)[:5])}, ... are there)"
+            raise InputError(problem, path=data, remedy="add it")
     chosen = {code: found[code] for code in (languages or found)}
     if len(chosen) < 2:
         raise InputError("holds fewer than two languages", path=data, remedy=f"expected {expected}")
@@ -153,9 +174,8 @@ def read_pool(files: Mapping[str, str], sentences: int | None = None) -> dict[st
     texts = read_aligned(files)
     code, lines = next(iter(texts.items()))
     if len(lines) < 2:
-        raise InputError(
-            "has only one sentence", path=files[code], remedy="there must be 2 or more"
-        )
+        remedy = "there must be 2 or more"
+        raise InputError("has only one sentence", path=files[code], remedy=remedy)
     return {code: lines[:sentences] for code, lines in texts.items()}
 
 
@@ -205,8 +225,118 @@ def find_corpora(data: str | os.PathLike[str]) -> dict[str, AlignedFiles]:
     return found
 
 
-def side_of(names: Mapping[str, str], wanted: str, data: str | os.PathLike[str], other: str) -> str:
-    """Returns the path of the file `wanted`; raises InputError if it is not beside `other`."""
-    if wanted not in names:
-        raise InputError(f"holds no {wanted}", path=data, remedy=f"put it beside {other}")
-    return names[wanted]
+NO_LABEL = "-"
+_LABEL, _SENTENCES = "gold_label", ("sentence1", "sentence2")
+
+
+class InferencePairs(NamedTuple):
+    """The same `n` pairs for natural language inference in each of some languages.
+
+    Attributes:
+      texts: language -> `n` tuples of premise and hypothesis.
+      labels: `n` labels.
+    """
+
+    texts: dict[str, list[tuple[str, str]]]
+    labels: list[str]
+
+
+def read_inference_pairs(entry: str) -> InferencePairs:
+    """Reads aligned files `[NAME.]<lang>.tsv`, or one of XNLI's or MultiNLI's; also compressed.
+
+    Args:
+      entry: a folder of files of premise, hypothesis and label, a file, or a glob. A file whose
+        first line names the columns `gold_label`, `sentence1` and `sentence2` is read by these. It
+        is in English, or has the columns `language`, and `pairID` for what is the same.
+
+    Raises:
+      InputError: if there are none, two have the same language, a line lacks a column, or one file
+        has fewer lines.
+    """
+    paths = find_inference_files(entry)
+    rows: dict[str, list[list[str]]] = {}
+    origins = []
+    for path in paths:
+        lines = list(read_lines(path))
+        header = lines[0][1].split("\t")
+        if _LABEL in header:
+            found = _rows_by_header(header, lines[1:], path)
+        else:
+            language = require_code(_stem(path).rpartition(".")[2], path=path)
+            found = {language: [_inference_row(line, path, number) for number, line in lines]}
+        if both := sorted(found.keys() & rows.keys()):
+            remedy = "name the files of one set, such as 'xnli/dev.*'"
+            raise InputError(f"is a second file in '{both[0]}'", path=path, remedy=remedy)
+        rows |= found
+        origins += [path] * len(found)
+    check_lengths(origins, list(rows.values()))
+    labels = [[row[2] for row in same] for same in zip(*rows.values(), strict=True)]
+    kept = [place for place, same in enumerate(labels) if NO_LABEL not in same]
+    if not kept:
+        raise InputError("has no pair with a label", path=paths[0], remedy="add pairs")
+    texts = {
+        language: [(found[place][0], found[place][1]) for place in kept]
+        for language, found in rows.items()
+    }
+    return InferencePairs(texts, [labels[place][0] for place in kept])
+
+
+def find_inference_files(entry: str) -> list[str]:
+    """Returns the paths that `read_inference_pairs` reads; raises InputError if there is none."""
+    entry = input_path(entry)
+    if os.path.isdir(entry):
+        found = [str(path) for path in sorted(Path(entry).iterdir()) if path.is_file()]
+        found = [path for path in found if _stem(path) != os.path.basename(path)]
+    else:
+        found = [entry] if os.path.exists(entry) else sorted(glob.glob(entry))
+    if not found or not all(os.path.isfile(path) for path in found):
+        problem = "no files <lang>.tsv of premise, hypothesis and label"
+        raise InputError(problem, path=entry, remedy="check the path")
+    return found
+
+
+def labels_of(sets: Sequence[InferencePairs]) -> list[str]:
+    """Returns the distinct labels, sorted: their places are the classifier's outputs."""
+    return sorted({label for pairs in sets for label in pairs.labels})
+
+
+def _stem(path: str) -> str:
+    """Returns the name without `.tsv` and compression; the whole name of another file."""
+    name = os.path.basename(path)
+    base, _ = split_compression(name)
+    return base.removesuffix(".tsv") if base.endswith(".tsv") else name
+
+
+def _inference_row(line: str, path: str, number: int) -> list[str]:
+    columns = [strip(column) for column in line.split("\t")[:3]]
+    if len(columns) < 3 or not all(columns):
+        problem = "the line has no premise, hypothesis and label"
+        raise InputError(problem, path=path, line=number, remedy="separate them by tabs")
+    return columns
+
+
+def _rows_by_header(
+    header: Sequence[str], lines: Sequence[tuple[int, str]], path: str
+) -> dict[str, list[list[str]]]:
+    """Returns the rows of a file of XNLI or MultiNLI by language, in the order of their pairID."""
+    if missing := [name for name in _SENTENCES if name not in header]:
+        problem = f"has a column '{_LABEL}', but no '{missing[0]}'"
+        raise InputError(problem, path=path, remedy=f"{AGAIN}, or leave its first line out")
+    if not lines:
+        raise InputError("has only a header", path=path, remedy=AGAIN)
+    found: dict[str, dict[str, list[str]]] = {}
+    for number, line in lines:
+        row = dict(zip(header, line.split("\t"), strict=False))
+        language = require_code(row.get("language", "en"), path=path, line=number)
+        same = row["pairID"] if "language" in header and "pairID" in row else f"{number:09}"
+        if same in found.setdefault(language, {}):
+            problem = f"is a second pair {same} in '{language}'"
+            raise InputError(problem, path=path, line=number, remedy=AGAIN)
+        columns = "\t".join(row.get(name, "") for name in (*_SENTENCES, _LABEL))
+        found[language][same] = _inference_row(columns, path, number)
+    everything = set().union(*found.values())
+    for language, rows in found.items():
+        if lost := sorted(everything - rows.keys()):
+            problem = f"has the pair {lost[0]} in some languages, but not in '{language}'"
+            raise InputError(problem, path=path, remedy=AGAIN)
+    return {language: [rows[same] for same in sorted(rows)] for language, rows in found.items()}

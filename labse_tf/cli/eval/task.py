@@ -131,7 +131,7 @@ def run(args: argparse.Namespace) -> None:
 def _run_all(args: argparse.Namespace) -> None:
     from labse_tf.embedding.open import open_encoder
     from labse_tf.errors import InputError
-    from labse_tf.evaluation.suite import evaluate_all, find_tasks
+    from labse_tf.evaluation.task import evaluate_all, find_tasks
 
     for name in ("plot", "option", "overwrite"):
         if getattr(args, name):

@@ -1,10 +1,17 @@
-"""`labse eval translation`."""
+"""`labse eval translation`: BLEU and chrF by sacreBLEU (Post 2018, arXiv 1804.08771)."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from typing import Any
 
 from labse_tf.cli.arguments import add_overwrite
+
+# sacreBLEU splits English-like text and Chinese without further packages. In other languages that
+# put no spaces between words it would count sentences as words, and in Korean words with particles.
+_CHARACTERS = ("ja", "ko", "th", "lo", "km", "my", "bo")
+_TOKENIZERS = {"zh": "zh", **dict.fromkeys(_CHARACTERS, "char")}
 
 EXAMPLES = """examples:
   labse eval translation english.txt reference.txt --language en
@@ -24,7 +31,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from labse_tf.errors import InputError
-    from labse_tf.evaluation.bleu import score_translations
     from labse_tf.files.outputs import check_free_file, write_json
     from labse_tf.files.textio import read_lines
     from labse_tf.languages import require_code
@@ -47,3 +53,20 @@ def run(args: argparse.Namespace) -> None:
         print(f"{name:5} {found['score']:6.2f}   {found['signature']}")
     if args.out:
         write_json(args.out, {"sentences": len(texts), **scores}, overwrite=args.overwrite)
+
+
+def score_translations(
+    translations: Sequence[str], references: Sequence[str], language: str
+) -> dict[str, dict[str, Any]]:
+    """Returns for `BLEU` and `chrF` the `score`, from 0 to 100, and sacreBLEU's `signature`.
+
+    The code of the language chooses the words that BLEU counts.
+    """
+    from sacrebleu.metrics import BLEU, CHRF
+
+    found = {}
+    for metric in (BLEU(tokenize=_TOKENIZERS.get(language, "13a")), CHRF()):
+        score = metric.corpus_score(list(translations), [list(references)])
+        signature = str(metric.get_signature())
+        found[score.name.removesuffix("2")] = {"score": score.score, "signature": signature}
+    return found

@@ -14,7 +14,7 @@ import itertools
 import os
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -35,15 +35,8 @@ DATA = """\
 by cosine as LaBSE's paper, and by margin"""
 # LASER's default for the margin scores.
 NEIGHBOURS = 4
-OPTIONS = (
-    Option(
-        "neighbours",
-        f"that the means of the margin scores are taken over (default {NEIGHBOURS})",
-        type=int,
-        metavar="K",
-        least=1,
-    ),
-)
+_NEIGHBOURS = f"that the means of the margin scores are taken over (default {NEIGHBOURS})"
+OPTIONS = (Option("neighbours", _NEIGHBOURS, type=int, metavar="K", least=1),)
 
 # The setting of `f1`: the best one in Artetxe and Schwenk 2019, table 1.
 PRIMARY_MARGIN, PRIMARY_RETRIEVAL = "ratio", "max"
@@ -52,21 +45,6 @@ COSINE, COSINE_RETRIEVALS = "absolute", ("forward", "backward")
 
 # <a>-<b>.<split>.<side>, where side is a language or `gold`.
 _FILE = re.compile(r"(([a-z]+)-([a-z]+)\.[a-z]+)\.(\2|\3|gold)")
-_GOLD = "gold"
-
-
-class Corpora(NamedTuple):
-    """Two monolingual corpora and their gold pairs.
-
-    Attributes:
-      sources: sentences.
-      targets: sentences.
-      gold: int64 `[pairs, 2]`, indices of source and target.
-    """
-
-    sources: list[str]
-    targets: list[str]
-    gold: np.ndarray
 
 
 def evaluate(
@@ -80,26 +58,14 @@ def evaluate(
       recall and F1 of the nearest target of each gold source, among `all` targets (MTEB's BUCC) and
       among the `gold` ones (its BUCC.v2). `f1`: the mean over corpora for ratio and max;
       `f1_cosine`: for each retrieval, the mean for the cosine.
-
-    Example: with an encoder that counts letters.
-
-      >>> Path("bucc").mkdir()
-      >>> _ = Path("bucc/de-en.training.de").write_text("de-1\\tHallo Welt.\\nde-2\\tNie!\\n")
-      >>> _ = Path("bucc/de-en.training.en").write_text("en-1\\tCats.\\nen-2\\tHello world.\\n")
-      >>> _ = Path("bucc/de-en.training.gold").write_text("de-1\\ten-2\\n")
-      >>> record = evaluate(encoder, "bucc", neighbours=2)
-      >>> record["corpora"]["de-en.training"]["mteb"]["all"]["f1"], round(record["f1"], 3)
-      (1.0, 0.667)
     """
     files = find_corpora(data)
     corpora = {name: read_corpora(*paths) for name, paths in files.items()}
-    sides = (side for one in corpora.values() for side in (one.sources, one.targets))
+    sides = (side for *both, _ in corpora.values() for side in both)
     vectors = TextVectors(encoder, itertools.chain.from_iterable(sides))
     results = {
-        name: score_corpora(
-            vectors[one.sources], vectors[one.targets], one.gold, neighbours=neighbours
-        )
-        for name, one in corpora.items()
+        name: score_corpora(vectors[sources], vectors[targets], gold, neighbours=neighbours)
+        for name, (sources, targets, gold) in corpora.items()
     }
     scores = {
         "f1": _mean_f1(results, PRIMARY_MARGIN, PRIMARY_RETRIEVAL),
@@ -122,67 +88,54 @@ def find_corpora(data: str | os.PathLike[str]) -> dict[str, tuple[str, str, str]
     Raises:
       InputError: if there are no gold pairs, or a side of the corpus is missing.
     """
-    names = find_files(
-        data, _FILE, "<a>-<b>.<split>.<a>, .<b> and .gold", key=lambda match: match[0]
-    )
+    expected = "<a>-<b>.<split>.<a>, .<b> and .gold"
+    names = find_files(data, _FILE, expected, key=lambda match: match[0])
     found = {}
     for name in names:
         stem, *languages, side = _FILE.fullmatch(name).groups()
-        if side == _GOLD:
-            sides = (f"{stem}.{one}" for one in (*languages, _GOLD))
+        if side == "gold":
+            sides = (f"{stem}.{one}" for one in (*languages, side))
             found[stem] = tuple(side_of(names, one, data, name) for one in sides)
     if not found:
-        raise InputError(
-            "holds no gold pairs, <a>-<b>.<split>.gold", path=data, remedy="such as zh-en.dev.gold"
-        )
+        problem = "holds no gold pairs, <a>-<b>.<split>.gold"
+        raise InputError(problem, path=data, remedy="such as zh-en.dev.gold")
     return found
 
 
-def read_corpora(source_path: str, target_path: str, gold_path: str) -> Corpora:
-    """Reads both corpora and the gold pairs.
+def read_corpora(
+    source_path: str, target_path: str, gold_path: str
+) -> tuple[list[str], list[str], np.ndarray]:
+    """Returns sources, targets, and int64 `[pairs, 2]` with the indices of the gold pairs.
 
     Raises:
       InputError: as `read_columns`, or if an id or a gold pair is repeated, or a gold pair refers
         to an unknown id.
     """
-    sources, targets = read_sentences(source_path), read_sentences(target_path)
-    places = [dict(zip(side, itertools.count())) for side in (sources, targets)]
+    paths = (source_path, target_path)
+    sides: list[list[str]] = []
+    places: list[dict[str, int]] = []
+    for path in paths:
+        ids, texts = zip(*read_columns(path, ("id", "sentence"), only=True), strict=True)
+        sides.append(list(texts))
+        places.append({})
+        for place, id_ in enumerate(ids):
+            if places[-1].setdefault(id_, place) != place:
+                problem = f"the id '{id_}' is repeated"
+                remedy = "make the ids unique"
+                raise InputError(problem, path=path, line=place + 1, remedy=remedy)
     gold: dict[tuple[int, ...], int] = {}
     for number, ids in enumerate(read_columns(gold_path, ("id", "id"), only=True), 1):
-        for id_, known, path in zip(ids, places, (source_path, target_path), strict=True):
+        for id_, known, path in zip(ids, places, paths, strict=True):
             if id_ not in known:
-                raise InputError(
-                    f"{os.path.basename(path)} has no sentence '{id_}'",
-                    path=gold_path,
-                    line=number,
-                    remedy="take gold pairs and sentences of the same release",
-                )
+                problem = f"{os.path.basename(path)} has no sentence '{id_}'"
+                remedy = "take gold pairs and sentences of the same release"
+                raise InputError(problem, path=gold_path, line=number, remedy=remedy)
         pair = tuple(known[id_] for id_, known in zip(ids, places, strict=True))
         first = gold.setdefault(pair, number)
         if first != number:
-            raise InputError(
-                f"the pair is in line {first} already",
-                path=gold_path,
-                line=number,
-                remedy="remove one of them",
-            )
-    return Corpora(list(sources.values()), list(targets.values()), np.array(list(gold), np.int64))
-
-
-def read_sentences(path: str) -> dict[str, str]:
-    """Returns the sentences of a corpus by id, in order.
-
-    Raises:
-      InputError: as `read_corpora`.
-    """
-    sentences: dict[str, str] = {}
-    for number, (id_, text) in enumerate(read_columns(path, ("id", "sentence"), only=True), 1):
-        if id_ in sentences:
-            raise InputError(
-                f"the id '{id_}' is repeated", path=path, line=number, remedy="make the ids unique"
-            )
-        sentences[id_] = text
-    return sentences
+            problem = f"the pair is in line {first} already"
+            raise InputError(problem, path=gold_path, line=number, remedy="remove one of them")
+    return sides[0], sides[1], np.array(list(gold), np.int64)
 
 
 def score_corpora(
@@ -194,7 +147,7 @@ def score_corpora(
       sources: float32 `[n, dim]`, unit rows.
       targets: float32 `[m, dim]`, unit rows.
       gold: int64 `[pairs, 2]`, indices of source and target; no repeated pairs.
-      neighbours: number of neighbours that the means of the margin scores are taken over.
+      neighbours: of the means of the margin scores.
     """
     with Progress("search", total=len(sources), unit="sentence") as progress:
         forward, backward = nearest_both(sources, targets, neighbours, on_progress=progress.update)

@@ -18,20 +18,23 @@ import numpy as np
 
 from labse_tf.embedding.protocol import Encoder, TextVectors
 from labse_tf.errors import InputError
-from labse_tf.evaluation.probes import Examples, accuracy, majority, scaled
-from labse_tf.evaluation.result import Column, Result
-from labse_tf.evaluation.task import Option, make_record
-from labse_tf.evaluation.texts import find_files, read_columns
-from labse_tf.evaluation.transfer import (
+from labse_tf.evaluation.classifiers import (
     ACCURACY,
     MAJORITY,
     SEEDS,
     SEEDS_OPTION,
+    Examples,
     Network,
+    accuracy,
+    describe_transfer,
+    majority,
     mean_of_targets,
+    scaled,
     transfer,
 )
-from labse_tf.evaluation.transfer import describe as describe_transfer
+from labse_tf.evaluation.result import Column, Result
+from labse_tf.evaluation.task import Option, make_record
+from labse_tf.evaluation.texts import find_files, read_columns
 
 PRIMARY_METRIC = "accuracy"
 FOLDERS = ("mldoc", "sentiment", "classify")
@@ -46,7 +49,6 @@ OPTIONS = (
 )
 
 NETWORK = Network(hidden=(10,), rate=0.01, batch_size=32, patience=10)
-TRAIN, DEV, TEST = "train", "dev", "test"
 
 _FILE = re.compile(r"([\w-]+)\.(train|valid|dev|test)(?:\.\d+)?(?:\.tsv)?")
 # Bytes literals of Python, which MLDoc's generator writes under Python 3.
@@ -66,22 +68,13 @@ def evaluate(
       and `spread` over seeds. `accuracy`, `macro_f1`: the means over the languages that were not
       trained on, or of the source if it is the only one. `penalty`, `dev_accuracy`: of the
       classifiers.
-
-    Example: with an encoder that counts letters.
-
-      >>> Path("topics").mkdir()
-      >>> parts = {"en.train": "aaa zzz", "en.dev": "aa zz", "en.test": "aa z", "fi.test": "aa zz"}
-      >>> for name, (one, other) in ((name, text.split()) for name, text in parts.items()):
-      ...     _ = Path(f"topics/{name}.tsv").write_text(f"1\\t{one}\\n2\\t{other}\\n")
-      >>> evaluate(encoder, "topics")["languages"]["fi"]["accuracy"]
-      {'mean': 1.0, 'spread': 0.0}
     """
     files = find_files(data, _FILE, "<language>.test.tsv", key=_language_and_part)
     source = _source(files, source, data)
     texts = {
         (language, part): [(label, _decoded(text)) for label, text in read_columns(path, _COLUMNS)]
         for (language, part), path in files.items()
-        if part == TEST or language == source
+        if part == "test" or language == source
     }
     _check_labels(texts, source, files)
     vectors = TextVectors(encoder, (text for rows in texts.values() for _, text in rows))
@@ -90,71 +83,55 @@ def evaluate(
         key: Examples(features([text for _, text in rows]), np.array([label for label, _ in rows]))
         for key, rows in texts.items()
     }
-    tests = {language: one for (language, part), one in examples.items() if part == TEST}
-    found = transfer(
-        examples[source, TRAIN],
-        examples[source, DEV],
+    tests = {language: one for (language, part), one in examples.items() if part == "test"}
+    facts, found = transfer(
+        examples[source, "train"],
+        examples[source, "dev"],
         {language: lambda one=one: one for language, one in tests.items()},
         network=NETWORK,
         seeds=seeds,
         measure=_measure,
     )
     languages = {
-        language: {
-            "test": len(one.labels),
-            "majority": majority(one.labels),
-            **found["tests"][language],
-        }
-        for language, one in tests.items()
+        name: {"test": len(one.labels), "majority": majority(one.labels), **found[name]}
+        for name, one in tests.items()
     }
     means = {name: mean_of_targets(languages, source, name) for name in ("accuracy", "macro_f1")}
     paths = [files[key] for key in texts]
     directions = (f"{source} -> other languages",)
     settings = {"source": source, "seeds": seeds, "hidden": list(NETWORK.hidden)}
-    scores = {
-        **means,
-        "penalty": found["penalty"],
-        "dev_accuracy": found["dev_accuracy"],
-        "languages": languages,
-    }
+    scores = {**means, **facts, "languages": languages}
     return make_record("classify", encoder, data, paths, directions, settings, scores)
 
 
 def _language_and_part(match: re.Match[str]) -> tuple[str, str]:
     language, part = match.groups()
-    return language, DEV if part == "valid" else part
+    return language, "dev" if part == "valid" else part
 
 
 def _source(files: Collection[tuple[str, str]], asked: str | None, data) -> str:
-    if not any(part == TEST for _, part in files):
+    if not any(part == "test" for _, part in files):
         raise InputError("has no test part, <language>.test.tsv", path=data, remedy="add one")
-    whole = [name for name, part in files if part == TRAIN and (name, DEV) in files]
+    whole = [name for name, part in files if part == "train" and (name, "dev") in files]
     wanted = (asked,) if asked else _SOURCES
     source = next((name for name in wanted if name in whole), None)
     if source is None:
-        raise InputError(
-            f"has no train and dev part of '{asked or _SOURCES[0]}'",
-            path=data,
-            remedy=f"--source may be {', '.join(whole)}" if whole else "add them",
-        )
+        problem = f"has no train and dev part of '{asked or _SOURCES[0]}'"
+        remedy = f"--source may be {', '.join(whole)}" if whole else "add them"
+        raise InputError(problem, path=data, remedy=remedy)
     return source
 
 
 def _check_labels(texts, source: str, files) -> None:
-    known = {label for label, _ in texts[source, TRAIN]}
+    known, path = {label for label, _ in texts[source, "train"]}, files[source, "train"]
     if len(known) < 2:
-        raise InputError(
-            "has only one label", path=files[source, TRAIN], remedy="at least two are needed"
-        )
-    for (language, part), rows in texts.items():
+        raise InputError("has only one label", path=path, remedy="at least two are needed")
+    for key, rows in texts.items():
         for number, (label, _) in enumerate(rows, 1):
             if label not in known:
-                raise InputError(
-                    f"the label '{label}' is not in the training part",
-                    path=files[language, part],
-                    line=number,
-                    remedy=f"that has {', '.join(sorted(known)[:8])}",
-                )
+                problem = f"the label '{label}' is not in the training part"
+                remedy = f"that has {', '.join(sorted(known)[:8])}"
+                raise InputError(problem, path=files[key], line=number, remedy=remedy)
 
 
 def _decoded(text: str) -> str:

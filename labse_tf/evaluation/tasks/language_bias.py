@@ -31,14 +31,12 @@ FOLDERS = ("flores", "flores200", "ntrex128")
 UNITS_ARE_LANGUAGES = True
 LOWER_IS_BETTER = True
 DATA = "<code>.txt, the same sentences in each: are neighbours of the same language?"
-
-
 COMPONENTS = (0, 1, 2, 4, 8)
 SENTENCES = 200
 
 
 def numbers(text: str) -> list[int]:
-    """Parses comma-separated numbers; argparse shows this function's name in its errors."""
+    """Returns comma-separated numbers; argparse shows this function's name in its errors."""
     return [int(number) for number in text.split(",")]
 
 
@@ -46,33 +44,20 @@ def _names(text: str) -> list[str]:
     return [name for name in text.split(",") if name]
 
 
+_FIT = "other text, <code>.txt, to find the principal components of (default: the pool)"
+_COMPONENTS = "how many are taken out (default 0,1,2,4,8)"
+_CENTER = """whether each language's mean is subtracted before its components are found and \
+removed: no (default, as in the authors' code), yes"""
+_SENTENCES = f"of each language, from the first (default {SENTENCES})"
 OPTIONS = (
-    Option(
-        "fit",
-        "other text, <code>.txt, to find the principal components of (default: the pool)",
-        metavar="DIR",
-    ),
+    Option("fit", _FIT, metavar="DIR"),
     Option("tatoeba", "also measure what their removal does to Tatoeba", metavar="DIR"),
-    Option(
-        "components", "how many are taken out (default 0,1,2,4,8)", type=numbers, metavar="N,..."
-    ),
-    Option(
-        "center",
-        "whether each language's mean is subtracted before its components are found and removed: "
-        "no (default, as in the authors' code), yes",
-        choices=("no", "yes"),
-    ),
-    Option(
-        "sentences",
-        f"of each language, from the first (default {SENTENCES})",
-        type=int,
-        metavar="N",
-        least=2,
-    ),
+    Option("components", _COMPONENTS, type=numbers, metavar="N,..."),
+    Option("center", _CENTER, choices=("no", "yes")),
+    Option("sentences", _SENTENCES, type=int, metavar="N", least=2),
     Option("languages", "such as deu,eng,tha (default: all)", type=_names, metavar="CODES"),
 )
 
-_ENGLISH = "eng"
 # Rows of the pool whose similarities to all others are in memory.
 _ROWS = 512
 
@@ -91,39 +76,22 @@ def evaluate(
     """Evaluates an encoder.
 
     Returns:
-      The record. `removed`: for each number of components `same_language`, the share of sentences
-      whose nearest neighbour in the pool (other than themselves) is in their own language;
-      `translation`, the share for which it is a translation; `mean_average_precision` of finding
-      all translations, and `nearer`, as described in `ranks`; `shares`, each language's share
-      of all nearest neighbours; `from`, for each language the shares of the languages of its
-      neighbours; and `tatoeba`, the accuracy (mean of both directions) for each language and the
-      average.
+      The record. `removed`: for each number of components what `neighbour_shares` returns, and
+      `tatoeba`, the accuracy (mean of both directions) for each language and the average.
       `same_language`: the value with no components removed.
-
-    Example: with an encoder that counts letters, 2 of 6 neighbours are of the same language, 3 are
-    translations.
-
-      >>> Path("pool").mkdir()
-      >>> _ = Path("pool/deu.txt").write_text("Hallo Welt.\\nDie Katze.\\nDie Hunde.\\n")
-      >>> _ = Path("pool/eng.txt").write_text("Hello world.\\nThe cat.\\nThe dogs.\\n")
-      >>> record = evaluate(encoder, "pool", components=[0])
-      >>> round(record["same_language"], 3), round(record["removed"]["0"]["translation"], 3)
-      (0.333, 0.5)
     """
     files = find_pool(data, languages)
     pool = read_pool(files, sentences)
     fit_files = find_pool(fit, list(pool)) if fit is not None else {}
-    fit_texts = {code: read_texts(path) for code, path in fit_files.items()}
-    components = check_components(components, min(map(len, (fit_texts or pool).values())))
-    pairs_files = _tatoeba_files(tatoeba, pool)
-    pairs = {code: tuple(read_aligned(paths).values()) for code, (_, paths) in pairs_files.items()}
-    vectors = TextVectors(
-        encoder,
-        itertools.chain(*pool.values(), *fit_texts.values(), *itertools.chain(*pairs.values())),
-    )
+    of = {code: read_texts(path) for code, path in fit_files.items()} or pool
+    components = check_components(components, min(map(len, of.values())))
+    # Language of Tatoeba -> its code in the pool, and the texts of both sides.
+    pairs = _read_tatoeba(tatoeba, pool) if tatoeba is not None else {}
+    sides = (side for _, *both in pairs.values() for side in both)
+    vectors = TextVectors(encoder, itertools.chain(*pool.values(), *of.values(), *sides))
     biases = {}
     with Progress("principal components", total=len(pool), unit="language") as progress:
-        for code, lines in progress.each((fit_texts or pool).items()):
+        for code, lines in progress.each(of.items()):
             mean = vectors[lines].mean(axis=0) if center == "yes" else 0.0
             biases[code] = principal_components(vectors[lines] - mean, max(components)), mean
 
@@ -134,22 +102,21 @@ def evaluate(
         components, mean = biases[code]
         return remove_components(vectors[lines], components[:count], mean if count else 0.0)
 
-    english = next((code for code in pool if _language(code) == _language(_ENGLISH)), None)
+    english = next((code for code in pool if _language(code) == _language("eng")), None)
     removed = {}
     with Progress("search", total=len(components), unit="number of components") as progress:
         for count in progress.each(components):
             shares = neighbour_shares({code: without(count, code, pool[code]) for code in pool})
+            removed[str(count)] = shares
+            accuracies = {}
+            for code, (own, foreign, in_english) in pairs.items():
+                scores = tatoeba_task.score_language(
+                    without(count, own, foreign), without(count, english, in_english)
+                )
+                accuracies[code] = scores["mean_accuracy"]
             if pairs:
-                accuracies = {
-                    code: tatoeba_task.score_language(
-                        without(count, pairs_files[code][0], sides[0]),
-                        without(count, english, sides[1]),
-                    )["mean_accuracy"]
-                    for code, sides in pairs.items()
-                }
                 mean_accuracy = float(np.mean(list(accuracies.values())))
                 shares["tatoeba"] = {"accuracy": mean_accuracy, "languages": accuracies}
-            removed[str(count)] = shares
     of_fit = {"path": os.fspath(fit), **facts_of_files(fit_files.values(), fit)} if fit else None
     settings = {
         "components": list(components),
@@ -165,14 +132,10 @@ def evaluate(
 
 
 def check_components(components: Sequence[int] | None, sentences: int) -> tuple[int, ...]:
-    """Returns the numbers of components, sorted, including 0.
-
-    Args:
-      components: None for those of COMPONENTS that can be computed.
-      sentences: number of sentences that they are computed from, in the smallest language.
+    """Returns the numbers of components, sorted, including 0; by default some of COMPONENTS.
 
     Raises:
-      InputError: if one is negative, or nothing would be left of the vectors.
+      InputError: if one is negative, or not below the sentences of the smallest language.
     """
     if components is None:
         components = [count for count in COMPONENTS if count < sentences]
@@ -180,30 +143,26 @@ def check_components(components: Sequence[int] | None, sentences: int) -> tuple[
     if counts[0] < 0:
         raise InputError("--components has a negative number", remedy="give 0 or more")
     if counts[-1] >= sentences:
-        raise InputError(
-            f"--components {counts[-1]} needs more than {counts[-1]} sentences, not {sentences}",
-            remedy="give fewer components, or more sentences",
-        )
+        problem = f"--components {counts[-1]} needs more than {counts[-1]} sentences"
+        remedy = "give fewer components, or more sentences"
+        raise InputError(f"{problem}, not {sentences}", remedy=remedy)
     return counts
 
 
-def _tatoeba_files(
-    data: str | os.PathLike[str] | None, pool: Iterable[str]
-) -> dict[str, tuple[str, dict[str, str]]]:
-    """Returns for each language of Tatoeba that is in the pool its code there, and the paths."""
-    if data is None:
-        return {}
+def _read_tatoeba(
+    data: str | os.PathLike[str], pool: Iterable[str]
+) -> dict[str, tuple[str, list[str], list[str]]]:
+    """Returns for each language of Tatoeba that is in the pool its code there, and both sides."""
     # Of several codes for one language, such as fra and fra-CA, the first is used.
     by_language = {_language(code): code for code in reversed(list(pool))}
     found = {
-        code: (by_language[_language(code)], paths)
+        code: (by_language[_language(code)], *read_aligned(paths).values())
         for code, paths in tatoeba_task.find_pairs(data).items()
         if _language(code) in by_language
     }
     if not found:
-        raise InputError(
-            "has no language of the pool", path=data, remedy="leave --tatoeba out, or add languages"
-        )
+        remedy = "leave --tatoeba out, or add languages"
+        raise InputError("has no language of the pool", path=data, remedy=remedy)
     return found
 
 
@@ -212,12 +171,12 @@ def _language(code: str) -> str:
 
 
 def principal_components(vectors: np.ndarray, count: int) -> np.ndarray:
-    """Returns the principal directions of a language's vectors.
+    """Returns the first right singular vectors of a language's vectors.
 
-    They are the first right singular vectors of the uncentred matrix: the first one is close to the
-    mean, which is most of what a language's vectors share (Yang et al. 2021, arXiv 2012.14388,
-    section 5.1; after Arora, Liang and Ma 2017, who did this for English). The paper does not say
-    whether it subtracts a mean first; the authors' later code (github.com/ziyi-yang/LIR) does not.
+    Of the uncentred matrix, the first one is close to the mean, which is most of what a language's
+    vectors share (Yang et al. 2021, arXiv 2012.14388, section 5.1; after Arora, Liang and Ma 2017).
+    The paper does not say whether it subtracts a mean first; the authors' later code
+    (github.com/ziyi-yang/LIR) does not.
 
     Args:
       vectors: float `[n, dim]`.
@@ -243,8 +202,7 @@ def remove_components(
     Args:
       vectors: float32 `[n, dim]`.
       components: float32 `[count, dim]`, from `principal_components`.
-      mean: `[dim]`, subtracted first: that of the vectors which the components are of, if these
-        were centred. 0: they were not.
+      mean: `[dim]`, subtracted first, if the components are of centred vectors.
 
     Returns:
       float32 `[n, dim]`; a row with nothing left is zero.
@@ -265,19 +223,17 @@ def neighbour_shares(vectors: Mapping[str, np.ndarray]) -> dict[str, Any]:
 
     Returns:
       `same_language` and `translation`, the shares of sentences whose nearest other sentence is in
-      their own language, and is a translation; `shares`, each language's share of all nearest
-      sentences; `from`, the same by the language of the sentence; and what `ranks` returns.
+      their own language, and is a translation; `mean_average_precision` and `nearer` from `ranks`;
+      `shares`, each language's share of all nearest sentences; `from`, the same by the language of
+      the sentence.
     """
-    codes = list(vectors)
-    size = len(vectors[codes[0]])
-    pool = np.concatenate([vectors[code] for code in codes])
-    own = np.arange(len(pool))
+    codes, pool = list(vectors), np.concatenate(list(vectors.values()))
+    size, own = len(pool) // len(codes), np.arange(len(pool))
     two = nearest(pool, pool, 2).indices
     # A sentence is its own nearest neighbour, unless others have the same vector.
     neighbours = np.where(two[:, 0] == own, two[:, 1], two[:, 0])
     counts = np.zeros((len(codes), len(codes)))
     np.add.at(counts, (own // size, neighbours // size), 1)
-    shares = counts / size
     return {
         "same_language": float(np.trace(counts) / len(pool)),
         "translation": float(np.mean(neighbours % size == own % size)),
@@ -285,7 +241,7 @@ def neighbour_shares(vectors: Mapping[str, np.ndarray]) -> dict[str, Any]:
         "shares": dict(zip(codes, (counts.sum(axis=0) / len(pool)).tolist(), strict=True)),
         "from": {
             code: dict(zip(codes, row.tolist(), strict=True))
-            for code, row in zip(codes, shares, strict=True)
+            for code, row in zip(codes, counts / size, strict=True)
         },
     }
 
@@ -318,17 +274,11 @@ def ranks(pool: np.ndarray, size: int) -> dict[str, float]:
         nearer += float(np.sum(np.mean(right > rival, axis=1)))
         similarities.sort(axis=1)
         right.sort(axis=1)
-        precision += sum(map(_average_precision, right, similarities))
+        for found, everything in zip(right, similarities, strict=True):
+            # The share of right ones among all at least as similar.
+            at_least = [len(one) - np.searchsorted(one, found) for one in (found, everything)]
+            precision += float(np.mean(at_least[0] / at_least[1]))
     return {"mean_average_precision": precision / len(pool), "nearer": nearer / len(pool)}
-
-
-def _average_precision(right: np.ndarray, everything: np.ndarray) -> float:
-    """Returns the mean over `right` of the share of right ones among all at least as similar.
-
-    Both are sorted.
-    """
-    at_least = [len(one) - np.searchsorted(one, right) for one in (right, everything)]
-    return float(np.mean(at_least[0] / at_least[1]))
 
 
 def describe(record: Mapping[str, Any]) -> Result:
@@ -338,9 +288,8 @@ def describe(record: Mapping[str, Any]) -> Result:
     rows = {}
     for number, scores in removed.items():
         most = sorted(scores["shares"].items(), key=lambda item: -item[1])[:4]
-        rows[number] = scores | {
-            "most": ", ".join(f"{code} {100 * share:.1f}" for code, share in most)
-        }
+        shown = ", ".join(f"{code} {100 * share:.1f}" for code, share in most)
+        rows[number] = scores | {"most": shown}
     columns = (
         Column("same language", "same_language", style="line"),
         Column("translation", "translation", style="line"),

@@ -11,16 +11,16 @@ import itertools
 import os
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from labse_tf.embedding.protocol import Encoder, TextVectors
 from labse_tf.errors import InputError
-from labse_tf.evaluation.probes import majority
+from labse_tf.evaluation.classifiers import majority
 from labse_tf.evaluation.result import Column, Part, Result, mean_of
 from labse_tf.evaluation.task import Option, make_record
-from labse_tf.evaluation.texts import find_files, read_columns
+from labse_tf.evaluation.texts import NO_LABEL, ScoredPairs, find_files, read_columns
 from labse_tf.files.textio import read_lines
 
 PRIMARY_METRIC = "average_precision"
@@ -35,21 +35,6 @@ OPTIONS = (
 _FILE = re.compile(r"(dev|test)\.([\w-]+)\.tsv|([\w-]+)/(dev|test)(?:_2k)?\.tsv")
 _COLUMNS = ("sentence1", "sentence2", "label")
 _HEADER = ("id", *_COLUMNS)
-_NO_LABEL = "-"
-
-
-class Pairs(NamedTuple):
-    """The `n` labelled pairs of a file.
-
-    Attributes:
-      labels: bool `[n]`, whether both say the same.
-      first: `n` sentences.
-      second: `n` sentences.
-    """
-
-    labels: np.ndarray
-    first: list[str]
-    second: list[str]
 
 
 def evaluate(
@@ -61,15 +46,6 @@ def evaluate(
       The record. `languages`: for each its number of `test` pairs, the `majority`, which is the
       share of its more frequent label, `average_precision` and `accuracy`. `average_precision` and
       `accuracy`: the means over languages. `threshold`: the cosine from which a pair says the same.
-
-    Example: with an encoder that counts letters.
-
-      >>> Path("paws").mkdir()
-      >>> text = "abc d\\tabc d\\t1\\nabc\\txyz\\t0\\n"
-      >>> for name in ("dev.en", "test.en", "test.de"):
-      ...     _ = Path(f"paws/{name}.tsv").write_text(text)
-      >>> evaluate(encoder, "paws")["languages"]["de"]["accuracy"]
-      1.0
     """
     files = find_files(data, _FILE, "test.<lang>.tsv", key=_part_and_language)
     tests = [language for part, language in files if part == "test"]
@@ -81,14 +57,11 @@ def evaluate(
     pairs = {key: read_labelled_pairs(files[key]) for key in wanted}
     everything = itertools.chain.from_iterable(one.first + one.second for one in pairs.values())
     vectors = TextVectors(encoder, everything)
-    cosines = {
-        key: np.einsum("nd,nd->n", vectors[one.first], vectors[one.second])
-        for key, one in pairs.items()
-    }
-    threshold = best_threshold(cosines["dev", source], pairs["dev", source].labels)
+    dev = pairs.pop(("dev", source))
+    threshold = best_threshold(dev.cosines(vectors), dev.scores)
     languages = {
-        language: _scores(cosines["test", language], pairs["test", language].labels, threshold)
-        for language in tests
+        language: _scores(one.cosines(vectors), one.scores, threshold)
+        for (_, language), one in pairs.items()
     }
     means = mean_of(languages.values(), ("average_precision", "accuracy"))
     paths = [files[key] for key in wanted]
@@ -102,36 +75,31 @@ def _part_and_language(match: re.Match[str]) -> tuple[str, str]:
     return part or part_in_folder, language or folder
 
 
-def read_labelled_pairs(path: str) -> Pairs:
+def read_labelled_pairs(path: str) -> ScoredPairs:
     """Reads sentence 1, sentence 2, label, or PAWS-X's columns; pairs labelled `-` are left out.
+
+    The scores are bool: whether both say the same.
 
     Raises:
       InputError: as `read_columns`, or if a label is another one, or only one occurs.
     """
     has_header = tuple(next(read_lines(path))[1].split("\t")) == _HEADER
-    rows = []
-    for number, row in enumerate(
-        read_columns(path, _HEADER if has_header else _COLUMNS, only=True), start=1
-    ):
-        if row[-1] not in ("0", "1", _NO_LABEL) and not (has_header and number == 1):
-            raise InputError(
-                "expected sentence 1, sentence 2 and 0 or 1",
-                path=path,
-                line=number,
-                remedy="separate them by tabs",
-            )
-        if row[-1] in ("0", "1"):
-            rows.append(row[-3:])
+    rows = read_columns(path, _HEADER if has_header else _COLUMNS, only=True)
+    for number, row in enumerate(rows, 1):
+        if row[-1] not in ("0", "1", NO_LABEL) and not (has_header and number == 1):
+            problem = "expected sentence 1, sentence 2 and 0 or 1"
+            raise InputError(problem, path=path, line=number, remedy="separate them by tabs")
+    rows = [row[-3:] for row in rows if row[-1] in ("0", "1")]
     if len({label for *_, label in rows}) < 2:
         raise InputError("has not both labels, 0 and 1", path=path, remedy="add pairs")
     first, second, labels = map(list, zip(*rows, strict=True))
-    return Pairs(np.array(labels) == "1", first, second)
+    return ScoredPairs(np.array(labels) == "1", first, second)
 
 
 def best_threshold(cosines: np.ndarray, labels: np.ndarray) -> float:
     """Returns the cosine from which most pairs are labelled right; of equal ones, the highest.
 
-    Above all cosines if it is best to call no pair the same.
+    It is above all cosines if it is best to call no pair the same.
     """
     order = np.argsort(-cosines, kind="stable")
     ordered, right = cosines[order], labels[order]
@@ -146,7 +114,6 @@ def best_threshold(cosines: np.ndarray, labels: np.ndarray) -> float:
 
 
 def _scores(cosines: np.ndarray, labels: np.ndarray, threshold: float) -> dict[str, Any]:
-    # Imported here because it takes most of a second, and other tasks do not need it.
     from sklearn.metrics import average_precision_score
 
     return {

@@ -25,22 +25,11 @@ FOLDERS = ("retrieval",)
 UNITS_ARE_LANGUAGES = True
 DATA = "<lang>.tsv: each sentence's translation among the file's, both directions"
 MAX_CANDIDATES = 500
+_MOST = f"pairs of a language used, from the first (default {MAX_CANDIDATES})"
 OPTIONS = (
     Option("baseline", "score this on the same data too (character n-grams)", choices=("tfidf",)),
-    Option(
-        "max_candidates",
-        f"pairs of a language used, from the first (default {MAX_CANDIDATES})",
-        type=int,
-        metavar="N",
-        least=1,
-    ),
+    Option("max_candidates", _MOST, type=int, metavar="N", least=1),
 )
-
-# Of the baseline, in characters.
-_NGRAMS = (1, 4)
-
-# (sources, targets) -> similarities of every source and every target, [n, m].
-Similarities = Callable[[Sequence[str], Sequence[str]], np.ndarray]
 
 
 def evaluate(
@@ -55,20 +44,12 @@ def evaluate(
     Returns:
       The record. `languages`: for each its `pairs` and, by system, `model` and the baseline, the
       accuracies `to_english` and `from_english`; `average`: by system, their means over languages.
-
-    Example: with an encoder that counts letters; the first column is English.
-
-      >>> Path("dev").mkdir()
-      >>> _ = Path("dev/de.tsv").write_text("Hello world.\\tHallo Welt.\\nA cat.\\tEine Katze.\\n")
-      >>> record = evaluate(encoder, "dev", baseline="tfidf")
-      >>> record["average"]["model"]
-      {'to_english': 1.0, 'from_english': 1.0}
     """
     pools = read_pools(data, max_candidates)
-    vectors = TextVectors(
-        encoder, (text for pool in pools.values() for row in pool for text in row)
-    )
-    systems: dict[str, Similarities] = {
+    texts = (text for pool in pools.values() for row in pool for text in row)
+    vectors = TextVectors(encoder, texts)
+    # (sources, targets) -> similarities of every source and every target, [n, m].
+    systems: dict[str, Callable[[Sequence[str], Sequence[str]], np.ndarray]] = {
         "model": lambda sources, targets: all_cosines(vectors[sources], vectors[targets])
     }
     if baseline:
@@ -84,22 +65,14 @@ def evaluate(
     files = [file.path for file in find_corpus_files([os.fspath(data)], kind=BITEXT)]
     settings = {"baseline": baseline, "max_candidates": max_candidates, "ties": "not found"}
     scores = {"average": average, "max_candidates": max_candidates, "languages": languages}
-    return make_record(
-        "retrieval", encoder, data, files, ("xx -> en", "en -> xx"), settings, scores
-    )
+    directions = ("xx -> en", "en -> xx")
+    return make_record("retrieval", encoder, data, files, directions, settings, scores)
 
 
 def read_pools(
     data: str | os.PathLike[str], max_candidates: int = MAX_CANDIDATES
 ) -> dict[str, list[tuple[str, str]]]:
-    """Reads each language's first pairs; several files of a language are concatenated.
-
-    Args:
-      data: a folder of bitext files.
-      max_candidates: a language's pool has at most this many pairs.
-
-    Returns:
-      Per language, pairs of English and foreign text.
+    """Returns each language's first pairs of English and foreign text, from all its files.
 
     Raises:
       InputError: if the data are missing or broken.
@@ -107,9 +80,8 @@ def read_pools(
     pools: dict[str, list[tuple[str, str]]] = {}
     for file in find_corpus_files([os.fspath(data)], kind=BITEXT):
         if file.format != "tsv":
-            raise InputError(
-                "evaluation reads TSV files", path=file.path, remedy="name a folder of <lang>.tsv"
-            )
+            remedy = "name a folder of <lang>.tsv"
+            raise InputError("evaluation reads TSV files", path=file.path, remedy=remedy)
         pool = pools.setdefault(file.language, [])
         for _, english, foreign in read_pairs(file.path, swapped=file.swapped):
             if len(pool) < max_candidates:
@@ -118,16 +90,15 @@ def read_pools(
 
 
 def tfidf_similarities(sources: Sequence[str], targets: Sequence[str]) -> np.ndarray:
-    """Returns the cosines of TF-IDF vectors of character n-grams: float `[n, m]`.
+    """Returns the cosines of TF-IDF vectors of 1 to 4 characters: float `[n, m]`.
 
     This baseline needs no training. It finds translations that share letters: names, numbers, loan
     words, related languages. Document frequencies are computed from the pool itself, both sides
     together.
     """
-    # Imported here because it takes most of a second, and every training run measures retrieval.
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=_NGRAMS, sublinear_tf=True)
+    vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(1, 4), sublinear_tf=True)
     vectors = vectorizer.fit_transform([*sources, *targets])
     return (vectors[: len(sources)] @ vectors[len(sources) :].T).toarray()
 

@@ -9,13 +9,12 @@ on average. Spearman's is the same for both, as one is a monotonic function of t
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from labse_tf.embedding.protocol import Encoder, TextVectors
 from labse_tf.errors import InputError
 from labse_tf.evaluation.result import Column, Part, Result, mean_of
 from labse_tf.evaluation.task import Option, make_record
-from labse_tf.evaluation.texts import find_files, read_columns
+from labse_tf.evaluation.texts import ScoredPairs, find_files, read_columns
 
 PRIMARY_METRIC = "spearman"
 FOLDERS = ("sts",)
@@ -35,14 +34,6 @@ _SPLITS = ("train", "dev", "test")
 OPTIONS = (Option("split", "of files whose names tell a split (default test)", choices=_SPLITS),)
 # The set's folders, the name, and its split if it tells one.
 _FILE = re.compile(r"(?:(.+)/)?([^/]+?)(?:\.(train|dev|test))?\.(?:tsv|txt)")
-
-
-class ScoredPairs(NamedTuple):
-    """The `n` pairs of sentences in a file, and their scores."""
-
-    scores: np.ndarray
-    first: list[str]
-    second: list[str]
 
 
 def evaluate(
@@ -75,10 +66,8 @@ def evaluate(
         name: {file: read_scored_pairs(path) for file, path in paths.items()}
         for name, paths in files.items()
     }
-    everything = [pairs for set_ in sets.values() for pairs in set_.values()]
-    vectors = TextVectors(
-        encoder, itertools.chain.from_iterable(pairs.first + pairs.second for pairs in everything)
-    )
+    pairs = (one for set_ in sets.values() for one in set_.values())
+    vectors = TextVectors(encoder, (text for one in pairs for text in one.first + one.second))
     scores = {name: _score_set(set_, vectors) for name, set_ in sets.items()}
     paths = [path for set_ in files.values() for path in set_.values()]
     means = mean_of(set_["all"] for set_ in scores.values())
@@ -94,45 +83,34 @@ def read_scored_pairs(path: str | os.PathLike[str]) -> ScoredPairs:
       InputError: as `read_columns`, or if a score is not a number, or there is only one line.
     """
     rows = read_columns(path, ("score", "sentence 1", "sentence 2"))
-    columns, first, second = zip(*rows, strict=True)
-    scores = [_read_score(column, path, number) for number, column in enumerate(columns, 1)]
+    scores = []
+    for number, (column, *_) in enumerate(rows, 1):
+        try:
+            scores.append(float(column))
+        except ValueError:
+            scores.append(math.nan)
+        if not math.isfinite(scores[-1]):
+            problem = f"the score '{column[:40]}' is not a number"
+            remedy = "give the score as 3.5; leave out pairs without one"
+            raise InputError(problem, path=path, line=number, remedy=remedy)
     if len(scores) < 2:
-        raise InputError(
-            "has only one pair, too few for a correlation", path=path, remedy="add others"
-        )
+        problem = "has only one pair, too few for a correlation"
+        raise InputError(problem, path=path, remedy="add others")
+    _, first, second = zip(*rows, strict=True)
     return ScoredPairs(np.array(scores), list(first), list(second))
-
-
-def _read_score(column: str, path: str | os.PathLike[str], line: int) -> float:
-    try:
-        score = float(column)
-    except ValueError:
-        score = math.nan
-    if not math.isfinite(score):
-        raise InputError(
-            f"the score '{column[:40]}' is not a number",
-            path=path,
-            line=line,
-            remedy="give the score as 3.5; leave out pairs without one",
-        )
-    return score
 
 
 def _score_set(files: dict[str, ScoredPairs], vectors: TextVectors) -> dict[str, Any]:
     """Returns the metrics for each file of a set, over all its pairs, and the mean over files."""
-    cosines = {
-        name: np.einsum("nd,nd->n", vectors[pairs.first], vectors[pairs.second])
+    cosines = {name: pairs.cosines(vectors) for name, pairs in files.items()}
+    scores = {
+        name: {"pairs": len(pairs.scores), **correlations(cosines[name], pairs.scores)}
         for name, pairs in files.items()
     }
-    human = {name: pairs.scores for name, pairs in files.items()}
-    scores = {
-        name: {"pairs": len(human[name]), **correlations(cosines[name], human[name])}
-        for name in files
-    }
-    together = [np.concatenate(list(one.values())) for one in (cosines, human)]
+    together = np.concatenate([pairs.scores for pairs in files.values()])
     return {
-        "pairs": len(together[0]),
-        "all": correlations(*together),
+        "pairs": len(together),
+        "all": correlations(np.concatenate(list(cosines.values())), together),
         "mean": mean_of(scores.values(), METRICS),
         "files": scores,
     }
@@ -140,7 +118,6 @@ def _score_set(files: dict[str, ScoredPairs], vectors: TextVectors) -> dict[str,
 
 def correlations(cosines: np.ndarray, scores: np.ndarray) -> dict[str, float]:
     """Returns METRICS of `[n]` cosines against `[n]` scores; NaN if either are all equal."""
-    # Imported here because it takes most of a second, and other tasks do not need it.
     from scipy.stats import pearsonr, spearmanr
 
     cosines = np.clip(cosines.astype(np.float64), -1, 1)

@@ -28,11 +28,10 @@ from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
 from labse_tf.evaluation.result import Column, Part, Result, mean_of
 from labse_tf.evaluation.task import Option, encoder_facts, make_record
-from labse_tf.evaluation.texts import AlignedFiles, find_corpora
+from labse_tf.evaluation.texts import AlignedFiles, check_lengths, find_corpora
 from labse_tf.files.hashing import sha256_of_files
 from labse_tf.files.local_paths import local_path
 from labse_tf.files.outputs import locked, whole_file
-from labse_tf.files.textio import ends_early
 from labse_tf.languages import find_code
 from labse_tf.retrieval.neighbours import Neighbours
 from labse_tf.retrieval.search import INDEXES, search_both
@@ -44,24 +43,14 @@ KEEPS_VECTORS = True
 DATA = """\
 NAME.<a>-<b>.<a> and .<b>, or NAME.tsv: P@1 over the whole corpus, of any size,
 en -> xx as LaBSE's paper, and both directions"""
+_WORK = """keep the vectors here: what was stopped goes on, and those of the same texts and \
+model are used again (default: a temporary folder)"""
+_INDEX = "how neighbours are searched (default exact; auto is exact for small pools)"
+_RECALL = "the share of true neighbours that an approximate search is to find (default 0.99)"
 OPTIONS = (
-    Option(
-        "work",
-        "keep the vectors here: what was stopped goes on, and those of the same texts and "
-        "model are used again (default: a temporary folder)",
-        metavar="DIR",
-    ),
-    Option(
-        "index",
-        "how neighbours are searched (default exact; auto is exact for small pools)",
-        choices=INDEXES,
-    ),
-    Option(
-        "recall",
-        "the share of true neighbours that an approximate search is to find (default 0.99)",
-        type=float,
-        metavar="X",
-    ),
+    Option("work", _WORK, metavar="DIR"),
+    Option("index", _INDEX, choices=INDEXES),
+    Option("recall", _RECALL, type=float, metavar="X"),
 )
 
 DIRECTIONS = ("forward", "backward")
@@ -70,8 +59,6 @@ RECALL = 0.99
 # Two neighbours tell whether there is a tie.
 NEAREST = 2
 
-_HASH_BYTES = 8
-_MADE_FROM = "made_from.json"
 # The encoder facts that its vectors depend on; the last one only some have.
 _IDENTITY = ("name", "kind", "sequence_length", "model_sha256", "vocabulary_sha256")
 _LEADING = "leading_columns"
@@ -88,21 +75,11 @@ def evaluate(
     """Evaluates an encoder.
 
     Returns:
-      The record. `corpora`: for each its `pairs`, and for `forward` (source to target) and
-      `backward` `p_at_1`, the share whose translation is nearer than all other sentences, and
-      `same_text`, the share for which the nearest text equals the right one, so that duplicates do
-      not count as errors; `from_english`, the direction in which English
-      sentences are the queries, or None; `search`, the index and, if approximate, the measured
-      recall. `p_at_1`: the mean over corpora and directions. `from_english`: the means over the
+      The record. `corpora`: for each its `pairs`; for `forward` (source to target) and `backward`
+      what `score_direction` returns; `from_english`, the direction in which English sentences are
+      the queries, or None; `search`, the index and, if approximate, the measured recall. `p_at_1`
+      and `same_text`: the means over corpora and directions. `from_english`: the means over the
       corpora that have such a direction, in it, and their number; None if there is none.
-
-    Example: with an encoder that counts letters.
-
-      >>> Path("un").mkdir()
-      >>> _ = Path("un/UN.de-en.de").write_text("Hallo Welt.\\nDie Katze schläft.\\n")
-      >>> _ = Path("un/UN.de-en.en").write_text("Hello world.\\nThe cat sleeps.\\n")
-      >>> evaluate(encoder, "un")["from_english"]
-      {'p_at_1': 1.0, 'same_text': 1.0, 'corpora': 1}
     """
     if not 0 < recall <= 1:
         raise InputError(f"--recall is {recall}", remedy="give more than 0, at most 1")
@@ -111,15 +88,16 @@ def evaluate(
     results = {}
     with _work_folder(work) as folder:
         for name, files in corpora.items():
-            *found, search = _search(
-                encoder, files, len(hashes[name][0]), folder / name, index=index, recall=recall
+            sources, targets = hashes[name]
+            forward, backward, search = _search(
+                encoder, files, len(sources), folder / name, index=index, recall=recall
             )
             results[name] = {
-                "pairs": len(hashes[name][0]),
-                "distinct_sources": len(np.unique(hashes[name][0])),
-                "distinct_targets": len(np.unique(hashes[name][1])),
-                "forward": score_direction(found[0], hashes[name][1]),
-                "backward": score_direction(found[1], hashes[name][0]),
+                "pairs": len(sources),
+                "distinct_sources": len(np.unique(sources)),
+                "distinct_targets": len(np.unique(targets)),
+                "forward": score_direction(forward, targets),
+                "backward": score_direction(backward, sources),
                 "from_english": direction_from_english(name, files),
                 "search": search,
             }
@@ -142,8 +120,7 @@ def evaluate(
 def direction_from_english(name: str, files: AlignedFiles) -> str | None:
     """Returns the direction in which English sentences are the queries; None if not in the name.
 
-    A name that ends in `<a>-<b>` says which side is English. A TSV file whose name ends in a single
-    language has English first, as all TSV files of the project do.
+    The name ends in `<a>-<b>`, or in a single language: then a TSV file has English first.
     """
     codes = [find_code(code) for code in name.rsplit(".", 1)[-1].split("-")]
     if "en" in codes:
@@ -151,23 +128,19 @@ def direction_from_english(name: str, files: AlignedFiles) -> str | None:
     return DIRECTIONS[0] if files.is_table and len(set(codes) - {None}) == 1 else None
 
 
-def _read_hashes(files: AlignedFiles) -> tuple[np.ndarray, np.ndarray]:
+def _read_hashes(files: AlignedFiles) -> list[np.ndarray]:
     """Returns 64-bit hashes of sources and targets, to recognise equal texts: `[n]` each.
 
     Reading all texts before any is embedded also finds errors in them early.
     """
     sides = []
-    for side in (0, 1):
+    for side in range(len(SIDES)):
         digests = (
-            hashlib.blake2b(text.encode(), digest_size=_HASH_BYTES).digest()
-            for text in files.texts(side)
+            hashlib.blake2b(text.encode(), digest_size=8).digest() for text in files.texts(side)
         )
         sides.append(np.frombuffer(b"".join(digests), np.uint64))
-    counts = [len(side) for side in sides]
-    if counts[0] != counts[1]:
-        short = counts.index(min(counts))
-        raise ends_early(files[short], files[1 - short], counts[short])
-    return sides[0], sides[1]
+    check_lengths(files, sides)
+    return sides
 
 
 @contextlib.contextmanager
@@ -175,18 +148,18 @@ def _work_folder(work: str | os.PathLike[str] | None) -> Iterator[Path]:
     if work is None:
         with tempfile.TemporaryDirectory(prefix="labse-eval-") as folder:
             yield Path(folder)
-        return
-    folder = Path(local_path(work))
-    with locked(folder):
-        yield folder
+    else:
+        folder = local_path(work)
+        with locked(folder):
+            yield Path(folder)
 
 
 def _search(
     encoder: Encoder, files: AlignedFiles, count: int, folder: Path, *, index: str, recall: float
 ) -> tuple[Neighbours, Neighbours, dict[str, Any]]:
     """Returns the nearest targets of each source, the nearest sources of each target, and facts."""
+    _forget_others(folder, encoder, files)
     search_folder = folder / f"search-{NEAREST}-{index}-{recall}"
-    _forget_others(folder, _origin(encoder, files))
     search_folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.npy" for name in SIDES]
     for side, path in enumerate(paths):
@@ -196,24 +169,19 @@ def _search(
     return search_both(*vectors, NEAREST, search_folder, index=index, recall=recall)
 
 
-def _origin(encoder: Encoder, files: AlignedFiles) -> dict[str, Any]:
-    facts = encoder_facts(encoder)
-    root = os.path.dirname(files.source_path) or "."
-    leading = {_LEADING: facts[_LEADING]} if _LEADING in facts else {}
-    return {
-        "texts_sha256": sha256_of_files(set(files), root=root),
-        "encoder": {name: facts.get(name) for name in _IDENTITY} | leading,
-    }
-
-
-def _forget_others(folder: Path, origin: dict[str, Any]) -> None:
+def _forget_others(folder: Path, encoder: Encoder, files: AlignedFiles) -> None:
     """Removes results that were, or may have been, made from other texts or another encoder.
 
     An encoder without a hash of its model may have changed.
     """
-    note = folder / _MADE_FROM
+    facts, note = encoder_facts(encoder), folder / "made_from.json"
+    leading = {_LEADING: facts[_LEADING]} if _LEADING in facts else {}
+    origin = {
+        "texts_sha256": sha256_of_files(set(files), root=os.path.dirname(files.source_path) or "."),
+        "encoder": {name: facts.get(name) for name in _IDENTITY} | leading,
+    }
     with contextlib.suppress(OSError, ValueError):
-        if origin["encoder"]["model_sha256"] and json.loads(note.read_text("utf-8")) == origin:
+        if facts.get("model_sha256") and json.loads(note.read_text("utf-8")) == origin:
             return
     shutil.rmtree(folder, ignore_errors=True)
     with whole_file(note) as partial:
@@ -223,7 +191,9 @@ def _forget_others(folder: Path, origin: dict[str, Any]) -> None:
 def score_direction(found: Neighbours, candidates: np.ndarray) -> dict[str, float]:
     """Returns `p_at_1` and `same_text`.
 
-    A tie of the two nearest is a miss in `p_at_1`; in `same_text`, if their texts differ.
+    `p_at_1`: the share of queries whose right candidate is nearer than all others. `same_text`: the
+    share whose nearest text equals the right one, so that duplicates are no errors. A tie of the
+    two nearest is a miss in `p_at_1`; in `same_text`, if their texts differ.
 
     Args:
       found: `[n, 2]`, the two nearest candidates of each query, or `[n, 1]` if there is only one;
@@ -252,7 +222,7 @@ def describe(record: Mapping[str, Any]) -> Result:
     notes = []
     for name, row in corpora.items():
         if recall := row["search"].get("recall"):
-            shares = " and ".join(f"{100 * recall[direction]:.1f} %" for direction in DIRECTIONS)
+            shares = " and ".join(f"{100 * recall[way]:.1f} %" for way in DIRECTIONS)
             notes.append(f"{name}: approximate search, recall {shares}")
     papers = "no corpus has English in its name"
     if english := record["from_english"]:

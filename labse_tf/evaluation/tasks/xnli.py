@@ -10,52 +10,52 @@ from __future__ import annotations
 
 import functools
 import glob
+import itertools
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from labse_tf.embedding.protocol import Encoder, TextVectors
 from labse_tf.errors import InputError
-from labse_tf.evaluation.inference_pairs import (
-    InferencePairs,
-    find_inference_files,
-    read_inference_pairs,
-)
-from labse_tf.evaluation.probes import Examples, accuracy, majority, scaled
-from labse_tf.evaluation.result import Result, matrix
-from labse_tf.evaluation.task import Option, make_record
-from labse_tf.evaluation.transfer import (
+from labse_tf.evaluation.classifiers import (
     ACCURACY,
     MAJORITY,
     SEEDS,
     SEEDS_OPTION,
+    Examples,
     Network,
+    accuracy,
+    describe_transfer,
+    majority,
     mean_of_targets,
+    scaled,
     transfer,
 )
-from labse_tf.evaluation.transfer import describe as describe_transfer
+from labse_tf.evaluation.result import Result, matrix
+from labse_tf.evaluation.task import Option, make_record
+from labse_tf.evaluation.texts import (
+    InferencePairs,
+    find_inference_files,
+    read_inference_pairs,
+)
 from labse_tf.files.corpus_files import find_packed
 
 PRIMARY_METRIC = "accuracy"
 FOLDERS = ("xnli", "XNLI-1.0")
-_FEW_LABELS = 8
 UNITS_ARE_LANGUAGES = True
 DATA = (
     "{train,dev,test}.<lang>.tsv of premise, hypothesis, label, or xnli.{dev,test}.tsv, with\n"
     "--train: train on one language, test on every language"
 )
+_CROSS_LINGUAL = """no: premise and hypothesis in one language; yes: all languages with all others \
+(default no)"""
 OPTIONS = (
     Option("train", "training pairs, instead of those in --data", metavar="FILE"),
     Option("source", "language that is trained on (default en)", metavar="LANG"),
     SEEDS_OPTION,
-    Option(
-        "cross_lingual",
-        "no: premise and hypothesis in one language; yes: all languages with all others "
-        "(default no)",
-        choices=("no", "yes"),
-    ),
+    Option("cross_lingual", _CROSS_LINGUAL, choices=("no", "yes")),
 )
 
 SOURCE = "en"
@@ -79,54 +79,54 @@ def evaluate(
       `cross_lingual`, `crossed`: by premise's and hypothesis's language, the mean. `test`: pairs
       of a language; `majority`: the share of the most frequent label; `trained`: pairs, after those
       that are in the dev or test part were left out.
-
-    Example: with an encoder that counts letters.
-
-      >>> Path("nli").mkdir()
-      >>> for name in ("train.en", "dev.en", "test.en", "test.sw"):
-      ...     rows = (f"{name} {n}\\tqq\\tyes\\n{name} {n}\\tzz\\tno\\n" for n in range(9))
-      ...     _ = Path(f"nli/{name}.tsv").write_text("".join(rows))
-      >>> evaluate(encoder, "nli", seeds=1)["languages"]["sw"]["accuracy"]
-      {'mean': 1.0, 'spread': 0.0}
     """
     entries = {
-        "train": train or _training_entry(data, source),
+        "train": train or _entry(data, "train", source),
         "dev": _entry(data, "dev"),
         "test": _entry(data, "test"),
     }
+    if not train and not glob.glob(entries["train"]):
+        remedy = "add it, or name a file: --train"
+        raise InputError(f"has no train.{source}.tsv", path=data, remedy=remedy)
     sets = {part: read_inference_pairs(entry) for part, entry in entries.items()}
     _check(sets, entries, source)
     training = _without_tests(sets, source, entries["train"])
     test = sets["test"]
     dev = InferencePairs({source: sets["dev"].texts[source]}, sets["dev"].labels)
-    features = scaled(TextVectors(encoder, _texts(training, dev, test)))
-    pairs = [(one, other) for one in test.texts for other in test.texts]
-    found = transfer(
+    rows = (rows for one in (training, dev, test) for rows in one.texts.values())
+    texts = itertools.chain.from_iterable(itertools.chain.from_iterable(rows))
+    features = scaled(TextVectors(encoder, texts))
+    facts, found = transfer(
         _examples(training, features, source, source),
         _examples(dev, features, source, source),
         {
             (one, other): functools.partial(_examples, test, features, one, other)
-            for one, other in pairs
+            for one, other in itertools.product(test.texts, repeat=2)
             if one == other or cross_lingual == "yes"
         },
         network=NETWORK,
         seeds=seeds,
         measure=lambda classifier, examples: {"accuracy": accuracy(classifier, examples)},
     )
+    languages = {one: found[one, one] for one in test.texts}
+    scores = {"accuracy": mean_of_targets(languages, source, "accuracy"), "languages": languages}
+    if len(found) > len(languages):
+        scores["crossed"] = {
+            one: {other: found[one, other]["accuracy"]["mean"] for other in languages}
+            for one in languages
+        }
+    scores |= {
+        **facts,
+        "trained": len(training.labels),
+        "test": len(test.labels),
+        "majority": majority(test.labels),
+    }
     settings = {
         "train": train,
         "source": source,
         "seeds": seeds,
         "cross_lingual": cross_lingual,
         "hidden": list(NETWORK.hidden),
-    }
-    scores = {
-        **_scores(found["tests"], source),
-        "penalty": found["penalty"],
-        "dev_accuracy": found["dev_accuracy"],
-        "trained": len(training.labels),
-        "test": len(test.labels),
-        "majority": majority(test.labels),
     }
     paths = [path for entry in entries.values() for path in find_inference_files(entry)]
     directions = (f"{source} -> other languages",)
@@ -140,34 +140,19 @@ def _entry(data: str | os.PathLike[str], part: str, language: str = "*") -> str:
     return os.path.join(glob.escape(os.fspath(data)), f"{part}.{language}.tsv*")
 
 
-def _training_entry(data: str | os.PathLike[str], source: str) -> str:
-    entry = _entry(data, "train", source)
-    if not glob.glob(entry):
-        raise InputError(
-            f"has no train.{source}.tsv", path=data, remedy="add it, or name a file: --train"
-        )
-    return entry
-
-
 def _check(sets: dict[str, InferencePairs], entries: dict[str, str], source: str) -> None:
     for part in ("train", "dev"):
         if source not in sets[part].texts:
-            raise InputError(
-                f"has no pairs in '{source}'",
-                path=entries[part],
-                remedy=f"--source may be {', '.join(sets[part].texts)}",
-            )
+            remedy = f"--source may be {', '.join(sets[part].texts)}"
+            raise InputError(f"has no pairs in '{source}'", path=entries[part], remedy=remedy)
     known = set(sets["train"].labels)
     has = f"these have {', '.join(sorted(known))}"
-    if len(known) > _FEW_LABELS:
+    if len(known) > 8:
         has = f"these have {len(known)} labels: the third column should be the label"
     for part in ("dev", "test"):
         if unknown := sorted(set(sets[part].labels) - known):
-            raise InputError(
-                f"has the label '{unknown[0]}', which the training pairs have not",
-                path=entries[part],
-                remedy=has,
-            )
+            problem = f"has the label '{unknown[0]}', which the training pairs have not"
+            raise InputError(problem, path=entries[part], remedy=has)
 
 
 def _without_tests(sets: dict[str, InferencePairs], source: str, path: str) -> InferencePairs:
@@ -176,19 +161,9 @@ def _without_tests(sets: dict[str, InferencePairs], source: str, path: str) -> I
     rows = zip(sets["train"].texts[source], sets["train"].labels, strict=True)
     kept = [(row, label) for row, label in rows if row not in seen]
     if len({label for _, label in kept}) < 2:
-        raise InputError(
-            "has pairs of fewer than two labels that are not in the dev or test part",
-            path=path,
-            remedy="name other training pairs: --train",
-        )
+        problem = "has pairs of fewer than two labels that are not in the dev or test part"
+        raise InputError(problem, path=path, remedy="name other training pairs: --train")
     return InferencePairs({source: [row for row, _ in kept]}, [label for _, label in kept])
-
-
-def _texts(*sets: InferencePairs) -> Iterator[str]:
-    for one in sets:
-        for rows in one.texts.values():
-            for row in rows:
-                yield from row
 
 
 def _examples(
@@ -197,21 +172,8 @@ def _examples(
     """Returns premises in the language `one` with hypotheses in the language `other`."""
     premise = features([row[0] for row in pairs.texts[one]])
     hypothesis = features([row[1] for row in pairs.texts[other]])
-    products = (premise * hypothesis, np.abs(premise - hypothesis))
-    return Examples(
-        np.concatenate([premise, hypothesis, *products], axis=1), np.array(pairs.labels)
-    )
-
-
-def _scores(found: dict[tuple[str, str], Any], source: str) -> dict[str, Any]:
-    languages = {one: row for (one, other), row in found.items() if one == other}
-    scores = {"accuracy": mean_of_targets(languages, source, "accuracy"), "languages": languages}
-    if len(found) > len(languages):
-        scores["crossed"] = {
-            one: {other: found[one, other]["accuracy"]["mean"] for other in languages}
-            for one in languages
-        }
-    return scores
+    sides = (premise, hypothesis, premise * hypothesis, np.abs(premise - hypothesis))
+    return Examples(np.concatenate(sides, axis=1), np.array(pairs.labels))
 
 
 def describe(record: Mapping[str, Any]) -> Result:

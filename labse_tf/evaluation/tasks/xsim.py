@@ -3,14 +3,17 @@
 xSIM (Heffernan et al. 2022, arXiv 2205.12654) searches each sentence of one language among the same
 sentences of another: of the k nearest, that with the highest margin score (Artetxe and Schwenk
 2019, arXiv 1811.01136) should be its translation; a tie with another one is an error. xSIM++ (Chen
-et al. 2023, arXiv 2306.12907) adds English sentences to what is searched that differ in a number, a
-name or a negation; `labse corpus perturb` makes them. Both count errors.
+et al. 2023, arXiv 2306.12907) adds English sentences to the searched ones that differ in a number,
+a name or a negation; `labse corpus perturb` makes them by `perturb`. Both count errors.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Mapping, Sequence
+import random
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,6 +46,42 @@ OPTIONS = (
 
 _ENGLISH = ("eng", "eng_Latn", "en")
 
+# Draws of each place that can be changed; equal ones are dropped.
+_TRIALS = 8
+NUMBER, ENTITY, NEGATION = "number", "entity", "negation"
+KINDS = (NUMBER, ENTITY, NEGATION)
+
+_NUMBER = re.compile(r"\d+")
+_WORDS = re.findall(
+    r"\w+",
+    "two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty sixty "
+    "seventy eighty ninety hundred thousand million billion",
+)
+_NUMBER_WORD = re.compile(rf"\b(?:{'|'.join(_WORDS)})\b", re.IGNORECASE)
+# Behind a lower-case word or a comma: not at the start of a sentence.
+_NAME = re.compile(r"(?<=[a-z,;] )(?!I\b)[A-Z][\w'-]*(?: [A-Z][\w'-]*)*")
+_NOT = re.compile(r" not\b|n['’]t\b")
+# Before n't these are other words.
+_CONTRACTED = re.compile(r"\b(?:can|won|shan)['’]t\b", re.IGNORECASE)
+_WHOLE = {"can": "can", "won": "will", "shan": "shall"}
+_AUXILIARY = re.compile(
+    r"\b(?:is|are|was|were|can|could|will|would|should|must|may|might|has|have|had|does|do|did)\b"
+    r"(?! not\b|['’])"
+)
+_OPPOSITES = dict(
+    re.findall(
+        r"(\w+)/(\w+)",
+        "more/less before/after always/never all/none many/few first/last new/old good/bad "
+        "high/low higher/lower large/small larger/smaller increase/decrease increased/decreased "
+        "above/below early/late earlier/later strong/weak win/lose won/lost rise/fall rose/fell "
+        "inside/outside north/south east/west northern/southern eastern/western open/closed "
+        "hot/cold fast/slow long/short true/false right/wrong young/old up/down with/without "
+        "possible/impossible legal/illegal public/private winter/summer day/night",
+    )
+)
+_OPPOSITES |= {other: one for one, other in reversed(_OPPOSITES.items())}
+_OPPOSITE = re.compile(rf"\b(?:{'|'.join(_OPPOSITES)})\b(?!['’])", re.IGNORECASE)
+
 
 def evaluate(
     encoder: Encoder,
@@ -62,29 +101,17 @@ def evaluate(
       `error`: the mean of all `errors`. With `perturbed`, `plus`: by language, the `error` of
       searching English with its perturbed sentences, and by kind the share of sentences for which
       one of that kind was found instead; `plus_error`: the mean over languages.
-
-    Example: with an encoder that counts letters.
-
-      >>> Path("xsim").mkdir()
-      >>> _ = Path("xsim/deu.txt").write_text("Hallo Welt.\\nDie Katze.\\nDie Hunde.\\n")
-      >>> _ = Path("xsim/eng.txt").write_text("Hello world.\\nThe cat.\\nThe dogs.\\n")
-      >>> evaluate(encoder, "xsim", k=2)["errors"]["deu"]["eng"] < 0.5
-      True
     """
     files = find_pool(data)
     english = _english(files, english, data)
     texts = read_pool(files)
     changed = _read_perturbed(perturbed, len(texts[english])) if perturbed else []
-    everything = (
-        text for lines in (*texts.values(), [row[2] for row in changed]) for text in lines
-    )
-    vectors = TextVectors(encoder, everything)
+    changed_texts = [text for *_, text in changed]
+    everything = (*texts.values(), changed_texts)
+    vectors = TextVectors(encoder, itertools.chain.from_iterable(everything))
     by_code = {code: vectors[lines] for code, lines in texts.items()}
     wanted = [
-        (one, other)
-        for one in texts
-        for other in texts
-        if one != other and (pairs == "all" or english in (one, other))
+        pair for pair in itertools.permutations(texts, 2) if pairs == "all" or english in pair
     ]
     errors: dict[str, dict[str, float]] = {}
     with Progress("search", total=len(wanted), unit="pair") as progress:
@@ -98,22 +125,17 @@ def evaluate(
         "errors": errors,
     }
     if changed:
-        pool = np.concatenate([by_code[english], vectors[[row[2] for row in changed]]])
-        others = {code: one for code, one in by_code.items() if code != english}
+        pool = np.concatenate([by_code[english], vectors[changed_texts]])
         figures["plus"] = {
             code: _plus(score(one, pool, k=k, margin=margin), changed)
-            for code, one in others.items()
+            for code, one in by_code.items()
+            if code != english
         }
         figures["plus_error"] = float(np.mean([row["error"] for row in figures["plus"].values()]))
-    paths = [*files.values(), *([perturbed] if perturbed else [])]
+    paths = [*files.values(), *filter(None, [perturbed])]
     directions = ("all",) if pairs == "all" else ("xx -> en", "en -> xx")
-    settings = {
-        "margin": margin,
-        "k": k,
-        "pairs": pairs,
-        "english": english,
-        "perturbed": perturbed,
-    }
+    settings = {"margin": margin, "k": k, "pairs": pairs, "english": english}
+    settings["perturbed"] = perturbed
     return make_record("xsim", encoder, data, paths, directions, settings, figures)
 
 
@@ -158,11 +180,8 @@ def _plus(scores: np.ndarray, changed: Sequence[tuple[int, str, str]]) -> dict[s
 def _english(files: Mapping[str, str], asked: str | None, data) -> str:
     code = next((one for one in ((asked,) if asked else _ENGLISH) if one in files), None)
     if code is None:
-        raise InputError(
-            f"holds no file of '{asked or _ENGLISH[0]}'",
-            path=data,
-            remedy="name the code of English in it: --english",
-        )
+        remedy = "name the code of English in it: --english"
+        raise InputError(f"holds no file of '{asked or _ENGLISH[0]}'", path=data, remedy=remedy)
     return code
 
 
@@ -170,12 +189,9 @@ def _read_perturbed(path: str, sentences: int) -> list[tuple[int, str, str]]:
     rows = read_columns(path, ("line number", "kind", "text"), only=True)
     for number, (place, *_) in enumerate(rows, 1):
         if not (place.isdecimal() and 1 <= int(place) <= sentences):
-            raise InputError(
-                f"expected a line number up to {sentences}, a kind and a text",
-                path=path,
-                line=number,
-                remedy="make the file by `labse corpus perturb` from the English file",
-            )
+            problem = f"expected a line number up to {sentences}, a kind and a text"
+            remedy = "make the file by `labse corpus perturb` from the English file"
+            raise InputError(problem, path=path, line=number, remedy=remedy)
     return [(int(place), kind, text) for place, kind, text in rows]
 
 
@@ -202,3 +218,66 @@ def describe(record: Mapping[str, Any]) -> Result:
         notes.append(f"mean of all pairs: {100 * record['error']:.2f}")
     units = {f"{one}-{two}": error for one, row in errors.items() for two, error in row.items()}
     return Result(parts, units, notes)
+
+
+def perturb(
+    sentences: Sequence[str], *, per_kind: int = 4, seed: int = 0
+) -> Iterator[tuple[int, str, str]]:
+    """Yields the place of a sentence, a kind of KINDS, and a text with another meaning.
+
+    Chen et al. (section 3) change causality, entities and numbers, with a parser and a thesaurus.
+    Here rules do it: digits become others, a number word another one; a capitalised name inside a
+    sentence becomes another name of the text; `not` is added to or taken from an auxiliary verb,
+    and some words become their opposites. The result depends on the text and the seed alone.
+
+    Args:
+      sentences: English.
+      per_kind: at most so many texts of a kind are made of one sentence; all are different, and
+        none is among `sentences`.
+      seed: of what is drawn.
+    """
+    names = sorted({name for text in sentences for name in _NAME.findall(text)})
+    known = set(sentences)
+    changes: dict[str, Callable[[str, random.Random], Iterator[str]]] = {
+        NUMBER: _other_numbers,
+        ENTITY: lambda text, draw: _other_names(text, draw, names),
+        NEGATION: _negations,
+    }
+    for place, text in enumerate(sentences):
+        for kind, change in changes.items():
+            draw = random.Random(f"{seed} {kind} {text}")
+            made = dict.fromkeys(other for other in change(text, draw) if other not in known)
+            yield from ((place, kind, other) for other in itertools.islice(made, per_kind))
+
+
+def _other_numbers(text: str, draw: random.Random) -> Iterator[str]:
+    digits, words = list(_NUMBER.finditer(text)), list(_NUMBER_WORD.finditer(text))
+    for _ in range(_TRIALS):
+        for match in digits:
+            first = draw.choice("123456789") if match[0][0] != "0" else "0"
+            rest = (draw.choice("0123456789") for _ in match[0][1:])
+            yield _replace(text, match, first + "".join(rest))
+        for match in words:
+            yield _replace(text, match, draw.choice(_WORDS))
+
+
+def _other_names(text: str, draw: random.Random, names: Sequence[str]) -> Iterator[str]:
+    for match in _TRIALS * list(_NAME.finditer(text)):
+        yield _replace(text, match, draw.choice(names))
+
+
+def _negations(text: str, draw: random.Random) -> Iterator[str]:
+    contracted = {match.end(): match for match in _CONTRACTED.finditer(text)}
+    changes = [(match, "") for match in _NOT.finditer(text) if match.end() not in contracted]
+    changes += [(match, _WHOLE[match[0][:-2].lower()]) for match in contracted.values()]
+    changes += [(match, f"{match[0]} not") for match in _AUXILIARY.finditer(text)]
+    changes += [(match, _OPPOSITES[match[0].lower()]) for match in _OPPOSITE.finditer(text)]
+    draw.shuffle(changes)
+    yield from (_replace(text, *change) for change in changes)
+
+
+def _replace(text: str, match: re.Match, other: str) -> str:
+    """Returns the text with `other`, capitalised alike, in place of the match."""
+    if match[0][0].isupper():
+        other = other[:1].upper() + other[1:]
+    return text[: match.start()] + other + text[match.end() :]

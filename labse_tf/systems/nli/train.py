@@ -11,7 +11,7 @@ import tf_keras
 
 from labse_tf.data.features import ENCODER_INPUTS, Features
 from labse_tf.errors import InputError
-from labse_tf.evaluation.inference_pairs import InferencePairs, labels_of, read_inference_pairs
+from labse_tf.evaluation.texts import InferencePairs, labels_of, read_inference_pairs
 from labse_tf.model.encoder import build_encoder, embed
 from labse_tf.model.protocol import EncoderNetwork
 from labse_tf.systems.nli.config import NliRun

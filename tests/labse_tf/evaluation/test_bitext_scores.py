@@ -57,24 +57,6 @@ def test_copies_are_ties_however_rounding_goes():
     assert (cosines[copies].argmax(axis=1) == copies[0]).all()
 
 
-@pytest.mark.parametrize(
-    "predicted, gold, precision, recall, f1",
-    [
-        ([0, 1, 2], [0, 1, 2], 1, 1, 1),
-        ([1, 2, 0], [0, 1, 2], 0, 0, 0),
-        # 0 is found by two queries, one of them rightly: precision 1/2, F1 2/3; the others 0.
-        ([0, 0, 1], [0, 1, 2], 1 / 6, 1 / 3, 2 / 9),
-        # Candidates that are no gold of any query count nowhere.
-        ([7, 9], [7, 8], 1 / 2, 1 / 2, 1 / 2),
-        # One candidate is the gold of two queries and found by one of them: P 1, R 1/2, F1 2/3.
-        ([4, 5], [4, 4], 1, 1 / 2, 2 / 3),
-    ],
-)
-def test_weighted_scores_by_hand(predicted, gold, precision, recall, f1):
-    expected = {"precision": precision, "recall": recall, "f1": f1}
-    assert weighted_scores(np.array(predicted), np.array(gold)) == pytest.approx(expected)
-
-
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=30))
 def test_weighted_scores_equal_scikit_learns(rows):

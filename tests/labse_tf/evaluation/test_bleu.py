@@ -7,8 +7,8 @@ import math
 
 import pytest
 
+from labse_tf.cli.eval.translation import score_translations
 from labse_tf.cli.main import main
-from labse_tf.evaluation.bleu import score_translations
 
 
 def test_bleu_by_hand():

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hashed_encoders import HashedCharacters, Table
+from hashed_encoders import Table
 
-from labse_tf.errors import InputError
 from labse_tf.evaluation.result import format_table
 from labse_tf.evaluation.tasks import bucc
 
@@ -118,29 +117,3 @@ def test_the_papers_score_is_printed_first_and_both_are_named(tmp_path):
         "mean F1 by cosine, as LaBSE's paper: forward 90.00, backward 83.33",
         "mean F1 by ratio, as Artetxe and Schwenk: max 90.00",
     ]
-
-
-@pytest.mark.parametrize(
-    "name, text, line, problem",
-    [
-        ("de-en.dev.gold", "d1\te3\nd9\te1\n", 2, "has no sentence 'd9'"),
-        ("de-en.dev.gold", "d1\te9\n", 1, "has no sentence 'e9'"),
-        ("de-en.dev.gold", "d1\te3\nd2\te1\nd1\te3\n", 3, "in line 1 already"),
-        ("de-en.dev.gold", "d1 e3\n", 1, "1 columns"),
-        ("de-en.dev.de", "d1\tKatze\nd2\tHund\nd1\tWort\n", 3, "'d1' is repeated"),
-        ("de-en.dev.de", "d1\tKatze\nd2\t\n", 2, "empty"),
-        ("de-en.dev.en", "e1\tdog\nwithout id\n", 2, "1 columns"),
-        ("de-en.dev.en", "e1\td\0og\n", 1, "NUL"),
-        ("de-en.dev.gold", None, None, "holds no gold"),
-        ("de-en.dev.de", None, None, "holds no de-en.dev.de"),
-    ],
-)
-def test_broken_files(tmp_path, name, text, line, problem):
-    write(tmp_path, FILES | {name: text or ""})
-    if text is None:
-        (tmp_path / name).unlink()
-    with pytest.raises(InputError) as caught:
-        bucc.evaluate(HashedCharacters(), tmp_path)
-    assert problem in caught.value.problem
-    path = tmp_path / name if text else tmp_path
-    assert (caught.value.path, caught.value.line) == (str(path), line)

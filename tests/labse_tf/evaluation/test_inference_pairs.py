@@ -7,11 +7,11 @@ import lzma
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labse_tf.errors import InputError
-from labse_tf.evaluation.inference_pairs import InferencePairs, labels_of, read_inference_pairs
+from labse_tf.evaluation.texts import InferencePairs, labels_of, read_inference_pairs
 from labse_tf.systems.nli.train import _draws, inference_batches
 
 ROWS = {
@@ -47,16 +47,11 @@ def test_files_of_xnli_and_multinli_are_read_by_their_header(tmp_path):
     assert found.texts["de"][1] == ("Es regnet.", "Es schneit.")
     path = tmp_path / "multinli_1.0_train.tsv"
     path.write_text("gold_label\tsentence1\tsentence2\n-\ta\tb\nneutral\tc\td\n", "utf-8")
-    found = read_inference_pairs(str(path))
-    assert found.texts == {"en": [("c", "d")]} and found.labels == ["neutral"]
-    path.write_text("gold_label\tpremise\na\tb\n", "utf-8")
-    with pytest.raises(InputError, match="but no 'sentence1'"):
-        read_inference_pairs(str(path))
-    path.write_text(OFFICIAL.replace("th\tneutral\t( )\tฝนตก\tหิมะตก\t7\n", ""), "utf-8")
-    with pytest.raises(InputError, match="has the pair 7 in some languages, but not in 'th'"):
-        read_inference_pairs(str(path))
+    assert read_inference_pairs(str(path)) == InferencePairs({"en": [("c", "d")]}, ["neutral"])
     first, second = OFFICIAL.splitlines()[:2]
     for text, told in (
+        ("gold_label\tpremise\na\tb\n", "but no 'sentence1'"),
+        (OFFICIAL[: OFFICIAL.rindex("th\t")], "has the pair 7 in some languages, but not in 'th'"),
         (f"{first}\n", "has only a header"),
         (f"{first}\n{second}\n{second}\n", "is a second pair 7 in 'de'"),
         (f"{first}\n{second}\n".replace("neutral", "-"), "has no pair with a label"),
@@ -66,12 +61,12 @@ def test_files_of_xnli_and_multinli_are_read_by_their_header(tmp_path):
             read_inference_pairs(str(path))
 
 
-@pytest.mark.parametrize("entry", ["", "train.*", "*.tsv"])
-def test_reading(folder, entry):
-    found = read_inference_pairs(str(folder / entry) if entry else str(folder))
-    assert list(found.texts) == ["ar", "de", "th"]
-    assert found.texts["de"] == [tuple(row.split("\t")[:2]) for row in ROWS["de"]]
-    assert found.labels == ["entailment", "neutral"]
+def test_reading(folder):
+    for entry in (folder, folder / "train.*", folder / "*.tsv"):
+        found = read_inference_pairs(str(entry))
+        assert list(found.texts) == ["ar", "de", "th"]
+        assert found.texts["de"] == [tuple(row.split("\t")[:2]) for row in ROWS["de"]]
+        assert found.labels == ["entailment", "neutral"]
 
 
 def test_one_compressed_file_without_a_name_before_its_language(tmp_path):
@@ -106,10 +101,10 @@ def test_broken_files_are_named(folder, name, text, message):
     assert name in str(error.value)
 
 
-@pytest.mark.parametrize("entry", ["missing", "missing/*.tsv", ""])
-def test_no_files(tmp_path, entry):
-    with pytest.raises(InputError, match="no files"):
-        read_inference_pairs(str(tmp_path / entry))
+def test_no_files(tmp_path):
+    for entry in ("missing", "missing/*.tsv", ""):
+        with pytest.raises(InputError, match="no files"):
+            read_inference_pairs(str(tmp_path / entry))
 
 
 def numbered(languages, size, label="x"):
@@ -117,6 +112,7 @@ def numbered(languages, size, label="x"):
     return InferencePairs(texts, [f"{label}{i % 2}" for i in range(size)])
 
 
+@settings(max_examples=30)
 @given(
     sizes=st.lists(st.integers(1, 9), min_size=1, max_size=3),
     batch_size=st.integers(1, 12),

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hashed_encoders import Table
 from sklearn.metrics import average_precision_score
 
-from labse_tf.errors import InputError
 from labse_tf.evaluation.result import format_table
 from labse_tf.evaluation.tasks import language_bias
 from labse_tf.evaluation.tasks.language_bias import (
@@ -155,33 +153,3 @@ def test_components_of_other_text(pool, tmp_path):
     assert result["settings"]["components_of"]["files"] == 2
     assert result["removed"]["0"]["same_language"] == 1.0
     assert result["removed"]["1"]["translation"] == 1.0
-
-
-OTHER_LANGUAGE = {f"tatoeba.fra-eng.{side}": "chat\n" for side in ("fra", "eng")}
-
-
-@pytest.mark.parametrize(
-    "change, options, problem",
-    [
-        ({"tha.txt": "แมว\nหมา\n"}, {}, "tha.txt:2"),
-        ({"tha.txt": "แมว\n\nบ้าน\nฟ้า\n"}, {}, "tha.txt:2"),
-        ({}, {"languages": ["deu", "xyz"]}, "holds no file of 'xyz'"),
-        ({}, {"languages": ["deu"]}, "fewer than two"),
-        ({}, {"components": [-1]}, "negative"),
-        (OTHER_LANGUAGE, {"tatoeba": "pool"}, "no language of the pool"),
-        ({}, {"components": [1, 4]}, "--components 4 needs more than 4 sentences"),
-    ],
-)
-def test_broken_pools(pool, change, options, problem):
-    for name, text in change.items():
-        (pool / name).write_text(text, "utf-8")
-    options = options | {name: pool for name, value in options.items() if value == "pool"}
-    with pytest.raises(InputError) as caught:
-        language_bias.evaluate(Biased(), pool, **options)
-    assert problem in str(caught.value)
-
-
-def test_zero_vectors_do_no_harm(pool):
-    vectors = dict.fromkeys(Biased.MEANINGS, [0.0, 0.0]) | {"cat": [1, 0], "Katze": [1, 0]}
-    result = language_bias.evaluate(Table(vectors), pool, components=[0, 1])
-    assert 0 <= result["removed"]["1"]["same_language"] <= 1

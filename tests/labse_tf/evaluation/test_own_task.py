@@ -88,17 +88,9 @@ def train(config_file, run, *changes):
 def test_tasks_during_training(data, tmp_path, config_file, bitext_dir, caplog):
     """Measured every two steps, beside the dev pairs; the task chooses the best checkpoint."""
     run = tmp_path / "run"
-    assert (
-        train(
-            config_file,
-            run,
-            f"train.evaluate=[{TASK}={data},retrieval={bitext_dir}]",
-            f"train.dev=[{bitext_dir}]",
-            "train.dev_size=5",
-            f"train.best={TASK}",
-        )
-        == 0
-    )
+    evaluate = f"train.evaluate=[{TASK}={data},retrieval={bitext_dir}]"
+    dev = (f"train.dev=[{bitext_dir}]", "train.dev_size=5", f"train.best={TASK}")
+    assert train(config_file, run, evaluate, *dev) == 0
     run_dir = open_existing(run)
     held_out = {
         line["step"]: line["held_out"] for line in run_dir.read_metrics() if "held_out" in line

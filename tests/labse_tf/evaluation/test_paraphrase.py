@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hashed_encoders import HashedCharacters, Table
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labse_tf.errors import InputError
 from labse_tf.evaluation.tasks import paraphrase
 
 # A pair "x", "<cosine>" has that cosine.
@@ -37,6 +36,7 @@ def test_average_precision_and_the_threshold_of_dev_by_hand(tmp_path):
     assert record["accuracy"] == pytest.approx(0.9)
 
 
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=1, max_size=12))
 def test_no_threshold_is_better_than_the_best(pairs):
     cosines = np.array([cosine / 4 for cosine, _ in pairs])
@@ -59,20 +59,3 @@ def test_paws_xs_own_files(tmp_path):
     record = paraphrase.evaluate(HashedCharacters(), tmp_path)
     assert set(record["languages"]) == {"en", "th"} and record["accuracy"] == 1.0
     assert record["data"]["files"] == 3
-
-
-@pytest.mark.parametrize(
-    ("files", "told"),
-    [
-        ({"dev.en.tsv": rows(("0.9", 1))}, "has no test part"),
-        ({"test.en.tsv": rows(("0.9", 1))}, "has no dev part of 'en'"),
-        ({"dev.en.tsv": rows(("0.9", 1)), "test.en.tsv": rows(("0.9", 2))}, "has not both labels"),
-        ({"dev.en.tsv": rows(("0.9", 2)), "test.en.tsv": ""}, "dev.en.tsv:1: expected sentence 1"),
-        ({"notes.md": ""}, "holds no files test"),
-    ],
-)
-def test_broken_data_are_refused(files, told, tmp_path):
-    for name, text in files.items():
-        (tmp_path / name).write_text(text, "utf-8")
-    with pytest.raises(InputError, match=told):
-        paraphrase.evaluate(ENCODER, tmp_path)

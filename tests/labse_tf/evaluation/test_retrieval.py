@@ -7,7 +7,6 @@ import gzip
 import numpy as np
 import pytest
 
-from labse_tf.errors import InputError
 from labse_tf.evaluation.bitext import accuracies
 from labse_tf.evaluation.tasks import retrieval
 
@@ -67,11 +66,6 @@ def test_an_encoder_that_knows_half(data):
     assert result["average"]["model"] == {"to_english": 0.5, "from_english": 0.25}
 
 
-def test_equal_vectors_find_nothing(data):
-    average = retrieval.evaluate(Dictionary(), data)["average"]["model"]
-    assert average == {"to_english": 0.0, "from_english": 0.0}
-
-
 def test_systems_see_the_same_first_pairs_of_all_files_of_a_language(data, monkeypatch):
     """Regions of a language map to one code: no file may hide another."""
     seen = []
@@ -88,23 +82,3 @@ def test_systems_see_the_same_first_pairs_of_all_files_of_a_language(data, monke
     assert seen == [german, (["แมว", "หมา"], ["cat", "dog"])]
     assert result["languages"]["de"]["pairs"] == 5
     assert set(result["average"]) == {"model", "tfidf"}
-
-
-@pytest.mark.parametrize(
-    "name, data, problem",
-    [
-        (None, b"", "no such file or folder"),
-        ("notes.md", b"x", "holds no bitext files"),
-        ("de.tsv", b"", "the file is empty"),
-        ("de.tsv", b"alone\n", "one column"),
-        ("de.txt", b"Hallo\n", "holds no bitext files"),
-    ],
-)
-def test_missing_and_broken_data(tmp_path, name, data, problem):
-    folder = tmp_path / "data"
-    if name:
-        folder.mkdir()
-        (folder / name).write_bytes(data)
-    with pytest.raises(InputError) as caught:
-        retrieval.read_pools(folder)
-    assert problem in caught.value.problem

@@ -9,9 +9,8 @@ import pytest
 from hashed_encoders import HashedCharacters
 
 from labse_tf.errors import InputError
-from labse_tf.evaluation import senteval_texts
-from labse_tf.evaluation.senteval_texts import TASKS, find_tasks
 from labse_tf.evaluation.tasks import senteval
+from labse_tf.evaluation.tasks.senteval import TASKS, find_tasks, read_task
 
 FOLDS = 2
 GOOD = [f"good {number}" for number in range(5)] + ["el ladrón"]
@@ -85,7 +84,7 @@ def write(folder, files):
 
 def read(folder):
     files = find_tasks(folder)
-    return {name: senteval_texts.read_task(name, files[name], FOLDS) for name in files}
+    return {name: read_task(name, files[name], FOLDS) for name in files}
 
 
 def test_both_layouts_give_the_same_rows(tmp_path):

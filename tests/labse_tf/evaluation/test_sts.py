@@ -7,9 +7,8 @@ import math
 
 import numpy as np
 import pytest
-from hashed_encoders import HashedCharacters, Table
+from hashed_encoders import Table
 
-from labse_tf.errors import InputError
 from labse_tf.evaluation.result import format_table
 from labse_tf.evaluation.tasks import sts
 
@@ -86,27 +85,3 @@ def test_files_sets_and_all_together(data):
 def test_splits(data, split, files):
     result = sts.evaluate(Table(VECTORS), data, split=split)
     assert {name: list(set_["files"]) for name, set_ in result["sets"].items()} == files
-
-
-@pytest.mark.parametrize(
-    "text, line, problem",
-    [
-        ("3\ta\tb\nhigh\ta\tb\n", 2, "'high' is not a number"),
-        ("nan\ta\tb\n", 1, "'nan' is not a number"),
-        ("3\ta\n", 1, "2 columns"),
-        ("3\ta\tb\n1\ta\t\n", 2, "empty"),
-        ("3\ta\0\tb\n", 1, "NUL"),
-        ("3\ta\tb\n", None, "one pair"),
-    ],
-)
-def test_broken_lines(tmp_path, text, line, problem):
-    (tmp_path / "x.tsv").write_text(text)
-    with pytest.raises(InputError) as caught:
-        sts.evaluate(HashedCharacters(), tmp_path)
-    assert problem in caught.value.problem
-    assert (caught.value.path, caught.value.line) == (str(tmp_path / "x.tsv"), line)
-
-
-def test_a_folder_without_files(tmp_path):
-    with pytest.raises(InputError, match="holds no files <set>/<name>.tsv"):
-        sts.evaluate(HashedCharacters(), tmp_path)

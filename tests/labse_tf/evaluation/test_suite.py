@@ -1,4 +1,4 @@
-"""`labse eval all`: what it finds, each text embedded once, what is kept, killed, failures."""
+"""`labse eval all`: what it finds, each text embedded once, what is kept, failures."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ import json
 import numpy as np
 import pytest
 from hashed_encoders import HashedCharacters
-from hypothesis import given
-from hypothesis import strategies as st
 
 from labse_tf.cli.main import main
 from labse_tf.errors import InputError
-from labse_tf.evaluation.suite import RememberingEncoder, evaluate_all, find_tasks
-from labse_tf.evaluation.task import find_task, task_names
+from labse_tf.evaluation.task import (
+    SharedEncoder,
+    evaluate_all,
+    find_task,
+    find_tasks,
+    task_names,
+)
 from labse_tf.files.outputs import locked, write_json
 
 ENCODER = "hashed_encoders:hashed"
@@ -39,60 +42,74 @@ class Counting(HashedCharacters):
         return super().encode(texts)
 
 
+def write(root, files):
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, "utf-8")
+
+
 @pytest.fixture
 def root(tmp_path):
-    for name, text in FILES.items():
-        path = tmp_path / "root" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "utf-8")
+    write(tmp_path / "root", FILES)
     return tmp_path / "root"
+
+
+def run(root, encoder=None):
+    """Returns the failures, and the tables that are shown."""
+    shown = []
+    out = root.parent / "out"
+    return evaluate_all(encoder or HashedCharacters(), root, out, show=shown.append), shown
+
+
+def records(root):
+    return {path.name: path.read_bytes() for path in (root.parent / "out").iterdir()}
 
 
 def test_tasks_are_found_by_their_folders(root):
     assert [one.name for one in find_tasks(root)] == NAMES
     (root / "ntrex128").mkdir()
-    assert [one.name for one in find_tasks(root)] == [
-        "language-bias.flores",
-        "language-bias.ntrex128",
-        "sts",
-        "tatoeba",
-        "xsim.flores",
-        "xsim.ntrex128",
-    ]
+    found = {one.name for one in find_tasks(root)}
+    assert found == {*NAMES, "language-bias.ntrex128", "xsim.ntrex128"}
     with pytest.raises(InputError, match="has no folder with the name of a task"):
         find_tasks(root / "notes")
     assert all(getattr(find_task(name), "FOLDERS", ()) for name in task_names())
 
 
-def test_each_text_is_embedded_once_and_results_are_those_of_single_tasks(root, tmp_path):
-    encoder, shown = Counting(), []
-    assert evaluate_all(encoder, root, tmp_path / "out", show=shown.append) == []
-    assert len(encoder.texts) == len(set(encoder.texts)) == 5
+def test_each_text_is_embedded_once_and_results_are_those_of_single_tasks(root):
+    encoder = Counting()
+    failures, shown = run(root, encoder)
+    assert failures == [] and len(encoder.texts) == len(set(encoder.texts)) == 5
     for name in NAMES:
-        record = json.loads((tmp_path / f"out/{name}.json").read_text("utf-8"))
+        record = json.loads(records(root)[f"{name}.json"])
         task, _, folder = name.partition(".")
         alone = find_task(task).evaluate(HashedCharacters(), root / (folder or task))
         # Counted over all tasks, these say nothing about one.
         assert record["encoder"].get("texts_cut") is None
         same = record.keys() - {"date", "encoder", "made_from", "versions"}
-        assert {key: record[key] for key in same} == json.loads(
-            json.dumps({key: alone[key] for key in same})
-        )
+        expected = json.loads(json.dumps({key: alone[key] for key in same}))
+        assert {key: record[key] for key in same} == expected
     assert "accuracy, higher is better" in shown[-1] and "error, lower is better" in shown[-1]
 
 
+def test_remembered_vectors_are_the_encoders():
+    counting = Counting()
+    encoder = SharedEncoder(counting)
+    for texts in (["b", "a", "b"], ["c", "", "a"], ["", "b"]):
+        np.testing.assert_array_equal(encoder.encode(texts), HashedCharacters().encode(texts))
+    assert counting.texts == ["b", "a", "c", ""]
+
+
 def test_results_that_are_there_are_kept_and_failures_do_not_stop_the_rest(root, tmp_path, capfd):
-    (root / "sts/x/a.tsv").write_text("five\tHund\tHund\n1\ta\tb\n", "utf-8")
+    write(root, {"sts/x/a.tsv": "five\tHund\tHund\n1\ta\tb\n"})
     command = ["eval", "all", ENCODER, "--data", str(root), "--out", str(tmp_path / "out")]
     assert main(command) == 2
     assert "1 of the tasks failed; the first: sts: " in capfd.readouterr().err
-    made = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()}
+    made = records(root)
     assert set(made) == {f"{name}.json" for name in NAMES if name != "sts"}
-    (root / "sts/x/a.tsv").write_text(PAIRS, "utf-8")
+    write(root, {"sts/x/a.tsv": PAIRS})
     assert main(command) == 0
     assert "sts" in capfd.readouterr().out
-    for name, when in made.items():
-        assert (tmp_path / "out" / name).stat().st_mtime_ns == when
+    assert made.items() < records(root).items()
     (tmp_path / "out/sts.json").write_text("{", "utf-8")
     assert main(command) == 2
     assert "cannot be read as a record" in capfd.readouterr().err
@@ -104,83 +121,49 @@ def test_results_that_are_there_are_kept_and_failures_do_not_stop_the_rest(root,
 
 def test_vectors_that_a_task_keeps_on_disk_are_not_kept_in_memory(tmp_path):
     """Two corpora with the same English side: its 2 texts are embedded for each of them."""
-    (tmp_path / "root/un").mkdir(parents=True)
+    root, encoder = tmp_path / "root", Counting()
     for code in ("de", "fr"):
-        (tmp_path / f"root/un/x.en-{code}.en").write_text("one\ntwo\n", "utf-8")
-        (tmp_path / f"root/un/x.en-{code}.{code}").write_text(f"{code} 1\n{code} 2\n", "utf-8")
-    encoder = Counting()
-    evaluate_all(encoder, tmp_path / "root", tmp_path / "out", show=lambda text: None)
+        write(root / "un", {f"x.en-{code}.en": "one\ntwo\n"})
+        write(root / "un", {f"x.en-{code}.{code}": f"{code} 1\n{code} 2\n"})
+    run(root, encoder)
     assert sorted(encoder.texts) == sorted(["de 1", "de 2", "fr 1", "fr 2", *2 * ["one", "two"]])
-    record = json.loads((tmp_path / "out/un.json").read_text("utf-8"))
-    assert (
-        record["corpora"] == find_task("un").evaluate(Counting(), tmp_path / "root/un")["corpora"]
-    )
+    record = json.loads(records(root)["un.json"])
+    assert record["corpora"] == find_task("un").evaluate(Counting(), root / "un")["corpora"]
     assert record["encoder"]["texts_cut"] is None
 
 
-def edit_a_line(root, out):
-    (root / "sts/x/a.tsv").write_text(PAIRS.replace("5\tHund", "4\tHund"), "utf-8")
+def test_only_what_was_made_from_something_else_is_made_anew(root, tmp_path, caplog):
+    run(root)
+    pairs, record = root / "sts/x/a.tsv", tmp_path / "out/sts.json"
 
+    def change_an_option():
+        content = json.loads(record.read_text("utf-8"))
+        assert content["made_from"]["options"] == {"split": "test"}
+        content["made_from"]["options"] = {"split": "dev"}
+        record.write_text(json.dumps(content), "utf-8")
 
-def add_a_file(root, out):
-    (root / "sts/x/b.tsv").write_text(PAIRS, "utf-8")
-
-
-def rename_a_file(root, out):
-    (root / "sts/x/a.tsv").rename(root / "sts/x/b.tsv")
-
-
-def change_an_option(root, out):
-    record = json.loads((out / "sts.json").read_text("utf-8"))
-    assert record["made_from"]["options"] == {"split": "test"}
-    record["made_from"]["options"] = {"split": "dev"}
-    (out / "sts.json").write_text(json.dumps(record), "utf-8")
-
-
-def hide_a_file(root, out):
-    (root / "sts/.DS_Store").write_text("-", "utf-8")
-
-
-def edit_no_task(root, out):
-    (root / "notes/readme.txt").write_text("more\n", "utf-8")
-
-
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        (edit_a_line, "is of other files: sts anew"),
-        (add_a_file, "is of other files: sts anew"),
-        (rename_a_file, "is of other files: sts anew"),
-        (change_an_option, "is of other options: sts anew"),
-        (hide_a_file, None),
-        (edit_no_task, None),
-    ],
-)
-def test_only_what_was_made_from_something_else_is_made_anew(change, told, root, tmp_path, caplog):
-    out = tmp_path / "out"
-    assert evaluate_all(HashedCharacters(), root, out, show=lambda text: None) == []
-    change(root, out)
-    before = {path.name: path.read_bytes() for path in out.iterdir()}
-    shown = []
-    assert evaluate_all(HashedCharacters(), root, out, show=shown.append) == []
-    after = {path.name: path.read_bytes() for path in out.iterdir()}
-    anew = [name for name in before if before[name] != after[name]]
-    warnings = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
-    if told is None:
-        assert (anew, warnings, len(shown)) == ([], [], 1)
-        return
-    assert anew == ["sts.json"] and len(shown) == 2
-    assert warnings == [f"{out / 'sts.json'} {told}"]
-    # What was made anew is kept the next time.
-    assert evaluate_all(HashedCharacters(), root, out, show=lambda text: None) == []
-    assert {path.name: path.read_bytes() for path in out.iterdir()} == after
+    for change, told in (
+        (lambda: write(root, {"sts/x/a.tsv": PAIRS.replace("5\tHund", "4\tHund")}), "files"),
+        (lambda: write(root, {"sts/x/b.tsv": PAIRS}), "files"),
+        (lambda: pairs.rename(root / "sts/x/c.tsv"), "files"),
+        (change_an_option, "options"),
+        (lambda: write(root, {"sts/.DS_Store": "-", "notes/readme.txt": "more\n"}), None),
+    ):
+        change()
+        before = records(root)
+        caplog.clear()
+        _, shown = run(root)
+        changed = {name for name, content in records(root).items() if content != before[name]}
+        warnings = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+        assert changed == ({"sts.json"} if told else set()) and len(shown) == 1 + len(changed)
+        assert warnings == [f"{record} is of other {told}: sts anew"] * len(changed)
 
 
 def test_a_result_of_a_single_task_is_not_replaced(root, tmp_path):
     record = find_task("sts").evaluate(HashedCharacters(), root / "sts")
     write_json(tmp_path / "out/sts.json", record)
-    with pytest.raises(InputError, match="does not tell what it was made from; delete it"):
-        evaluate_all(HashedCharacters(), root, tmp_path / "out", show=lambda text: None)
+    with pytest.raises(InputError, match="does not tell what it was made from"):
+        run(root)
 
 
 class Failing(HashedCharacters):
@@ -203,17 +186,17 @@ class Failing(HashedCharacters):
 def test_a_task_that_fails_stops_no_other_and_keeps_its_old_result(
     encoder, line, told, root, tmp_path
 ):
-    out, shown = tmp_path / "out", []
-    (root / "sts/x/a.tsv").write_text("1\tHund\tHund\n1\ta\tb\n", "utf-8")
-    evaluate_all(HashedCharacters(), root, out, show=shown.append)
+    write(root, {"sts/x/a.tsv": "1\tHund\tHund\n1\ta\tb\n"})
+    _, shown = run(root)
     assert "nan  spearman" in shown[-1]  # Undefined, as all scores are equal.
-    before = (out / "sts.json").read_bytes()
-    (root / "sts/x/a.tsv").write_text(line, "utf-8")
+    before = records(root)["sts.json"]
+    assert json.loads(before)["spearman"] is None  # JSON has no NaN.
+    write(root, {"sts/x/a.tsv": line})
     for name in ("tatoeba", "xsim.flores"):
-        (out / f"{name}.json").unlink()
-    (failure,) = evaluate_all(encoder, root, out, show=lambda text: None)
-    assert told in failure and (out / "sts.json").read_bytes() == before
-    assert {path.name for path in out.iterdir()} == {f"{name}.json" for name in NAMES}
+        (tmp_path / f"out/{name}.json").unlink()
+    [failure], _ = run(root, encoder)
+    assert told in failure and records(root)["sts.json"] == before
+    assert records(root).keys() == {f"{name}.json" for name in NAMES}
 
 
 @pytest.mark.parametrize(
@@ -230,18 +213,10 @@ def test_options_of_single_tasks_are_refused(arguments, told, root, capfd):
     assert told in capfd.readouterr().err
 
 
-@given(st.lists(st.lists(st.text(max_size=3), min_size=1, max_size=6), min_size=1, max_size=5))
-def test_remembered_vectors_are_the_encoders(batches):
-    encoder = RememberingEncoder(HashedCharacters())
-    for texts in batches:
-        np.testing.assert_array_equal(encoder.encode(texts), HashedCharacters().encode(texts))
-
-
 def test_two_suites_at_once(root, tmp_path, capsys):
     command = ["eval", "all", ENCODER, "--data", str(root), "--out", str(tmp_path / "out")]
     with locked(tmp_path / "out"):
         assert main(command) == 2
-    assert "another process" in capsys.readouterr().err
-    assert not any((tmp_path / "out").iterdir())
+    assert "another process" in capsys.readouterr().err and not records(root)
     (tmp_path / "file").touch()
     assert main([*command[:-1], str(tmp_path / "file")]) == 2

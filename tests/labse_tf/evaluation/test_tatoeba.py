@@ -9,7 +9,6 @@ import pytest
 from hashed_encoders import HashedCharacters, Table
 from repository import DOCS
 
-from labse_tf.errors import InputError
 from labse_tf.evaluation.result import format_table
 from labse_tf.evaluation.tasks import tatoeba
 from labse_tf.evaluation.tasks.tatoeba import ALL, GROUPS, members
@@ -115,33 +114,6 @@ def test_real_scripts_packed_and_a_line_of_a_megabyte(tmp_path):
     result = tatoeba.evaluate(Start(), tmp_path)
     assert result["accuracy"] == 1.0
     assert result["data"]["files"] == 2
-
-
-@pytest.mark.parametrize(
-    "foreign, english, place, problem",
-    [
-        (["eins", "zwei"], ["one"], "tatoeba.deu-eng.eng:1", "has more"),
-        (["eins"], ["one", "two"], "tatoeba.deu-eng.deu:1", "has more"),
-        (["eins", "", "drei"], ["one", "two", "three"], "tatoeba.deu-eng.deu:2", "empty"),
-        (["eins", "zwei"], ["one", " \t"], "tatoeba.deu-eng.eng:2", "empty"),
-        (["eins", "zw\0ei"], ["one", "two"], "tatoeba.deu-eng.deu:2", "NUL"),
-        (b"eins\nzw\xffei\n", ["one", "two"], "tatoeba.deu-eng.deu:2", "UTF-8"),
-        (b"", ["one"], "tatoeba.deu-eng.deu", "empty"),
-    ],
-)
-def test_broken_files_are_named_with_their_line(tmp_path, foreign, english, place, problem):
-    write(tmp_path, "deu", foreign, english)
-    with pytest.raises(InputError) as caught:
-        tatoeba.evaluate(HashedCharacters(), tmp_path)
-    assert place in str(caught.value) and problem in str(caught.value)
-
-
-def test_half_a_language_and_no_language(tmp_path):
-    with pytest.raises(InputError, match="holds no files tatoeba"):
-        tatoeba.evaluate(HashedCharacters(), tmp_path)
-    (tmp_path / "tatoeba.deu-eng.deu").write_text("eins\n")
-    with pytest.raises(InputError, match="holds no tatoeba.deu-eng.eng"):
-        tatoeba.evaluate(HashedCharacters(), tmp_path)
 
 
 def test_the_table_has_a_line_a_language_and_a_group(data):

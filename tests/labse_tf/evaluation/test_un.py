@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hashed_encoders import HashedCharacters, Table
 
-from labse_tf.errors import InputError
 from labse_tf.evaluation.result import format_table
 from labse_tf.evaluation.tasks import un
 from labse_tf.evaluation.texts import AlignedFiles
@@ -196,24 +195,3 @@ def test_an_approximate_search_is_told(tmp_path):
     assert found["corpora"]["n"]["search"]["recall_wanted"] == 0.9
     assert found["p_at_1"] == pytest.approx(exact["p_at_1"], abs=0.2)
     assert "approximate search, recall" in format_table(un.describe(found))
-
-
-@pytest.mark.parametrize(
-    "name, text, place, problem",
-    [
-        ("x.de-en.en", "cat\n", "x.de-en.en:1", "has more"),
-        ("x.de-en.en", "cat\n\n", "x.de-en.en:2", "empty"),
-        ("x.de-en.en", "cat\ndo\0g\n", "x.de-en.en:2", "NUL"),
-        ("y.tsv", "one\n", "y.tsv:1", "one column"),
-        ("z.de-en.en", "cat\n", "", "holds no z.de-en.de"),
-        (".", "", "", "no aligned corpus"),
-    ],
-)
-def test_broken_data(tmp_path, name, text, place, problem):
-    if name != ".":
-        (tmp_path / "x.de-en.de").write_text("Katze\nHund\n")
-        (tmp_path / "x.de-en.en").write_text("cat\ndog\n")
-        (tmp_path / name).write_text(text)
-    with pytest.raises(InputError) as caught:
-        un.evaluate(HashedCharacters(), tmp_path)
-    assert place in str(caught.value) and problem in str(caught.value)

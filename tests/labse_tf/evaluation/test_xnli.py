@@ -7,9 +7,9 @@ import pytest
 from hashed_encoders import Table
 
 from labse_tf.errors import InputError
-from labse_tf.evaluation.inference_pairs import InferencePairs
 from labse_tf.evaluation.result import format_table
 from labse_tf.evaluation.tasks import xnli
+from labse_tf.evaluation.texts import InferencePairs
 
 # The same word in each place means the same.
 WORDS = {"en": "dog cat sun rain", "de": "Hund Katze Sonne Regen", "th": "หมา แมว แดด ฝน"}
@@ -94,26 +94,3 @@ def test_xnlis_own_files_in_a_folder_with_brackets(data):
             path.unlink()
         (folder / f"xnli.{part}.tsv").write_text("\n".join(lines) + "\n", "utf-8")
     assert xnli.evaluate(Dictionary(), folder, seeds=1)["accuracy"] == 1.0
-
-
-@pytest.mark.parametrize(
-    ("change", "options", "told"),
-    [
-        (None, {"source": "de"}, "has no train.de.tsv"),
-        ("dev.en.tsv", {}, "has no pairs in 'en'"),
-        ("test.de.tsv", {}, "has the label 'maybe', which the training pairs have not; these have"),
-        ("train.en.tsv", {}, "these have [0-9]+ labels: the third column should be the label"),
-    ],
-)
-def test_broken_data_are_refused(change, options, told, data):
-    if change == "dev.en.tsv":
-        (data / change).unlink()
-    elif change == "train.en.tsv":
-        swapped = "".join(f"neutral\tcat {n}\tdog {n}\n" for n in range(9))
-        (data / change).write_text(swapped, "utf-8")
-    elif change:
-        for language in WORDS:
-            path = data / f"test.{language}.tsv"
-            path.write_text(path.read_text("utf-8").replace("neutral", "maybe"), "utf-8")
-    with pytest.raises(InputError, match=told):
-        xnli.evaluate(Dictionary(), data, **options)

@@ -14,7 +14,7 @@ from tiny_encoder import TINY_ENCODER, packed
 
 from export.source import open_source
 from labse_tf.cli.main import main
-from labse_tf.evaluation.inference_pairs import InferencePairs
+from labse_tf.evaluation.texts import InferencePairs
 from labse_tf.model.encoder import build_encoder
 from labse_tf.systems.nli.train import (
     Inference,
