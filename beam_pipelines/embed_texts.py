@@ -25,11 +25,20 @@ from beam_pipelines.reporting.report import (
     count_bad,
     list_faults,
 )
-from beam_pipelines.runtime.engine import Engine
-from beam_pipelines.runtime.models import local_copy
-from beam_pipelines.runtime.outputs import REPORT, TEMPORARY, check_free_folder, job_folder
-from beam_pipelines.runtime.runners import has_worker_processes, run_pipeline
-from beam_pipelines.runtime.storage import STORAGE, absolute, join, open_file, read_json, write_json
+from beam_pipelines.runtime.engine import Engine, has_worker_processes, run_pipeline
+from beam_pipelines.runtime.storage import (
+    REPORT,
+    STORAGE,
+    TEMPORARY,
+    absolute,
+    check_free_folder,
+    job_folder,
+    join,
+    local_copy,
+    open_file,
+    read_json,
+    write_json,
+)
 from labse_tf.embedding.model_dir import ModelDir
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import MONOLINGUAL, CorpusFile

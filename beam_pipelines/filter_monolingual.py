@@ -14,8 +14,7 @@ from beam_pipelines.filtering.user_filters import add_user_filters
 from beam_pipelines.filters import LENGTHS, LINES, PAGES, RECORDS, RESTS, AnyFilter
 from beam_pipelines.filters.too_long import TooLong
 from beam_pipelines.filters.too_short import TooShort
-from beam_pipelines.reading.find import find_files, find_scores
-from beam_pipelines.reading.scores import have_score
+from beam_pipelines.reading.find import find_files, find_scores, have_score
 from beam_pipelines.runtime.storage import configure
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import ALL_FORMATS, PAGE_FORMATS

@@ -25,12 +25,12 @@ from beam_pipelines.counting.count_words import (
     plan_word_shards,
 )
 from beam_pipelines.reading.find import find_files
-from beam_pipelines.runtime.engine import Engine
-from beam_pipelines.runtime.outputs import check_free_folder, job_folder
-from beam_pipelines.runtime.runners import run_pipeline
+from beam_pipelines.runtime.engine import Engine, run_pipeline
 from beam_pipelines.runtime.storage import (
     STORAGE,
     absolute,
+    check_free_folder,
+    job_folder,
     join,
     open_file,
     read_json,
@@ -182,7 +182,7 @@ def _describe_origin(files: Sequence[CorpusFile], settings: Settings) -> dict:
     return {
         "words_version": _WORDS_VERSION,
         "settings": settings._asdict(),
-        "files": {absolute(path): STORAGE.state(path) for file in files for path in file.paths},
+        "files": {absolute(path): STORAGE.stamp(path) for file in files for path in file.paths},
     }
 
 

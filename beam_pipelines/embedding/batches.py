@@ -15,7 +15,7 @@ from apache_beam.ml.inference.base import ModelHandler, RunInference
 import labse_tf
 from beam_pipelines.records.records import NumberedBatch
 from beam_pipelines.runtime.errors import input_errors_marked
-from beam_pipelines.runtime.models import local_copy
+from beam_pipelines.runtime.storage import local_copy
 from labse_tf.progress import Progress
 
 _LINE_BREAKS = re.compile(r"[\r\n]+")

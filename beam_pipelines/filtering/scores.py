@@ -23,12 +23,11 @@ from beam_pipelines.records.records import (
     Batch,
     Record,
     ScoredBatch,
+    decode_example,
     field_names,
 )
-from beam_pipelines.records.tf_example import decode_example
 from beam_pipelines.reporting.report import OTHER_LANGUAGE
-from beam_pipelines.runtime.hashes import hash_of
-from beam_pipelines.runtime.shuffle import GroupValues
+from beam_pipelines.runtime.shuffle import GroupValues, hash_of
 from beam_pipelines.runtime.storage import create_file, join
 from labse_tf.languages import is_code
 

@@ -15,8 +15,8 @@ from beam_pipelines.filters import AnyFilter, ModelFilter
 from beam_pipelines.records.records import LANGUAGE_FIELD
 from beam_pipelines.reporting.report import KEPT, READ, list_reasons
 from labse_tf.errors import InputError
-from labse_tf.files.python_objects import find_object, is_object_name
 from labse_tf.files.record_kinds import KINDS
+from labse_tf.registry import find_object, is_object_name
 
 # Names of the other counts in reports, and of columns of the score files.
 _RESERVED = (

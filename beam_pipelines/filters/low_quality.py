@@ -71,7 +71,7 @@ class LowQuality:
 
 
 def _load(path: str) -> QualityModel:
-    from beam_pipelines.runtime.models import local_copy
+    from beam_pipelines.runtime.storage import local_copy
     from beam_pipelines.text import quality_model
 
     return quality_model.load(local_copy(path))

@@ -55,12 +55,7 @@ def close_gaps(text: str) -> str:
 
 
 def main_text(html: bytes, charset: str | None = None) -> str:
-    """Returns the main content, one paragraph per line; empty if there is none.
-
-    Args:
-      html: the page.
-      charset: as its server named it.
-    """
+    """Returns the main content, one paragraph per line; `charset` is as the server named it."""
     return _main_text(decode_html(html, charset))
 
 

@@ -11,7 +11,7 @@ from typing import BinaryIO
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
 from beam_pipelines.reading.html_text import main_text
-from beam_pipelines.reading.lines import nul_byte
+from beam_pipelines.reading.rows import nul_byte
 from beam_pipelines.records.records import UNDETERMINED, Document
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import WET, CorpusFile
@@ -26,13 +26,7 @@ MAX_PAGE_BYTES = 5 << 20
 
 
 def read_web(stream: BinaryIO, file: CorpusFile) -> Iterator[Document | InputError]:
-    """Yields the pages of a WET file with all of their text, the main text of a WARC file's.
-
-    A page that cannot be read is replaced by an InputError.
-
-    Raises:
-      InputError: if the file is damaged or has no HTML pages.
-    """
+    """Yields the pages of a WET file with all of their text, of a WARC file with the main text."""
     for address, content, charset in read_pages(stream, file):
         if isinstance(content, InputError):
             yield content
@@ -66,9 +60,8 @@ def read_pages(stream: BinaryIO, file: CorpusFile) -> Iterator[_Page]:
         address = record.headers.get("WARC-Target-URI") or ""
         yield address, _content(record, address, file), charset
     if empty:
-        raise InputError(
-            f"the {file.format.upper()} file has no pages", path=file.path, remedy="leave it out"
-        )
+        problem = f"the {file.format.upper()} file has no pages"
+        raise InputError(problem, path=file.path, remedy="leave it out")
 
 
 def _read_records(stream: BinaryIO, file: CorpusFile) -> Iterator[WarcRecord]:
@@ -83,11 +76,8 @@ def _read_records(stream: BinaryIO, file: CorpusFile) -> Iterator[WarcRecord]:
                     raise EOFError("the last record is cut off")
             yield record
     except (OSError, EOFError, zlib.error, ValueError) as error:
-        raise InputError(
-            f"the {file.format.upper()} file is damaged or truncated ({error})",
-            path=file.path,
-            remedy="fetch it again",
-        ) from error
+        problem = f"the {file.format.upper()} file is damaged or truncated ({error})"
+        raise InputError(problem, path=file.path, remedy="fetch it again") from error
 
 
 def _content(record: WarcRecord, address: str, file: CorpusFile) -> bytes | InputError:
@@ -125,11 +115,8 @@ def _decode(content: bytes, address: str, file: CorpusFile) -> Document | InputE
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
-        return InputError(
-            f"invalid UTF-8 at byte {error.start} of the page {address}",
-            path=file.path,
-            remedy="fetch the file again",
-        )
+        problem = f"invalid UTF-8 at byte {error.start} of the page {address}"
+        return InputError(problem, path=file.path, remedy="fetch the file again")
     if "\0" in text:
         return nul_byte(file.path, f"the page {address}")
     return Document(text, UNDETERMINED)

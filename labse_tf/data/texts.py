@@ -11,21 +11,21 @@ from itertools import islice
 import numpy as np
 import tensorflow as tf
 
-from labse_tf.data.storage import STORAGE, is_stored
 from labse_tf.errors import InputError
 from labse_tf.files import textio
 from labse_tf.files.corpus_files import (
     BITEXT,
     MOSES,
     SHARD,
-    TEXT,
     TFRECORD,
     TSV,
     CorpusFile,
     find_plain_files,
+    rows_and_errors,
 )
-from labse_tf.files.record_kinds import KINDS, NEIGHBOURS, describe_fields
+from labse_tf.files.record_kinds import KINDS, describe_fields
 from labse_tf.files.staging import input_path
+from labse_tf.files.stores import STORAGE
 
 _RECORDS_PER_CALL = 1000  # A call from tf.data into Python takes longer than reading a record.
 _READ_BUFFER = 1 << 18  # Bytes per file; there may be many files.
@@ -90,14 +90,8 @@ def find_files(
         raise InputError(
             f"'{key}' has no text in {', '.join(languages)}", remedy="check 'languages'"
         )
-    return [_readable(file) for file in kept]
-
-
-def _readable(file: CorpusFile) -> CorpusFile:
-    if not is_stored(file.path) or file.format in (SHARD, TFRECORD):
-        return file
-    english = file.english_path and input_path(file.english_path)
-    return file._replace(path=input_path(file.path), english_path=english)
+    is_read_there = (SHARD, TFRECORD)
+    return [file if file.format in is_read_there else file.moved(input_path) for file in kept]
 
 
 def require_negatives(files: Sequence[CorpusFile]) -> None:
@@ -178,7 +172,7 @@ def records(file: CorpusFile, *, negatives: int = 0, skip: int = 0) -> tf.data.D
         try:
             rows = islice(_rows(file, negatives), skip, None)
             while chunk := list(islice(rows, _RECORDS_PER_CALL)):
-                yield [_serialize(file.kind, *row) for row in chunk]
+                yield [_serialize(file.kind, row) for row in chunk]
         except InputError as error:
             _failures.append(error)
             raise
@@ -205,37 +199,36 @@ def columns(file: CorpusFile, *, negatives: int = 0) -> Iterator[np.ndarray]:
                 parsed = parse(BITEXT, some, negatives=negatives)
                 yield tf.concat([tf.reshape(one, [tf.size(some), -1]) for one in parsed], 1).numpy()
         return
-    rows = ([*fields, *wrong] for fields, wrong in _rows(file, negatives))
+    rows = _rows(file, negatives)
     while chunk := list(islice(rows, _RECORDS_PER_CALL)):
         yield np.array(chunk, object)
 
 
-def _rows(file: CorpusFile, negatives: int) -> Iterator[tuple[list[str], list[str]]]:
-    """Yields the fields of each record of a text file, and its hard negatives: "" if there is none.
+def _rows(file: CorpusFile, negatives: int) -> Iterator[list[str]]:
+    """Yields the fields and the hard negatives ("" if there is none) of each row of a text file.
 
     Raises:
-      InputError: if the file is broken.
+      InputError: if the file is broken, or a line of a Moses pair is empty.
     """
-    if file.format == TSV and negatives:
-        for _, *fields, wrong in textio.read_negatives(file.path, negatives, swapped=file.swapped):
-            yield fields, wrong
-        return
-    if file.format == MOSES:
-        lines = textio.read_moses(file.english_path, file.path)
-    elif file.kind == NEIGHBOURS and file.format == TEXT:
-        lines = textio.read_neighbours(file.path)
-    elif file.format == TSV:
-        lines = textio.read_pairs(file.path, swapped=file.swapped)
-    else:
-        lines = textio.read_lines(file.path)
-    for _, *fields in lines:
-        yield fields, [""] * negatives
+    lines = [textio.read_lines(path) for path in file.paths]
+    wrong = negatives if file.format == TSV else 0
+    for number, row in textio.strictly(rows_and_errors(file, lines, negatives=wrong)):
+        if file.format == MOSES and not all(row):
+            raise InputError(
+                "the line is empty",
+                path=file.paths[::-1][row.index("")],
+                line=number,
+                remedy="make clean shards with `labse corpus filter-bitext`, which leaves such "
+                "pairs out",
+            )
+        yield row + [""] * (negatives - wrong)
 
 
-def _serialize(kind: str, fields: Sequence[str], negatives: Sequence[str]) -> bytes:
+def _serialize(kind: str, row: Sequence[str]) -> bytes:
+    fields = KINDS[kind].fields
     example = tf.train.Example()
-    for name, text in zip(KINDS[kind].fields, fields, strict=True):
+    for name, text in zip(fields, row, strict=False):
         example.features.feature[name].bytes_list.value.append(text.encode())
-    for text in negatives:
+    for text in row[len(fields) :]:
         example.features.feature[_NEGATIVES].bytes_list.value.append(text.encode())
     return example.SerializeToString()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from labse_tf.errors import InputError
-from labse_tf.files.hashing import sha256_of_files
+from labse_tf.files.outputs import sha256_of_files
 from labse_tf.files.staging import input_path
 
 # Value of "tokenizer" in the model.json of LASER's encoder of 2018. There is no preprocessor: text

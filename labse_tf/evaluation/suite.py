@@ -25,8 +25,7 @@ from labse_tf.evaluation.task import (
     read_record,
     task_names,
 )
-from labse_tf.files.hashing import sha256_of_files
-from labse_tf.files.outputs import locked, write_json
+from labse_tf.files.outputs import locked, sha256_of_files, write_json
 
 # The key of a record that holds what it was made from, next to the encoder.
 _MADE_FROM = "made_from"

@@ -15,9 +15,15 @@ import numpy as np
 
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
-from labse_tf.files.outputs import check_free_file, full_disk_said, whole_file
+from labse_tf.files.outputs import (
+    check_free_file,
+    describe_files,
+    describe_model,
+    full_disk_said,
+    whole_file,
+    work_folder,
+)
 from labse_tf.files.textio import open_to_write
-from labse_tf.files.work_folder import describe, describe_model, work_folder
 from labse_tf.retrieval.array_like import ArrayLike
 from labse_tf.retrieval.embedding import embed_sides
 from labse_tf.retrieval.gold import measure, read_gold
@@ -127,10 +133,10 @@ def mine(
     sides = [read_sentences(source), read_sentences(target)]
     pairs_known = read_gold(gold, *sides) if gold else None
     settings = {
-        "source": describe(Path(source)),
-        "target": describe(Path(target)),
-        "vectors": [describe(Path(path)) for path in embeddings or ()],
-        "rescore": [describe(Path(path)) for path in rescore or ()],
+        "source": describe_files(Path(source)),
+        "target": describe_files(Path(target)),
+        "vectors": [describe_files(Path(path)) for path in embeddings or ()],
+        "rescore": [describe_files(Path(path)) for path in rescore or ()],
         "model": None if embeddings else describe_model(str(model)),
         "neighbours": options.neighbours,
         "index": options.index,

@@ -14,7 +14,14 @@ import numpy as np
 
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
-from labse_tf.files.outputs import check_free_file, full_disk_said, whole_file
+from labse_tf.files.outputs import (
+    check_free_file,
+    describe_files,
+    describe_model,
+    full_disk_said,
+    whole_file,
+    work_folder,
+)
 from labse_tf.files.textio import (
     lines_of_stream,
     open_to_write,
@@ -22,7 +29,6 @@ from labse_tf.files.textio import (
     split_pair,
     with_columns,
 )
-from labse_tf.files.work_folder import describe, describe_model, work_folder
 from labse_tf.progress import Progress
 from labse_tf.retrieval.embedding import embed_sides
 from labse_tf.retrieval.job import GO_ON, Options
@@ -109,7 +115,7 @@ def score_margins(
     out = check_free_file(out, overwrite=overwrite)
     sides = [distinct((row[column] for row in _read(pairs)), str(pairs)) for column in (1, 2)]
     settings = {
-        "pairs": describe(Path(pairs)),
+        "pairs": describe_files(Path(pairs)),
         "model": describe_model(model),
         "neighbours": options.neighbours,
         "index": options.index,

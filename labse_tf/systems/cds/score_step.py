@@ -10,7 +10,7 @@ from apache_beam.ml.inference.base import ModelHandler, RunInference
 
 from beam_pipelines.records.records import Batch, ScoredBatch
 from beam_pipelines.runtime.errors import input_errors_marked
-from beam_pipelines.runtime.models import local_copy
+from beam_pipelines.runtime.storage import local_copy
 from labse_tf.languages import is_code
 
 

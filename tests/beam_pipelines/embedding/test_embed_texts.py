@@ -16,8 +16,7 @@ from beam_pipelines import embed_texts
 from beam_pipelines.embedding.batches import EmbeddedBatch
 from beam_pipelines.embedding.vector_shards import WriteVectors
 from beam_pipelines.reading import readers
-from beam_pipelines.runtime.engine import Engine
-from beam_pipelines.runtime.runners import has_worker_processes, run_pipeline
+from beam_pipelines.runtime.engine import Engine, has_worker_processes, run_pipeline
 from labse_tf.cli.main import main
 from labse_tf.embedding.model_dir import ModelDir
 from labse_tf.errors import InputError

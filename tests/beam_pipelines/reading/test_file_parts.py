@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from beam_pipelines import filter_bitext
 from beam_pipelines.reading import file_parts
 from beam_pipelines.reading.file_parts import FilePart, divide, open_part
-from beam_pipelines.reading.readers import _records_and_errors, records_and_errors
-from beam_pipelines.records import tfrecords
+from beam_pipelines.reading.readers import records_and_errors, records_of_part
+from beam_pipelines.records import records as tfrecords
 from beam_pipelines.records.records import Pair, Sentence, encode_record
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import NEIGHBOURS, describe
@@ -26,7 +26,7 @@ def described(records):
 
 
 def read_in_parts(file, size):
-    return described(one for part in divide([file], size) for one in _records_and_errors(part))
+    return described(one for part in divide([file], size) for one in records_of_part(part))
 
 
 @quick

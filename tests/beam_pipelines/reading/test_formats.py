@@ -9,9 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from beam_pipelines.reading.readers import read_file
-from beam_pipelines.records import tfrecords
-from beam_pipelines.records.records import Pair, Sentence, build_record, encode_record
-from beam_pipelines.records.tf_example import decode_example, encode_example
+from beam_pipelines.records import records as tfrecords
+from beam_pipelines.records.records import (
+    Pair,
+    Sentence,
+    build_record,
+    decode_example,
+    encode_example,
+    encode_record,
+)
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import CorpusFile
 

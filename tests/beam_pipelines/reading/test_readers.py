@@ -16,9 +16,8 @@ from beam_pipelines.counting import word_counts
 from beam_pipelines.counting.word_counts import Settings
 from beam_pipelines.reading import readers
 from beam_pipelines.reading.readers import read_file
-from beam_pipelines.records import tfrecords
-from beam_pipelines.records.records import Pair, Sentence
-from beam_pipelines.records.tf_example import encode_example
+from beam_pipelines.records import records as tfrecords
+from beam_pipelines.records.records import Pair, Sentence, encode_example
 from labse_tf.cli.main import main
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import find_corpus_files

@@ -15,8 +15,8 @@ import zstandard
 
 from beam_pipelines import filter_bitext, filter_monolingual
 from beam_pipelines.reading.readers import read_file
-from beam_pipelines.records import tfrecords
-from beam_pipelines.records.tf_example import encode_example
+from beam_pipelines.records import records as tfrecords
+from beam_pipelines.records.records import encode_example
 from labse_tf.cli.main import main
 from labse_tf.errors import InputError
 from labse_tf.files import textio

@@ -3,8 +3,7 @@
 import apache_beam as beam
 import pytest
 
-from beam_pipelines.runtime.engine import Engine
-from beam_pipelines.runtime.runners import run_pipeline
+from beam_pipelines.runtime.engine import Engine, run_pipeline
 
 
 def _press_ctrl_c(_):

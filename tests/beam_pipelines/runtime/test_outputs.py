@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from beam_pipelines.runtime.outputs import parts_folder
+from beam_pipelines.runtime.storage import parts_folder
 from labse_tf.errors import InputError
 
 

@@ -7,7 +7,7 @@ import sys
 import apache_beam as beam
 import pytest
 
-from beam_pipelines.runtime import runners
+from beam_pipelines.runtime import engine as runners
 from beam_pipelines.runtime.engine import Engine
 from labse_tf.errors import InputError
 
@@ -52,7 +52,7 @@ def test_workers_that_do_not_start(monkeypatch):
 
 def test_a_worker_ends_with_its_parent():
     waits = (
-        "import sys; from beam_pipelines.runtime import worker; worker.end_with(int(sys.argv[1]))"
+        "import sys; from beam_pipelines.runtime.boot import end_with; end_with(int(sys.argv[1]))"
     )
     leaves = (
         "import os, subprocess, sys; "

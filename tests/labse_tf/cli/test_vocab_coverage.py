@@ -7,8 +7,7 @@ import gzip
 
 import pytest
 
-from beam_pipelines.records.records import Pair, Sentence, encode_record
-from beam_pipelines.records.tfrecords import write_records
+from beam_pipelines.records.records import Pair, Sentence, encode_record, write_records
 from labse_tf.cli.main import main
 from vocab import wordpiece_file
 

@@ -14,7 +14,7 @@ from labse_tf.data.cmlm import (
     read_held_out_neighbours,
 )
 from labse_tf.errors import InputError
-from labse_tf.files.textio import read_neighbours
+from labse_tf.files.textio import neighbours_and_errors, read_lines
 
 PADDING, START, END = 0, 101, 102
 # Documents of sentences in several scripts; those of one document share a number.
@@ -81,7 +81,8 @@ def unmasked(batch):
 )
 def test_an_empty_line_is_a_break(tmp_path, lines, pairs):
     (tmp_path / "de.txt").write_text("\n".join(lines), "utf-8")
-    assert list(read_neighbours(tmp_path / "de.txt")) == pairs
+    found = neighbours_and_errors(read_lines(tmp_path / "de.txt"))
+    assert [(number, *texts) for number, texts in found] == pairs
 
 
 def test_no_pair_crosses_a_document_and_half_are_swapped(settings, tokenizer):

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from beam_pipelines.reading.file_parts import divide
-from beam_pipelines.reading.readers import _records_and_errors, read_file, records_and_errors
+from beam_pipelines.reading.readers import read_file, records_and_errors, records_of_part
 from labse_tf.data import texts
 from labse_tf.errors import InputError
 from labse_tf.evaluation.tasks.retrieval import read_pools
@@ -68,7 +68,7 @@ def test_every_reader_knows_them(tmp_path, layout):
     assert list(zip(corpus.texts(0), corpus.texts(1), strict=True)) == PAIRS
     # In parts of a few bytes: the file's first lines tell it for all of them.
     records = [
-        record for part in divide([describe(str(path))], 30) for record in _records_and_errors(part)
+        record for part in divide([describe(str(path))], 30) for record in records_of_part(part)
     ]
     assert [tuple(record[:2]) for record in records] == PAIRS
 
@@ -168,7 +168,7 @@ def test_old_line_ends_in_parts(tmp_path, lines, size):
     path = tmp_path / "de.txt"
     path.write_bytes(("\r".join(lines) + "\r\n").encode())
     parts = divide([describe(str(path))], size)
-    assert [record.text for part in parts for record in _records_and_errors(part)] == lines
+    assert [record.text for part in parts for record in records_of_part(part)] == lines
 
 
 def test_a_long_window_of_zstd(tmp_path):
@@ -278,7 +278,7 @@ def test_a_line_that_is_no_record(tmp_path, line):
     with pytest.raises(InputError) as caught:
         list(read_file(describe(str(path))))
     assert (caught.value.path, caught.value.line) == (str(path), 2)
-    records = list(_records_and_errors(divide([describe(str(path))])[0]))
+    records = list(records_of_part(divide([describe(str(path))])[0]))
     assert [record for record in records if not isinstance(record, InputError)] == [
         ("eins", "de"),
         ("zwei", "de"),

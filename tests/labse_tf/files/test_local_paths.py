@@ -9,7 +9,6 @@ from text_files import write_lines
 
 import labse_tf
 from beam_pipelines import build_vocab
-from beam_pipelines.reading.scores import find_score_files
 from labse_tf.config import load_config
 from labse_tf.embedding.file import embed_file
 from labse_tf.embedding.open import open_encoder
@@ -78,7 +77,6 @@ PYTHON_API = {
     "load": labse_tf.load,
     "open_encoder": lambda url: open_encoder(str(url)),
     "find_corpus_files": lambda url: find_corpus_files([str(url)]),
-    "find_score_files": lambda url: find_score_files([str(url)]),
     "read_lines": lambda url: list(textio.read_lines(url)),
     "open_vectors": open_vectors,
     "load_config": load_config,

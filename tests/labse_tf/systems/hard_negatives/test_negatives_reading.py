@@ -13,7 +13,7 @@ from labse_tf.data import streams, texts
 from labse_tf.data.pairs import NO_KEY, pair_batches
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import BITEXT, find_corpus_files
-from labse_tf.files.textio import read_negatives
+from labse_tf.files.textio import pairs_and_errors, read_lines, strictly
 
 ROWS = [
     ("The cat.", "猫。", ["犬。", "鳥。", "魚。"]),
@@ -49,11 +49,10 @@ def decoded(column):
     ],
 )
 def test_columns_become_negatives(corpus, count, expected):
-    found = list(read_negatives(corpus / "ja.tsv.gz", count))
-    assert [row[:3] for row in found] == [
-        (number, source, target) for number, (source, target, _) in enumerate(ROWS, start=1)
-    ]
-    assert [row[3] for row in found] == expected
+    path = str(corpus / "ja.tsv.gz")
+    rows = [row for _, row in strictly(pairs_and_errors(read_lines(path), path, negatives=count))]
+    assert [row[:2] for row in rows] == [list(row[:2]) for row in ROWS]
+    assert [row[2:] for row in rows] == expected
     (file,) = find_corpus_files([str(corpus)])
     (batch,) = texts.records(file, negatives=count).batch(10)
     source, target, negatives = texts.parse(BITEXT, batch, negatives=count)
@@ -64,8 +63,9 @@ def test_columns_become_negatives(corpus, count, expected):
 
 def test_a_line_at_fault(tmp_path):
     (tmp_path / "ja.tsv").write_text("a\tb\tc\nd\n", "utf-8")
+    (file,) = find_corpus_files([str(tmp_path)])
     with pytest.raises(InputError, match="one column") as caught:
-        list(read_negatives(tmp_path / "ja.tsv", 2))
+        next(texts.columns(file, negatives=2))
     assert caught.value.line == 2
 
 
