@@ -115,64 +115,46 @@ def plan_score_shards(files: Sequence[CorpusFile]) -> dict[str, int]:
     return dict(collections.Counter(file.language for file in files))
 
 
-class ReadScores(beam.PTransform):
-    """Score files -> PCollection of `ScoredBatch`.
-
-    The scores are those of the filters `names`.
+@beam.ptransform_fn
+def ReadScores(begin, files: Sequence[CorpusFile], names: Sequence[str], record_type: type[Record]):
+    """Score files -> PCollection of `ScoredBatch` with the scores of the filters `names`.
 
     Raises:
       InputError: when run, if a file is damaged, of another kind, or lacks scores.
     """
-
-    def __init__(
-        self, files: Sequence[CorpusFile], names: Sequence[str], record_type: type[Record]
-    ) -> None:
-        super().__init__()
-        self._paths = [file.path for file in files]
-        self._read = beam.ParDo(_ReadFile(list(names), record_type))
-
-    def expand(self, begin):
-        return (
-            begin
-            | "Files" >> beam.Create(self._paths, reshuffle=False)
-            | "Spread" >> beam.Reshuffle()
-            | "Read" >> self._read
-        )
+    return (
+        begin
+        | "Files" >> beam.Create([file.path for file in files], reshuffle=False)
+        | "Spread" >> beam.Reshuffle()
+        | "Read" >> beam.FlatMap(_read_scores, list(names), record_type)
+    )
 
 
-class _ReadFile(beam.DoFn):
-    def __init__(self, names: list[str], record_type: type[Record]) -> None:
-        self._names = names
-        self._record_type = record_type
-
-    def process(self, path: str) -> Iterator[ScoredBatch]:
-        with input_errors_marked(), open_file(path) as stream:
-            try:
-                parquet = pq.ParquetFile(stream)
-                self._check_columns(parquet.schema_arrow.names, path)
-                for table in parquet.iter_batches(RECORDS_PER_BATCH):
-                    yield from self._batches(table.to_pydict())
-            except (pa.ArrowException, ValueError, OSError) as error:
-                raise _damaged(path, error) from error
-
-    def _check_columns(self, names: list[str], path: str) -> None:
-        for name in (*field_names(self._record_type), LANGUAGE_FIELD, *self._names):
-            if name not in names:
-                remedy = "filter the corpus again, with this filter and --scores"
-                raise InputError(f"has no column '{name}'", path=path, remedy=remedy)
-
-    def _batches(self, columns: dict[str, list]) -> Iterator[ScoredBatch]:
-        texts = (columns[name] for name in field_names(self._record_type))
-        places = collections.defaultdict(list)
-        for place, language in enumerate(columns[LANGUAGE_FIELD]):
-            places[language].append(place)
-        records = list(map(self._record_type, *texts, columns[LANGUAGE_FIELD]))
-        for language, chosen in places.items():
-            scores = {}
-            for name in self._names:
-                found = (columns[name][place] for place in chosen)
-                scores[name] = [math.nan if score is None else score for score in found]
-            yield ScoredBatch(language, [records[place] for place in chosen], scores)
+def _read_scores(path: str, names: list[str], record_type: type[Record]) -> Iterator[ScoredBatch]:
+    fields = field_names(record_type)
+    with input_errors_marked(), open_file(path) as stream:
+        try:
+            parquet = pq.ParquetFile(stream)
+            for name in (*fields, LANGUAGE_FIELD, *names):
+                if name not in parquet.schema_arrow.names:
+                    remedy = "filter the corpus again, with this filter and --scores"
+                    raise InputError(f"has no column '{name}'", path=path, remedy=remedy)
+            for table in parquet.iter_batches(RECORDS_PER_BATCH):
+                columns = table.to_pydict()
+                languages = columns[LANGUAGE_FIELD]
+                records = list(map(record_type, *(columns[name] for name in fields), languages))
+                for language in dict.fromkeys(languages):
+                    rows = [row for row, one in enumerate(languages) if one == language]
+                    scores = {
+                        name: [
+                            math.nan if columns[name][row] is None else columns[name][row]
+                            for row in rows
+                        ]
+                        for name in names
+                    }
+                    yield ScoredBatch(language, [records[row] for row in rows], scores)
+        except (pa.ArrowException, ValueError, OSError) as error:
+            raise _damaged(path, error) from error
 
 
 def _damaged(path: str, error: Exception) -> InputError:

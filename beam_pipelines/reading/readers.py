@@ -44,36 +44,16 @@ from beam_pipelines.reporting.report import BadRecords, take_good
 from beam_pipelines.runtime.errors import input_errors_marked
 from beam_pipelines.runtime.storage import open_file
 from labse_tf.errors import InputError
-from labse_tf.files import textio
-from labse_tf.files.corpus_files import (
-    ALL_FORMATS,
-    JSON_LINES,
-    PARQUET,
-    SHARD,
-    TFRECORD,
-    TMX,
-    TSV,
-    WARC,
-    WET,
-    WIKIPEDIA,
-    ZIP,
-    CorpusFile,
-    describe,
-    rows_and_errors,
-)
+from labse_tf.files import corpus_files, textio
+from labse_tf.files.corpus_files import SHARD, TSV, CorpusFile, describe, rows_and_errors
 from labse_tf.files.record_kinds import KINDS
 
 
-class ReadCorpus(beam.PTransform):
+@beam.ptransform_fn
+def ReadCorpus(begin, files: Sequence[CorpusFile]):
     """Corpus files -> PCollection of `Batch`; any bad record ends the job. See `ReadTolerantly`."""
-
-    def __init__(self, files: Sequence[CorpusFile]) -> None:
-        super().__init__()
-        self._read = ReadTolerantly(files, 0)
-
-    def expand(self, begin):
-        batches, _ = begin | self._read
-        return batches
+    batches, _ = begin | ReadTolerantly(files, 0)
+    return batches
 
 
 class ReadTolerantly(beam.PTransform):
@@ -211,7 +191,7 @@ def _open_and_read(part: FilePart) -> Iterator[Record | InputError]:
         if stream is None:
             return
         others = [opened.enter_context(open_file(path)) for path in file.paths[1:]]
-        if part.start and file.format == TSV:
+        if part.end is not None and file.format == TSV:
             whole = opened.enter_context(open_file(file.path))
             first, _ = textio.with_columns(clean_lines(whole, file.path), file.path)
         yield from _read([stream, *others], file, first)
@@ -285,13 +265,13 @@ def _read_tfrecord(stream: BinaryIO, file: CorpusFile) -> Iterator[Record | Inpu
 
 _READERS = {
     SHARD: _read_tfrecord,
-    PARQUET: read_parquet,
-    JSON_LINES: read_json_lines,
-    ZIP: _read_zip,
-    TFRECORD: _read_tfrecord,
-    TMX: read_tmx,
-    WARC: read_web,
-    WET: read_web,
-    WIKIPEDIA: read_wikipedia,
+    corpus_files.TFRECORD: _read_tfrecord,
+    corpus_files.PARQUET: read_parquet,
+    corpus_files.JSON_LINES: read_json_lines,
+    corpus_files.ZIP: _read_zip,
+    corpus_files.TMX: read_tmx,
+    corpus_files.WARC: read_web,
+    corpus_files.WET: read_web,
+    corpus_files.WIKIPEDIA: read_wikipedia,
 }
-_IN_ARCHIVES = set(ALL_FORMATS) - {ZIP}
+_IN_ARCHIVES = set(corpus_files.ALL_FORMATS) - {corpus_files.ZIP}

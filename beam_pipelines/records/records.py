@@ -113,7 +113,7 @@ def build_record(
     """Returns a record; `language` is used if there is no feature `language_code`.
 
     Raises:
-      ValueError: as `make_record`, or if a text is missing, or there is no language.
+      ValueError: as `make_record`, or if a text or the language is missing.
     """
     try:
         texts = [features[name] for name in field_names(record_type)]
@@ -191,8 +191,7 @@ def encode_example(features: Mapping[str, str]) -> bytes:
 def decode_example(data: bytes) -> dict[str, str]:
     """Returns the features of a serialized Example that hold one UTF-8 byte string each.
 
-    Raises:
-      ValueError: if `data` is not a serialized Example or a byte string is not UTF-8.
+    Raises ValueError if `data` is not a serialized Example or a byte string is not UTF-8.
     """
     try:
         example = _Example.FromString(data)

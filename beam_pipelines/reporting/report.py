@@ -134,41 +134,35 @@ def list_reasons(filters: Sequence[Limit], *steps: str) -> list[str]:
     return list(dict.fromkeys(reasons))
 
 
-class WriteReport(beam.PTransform):
+@beam.ptransform_fn
+def WriteReport(
+    inputs,
+    path: str,
+    languages: Iterable[str],
+    filters: Sequence[Limit],
+    reasons: Sequence[str],
+    facts: Sequence[str] = (),
+):
     """(Counts, faults) -> `report.json` at `path`; see `build_report`.
 
     Counts are `((language, name), number)`; faults are from `list_faults`. The numbers are data of
     the pipeline, not metrics of the runner, which may count twice if a failed worker's work is
     repeated.
     """
+    counts, faults = inputs
+    first = faults | "First" >> beam.CombineGlobally(KeepSmallest(MAX_LISTED))
+    languages, filters = sorted(set(languages)), list(filters)
 
-    def __init__(
-        self,
-        path: str,
-        languages: Iterable[str],
-        filters: Sequence[Limit],
-        reasons: Sequence[str],
-        facts: Sequence[str] = (),
-    ) -> None:
-        super().__init__()
-        self._path = path
-        self._arguments = sorted(set(languages)), list(filters), list(reasons), list(facts)
+    def write(counts: list[_Count], faults: list[tuple[Fault, None]]) -> None:
+        first = [fault for fault, _ in faults]
+        write_json(path, build_report(counts, languages, filters, first, reasons, facts))
 
-    def expand(self, inputs):
-        counts, faults = inputs
-        first = faults | "First" >> beam.CombineGlobally(KeepSmallest(MAX_LISTED))
-        return (
-            counts
-            | "Sum" >> beam.CombinePerKey(sum)
-            | "Gather" >> beam.combiners.ToList()
-            | "Write"
-            >> beam.Map(_write_report, beam.pvalue.AsSingleton(first), self._path, *self._arguments)
-        )
-
-
-def _write_report(counts, faults, path, languages, filters, reasons, facts) -> None:
-    first = [fault for fault, _ in faults]
-    write_json(path, build_report(counts, languages, filters, first, reasons, facts))
+    return (
+        counts
+        | "Sum" >> beam.CombinePerKey(sum)
+        | "Gather" >> beam.combiners.ToList()
+        | "Write" >> beam.Map(write, beam.pvalue.AsSingleton(first))
+    )
 
 
 def build_report(
@@ -290,32 +284,22 @@ def _describe(record: Record) -> tuple[str, ...]:
     return record.language, *texts
 
 
-class WriteExamples(beam.PTransform):
+@beam.ptransform_fn
+def WriteExamples(
+    examples, path: str, reasons: Sequence[str], record_type: type[Record], size: int
+):
     """PCollection of `Examples` -> a Markdown file at `path`: a uniform sample for each reason.
 
-    Equal records count once, so that a thousand empty lines are one example.
-
-    Args:
-      path: the file to write.
-      reasons: all possible reasons, in the order in which to list them.
-      record_type: the type of a row of `record_kinds.KINDS`.
-      size: the maximum number of examples per reason.
+    Equal records count once, so that a thousand empty lines are one example. `reasons` are all
+    possible ones, in the order in which to list them; each has at most `size` examples.
     """
-
-    def __init__(
-        self, path: str, reasons: Sequence[str], record_type: type[Record], size: int
-    ) -> None:
-        super().__init__()
-        self._arguments = path, list(reasons), (LANGUAGE_FIELD, *field_names(record_type))
-        self._size = size
-
-    def expand(self, examples):
-        return (
-            examples
-            | "Sample" >> beam.CombinePerKey(KeepSmallest(self._size))
-            | "Gather" >> beam.combiners.ToList()
-            | "Write" >> beam.Map(_write_examples, *self._arguments)
-        )
+    return (
+        examples
+        | "Sample" >> beam.CombinePerKey(KeepSmallest(size))
+        | "Gather" >> beam.combiners.ToList()
+        | "Write"
+        >> beam.Map(_write_examples, path, reasons, (LANGUAGE_FIELD, *field_names(record_type)))
+    )
 
 
 def _write_examples(

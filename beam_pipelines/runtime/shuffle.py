@@ -43,64 +43,41 @@ Parcel = bytes | tuple[str, int, int]
 Keyed = tuple[Hashable, Any]
 
 
-class GroupValues(beam.PTransform):
+@beam.ptransform_fn
+def GroupValues(keyed, folder: str | None):
     """PCollection of `(key, values)` -> `(key, Parts)`, one for each key.
 
-    Values are lists of bytes. A key is returned even if all of its lists are empty.
-
-    Args:
-      folder: where files go; None: the engine carries the values.
+    Values are lists of bytes. A key is returned even if all of its lists are empty. Files go to
+    `folder`; if it is None, the engine carries the values.
     """
-
-    def __init__(self, folder: str | None) -> None:
-        super().__init__()
-        self._folder = folder
-
-    def expand(self, keyed):
-        return (
-            keyed
-            | "Pack" >> PackValues(self._folder)
-            | "Group" >> beam.GroupByKey()
-            | "Find" >> beam.MapTuple(lambda key, parcels: (key, Parts(parcels)))
-        )
+    return (
+        keyed
+        | "Pack" >> PackValues(folder)
+        | "Group" >> beam.GroupByKey()
+        | "Find" >> beam.MapTuple(lambda key, parcels: (key, Parts(parcels)))
+    )
 
 
-class PackValues(beam.PTransform):
+@beam.ptransform_fn
+def PackValues(keyed, folder: str | None):
     """PCollection of `(key, values)` -> `(key, Parcel)`; a key may occur several times."""
-
-    def __init__(self, folder: str | None) -> None:
-        super().__init__()
-        self._folder = folder
-
-    def expand(self, keyed):
-        return keyed | beam.ParDo(_Pack(self._folder))
+    return keyed | beam.ParDo(_Pack(folder))
 
 
-class HoldBatches(beam.PTransform):
+@beam.ptransform_fn
+def HoldBatches(batches, folder: str | None, record_type: type[Record]):
     """PCollection of `Batch` -> the same records in other batches.
 
     For data that is used only after all of it has been seen, as with a side input.
-
-    Args:
-      folder: see `GroupValues`.
-      record_type: the type of a row of `record_kinds.KINDS`.
     """
-
-    def __init__(self, folder: str | None, record_type: type[Record]) -> None:
-        super().__init__()
-        self._folder = folder
-        self._record_type = record_type
-
-    def expand(self, batches):
-        return (
-            batches
-            | "Encode"
-            >> beam.Map(lambda batch: (batch.language, list(map(encode_record, batch.records))))
-            | "Pack" >> PackValues(self._folder)
-            # Makes what follows a separate step, before which only parcels are held.
-            | "Wait" >> beam.Reshuffle()
-            | "Unpack" >> beam.FlatMap(_unpack_batches, self._record_type)
-        )
+    return (
+        batches
+        | "Encode" >> beam.Map(lambda one: (one.language, list(map(encode_record, one.records))))
+        | "Pack" >> PackValues(folder)
+        # Makes what follows a separate step, before which only parcels are held.
+        | "Wait" >> beam.Reshuffle()
+        | "Unpack" >> beam.FlatMap(_unpack_batches, record_type)
+    )
 
 
 class Parts:

@@ -229,11 +229,7 @@ def _delete(paths: list[str]) -> None:
 
 
 def check_free_folder(path: str | os.PathLike[str], *, overwrite: bool) -> str:
-    """Returns the path of an output folder, before any work is done.
-
-    Raises:
-      InputError: if it exists, is not empty, and `overwrite` is False.
-    """
+    """Same as `check_free` for a folder, which may be in a store."""
     path = STORAGE.resolve(path)
     if scheme_of(path) is None:
         return str(check_free(path, overwrite=overwrite))
@@ -244,7 +240,7 @@ def check_free_folder(path: str | os.PathLike[str], *, overwrite: bool) -> str:
 
 
 def check_free_path(path: str | os.PathLike[str], *, overwrite: bool) -> str:
-    """Same as `check_free_folder` for a file."""
+    """Same as `check_free_file` for a file, which may be in a store."""
     path = STORAGE.resolve(path)
     if scheme_of(path) is None:
         return str(check_free_file(path, overwrite=overwrite))
@@ -260,11 +256,6 @@ def job_folder(path: str, marker: str, *, overwrite: bool) -> Iterator[str]:
     On disk it is another folder, which is moved. Stores cannot move a folder, so there it is `path`
     itself: its files are complete if the file `marker` is there, which the block must write last.
     An old marker is removed first, and all files if the block fails.
-
-    Args:
-      path: from `check_free_folder`.
-      marker: a file name.
-      overwrite: replace an existing folder.
     """
     if scheme_of(path) is None:
         with whole_dir(path, overwrite=overwrite) as folder:
@@ -323,9 +314,6 @@ def local_copy(path: str) -> str:
     A local path is returned as it is. The files of a URL are copied to the folder for temporary
     files, where all processes of this machine find them. If they change in the store, they are
     copied again.
-
-    Raises:
-      InputError: if a URL names no files.
     """
     path = STORAGE.resolve(path)
     if scheme_of(path) is None:

@@ -108,7 +108,7 @@ def find_corpus_files(
       inputs: the paths that the user gave.
       kind: keep only files of this kind, which files of unknown kind take on. None keeps all.
       formats: the formats that the caller can read.
-      storage: where the paths are looked up.
+      storage: finds the paths.
       with_english: whether all bitext is with English.
 
     Raises:
@@ -164,10 +164,7 @@ def rows_and_errors(
 ) -> Rows:
     """Yields the stripped texts of each row of a file in the formats TEXT, TSV and MOSES.
 
-    Args:
-      file: its kind and format decide which lines make a row.
-      lines: of each of `file.paths`.
-      negatives, first: see `textio.pairs_and_errors`.
+    `lines` are those of each of `file.paths`; for `negatives` and `first` see `pairs_and_errors`.
     """
     if file.format == MOSES:
         return textio.moses_and_errors(*lines[::-1], file.paths[::-1])

@@ -29,11 +29,10 @@ _NO_PART = (".html", ".json", ".pdf", ".png", ".svg")  # Figures may be replaced
 # The disk is full, the quota is used up, or a file exceeds the size limit.
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _SETTINGS = "settings.json"
-_CHUNK_BYTES = 1 << 20
 
 
 def check_free(path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-    """Rejects an output path that exists, before any work is done. An empty folder counts as free.
+    """Returns the path of an output, before any work is done. An empty folder counts as free.
 
     Raises:
       InputError: if the path exists and `overwrite` is False, its parent is not a folder, or the
@@ -149,12 +148,9 @@ def _finite(value: Any) -> Any:
 
 @contextlib.contextmanager
 def locked(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Makes the folder `path` if it is missing, and keeps a second process from working in it.
+    """Makes the folder `path` if it is missing; raises InputError if another process works in it.
 
     The block may remove the folder. File systems without locks protect nothing.
-
-    Raises:
-      InputError: if another process holds the lock.
     """
     folder = Path(path)
     if folder.is_file():
@@ -207,9 +203,9 @@ def empty(folder: Path) -> None:
 
 @contextlib.contextmanager
 def full_disk_said(path: str | os.PathLike[str], *, remedy: str) -> Iterator[None]:
-    """Turns the error of a full disk inside the block into an InputError.
+    """Turns the error of a full disk while `path` is written into an InputError.
 
-    `path` is the file being written, `remedy` what to do besides making room.
+    `remedy` says what to do besides making room.
     """
     try:
         yield
@@ -233,17 +229,14 @@ def plot_format(path: str | os.PathLike[str]) -> str:
 def work_folder(out: Path, settings: dict[str, Any], *, overwrite: bool) -> Iterator[Path]:
     """Yields the folder `OUT.work`, new or from an interrupted run of the same job.
 
-    It is removed if the block succeeds, or fails before any work was saved.
-
-    Args:
-      out: the output.
-      settings: serialisable as JSON; saved work is reused only by a job with equal settings.
-      overwrite: discard saved work of a job with other settings.
+    It is removed if the block succeeds, or fails before any work was saved. A job is the same if
+    its settings, serialisable as JSON, are; `overwrite` discards the work of others.
 
     Raises:
       InputError: if it belongs to a job with other settings, or another process works in it.
     """
     folder = out.with_name(out.name + _WORK_SUFFIX)
+    settings = json.loads(json.dumps(settings))
     with locked(folder):
         try:
             # Another process may have finished the same job meanwhile.
@@ -260,12 +253,7 @@ def work_folder(out: Path, settings: dict[str, Any], *, overwrite: bool) -> Iter
 
 
 def _resume(folder: Path, settings: dict[str, Any], *, overwrite: bool) -> None:
-    """Empties a folder of finished work, unless it is of a job with the same settings.
-
-    Raises:
-      InputError: if it is of a job with other settings, and `overwrite` is False.
-    """
-    settings = json.loads(json.dumps(settings))
+    """Empties a folder of finished work, unless it is of a job with the same settings."""
     file = folder / _SETTINGS
     if file.is_file():
         before = json.loads(file.read_text("utf-8"))
@@ -282,11 +270,7 @@ def _resume(folder: Path, settings: dict[str, Any], *, overwrite: bool) -> None:
 
 
 def describe_files(path: Path) -> list[list]:
-    """Returns path, size in bytes and mtime of a file, or of each file in a folder.
-
-    Raises:
-      InputError: if the path does not exist.
-    """
+    """Returns path, size in bytes and mtime of a file, or of each file in a folder."""
     path = Path(local_path(path))
     if not path.exists():
         raise InputError("no such file", path=path, remedy="check the path")
@@ -310,7 +294,7 @@ def sha256_of_file(path: str | os.PathLike[str]) -> str:
     """Returns the SHA-256 of a file's content, in hexadecimal digits."""
     digest = hashlib.sha256()
     with open(path, "rb") as stream:
-        while chunk := stream.read(_CHUNK_BYTES):
+        while chunk := stream.read(1 << 20):
             digest.update(chunk)
     return digest.hexdigest()
 
@@ -323,12 +307,12 @@ def sha256_of_files(
     It depends neither on the order of `paths` nor on the location of `root`, nor on the location of
     files outside of it.
     """
+
+    def name_of(path: str | os.PathLike[str]) -> str:
+        name = os.path.relpath(path, root)
+        return os.path.basename(path) if name.startswith(os.pardir) else name
+
     digest = hashlib.sha256()
-    for name, path in sorted((_name(path, root), path) for path in paths):
+    for name, path in sorted((name_of(path), path) for path in paths):
         digest.update(f"{Path(name).as_posix()}\0{sha256_of_file(path)}\n".encode())
     return digest.hexdigest()
-
-
-def _name(path: str | os.PathLike[str], root: str | os.PathLike[str]) -> str:
-    name = os.path.relpath(path, root)
-    return os.path.basename(path) if name.startswith(os.pardir) else name
