@@ -144,7 +144,7 @@ class FilterCorpus(beam.PTransform):
         batches = begin | "Read" >> ReadScores(self._files, names, self._record_type)
         return batches, begin | "No bad records" >> beam.Create([])
 
-    def _reader(self) -> ReadTolerantly:
+    def _reader(self) -> beam.PTransform:
         options = self._options
         return ReadTolerantly(self._files, options.max_bad_records, normalize=options.normalize)
 

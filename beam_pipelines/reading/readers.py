@@ -56,7 +56,14 @@ def ReadCorpus(begin, files: Sequence[CorpusFile]):
     return batches
 
 
-class ReadTolerantly(beam.PTransform):
+@beam.ptransform_fn
+def ReadTolerantly(
+    begin,
+    files: Sequence[CorpusFile],
+    max_bad_records: int,
+    numbered: bool = False,
+    normalize: str | None = None,
+):
     """Corpus files -> (PCollection of `Batch`, PCollection of `BadRecords`).
 
     With `numbered`, the batches are `NumberedBatch`; parts of files are numbered as if they were
@@ -67,56 +74,40 @@ class ReadTolerantly(beam.PTransform):
     contains others: these are passed on, so that the next step can count them.
 
     Raises:
-      InputError: when built without files; when run, if one file has more than `max_bad_records`
-        (see `read_file`). The caller must add up those of all files.
+      InputError: when run, if one file has more than `max_bad_records` (see `read_file`). The
+        caller must add up those of all files.
     """
-
-    def __init__(
-        self,
-        files: Sequence[CorpusFile],
-        max_bad_records: int,
-        *,
-        numbered: bool = False,
-        normalize: str | None = None,
-    ) -> None:
-        super().__init__()
-        if not files:
-            raise InputError("no corpus files to read", remedy="name at least one")
-        # Plain tuples: Beam's coder for NamedTuples would look for a schema.
-        self._parts = [
-            (number, (tuple(part.file), part.start, part.end))
-            for number, part in enumerate(divide(files))
-        ]
-        self._read_file = _ReadFile(max_bad_records, numbered, normalize)
-
-    def expand(self, begin):
-        outputs = (
-            begin
-            | "Files" >> beam.Create(self._parts, reshuffle=False)
-            | "Spread" >> beam.Reshuffle()
-            | "Read" >> beam.ParDo(self._read_file).with_outputs("bad", main="batches")
+    # Plain tuples: Beam's coder for NamedTuples would look for a schema.
+    parts = [
+        (number, (tuple(part.file), part.start, part.end))
+        for number, part in enumerate(divide(files))
+    ]
+    outputs = (
+        begin
+        | "Files" >> beam.Create(parts, reshuffle=False)
+        | "Spread" >> beam.Reshuffle()
+        | "Read"
+        >> beam.FlatMap(_read_part, max_bad_records, numbered, normalize).with_outputs(
+            "bad", main="batches"
         )
-        return outputs.batches, outputs.bad
+    )
+    return outputs.batches, outputs.bad
 
 
-class _ReadFile(beam.DoFn):
-    def __init__(self, max_bad_records: int, numbered: bool, form: str | None) -> None:
-        self._max_bad_records = max_bad_records
-        self._numbered = numbered
-        self._form = form
-
-    def process(self, element: tuple[int, tuple]) -> Iterator:
-        number, (file, start, end) = element
-        part = FilePart(CorpusFile(*file), start, end)
-        bad = BadRecords.of_file(part.file)
-        with input_errors_marked():
-            good = take_good(records_of_part(part), bad, self._max_bad_records)
-            if self._form:
-                good = (_normalized(record, self._form) for record in good)
-            batches = in_batches(good)
-            yield from number_batches(batches, number) if self._numbered else batches
-        if bad.number:
-            yield beam.pvalue.TaggedOutput("bad", bad)
+def _read_part(
+    element: tuple[int, tuple], max_bad_records: int, numbered: bool, form: str | None
+) -> Iterator:
+    number, (file, start, end) = element
+    part = FilePart(CorpusFile(*file), start, end)
+    bad = BadRecords.of_file(part.file)
+    with input_errors_marked():
+        good = take_good(records_of_part(part), bad, max_bad_records)
+        if form:
+            good = (_normalized(record, form) for record in good)
+        batches = in_batches(good)
+        yield from number_batches(batches, number) if numbered else batches
+    if bad.number:
+        yield beam.pvalue.TaggedOutput("bad", bad)
 
 
 def _normalized(record: Record, form: str) -> Record:

@@ -17,7 +17,7 @@ from mwparserfromhell.nodes import ExternalLink, Heading, Node, Tag, Template, T
 from mwparserfromhell.parser import ParserError
 from mwparserfromhell.wikicode import Wikicode
 
-from beam_pipelines.reading.html_text import GAP, NO_SPACES, close_gaps
+from beam_pipelines.reading.web import GAP, NO_SPACES, close_gaps
 from beam_pipelines.records.records import HOLE, Document
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import CorpusFile

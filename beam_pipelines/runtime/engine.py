@@ -34,7 +34,7 @@ from apache_beam.transforms.environments import SubprocessSDKEnvironment
 from google.protobuf import json_format, text_format
 
 from beam_pipelines.runtime import flink
-from beam_pipelines.runtime.errors import input_errors_recovered
+from beam_pipelines.runtime.errors import find_cause, is_interruption
 from beam_pipelines.runtime.storage import STORAGE, configure, scheme_of
 from labse_tf.errors import InputError
 
@@ -141,7 +141,7 @@ def run_pipeline(job: beam.PTransform, paths: Sequence[str], engine: Engine) -> 
     runner = None
     if options.view_as(StandardOptions).runner is None:
         runner = _direct_runner(options, paths)
-    with _deaths_raised(), input_errors_recovered(), _failures_raised(engine):
+    with _causes_raised(engine):
         pipeline = beam.Pipeline(runner=runner, options=options)
         _set_log_level(pipeline.runner)
         pipeline | type(job).__name__ >> job
@@ -158,15 +158,33 @@ def run_pipeline(job: beam.PTransform, paths: Sequence[str], engine: Engine) -> 
 
 
 @contextlib.contextmanager
-def _failures_raised(engine: Engine) -> Iterator[None]:
+def _causes_raised(engine: Engine) -> Iterator[None]:
+    """Raises the cause of a job's end in place of the errors that follow from it.
+
+    It is Ctrl-C, an InputError of a worker, the death of a worker, or the engine's reason.
+    """
+    before, hook = len(_deaths), threading.excepthook
+    # Beam's threads end so if a worker dies; each would show its traceback.
+    threading.excepthook = lambda args: (
+        None if _Worker.all and issubclass(args.exc_type, grpc.RpcError) else hook(args)
+    )
     try:
         yield
-    except RuntimeError as error:
-        if not engine.is_distributed or _FAILED not in str(error):
+    except Exception as error:
+        if is_interruption(error):
+            raise KeyboardInterrupt from error
+        cause = find_cause(error)
+        if cause is None and not isinstance(error, InputError):
+            cause = next(iter(_deaths[before:]), None)
+        if cause is None and engine.is_distributed and _FAILED in str(error):
+            problem = f"the job failed on the cluster{str(error).partition(_FAILED)[2]}"
+            remedy = "look into the logs of its machines, and compare its settings with "
+            cause = InputError(problem.splitlines()[0], remedy=f"{remedy}docs/cluster.md")
+        if cause is None:
             raise
-        reason = str(error).partition(_FAILED)[2].splitlines()[0]
-        remedy = "look into the logs of its machines, and compare its settings with docs/cluster.md"
-        raise InputError(f"the job failed on the cluster{reason}", remedy=remedy) from error
+        raise cause from error
+    finally:
+        threading.excepthook = hook
 
 
 def has_worker_processes(beam_options: Sequence[str]) -> bool:
@@ -219,29 +237,6 @@ def _worker_command() -> str:
 
 # How workers of this machine died, in this process.
 _deaths: list[InputError] = []
-
-
-@contextlib.contextmanager
-def _deaths_raised() -> Iterator[None]:
-    """Raises how the first worker died in place of the errors that follow.
-
-    An InputError of the block passes unchanged.
-    """
-    before, hook = len(_deaths), threading.excepthook
-    # Beam's threads end so if a worker dies; each would show its traceback.
-    threading.excepthook = lambda args: (
-        None if _Worker.all and issubclass(args.exc_type, grpc.RpcError) else hook(args)
-    )
-    try:
-        yield
-    except InputError:
-        raise
-    except Exception as error:
-        if len(_deaths) == before:
-            raise
-        raise _deaths[before] from error
-    finally:
-        threading.excepthook = hook
 
 
 @WorkerHandler.register_environment(python_urns.SUBPROCESS_SDK, bytes)

@@ -31,28 +31,15 @@ def input_errors_marked() -> Iterator[None]:
         raise RuntimeError(f"{error} [labse-input-error:{mark}]") from None
 
 
-@contextlib.contextmanager
-def input_errors_recovered() -> Iterator[None]:
-    """Raises the InputError that a worker marked; KeyboardInterrupt if Ctrl-C interrupted a DoFn.
-
-    Other exceptions pass unchanged.
-    """
-    try:
-        yield
-    except Exception as error:
-        if is_interruption(error):
-            raise KeyboardInterrupt from error
-        found = (find_input_error(str(link)) for link in _chain(error))
-        input_error = next(filter(None, found), None)
-        if input_error is None:
-            raise
-        raise input_error from error
-
-
 def is_interruption(error: BaseException) -> bool:
     """Whether Ctrl-C is the cause of an error, perhaps in a worker."""
     chain = _chain(error)
     return any(isinstance(one, KeyboardInterrupt) or _INTERRUPTED.search(str(one)) for one in chain)
+
+
+def find_cause(error: BaseException) -> InputError | None:
+    """Returns the InputError that a worker marked, from the error that a runner raised."""
+    return next(filter(None, (find_input_error(str(one)) for one in _chain(error))), None)
 
 
 def find_input_error(text: str) -> InputError | None:

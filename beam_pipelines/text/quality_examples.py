@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from beam_pipelines.reading.html_text import main_and_other_lines
-from beam_pipelines.reading.web import read_pages
+from beam_pipelines.reading.web import main_and_other_lines, read_pages
 from beam_pipelines.records.records import UNDETERMINED
 from beam_pipelines.text.sentences import split_sentences
 from labse_tf.errors import InputError

@@ -5,8 +5,8 @@ import codecs
 import pytest
 from web_pages import archive, page
 
-from beam_pipelines.reading.html_text import decode_html, main_and_other_lines, main_text
 from beam_pipelines.reading.readers import read_file
+from beam_pipelines.reading.web import decode_html, main_and_other_lines, main_text
 
 # The name that a server or a page gives the encoding, Python's name of it, and text.
 RU = "Река берёт начало в горах и течёт через два озера в море, где её устье."

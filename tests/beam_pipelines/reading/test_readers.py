@@ -11,8 +11,6 @@ import pytest
 import zstandard
 
 from beam_pipelines import filter_bitext, filter_monolingual
-from beam_pipelines.counting import word_counts
-from beam_pipelines.counting.word_counts import Settings
 from beam_pipelines.reading import readers
 from beam_pipelines.reading.readers import read_file
 from beam_pipelines.records.records import Pair, Sentence, encode_example, write_records
@@ -245,36 +243,6 @@ def test_batches_are_of_one_language(tmp_path, monkeypatch):
     batches = list(readers.in_batches(rows))
     assert sorted(len(batch.records) for batch in batches) == [1] * 6 + [2] * 7
     assert all(record.language == batch.language for batch in batches for record in batch.records)
-
-
-def test_all_formats_count_the_same_words(tmp_path, caplog):
-    write_mixed_corpus(tmp_path)
-    expected = None
-    for name in ("tsv", "moses", "parquet", "tfrecord"):
-        folder = tmp_path / name
-        folder.mkdir()
-        for language in FOREIGN:
-            write_pairs(folder, name, language)
-        counted = word_counts.count([str(folder)], Settings(1.0))
-        expected = expected or counted
-        assert counted == expected
-    mixed = word_counts.count([str(tmp_path / "data.parquet")], Settings(1.0))
-    assert mixed == expected._replace(other_languages={"xx": 2})
-
-
-def write_pairs(folder, name, language):
-    rows = pairs_of(language)
-    if name == "tsv":
-        text = "".join(f"{row.source}\t{row.target}\n" for row in rows)
-        (folder / f"{language}.tsv").write_text(text, "utf-8")
-    elif name == "moses":
-        (folder / f"N.en-{language}.en").write_bytes(lines(ENGLISH))
-        (folder / f"N.en-{language}.{language}").write_bytes(lines(FOREIGN[language]))
-    elif name == "parquet":
-        write_parquet(folder / f"{language}.parquet", src_raw=ENGLISH, tgt_raw=FOREIGN[language])
-    else:
-        features = [{"src_raw": row.source, "tgt_raw": row.target} for row in rows]
-        write_tfrecord(folder / f"{language}.tfrecord.gz", features)
 
 
 def test_what_is_of_other_languages_is_told(tmp_path, caplog):

@@ -140,20 +140,13 @@ def test_marks_and_line_ends(tmp_path, end, mark, extra):
         assert rows == [(one, one) for one in SENTENCES]
 
 
-@pytest.mark.parametrize(
-    ("english", "foreign", "name", "line", "problem"),
-    [
-        ("a\nb\n", "c\n", "N.en-de.de", 1, "the last line, but .*en has more"),
-        ("a\n", "c\nd\n", "N.en-de.en", 1, "the last line, but .*de has more"),
-        ("a\nb\n", "c\n \n", "N.en-de.de", 2, "the line is empty"),
-    ],
-)
-def test_broken_moses_pairs_in_training(tmp_path, english, foreign, name, line, problem):
-    for side, text in (("en", english), ("de", foreign)):
+def test_training_refuses_a_moses_pair_with_an_empty_line(tmp_path):
+    for side, text in (("en", "a\nb\n"), ("de", "c\n \n")):
         (tmp_path / f"N.en-de.{side}").write_text(text, "utf-8")
-    with pytest.raises(InputError, match=problem) as caught:
-        list(texts.columns(describe(str(tmp_path / name))))
-    assert (caught.value.path, caught.value.line) == (str(tmp_path / name), line)
+    path = str(tmp_path / "N.en-de.de")
+    with pytest.raises(InputError, match="the line is empty") as caught:
+        list(texts.columns(describe(path)))
+    assert (caught.value.path, caught.value.line) == (path, 2)
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -65,12 +65,9 @@ def test_schemes_are_refused(url, scheme):
         local_path(url)
     assert caught.value.path == url
     assert caught.value.problem == f"the scheme {scheme}:// is not supported"
-
-
-@pytest.mark.parametrize("url", ["file://host/path", "file://", "file://localhost", "file:///%00"])
-def test_file_urls_of_no_file_here(url):
-    with pytest.raises(InputError, match="is not a file on this machine"):
-        local_path(url)
+    for url in ("file://host/path", "file://", "file://localhost", "file:///%00"):
+        with pytest.raises(InputError, match="is not a file on this machine"):
+            local_path(url)
 
 
 PYTHON_API = {
@@ -100,21 +97,17 @@ def test_python_functions_refuse_urls(function, url, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("option", ["paths", "counts"])
-def test_python_functions_take_file_urls(option, tmp_path, monkeypatch):
+def test_python_functions_take_file_urls(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "a b"
     folder.mkdir()
     write_lines(folder / "de.txt", ["Guten Tag", "Gute Nacht"])
     url = folder.as_uri()
     assert url.endswith("a%20b")
-    counts = f"{url}/counts" if option == "counts" else None
+    options = {"vocab_size": 300, "counts": f"{url}/counts", "overwrite": True}
     for _ in range(2):  # The second takes the counts that are there.
-        build_vocab.run(
-            [f"{url}/de.txt"], f"{url}/vocab.txt", vocab_size=300, counts=counts, overwrite=True
-        )
-    names = {"de.txt", "vocab.txt"} | ({"counts"} if counts else set())
-    assert {path.name for path in folder.iterdir()} == names
+        build_vocab.run([f"{url}/de.txt"], f"{url}/vocab.txt", **options)
+    assert {path.name for path in folder.iterdir()} == {"de.txt", "vocab.txt", "counts"}
     assert [path.name for path in tmp_path.iterdir()] == ["a b"]
 
 
