@@ -196,9 +196,9 @@ def _read(
         yield from _READERS[file.format](*streams, file)
         return
     lines = [clean_lines(*one) for one in zip(streams, file.paths, strict=True)]
-    record_type = KINDS[file.kind].record
+    record_type, language = KINDS[file.kind].record, file.language
     for _, texts in rows_and_errors(file, lines, first=first):
-        yield texts if isinstance(texts, InputError) else record_type(*texts, file.language)
+        yield texts if isinstance(texts, InputError) else record_type(*texts, language)
 
 
 def _read_zip(stream: BinaryIO, file: CorpusFile) -> Iterator[Record | InputError]:

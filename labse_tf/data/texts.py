@@ -189,7 +189,7 @@ def _rows(file: CorpusFile, negatives: int) -> Iterator[list[str]]:
                 "make clean shards with `labse corpus filter-bitext`, which leaves such pairs out"
             )
             raise InputError("the line is empty", path=path, line=number, remedy=remedy)
-        yield row + [""] * (negatives - wrong)
+        yield [*row, *[""] * (negatives - wrong)]
 
 
 def _serialize(kind: str, row: Sequence[str]) -> bytes:

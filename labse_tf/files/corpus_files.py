@@ -174,7 +174,7 @@ def rows_and_errors(
     if file.kind == NEIGHBOURS:
         return textio.neighbours_and_errors(lines[0])
     return (
-        (number, line if isinstance(line, InputError) else [strip(line)])
+        (number, line if isinstance(line, InputError) else (strip(line),))
         for number, line in lines[0]
     )
 

@@ -53,9 +53,9 @@ _NUMBER_OR_URL = re.compile(
     re.IGNORECASE,
 )
 
-# Numbered from 1; a line is a string or an error, a row a list of texts or an error.
+# Numbered from 1; a line is a string or an error, a row a tuple of texts or an error.
 Lines = Iterator[tuple[int, str | InputError]]
-Rows = Iterator[tuple[int, list[str] | InputError]]
+Rows = Iterator[tuple[int, tuple[str, ...] | InputError]]
 
 
 def strictly(numbered: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
@@ -124,7 +124,7 @@ def strip(text: str) -> str:
 
 
 def neighbours_and_errors(lines: Lines) -> Rows:
-    """Yields `[sentence, next sentence]` of lines; an empty or bad line is a break between them."""
+    """Yields `(sentence, next sentence)` of lines; an empty or bad line is a break between them."""
     before = ""
     for number, line in lines:
         text = ""
@@ -133,12 +133,12 @@ def neighbours_and_errors(lines: Lines) -> Rows:
         else:
             text = strip(line)
         if before and text:
-            yield number - 1, [before, text]
+            yield number - 1, (before, text)
         before = text
 
 
 def moses_and_errors(english: Lines, foreign: Lines, names: Sequence[str]) -> Rows:
-    """Yields `[source, target]` of the lines of two files, called `names`; a text may be empty.
+    """Yields `(source, target)` of the lines of two files, called `names`; a text may be empty.
 
     Raises:
       InputError: if one file ends before the other.
@@ -150,7 +150,7 @@ def moses_and_errors(english: Lines, foreign: Lines, names: Sequence[str]) -> Ro
         (number, source), (_, target) = sides
         # The side that is not English is named first.
         bad = next((one for one in (target, source) if isinstance(one, InputError)), None)
-        yield number, bad or [strip(source), strip(target)]
+        yield number, bad or (strip(source), strip(target))
 
 
 def ends_early(
@@ -170,7 +170,7 @@ def pairs_and_errors(
     negatives: int = 0,
     first: int | None = None,
 ) -> Rows:
-    """Yields `[source, target, hard negative, ...]` of the lines of a TSV file called `name`.
+    """Yields `(source, target, hard negative, ...)` of the lines of a TSV file called `name`.
 
     There are `negatives` columns after the pair, "" where one is missing. `first` is the column of
     the first text, None for the result of `with_columns`; if `swapped`, that text is the target.
@@ -186,8 +186,10 @@ def pairs_and_errors(
         except InputError as error:
             yield number, error
             continue
-        more = line.split("\t")[first + 2 :] + [""] * negatives
-        yield number, [*pair, *map(strip, more[:negatives])]
+        if negatives:
+            more = line.split("\t")[first + 2 :] + [""] * negatives
+            pair += tuple(map(strip, more[:negatives]))
+        yield number, pair
 
 
 def with_columns(lines: Lines, name: str) -> tuple[int, Lines]:
@@ -237,19 +239,19 @@ def split_pair(
       InputError: if the line has too few columns, one of the two is empty, or a carriage return
         stands in them, which may end a pair.
     """
-    texts = line.split("\t")[first : first + 2]
-    source, target = map(strip, reversed(texts) if swapped else texts) if texts[1:] else ("", "")
+    texts = [strip(text) for text in line.split("\t", first + 2)[first : first + 2]]
+    source, target = (texts[::-1] if swapped else texts) if texts[1:] else ("", "")
+    if source and target and "\r" not in source and "\r" not in target:
+        return source, target
     if not texts[1:]:
         problem = "one column where source<TAB>target is expected"
         remedy = "separate the two sides by a tab"
     elif not source or not target:
         problem = f"the {'target' if source else 'source'} column is empty"
         remedy = "fill it or remove the line"
-    elif "\r" in source or "\r" in target:
+    else:
         problem = "a carriage return stands inside a text"
         remedy = "if it ends a line, convert the file with `tr '\\r' '\\n'`, else remove it"
-    else:
-        return source, target
     raise InputError(problem, path=name, line=number, remedy=remedy)
 
 

@@ -50,7 +50,8 @@ def decoded(column):
 )
 def test_columns_become_negatives(corpus, count, expected):
     path = str(corpus / "ja.tsv.gz")
-    rows = [row for _, row in strictly(pairs_and_errors(read_lines(path), path, negatives=count))]
+    rows = strictly(pairs_and_errors(read_lines(path), path, negatives=count))
+    rows = [list(row) for _, row in rows]
     assert [row[:2] for row in rows] == [list(row[:2]) for row in ROWS]
     assert [row[2:] for row in rows] == expected
     (file,) = find_corpus_files([str(corpus)])
