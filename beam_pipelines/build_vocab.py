@@ -6,8 +6,7 @@ import logging
 from collections.abc import Sequence
 
 from beam_pipelines import word_counts
-from beam_pipelines.runtime.outputs import check_free_path, local_file
-from beam_pipelines.runtime.storage import configure
+from beam_pipelines.runtime.storage import check_free_path, configure, local_file
 from labse_tf.errors import InputError
 from labse_tf.files.outputs import check_apart
 from vocab import learner, wordpiece_file

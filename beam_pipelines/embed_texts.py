@@ -35,17 +35,19 @@ from beam_pipelines.reporting.report import (
     count_bad,
     list_faults,
 )
-from beam_pipelines.runtime.engine import Engine
+from beam_pipelines.runtime.engine import Engine, has_worker_processes, run_pipeline
 from beam_pipelines.runtime.errors import input_errors_marked
-from beam_pipelines.runtime.models import local_copy
-from beam_pipelines.runtime.outputs import REPORT, TEMPORARY, check_free_folder, job_folder
-from beam_pipelines.runtime.runners import has_worker_processes, run_pipeline
 from beam_pipelines.runtime.shuffle import PackValues, Parcel, unpack_values
 from beam_pipelines.runtime.storage import (
+    REPORT,
     STORAGE,
+    TEMPORARY,
     absolute,
+    check_free_folder,
     create_file,
+    job_folder,
     join,
+    local_copy,
     open_file,
     read_json,
     write_json,

@@ -10,8 +10,7 @@ from beam_pipelines.filtering.job_options import JobOptions
 from beam_pipelines.filtering.prepare_text import TextSettings
 from beam_pipelines.filters import LENGTHS, RECORDS, STAGES
 from beam_pipelines.filters.character_limits import TooLong, TooShort
-from beam_pipelines.reading.find import find_files, find_scores
-from beam_pipelines.reading.scores import have_score
+from beam_pipelines.reading.find import find_files, find_scores, have_score
 from beam_pipelines.runtime.storage import configure
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import ALL_FORMATS, PAGE_FORMATS

@@ -29,12 +29,12 @@ from apache_beam.transforms.window import GlobalWindows
 from beam_pipelines.reading.find import find_files, text_bytes
 from beam_pipelines.reading.readers import ReadCorpus
 from beam_pipelines.records.records import Batch
-from beam_pipelines.runtime.engine import Engine
-from beam_pipelines.runtime.outputs import check_free_folder, job_folder
-from beam_pipelines.runtime.runners import run_pipeline
+from beam_pipelines.runtime.engine import Engine, run_pipeline
 from beam_pipelines.runtime.storage import (
     STORAGE,
     absolute,
+    check_free_folder,
+    job_folder,
     join,
     open_file,
     read_json,

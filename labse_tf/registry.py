@@ -1,4 +1,6 @@
-"""Finds the systems: the folders of `labse_tf/systems`, which the core never imports by name.
+"""Finds objects by name, and the systems: the folders of `labse_tf/systems`.
+
+The core never imports a system by name.
 
 A system's `__init__.py` imports nothing heavy, and may define
 
@@ -18,11 +20,18 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
 import pkgutil
+import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
+
+from labse_tf.errors import InputError
+
+_NAME = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 
 class Command(NamedTuple):
@@ -60,3 +69,37 @@ def find(kind: str, name: str) -> Any:
         return None
     module, _, attribute = place.partition(":")
     return getattr(importlib.import_module(module), attribute)
+
+
+def is_object_name(name: str) -> bool:
+    """Whether a name has the form `module:attribute`."""
+    return _NAME.fullmatch(name) is not None
+
+
+def find_object(name: str) -> Any:
+    """Returns the object named `module:attribute`; also finds modules in the current folder.
+
+    Raises:
+      InputError: if the module cannot be imported or has no such attribute.
+    """
+    module_name, _, attribute = name.partition(":")
+    # Console scripts do not search the current folder for modules, unlike `python -m`.
+    sys.path.insert(0, os.getcwd())
+    try:
+        found = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        remedy = "run in the folder that holds it, or set PYTHONPATH"
+        raise InputError(
+            f"cannot import {module_name} ({error})", path=name, remedy=remedy
+        ) from error
+    except Exception as error:  # The user's code may raise anything.
+        problem = f"cannot import {module_name} ({type(error).__name__}: {error})"
+        raise InputError(problem, path=name, remedy="fix the module") from error
+    finally:
+        sys.path.remove(os.getcwd())
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            problem = f"there is no '{part}' in {getattr(found, '__name__', found)}"
+            raise InputError(problem, path=name, remedy="check its spelling")
+        found = getattr(found, part)
+    return found

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import apache_beam as beam
 import numpy as np
 
-from beam_pipelines.runtime.hashes import random_number_of
+from beam_pipelines.runtime.shuffle import random_number_of
 
 # One worker sorts a bin. Of 10^9 random numbers, 15,000 share one (120 kB). Scores are denser: a
 # bin holds all that differ by less than 1 part in 128.

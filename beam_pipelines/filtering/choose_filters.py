@@ -13,9 +13,8 @@ from typing import Any
 from beam_pipelines import filters
 from beam_pipelines.filters import RECORDS, STAGES, AnyFilter, Option, Use, divide_models
 from labse_tf.errors import InputError
-from labse_tf.files.python_objects import find_object, is_object_name
 from labse_tf.files.record_kinds import KINDS
-from labse_tf.registry import find, registered
+from labse_tf.registry import find, find_object, is_object_name, registered
 
 
 def find_filters(kind: str) -> list[type[AnyFilter]]:

@@ -27,25 +27,36 @@ from beam_pipelines.filtering.scores import REASON, WriteScores
 from beam_pipelines.filtering.shards import MeasureShards, WriteShards, plan_shards
 from beam_pipelines.filtering.unique_sides import DUPLICATE_SIDE, UniqueSides, plan_parts
 from beam_pipelines.filters import AnyFilter
-from beam_pipelines.reading.find import find_files, find_scores
+from beam_pipelines.reading.find import (
+    ReadScores,
+    find_files,
+    find_scores,
+    plan_score_shards,
+)
 from beam_pipelines.reading.readers import ReadTolerantly
-from beam_pipelines.reading.scores import ReadScores, ScoreFile, plan_score_shards
 from beam_pipelines.records.records import LANGUAGE_FIELD, record_type_of
-from beam_pipelines.reporting.drop_examples import WriteExamples
 from beam_pipelines.reporting.report import (
     KEPT,
     READ,
+    WriteExamples,
     WriteReport,
     check_bad_records,
     count_bad,
     list_faults,
     list_reasons,
 )
-from beam_pipelines.runtime.engine import Engine
-from beam_pipelines.runtime.outputs import REPORT, TEMPORARY, check_free_folder, job_folder
-from beam_pipelines.runtime.runners import run_pipeline
+from beam_pipelines.runtime.engine import Engine, run_pipeline
 from beam_pipelines.runtime.shuffle import HoldBatches
-from beam_pipelines.runtime.storage import absolute, join, read_json, write_json
+from beam_pipelines.runtime.storage import (
+    REPORT,
+    TEMPORARY,
+    absolute,
+    check_free_folder,
+    job_folder,
+    join,
+    read_json,
+    write_json,
+)
 from labse_tf.files.corpus_files import ALL_FORMATS, PAGE_FORMATS, SCORES, CorpusFile
 from labse_tf.files.outputs import check_apart
 from labse_tf.languages import is_code
@@ -72,7 +83,7 @@ class FilterCorpus(beam.PTransform):
       text: how sentences are made; None if the input's lines are the sentences.
     """
 
-    files: Sequence[CorpusFile] | Sequence[ScoreFile]
+    files: Sequence[CorpusFile]
     filters: Sequence[AnyFilter]
     folder: str
     kind: str

@@ -18,11 +18,15 @@ import pyarrow.parquet as pq
 from beam_pipelines.filtering.apply_filters import reasons_by_scores
 from beam_pipelines.filtering.shards import AssignShards
 from beam_pipelines.filters import AnyFilter
-from beam_pipelines.records.records import LANGUAGE_FIELD, Record, ScoredBatch, field_names
-from beam_pipelines.records.tf_example import decode_example
+from beam_pipelines.records.records import (
+    LANGUAGE_FIELD,
+    Record,
+    ScoredBatch,
+    decode_example,
+    field_names,
+)
 from beam_pipelines.reporting.report import OTHER_LANGUAGE
-from beam_pipelines.runtime.hashes import hash_of
-from beam_pipelines.runtime.shuffle import GroupValues
+from beam_pipelines.runtime.shuffle import GroupValues, hash_of
 from beam_pipelines.runtime.storage import create_file, join
 from labse_tf.languages import is_code
 

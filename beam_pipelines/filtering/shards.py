@@ -20,12 +20,16 @@ import numpy as np
 from beam_pipelines.filtering import cap
 from beam_pipelines.filtering.job_options import JobOptions
 from beam_pipelines.reading.find import text_bytes
-from beam_pipelines.records import tfrecords
-from beam_pipelines.records.records import Batch, Record, ScoredBatch, encode_record, texts_of
-from beam_pipelines.reporting.drop_examples import ExampleSample
-from beam_pipelines.reporting.report import DUPLICATE, KEPT, OTHER_LANGUAGE, OVER_CAP
-from beam_pipelines.runtime.hashes import hash_of
-from beam_pipelines.runtime.shuffle import GroupValues
+from beam_pipelines.records.records import (
+    Batch,
+    Record,
+    ScoredBatch,
+    encode_record,
+    texts_of,
+    write_records,
+)
+from beam_pipelines.reporting.report import DUPLICATE, KEPT, OTHER_LANGUAGE, OVER_CAP, ExampleSample
+from beam_pipelines.runtime.shuffle import GroupValues, hash_of
 from beam_pipelines.runtime.storage import join, write_file
 from labse_tf.files.corpus_files import CorpusFile
 from labse_tf.languages import is_code
@@ -217,5 +221,5 @@ def _encode_shard(examples: Sequence[bytes]) -> bytes:
     content = io.BytesIO()
     # No name or time in the header, so that equal records give equal files.
     with gzip.GzipFile(filename="", mode="wb", fileobj=content, compresslevel=6, mtime=0) as stream:
-        tfrecords.write_records(stream, examples)
+        write_records(stream, examples)
     return content.getvalue()

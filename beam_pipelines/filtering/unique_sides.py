@@ -18,11 +18,8 @@ from beam_pipelines.filtering.job_options import (
 )
 from beam_pipelines.reading.find import text_bytes
 from beam_pipelines.reading.readers import in_batches
-from beam_pipelines.reading.scores import ScoreFile
-from beam_pipelines.records.records import Batch, Pair, build_record, encode_record
-from beam_pipelines.records.tf_example import decode_example
-from beam_pipelines.runtime.hashes import hash_of
-from beam_pipelines.runtime.shuffle import GroupValues
+from beam_pipelines.records.records import Batch, Pair, build_record, decode_example, encode_record
+from beam_pipelines.runtime.shuffle import GroupValues, hash_of
 from labse_tf.files.corpus_files import CorpusFile
 
 DUPLICATE_SIDE = "duplicate_side"
@@ -31,7 +28,7 @@ DUPLICATE_SIDE = "duplicate_side"
 _TEXT_BYTES_PER_PART = 100_000_000
 
 
-def plan_parts(files: Iterable[CorpusFile | ScoreFile]) -> int:
+def plan_parts(files: Iterable[CorpusFile]) -> int:
     """Returns the number of parts to divide each language into, from the sizes of all files."""
     return max(1, math.ceil(sum(map(text_bytes, files)) / _TEXT_BYTES_PER_PART))
 

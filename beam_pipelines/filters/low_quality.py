@@ -51,7 +51,7 @@ class LowQuality(AtLeast):
 
     def _load(self) -> None:
         from beam_pipelines import quality_model
-        from beam_pipelines.runtime.models import local_copy
+        from beam_pipelines.runtime.storage import local_copy
 
         self._model = quality_model.load(local_copy(self.model_path))
 

@@ -1,8 +1,14 @@
-"""Reads corpus files into batches of records. Files, and parts of them, are read in parallel."""
+"""Reads corpus files into batches of records. Files, and parts of them, are read in parallel.
+
+A reader yields an InputError in place of a bad record, and raises one if the rest of the file
+cannot be read.
+"""
 
 from __future__ import annotations
 
 import collections
+import contextlib
+import gzip
 import unicodedata
 import zipfile
 import zlib
@@ -12,10 +18,13 @@ from typing import BinaryIO
 import apache_beam as beam
 
 from beam_pipelines.reading.file_parts import FilePart, divide, open_part, placed
-from beam_pipelines.reading.lines import clean_lines, read_moses
-from beam_pipelines.reading.parquet import read_parquet
-from beam_pipelines.reading.rows import read_json_lines
-from beam_pipelines.reading.tfrecord import read_tfrecord
+from beam_pipelines.reading.rows import (
+    clean_lines,
+    default_language,
+    nul_byte,
+    read_json_lines,
+    read_parquet,
+)
 from beam_pipelines.reading.tmx import read_tmx
 from beam_pipelines.reading.web import read_web
 from beam_pipelines.reading.wikipedia import read_wikipedia
@@ -23,9 +32,11 @@ from beam_pipelines.records.records import (
     RECORDS_PER_BATCH,
     Batch,
     NumberedBatch,
-    Pair,
     Record,
-    Sentence,
+    build_record,
+    decode_example,
+    read_records,
+    record_type_of,
     texts_by_language,
     texts_of,
 )
@@ -33,42 +44,26 @@ from beam_pipelines.reporting.report import BadRecords, take_good
 from beam_pipelines.runtime.errors import input_errors_marked
 from beam_pipelines.runtime.storage import open_file
 from labse_tf.errors import InputError
-from labse_tf.files import textio
-from labse_tf.files.corpus_files import (
-    ALL_FORMATS,
-    JSON_LINES,
-    PARQUET,
-    SHARD,
-    TEXT,
-    TFRECORD,
-    TMX,
-    TSV,
-    WARC,
-    WET,
-    WIKIPEDIA,
-    ZIP,
-    CorpusFile,
-    describe,
-)
-from labse_tf.files.record_kinds import NEIGHBOURS, Neighbours
-from labse_tf.files.textio import strip
-
-_IN_ARCHIVES = set(ALL_FORMATS) - {ZIP}
+from labse_tf.files import corpus_files, textio
+from labse_tf.files.corpus_files import SHARD, TSV, CorpusFile, describe, rows_and_errors
+from labse_tf.files.record_kinds import KINDS
 
 
-class ReadCorpus(beam.PTransform):
+@beam.ptransform_fn
+def ReadCorpus(begin, files: Sequence[CorpusFile]):
     """Corpus files -> PCollection of `Batch`; any bad record ends the job. See `ReadTolerantly`."""
-
-    def __init__(self, files: Sequence[CorpusFile]) -> None:
-        super().__init__()
-        self._read = ReadTolerantly(files, 0)
-
-    def expand(self, begin):
-        batches, _ = begin | self._read
-        return batches
+    batches, _ = begin | ReadTolerantly(files, 0)
+    return batches
 
 
-class ReadTolerantly(beam.PTransform):
+@beam.ptransform_fn
+def ReadTolerantly(
+    begin,
+    files: Sequence[CorpusFile],
+    max_bad_records: int,
+    numbered: bool = False,
+    normalize: str | None = None,
+):
     """Corpus files -> (PCollection of `Batch`, PCollection of `BadRecords`).
 
     With `numbered`, the batches are `NumberedBatch`; parts of files are numbered as if they were
@@ -79,56 +74,40 @@ class ReadTolerantly(beam.PTransform):
     contains others: these are passed on, so that the next step can count them.
 
     Raises:
-      InputError: when built without files; when run, if one file has more than `max_bad_records`
-        (see `read_file`). The caller must add up those of all files.
+      InputError: when run, if one file has more than `max_bad_records` (see `read_file`). The
+        caller must add up those of all files.
     """
-
-    def __init__(
-        self,
-        files: Sequence[CorpusFile],
-        max_bad_records: int,
-        *,
-        numbered: bool = False,
-        normalize: str | None = None,
-    ) -> None:
-        super().__init__()
-        if not files:
-            raise InputError("no corpus files to read", remedy="name at least one")
-        # Plain tuples: Beam's coder for NamedTuples would look for a schema.
-        self._parts = [
-            (number, (tuple(part.file), part.start, part.end))
-            for number, part in enumerate(divide(files))
-        ]
-        self._read_file = _ReadFile(max_bad_records, numbered, normalize)
-
-    def expand(self, begin):
-        outputs = (
-            begin
-            | "Files" >> beam.Create(self._parts, reshuffle=False)
-            | "Spread" >> beam.Reshuffle()
-            | "Read" >> beam.ParDo(self._read_file).with_outputs("bad", main="batches")
+    # Plain tuples: Beam's coder for NamedTuples would look for a schema.
+    parts = [
+        (number, (tuple(part.file), part.start, part.end))
+        for number, part in enumerate(divide(files))
+    ]
+    outputs = (
+        begin
+        | "Files" >> beam.Create(parts, reshuffle=False)
+        | "Spread" >> beam.Reshuffle()
+        | "Read"
+        >> beam.FlatMap(_read_part, max_bad_records, numbered, normalize).with_outputs(
+            "bad", main="batches"
         )
-        return outputs.batches, outputs.bad
+    )
+    return outputs.batches, outputs.bad
 
 
-class _ReadFile(beam.DoFn):
-    def __init__(self, max_bad_records: int, numbered: bool, form: str | None) -> None:
-        self._max_bad_records = max_bad_records
-        self._numbered = numbered
-        self._form = form
-
-    def process(self, element: tuple[int, tuple]) -> Iterator:
-        number, (file, start, end) = element
-        part = FilePart(CorpusFile(*file), start, end)
-        bad = BadRecords.of_file(part.file)
-        with input_errors_marked():
-            good = take_good(_records_and_errors(part), bad, self._max_bad_records)
-            if self._form:
-                good = (_normalized(record, self._form) for record in good)
-            batches = in_batches(good)
-            yield from number_batches(batches, number) if self._numbered else batches
-        if bad.number:
-            yield beam.pvalue.TaggedOutput("bad", bad)
+def _read_part(
+    element: tuple[int, tuple], max_bad_records: int, numbered: bool, form: str | None
+) -> Iterator:
+    number, (file, start, end) = element
+    part = FilePart(CorpusFile(*file), start, end)
+    bad = BadRecords.of_file(part.file)
+    with input_errors_marked():
+        good = take_good(records_of_part(part), bad, max_bad_records)
+        if form:
+            good = (_normalized(record, form) for record in good)
+        batches = in_batches(good)
+        yield from number_batches(batches, number) if numbered else batches
+    if bad.number:
+        yield beam.pvalue.TaggedOutput("bad", bad)
 
 
 def _normalized(record: Record, form: str) -> Record:
@@ -183,10 +162,11 @@ def read_file(file: CorpusFile) -> Iterator[Record]:
 
 def records_and_errors(file: CorpusFile) -> Iterator[Record | InputError]:
     """Like `read_file`, but yields an error in place of a bad record or an unreadable rest."""
-    yield from _records_and_errors(FilePart(file))
+    return records_of_part(FilePart(file))
 
 
-def _records_and_errors(part: FilePart) -> Iterator[Record | InputError]:
+def records_of_part(part: FilePart) -> Iterator[Record | InputError]:
+    """Same as `records_and_errors` for a part of a file."""
     try:
         for record in _open_and_read(part):
             yield placed(part, record) if isinstance(record, InputError) else record
@@ -195,60 +175,30 @@ def _records_and_errors(part: FilePart) -> Iterator[Record | InputError]:
 
 
 def _open_and_read(part: FilePart) -> Iterator[Record | InputError]:
-    file = part.file
+    file, first = part.file, None
     # Beam does not decompress: our readers do, so that errors name the file and the line.
-    with open_part(part) as stream:
+    with contextlib.ExitStack() as opened:
+        stream = opened.enter_context(open_part(part))
         if stream is None:
             return
-        if file.english_path is not None:
-            with open_file(file.english_path) as english:
-                yield from read_moses(stream, english, file)
-        elif part.start and file.format == TSV:
-            with open_file(file.path) as whole:
-                first, _ = textio.with_columns(clean_lines(whole, file.path), file.path)
-            yield from _read_tsv(stream, file, first)
-        else:
-            yield from _read(stream, file)
+        others = [opened.enter_context(open_file(path)) for path in file.paths[1:]]
+        if part.end is not None and file.format == TSV:
+            whole = opened.enter_context(open_file(file.path))
+            first, _ = textio.with_columns(clean_lines(whole, file.path), file.path)
+        yield from _read([stream, *others], file, first)
 
 
-def _read(stream: BinaryIO, file: CorpusFile) -> Iterator[Record | InputError]:
-    of_neighbours = file.kind == NEIGHBOURS and file.format == TEXT
-    return (_read_neighbours if of_neighbours else _READERS[file.format])(stream, file)
-
-
-def _read_text(stream: BinaryIO, file: CorpusFile) -> Iterator[Sentence | InputError]:
-    for _, line in clean_lines(stream, file.path):
-        yield line if isinstance(line, InputError) else Sentence(strip(line), file.language)
-
-
-def _read_neighbours(stream: BinaryIO, file: CorpusFile) -> Iterator[Neighbours | InputError]:
-    before = ""
-    for _, line in clean_lines(stream, file.path):
-        text = ""  # A bad line is a break, as an empty one is.
-        if isinstance(line, InputError):
-            yield line
-        else:
-            text = strip(line)
-        if before and text:
-            yield Neighbours(before, text, file.language)
-        before = text
-
-
-def _read_tsv(
-    stream: BinaryIO, file: CorpusFile, first: int | None = None
-) -> Iterator[Pair | InputError]:
-    lines = clean_lines(stream, file.path)
-    if first is None:
-        first, lines = textio.with_columns(lines, file.path)
-    order = {"first": first, "swapped": file.swapped}
-    for number, line in lines:
-        record = line
-        if not isinstance(line, InputError):
-            try:
-                record = Pair(*textio.split_pair(line, file.path, number, **order), file.language)
-            except InputError as error:
-                record = error
-        yield record
+def _read(
+    streams: Sequence[BinaryIO], file: CorpusFile, first: int | None = None
+) -> Iterator[Record | InputError]:
+    """Yields the records of a file whose `paths` are open; `first` is its first column of text."""
+    if file.format in _READERS:
+        yield from _READERS[file.format](*streams, file)
+        return
+    lines = [clean_lines(*one) for one in zip(streams, file.paths, strict=True)]
+    record_type, language = KINDS[file.kind].record, file.language
+    for _, texts in rows_and_errors(file, lines, first=first):
+        yield texts if isinstance(texts, InputError) else record_type(*texts, language)
 
 
 def _read_zip(stream: BinaryIO, file: CorpusFile) -> Iterator[Record | InputError]:
@@ -263,29 +213,56 @@ def _read_zip(stream: BinaryIO, file: CorpusFile) -> Iterator[Record | InputErro
                 if one.format in _IN_ARCHIVES and (
                     one.kind is None or file.kind in (None, one.kind)
                 ):
-                    one, empty = one._replace(kind=file.kind or one.kind), False
+                    empty = False
                     streams = [archive.open(members[path]) for path in one.paths]
-                    yield from (read_moses if one.english_path else _read)(*streams, one)
+                    yield from _read(streams, one._replace(kind=file.kind or one.kind))
             if empty:
                 raise InputError("holds no corpus files", path=file.path, remedy="unpack it")
     except (KeyError, zipfile.BadZipFile, RuntimeError, OSError, EOFError, zlib.error) as error:
-        raise InputError(
-            f"the archive cannot be read ({error})", path=file.path, remedy="unpack it yourself"
-        ) from error
+        problem = f"the archive cannot be read ({error})"
+        raise InputError(problem, path=file.path, remedy="unpack it yourself") from error
 
 
-# A reader yields an InputError in place of a single bad record, and raises one if the rest of the
-# file cannot be read.
+def _read_tfrecord(stream: BinaryIO, file: CorpusFile) -> Iterator[Record | InputError]:
+    """Yields the records of a file; those of a clean shard are all of the shard's language."""
+
+    def unreadable(problem: object) -> InputError:
+        problem = f"the TFRecord file cannot be read ({problem})"
+        return InputError(problem, path=file.path, remedy="write it again")
+
+    data = gzip.GzipFile(fileobj=stream) if file.path.lower().endswith(".gz") else stream
+    record_type, number = None, 0
+    try:
+        for number, example in enumerate(read_records(data), start=1):
+            try:
+                features = decode_example(example)
+                # All records of a file are of one kind: the first one's, if the name tells none.
+                record_type = record_type or record_type_of(file.kind, features)
+                record = build_record(record_type, features, default_language(file))
+            except ValueError as error:
+                yield unreadable(f"record {number}: {error}")
+                continue
+            if any("\0" in text for text in texts_of(record)):
+                yield nul_byte(file.path, f"record {number}")
+            elif file.format == SHARD and record.language != file.language:
+                yield unreadable(f"record {number} is of language '{record.language}'")
+            else:
+                yield record
+    except (ValueError, EOFError, OSError, zlib.error) as error:
+        raise unreadable(error) from error
+    if number == 0 and file.format != SHARD:
+        raise textio.empty_file(file.path)
+
+
 _READERS = {
-    TEXT: _read_text,
-    TSV: _read_tsv,
-    SHARD: read_tfrecord,
-    PARQUET: read_parquet,
-    JSON_LINES: read_json_lines,
-    ZIP: _read_zip,
-    TFRECORD: read_tfrecord,
-    TMX: read_tmx,
-    WARC: read_web,
-    WET: read_web,
-    WIKIPEDIA: read_wikipedia,
+    SHARD: _read_tfrecord,
+    corpus_files.TFRECORD: _read_tfrecord,
+    corpus_files.PARQUET: read_parquet,
+    corpus_files.JSON_LINES: read_json_lines,
+    corpus_files.ZIP: _read_zip,
+    corpus_files.TMX: read_tmx,
+    corpus_files.WARC: read_web,
+    corpus_files.WET: read_web,
+    corpus_files.WIKIPEDIA: read_wikipedia,
 }
+_IN_ARCHIVES = set(corpus_files.ALL_FORMATS) - {corpus_files.ZIP}

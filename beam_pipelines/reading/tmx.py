@@ -18,7 +18,7 @@ from xml.parsers import expat
 
 import regex
 
-from beam_pipelines.reading.html_text import GAP, INLINE, close_gaps
+from beam_pipelines.reading.web import GAP, INLINE, close_gaps
 from beam_pipelines.records.records import ENGLISH, UNDETERMINED, Pair
 from labse_tf.errors import InputError
 from labse_tf.files import textio
@@ -59,11 +59,7 @@ _UNIT, _AROUND, _TOO_LONG, _LAST = "unit", "around", "too long", "last"
 
 
 def _pattern(or_end: str) -> regex.Pattern:
-    """Finds units, the ends of the header, and comments and the like, which have none inside.
-
-    Args:
-      or_end: for what is not complete.
-    """
+    """Finds units, the ends of the header, and comments and the like, which have none inside."""
     opaque = "|".join(
         rf"{start}(?>.*?(?={end}|{start}|\Z))(?:{end}{or_end})"
         for start, end in (("<!--", "-->"), (r"<!\[CDATA\[", "]]>"), (r"<\?", r"\?>"))
@@ -115,24 +111,18 @@ def _is_tmx(text: str, line: int, file: CorpusFile) -> bool:
     first = _FIRST.search(text)
     line += text.count("\n", 0, first.start()) if first else 0
     if first and first[1]:
-        raise InputError(
-            f"defines the entity '{first[1]}', which a TMX file does not need",
-            path=file.path,
-            line=line,
-            remedy="do not trust this file, or remove its entities",
-        )
+        problem = f"defines the entity '{first[1]}', which a TMX file does not need"
+        remedy = "do not trust this file, or remove its entities"
+        raise InputError(problem, path=file.path, line=line, remedy=remedy)
     if first and first[2] != "tmx":
         raise _damaged("the root element is not <tmx>", line, file)
     return bool(first)
 
 
 def _damaged(problem: str, line: int, file: CorpusFile) -> InputError:
-    return InputError(
-        f"the TMX file cannot be read ({problem})",
-        path=file.path,
-        line=line,
-        remedy="correct it, or fetch or export it again",
-    )
+    remedy = "correct it, or fetch or export it again"
+    problem = f"the TMX file cannot be read ({problem})"
+    return InputError(problem, path=file.path, line=line, remedy=remedy)
 
 
 def _read_part(kind: str, text: str, line: int, file: CorpusFile) -> list[Pair | InputError]:
@@ -221,12 +211,9 @@ def _find_encoding(head: bytes, file: CorpusFile) -> str:
             return _WIDER.get(codec, codec)
     except (LookupError, ValueError):
         pass
-    raise InputError(
-        f"the encoding '{name}' is unknown",
-        path=file.path,
-        line=1 + head.count(b"\n", 0, declared.start(1)),
-        remedy="convert the file to UTF-8, and say so in its declaration",
-    )
+    line = 1 + head.count(b"\n", 0, declared.start(1))
+    remedy = "convert the file to UTF-8, and say so in its declaration"
+    raise InputError(f"the encoding '{name}' is unknown", path=file.path, line=line, remedy=remedy)
 
 
 def _parse(text: str, line: int, file: CorpusFile) -> list[Pair | InputError]:

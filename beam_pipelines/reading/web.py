@@ -1,17 +1,27 @@
-"""Reads web pages: CommonCrawl's WARC files (HTML) and WET files (the text of HTML pages)."""
+"""Reads web pages: CommonCrawl's WARC files (HTML) and WET files (the text of HTML pages).
+
+The text of HTML is all of it, or the main content without menus and the like.
+"""
 
 from __future__ import annotations
 
+import codecs
+import contextlib
+import functools
 import gzip
+import logging
 import re
 import zlib
 from collections.abc import Iterator
+from types import ModuleType
 from typing import BinaryIO
 
+import regex
+import webencodings
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
+from lxml import etree
 
-from beam_pipelines.reading.html_text import main_text
-from beam_pipelines.reading.lines import nul_byte
+from beam_pipelines.reading.rows import nul_byte
 from beam_pipelines.records.records import UNDETERMINED, Document
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import WET, CorpusFile
@@ -24,15 +34,44 @@ _Page = tuple[str, bytes | InputError, str | None]
 # CommonCrawl itself truncates pages at 1 MiB, since 2025 at 5 MiB.
 MAX_PAGE_BYTES = 5 << 20
 
+_OPTIONS = {"include_comments": False, "include_tables": True, "favor_recall": True}
+
+# Where a page itself names its encoding; else where XHTML does.
+_META = regex.compile(
+    rb"""<meta[\s/](?![^>]*(?:name|property)\s*=)[^>]*?charset\s*=[\s"']*([^\s"'/;>]+)"""
+    rb"""|^\s*<\?xml[^>]*?encoding\s*=\s*["']\s*([^\s"']+)""",
+    regex.IGNORECASE,
+)
+_COMMENT = regex.compile(rb"<!--.*?(?:-->|$)", regex.DOTALL)
+_DECLARED_WITHIN = 4096
+_UTF_8 = webencodings.UTF8
+
+# Elements that do not end a line.
+INLINE = frozenset(
+    ("a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em")
+    + ("font", "i", "img", "ins", "kbd", "label", "mark", "q", "rp", "rt", "ruby", "s", "samp")
+    + ("small", "span", "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr")
+)
+_NO_TEXT = frozenset(("head", "iframe", "noscript", "script", "style", "svg", "template"))
+
+# A character that no text has: something was here that separates words.
+GAP = "\ufdd1"
+# Letters and punctuation of languages without spaces.
+NO_SPACES = (
+    r"\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{scx=Thai}\p{Laoo}\p{Khmr}\p{Mymr}\p{Tibt}"
+    r"\p{Block=CJK_Symbols}"
+)
+_BETWEEN_WORDS = regex.compile(
+    rf"(?V1)(?<=[[\p{{L}}\p{{M}}\p{{N}}\p{{Pe}}.,;:!?…،؛؟۔।%]--[{NO_SPACES}]]){GAP}+"
+    rf"(?=[[\p{{L}}\p{{N}}\p{{Ps}}¿¡]--[{NO_SPACES}]])"
+)
+_NOT_TEXT = regex.compile(r"[^\p{L}\p{M}\p{N}]+")
+# A text of at least this length does not occur inside another text of the page by chance.
+_LONG = 40
+
 
 def read_web(stream: BinaryIO, file: CorpusFile) -> Iterator[Document | InputError]:
-    """Yields the pages of a WET file with all of their text, the main text of a WARC file's.
-
-    A page that cannot be read is replaced by an InputError.
-
-    Raises:
-      InputError: if the file is damaged or has no HTML pages.
-    """
+    """Yields the pages of a WET file with all of their text, of a WARC file with the main text."""
     for address, content, charset in read_pages(stream, file):
         if isinstance(content, InputError):
             yield content
@@ -66,9 +105,8 @@ def read_pages(stream: BinaryIO, file: CorpusFile) -> Iterator[_Page]:
         address = record.headers.get("WARC-Target-URI") or ""
         yield address, _content(record, address, file), charset
     if empty:
-        raise InputError(
-            f"the {file.format.upper()} file has no pages", path=file.path, remedy="leave it out"
-        )
+        problem = f"the {file.format.upper()} file has no pages"
+        raise InputError(problem, path=file.path, remedy="leave it out")
 
 
 def _read_records(stream: BinaryIO, file: CorpusFile) -> Iterator[WarcRecord]:
@@ -83,11 +121,8 @@ def _read_records(stream: BinaryIO, file: CorpusFile) -> Iterator[WarcRecord]:
                     raise EOFError("the last record is cut off")
             yield record
     except (OSError, EOFError, zlib.error, ValueError) as error:
-        raise InputError(
-            f"the {file.format.upper()} file is damaged or truncated ({error})",
-            path=file.path,
-            remedy="fetch it again",
-        ) from error
+        problem = f"the {file.format.upper()} file is damaged or truncated ({error})"
+        raise InputError(problem, path=file.path, remedy="fetch it again") from error
 
 
 def _content(record: WarcRecord, address: str, file: CorpusFile) -> bytes | InputError:
@@ -125,11 +160,111 @@ def _decode(content: bytes, address: str, file: CorpusFile) -> Document | InputE
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
-        return InputError(
-            f"invalid UTF-8 at byte {error.start} of the page {address}",
-            path=file.path,
-            remedy="fetch the file again",
-        )
+        problem = f"invalid UTF-8 at byte {error.start} of the page {address}"
+        return InputError(problem, path=file.path, remedy="fetch the file again")
     if "\0" in text:
         return nul_byte(file.path, f"the page {address}")
     return Document(text, UNDETERMINED)
+
+
+def close_gaps(text: str) -> str:
+    """Replaces each GAP by a space where it is between words that need one, else by nothing."""
+    return _BETWEEN_WORDS.sub(" ", text).replace(GAP, "") if GAP in text else text
+
+
+def main_text(html: bytes, charset: str | None = None) -> str:
+    """Returns the main content, one paragraph per line; `charset` is as the server named it."""
+    return _trafilatura().extract(decode_html(html, charset), **_OPTIONS) or ""
+
+
+def main_and_other_lines(html: bytes, charset: str | None = None) -> tuple[list[str], list[str]]:
+    """Returns the paragraphs of the main content, and those from elsewhere on the page.
+
+    A text that occurs in both places is main content.
+    """
+    page = decode_html(html, charset)
+    content = _trafilatura().extract(page, **_OPTIONS) or ""
+    main_lines = {_NOT_TEXT.sub("", line) for line in content.split("\n")}
+    # The library breaks lines where the page has code and the like.
+    main_content = _NOT_TEXT.sub("", content)
+    main, other = [], []
+    # The same code splits both classes into lines, since a model would learn any difference.
+    for line in _all_lines(page):
+        essence = _NOT_TEXT.sub("", line)
+        if not essence:
+            continue
+        is_main = essence in main_lines or (len(essence) >= _LONG and essence in main_content)
+        (main if is_main else other).append(line)
+    return main, other
+
+
+def decode_html(html: bytes, charset: str | None = None) -> str:
+    """Decodes a page as browsers do: https://html.spec.whatwg.org/#determining-the-character-encoding.
+
+    The order is: byte order mark, `charset` (the server's), what the page declares, UTF-8, the
+    likeliest encoding. A page that is not in its declared encoding, but is UTF-8, is UTF-8.
+    """
+    encoding = _look_up(charset) or _declared(html)
+    for one in (encoding, _UTF_8):
+        if one is not None:
+            with contextlib.suppress(UnicodeError):
+                return webencodings.decode(html, one, "strict")[0]
+    if encoding is None and not html.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return _trafilatura().utils.decode_file(html)
+    return webencodings.decode(html, encoding or _UTF_8)[0]
+
+
+def _declared(html: bytes) -> webencodings.Encoding | None:
+    head = _COMMENT.sub(b"", html[:_DECLARED_WITHIN])
+    found = sorted(_META.finditer(head), key=lambda match: match[1] is None)
+    labels = ((match[1] or match[2]).decode("ascii", "replace") for match in found)
+    encoding = next(filter(None, map(_look_up, labels)), None)
+    # These bytes could not be read as ASCII if they were UTF-16.
+    return _UTF_8 if encoding and encoding.name.startswith("utf-16") else encoding
+
+
+def _look_up(label: str | None) -> webencodings.Encoding | None:
+    encoding = webencodings.lookup(label or "")
+    if encoding is None or encoding.name in ("replacement", "x-user-defined"):
+        return None
+    # The larger one has the same characters in the same places.
+    return webencodings.lookup("gb18030") if encoding.name == "gbk" else encoding
+
+
+def _all_lines(page: str) -> list[str]:
+    tree = _trafilatura().load_html(page)
+    if tree is None:
+        return []
+    lines = (" ".join(line.split()) for line in "".join(_walk(tree)).split("\n"))
+    return [line for line in lines if line]
+
+
+def _walk(tree: etree._Element) -> Iterator[str]:
+    """Yields the text of a tree in pieces, with line feeds only between blocks."""
+    walker = etree.iterwalk(tree, events=("start", "end", "comment", "pi"))
+    for event, element in walker:
+        if event == "start":
+            if element.tag in _NO_TEXT:
+                walker.skip_subtree()
+            else:
+                yield "" if element.tag in INLINE else "\n"
+                yield _one_line(element.text)
+            continue
+        if event == "end" and element.tag not in INLINE:
+            yield "\n"
+        yield _one_line(element.tail)
+
+
+def _one_line(text: str | None) -> str:
+    return (text or "").replace("\n", " ")
+
+
+@functools.cache
+def _trafilatura() -> ModuleType:
+    # Imported here because it takes a second.
+    import trafilatura
+    import trafilatura.utils
+
+    # It warns about every page without text.
+    logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
+    return trafilatura

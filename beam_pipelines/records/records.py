@@ -1,15 +1,19 @@
-"""Records, batches of records, and their serialization in a shard.
+"""Records, batches of records, and TFRecord files of them, without TensorFlow and Beam.
 
-The kinds of records are the rows of `labse_tf.files.record_kinds.KINDS`.
+The kinds of records are the rows of `labse_tf.files.record_kinds.KINDS`. TensorFlow's import would
+cost every worker eight seconds.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
+import struct
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import BinaryIO, NamedTuple
 
-from beam_pipelines.records.tf_example import encode_example
+import google_crc32c
+from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory, text_format
+
 from labse_tf.files.record_kinds import (
     ENGLISH,
     KINDS,
@@ -24,7 +28,7 @@ from labse_tf.languages import find_code, find_pair, joins_two
 
 # ISO 639-2's code for text of unknown language.
 UNDETERMINED = "und"
-# A character that no text has: something is missing here, so that the sentence is none.
+# A character that no text has: something is missing here, so that the sentence is incomplete.
 HOLE = "\ufdd0"
 # The name of the language field in TFRecord and Parquet files.
 LANGUAGE_FIELD = "language_code"
@@ -58,10 +62,7 @@ class Batch(NamedTuple):
 class ScoredBatch(NamedTuple):
     """A batch of records with their scores.
 
-    Attributes:
-      language: of all records.
-      records: of one kind.
-      scores: name of a filter -> a score for each record; empty for an unsupported language.
+    `scores`: name of a filter -> a score for each record; empty for an unsupported language.
     """
 
     language: str
@@ -73,7 +74,6 @@ class NumberedBatch(NamedTuple):
     """A batch with its position in the corpus.
 
     Attributes:
-      language: as for `Batch`.
       records: consecutive records of a file, not counting those in other languages.
       file: the number of the file, from 0.
       first: the number of the first record among those of this language in this file, from 0.
@@ -97,17 +97,8 @@ def texts_by_language(record: Record) -> tuple[tuple[str, str], ...]:
     return tuple([(ENGLISH if name in kind.english else language, text) for name, text in texts])
 
 
-def encode_record(record: Record) -> bytes:
-    """Returns the serialized `tf.train.Example` of a record; equal records give equal bytes.
-
-    A sentence is `{text, language_code}`, a pair `{src_raw, tgt_raw, language_code}`.
-    """
-    names = (*field_names(type(record)), LANGUAGE_FIELD)
-    return encode_example(dict(zip(names, record, strict=True)))
-
-
 def field_names(record_type: type[Record]) -> tuple[str, ...]:
-    """Returns the names of a record's texts, which are those of features and columns."""
+    """Returns the names of a record's texts in features and columns."""
     return kind_of_record(record_type).fields
 
 
@@ -122,7 +113,7 @@ def build_record(
     """Returns a record; `language` is used if there is no feature `language_code`.
 
     Raises:
-      ValueError: as `make_record`, or if a text is missing, or there is no language.
+      ValueError: as `make_record`, or if a text or the language is missing.
     """
     try:
         texts = [features[name] for name in field_names(record_type)]
@@ -158,3 +149,97 @@ def _pair_language(language: str) -> tuple[str, bool]:
     if find_code(language) == ENGLISH:
         raise ValueError(f"is a pair of English and '{language}'")
     return find_code(language) or language, False
+
+
+# The part of `tf.train.Example` that holds byte strings. Field numbers and types are TensorFlow's,
+# so the bytes are the same. A package and a descriptor pool of its own keep it from clashing with
+# TensorFlow's definitions if both are loaded. Names are not part of the wire format.
+_DESCRIPTION = """
+name: "labse_example.proto" package: "labse_example" syntax: "proto3"
+message_type { name: "BytesList"
+  field { name: "value" number: 1 type: TYPE_BYTES label: LABEL_REPEATED } }
+message_type { name: "Feature"
+  field { name: "bytes_list" number: 1 type_name: "BytesList" label: LABEL_OPTIONAL } }
+message_type { name: "Features"
+  nested_type { name: "FeatureEntry" options { map_entry: true }
+    field { name: "key" number: 1 type: TYPE_STRING label: LABEL_OPTIONAL }
+    field { name: "value" number: 2 type_name: "Feature" label: LABEL_OPTIONAL } }
+  field { name: "feature" number: 1 type_name: "FeatureEntry" label: LABEL_REPEATED } }
+message_type { name: "Example"
+  field { name: "features" number: 1 type_name: "Features" label: LABEL_OPTIONAL } }
+"""
+_pool = descriptor_pool.DescriptorPool()
+_pool.Add(text_format.Parse(_DESCRIPTION, descriptor_pb2.FileDescriptorProto()))
+_Example = message_factory.GetMessageClass(_pool.FindMessageTypeByName("labse_example.Example"))
+
+
+def encode_record(record: Record) -> bytes:
+    """Returns the serialized `tf.train.Example` of a record: its texts and `language_code`."""
+    names = (*field_names(type(record)), LANGUAGE_FIELD)
+    return encode_example(dict(zip(names, record, strict=True)))
+
+
+def encode_example(features: Mapping[str, str]) -> bytes:
+    """Returns a serialized Example of UTF-8 byte features; equal features give equal bytes."""
+    example = _Example()
+    for name, text in features.items():
+        example.features.feature[name].bytes_list.value.append(text.encode("utf-8"))
+    # Without `deterministic` the order of the features may differ between processes.
+    return example.SerializeToString(deterministic=True)
+
+
+def decode_example(data: bytes) -> dict[str, str]:
+    """Returns the features of a serialized Example that hold one UTF-8 byte string each.
+
+    Raises ValueError if `data` is not a serialized Example or a byte string is not UTF-8.
+    """
+    try:
+        example = _Example.FromString(data)
+    except message.DecodeError as error:
+        raise ValueError("not a tf.train.Example") from error
+    values = {name: one.bytes_list.value for name, one in example.features.feature.items()}
+    return {name: value[0].decode("utf-8") for name, value in values.items() if len(value) == 1}
+
+
+# A record in a file: the length, its checksum (CRC-32C), the data, their checksum.
+_HEADER = struct.Struct("<Q4s")
+# A longer record is treated as damage, and no memory is allocated for it: 1 GiB.
+_MAX_RECORD_BYTES = 1 << 30
+
+
+def _checksum(data: bytes) -> bytes:
+    crc = google_crc32c.value(data)
+    # TFRecord stores checksums rotated and shifted, so that data containing checksums stays safe.
+    masked = ((crc >> 15) | (crc << 17)) + 0xA282EAD8
+    return (masked & 0xFFFFFFFF).to_bytes(4, "little")
+
+
+def write_records(stream: BinaryIO, records: Sequence[bytes]) -> None:
+    """Writes serialized records to a binary stream in TFRecord framing."""
+    parts = []
+    for record in records:
+        length = len(record).to_bytes(8, "little")
+        parts += (length, _checksum(length), record, _checksum(record))
+    # In one write: compressors are slow with small ones.
+    stream.write(b"".join(parts))
+
+
+def read_records(stream: BinaryIO) -> Iterator[bytes]:
+    """Yields the serialized records of a binary stream in TFRecord framing, checksums verified.
+
+    Raises:
+      ValueError: if a record is damaged or cut off, after the records before it; the message gives
+        its number. Errors of the stream are also raised after the records before them.
+    """
+    number = 0
+    while header := stream.read(_HEADER.size):
+        number += 1
+        length, checksum = _HEADER.unpack(header) if len(header) == _HEADER.size else (-1, b"")
+        if not 0 <= length <= _MAX_RECORD_BYTES:
+            raise ValueError(f"record {number} is damaged")
+        data, data_checksum = stream.read(length), stream.read(4)
+        if len(data_checksum) < 4:
+            raise ValueError(f"record {number} is cut off")
+        if _checksum(header[:8]) != checksum or _checksum(data) != data_checksum:
+            raise ValueError(f"record {number} has a wrong checksum")
+        yield data

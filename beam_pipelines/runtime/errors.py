@@ -22,7 +22,7 @@ _INTERRUPTED = re.compile(r"^KeyboardInterrupt \[while running")
 
 @contextlib.contextmanager
 def input_errors_marked() -> Iterator[None]:
-    """Marks InputErrors; to be wrapped around the body of a DoFn that may raise one."""
+    """Marks InputErrors in the body of a DoFn."""
     try:
         yield
     except InputError as error:
@@ -31,38 +31,20 @@ def input_errors_marked() -> Iterator[None]:
         raise RuntimeError(f"{error} [labse-input-error:{mark}]") from None
 
 
-@contextlib.contextmanager
-def input_errors_recovered() -> Iterator[None]:
-    """Raises the InputError that a worker marked; to be wrapped around the run of a pipeline.
-
-    Raises:
-      InputError: the worker's.
-      KeyboardInterrupt: if Ctrl-C interrupted a DoFn. Other exceptions pass unchanged.
-    """
-    try:
-        yield
-    except Exception as error:
-        if is_interruption(error):
-            raise KeyboardInterrupt from error
-        found = (find_input_error(str(link)) for link in _chain(error))
-        input_error = next(filter(None, found), None)
-        if input_error is None:
-            raise
-        raise input_error from error
-
-
 def is_interruption(error: BaseException) -> bool:
     """Whether Ctrl-C is the cause of an error, perhaps in a worker."""
-    return any(
-        isinstance(link, KeyboardInterrupt) or _INTERRUPTED.search(str(link))
-        for link in _chain(error)
-    )
+    chain = _chain(error)
+    return any(isinstance(one, KeyboardInterrupt) or _INTERRUPTED.search(str(one)) for one in chain)
+
+
+def find_cause(error: BaseException) -> InputError | None:
+    """Returns the InputError that a worker marked, from the error that a runner raised."""
+    return next(filter(None, (find_input_error(str(one)) for one in _chain(error))), None)
 
 
 def find_input_error(text: str) -> InputError | None:
     """Returns the InputError whose mark is in an engine's message."""
-    mark = _MARK.search(text)
-    if mark is None:
+    if (mark := _MARK.search(text)) is None:
         return None
     problem, remedy, path, line = json.loads(base64.b64decode(mark[1]))
     return InputError(problem, remedy=remedy, path=path, line=line)

@@ -1,4 +1,4 @@
-"""What a job needs to know of a Flink cluster, from its REST interface, and how it is watched."""
+"""Options for a Flink cluster, and a watch over its jobs, by the cluster's REST interface."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _log = logging.getLogger("labse")
 WORKER_COMMAND = "labse-beam-worker"
 # The path of Beam's job server, if it is not given as an option.
 JOB_SERVER_VARIABLE = "LABSE_FLINK_JOB_SERVER"
-# How long a worker process lives after the last step that used it. Starting one takes 2 seconds.
-# If it dies, Beam gives it to each attempt until the job has paused for longer than this. So it is
-# less than the longest delay of Flink's restart strategy, 20 s in scripts/flink.sh.
+# The life of a worker process after the last step that used it. Starting one takes 2 seconds. If it
+# dies, Beam gives it to each attempt until the job has paused for longer than this. So it is less
+# than the longest delay of Flink's restart strategy, 20 s in scripts/flink.sh.
 _WORKER_LIFE_MS = 10_000
-# Of Beam's Java half, which the Python half does not know. Flink's default, pipelined exchanges,
-# can block where a step reads another one's output twice (FLINK-10672).
+# An option of Beam's Java half alone. Flink's default, pipelined exchanges, can block where a step
+# reads another one's output twice (FLINK-10672).
 _BATCH_EXCHANGES = "--execution_mode_for_batch=BATCH_FORCED"
 # Beam sends a worker up to 100 messages before it looks whether the worker keeps up. At its default
 # of 1 MB each, that was more direct memory than a TaskManager has.
@@ -52,11 +52,10 @@ def is_cluster(options: PipelineOptions) -> bool:
 
 
 def complete_options(arguments: Sequence[str]) -> list[str]:
-    """Returns Beam's options for a cluster with the defaults that suit our jobs.
+    """Returns Beam's options for a cluster with the defaults that suit our jobs, then the user's.
 
-    Options that the user gave stay. Workers are processes that `labse-beam-worker` starts, found
-    beside this Python, so it must be in the same place on all machines. The parallelism is that of
-    the cluster's slots.
+    Workers are processes that `labse-beam-worker` starts, found next to this Python, so it must be
+    in the same place on all machines. The parallelism is the number of the cluster's slots.
 
     Raises:
       InputError: if the cluster does not answer.
@@ -80,16 +79,12 @@ def complete_options(arguments: Sequence[str]) -> list[str]:
         added.append(f"--parallelism={max(1, ask(master, '/overview')['slots-total'])}")
     if options.view_as(GoogleCloudOptions).job_name is None:
         added.append(f"--job_name=labse-{os.getpid()}-{os.urandom(4).hex()}")
-    # Ours first: of an option given twice, the last one counts.
+    # If an option is given twice, the last one counts.
     return [*added, *arguments]
 
 
 def ask(master: str, path: str, method: str = "GET") -> dict:
-    """Returns the answer of a cluster's REST interface at `path`.
-
-    Args:
-      master: HOST:PORT, or its URL.
-      method: of HTTP.
+    """Returns the answer at `path` of the REST interface of a cluster: HOST:PORT, or its URL.
 
     Raises:
       InputError: if there is none.
@@ -100,22 +95,19 @@ def ask(master: str, path: str, method: str = "GET") -> dict:
         with urllib.request.urlopen(request, timeout=30) as answer:
             return json.load(answer)
     except (urllib.error.URLError, OSError, ValueError) as error:
+        remedy = "give its REST address, such as --flink_master=HOST:8081"
         raise InputError(
-            f"no Flink cluster answers at {master} ({error})",
-            remedy="give its REST address, such as --flink_master=HOST:8081",
+            f"no Flink cluster answers at {master} ({error})", remedy=remedy
         ) from error
 
 
 @contextlib.contextmanager
 def watched(options: PipelineOptions) -> Iterator[None]:
-    """Follows the job of these options while the block waits for it.
+    """Logs the progress of the job of these options while the block waits for it.
 
-    Says how far it is. Flink restarts a job whose worker failed; a worker that met bad input would
-    fail each time, so the job is cancelled at its first message of one. Ctrl-C cancels it too. The
-    job server could not, since a terminal's Ctrl-C ends it.
-
-    Raises:
-      InputError: a worker's.
+    Flink restarts a job whose worker failed; a worker that met bad input would fail each time, so
+    its first InputError cancels the job, and is raised. Ctrl-C cancels it too: the job server could
+    not, since a terminal's Ctrl-C ends it.
     """
     watch = _Watch(options)
     watch.start()
@@ -147,6 +139,8 @@ class _Watch(threading.Thread):
             try:
                 if self._find() is None:
                     continue
+                failures = ask(self._master, f"/jobs/{self._job}/exceptions")
+                self.input_error = find_input_error(json.dumps(failures))
                 managers = ask(self._master, "/overview")["taskmanagers"]
                 alone = 0.0 if managers else alone + _POLL_SECONDS
                 if alone > _ALONE_SECONDS:
@@ -155,10 +149,6 @@ class _Watch(threading.Thread):
                         remedy="look into their logs; if they ran out of memory, give them more "
                         "or filter with smaller --shard-megabytes; start them again",
                     )
-                    self.cancel()
-                    return
-                failures = ask(self._master, f"/jobs/{self._job}/exceptions")
-                self.input_error = find_input_error(json.dumps(failures))
                 if self.input_error is not None:
                     self.cancel()
                     return
@@ -170,13 +160,11 @@ class _Watch(threading.Thread):
                 continue  # The job's own messages say if the cluster is lost.
 
     def cancel(self) -> None:
-        """Ends the job on the cluster."""
         with contextlib.suppress(InputError):
             if self._find() is not None:
                 ask(self._master, f"/jobs/{self._job}?mode=cancel", "PATCH")
 
     def stop(self) -> None:
-        """Ends the thread."""
         self._ended.set()
         self.join()
 

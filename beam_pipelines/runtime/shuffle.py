@@ -1,5 +1,7 @@
 """Shuffles of large values, which are packed before the engine sees them: many in a parcel.
 
+And hashes that are the same in every process, by which records are spread, ordered and drawn.
+
 Beam's direct runner holds in its main process everything before a GroupByKey, so its memory would
 grow with the corpus. There, parcels are in files, and it moves and holds only positions in these.
 The files are in a folder that the caller removes. The engine of a cluster carries the parcels
@@ -9,12 +11,14 @@ themselves: it spills to its own disks, and there is no disk that all machines s
 from __future__ import annotations
 
 import collections
-import struct
+import hashlib
 import uuid
 from collections.abc import Hashable, Iterable, Iterator
+from typing import Any
 
 import apache_beam as beam
 import zstandard
+from apache_beam.coders import BytesCoder, ListCoder
 from apache_beam.transforms.window import GlobalWindows
 
 from beam_pipelines.records.records import (
@@ -22,79 +26,58 @@ from beam_pipelines.records.records import (
     Batch,
     Record,
     build_record,
+    decode_example,
     encode_record,
 )
-from beam_pipelines.records.tf_example import decode_example
 from beam_pipelines.runtime.storage import create_file, join, open_file
 
 # How much a worker holds before it packs it.
 _MAX_HELD_BYTES = 32_000_000
 # Memory overhead of a value.
 _BYTES_PER_VALUE = 50
-_LENGTH = struct.Struct("<Q")
+_VALUES = ListCoder(BytesCoder())
+HASH_BYTES = 16
 
 # Packed values, or where they are: path, first byte, number of bytes.
 Parcel = bytes | tuple[str, int, int]
-Keyed = tuple[Hashable, list[bytes]]
+Keyed = tuple[Hashable, Any]
 
 
-class GroupValues(beam.PTransform):
+@beam.ptransform_fn
+def GroupValues(keyed, folder: str | None):
     """PCollection of `(key, values)` -> `(key, Parts)`, one for each key.
 
-    Values are lists of bytes. A key is returned even if all of its lists are empty.
-
-    Args:
-      folder: where files go; None: the engine carries the values.
+    Values are lists of bytes. A key is returned even if all of its lists are empty. Files go to
+    `folder`; if it is None, the engine carries the values.
     """
-
-    def __init__(self, folder: str | None) -> None:
-        super().__init__()
-        self._folder = folder
-
-    def expand(self, keyed):
-        return (
-            keyed
-            | "Pack" >> PackValues(self._folder)
-            | "Group" >> beam.GroupByKey()
-            | "Find" >> beam.MapTuple(lambda key, parcels: (key, Parts(parcels)))
-        )
+    return (
+        keyed
+        | "Pack" >> PackValues(folder)
+        | "Group" >> beam.GroupByKey()
+        | "Find" >> beam.MapTuple(lambda key, parcels: (key, Parts(parcels)))
+    )
 
 
-class PackValues(beam.PTransform):
+@beam.ptransform_fn
+def PackValues(keyed, folder: str | None):
     """PCollection of `(key, values)` -> `(key, Parcel)`; a key may occur several times."""
-
-    def __init__(self, folder: str | None) -> None:
-        super().__init__()
-        self._folder = folder
-
-    def expand(self, keyed):
-        return keyed | beam.ParDo(_Pack(self._folder))
+    return keyed | beam.ParDo(_Pack(folder))
 
 
-class HoldBatches(beam.PTransform):
+@beam.ptransform_fn
+def HoldBatches(batches, folder: str | None, record_type: type[Record]):
     """PCollection of `Batch` -> the same records in other batches.
 
     For data that is used only after all of it has been seen, as with a side input.
-
-    Args:
-      folder: see `GroupValues`.
-      record_type: the type of a row of `record_kinds.KINDS`.
     """
-
-    def __init__(self, folder: str | None, record_type: type[Record]) -> None:
-        super().__init__()
-        self._folder = folder
-        self._record_type = record_type
-
-    def expand(self, batches):
-        return (
-            batches
-            | "Encode" >> beam.Map(_encode_batch)
-            | "Pack" >> PackValues(self._folder)
-            # Makes what follows a separate step, before which only parcels are held.
-            | "Wait" >> beam.Reshuffle()
-            | "Unpack" >> beam.FlatMap(_unpack_batches, self._record_type)
-        )
+    return (
+        batches
+        | "Encode" >> beam.Map(lambda one: (one.language, list(map(encode_record, one.records))))
+        | "Pack" >> PackValues(folder)
+        # Makes what follows a separate step, before which only parcels are held.
+        | "Wait" >> beam.Reshuffle()
+        | "Unpack" >> beam.FlatMap(_unpack_batches, record_type)
+    )
 
 
 class Parts:
@@ -110,11 +93,11 @@ class Parts:
 def unpack_values(parcel: Parcel) -> list[bytes]:
     """Returns the values that `PackValues` packed."""
     if isinstance(parcel, bytes):
-        return list(_split(zstandard.decompress(parcel)))
+        return _VALUES.decode(zstandard.decompress(parcel))
     path, start, length = parcel
     with open_file(path) as stream:
         stream.seek(start)
-        return list(_split(zstandard.decompress(stream.read(length))))
+        return _VALUES.decode(zstandard.decompress(stream.read(length)))
 
 
 class _Pack(beam.DoFn):
@@ -125,7 +108,7 @@ class _Pack(beam.DoFn):
         self._held: dict[Hashable, list[bytes]] = collections.defaultdict(list)
         self._size = 0
 
-    def process(self, element: Keyed) -> Iterator[tuple[Hashable, Parcel]]:
+    def process(self, element: tuple[Hashable, list[bytes]]) -> Iterator[tuple[Hashable, Parcel]]:
         key, values = element
         self._held[key] += values
         self._size += sum(map(len, values)) + _BYTES_PER_VALUE * len(values)
@@ -139,13 +122,11 @@ class _Pack(beam.DoFn):
         held = self._held
         self.start_bundle()
         parcels = [
-            (key, zstandard.compress(_join(values), level=1)) for key, values in held.items()
+            (key, zstandard.compress(_VALUES.encode(values), level=1))
+            for key, values in held.items()
         ]
-        return parcels if self._folder is None else self._write(parcels)
-
-    def _write(self, parcels: list[tuple[Hashable, bytes]]) -> list[tuple[Hashable, Parcel]]:
-        if not parcels:
-            return []
+        if self._folder is None or not parcels:
+            return parcels
         # If failed work is repeated, it writes another file, and the first one is never read.
         path = join(self._folder, uuid.uuid4().hex)
         places, start = [], 0
@@ -157,23 +138,6 @@ class _Pack(beam.DoFn):
         return places
 
 
-def _join(values: list[bytes]) -> bytes:
-    return b"".join(piece for value in values for piece in (_LENGTH.pack(len(value)), value))
-
-
-def _split(data: bytes) -> Iterator[bytes]:
-    start = 0
-    while start < len(data):
-        [length] = _LENGTH.unpack_from(data, start)
-        start += _LENGTH.size
-        yield data[start : start + length]
-        start += length
-
-
-def _encode_batch(batch: Batch) -> Keyed:
-    return batch.language, list(map(encode_record, batch.records))
-
-
 def _unpack_batches(element: tuple[str, Parcel], record_type: type[Record]) -> Iterator[Batch]:
     language, parcel = element
     values = unpack_values(parcel)
@@ -181,3 +145,45 @@ def _unpack_batches(element: tuple[str, Parcel], record_type: type[Record]) -> I
         examples = values[first : first + RECORDS_PER_BATCH]
         records = [build_record(record_type, decode_example(data), None) for data in examples]
         yield Batch(language, records)
+
+
+def hash_of(data: bytes) -> bytes:
+    """Returns a hash of HASH_BYTES bytes, which determines a record's position in the output."""
+    return hashlib.blake2b(data, digest_size=HASH_BYTES).digest()
+
+
+def random_number_of(data: bytes, seed: int) -> int:
+    """Returns a pseudorandom number below 2^64 that depends on the seed.
+
+    Records with the smallest numbers are a uniform sample, whichever worker draws them.
+    """
+    salt = (seed % 2**64).to_bytes(8, "little")
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8, salt=salt).digest(), "big")
+
+
+def smallest(items: Iterable[Keyed], size: int) -> list[Keyed]:
+    """Returns the `size` pairs `(key, item)` with the smallest keys in order, each key once."""
+    distinct = dict(items)
+    return [(key, distinct[key]) for key in sorted(distinct)[:size]]
+
+
+class KeepSmallest(beam.CombineFn):
+    """Combines lists of `(key, item)` into the result of `smallest` for all of them together.
+
+    The result depends neither on the order nor on how the items are spread over the lists.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+
+    def create_accumulator(self) -> list[Keyed]:
+        return []
+
+    def add_input(self, kept: list[Keyed], items: list[Keyed]) -> list[Keyed]:
+        return smallest([*kept, *items], self._size)
+
+    def merge_accumulators(self, accumulators: Iterable[list[Keyed]]) -> list[Keyed]:
+        return smallest((item for kept in accumulators for item in kept), self._size)
+
+    def extract_output(self, kept: list[Keyed]) -> list[Keyed]:
+        return kept

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import hashlib
 import json
 import os
 import re
@@ -16,6 +17,7 @@ import shutil
 import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileSystem
@@ -24,16 +26,24 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from labse_tf.errors import InputError, file_named
 from labse_tf.files.local_paths import scheme_of
-from labse_tf.files.storage import LOCAL
+from labse_tf.files.outputs import (
+    check_free,
+    check_free_file,
+    emptied,
+    not_free,
+    whole_dir,
+    whole_file,
+)
+from labse_tf.files.stores import Storage
 
-# Where an object appears only as a whole, and renaming would copy it.
+# The file that a job writes last, and a folder inside its output while it runs.
+REPORT, TEMPORARY = "report.json", "temporary"
+# Stores where an object appears only as a whole, and renaming would copy it.
 _OBJECT_STORES = ("s3", "gs", "azfs")
 # What has to be installed to read a scheme.
 _EXTRAS = {"s3": "aws", "gs": "gcp", "hdfs": "hadoop"}
-# What Beam says of an option that is missing.
-_NOT_SET = re.compile(r"(\w+) is not set")
-# What HDFS says of listing a file.
-_NOT_A_FOLDER = "is not a directory"
+# Beam's message for an option that is missing, and HDFS's for listing a file.
+_NOT_SET, _NOT_A_FOLDER = re.compile(r"(\w+) is not set"), "is not a directory"
 # Names of files that are being written end so.
 _UNFINISHED = re.compile(r"\.unfinished-[0-9a-f]{32}$")
 
@@ -51,8 +61,8 @@ def absolute(path: str | os.PathLike[str]) -> str:
     return path if scheme_of(path) else os.path.abspath(path)
 
 
-class BeamStorage:
-    """The disk, and all stores that Beam reads; see `labse_tf.files.storage.Storage`."""
+class BeamStorage(Storage):
+    """Finds files on disk and in all stores that Beam reads."""
 
     def __init__(self) -> None:
         # Stores tell size and time with the names, so that not every file has to be asked for.
@@ -62,7 +72,7 @@ class BeamStorage:
         name = os.fspath(name)
         scheme = scheme_of(name)
         if scheme is None:
-            return LOCAL.resolve(name)
+            return super().resolve(name)
         try:
             FileSystems.get_filesystem(name)
         except ValueError as error:
@@ -75,31 +85,26 @@ class BeamStorage:
 
     def exists(self, path: str) -> bool:
         if scheme_of(path) is None:
-            return LOCAL.exists(path)
+            return super().exists(path)
         return bool(self._match(glob.escape(path))) or self.is_dir(path)
 
     def is_dir(self, path: str) -> bool:
-        if scheme_of(path) is None:
-            return LOCAL.is_dir(path)
-        return bool(self.walk(path))
+        return super().is_dir(path) if scheme_of(path) is None else bool(self.walk(path))
 
     def walk(self, folder: str) -> list[str]:
         if scheme_of(folder) is None:
-            return LOCAL.walk(folder)
+            return super().walk(folder)
         if scheme_of(folder) in _OBJECT_STORES:
             return self._match(join(glob.escape(folder), "**"))
         return self._walk_folders(folder)
 
     def glob(self, pattern: str) -> list[str]:
-        return LOCAL.glob(pattern) if scheme_of(pattern) is None else self._match(pattern)
+        return super().glob(pattern) if scheme_of(pattern) is None else self._match(pattern)
 
-    def size(self, path: str) -> int:
-        return self.state(path)[0]
-
-    def state(self, path: str) -> list[int]:
+    def stamp(self, path: str) -> list[int]:
         """Returns the size of a file in bytes, and when it changed: in ns on disk, else in ms."""
         if scheme_of(path) is None:
-            return [LOCAL.size(path), os.stat(path).st_mtime_ns]
+            return super().stamp(path)
         if path not in self._known and not self._match(glob.escape(path)):
             raise FileNotFoundError(path)
         return self._known[path]
@@ -132,11 +137,9 @@ class BeamStorage:
             [found] = FileSystems.match([pattern])
         except BeamIOError as error:
             causes = filter(None, (error.exception_details or {}).values())
-            raise InputError(
-                f"the store does not answer: {next(causes, error)}",
-                path=pattern,
-                remedy="check its name, the credentials, and the Beam options for it after `--`",
-            ) from error
+            problem = f"the store does not answer: {next(causes, error)}"
+            remedy = "check its name, the credentials, and the Beam options for it after `--`"
+            raise InputError(problem, path=pattern, remedy=remedy) from error
         for one in found.metadata_list:
             changed = int(1000 * (one.last_updated_in_seconds or 0))
             self._known[one.path] = [one.size_in_bytes, changed]
@@ -161,7 +164,7 @@ def create_file(path: str) -> Iterator[BinaryIO]:
     """Yields a stream for a new file, which appears under its name if the block succeeds.
 
     A worker whose work is repeated elsewhere may still write: then the last one wins, with the same
-    content. `remove_unfinished` removes what it may leave behind.
+    content. `job_folder` removes what it may leave behind.
     """
     if scheme_of(path) in _OBJECT_STORES:
         # Closing the upload ends it, also after an error in the block.
@@ -202,13 +205,11 @@ def write_file(path: str, content: bytes) -> None:
 
 
 def read_json(path: str) -> dict[str, Any]:
-    """Reads a JSON file."""
     with open_file(path) as stream:
         return json.loads(stream.read().decode("utf-8"))
 
 
 def write_json(path: str, value: dict[str, Any]) -> None:
-    """Writes a JSON file."""
     write_file(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode("utf-8"))
 
 
@@ -218,11 +219,6 @@ def remove(path: str) -> None:
     _delete(files or ([path] if FileSystems.exists(path) else []))
 
 
-def remove_unfinished(folder: str) -> None:
-    """Removes what workers that were killed left in a folder and below."""
-    _delete([path for path in STORAGE.walk(folder) if _UNFINISHED.search(path)])
-
-
 def _delete(paths: list[str]) -> None:
     """Removes files and folders. Beam would take those of the disk and of GCS as patterns."""
     for path in paths:
@@ -230,3 +226,121 @@ def _delete(paths: list[str]) -> None:
             shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
     if stored := [path for path in paths if scheme_of(path)]:
         FileSystems.delete([glob.escape(one) if scheme_of(one) == "gs" else one for one in stored])
+
+
+def check_free_folder(path: str | os.PathLike[str], *, overwrite: bool) -> str:
+    """Same as `check_free` for a folder, which may be in a store."""
+    path = STORAGE.resolve(path)
+    if scheme_of(path) is None:
+        return str(check_free(path, overwrite=overwrite))
+    path = path.rstrip("/")
+    if not overwrite and STORAGE.walk(path):
+        raise not_free(path, is_folder=True)
+    return path
+
+
+def check_free_path(path: str | os.PathLike[str], *, overwrite: bool) -> str:
+    """Same as `check_free_file` for a file, which may be in a store."""
+    path = STORAGE.resolve(path)
+    if scheme_of(path) is None:
+        return str(check_free_file(path, overwrite=overwrite))
+    if not overwrite and STORAGE.exists(path):
+        raise not_free(path, is_folder=False)
+    return path
+
+
+@contextlib.contextmanager
+def job_folder(path: str, marker: str, *, overwrite: bool) -> Iterator[str]:
+    """Yields the folder that workers write to, whose content becomes that of `path` at the end.
+
+    On disk it is another folder, which is moved. Stores cannot move a folder, so there it is `path`
+    itself: its files are complete if the file `marker` is there, which the block must write last.
+    An old marker is removed first, and all files if the block fails.
+    """
+    if scheme_of(path) is None:
+        with whole_dir(path, overwrite=overwrite) as folder:
+            yield absolute(folder)
+            _tidy(absolute(folder))
+        return
+    remove(join(path, marker))
+    with _removed(path, at_end=False):
+        yield path
+        _tidy(path)
+
+
+@contextlib.contextmanager
+def parts_folder(path: str) -> Iterator[str]:
+    """Yields a folder next to the file `path`, for its parts; it is removed at the end."""
+    folder = absolute(f"{path}.parts")
+    with emptied(Path(folder)) if scheme_of(path) is None else _removed(folder, at_end=True):
+        yield folder
+
+
+@contextlib.contextmanager
+def _removed(folder: str, *, at_end: bool) -> Iterator[None]:
+    """Removes a folder of a store before the block, and after it `at_end`, or if it fails."""
+    remove(folder)
+    try:
+        yield
+    except BaseException:
+        remove(folder)
+        raise
+    if at_end:
+        remove(folder)
+
+
+def _tidy(folder: str) -> None:
+    remove(join(folder, TEMPORARY))
+    # Workers that were killed left these.
+    _delete([path for path in STORAGE.walk(folder) if _UNFINISHED.search(path)])
+
+
+@contextlib.contextmanager
+def local_file(path: str, *, overwrite: bool) -> Iterator[Path]:
+    """Yields a path on this machine for the content of the file `path`, which may be in a store."""
+    if scheme_of(path) is None:
+        with whole_file(path, overwrite=overwrite) as partial:
+            yield partial
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        local = Path(folder, "file")
+        yield local
+        write_file(path, local.read_bytes())
+
+
+def local_copy(path: str) -> str:
+    """Returns a folder on this machine with the content of a model's folder.
+
+    A local path is returned as it is. The files of a URL are copied to the folder for temporary
+    files, where all processes of this machine find them. If they change in the store, they are
+    copied again.
+    """
+    path = STORAGE.resolve(path)
+    if scheme_of(path) is None:
+        return path
+    files = STORAGE.walk(path)
+    if not files:
+        raise InputError("no such folder", path=path, remedy="check the path")
+    state = repr([(file, STORAGE.stamp(file)) for file in files])
+    digest = hashlib.blake2b(state.encode("utf-8"), digest_size=16).hexdigest()
+    copy = Path(tempfile.gettempdir(), f"labse-models-{os.getuid()}", digest)
+    if copy.exists():
+        return str(copy)
+    copy.parent.mkdir(mode=0o700, exist_ok=True)
+    partial = copy.with_name(f"{copy.name}.{uuid.uuid4().hex}")
+    try:
+        for file in files:
+            target = partial / file.removeprefix(path.rstrip("/") + "/")
+            # A name in a store may contain "..".
+            if not target.resolve().is_relative_to(partial.resolve()):
+                raise InputError("leads out of its folder", path=file, remedy="rename it")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with open_file(file) as stream, open(target, "wb") as local:
+                shutil.copyfileobj(stream, local)
+        os.rename(partial, copy)
+    except OSError:
+        if not copy.exists():  # Else another process was faster.
+            raise
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return str(copy)

@@ -40,8 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from labse_tf.coverage.plot import write_plot
     from labse_tf.coverage.table import format_table, format_tsv
-    from labse_tf.files.outputs import check_free, whole_file
-    from labse_tf.files.plot_formats import plot_format
+    from labse_tf.files.outputs import check_free, plot_format, whole_file
 
     for path in filter(None, (args.out, args.plot)):
         check_free(path, overwrite=args.overwrite)

@@ -16,11 +16,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from labse_tf.data import texts
-from labse_tf.data.storage import STORAGE, is_stored
-from labse_tf.files import textio
+from labse_tf.files import stores, textio
 from labse_tf.files.corpus_files import SHARD, TFRECORD, CorpusFile
+from labse_tf.files.local_paths import scheme_of
 from labse_tf.files.outputs import full_disk_said, write_json
 from labse_tf.files.record_kinds import KINDS
+from labse_tf.files.stores import STORAGE
 from labse_tf.progress import Progress
 
 _log = logging.getLogger("labse")
@@ -99,7 +100,7 @@ def _told_by_report(folder: str, files: Sequence[CorpusFile]) -> int | None:
         return None
     if not all(STORAGE.size(file.path) for file in files):
         return None
-    if not is_stored(folder):
+    if not scheme_of(folder):
         folder = os.path.abspath(folder)
     root = os.path.dirname(os.path.dirname(folder))
     numbers = sorted((int(shard[2]), int(shard[1])) for shard in shards)
@@ -107,7 +108,7 @@ def _told_by_report(folder: str, files: Sequence[CorpusFile]) -> int | None:
     if not are_all or sum(STORAGE.exists(os.path.join(root, kind)) for kind in KINDS) > 1:
         return None
     try:
-        report = json.loads(STORAGE.read_text(os.path.join(root, "report.json")))
+        report = json.loads(stores.read(os.path.join(root, "report.json")) or "")
         kept = report["languages"][os.path.basename(folder)]["kept"]
     except (OSError, ValueError, LookupError, TypeError):
         return None

@@ -22,8 +22,8 @@ import tensorflow as tf
 
 from labse_tf.data import texts
 from labse_tf.data.record_counts import count_records
-from labse_tf.data.storage import STORAGE
 from labse_tf.files.corpus_files import CorpusFile
+from labse_tf.files.stores import STORAGE
 from labse_tf.tokenization.protocol import Tokenizer
 
 SEGMENT = 1000  # Steps.

@@ -11,21 +11,21 @@ from itertools import islice
 import numpy as np
 import tensorflow as tf
 
-from labse_tf.data.storage import STORAGE, is_stored
 from labse_tf.errors import InputError
 from labse_tf.files import textio
 from labse_tf.files.corpus_files import (
     BITEXT,
     MOSES,
     SHARD,
-    TEXT,
     TFRECORD,
     TSV,
     CorpusFile,
     find_plain_files,
+    rows_and_errors,
 )
-from labse_tf.files.record_kinds import KINDS, NEIGHBOURS, describe_fields
+from labse_tf.files.record_kinds import KINDS, describe_fields
 from labse_tf.files.staging import input_path
+from labse_tf.files.stores import STORAGE
 
 _RECORDS_PER_CALL = 1000  # A call from tf.data into Python takes longer than reading a record.
 _READ_BUFFER = 1 << 18  # Bytes per file; there may be many files.
@@ -53,18 +53,15 @@ def input_errors() -> Iterator[None]:
                 f"a TFRecord shard is damaged ({error.message})", remedy="make the shards again"
             ) from error
         if missing := _MISSING_FEATURE.search(str(error)):
-            raise InputError(
-                f"a record of a TFRecord file has no feature '{missing[1]}'",
-                remedy=describe_fields(),
-            ) from error
+            problem = f"a record of a TFRecord file has no feature '{missing[1]}'"
+            raise InputError(problem, remedy=describe_fields()) from error
         raise
 
 
 def no_records() -> InputError:
     """Returns the error for corpora that are empty."""
-    return InputError(
-        "the corpora hold no records", remedy="see why in report.json of the filter job"
-    )
+    remedy = "see why in report.json of the filter job"
+    return InputError("the corpora hold no records", remedy=remedy)
 
 
 def find_files(
@@ -87,49 +84,30 @@ def find_files(
     files = find_plain_files(inputs, kind=kind, storage=STORAGE, with_english=with_english)
     kept = [file for file in files if not languages or file.language in languages]
     if not kept:
-        raise InputError(
-            f"'{key}' has no text in {', '.join(languages)}", remedy="check 'languages'"
-        )
-    return [_readable(file) for file in kept]
-
-
-def _readable(file: CorpusFile) -> CorpusFile:
-    if not is_stored(file.path) or file.format in (SHARD, TFRECORD):
-        return file
-    english = file.english_path and input_path(file.english_path)
-    return file._replace(path=input_path(file.path), english_path=english)
+        problem = f"'{key}' has no text in {', '.join(languages)}"
+        raise InputError(problem, remedy="check 'languages'")
+    is_read_there = (SHARD, TFRECORD)
+    return [file if file.format in is_read_there else file.moved(input_path) for file in kept]
 
 
 def require_negatives(files: Sequence[CorpusFile]) -> None:
-    """Rejects bitext without hard negatives, judged by the first line of each file.
-
-    Raises:
-      InputError: if there are none.
-    """
+    """Raises InputError for bitext without hard negatives, judged by each file's first line."""
     for file in files:
         if file.format == TSV:
             _, line = next(textio.read_lines(file.path))
             if line.count("\t") > 1:
                 return
-    raise InputError(
-        "no file has a third column, but 'train.hard_negatives' is not 0",
-        path=files[0].path,
-        remedy="name the --out of `labse mine-negatives` in 'train.bitext'",
-    )
+    problem = "no file has a third column, but 'train.hard_negatives' is not 0"
+    remedy = "name the --out of `labse mine-negatives` in 'train.bitext'"
+    raise InputError(problem, path=files[0].path, remedy=remedy)
 
 
 def parse(kind: str, serialized: tf.Tensor, *, negatives: int = 0) -> list[tf.Tensor]:
-    """Returns the columns of serialized records.
+    """Returns the columns of `[batch]` serialized records from `records` with the same `negatives`.
 
-    Args:
-      kind: the kind of corpus.
-      serialized: `[batch]` strings from a stream made with the same `negatives`, the number of hard
-        negatives per pair.
-
-    Returns:
-      The texts of the kind's fields, [text] or [source, target], `[batch]` strings each; with
-      `negatives`, another column of `[batch, negatives]` strings, "" where a pair has fewer (clean
-      shards have none).
+    They are the texts of the kind's fields, [text] or [source, target], `[batch]` strings each;
+    with `negatives`, another column of `[batch, negatives]` strings, "" where a pair has fewer
+    (clean shards have none).
     """
     spec = {name: tf.io.FixedLenFeature([], tf.string) for name in KINDS[kind].fields}
     if negatives:
@@ -141,10 +119,7 @@ def parse(kind: str, serialized: tf.Tensor, *, negatives: int = 0) -> list[tf.Te
 def swap_half(first: tf.Tensor, second: tf.Tensor, seed: tf.Tensor) -> list[tf.Tensor]:
     """Returns both columns of texts, `[batch]`, with about half of the rows exchanged.
 
-    Args:
-      first: `[batch]` strings.
-      second: likewise.
-      seed: `[2]` integer tensor, which alone determines the rows.
+    `seed`, a `[2]` integer tensor, alone determines the rows.
     """
     swap = tf.random.stateless_uniform(tf.shape(first), seed) >= 0.5
     return [tf.where(swap, second, first), tf.where(swap, first, second)]
@@ -158,10 +133,8 @@ def concatenate(datasets: Sequence[tf.data.Dataset]) -> tf.data.Dataset:
 def records(file: CorpusFile, *, negatives: int = 0, skip: int = 0) -> tf.data.Dataset:
     """Returns the records of a file in order, as serialized `tf.train.Example`s.
 
-    Args:
-      file: a corpus file of any kind.
-      negatives: number of hard negatives to read per line of a TSV file.
-      skip: number of records to leave out at the start.
+    `negatives` is the number of hard negatives per line of a TSV file; `skip` records are left out
+    at the start.
     """
     if file.format in (SHARD, TFRECORD):
         # `tf.data.TFRecordDataset` builds a function per file: with a shard per language that
@@ -178,7 +151,7 @@ def records(file: CorpusFile, *, negatives: int = 0, skip: int = 0) -> tf.data.D
         try:
             rows = islice(_rows(file, negatives), skip, None)
             while chunk := list(islice(rows, _RECORDS_PER_CALL)):
-                yield [_serialize(file.kind, *row) for row in chunk]
+                yield [_serialize(file.kind, row) for row in chunk]
         except InputError as error:
             _failures.append(error)
             raise
@@ -192,12 +165,7 @@ def records(file: CorpusFile, *, negatives: int = 0, skip: int = 0) -> tf.data.D
 def columns(file: CorpusFile, *, negatives: int = 0) -> Iterator[np.ndarray]:
     """Yields the texts of a file of pairs, in order: `[records, 2 + negatives]` strings each time.
 
-    Args:
-      file: bitext of any format.
-      negatives: hard negatives per pair, "" where a pair has fewer.
-
-    Raises:
-      InputError: if the file is broken.
+    Hard negatives are "" where a pair has fewer. Raises InputError if the file is broken.
     """
     if file.format in (SHARD, TFRECORD):
         with input_errors():
@@ -205,37 +173,30 @@ def columns(file: CorpusFile, *, negatives: int = 0) -> Iterator[np.ndarray]:
                 parsed = parse(BITEXT, some, negatives=negatives)
                 yield tf.concat([tf.reshape(one, [tf.size(some), -1]) for one in parsed], 1).numpy()
         return
-    rows = ([*fields, *wrong] for fields, wrong in _rows(file, negatives))
+    rows = _rows(file, negatives)
     while chunk := list(islice(rows, _RECORDS_PER_CALL)):
         yield np.array(chunk, object)
 
 
-def _rows(file: CorpusFile, negatives: int) -> Iterator[tuple[list[str], list[str]]]:
-    """Yields the fields of each record of a text file, and its hard negatives: "" if there is none.
-
-    Raises:
-      InputError: if the file is broken.
-    """
-    if file.format == TSV and negatives:
-        for _, *fields, wrong in textio.read_negatives(file.path, negatives, swapped=file.swapped):
-            yield fields, wrong
-        return
-    if file.format == MOSES:
-        lines = textio.read_moses(file.english_path, file.path)
-    elif file.kind == NEIGHBOURS and file.format == TEXT:
-        lines = textio.read_neighbours(file.path)
-    elif file.format == TSV:
-        lines = textio.read_pairs(file.path, swapped=file.swapped)
-    else:
-        lines = textio.read_lines(file.path)
-    for _, *fields in lines:
-        yield fields, [""] * negatives
+def _rows(file: CorpusFile, negatives: int) -> Iterator[list[str]]:
+    """Yields the fields and the hard negatives ("" if there is none) of each row of a text file."""
+    lines = [textio.read_lines(path) for path in file.paths]
+    wrong = negatives if file.format == TSV else 0
+    for number, row in textio.strictly(rows_and_errors(file, lines, negatives=wrong)):
+        if file.format == MOSES and not all(row):
+            path = file.paths[::-1][row.index("")]
+            remedy = (
+                "make clean shards with `labse corpus filter-bitext`, which leaves such pairs out"
+            )
+            raise InputError("the line is empty", path=path, line=number, remedy=remedy)
+        yield [*row, *[""] * (negatives - wrong)]
 
 
-def _serialize(kind: str, fields: Sequence[str], negatives: Sequence[str]) -> bytes:
+def _serialize(kind: str, row: Sequence[str]) -> bytes:
+    fields = KINDS[kind].fields
     example = tf.train.Example()
-    for name, text in zip(KINDS[kind].fields, fields, strict=True):
+    for name, text in zip(fields, row, strict=False):
         example.features.feature[name].bytes_list.value.append(text.encode())
-    for text in negatives:
+    for text in row[len(fields) :]:
         example.features.feature[_NEGATIVES].bytes_list.value.append(text.encode())
     return example.SerializeToString()

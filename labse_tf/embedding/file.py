@@ -24,9 +24,14 @@ from labse_tf.embedding.quantisation import (
     write_calibration,
 )
 from labse_tf.errors import InputError
-from labse_tf.files.outputs import check_free_file, full_disk_said, whole_file
+from labse_tf.files.outputs import (
+    check_free_file,
+    describe_files,
+    full_disk_said,
+    whole_file,
+    work_folder,
+)
 from labse_tf.files.textio import lines_of_stream, read_lines
-from labse_tf.files.work_folder import describe, work_folder
 from labse_tf.progress import Progress
 
 STDIN = "-"
@@ -107,7 +112,7 @@ def embed_file(
     encoder = open_encoder(model, dim=dim, language=language)
     settings = {
         "model": [encoder.name, encoder.facts().get("model_sha256")],
-        "input": STDIN if source == STDIN else describe(Path(source)),
+        "input": STDIN if source == STDIN else describe_files(Path(source)),
         "dtype": dtype,
         "dim": dim,
         "language": language,

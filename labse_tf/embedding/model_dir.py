@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from labse_tf.errors import InputError
-from labse_tf.files.hashing import sha256_of_files
+from labse_tf.files.outputs import sha256_of_files
 from labse_tf.files.staging import input_path
 
 if TYPE_CHECKING:

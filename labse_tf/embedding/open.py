@@ -26,9 +26,9 @@ import numpy as np
 from labse_tf.embedding.model_dir import ENCODER_FILES, NO_LANGUAGE, ModelDir
 from labse_tf.embedding.protocol import list_texts
 from labse_tf.errors import InputError
-from labse_tf.files.hashing import sha256_of_file, sha256_of_files
-from labse_tf.files.python_objects import find_object, is_object_name
+from labse_tf.files.outputs import sha256_of_file, sha256_of_files
 from labse_tf.files.staging import input_path
+from labse_tf.registry import find_object, is_object_name
 
 if TYPE_CHECKING:
     from labse_tf.embedding.embedder import Embedder, StaticEmbedder

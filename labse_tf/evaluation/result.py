@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from labse_tf.files.outputs import whole_file
-from labse_tf.files.plot_formats import plot_format
+from labse_tf.files.outputs import plot_format, whole_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -23,9 +23,8 @@ from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
 from labse_tf.evaluation import tasks
 from labse_tf.evaluation.result import Column, Part, Result, format_table
-from labse_tf.files.hashing import sha256_of_files
-from labse_tf.files.outputs import locked, write_json
-from labse_tf.files.python_objects import find_object, is_object_name
+from labse_tf.files.outputs import locked, sha256_of_files, write_json
+from labse_tf.registry import find_object, is_object_name
 
 # The keys of every record that readers of records need.
 _NEEDED = {"task", "encoder", "data", "settings"}

@@ -7,15 +7,17 @@ import glob
 import logging
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from labse_tf.errors import InputError
+from labse_tf.files import textio
 from labse_tf.files.outputs import PARTIAL_SUFFIX
 from labse_tf.files.record_kinds import BITEXT, ENGLISH, KINDS, MONOLINGUAL, NEIGHBOURS
-from labse_tf.files.storage import LOCAL, Storage
-from labse_tf.files.textio import COMPRESSIONS
+from labse_tf.files.staging import LOCAL
+from labse_tf.files.stores import Storage
+from labse_tf.files.textio import COMPRESSIONS, Lines, Rows, strip
 from labse_tf.languages import (
     find_code,
     find_pair,
@@ -56,14 +58,12 @@ class CorpusFile(NamedTuple):
     """A file of text, or of pairs of English and another language.
 
     Attributes:
-      path: its path; for a Moses pair, the path of the side that is not English.
-      language: the paper's code; for bitext, that of the side that is not English. For Parquet,
+      path: for a Moses pair, the path of the side that is not English.
+      language: the paper's code; for bitext, the code of the side that is not English. For Parquet,
         JSON_LINES and loose TFRECORD files, the default for records without a language, or None.
         None for TMX, ZIP, WARC and WET, whose content gives the language.
-      kind: MONOLINGUAL, BITEXT or another key of `record_kinds.KINDS`; None if only the content of
-        the file determines it.
-      format: TEXT, TSV, SHARD, MOSES, PARQUET, TFRECORD, TMX, JSON_LINES, ZIP, WARC, WET or
-        WIKIPEDIA.
+      kind: a key of `record_kinds.KINDS`; None if only the content of the file determines it.
+      format: TEXT, TSV, ...
       english_path: the English side of a Moses pair, else None.
       swapped: whether the first text of a pair is the one that is not English: `de-en.tsv`.
     """
@@ -77,7 +77,6 @@ class CorpusFile(NamedTuple):
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Its path or, for a Moses pair, both paths."""
         return (self.path,) if self.english_path is None else (self.path, self.english_path)
 
     def moved(self, change: Callable[[str], str]) -> CorpusFile:
@@ -107,9 +106,9 @@ def find_corpus_files(
 
     Args:
       inputs: the paths that the user gave.
-      kind: keep only files of this kind, which those of unknown kind take on. None keeps all.
+      kind: keep only files of this kind, which files of unknown kind take on. None keeps all.
       formats: the formats that the caller can read.
-      storage: where the paths are looked up.
+      storage: finds the paths.
       with_english: whether all bitext is with English.
 
     Raises:
@@ -124,20 +123,11 @@ def find_corpus_files(
         files = [file for file in described.values() if file is not None and _may_be(file, kind)]
         rest = [path for path, file in described.items() if file is None]
         if not files and (is_folder or not rest):
-            raise InputError(
-                f"holds no {kind or 'corpus'} files",
-                path=name,
-                remedy=f"expected {_expected(kind)}",
-            )
+            problem = f"holds no {kind or 'corpus'} files"
+            raise InputError(problem, path=name, remedy=f"expected {_expected(kind)}")
         for file in files:
             found[file.path] = file = file._replace(kind=kind or file.kind)
-            _check(file, formats, storage)
-            if with_english and (file.kind, file.language) == (BITEXT, ENGLISH):
-                raise InputError(
-                    "bitext of English with English",
-                    path=file.path,
-                    remedy="name it <lang>.tsv if English is first, or after both languages",
-                )
+            _check(file, formats, storage, with_english=with_english)
         rests.append((name, is_folder, rest))
     # The name NAME.en alone does not tell that it is a side of a Moses pair.
     sides = {file.english_path for file in found.values()}
@@ -146,9 +136,8 @@ def find_corpus_files(
         if rest and is_folder:
             _log_ignored(name, len(rest), ", ".join(map(os.path.basename, rest[:_EXAMPLES])))
         elif rest:
-            raise InputError(
-                "unknown kind of file", path=rest[0], remedy=f"expected {_expected(None)}"
-            )
+            remedy = f"expected {_expected(None)}"
+            raise InputError("unknown kind of file", path=rest[0], remedy=remedy)
     return [found[path] for path in sorted(found)]
 
 
@@ -163,13 +152,31 @@ def find_plain_files(inputs: Iterable[str], **options: Any) -> list[CorpusFile]:
     files = find_corpus_files(inputs, formats=PLAIN_FORMATS, **options)
     for file in files:
         if file.language is None or (file.format == TFRECORD and file.swapped):
-            raise InputError(
-                "its name does not give a language, with English first",
-                path=file.path,
-                remedy="name it <lang>.tfrecord, or make clean shards of it with "
-                "`labse corpus filter-...`",
-            )
+            problem = "its name does not give a language, with English first"
+            remedy = "name it <lang>.tfrecord, or make clean shards of it with "
+            remedy += "`labse corpus filter-...`"
+            raise InputError(problem, path=file.path, remedy=remedy)
     return files
+
+
+def rows_and_errors(
+    file: CorpusFile, lines: Sequence[Lines], *, negatives: int = 0, first: int | None = None
+) -> Rows:
+    """Yields the stripped texts of each row of a file in the formats TEXT, TSV and MOSES.
+
+    `lines` are those of each of `file.paths`; for `negatives` and `first` see `pairs_and_errors`.
+    """
+    if file.format == MOSES:
+        return textio.moses_and_errors(*lines[::-1], file.paths[::-1])
+    if file.format == TSV:
+        options = {"swapped": file.swapped, "negatives": negatives, "first": first}
+        return textio.pairs_and_errors(lines[0], file.path, **options)
+    if file.kind == NEIGHBOURS:
+        return textio.neighbours_and_errors(lines[0])
+    return (
+        (number, line if isinstance(line, InputError) else (strip(line),))
+        for number, line in lines[0]
+    )
 
 
 def _may_be(file: CorpusFile, kind: str | None) -> bool:
@@ -178,23 +185,25 @@ def _may_be(file: CorpusFile, kind: str | None) -> bool:
     return kind is None or file.kind in (kind, None)
 
 
-def _check(file: CorpusFile, formats: tuple[str, ...], storage: Storage) -> None:
+def _check(
+    file: CorpusFile, formats: tuple[str, ...], storage: Storage, *, with_english: bool
+) -> None:
     if file.format not in formats:
         readers = "`labse vocab build` and `labse corpus filter-...` read"
         if file.format in PAGE_FORMATS:
             readers = "`labse corpus filter-monolingual` reads"
-        raise InputError(
-            f"is a file in the format '{file.format}', which only {readers}",
-            path=file.path,
-            remedy="make clean shards of it with `labse corpus filter-...` and use these",
-        )
+        problem = f"is a file in the format '{file.format}', which only {readers}"
+        remedy = "make clean shards of it with `labse corpus filter-...` and use these"
+        raise InputError(problem, path=file.path, remedy=remedy)
     for path in file.paths:
         if not storage.exists(path):
-            raise InputError(
-                "one side of a Moses pair without the other",
-                path=next(other for other in file.paths if other != path),
-                remedy=f"put {os.path.basename(path)} beside it",
-            )
+            [present] = {*file.paths} - {path}
+            remedy = f"put {os.path.basename(path)} beside it"
+            problem = "one side of a Moses pair without the other"
+            raise InputError(problem, path=present, remedy=remedy)
+    if with_english and (file.kind, file.language) == (BITEXT, ENGLISH):
+        remedy = "name it <lang>.tsv if English is first, or after both languages"
+        raise InputError("bitext of English with English", path=file.path, remedy=remedy)
 
 
 def _expected(kind: str | None) -> str:
@@ -238,9 +247,7 @@ def _has_scores(path: str) -> bool:
 def describe(path: str, present: Callable[[str], bool] = lambda path: False) -> CorpusFile | None:
     """Returns the description of a corpus file from its name alone; None for other files.
 
-    Args:
-      path: the file.
-      present: whether there is a file: the English side `NAME.en` of `NAME.de`.
+    `present` tells whether there is a file: the English side `NAME.en` of `NAME.de`.
 
     Raises:
       InputError: if the name has the form of a corpus file but no known language code.
@@ -278,9 +285,9 @@ def describe(path: str, present: Callable[[str], bool] = lambda path: False) -> 
 
 
 def language_in_name(path: str) -> str | None:
-    """Returns the language of <lang>.parquet, de-en.parquet and the like, for records without one.
+    """Returns the language in a name such as de-en.parquet, for records without a language.
 
-    Such names tell `describe` only languages of the paper: `raw.parquet` is rarely in Rawang.
+    `describe` takes only languages of the paper from it: `raw.parquet` is rarely in Rawang.
     """
     base, _ = split_compression(os.path.basename(path))
     stem = os.path.splitext(base)[0]
@@ -294,7 +301,7 @@ def _describe_loose(path: str, stem: str, format_: str) -> CorpusFile:
 
 
 def _find_pair(stem: str) -> tuple[str, bool] | None:
-    """Same as `find_pair` for `en-de`, or a part of a name with dots: `WikiMatrix.en-de`."""
+    """Same as `find_pair`, also for a part of a name with dots: `WikiMatrix.en-de`."""
     parts = (stem, *reversed(stem.split(".")))
     return next(filter(None, (find_pair(part) for part in parts)), None)
 
@@ -305,18 +312,10 @@ def _is_pair(stem: str) -> bool:
 
 
 def _only_language(name: str, path: str) -> str:
-    """Returns the code in a name.
-
-    Raises:
-      InputError: if it is none, or may be two languages.
-    """
     if joins_two(name):
-        raise InputError(
-            f"'{name}' may be two languages, or a language and a region",
-            path=path,
-            remedy="bitext needs English on one side; write a region in capitals, as in fr-CA, or "
-            "leave it out",
-        )
+        problem = f"'{name}' may be two languages, or a language and a region"
+        remedy = "bitext needs English on one side; write a region in capitals, as in fr-CA, or "
+        raise InputError(problem, path=path, remedy=f"{remedy}leave it out")
     return require_code(name, path=path)
 
 
@@ -333,11 +332,9 @@ def _describe_moses(
         if find_code(side) == ENGLISH:
             side, other = other, side
         elif find_code(other) != ENGLISH:
-            raise InputError(
-                f"neither '{side}' nor '{other}' is English",
-                path=path,
-                remedy="use pairs of English and another language",
-            )
+            problem = f"neither '{side}' nor '{other}' is English"
+            remedy = "use pairs of English and another language"
+            raise InputError(problem, path=path, remedy=remedy)
         language = require_code(side, path=path)
         return CorpusFile(beside(stem, side), language, BITEXT, MOSES, beside(stem, other))
     stem, _, side = base.rpartition(".")

@@ -11,10 +11,8 @@ from labse_tf.errors import InputError
 # One slash is enough: RFC 8089 allows file:/path, and pathlib turns gs://bucket into gs:/bucket.
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 _THIS_MACHINE = ("", "localhost")
-# Schemes of the stores that Beam jobs read and write.
-STORE_SCHEMES = ("s3", "gs", "hdfs")
-# Schemes that TensorFlow opens; ram is its own memory.
-TENSORFLOW_SCHEMES = ("gs", "ram")
+# Schemes of Beam jobs, and of TensorFlow, whose own memory is ram.
+STORE_SCHEMES, TENSORFLOW_SCHEMES = ("s3", "gs", "hdfs"), ("gs", "ram")
 _STORE_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
@@ -29,8 +27,7 @@ def local_path(name: str | os.PathLike[str]) -> str:
     """Returns `name`, or the path that it stands for if it is a file:// URL (RFC 8089).
 
     Raises:
-      InputError: for any other URL, which would otherwise be read as a folder named like the
-        scheme.
+      InputError: for any other URL, which would else be read as a folder named like the scheme.
     """
     name = os.fspath(name)
     url = _URL.match(name)
@@ -38,11 +35,8 @@ def local_path(name: str | os.PathLike[str]) -> str:
         return name
     scheme = url[1].lower()
     if scheme != "file":
-        raise InputError(
-            f"the scheme {scheme}:// is not supported",
-            path=name,
-            remedy="give a local path: mount it, or copy the files from or to there",
-        )
+        remedy = "give a local path: mount it, or copy the files from or to there"
+        raise InputError(f"the scheme {scheme}:// is not supported", path=name, remedy=remedy)
     host, path = "", name[len("file:") :]
     if path.startswith("//"):
         host, slash, path = path[2:].partition("/")
@@ -50,7 +44,6 @@ def local_path(name: str | os.PathLike[str]) -> str:
     # Queries and fragments are part of the path: `?` may belong to a glob.
     path = unquote(path, errors="surrogateescape")
     if host.lower() not in _THIS_MACHINE or not path or "\0" in path:
-        raise InputError(
-            "is not a file on this machine", path=name, remedy="write file:///absolute/path"
-        )
+        remedy = "write file:///absolute/path"
+        raise InputError("is not a file on this machine", path=name, remedy=remedy)
     return path

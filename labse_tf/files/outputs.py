@@ -1,4 +1,7 @@
-"""Outputs appear complete or not at all: written under a temporary name, then moved into place."""
+"""Outputs appear complete or not at all: written under a temporary name, then moved into place.
+
+A long job keeps its finished work next to its output, in a folder that the same job takes up again.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import contextlib
 import errno
 import fcntl
 import glob
+import hashlib
 import json
 import math
 import os
@@ -17,18 +21,18 @@ from typing import Any
 from labse_tf.errors import InputError
 from labse_tf.files.local_paths import local_path, scheme_of
 
-PARTIAL_SUFFIX = ".partial"
+PARTIAL_SUFFIX, _WORK_SUFFIX = ".partial", ".work"
+PLOT_FORMATS = ("png", "svg", "pdf")
 # Outputs are made in such folders beside their places.
-_BESIDE = (PARTIAL_SUFFIX, ".parts", ".work")
+_BESIDE = (PARTIAL_SUFFIX, ".parts", _WORK_SUFFIX)
 _NO_PART = (".html", ".json", ".pdf", ".png", ".svg")  # Figures may be replaced inside an input.
 # The disk is full, the quota is used up, or a file exceeds the size limit.
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_SETTINGS = "settings.json"
 
 
 def check_free(path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-    """Rejects an output path that exists, before any work is done.
-
-    An empty folder counts as free.
+    """Returns the path of an output, before any work is done. An empty folder counts as free.
 
     Raises:
       InputError: if the path exists and `overwrite` is False, its parent is not a folder, or the
@@ -41,8 +45,13 @@ def check_free(path: str | os.PathLike[str], *, overwrite: bool = False) -> Path
     is_folder = path.is_dir()
     if overwrite or not path.exists() or (is_folder and not any(path.iterdir())):
         return path
+    raise not_free(path, is_folder=is_folder)
+
+
+def not_free(path: str | os.PathLike[str], *, is_folder: bool) -> InputError:
+    """Returns the error for an output that exists."""
     problem = "the output folder is not empty" if is_folder else "the output exists already"
-    raise InputError(problem, path=path, remedy="choose another one, or add --overwrite")
+    return InputError(problem, path=path, remedy="choose another one, or add --overwrite")
 
 
 def check_free_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
@@ -139,12 +148,9 @@ def _finite(value: Any) -> Any:
 
 @contextlib.contextmanager
 def locked(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Makes the folder `path` if it is missing, and keeps a second process from working in it.
+    """Makes the folder `path` if it is missing; raises InputError if another process works in it.
 
     The block may remove the folder. File systems without locks protect nothing.
-
-    Raises:
-      InputError: if another process holds the lock.
     """
     folder = Path(path)
     if folder.is_file():
@@ -167,7 +173,7 @@ def _lock(folder: Path) -> int:
         except OSError as error:
             is_free = not isinstance(error, BlockingIOError)
         else:
-            # Who held the lock may have moved or removed the folder.
+            # The holder of the lock may have moved or removed the folder.
             is_free = os.path.samestat(os.fstat(descriptor), os.stat(folder))
         if is_free:
             return descriptor
@@ -197,17 +203,116 @@ def empty(folder: Path) -> None:
 
 @contextlib.contextmanager
 def full_disk_said(path: str | os.PathLike[str], *, remedy: str) -> Iterator[None]:
-    """Turns the error of a full disk inside the block into an InputError.
+    """Turns the error of a full disk while `path` is written into an InputError.
 
-    `path` is the file being written, `remedy` what to do besides making room.
+    `remedy` says what to do besides making room.
     """
     try:
         yield
     except OSError as error:
         if error.errno not in NO_SPACE:
             raise
-        raise InputError(
-            f"cannot be written ({os.strerror(error.errno)})",
-            path=path,
-            remedy=f"make room; {remedy}",
-        ) from error
+        problem = f"cannot be written ({os.strerror(error.errno)})"
+        raise InputError(problem, path=path, remedy=f"make room; {remedy}") from error
+
+
+def plot_format(path: str | os.PathLike[str]) -> str:
+    """Returns the format that a plot's file name asks for; raises InputError for unknown ones."""
+    extension = Path(path).suffix.removeprefix(".").lower()
+    if extension not in PLOT_FORMATS:
+        remedy = f"end the name in .{', .'.join(PLOT_FORMATS)}"
+        raise InputError("unknown plot format", path=path, remedy=remedy)
+    return extension
+
+
+@contextlib.contextmanager
+def work_folder(out: Path, settings: dict[str, Any], *, overwrite: bool) -> Iterator[Path]:
+    """Yields the folder `OUT.work`, new or from an interrupted run of the same job.
+
+    It is removed if the block succeeds, or fails before any work was saved. A job is the same if
+    its settings, serialisable as JSON, are; `overwrite` discards the work of others.
+
+    Raises:
+      InputError: if it belongs to a job with other settings, or another process works in it.
+    """
+    folder = out.with_name(out.name + _WORK_SUFFIX)
+    settings = json.loads(json.dumps(settings))
+    with locked(folder):
+        try:
+            # Another process may have finished the same job meanwhile.
+            check_free_file(out, overwrite=overwrite)
+            _resume(folder, settings, overwrite=overwrite)
+            yield folder
+        except BaseException:
+            files = (file for file in folder.iterdir() if file.suffix != ".json")
+            # Records of work that is elsewhere are none.
+            if not any(file.stat().st_size for file in files):
+                shutil.rmtree(folder)
+            raise
+        shutil.rmtree(folder)
+
+
+def _resume(folder: Path, settings: dict[str, Any], *, overwrite: bool) -> None:
+    """Empties a folder of finished work, unless it is of a job with the same settings."""
+    file = folder / _SETTINGS
+    if file.is_file():
+        before = json.loads(file.read_text("utf-8"))
+        # None and absent are the same: an option that is new and not given changes nothing.
+        names = [name for name in settings | before if before.get(name) != settings.get(name)]
+        if not names:
+            return
+        if not overwrite:
+            problem = "holds the work of an interrupted job with other settings"
+            remedy = "run that job again, remove the folder, or start afresh with --overwrite"
+            raise InputError(f"{problem} ({', '.join(names)})", path=folder, remedy=remedy)
+    empty(folder)
+    write_json(file, settings, overwrite=True)
+
+
+def describe_files(path: Path) -> list[list]:
+    """Returns path, size in bytes and mtime of a file, or of each file in a folder."""
+    path = Path(local_path(path))
+    if not path.exists():
+        raise InputError("no such file", path=path, remedy="check the path")
+    files = (file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    return stamps_of_files(files)
+
+
+def describe_model(name: str) -> list:
+    """Returns a model's name, and its files if it is a folder."""
+    name = local_path(name)
+    return [name, describe_files(Path(name)) if Path(name).exists() else None]
+
+
+def stamps_of_files(paths: Iterable[str | os.PathLike[str]]) -> list[list]:
+    """Returns path, size in bytes and mtime of each file, sorted: faster than hashes."""
+    status = {os.fspath(path): os.stat(path) for path in paths}
+    return [[path, status[path].st_size, status[path].st_mtime_ns] for path in sorted(status)]
+
+
+def sha256_of_file(path: str | os.PathLike[str]) -> str:
+    """Returns the SHA-256 of a file's content, in hexadecimal digits."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as stream:
+        while chunk := stream.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def sha256_of_files(
+    paths: Iterable[str | os.PathLike[str]], *, root: str | os.PathLike[str]
+) -> str:
+    """Returns one SHA-256 over the names of files, relative to `root`, and their contents.
+
+    It depends neither on the order of `paths` nor on the location of `root`, nor on the location of
+    files outside of it.
+    """
+
+    def name_of(path: str | os.PathLike[str]) -> str:
+        name = os.path.relpath(path, root)
+        return os.path.basename(path) if name.startswith(os.pardir) else name
+
+    digest = hashlib.sha256()
+    for name, path in sorted((name_of(path), path) for path in paths):
+        digest.update(f"{Path(name).as_posix()}\0{sha256_of_file(path)}\n".encode())
+    return digest.hexdigest()

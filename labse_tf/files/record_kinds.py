@@ -11,19 +11,14 @@ import functools
 from collections.abc import Collection
 from typing import NamedTuple
 
-MONOLINGUAL = "monolingual"
-BITEXT = "bitext"
-NEIGHBOURS = "neighbours"
-
+MONOLINGUAL, BITEXT, NEIGHBOURS = "monolingual", "bitext", "neighbours"
 ENGLISH = "en"
 
 
 class Sentence(NamedTuple):
-    """A line of monolingual text.
+    """A line of monolingual text without surrounding white space; it may be empty.
 
-    Attributes:
-      text: the line without surrounding white space; may be empty.
-      language: the paper's code, or the code in the file for a language that the paper lacks.
+    Its language is the paper's code, or the code in the file for a language that the paper lacks.
     """
 
     text: str
@@ -31,13 +26,7 @@ class Sentence(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """A pair of translations.
-
-    Attributes:
-      source: the English side, without surrounding white space.
-      target: the other side, likewise.
-      language: the target's language, as in `Sentence`.
-    """
+    """A pair of translations: English, the other side, and the language of the other side."""
 
     source: str
     target: str
@@ -45,13 +34,7 @@ class Pair(NamedTuple):
 
 
 class Neighbours(NamedTuple):
-    """Two sentences that follow one another in a document.
-
-    Attributes:
-      text: the first, without surrounding white space.
-      next_text: the second, likewise.
-      language: of both, as in `Sentence`.
-    """
+    """Two sentences that follow one another in a document, and their language."""
 
     text: str
     next_text: str
@@ -82,11 +65,7 @@ KINDS = {
 
 def kind_of_fields(names: Collection[str]) -> str:
     """Returns the kind with the most fields among these; MONOLINGUAL if none has any."""
-
-    def shared(kind: str) -> int:
-        return sum(field in names for field in KINDS[kind].fields)
-
-    return max(KINDS, key=shared)
+    return max(KINDS, key=lambda kind: sum(field in names for field in KINDS[kind].fields))
 
 
 def describe_fields() -> str:

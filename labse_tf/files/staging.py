@@ -29,7 +29,7 @@ from labse_tf.files.stores import Stamp
 
 FOLDER = "LABSE_STAGING"
 OWNER_FILE = "/owner.json"
-# What tells that the files it stands for are complete: sent last.
+# Completion markers, sent last.
 _MARKERS = ("best.json", "checkpoint", "model.json", "report.json", "config.yaml")
 # Parts of the names of what TensorFlow and our own outputs are still writing.
 _UNFINISHED = (PARTIAL_SUFFIX, "_temp", ".tempstate", ".tmp")
@@ -41,12 +41,12 @@ _outputs: dict[Path, Mirror] = {}
 
 
 def input_path(name: str | os.PathLike[str]) -> str:
-    """Returns a local path, or that of an up-to-date copy of a file or folder in a store.
+    """Returns a local path, or the path of an up-to-date copy of a file or folder in a store.
 
     An encoder file of a model dir comes with the whole model dir.
 
     Raises:
-      InputError: if there is nothing in the store, it cannot be read, or as `local_path` raises.
+      InputError: as `local_path`, or if there is nothing in the store, or it cannot be read.
     """
     url = os.fspath(name)
     if scheme_of(url) not in TENSORFLOW_SCHEMES:
@@ -54,7 +54,7 @@ def input_path(name: str | os.PathLike[str]) -> str:
     with stores.input_errors(url):
         whole = url.rstrip("/")
         model_dir = whole.rsplit("/", 2)[0]
-        if whole.endswith(_ENCODERS) and stores.exists(f"{model_dir}/{_MODEL_FILE}"):
+        if whole.endswith(_ENCODERS) and stores.gfile().exists(f"{model_dir}/{_MODEL_FILE}"):
             whole = model_dir
         mirror = Mirror(whole)
         found = mirror.pull()
@@ -63,11 +63,20 @@ def input_path(name: str | os.PathLike[str]) -> str:
     return f"{mirror.path}{url[len(whole) :]}"
 
 
+class _LocalStorage(stores.Storage):
+    def resolve(self, name: str | os.PathLike[str]) -> str:
+        return input_path(name)
+
+
+# The disk of this machine, and copies on it of what is in stores.
+LOCAL = _LocalStorage()
+
+
 def output_path(name: str | os.PathLike[str], *, overwrite: bool = False) -> str:
     """Returns a local path, or where to make an output that `publish` sends to its store.
 
-    What is in the store is fetched first, so that a command can go on with it, or refuse to
-    replace it. With `overwrite`, it is removed when the new output is sent.
+    What is in the store is fetched first, so that a command can continue it, or refuse to replace
+    it. With `overwrite`, it is removed when the new output is sent.
     """
     url = os.fspath(name)
     if scheme_of(url) not in TENSORFLOW_SCHEMES:
@@ -92,11 +101,7 @@ def outputs() -> Iterator[None]:
 
 
 def publish() -> None:
-    """Sends all outputs to their stores.
-
-    Raises:
-      InputError: if one cannot be sent.
-    """
+    """Sends all outputs to their stores; raises InputError if one cannot be sent."""
     for mirror in _outputs.values():
         mirror.push()
 
@@ -123,11 +128,13 @@ class Mirror:
     """
 
     def __init__(self, url: str) -> None:
-        key = hashlib.sha256(url.encode("utf-8")).hexdigest()[:16]
-        self._folder = _root() / key
+        cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        root = Path(os.environ.get(FOLDER) or Path(cache, "labse_tf")).absolute()
+        self._folder = root / hashlib.sha256(url.encode("utf-8")).hexdigest()[:16]
+        self._links = self._folder / "sending"
         self.url, self.sends = url, True
         self.path = self._folder / "copy" / (url.rpartition("/")[2] or "_")
-        # Of the files that are the same on both sides: their stamps there and here.
+        # The stamps, there and here, of the files that are the same on both sides.
         self._same: dict[str, tuple[Stamp, Stamp]] = {}
         self._replaces = False
         self._owner: str | None = None
@@ -141,12 +148,14 @@ class Mirror:
         """
         there = stores.list_files(self.url)
         there.pop(OWNER_FILE, None)
-        with self._alone():
-            self._read_same()
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with open(self._folder / "lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # Waits while another process fetches the same.
+            same = self._folder / "same.json"
+            found = json.loads(same.read_text("utf-8")) if same.is_file() else {}
+            self._same = {name: (tuple(one), tuple(two)) for name, (one, two) in found.items()}
             here = self._list_here()
-            new = [
-                name for name in sorted(there) if name not in here or not self._is_old(name, there)
-            ]
+            new = [name for name in sorted(there) if name not in here or self._differs(name, there)]
             if new:
                 size = sum(there[name][0] for name in new) / 1e6
                 _log.info("%s: copying %d files, %.1f MB", self.url, len(new), size)
@@ -167,7 +176,7 @@ class Mirror:
     def claim(self) -> None:
         """Makes this process the owner, so that another one fails when it sends next.
 
-        A store has no locks: who came last goes on.
+        A store has no locks: the last process that came continues.
         """
         self._owner = f"{socket.gethostname()}, process {os.getpid()}, {uuid.uuid4()}"
         self._replace()
@@ -193,11 +202,7 @@ class Mirror:
         self._sending = self._pool.submit(self._send, *self._snapshot())
 
     def push(self) -> None:
-        """Sends what has changed; returns when the store has it.
-
-        Raises:
-          InputError: if that fails.
-        """
+        """Sends what has changed and waits for it; raises InputError if that fails."""
         if not self.sends or not self.path.exists():
             return
         if self._sending is not None:
@@ -206,52 +211,44 @@ class Mirror:
         try:
             self._send(*self._snapshot())
         except stores.failures() as error:
-            raise InputError(
-                f"cannot be written ({error.message})",
-                path=self.url,
-                remedy=f"what is to be there is in {self.path}: copy it, or run the command again",
-            ) from error
+            remedy = f"what is to be there is in {self.path}: copy it, or run the command again"
+            problem = f"cannot be written ({error.message})"
+            raise InputError(problem, path=self.url, remedy=remedy) from error
 
-    def _snapshot(self) -> tuple[Path, dict[str, Stamp], list[str]]:
-        """Returns a folder of links to files that have changed, their stamps, and what is gone."""
-        links = self._folder / "sending"
-        shutil.rmtree(links, ignore_errors=True)
+    def _snapshot(self) -> tuple[dict[str, Stamp], list[str]]:
+        """Links the files that have changed; returns their stamps, and the files that are gone."""
+        shutil.rmtree(self._links, ignore_errors=True)
         here = self._list_here()
-        changed = {name: stamp for name, stamp in here.items() if self._sent(name) != stamp}
+        sent = {name: stamp for name, (_, stamp) in self._same.items()}
+        changed = {name: stamp for name, stamp in here.items() if sent.get(name) != stamp}
         for name in changed:
-            link = _link(links, name)
+            link = self._link(name)
             link.parent.mkdir(parents=True, exist_ok=True)
             os.link(self._local(name), link)
-        return links, changed, [name for name in self._same if name not in here]
+        return changed, [name for name in self._same if name not in here]
 
-    def _send(self, links: Path, changed: dict[str, Stamp], gone: list[str]) -> None:
+    def _send(self, changed: dict[str, Stamp], gone: list[str]) -> None:
         self._replace()
         if self._owner is not None:
-            self._check_owner()
+            text = stores.read(f"{self.url}{OWNER_FILE}")
+            owner = json.loads(text)["owner"] if text else "nobody"
+            if owner != self._owner:
+                problem = f"another process has taken this run over ({owner})"
+                raise InputError(problem, path=self.url, remedy="let only one of them run")
         for name in sorted(changed, key=lambda name: (name.endswith(_MARKERS), name)):
-            stores.send(_link(links, name), f"{self.url}{name}")
+            stores.send(self._link(name), f"{self.url}{name}")
             self._same[name] = stores.stamp_of(f"{self.url}{name}"), changed[name]
         for name in gone:
             stores.remove(f"{self.url}{name}")
             del self._same[name]
         self._write_same()
-        shutil.rmtree(links, ignore_errors=True)
+        shutil.rmtree(self._links, ignore_errors=True)
 
     def _replace(self) -> None:
         if self._replaces:
             for end in ("", *stores.SIDE_FILES):
                 stores.remove(f"{self.url}{end}")
         self._replaces = False
-
-    def _check_owner(self) -> None:
-        text = stores.read(f"{self.url}{OWNER_FILE}")
-        owner = json.loads(text)["owner"] if text else "nobody"
-        if owner != self._owner:
-            raise InputError(
-                f"another process has taken this run over ({owner})",
-                path=self.url,
-                remedy="let only one of them run",
-            )
 
     def _list_here(self) -> dict[str, Stamp]:
         if self.path.is_dir():
@@ -265,39 +262,17 @@ class Mirror:
     def _local(self, name: str) -> Path:
         return Path(f"{self.path}{name}")
 
+    def _link(self, name: str) -> Path:
+        return self._links / (name.lstrip("/") or "_")
+
     def _stamp(self, name: str) -> Stamp:
         status = self._local(name).stat()
         return status.st_size, status.st_mtime_ns
 
-    def _sent(self, name: str) -> Stamp | None:
-        return self._same[name][1] if name in self._same else None
-
-    def _is_old(self, name: str, there: dict[str, Stamp]) -> bool:
-        """Whether what is in the store is what was there last time."""
+    def _differs(self, name: str, there: dict[str, Stamp]) -> bool:
+        """Whether what is in the store may differ from what was there last time."""
         # A store without times could have another file of the same size.
-        return name in self._same and self._same[name][0] == there[name] and there[name][1] > 0
-
-    def _read_same(self) -> None:
-        file = self._folder / "same.json"
-        found = json.loads(file.read_text("utf-8")) if file.is_file() else {}
-        self._same = {name: (tuple(one), tuple(two)) for name, (one, two) in found.items()}
+        return name not in self._same or self._same[name][0] != there[name] or there[name][1] <= 0
 
     def _write_same(self) -> None:
         write_json(self._folder / "same.json", self._same, overwrite=True)
-
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Waits while another process fetches the same."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        with open(self._folder / "lock", "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-
-
-def _link(links: Path, name: str) -> Path:
-    return links / (name.lstrip("/") or "_")
-
-
-def _root() -> Path:
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get(FOLDER) or Path(cache, "labse_tf")).absolute()

@@ -1,21 +1,97 @@
-"""Files in stores that TensorFlow opens, such as gs://; it is imported when one is used."""
+"""Finds files on disk and in stores that TensorFlow opens, such as gs://.
+
+TensorFlow is imported when a path in a store is named: commands that name none do without it.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import glob
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from labse_tf.errors import InputError
-from labse_tf.files.local_paths import scheme_of
+from labse_tf.files.local_paths import local_path, scheme_of
 from labse_tf.files.outputs import whole_file
 
-# What stands beside a file and belongs to it.
+# Files that belong to the file beside them.
 SIDE_FILES = (".calibration.json",)
 # Object stores have no folders.
 _WITHOUT_FOLDERS = ("gs", "s3")
-# Size in bytes and time of the last change, in nanoseconds.
+# Size in bytes, and time of the last change in nanoseconds.
 Stamp = tuple[int, int]
+
+
+class Storage:
+    """Finds files on the disk of this machine. Returned paths are strings, sorted."""
+
+    def resolve(self, name: str | os.PathLike[str]) -> str:
+        """Returns the path that a user's name stands for.
+
+        Raises:
+          InputError: for a URL with a scheme that this storage cannot read.
+        """
+        return local_path(name)
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or a folder."""
+        return os.path.exists(path)
+
+    def is_dir(self, path: str) -> bool:
+        return os.path.isdir(path)
+
+    def walk(self, folder: str) -> list[str]:
+        """Returns all files in a folder and below it."""
+        return sorted(str(path) for path in Path(folder).rglob("*") if path.is_file())
+
+    def glob(self, pattern: str) -> list[str]:
+        """Returns the files and folders that match a pattern with *, ? or [...]."""
+        return sorted(glob.glob(pattern))
+
+    def stamp(self, path: str) -> list[int]:
+        """Returns the size of a file in bytes, and when it changed, in ns."""
+        status = os.stat(path)
+        return [status.st_size, status.st_mtime_ns]
+
+    def size(self, path: str) -> int:
+        return self.stamp(path)[0]
+
+
+class TensorFlowStorage(Storage):
+    """Finds files on disk and in all stores that `tf.io.gfile` reads."""
+
+    def resolve(self, name: str | os.PathLike[str]) -> str:
+        name = os.fspath(name)
+        if not scheme_of(name):
+            return super().resolve(name)
+        from tensorflow.errors import UnimplementedError
+
+        try:
+            gfile().exists(name)
+        except UnimplementedError as error:
+            remedy = "use gs://, install tensorflow-io for others, or copy the files to disk"
+            problem = "TensorFlow cannot read this scheme"
+            raise InputError(problem, path=name, remedy=remedy) from error
+        return name
+
+    def exists(self, path: str) -> bool:
+        return gfile().exists(path) if scheme_of(path) else super().exists(path)
+
+    def is_dir(self, path: str) -> bool:
+        return gfile().isdir(path) if scheme_of(path) else super().is_dir(path)
+
+    def walk(self, folder: str) -> list[str]:
+        return _walk(folder) if scheme_of(folder) else super().walk(folder)
+
+    def glob(self, pattern: str) -> list[str]:
+        return sorted(gfile().glob(pattern)) if scheme_of(pattern) else super().glob(pattern)
+
+    def stamp(self, path: str) -> list[int]:
+        return list(stamp_of(path)) if scheme_of(path) else super().stamp(path)
+
+
+STORAGE = TensorFlowStorage()
 
 
 def gfile():
@@ -37,42 +113,27 @@ def input_errors(url: str) -> Iterator[None]:
     try:
         yield
     except failures() as error:
-        raise InputError(
-            f"cannot be read ({error.message.splitlines()[0]})",
-            path=url,
-            remedy="check the URL, the network and the credentials",
-        ) from error
-
-
-def require_supported(url: str) -> None:
-    """Raises InputError if TensorFlow cannot open URLs of this scheme."""
-    from tensorflow.errors import UnimplementedError
-
-    try:
-        gfile().exists(url)
-    except UnimplementedError as error:
-        raise InputError(
-            "TensorFlow cannot read this scheme",
-            path=url,
-            remedy="use gs://, install tensorflow-io for others, or copy the files to disk",
-        ) from error
-
-
-def exists(url: str) -> bool:
-    return gfile().exists(url)
+        problem = f"cannot be read ({error.message.splitlines()[0]})"
+        remedy = "check the URL, the network and the credentials"
+        raise InputError(problem, path=url, remedy=remedy) from error
 
 
 def list_files(url: str) -> dict[str, Stamp]:
-    """Returns the stamps of a folder's files, or of a file and what belongs to it.
+    """Returns the stamps of a folder's files, or of a file and its side files.
 
-    Names are what follows `url`, such as "/checkpoints/checkpoint"; that of a file is "".
+    Names are what follows `url`, such as "/checkpoints/checkpoint"; the name of a file is "".
     """
     if gfile().isdir(url):
-        found = gfile().walk(url)
-        files = [gfile().join(root, name) for root, _, names in found for name in names]
+        files = _walk(url)
     else:
-        files = [file for file in (url, *(f"{url}{end}" for end in SIDE_FILES)) if exists(file)]
+        sides = (f"{url}{end}" for end in ("", *SIDE_FILES))
+        files = [file for file in sides if gfile().exists(file)]
     return {file[len(url) :]: stamp_of(file) for file in files}
+
+
+def _walk(url: str) -> list[str]:
+    found = gfile().walk(url)
+    return sorted(gfile().join(root, name) for root, _, names in found for name in names)
 
 
 def stamp_of(url: str) -> Stamp:
@@ -81,8 +142,10 @@ def stamp_of(url: str) -> Stamp:
 
 
 def read(url: str) -> str | None:
-    """Returns the content of a file in UTF-8, None if there is none."""
-    if not exists(url):
+    """Returns the content of a file in UTF-8, on disk or in a store; None if there is none."""
+    if not scheme_of(url):
+        return Path(url).read_text("utf-8") if os.path.isfile(url) else None
+    if not gfile().exists(url):
         return None
     with gfile().GFile(url) as file:
         return file.read()
@@ -108,7 +171,7 @@ def fetch(url: str, path: Path) -> None:
 
 def remove(url: str) -> None:
     """Removes a file or folder, if there is one."""
-    if exists(url):
+    if gfile().exists(url):
         (gfile().rmtree if gfile().isdir(url) else gfile().remove)(url)
 
 

@@ -1,4 +1,8 @@
-"""Reads text files line by line, compressed or not; errors name the file and the line."""
+"""Reads text files line by line, compressed or not; errors name the file and the line.
+
+Functions called `..._and_errors` put an InputError in place of a bad line or row; all of them raise
+one if the rest of a file cannot be read. `strictly` raises at the first error.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,10 @@ import os
 import re
 import statistics
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import Any, BinaryIO, TextIO
 
 import zstandard
 
@@ -36,11 +40,11 @@ _CHUNK_BYTES = 1 << 20
 _ZSTD_CHUNK_BYTES = 1 << 10
 # The largest that the format has: `zstd --ultra --long=31`.
 _ZSTD_WINDOW_BYTES = 1 << 31
-# Longer than any paragraph or page: a longer line is not text.
+# Longer than any paragraph or page.
 MAX_LINE_BYTES = 10_000_000
 # White space, and the byte order mark, which may stand before any text that was a file's first.
 _BLANK = "".join(filter(str.isspace, map(chr, range(0x3001)))) + "\ufeff"
-# How many lines tell which columns hold text.
+# The number of lines that decide which columns hold text.
 _HEAD_LINES = 20
 # A column of two is refused only if so many lines agree: `100<TAB>Hundert` is a pair.
 _CERTAIN_LINES = 5
@@ -49,11 +53,23 @@ _NUMBER_OR_URL = re.compile(
     re.IGNORECASE,
 )
 
+# Numbered from 1; a line is a string or an error, a row a tuple of texts or an error.
+Lines = Iterator[tuple[int, str | InputError]]
+Rows = Iterator[tuple[int, tuple[str, ...] | InputError]]
+
+
+def strictly(numbered: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
+    """Yields numbered lines or rows; raises the first InputError among them."""
+    for number, value in numbered:
+        if isinstance(value, InputError):
+            raise value
+        yield number, value
+
 
 def read_lines(
     path: str | os.PathLike[str], *, encoding: str = "utf-8"
 ) -> Iterator[tuple[int, str]]:
-    """Yields `(line number from 1, line without line ending)` of a file, UTF-8 unless said.
+    """Yields `(line number from 1, line without line ending)` of a file.
 
     Raises:
       InputError: if the file is missing, empty, damaged or not UTF-8, or a line is too long.
@@ -63,25 +79,20 @@ def read_lines(
         yield from lines_of_stream(stream, str(path), encoding=encoding)
 
 
-def read_neighbours(path: str | os.PathLike[str]) -> Iterator[tuple[int, str, str]]:
-    """Yields `(line number of the first, sentence, next sentence)` of a file, a sentence per line.
+def read_pairs(
+    path: str | os.PathLike[str], *, swapped: bool = False
+) -> Iterator[tuple[int, str, str]]:
+    """Yields `(line number from 1, source, target)` of a TSV file; see `pairs_and_errors`.
 
-    An empty line is a break: between documents, or where a sentence was left out.
+    Raises:
+      InputError: as `read_lines`, or if a line is no pair.
     """
-    before = ""
-    for number, line in read_lines(path):
-        text = strip(line)
-        if before and text:
-            yield number - 1, before, text
-        before = text
+    for number, texts in strictly(pairs_and_errors(read_lines(path), str(path), swapped=swapped)):
+        yield number, texts[0], texts[1]
 
 
 def count_lines(path: str | os.PathLike[str]) -> int:
-    """Returns the number of lines that `read_lines` would yield, without decoding them.
-
-    Raises:
-      InputError: if the file is missing, empty or damaged.
-    """
+    """Returns the number of lines that `read_lines` would yield, without decoding them."""
     path = check_file(path)
     number, last = 0, b""
     with open(path, "rb") as stream:
@@ -107,42 +118,81 @@ def open_to_write(path: str | os.PathLike[str], *, name: str | os.PathLike[str])
     return opener(path, "wt", encoding="utf-8", newline="\n")
 
 
-def read_pairs(
-    path: str | os.PathLike[str], *, swapped: bool = False
-) -> Iterator[tuple[int, str, str]]:
-    """Yields `(line number from 1, source, target)` of a TSV file.
+def strip(text: str) -> str:
+    """Returns the text without white space and byte order marks around it."""
+    return text.strip(_BLANK)
 
-    Columns of numbers or URLs before the texts are passed over (see `with_columns`); columns after
-    these are ignored. If `swapped`, the target is the first of the two.
+
+def neighbours_and_errors(lines: Lines) -> Rows:
+    """Yields `(sentence, next sentence)` of lines; an empty or bad line is a break between them."""
+    before = ""
+    for number, line in lines:
+        text = ""
+        if isinstance(line, InputError):
+            yield number, line
+        else:
+            text = strip(line)
+        if before and text:
+            yield number - 1, (before, text)
+        before = text
+
+
+def moses_and_errors(english: Lines, foreign: Lines, names: Sequence[str]) -> Rows:
+    """Yields `(source, target)` of the lines of two files, called `names`; a text may be empty.
 
     Raises:
-      InputError: as `read_lines`, `with_columns` and `split_pair`.
+      InputError: if one file ends before the other.
     """
-    for number, source, target, _ in read_negatives(path, 0, swapped=swapped):
-        yield number, source, target
+    for sides in zip_longest(english, foreign):
+        if None in sides:
+            short = sides.index(None)
+            raise ends_early(names[short], names[1 - short], sides[1 - short][0] - 1)
+        (number, source), (_, target) = sides
+        # The side that is not English is named first.
+        bad = next((one for one in (target, source) if isinstance(one, InputError)), None)
+        yield number, bad or (strip(source), strip(target))
 
 
-def read_negatives(
-    path: str | os.PathLike[str], count: int, *, swapped: bool = False
-) -> Iterator[tuple[int, str, str, list[str]]]:
-    """Same as `read_pairs`, with the `count` columns after the target: "" where one is missing."""
-    first, lines = with_columns(read_lines(path), str(path))
+def ends_early(
+    short: str | os.PathLike[str], long: str | os.PathLike[str], lines: int
+) -> InputError:
+    """Returns the error for a side of a Moses pair that has only `lines` lines."""
+    remedy = "both sides of a Moses pair need the same number of lines: fetch them again"
+    problem = f"the last line, but {long} has more"
+    return InputError(problem, path=short, line=lines, remedy=remedy)
+
+
+def pairs_and_errors(
+    lines: Lines,
+    name: str,
+    *,
+    swapped: bool = False,
+    negatives: int = 0,
+    first: int | None = None,
+) -> Rows:
+    """Yields `(source, target, hard negative, ...)` of the lines of a TSV file called `name`.
+
+    There are `negatives` columns after the pair, "" where one is missing. `first` is the column of
+    the first text, None for the result of `with_columns`; if `swapped`, that text is the target.
+    """
+    if first is None:
+        first, lines = with_columns(lines, name)
     for number, line in lines:
-        source, target = split_pair(line, str(path), number, first=first, swapped=swapped)
-        negatives = list(map(strip, line.split("\t")[first + 2 : first + 2 + count]))
-        yield number, source, target, negatives + [""] * (count - len(negatives))
+        if isinstance(line, InputError):
+            yield number, line
+            continue
+        try:
+            pair = split_pair(line, name, number, first=first, swapped=swapped)
+        except InputError as error:
+            yield number, error
+            continue
+        if negatives:
+            more = line.split("\t")[first + 2 :] + [""] * negatives
+            pair += tuple(map(strip, more[:negatives]))
+        yield number, pair
 
 
-def _raise(errors: Sequence[InputError]) -> Iterator[tuple[int, str]]:
-    """Raises an error, if there is one, when iteration comes to it: the lines before are good."""
-    yield from ()
-    for error in errors:
-        raise error
-
-
-def with_columns(
-    lines: Iterator[tuple[int, str]], name: str
-) -> tuple[int, Iterator[tuple[int, str]]]:
+def with_columns(lines: Lines, name: str) -> tuple[int, Lines]:
     """Returns how many columns stand before the texts of a TSV file, and an iterator of all lines.
 
     Scores, numbers or URLs in all of the first lines are passed over: so the output of `labse
@@ -168,55 +218,41 @@ def with_columns(
         return first, lines
     if width < 2 or (width == 2 and len(rows) < _CERTAIN_LINES):
         return 0, lines
-    raise InputError(
-        "its columns are not recognised: no two neighbouring ones hold text, but numbers or URLs",
-        path=name,
-        line=1,
-        remedy="keep source<TAB>target, for example with `cut -f2,3`",
-    )
+    remedy = "keep source<TAB>target, for example with `cut -f2,3`"
+    problem = "its columns are not recognised: no two neighbouring ones hold text, but numbers or "
+    raise InputError(f"{problem}URLs", path=name, line=1, remedy=remedy)
 
 
-def strip(text: str) -> str:
-    """Returns the text without white space and byte order marks around it."""
-    return text.strip(_BLANK)
+def _raise(errors: Sequence[InputError]) -> Lines:
+    """Raises an error, if there is one, when iteration comes to it: the lines before are good."""
+    yield from ()
+    for error in errors:
+        raise error
 
 
-def read_moses(
-    english: str | os.PathLike[str], foreign: str | os.PathLike[str]
-) -> Iterator[tuple[int, str, str]]:
-    """Yields `(line number from 1, source, target)` of two files with the same number of lines.
+def split_pair(
+    line: str, name: str, number: int, *, first: int = 0, swapped: bool = False
+) -> tuple[str, str]:
+    """Splits line `number` of the file `name` into source and target, as `pairs_and_errors` does.
 
     Raises:
-      InputError: as `read_lines`, or if a line is empty, or one file ends before the other.
+      InputError: if the line has too few columns, one of the two is empty, or a carriage return
+        stands in them, which may end a pair.
     """
-    for one, other in zip_longest(read_lines(english), read_lines(foreign)):
-        if one is None:
-            raise ends_early(english, foreign, other[0] - 1)
-        if other is None:
-            raise ends_early(foreign, english, one[0] - 1)
-        number, texts = one[0], {english: strip(one[1]), foreign: strip(other[1])}
-        for path, text in texts.items():
-            if not text:
-                raise InputError(
-                    "the line is empty",
-                    path=path,
-                    line=number,
-                    remedy="make clean shards with `labse corpus filter-bitext`, which leaves such "
-                    "pairs out",
-                )
-        yield (number, *texts.values())
-
-
-def ends_early(
-    short: str | os.PathLike[str], long: str | os.PathLike[str], lines: int
-) -> InputError:
-    """Returns the error for a side of a Moses pair that has only `lines` lines."""
-    return InputError(
-        f"the last line, but {long} has more",
-        path=short,
-        line=lines,
-        remedy="both sides of a Moses pair need the same number of lines: fetch them again",
-    )
+    texts = [strip(text) for text in line.split("\t", first + 2)[first : first + 2]]
+    source, target = (texts[::-1] if swapped else texts) if texts[1:] else ("", "")
+    if source and target and "\r" not in source and "\r" not in target:
+        return source, target
+    if not texts[1:]:
+        problem = "one column where source<TAB>target is expected"
+        remedy = "separate the two sides by a tab"
+    elif not source or not target:
+        problem = f"the {'target' if source else 'source'} column is empty"
+        remedy = "fill it or remove the line"
+    else:
+        problem = "a carriage return stands inside a text"
+        remedy = "if it ends a line, convert the file with `tr '\\r' '\\n'`, else remove it"
+    raise InputError(problem, path=name, line=number, remedy=remedy)
 
 
 def lines_of_stream(
@@ -228,15 +264,10 @@ def lines_of_stream(
     carriage returns alone outnumber line feeds, as in files of old Macs, they end lines too. A byte
     order mark before a line is dropped.
     """
-    for number, line in lines_and_errors(stream, name, encoding=encoding):
-        if isinstance(line, InputError):
-            raise line
-        yield number, line
+    return strictly(lines_and_errors(stream, name, encoding=encoding))
 
 
-def lines_and_errors(
-    stream: BinaryIO, name: str, *, encoding: str = "utf-8"
-) -> Iterator[tuple[int, str | InputError]]:
+def lines_and_errors(stream: BinaryIO, name: str, *, encoding: str = "utf-8") -> Lines:
     """Same as `lines_of_stream`, but yields an error in place of an invalid line.
 
     Raises:
@@ -247,14 +278,15 @@ def lines_and_errors(
         try:
             line = raw.decode(encoding).removesuffix("\r").lstrip("\ufeff")
         except UnicodeDecodeError as error:
-            line = _invalid_utf_8(name, number, raw, error)
+            problem = f"invalid UTF-8 at byte {error.start} of the line"
+            remedy = "convert the file to UTF-8, for example with iconv"
+            line = InputError(problem, path=name, line=number, remedy=remedy)
+            if number == 1 and raw.startswith(_PACKED):
+                remedy = "unpack it, for example with zcat, or name it .gz, .xz, .bz2 or .zst"
+                line = InputError("is compressed", path=name, remedy=remedy)
         if len(raw) > MAX_LINE_BYTES:
-            line = InputError(
-                f"the line has more than {MAX_LINE_BYTES:,} bytes",
-                path=name,
-                line=number,
-                remedy="split it or remove it",
-            )
+            problem = f"the line has more than {MAX_LINE_BYTES:,} bytes"
+            line = InputError(problem, path=name, line=number, remedy="split it or remove it")
         yield number, line
     if number == 0:
         raise empty_file(name)
@@ -263,21 +295,6 @@ def lines_and_errors(
 def empty_file(name: str) -> InputError:
     """Returns the error for an empty file."""
     return InputError("the file is empty", path=name, remedy="remove it or fill it")
-
-
-def _invalid_utf_8(name: str, number: int, raw: bytes, error: UnicodeDecodeError) -> InputError:
-    if number == 1 and raw.startswith(_PACKED):
-        return InputError(
-            "is compressed",
-            path=name,
-            remedy="unpack it, for example with zcat, or name it .gz, .xz, .bz2 or .zst",
-        )
-    return InputError(
-        f"invalid UTF-8 at byte {error.start} of the line",
-        path=name,
-        line=number,
-        remedy="convert the file to UTF-8, for example with iconv",
-    )
 
 
 def _raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
@@ -323,7 +340,7 @@ def chunks_of_stream(stream: BinaryIO, name: str) -> Iterator[bytes]:
     """Yields the content of an open stream of a file's raw bytes, decompressed.
 
     Raises:
-      InputError: if the file is damaged, with the line in which reading stopped.
+      InputError: if the file is damaged; it names the line in which reading stopped.
     """
     line = 1
     try:
@@ -331,35 +348,26 @@ def chunks_of_stream(stream: BinaryIO, name: str) -> Iterator[bytes]:
             yield chunk
             line += chunk.count(b"\n")
     except _DAMAGED as error:
-        raise InputError(
-            f"the compressed file is damaged or truncated ({error})",
-            path=name,
-            line=line,
-            remedy="fetch or compress it again",
-        ) from error
+        problem = f"the compressed file is damaged or truncated ({error})"
+        remedy = "fetch or compress it again"
+        raise InputError(problem, path=name, line=line, remedy=remedy) from error
 
 
 def _chunks(stream: BinaryIO, extension: str) -> Iterator[bytes]:
-    if extension == ".zst":
-        yield from _zstd_chunks(stream)
+    if extension != ".zst":
+        decompress = _DECOMPRESSORS.get(extension)
+        # `read` would lose data that it decompressed before the damaged part.
+        read = decompress(stream).read1 if decompress else stream.read
+        while chunk := read(_CHUNK_BYTES):
+            yield chunk
         return
-    decompress = _DECOMPRESSORS.get(extension)
-    data = decompress(stream) if decompress else stream
-    # `read` would lose data that it decompressed before the damaged part.
-    read = data.read1 if decompress else data.read
-    while chunk := read(_CHUNK_BYTES):
-        yield chunk
-
-
-def _zstd_chunks(stream: BinaryIO) -> Iterator[bytes]:
     # The library's stream reader treats a truncated frame as the end of the file.
     frame = None
     while data := stream.read(_ZSTD_CHUNK_BYTES):
         while data:
-            frame = (
-                frame
-                or zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES).decompressobj()
-            )
+            if frame is None:
+                unpacker = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES)
+                frame = unpacker.decompressobj()
             if chunk := frame.decompress(data):
                 yield chunk
             data = frame.unused_data
@@ -367,41 +375,3 @@ def _zstd_chunks(stream: BinaryIO) -> Iterator[bytes]:
                 frame = None
     if frame is not None:
         raise EOFError("the last frame is cut off")
-
-
-def split_pair(
-    line: str, name: str, number: int, *, first: int = 0, swapped: bool = False
-) -> tuple[str, str]:
-    """Splits a TSV line into source and target, both as from `strip`.
-
-    `name` and `number`, from 1, are the file's and the line's, for errors; `first` is the column of
-    the first text, which is the target if `swapped`.
-
-    Raises:
-      InputError: if the line has too few columns, one of the two is empty, or a carriage return
-        stands in them, which may end a pair.
-    """
-    texts = line.split("\t")[first : first + 2]
-    if len(texts) < 2:
-        raise InputError(
-            "one column where source<TAB>target is expected",
-            path=name,
-            line=number,
-            remedy="separate the two sides by a tab",
-        )
-    source, target = map(strip, reversed(texts) if swapped else texts)
-    if not source or not target:
-        raise InputError(
-            f"the {'target' if source else 'source'} column is empty",
-            path=name,
-            line=number,
-            remedy="fill it or remove the line",
-        )
-    if "\r" in source or "\r" in target:
-        raise InputError(
-            "a carriage return stands inside a text",
-            path=name,
-            line=number,
-            remedy="if it ends a line, convert the file with `tr '\\r' '\\n'`, else remove it",
-        )
-    return source, target

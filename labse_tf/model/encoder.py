@@ -19,9 +19,9 @@ from labse_tf import registry
 from labse_tf.config import BERT, OWN_NETWORKS, ComputeConfig, EncoderConfig
 from labse_tf.config.devices import native_bfloat16_of_cpu
 from labse_tf.errors import InputError
-from labse_tf.files.python_objects import find_object
 from labse_tf.model.protocol import POSITIONS, EncoderNetwork
 from labse_tf.model.static_encoder import StaticEncoder, Subwords
+from labse_tf.registry import find_object
 
 TYPE_VOCAB_SIZE = 2
 # The average of n dissimilar vectors is 1 / sqrt(n) as long as each of them. The gain makes the

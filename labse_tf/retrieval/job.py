@@ -16,9 +16,15 @@ import numpy as np
 
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
-from labse_tf.files.outputs import check_free_file, full_disk_said, whole_file
+from labse_tf.files.outputs import (
+    check_free_file,
+    describe_files,
+    describe_model,
+    full_disk_said,
+    whole_file,
+    work_folder,
+)
 from labse_tf.files.textio import open_to_write
-from labse_tf.files.work_folder import describe, describe_model, work_folder
 from labse_tf.retrieval.mining import (
     MARGINS,
     RETRIEVALS,
@@ -127,8 +133,8 @@ def search_sides(
         disk is full.
     """
     settings = inputs | {
-        "vectors": [describe(Path(path)) for path in embeddings or ()],
-        "rescore": [describe(Path(path)) for path in rescore or ()],
+        "vectors": [describe_files(Path(path)) for path in embeddings or ()],
+        "rescore": [describe_files(Path(path)) for path in rescore or ()],
         "model": None if embeddings else describe_model(str(model)),
         "neighbours": options.neighbours,
         "index": options.index,
@@ -220,7 +226,7 @@ def mine(
     with search_sides(
         sides,
         out,
-        {name: describe(Path(file)) for name, file in files.items()},
+        {name: describe_files(Path(file)) for name, file in files.items()},
         model=model,
         open_encoder=open_encoder,
         options=options,

@@ -14,7 +14,12 @@ import numpy as np
 
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
-from labse_tf.files.outputs import check_free_file, full_disk_said, whole_file
+from labse_tf.files.outputs import (
+    check_free_file,
+    describe_files,
+    full_disk_said,
+    whole_file,
+)
 from labse_tf.files.textio import (
     lines_of_stream,
     open_to_write,
@@ -22,7 +27,6 @@ from labse_tf.files.textio import (
     split_pair,
     with_columns,
 )
-from labse_tf.files.work_folder import describe
 from labse_tf.progress import Progress
 from labse_tf.retrieval.job import GO_ON, Options, search_sides
 from labse_tf.retrieval.mining import margin_scores
@@ -110,7 +114,7 @@ def score_margins(
     with search_sides(
         sides,
         out,
-        {"pairs": describe(Path(pairs))},
+        {"pairs": describe_files(Path(pairs))},
         model=model,
         open_encoder=open_encoder,
         options=options,

@@ -15,8 +15,7 @@ import labse_tf
 from beam_pipelines import embed_texts
 from beam_pipelines.embed_texts import EmbeddedBatch, WriteVectors
 from beam_pipelines.reading import readers
-from beam_pipelines.runtime.engine import Engine
-from beam_pipelines.runtime.runners import has_worker_processes, run_pipeline
+from beam_pipelines.runtime.engine import Engine, has_worker_processes, run_pipeline
 from labse_tf.cli.main import main
 from labse_tf.embedding.model_dir import ModelDir
 from labse_tf.errors import InputError

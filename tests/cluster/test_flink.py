@@ -6,7 +6,6 @@ tests are left out.
 
 from __future__ import annotations
 
-import gzip
 import os
 import re
 import signal
@@ -16,16 +15,11 @@ import time
 
 import pytest
 from stores import s3
-from text_files import content_of
+from text_files import content_of, write_lines
 from tiny_text import LANGUAGES, sentences_of
 
-from beam_pipelines import (
-    build_vocab,
-    embed_texts,
-    filter_bitext,
-    filter_monolingual,
-)
-from beam_pipelines.runtime.flink import ask
+from beam_pipelines import build_vocab, embed_texts, filter_bitext, filter_monolingual
+from beam_pipelines.runtime.flink import WORKER_COMMAND, ask
 from labse_tf.errors import InputError
 from labse_tf.systems.cds import score_job as score_cds
 
@@ -42,16 +36,12 @@ def corpus(tmp_path_factory):
     folder = tmp_path_factory.mktemp("corpus")
     (folder / "pairs").mkdir()
     (folder / "text").mkdir()
-    english = sentences_of("en")
     for language in LANGUAGES:
         sentences = sentences_of(language)
-        text = "".join(f"{sentence}\n" for sentence in sentences)
-        (folder / "text" / f"{language}.txt").write_text(text * 3, "utf-8")
+        write_lines(folder / "text" / f"{language}.txt", sentences * 3)
         if language != "en":
-            pairs = zip(english, sentences, strict=True)
-            text = "".join(f"{source}\t{target}\n" for source, target in pairs)
-            packed = gzip.compress((text * 5).encode("utf-8"))
-            (folder / "pairs" / f"{language}.tsv.gz").write_bytes(packed)
+            pairs = map("\t".join, zip(sentences_of("en"), sentences, strict=True))
+            write_lines(folder / "pairs" / f"{language}.tsv.gz", [*pairs] * 5)
     return folder
 
 
@@ -88,13 +78,8 @@ def test_text_then_a_vocabulary(corpus, tmp_path):
     clean = [str(tmp_path / "here")]
     with pytest.raises(InputError, match="--counts"):
         build_vocab.run(clean, str(tmp_path / "none"), beam_options=SHARED, **VOCABULARY)
-    tokens = build_vocab.run(
-        clean,
-        str(tmp_path / "there.txt"),
-        counts=str(tmp_path / "counts"),
-        beam_options=SHARED,
-        **VOCABULARY,
-    )
+    options = {**VOCABULARY, "counts": str(tmp_path / "counts"), "beam_options": SHARED}
+    tokens = build_vocab.run(clean, str(tmp_path / "there.txt"), **options)
     assert tokens == build_vocab.run(clean, str(tmp_path / "here.txt"), **VOCABULARY)
 
 
@@ -144,6 +129,7 @@ def wait_until(condition, seconds=120):
         time.sleep(0.2)
 
 
+MANAGER = "TaskManagerRunner"
 # Steps of the job, as Flink names them; the order within braces varies.
 READS = r"FilterCorpus/\{.*Read to learn"
 SHUFFLES = "GroupReduce at FilterCorpus/Write/Gather/Group"
@@ -153,10 +139,8 @@ WRITES = r"FilterCorpus/\{(?!.*(Filter|Read)).*Write,"
 @pytest.mark.parametrize(
     ("killed", "step"),
     [
-        ("TaskManagerRunner", READS),
-        ("TaskManagerRunner", SHUFFLES),
-        ("TaskManagerRunner", WRITES),
-        ("labse-beam-worker", WRITES),
+        *(("TaskManagerRunner", step) for step in (READS, SHUFFLES, WRITES)),
+        (WORKER_COMMAND, WRITES),
     ],
     ids=["reading", "shuffling", "writing", "a worker, writing"],
 )
@@ -181,5 +165,5 @@ def test_what_is_killed_is_replaced(corpus, tmp_path, killed, step):
     assert content_of(tmp_path / "there") == content_of(tmp_path / "here")
     assert here["total"]["kept"] > 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["here", "there"]
-    if killed == "TaskManagerRunner":
+    if killed == MANAGER:
         subprocess.run(["scripts/flink.sh", "repair"], check=True)

@@ -35,12 +35,9 @@ def options():
 def corpus(tmp_path, options):
     """The same pairs on disk and in HDFS."""
     (tmp_path / "in").mkdir()
-    english = sentences_of("en")
     for language in FOREIGN:
-        pairs = zip(english, sentences_of(language), strict=True)
-        lines = ["\t".join(pair) for pair in pairs]
-        path = tmp_path / "in" / f"{language}.tsv"
-        write_lines(path, lines * 3)
+        pairs = map("\t".join, zip(sentences_of("en"), sentences_of(language), strict=True))
+        path = write_lines(tmp_path / "in" / f"{language}.tsv", [*pairs] * 3)
         write_file(f"{ROOT}/in/{path.name}", path.read_bytes())
     return tmp_path / "in"
 
@@ -68,19 +65,12 @@ def test_pairs_then_a_vocabulary(options, corpus, tmp_path, engine):
     if engine == "flink":
         options = [*options, "--runner=FlinkRunner", f"--flink_master={FLINK}"]
     here = filter_bitext.run([str(corpus)], str(tmp_path / "clean"), scores=True)
-    there = filter_bitext.run(
-        [f"{ROOT}/in/*.tsv"], f"{ROOT}/clean", scores=True, beam_options=options
-    )
-    assert there == here
+    inputs, beam = [f"{ROOT}/in/*.tsv"], {"beam_options": options}
+    assert filter_bitext.run(inputs, f"{ROOT}/clean", scores=True, **beam) == here
     assert content_in_hdfs("clean") == content_of(tmp_path / "clean")
     sizes = {"vocab_size": 400, "max_unique_chars": 100}
-    tokens = build_vocab.run(
-        [f"{ROOT}/clean"],
-        f"{ROOT}/vocab.txt",
-        counts=f"{ROOT}/counts",
-        beam_options=options,
-        **sizes,
-    )
+    beam["counts"] = f"{ROOT}/counts"
+    tokens = build_vocab.run([f"{ROOT}/clean"], f"{ROOT}/vocab.txt", **beam, **sizes)
     assert tokens == build_vocab.run([str(tmp_path / "clean")], str(tmp_path / "v"), **sizes)
     with pytest.raises(InputError, match="not empty"):
         filter_bitext.run([f"{ROOT}/in"], f"{ROOT}/clean", beam_options=options)

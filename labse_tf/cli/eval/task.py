@@ -173,8 +173,7 @@ def _given(args: argparse.Namespace, task: Task) -> dict:
 def _check(args: argparse.Namespace) -> None:
     """Checks the paths before the model is loaded, which takes longest."""
     from labse_tf.errors import InputError
-    from labse_tf.files.outputs import check_free_file
-    from labse_tf.files.plot_formats import plot_format
+    from labse_tf.files.outputs import check_free_file, plot_format
 
     if args.plot:
         plot_format(args.plot)

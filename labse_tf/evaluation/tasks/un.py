@@ -29,9 +29,8 @@ from labse_tf.errors import InputError
 from labse_tf.evaluation.result import Column, Part, Result, mean_of
 from labse_tf.evaluation.task import Option, encoder_facts, make_record
 from labse_tf.evaluation.texts import AlignedFiles, check_lengths, find_corpora
-from labse_tf.files.hashing import sha256_of_files
 from labse_tf.files.local_paths import local_path
-from labse_tf.files.outputs import locked, whole_file
+from labse_tf.files.outputs import locked, sha256_of_files, whole_file
 from labse_tf.languages import find_code
 from labse_tf.retrieval.neighbours import Neighbours
 from labse_tf.retrieval.search import INDEXES, search_both

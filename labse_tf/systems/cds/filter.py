@@ -68,8 +68,7 @@ class Cds:
                 "--cds and --min-cds-score go together",
                 remedy="give both; `labse corpus calibrate` finds the score",
             )
-        from beam_pipelines.runtime.models import local_copy
-        from beam_pipelines.runtime.storage import STORAGE, absolute
+        from beam_pipelines.runtime.storage import STORAGE, absolute, local_copy
         from labse_tf.training.runs.run_dir import open_existing
 
         run_dir = STORAGE.resolve(run_dir)

@@ -15,19 +15,18 @@ from beam_pipelines.filtering.unique_sides import plan_parts
 from beam_pipelines.reading.find import find_files
 from beam_pipelines.reading.readers import ReadCorpus, in_batches
 from beam_pipelines.records.records import Batch, Pair, ScoredBatch, encode_record
-from beam_pipelines.runtime.engine import Engine
+from beam_pipelines.runtime.engine import Engine, run_pipeline
 from beam_pipelines.runtime.errors import input_errors_marked
-from beam_pipelines.runtime.hashes import HASH_BYTES, KeepSmallest, hash_of
-from beam_pipelines.runtime.models import local_copy
-from beam_pipelines.runtime.outputs import check_free_path, parts_folder
-from beam_pipelines.runtime.runners import run_pipeline
-from beam_pipelines.runtime.shuffle import GroupValues
+from beam_pipelines.runtime.shuffle import HASH_BYTES, GroupValues, KeepSmallest, hash_of
 from beam_pipelines.runtime.storage import (
     STORAGE,
     absolute,
+    check_free_path,
     create_file,
     join,
+    local_copy,
     open_file,
+    parts_folder,
     write_file,
 )
 from labse_tf.errors import InputError

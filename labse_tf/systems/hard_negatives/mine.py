@@ -24,9 +24,16 @@ from labse_tf.data import texts
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import BITEXT, CorpusFile, find_plain_files
-from labse_tf.files.hashing import stamps_of_files
 from labse_tf.files.local_paths import local_path
-from labse_tf.files.outputs import check_free, emptied, empty, locked, whole_file, write_json
+from labse_tf.files.outputs import (
+    check_free,
+    emptied,
+    empty,
+    locked,
+    stamps_of_files,
+    whole_file,
+    write_json,
+)
 from labse_tf.progress import Progress
 from labse_tf.systems.hard_negatives.selection import Negatives, choose, make_pool, text_key
 

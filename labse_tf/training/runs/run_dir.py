@@ -15,12 +15,12 @@ from typing import Any
 
 from labse_tf.config import BILSTM, MAX, Config, EncoderConfig, changed, differences, load_config
 from labse_tf.config.files import AnyConfig, save_config
-from labse_tf.data.storage import STORAGE
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import find_plain_files
 from labse_tf.files.local_paths import local_path
 from labse_tf.files.outputs import empty, locked, whole_file
 from labse_tf.files.staging import input_path
+from labse_tf.files.stores import STORAGE
 from labse_tf.tokenization.vocabulary_readers import warn_of_misread
 from vocab import wordpiece_file
 

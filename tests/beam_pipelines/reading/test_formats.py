@@ -9,13 +9,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from beam_pipelines.reading.readers import read_file
-from beam_pipelines.records import tfrecords
-from beam_pipelines.records.records import Pair, Sentence, build_record, encode_record
-from beam_pipelines.records.tf_example import decode_example, encode_example
+from beam_pipelines.records.records import (
+    Pair,
+    Sentence,
+    build_record,
+    decode_example,
+    encode_example,
+    encode_record,
+    read_records,
+    write_records,
+)
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import CorpusFile
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+GOOD = encode_record(Pair("Hello", "Hallo", "de"))
+
+
+def framed(records):
+    stream = io.BytesIO()
+    write_records(stream, records)
+    return stream.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -25,33 +39,19 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
     [(b"123456789", 0xE3069283), (b"", 0), (bytes(32), 0x8A9136AA)],
 )
 def test_crc32c_known_value(record, checksum):
-    stream = io.BytesIO()
-    tfrecords.write_records(stream, [record])
     masked = (((checksum >> 15) | (checksum << 17)) + 0xA282EAD8) % 2**32
-    assert stream.getvalue()[-4:] == masked.to_bytes(4, "little")
-
-
-def test_the_checksum_is_computed_in_c():
+    assert framed([record])[-4:] == masked.to_bytes(4, "little")
     # In Python, a record of some megabytes takes half a minute.
     assert google_crc32c.implementation == "c"
 
 
 @settings(max_examples=50)
-@given(st.lists(st.binary(max_size=60), max_size=30))
-def test_tfrecords_round_trip(records):
-    stream = io.BytesIO()
-    tfrecords.write_records(stream, records)
-    stream.seek(0)
-    assert list(tfrecords.read_records(stream)) == records
-
-
-@settings(max_examples=50)
-@given(TEXTS, TEXTS)
-def test_records_round_trip(source, target):
-    pair = Pair(source.strip(), target.strip(), "de")
-    assert build_record(Pair, decode_example(encode_record(pair)), None) == pair
-    sentence = Sentence(source.strip(), "zh")
-    assert build_record(Sentence, decode_example(encode_record(sentence)), None) == sentence
+@given(st.lists(st.binary(max_size=60), max_size=30), TEXTS, TEXTS)
+def test_round_trips(records, source, target):
+    assert list(read_records(io.BytesIO(framed(records)))) == records
+    for record in (Pair(source.strip(), target.strip(), "de"), Sentence(source.strip(), "zh")):
+        features = decode_example(encode_record(record))
+        assert build_record(type(record), features, None) == record
 
 
 def test_tensorflow_reads_and_writes_the_same_bytes(tmp_path):
@@ -60,35 +60,35 @@ def test_tensorflow_reads_and_writes_the_same_bytes(tmp_path):
     features = {"src_raw": "Hello, wörld", "tgt_raw": "你好", "language_code": "zh"}
     data = encode_example(features)
     theirs = tf.train.Example.FromString(data)
-    assert {k: v.bytes_list.value[0].decode() for k, v in theirs.features.feature.items()} == (
-        features
-    )
+    values = {name: one.bytes_list.value[0] for name, one in theirs.features.feature.items()}
+    assert {name: value.decode() for name, value in values.items()} == features
     assert decode_example(theirs.SerializeToString()) == features
     assert theirs.SerializeToString(deterministic=True) == data
 
     records = [data, b"", b"x" * 300]
-    with gzip.open(tmp_path / "ours.gz", "wb") as stream:
-        tfrecords.write_records(stream, records)
+    (tmp_path / "ours.gz").write_bytes(gzip.compress(framed(records)))
     read = tf.data.TFRecordDataset(str(tmp_path / "ours.gz"), compression_type="GZIP")
     assert [record.numpy() for record in read] == records
-
     with tf.io.TFRecordWriter(str(tmp_path / "theirs")) as writer:
         for record in records:
             writer.write(record)
-    with open(tmp_path / "theirs", "rb") as stream:
-        assert list(tfrecords.read_records(stream)) == records
+    assert (tmp_path / "theirs").read_bytes() == framed(records)
 
 
-def make_shard(folder, examples, edit=lambda content: content):
+def shard(folder, examples, edit=bytes):
     path = folder / "bitext" / "de" / "part-00000-of-00001.tfrecord.gz"
     path.parent.mkdir(parents=True)
-    stream = io.BytesIO()
-    tfrecords.write_records(stream, examples)
-    path.write_bytes(edit(gzip.compress(stream.getvalue())))
+    path.write_bytes(edit(gzip.compress(framed(examples))))
     return CorpusFile(str(path), "de", "bitext", "shard")
 
 
-GOOD = encode_record(Pair("Hello", "Hallo", "de"))
+def flipped(place):
+    def edit(content):
+        content = bytearray(gzip.decompress(content))
+        content[place] ^= 1
+        return gzip.compress(content)
+
+    return edit
 
 
 @pytest.mark.parametrize(
@@ -99,25 +99,16 @@ GOOD = encode_record(Pair("Hello", "Hallo", "de"))
         ([GOOD, b"\xff\xff"], bytes, "record 2: not a tf.train.Example"),
         ([GOOD, encode_record(Sentence("Hallo", "de"))], bytes, "record 2: no feature 'src_raw'"),
         ([GOOD, encode_record(Pair("Hi", "Salut", "fr"))], bytes, "record 2 is of language 'fr'"),
+        ([GOOD], flipped(3), "record 1 is cut off"),
+        ([GOOD], flipped(7), "record 1 is damaged"),
+        ([GOOD], flipped(20), "record 1 has a wrong checksum"),
     ],
 )
 def test_damaged_shards(tmp_path, examples, edit, message):
-    file = make_shard(tmp_path, examples, edit)
+    file = shard(tmp_path, examples, edit)
     with pytest.raises(InputError, match=message) as caught:
         list(read_file(file))
     assert caught.value.path == file.path
-
-
-@pytest.mark.parametrize(
-    ("place", "message"), [(3, "record 1 is cut off"), (20, "record 1 has a wrong checksum")]
-)
-def test_flipped_byte_in_a_shard(place, message):
-    stream = io.BytesIO()
-    tfrecords.write_records(stream, [GOOD])
-    content = bytearray(stream.getvalue())
-    content[place] ^= 1
-    with pytest.raises(ValueError, match=message):
-        list(tfrecords.read_records(io.BytesIO(bytes(content))))
 
 
 def test_shard_of_another_writer(tmp_path):
@@ -126,5 +117,5 @@ def test_shard_of_another_writer(tmp_path):
         encode_example({"src_raw": "Yes", "tgt_raw": "Ja"}),
         encode_example({"src_raw": "No", "tgt_raw": "Nein", "language_code": "de_AT", "x": "y"}),
     ]
-    read = list(read_file(make_shard(tmp_path, examples)))
-    assert read == [Pair("Yes", "Ja", "de"), Pair("No", "Nein", "de")]
+    pairs = [Pair("Yes", "Ja", "de"), Pair("No", "Nein", "de")]
+    assert list(read_file(shard(tmp_path, examples))) == pairs

@@ -2,7 +2,6 @@
 
 import bz2
 import gzip
-import io
 import json
 import lzma
 
@@ -11,13 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from beam_pipelines import filter_bitext, filter_monolingual, word_counts
+from beam_pipelines import filter_bitext, filter_monolingual
 from beam_pipelines.reading import readers
 from beam_pipelines.reading.readers import read_file
-from beam_pipelines.records import tfrecords
-from beam_pipelines.records.records import Pair, Sentence
-from beam_pipelines.records.tf_example import encode_example
-from beam_pipelines.word_counts import Settings
+from beam_pipelines.records.records import Pair, Sentence, encode_example, write_records
 from labse_tf.cli.main import main
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import find_corpus_files
@@ -57,10 +53,8 @@ def write_parquet(path, **columns):
 
 
 def write_tfrecord(path, rows):
-    stream = io.BytesIO()
-    tfrecords.write_records(stream, [encode_example(row) for row in rows])
-    data = stream.getvalue()
-    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    with gzip.open(path, "wb") if path.suffix == ".gz" else open(path, "wb") as stream:
+        write_records(stream, [encode_example(row) for row in rows])
 
 
 def read(path, kind=None):
@@ -110,16 +104,14 @@ def test_bad_moses_pairs(tmp_path, foreign, english, fault, message):
     with pytest.raises(InputError, match=message) as caught:
         read(tmp_path)
     assert caught.value.path == str(tmp_path / fault)
-    assert str(caught.value).startswith(caught.value.path)
 
 
-@pytest.mark.parametrize("language", FOREIGN)
-def test_parquet_of_one_language(tmp_path, language):
+def test_parquet_of_one_language(tmp_path):
     (tmp_path / "a").mkdir()
-    write_parquet(tmp_path / "a" / f"{language}.parquet", text=FOREIGN[language], other=[1, 2, 3])
-    write_parquet(tmp_path / f"{language}.parquet", src_raw=ENGLISH, tgt_raw=FOREIGN[language])
-    assert read(tmp_path / "a") == sentences_of(language)
-    assert read(tmp_path / f"{language}.parquet") == pairs_of(language)
+    write_parquet(tmp_path / "a" / "ja.parquet", text=FOREIGN["ja"], other=[1, 2, 3])
+    write_parquet(tmp_path / "ja.parquet", src_raw=ENGLISH, tgt_raw=FOREIGN["ja"])
+    assert read(tmp_path / "a") == sentences_of("ja")
+    assert read(tmp_path / "ja.parquet") == pairs_of("ja")
 
 
 def test_parquet_of_several_languages(tmp_path):
@@ -146,12 +138,7 @@ def test_parquet_of_several_languages(tmp_path):
         ("data", None, {"text": ["a"]}, "has no column 'language_code'"),
         ("de", None, {"text": [1]}, "the column 'text' holds int64, not text"),
         ("de", None, {"text": ["a", "b", None]}, "row 3 has no value in the column 'text'"),
-        (
-            "data",
-            None,
-            {"text": ["a", "b"], "language_code": ["de", None]},
-            "row 2 has no value in the column 'language_code'",
-        ),
+        ("x", None, {"text": ["a"] * 2, "language_code": ["de", None]}, "row 2 .*'language_code'"),
         ("de", None, {"text": pa.array([], pa.string())}, "the file has no rows"),
     ],
 )
@@ -161,13 +148,10 @@ def test_bad_parquet(tmp_path, name, kind, columns, message):
     with pytest.raises(InputError, match=message) as caught:
         read(path, kind)
     assert caught.value.path == str(path)
-
-
-@pytest.mark.parametrize("content", [b"", b"PAR1 but no more than that PAR1"])
-def test_damaged_parquet(tmp_path, content):
-    (tmp_path / "de.parquet").write_bytes(content)
-    with pytest.raises(InputError, match="the Parquet file cannot be read"):
-        read(tmp_path)
+    for content in (b"", b"PAR1 but no more than that PAR1"):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match="the Parquet file cannot be read"):
+            read(path)
 
 
 @pytest.mark.parametrize("name", ["de.tfrecord", "de.tfrecord.gz", "data.tfrecord.gz"])
@@ -183,12 +167,7 @@ def test_tfrecords(tmp_path, name):
 @pytest.mark.parametrize(
     ("name", "kind", "rows", "message"),
     [
-        (
-            "data",
-            None,
-            [{"text": "a", "language_code": "de"}, {"text": "b"}],
-            "record 2: no .*name",
-        ),
+        ("x", None, [{"text": "a", "language_code": "de"}, {"text": "b"}], "record 2: no .*name"),
         ("de", None, [{"text": "a"}, {"src_raw": "a"}], "record 2: no feature 'text'"),
         ("de", None, [{"src_raw": "a"}], "record 1: no feature 'tgt_raw'"),
         ("de", "bitext", [{"text": "a"}], "record 1: no feature 'src_raw'"),
@@ -207,10 +186,8 @@ def write_mixed_corpus(folder):
     """Text of all the languages above, and two records of no language that there is."""
     rows = [row for language in FOREIGN for row in pairs_of(language)]
     rows += [Pair("Good morning.", "Bonjorn.", "xx"), Pair("Thank you.", "Mercés.", "xx")]
-    columns = dict(
-        zip(("src_raw", "tgt_raw", "language_code"), zip(*rows, strict=True), strict=True)
-    )
-    write_parquet(folder / "data.parquet", **columns)
+    sources, targets, codes = zip(*rows, strict=True)
+    write_parquet(folder / "data.parquet", src_raw=sources, tgt_raw=targets, language_code=codes)
     return rows
 
 
@@ -223,11 +200,8 @@ def test_filters_count_what_is_of_other_languages(tmp_path, capfd):
     assert sorted(report["languages"]) == sorted([*FOREIGN, "xx"])
     assert report["languages"]["xx"]["read"] == 2
     assert report["languages"]["xx"]["dropped"]["other_language"] == 2
-    assert report["languages"]["de"] == {
-        "read": 4,
-        "kept": 4,
-        "dropped": dict.fromkeys(report["total"]["dropped"], 0),
-    }
+    none = dict.fromkeys(report["total"]["dropped"], 0)
+    assert report["languages"]["de"] == {"read": 4, "kept": 4, "dropped": none}
     kept = [row for row in rows if row.language != "xx"]
     assert sorted(read(out)) == sorted([*kept, Pair("Good evening.", "Guten Abend.", "de")])
 
@@ -254,15 +228,12 @@ def test_languages_that_are_not_the_papers_are_kept(tmp_path, capfd):
 def test_shards_of_mixed_files_are_planned_from_their_text(tmp_path):
     texts = [f"Satz Nummer {number} von vielen." for number in range(80_000)]
     codes = ["de"] * len(texts)
-    write_parquet(
-        tmp_path / "x.parquet", text=[*texts, "Une phrase."], language_code=[*codes, "fr"]
-    )
+    path = tmp_path / "x.parquet"
+    write_parquet(path, text=[*texts, "Une phrase."], language_code=[*codes, "fr"])
     out = tmp_path / "out"
-    filter_monolingual.run([str(tmp_path / "x.parquet")], str(out), megabytes_per_shard=1)
-    assert {path.name: len(list(path.iterdir())) for path in (out / "monolingual").iterdir()} == {
-        "de": 3,
-        "fr": 1,
-    }
+    filter_monolingual.run([str(path)], str(out), megabytes_per_shard=1)
+    shards = {path.name: len(list(path.iterdir())) for path in (out / "monolingual").iterdir()}
+    assert shards == {"de": 3, "fr": 1}
     assert len(read(out)) == 80_001
 
 
@@ -274,46 +245,8 @@ def test_batches_are_of_one_language(tmp_path, monkeypatch):
     assert all(record.language == batch.language for batch in batches for record in batch.records)
 
 
-def test_all_formats_count_the_same_words(tmp_path, caplog):
-    write_mixed_corpus(tmp_path)
-    expected = None
-    for name in ("tsv", "moses", "parquet", "tfrecord"):
-        folder = tmp_path / name
-        folder.mkdir()
-        for language in FOREIGN:
-            write_pairs(folder, name, language)
-        counted = word_counts.count([str(folder)], Settings(1.0))
-        expected = expected or counted
-        assert counted == expected
-    mixed = word_counts.count([str(tmp_path / "data.parquet")], Settings(1.0))
-    assert mixed == expected._replace(other_languages={"xx": 2})
-
-
-def write_pairs(folder, name, language):
-    rows = pairs_of(language)
-    if name == "tsv":
-        text = "".join(f"{row.source}\t{row.target}\n" for row in rows)
-        (folder / f"{language}.tsv").write_text(text, "utf-8")
-    elif name == "moses":
-        (folder / f"N.en-{language}.en").write_bytes(lines(ENGLISH))
-        (folder / f"N.en-{language}.{language}").write_bytes(lines(FOREIGN[language]))
-    elif name == "parquet":
-        write_parquet(folder / f"{language}.parquet", src_raw=ENGLISH, tgt_raw=FOREIGN[language])
-    else:
-        features = [{"src_raw": row.source, "tgt_raw": row.target} for row in rows]
-        write_tfrecord(folder / f"{language}.tfrecord.gz", features)
-
-
 def test_what_is_of_other_languages_is_told(tmp_path, caplog):
     write_mixed_corpus(tmp_path)
-    args = [
-        "vocab",
-        "build",
-        str(tmp_path),
-        "--out",
-        str(tmp_path / "vocab"),
-        "--vocab-size",
-        "900",
-    ]
-    assert main(args) == 0
+    out = str(tmp_path / "vocab")
+    assert main(["vocab", "build", str(tmp_path), "--out", out, "--vocab-size", "900"]) == 0
     assert "left out: 2 records in languages that have no code" in caplog.text

@@ -1,20 +1,36 @@
-"""TMX files: units of any languages, codes inside segments, damage, and entities."""
+"""TMX files: units of any languages, codes in segments, damage, encodings, and entities."""
 
 import gzip
+import io
 
 import pytest
 
 from beam_pipelines import filter_bitext
-from beam_pipelines.reading.readers import read_file
+from beam_pipelines.reading.readers import read_file, records_and_errors
+from beam_pipelines.reading.tmx import read_tmx
 from beam_pipelines.records.records import Pair
 from labse_tf.errors import InputError
-from labse_tf.files.corpus_files import find_corpus_files
+from labse_tf.files import textio
+from labse_tf.files.corpus_files import TMX, CorpusFile, describe
 
 HEADER = '<?xml version="1.0" encoding="UTF-8"?>\n<tmx version="1.4"><header/><body>\n'
 FOOTER = "</body></tmx>\n"
+TEXTS = [("Good morning.", "Guten Morgen."), ("Here is water.", "Voilà de l'eau."), ("Cat", "猫")]
+GOOD = [Pair(english, other, "de") for english, other in TEXTS]
 
 
-def unit(**texts):
+def unit(english, other, language="de", attributes=""):
+    return (
+        f'<tu{attributes}>\n<tuv xml:lang="en"><seg>{english}</seg></tuv>\n'
+        f'<tuv xml:lang="{language}"><seg>{other}</seg></tuv></tu>\n'
+    )
+
+
+# Lines 3 to 5, 6 to 8, then from 9 what a test puts there, and one more.
+FIRST, SECOND, LAST = (unit(*texts) for texts in TEXTS)
+
+
+def unit_of(**texts):
     variants = (
         f'<tuv xml:lang="{language.replace("_", "-")}"><seg>{text}</seg></tuv>'
         for language, text in texts.items()
@@ -22,27 +38,31 @@ def unit(**texts):
     return f"<tu>{''.join(variants)}</tu>\n"
 
 
-def read(path):
-    [file] = find_corpus_files([str(path)])
-    return list(read_file(file))
+def file_of(tmp_path, content):
+    path = tmp_path / "memory.tmx"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return describe(str(path))
 
 
-def write(path, *units, footer=FOOTER):
-    path.write_text(HEADER + "".join(units) + footer, encoding="utf-8")
-    return path
+def read_around(tmp_path, middle):
+    """Returns the records and errors between the good units, which must all be read."""
+    content = HEADER + FIRST + SECOND + middle + LAST + FOOTER
+    records = list(records_and_errors(file_of(tmp_path, content)))
+    assert [record for record in records if record in GOOD] == GOOD
+    return [record for record in records if record not in GOOD]
 
 
-def test_units(tmp_path):
-    path = write(
-        tmp_path / "memory.tmx",
-        unit(en="Good morning.", de="Guten Morgen."),
-        unit(ja="おはよう。", en_US="Good\n   morning.", ru="Доброе утро."),
-        unit(de="Hallo", fr="Salut"),
-        unit(en="Alone"),
-        unit(en="Hello", xx="Adiu"),
-        unit(en="A &lt; B &amp; C", de="A &lt; B &amp; C"),
-    )
-    assert read(path) == [
+def test_units_of_any_languages(tmp_path):
+    units = [
+        unit_of(en="Good morning.", de="Guten Morgen."),
+        unit_of(ja="おはよう。", en_US="Good\n   morning.", ru="Доброе утро."),
+        unit_of(de="Hallo", fr="Salut"),
+        unit_of(en="Alone"),
+        unit_of(en="Hello", xx="Adiu"),
+        unit_of(en="A &lt; B &amp; C", de="A &lt; B &amp; C"),
+    ]
+    file = file_of(tmp_path, HEADER + "".join(units) + FOOTER)
+    assert list(read_file(file)) == [
         Pair("Good morning.", "Guten Morgen.", "de"),
         Pair("Good morning.", "おはよう。", "ja"),
         Pair("Good morning.", "Доброе утро.", "ru"),
@@ -51,93 +71,230 @@ def test_units(tmp_path):
         Pair("Hello", "Adiu", "xx"),
         Pair("A < B & C", "A < B & C", "de"),
     ]
-    report = filter_bitext.run([str(path)], str(tmp_path / "out"))
-    assert report["total"]["read"] == 7
-    assert report["total"]["dropped"]["other_language"] == 3
-
-
-def test_codes_in_a_segment_are_no_text(tmp_path):
-    path = write(
-        tmp_path / "memory.tmx",
-        unit(
-            en='Press <bpt i="1">&lt;b&gt;</bpt>OK<ept i="1">&lt;/b&gt;</ept> <hi>now</hi>.',
-            de="Drücken Sie <ph>{0}</ph><hi>jetzt</hi> OK.",
-        ),
-    )
-    assert read(path) == [Pair("Press OK now.", "Drücken Sie jetzt OK.", "de")]
 
 
 @pytest.mark.parametrize(
     ("segment", "text"),
     [
+        ("Press <bpt i='1'>&lt;b&gt;</bpt>OK<ept i='1'>&lt;/b&gt;</ept>.", "Press OK."),
+        ("Drücken Sie <ph>{0}</ph><hi>jetzt</hi> OK.", "Drücken Sie jetzt OK."),
         ("work<ph/>before", "work before"),
-        ("work<ut/><x/>before", "work before"),
-        ("work<it pos='begin'/>before", "work before"),
         ("End.<ph>&lt;br/&gt;</ph>Next", "End. Next"),
-        ("слово<ph type='image'/>слово", "слово слово"),
         ("हिन्दी<ph>{0}</ph>भाषा", "हिन्दी भाषा"),
         (r"a<ph>\n</ph>b", "a b"),
         (r"a<ut>\par </ut>b", "a b"),
         ("Eins<ept>&lt;/p&gt;</ept><bpt>&lt;p&gt;</bpt>Zwei", "Eins Zwei"),
         ("a<br/>b", "a b"),
         # Inside a word.
-        ("<bpt i='1'/>W<ept i='1'/>ort", "Wort"),
         ("<bpt i='1'>&lt;b&gt;</bpt>W<ept i='1'>&lt;/b&gt;</ept>ort", "Wort"),
         ("<ph>&lt;b&gt;</ph>W<ph>&lt;/b&gt;</ph>ort", "Wort"),
         (r"<ut>{\b </ut>W<ut>}</ut>ort", "Wort"),
-        ("W<ph type='bold'/>ort", "Wort"),
         ("W<hi type='bold'>or</hi>t", "Wort"),
         ("H<sub>2</sub>O", "H2O"),
         # Beside punctuation and spaces.
         ("Press <ph>{0}</ph>, then (<ph/>this)<ph/>.", "Press , then (this)."),
-        ("a <ph/> b", "a b"),
         ("l'<ph/>eau", "l'eau"),
         # Without spaces.
         ("東京<ph/>は<ph>&lt;br&gt;</ph>首都。<ph/>次", "東京は首都。次"),
-        ("สวัสดี<ph/>ครับ", "สวัสดีครับ"),
         ("iPhone<ph/>を", "iPhoneを"),
         # Text inside a code is another text.
         ("a<ph>&lt;img alt='<sub>Bild</sub>'&gt;</ph>b", "a b"),
     ],
 )
 def test_codes_separate_words_or_not(tmp_path, segment, text):
-    path = write(tmp_path / "memory.tmx", unit(en=segment, de="Text"))
-    assert read(path) == [Pair(text, "Text", "de")]
+    assert read_around(tmp_path, unit(segment, "Text")) == [Pair(text, "Text", "de")]
 
 
-def test_compressed_and_long(tmp_path):
-    """More text than is read at once."""
-    units = [unit(en=f"Number {number}", de=f"Nummer {number}") for number in range(20_000)]
+@pytest.mark.parametrize(
+    ("damaged", "line"),
+    [
+        (unit("a\x01", "b"), 10),
+        (unit("a", "&#x1;"), 11),
+        (unit("&#xD800;", "b"), 10),
+        (unit("AT&T and Co", "b"), 10),
+        (unit("R & B", "b").replace("\n", "\r\n"), 10),
+        (unit("<b>a", "b"), 10),
+        (unit("caf&eacut;", "b"), 10),
+        (unit("a <!-- no end", "b"), None),
+        (unit("a <![CDATA[no end", "b"), None),
+        (unit("a", "b", attributes=' tuid="1" tuid="2"'), 9),
+        (unit("a", "b", attributes=' tuid="1'), None),
+        (unit("a", "b").replace("</tu>", ""), 11),
+        (unit("a", "b").replace("<tu>", "<t\x02u>"), 10),
+        (unit("a", "b").replace("<tu>", ""), 10),
+        ("</tu>", 9),
+    ],
+)
+def test_damage_is_one_bad_record_and_the_rest_is_read(tmp_path, damaged, line):
+    [error] = read_around(tmp_path, damaged)
+    assert isinstance(error, InputError)
+    assert error.path.endswith("memory.tmx")
+    assert error.line == line if line else 9 <= error.line <= 11
+
+
+def test_job_counts_damaged_units_in_a_long_file(tmp_path, monkeypatch):
+    """More than is read at once, before and after the damage."""
+    monkeypatch.setattr(textio, "_CHUNK_BYTES", 5_000)
+    units = [unit_of(en=f"Number {number}", de=f"Nummer {number}") for number in range(300)]
+    for bad in (200, 202):
+        units[bad] = unit_of(en="bad & ugly", de="b")
     path = tmp_path / "memory.tmx.gz"
-    path.write_bytes(gzip.compress((HEADER + "".join(units) + FOOTER).encode()))
-    found = read(path)
-    assert len(found) == 20_000
-    assert found[-1] == Pair("Number 19999", "Nummer 19999", "de")
+    units.append(unit_of(de="Hallo", fr="Salut"))
+    path.write_bytes(gzip.compress((HEADER + "".join(units)).encode()))
+    report = filter_bitext.run([str(path)], str(tmp_path / "out"), max_bad_records=3)
+    # The end is missing too.
+    assert (report["total"]["read"], report["total"]["dropped"]["bad_record"]) == (302, 3)
+    assert report["total"]["dropped"]["other_language"] == 1
+    assert [bad["line"] for bad in report["bad_records"]] == [203, 205, 304]
 
 
-ENTITY = '<?xml version="1.0"?>\n<!DOCTYPE tmx [<!ENTITY a "aaaa">]>\n<tmx><body/></tmx>'
+def test_a_unit_that_is_too_long_is_one_bad_record(tmp_path, monkeypatch):
+    monkeypatch.setattr(textio, "_CHUNK_BYTES", 5_000)
+    monkeypatch.setattr(textio, "MAX_LINE_BYTES", 50_000)
+    long = unit("a" * 60_000 + "\n\n", "b")
+    file = file_of(tmp_path, HEADER + FIRST + long + LAST + "</tu>" + FOOTER)
+    first, error, last, other = records_and_errors(file)
+    assert [first, last] == [GOOD[0], GOOD[2]]
+    # The second error is after the line feeds of the first.
+    assert (error.line, other.line) == (6, 14)
+
+
+@pytest.mark.parametrize("size", [*range(64, 130, 3), 1000])
+def test_chunks_end_anywhere(size):
+    class Slow(io.BytesIO):
+        def read(self, _=None):
+            return super().read(size)
+
+    text = (
+        HEADER.replace("<header/>", "<header><!-- <body> <tu> --></header>")
+        + FIRST
+        + unit("a&b", "c")
+        + '<!-- <tu></tu> --><tu a="/>"/>'
+        + unit("<![CDATA[</tu>]]>&eacute;", "日本")
+        + LAST
+        + FOOTER
+    )
+    file = CorpusFile("memory.tmx", None, "bitext", TMX)
+    first, error, *rest = read_tmx(Slow(text.encode()), file)
+    assert first == GOOD[0]
+    assert error.line == 7
+    assert rest == [Pair("", "", "und"), Pair("</tu>é", "日本", "de"), GOOD[2]]
+
+
+@pytest.mark.parametrize(
+    "nothing",
+    [
+        "<!-- " + FIRST + " -->\n",
+        "<!-- <tu> -->\n<!-- </tu> -->",
+        "<?tool " + FIRST + " ?>",
+        "<group>\n</group>",
+        '<x:tu xmlns:x="urn:x">text</x:tu>',
+    ],
+)
+def test_what_is_no_unit(tmp_path, nothing):
+    assert read_around(tmp_path, nothing) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "pair"),
+    [
+        (unit("a", "b", attributes=' tuid="1>2" note=\'"/>\''), Pair("a", "b", "de")),
+        (unit("a<!-- </tu> <tu> -->b", "c"), Pair("ab", "c", "de")),
+        (unit("a", "b").replace("</tu>", "</tu\n>"), Pair("a", "b", "de")),
+        ("<group>" + unit("a", "b") + "</group>", Pair("a", "b", "de")),
+        (unit("a", "b").replace('xml:lang="de"', 'lang="fr"'), Pair("a", "b", "fr")),
+        (unit("a", "b").replace('xml:lang="de"', 'lang="fr" xml:lang="it"'), Pair("a", "b", "it")),
+        (unit("<![CDATA[<b> &eacute;]]>", "b"), Pair("<b> &eacute;", "b", "de")),
+        (unit("caf&eacute;&nbsp;&Omega;", "&hellip;&lt;"), Pair("café Ω", "…<", "de")),
+        ("<tu/>", Pair("", "", "und")),
+    ],
+)
+def test_how_units_are_written(tmp_path, content, pair):
+    assert read_around(tmp_path, content) == [pair]
+
+
+def test_prefixes_header_and_doctype(tmp_path):
+    header = HEADER.replace("<tmx", '<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx').replace(
+        "<header/>", f"<header><note>{FIRST}&eacute;</note></header>"
+    )
+    text = header + unit("caf&eacute;", "&foo;") + unit("caf&eacute;", "x<ph/>y") + FOOTER
+    for name in ("tmx", "header", "body", "tu", "tuv", "seg", "ph"):
+        for slash in ("", "/"):
+            for end in (" ", ">", "/"):
+                text = text.replace(f"<{slash}{name}{end}", f"<{slash}p:{name}{end}")
+    error, pair = records_and_errors(file_of(tmp_path, text))
+    assert (error.line, pair) == (9, Pair("café", "x y", "de"))
+
+
+def with_entity(declaration):
+    return HEADER.replace("<tmx", f"<!DOCTYPE tmx [\n{declaration}]>\n<tmx") + FIRST + FOOTER
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (HEADER + unit(en="a", de="b"), ":4: the TMX file cannot be read .no element found"),
+        (with_entity('<!ENTITY a "<tu>x</tu>">'), ":3: defines the entity 'a'"),
+        (with_entity('<!ENTITY % a SYSTEM "file:///etc/hostname">'), ":3: defines the entity 'a'"),
+        (HEADER + FIRST, ":6: the TMX file cannot be read .no element found"),
         (HEADER + "<tu></tuv>", ":3: .*mismatched tag"),
         (HEADER + FOOTER, "no units"),
         ("<html><body/></html>", ":1: .*not <tmx>"),
-        (ENTITY, ":2: defines the entity 'a'"),
         ("", "cannot be read .no element"),
     ],
 )
-def test_damaged(tmp_path, content, message):
-    path = tmp_path / "memory.tmx"
-    path.write_text(content, encoding="utf-8")
+def test_files_that_are_refused(tmp_path, content, message):
     with pytest.raises(InputError, match=message):
-        read(path)
+        list(read_file(file_of(tmp_path, content)))
 
 
-def test_what_follows_damage_is_one_bad_record(tmp_path):
-    path = write(tmp_path / "memory.tmx", unit(en="Good morning.", de="Guten Morgen."), footer="")
-    report = filter_bitext.run([str(path)], str(tmp_path / "out"), max_bad_records=1)
-    assert report["total"]["kept"] == 1
-    assert report["total"]["dropped"]["bad_record"] == 1
+@pytest.mark.parametrize("header", ["<header>\x01&</header>", "<header>", "<header x='>'>"])
+def test_damage_in_the_header_loses_nothing(tmp_path, header):
+    text = HEADER.replace("<header/>", header) + "text & more" + FIRST + "</group>" + FOOTER
+    assert list(records_and_errors(file_of(tmp_path, text))) == [GOOD[0]]
+
+
+@pytest.mark.parametrize(
+    ("encodings", "text"),
+    [
+        (("GB2312", "GBK", "GB18030", "Big5", "hz"), "中文"),
+        (("Shift_JIS", "EUC-JP", "ISO-2022-JP", "utf-7"), "日本語テスト"),
+        (("EUC-KR", "ks_c_5601-1987"), "한국말"),
+        (("KOI8-R", "windows-1251", "ISO-8859-5"), "Привет, мир"),
+        (("windows-1252", "ISO-8859-1"), "où est-ce ?"),
+        (("windows-874", "TIS-620"), "ภาษาไทย"),
+        (("windows-1256",), "مرحبا"),
+    ],
+)
+def test_declared_encodings(tmp_path, encodings, text):
+    for name in encodings:
+        content = HEADER.replace("UTF-8", name) + unit("a", text) + FOOTER
+        file = file_of(tmp_path, content.encode(name.replace("windows-874", "cp874")))
+        assert list(read_file(file)) == [Pair("a", text, "de")]
+
+
+@pytest.mark.parametrize("declared", [' encoding="UTF-16"', ' encoding="utf-8"', ""])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-8-sig"])
+def test_byte_order(tmp_path, encoding, declared):
+    content = HEADER.replace(' encoding="UTF-8"', declared) + unit("a", "Мир 中文 😀") + FOOTER
+    file = file_of(tmp_path, content.encode(encoding))
+    assert list(read_file(file)) == [Pair("a", "Мир 中文 😀", "de")]
+
+
+@pytest.mark.parametrize(
+    "name", ["klingon", "rot13", "base64", "idna", "unicode_escape", "undefined", "cp037", "é", ""]
+)
+def test_unknown_encodings(tmp_path, name):
+    content = HEADER.replace("UTF-8", name) + FIRST + FOOTER
+    with pytest.raises(InputError, match=r"memory\.tmx:1: the encoding"):
+        list(read_file(file_of(tmp_path, content)))
+
+
+@pytest.mark.parametrize(
+    ("declared", "actual"), [("UTF-8", "latin-1"), ("Shift_JIS", "cp1252"), ("us-ascii", "utf-8")]
+)
+def test_bytes_of_another_encoding(tmp_path, declared, actual):
+    content = HEADER.replace("UTF-8", declared) + "{}" + unit("a", "Caf\xe9\xff") + "{}" + FOOTER
+    first, last = (unit(*texts) for texts in (TEXTS[0], ("a", "b")))
+    file = file_of(tmp_path, content.format(first, last).encode(actual))
+    before, error, after = records_and_errors(file)
+    assert (before, error.line, after) == (GOOD[0], 8, Pair("a", "b", "de"))

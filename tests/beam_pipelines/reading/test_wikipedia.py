@@ -1,4 +1,4 @@
-"""Dumps of Wikipedia: a real one in small, several scripts, damage in the middle."""
+"""Dumps of Wikipedia: their articles, markup and templates, several scripts, damage."""
 
 import bz2
 from xml.sax.saxutils import escape
@@ -10,10 +10,9 @@ from beam_pipelines.reading.readers import read_file, records_and_errors
 from beam_pipelines.reading.wikipedia import plain_text
 from beam_pipelines.records.records import HOLE, Document
 from labse_tf.errors import InputError
-from labse_tf.files.corpus_files import find_corpus_files
+from labse_tf.files.corpus_files import describe
 
 NAMESPACES = frozenset(("file", "image", "category", "media", "datei", "kategorie", "файл"))
-
 SITE = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" xml:lang="de"><siteinfo>
 <namespaces><namespace key="0" /><namespace key="6">Datei</namespace>
 <namespace key="14">Kategorie</namespace></namespaces></siteinfo>
@@ -28,15 +27,14 @@ def page(text, *, title="T", ns=0, redirect=False):
     )
 
 
-def dump_file(tmp_path, *pages, name="dewiki-latest-pages-articles.xml.bz2", keep=None):
+def dump(tmp_path, *pages, name="dewiki-latest-pages-articles.xml.bz2", keep=None, head=SITE):
     path = tmp_path / name
-    data = (SITE + "".join(pages) + "</mediawiki>\n").encode()
+    data = (head + "".join(pages) + "</mediawiki>\n").encode()
     if name.endswith(".bz2"):
         # In several streams, as the multistream dumps are.
         data = bz2.compress(data[:400]) + bz2.compress(data[400:])
     path.write_bytes(data[:keep])
-    [file] = find_corpus_files([str(path)], formats=("wikipedia",))
-    return file
+    return describe(str(path))
 
 
 @pytest.mark.parametrize(
@@ -60,15 +58,79 @@ def dump_file(tmp_path, *pages, name="dewiki-latest-pages-articles.xml.bz2", kee
         ("'''東京'''は[[日本]]の首都である。<ref>注</ref>", "東京は日本の首都である。"),
         ("'''القاهرة''' هي [[عاصمة]] [[مصر|مصر العربية]].", "القاهرة هي عاصمة مصر العربية."),
         ("", ""),
+        # Templates that carry text.
+        ("It had {{formatnum:6000}} people.", "It had 6000 people."),
+        ("It is {{convert|5|km|mi|abbr=on}} long.", "It is 5 km long."),
+        ("From {{convert|5|to|10|C}} on.", "From 5 to 10 °C on."),
+        ("He is {{cvt|5|ft|6|in|cm|0}} tall.", "He is 5 ft 6 in tall."),
+        ("Built {{circa|1500}} or {{circa}} 1600.", "Built c. 1500 or c. 1600."),
+        ("So {{as of|2011|May|lc=y}} it is.", "So as of May 2011 it is."),
+        (
+            "A {{lang|fr|''mot''}}, a {{lang-de|Wort}}, a {{langx|ru|слово}}.",
+            "A mot, a Wort, a слово.",
+        ),
+        ("A {{transl|ru|ISO|slovo}} and {{transl|ru|da}}.", "A slovo and da."),
+        ("A {{nowrap|{{abbr|km|kilometre}} {{small|long}}}} way.", "A km long way."),
+        ("At {{val|5.3|u=km/s}}.", "At 5.3 km/s."),
+        (
+            "The {{USS|Enterprise|CV-6}} is a {{sclass|Yorktown|carrier}}.",
+            "The USS Enterprise is a Yorktown-class carrier.",
+        ),
+        ("One{{snd}}two{{nbsp}}three, the dogs{{'}} own.", "One – two three, the dogs' own."),
+        ("Il y a {{unité|25|km}} et {{nombre|6000|habitants}}.", "Il y a 25 km et 6000 habitants."),
+        (
+            "Au {{s|XIX}} et au {{XVe siècle}}, Napoléon {{Ier}}.",
+            "Au XIXe siècle et au XVe siècle, Napoléon Ier.",
+        ),
+        ("En el {{siglo|XIX||s}}, {{unidad|3|m}}.", "En el siglo XIX, 3 m."),
+        ("Живёт в {{нп5|Город|городе|en|City}}.", "Живёт в городе."),
+        ("{{読み仮名|東京|とうきょう}}は{{仮リンク|街|en|Town}}である。", "東京は街である。"),
+        ("北京是{{le|首都|Capital}}。", "北京是首都。"),
+        ("[[A|a{{nbsp}}b]] and [http://c {{small|d}}].", "a b and d."),
+        # Other templates are holes in sentences.
+        ("It had {{population|x}} people in {{year}}.", f"It had {HOLE} people in {HOLE}."),
+        ("A {{small|great {{thing}}}} is.", f"A great {HOLE} is."),
+        ("[[X|{{thing}}]] is {{#if:a|b}}.", f"{HOLE} is {HOLE}."),
+        ("Let <math>x < 1</math> and <chem>H2O</chem> be.", f"Let {HOLE} and {HOLE} be."),
+        ("A {{thing\n|a=1\n}} is.", f"A {HOLE} is."),
+        ("مدينة {{شيء}} كبيرة.", f"مدينة {HOLE} كبيرة."),
+        ("दिल्ली {{कुछ}} है।", f"दिल्ली {HOLE} है।"),
+        ("{{未知|東京}}は首都。次の文。{{未知}}都市。", f"{HOLE}は首都。次の文。{HOLE}都市。"),
+        ("ไทย{{บางสิ่ง}}ไทย", f"ไทย{HOLE}ไทย"),
+        ("北京{{未知}}首都。", f"北京{HOLE}首都。"),
+        # No part of a sentence.
+        ("He died.{{sfn|A|2001}} He lived.{{thing}} So.", "He died. He lived. So."),
+        ("In 1990,{{thing}} he{{note}} left{{citation needed}}.", "In 1990, he left."),
+        ("Er kam.<ref>{{Literatur|Titel=A}}</ref> {{Belege fehlen}}", "Er kam."),
+        ("Text. {{thing}}", "Text."),
+        ("東京は首都。{{要出典}}次の文。{{未知}}", "東京は首都。次の文。"),
+        ("{{thing}}\nText.\n{{Coord|1|2}}", "Text."),
+        ("{{Kasten\n|a=1\n}}'''Bern''' ist.", "Bern ist."),
+        ("{{Infobox town}}Bern ({{IPA|bern}}; {{x|(y)}}) is ({{lang|fr|b}}).", "Bern is (b)."),
+        ("'''東京'''（{{発音}}）は首都。", "東京は首都。"),
+        # Tags between words.
+        ("work<br>before<br/>it<BR />all</br>ends.", "work before it all ends."),
+        ("One.<br><br />Two.", "One.\nTwo."),
+        ("東京<br>は首都。", "東京は首都。"),
+        ("one<p>two</p>three<hr>four<p class='a'>five", "one\ntwo\nthree\nfour\nfive"),
+        ("<ul><li>one<li>two</li></ul><div style='x'>three</div>", "one\ntwo\nthree"),
+        (
+            "one\n{| class='a'\n| b<br>c || {{x}}\n|}\ntwo<table><tr><td>c</td></tr></table>three",
+            "one\ntwo\nthree",
+        ),
+        ("5&nbsp;km&#160;and&ensp;more&thinsp;or less", "5 km and more or less"),
+        ("W<b>or</b>t H<sub>2</sub>O <span>x</span>", "Wort H2O x"),
     ],
 )
 def test_plain_text(markup, text):
     assert plain_text(markup, NAMESPACES) == text
 
 
-@pytest.mark.parametrize("name", ["dewiki-20260101-pages-articles.xml.bz2", "dewiki-x.xml"])
+@pytest.mark.parametrize(
+    "name", ["dewiki-20260101-pages-articles1.xml-p1p41242.bz2", "dewiki-x.xml"]
+)
 def test_articles_alone_are_read(tmp_path, name):
-    file = dump_file(
+    file = dump(
         tmp_path,
         page("Erster [[Datei:A.jpg|mini]]Artikel."),
         page("Eine Diskussion.", ns=1),
@@ -76,52 +138,79 @@ def test_articles_alone_are_read(tmp_path, name):
         page("Zweiter Artikel."),
         name=name,
     )
-    assert list(read_file(file)) == [
-        Document("Erster Artikel.", "de"),
-        Document("Zweiter Artikel.", "de"),
-    ]
+    articles = [Document("Erster Artikel.", "de"), Document("Zweiter Artikel.", "de")]
+    assert list(read_file(file)) == articles
 
 
 @pytest.mark.parametrize("name", ["dewiki-x.xml.bz2", "dewiki-x.xml"])
 def test_a_truncated_dump_is_an_error(tmp_path, name):
     pages = [page(f"Artikel {number}. " + "Wort " * 50) for number in range(20)]
-    file = dump_file(tmp_path, *pages, name=name, keep=-60)
+    file = dump(tmp_path, *pages, name=name, keep=-60)
     *articles, error = records_and_errors(file)
-    assert isinstance(error, InputError)
-    assert error.problem.startswith("the dump is damaged or truncated")
-    assert error.path == file.path
+    assert isinstance(error, InputError) and error.path == file.path
     assert len(articles) < 20
-    report = filter_monolingual.run([file.path], str(tmp_path / "out"), max_bad_records=1)
-    assert report["total"]["dropped"]["bad_record"] == 1
-    with pytest.raises(InputError, match="damaged or truncated"):
-        filter_monolingual.run([file.path], str(tmp_path / "none"))
+    for content in (b"", b"no XML at all", b"\x00\xff"):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(InputError, match=r"damaged or truncated|has no articles"):
+            list(read_file(file))
 
 
-@pytest.mark.parametrize("content", [b"", b"no XML at all", b"\x00\xff"])
-@pytest.mark.parametrize("name", ["dewiki-x.xml.bz2", "dewiki-x.xml"])
-def test_no_dump_at_all(tmp_path, content, name):
-    path = tmp_path / name
-    path.write_bytes(content)
-    [file] = find_corpus_files([str(path)], formats=("wikipedia",))
-    with pytest.raises(InputError, match=r"damaged or truncated|has no articles"):
-        list(read_file(file))
-
-
-def test_no_articles(tmp_path):
-    with pytest.raises(InputError, match="the dump has no articles"):
-        list(read_file(dump_file(tmp_path, page("Diskussion.", ns=1))))
+@pytest.mark.parametrize(
+    ("head", "ns"), [(SITE, 1), ('<?xml version="1.0" encoding="klingon"?>\n<mediawiki>', 0)]
+)
+def test_no_articles_and_an_unknown_encoding(tmp_path, head, ns):
+    file = dump(tmp_path, page("Text.", ns=ns), head=head, name="dewiki-x.xml")
+    [error] = records_and_errors(file)
+    assert isinstance(error, InputError) and error.path == file.path
 
 
 def test_job_makes_sentences_of_articles(tmp_path):
     sentence = "Der Fluss fließt durch die {} Stadt im Norden des Landes."
-    text = " ".join(sentence.format(word) for word in ("alte", "neue", "große", "kleine"))
-    file = dump_file(tmp_path, page(f"== Lage ==\n{text}\n* Rhein"), page("Kurz."))
-    report = filter_monolingual.run([file.path], str(tmp_path / "out"))
+    text = " ".join(sentence.format(word) for word in ("alte", "neue", "{{x}}", "große", "kleine"))
+    pages = page(f"== Lage ==\n{text}\n* Rhein"), page("Kurz."), page("<ref>" * 300)
+    report = filter_monolingual.run(
+        [dump(tmp_path, *pages).path], str(tmp_path / "out"), max_bad_records=1
+    )
     row = report["languages"]["de"]
     # The heading, the item of the list and the page of one word do not end like a sentence or
     # have too few words.
-    assert (row["read"], row["kept"]) == (7, 4)
-    assert row["dropped"]["no_terminal_punctuation"] == 2
-    assert row["dropped"]["few_words"] == 1
+    assert (row["read"], row["kept"]) == (9, 4)
+    assert {reason: number for reason, number in row["dropped"].items() if number} == {
+        **{"bad_record": 1, "missing_text": 1, "no_terminal_punctuation": 2, "few_words": 1}
+    }
     examples = (tmp_path / "out" / "examples.md").read_text(encoding="utf-8")
     assert "## few_words\n\n| language_code | text |\n| --- | --- |\n| de | Kurz. |\n" in examples
+    assert HOLE not in examples
+
+
+def test_sentences_around_a_dropped_one_are_no_neighbours(tmp_path):
+    sentence = "The {} river flows through the old town in the north of the country."
+    text = " ".join(sentence.format(word) for word in ("first", "second", "{{x}}", "fourth"))
+    file = dump(tmp_path, page(text), name="enwiki-x.xml")
+    report = filter_monolingual.run([file.path], str(tmp_path / "out"), neighbours=True, c4=False)
+    assert report["languages"]["en"]["kept"] == 1
+
+
+@pytest.mark.parametrize(
+    "opener",
+    [
+        *("[http://", "<ref>", "{{a|", "[[a|", "<b>", "<!--", "<nowiki>", "<span style='", "<a b="),
+        *("{|\n|", "<ref><br/>", "<ref></b>", "{{{a|}}", "<REF name='a'>"),
+    ],
+)
+def test_markup_without_end_is_one_bad_record(tmp_path, opener):
+    pages = page("Before."), page(opener * 20_000, title="Long"), page("After.")
+    file = dump(tmp_path, *pages, name="enwiki-x.xml")
+    before, error, after = records_and_errors(file)
+    assert (before, after) == (Document("Before.", "en"), Document("After.", "en"))
+    assert isinstance(error, InputError)
+    assert (error.path, "'Long'" in error.problem) == (file.path, True)
+
+
+@pytest.mark.parametrize(
+    "closed",
+    ["<ref>a</ref>", "<ref name='a'/>", "{{a|{{b}}}}", "[[a|b]]", "[http://a b]", "<br>", "<li>x"]
+    + ["<p>x", "<math>1<x<y</math>", "<!-- a -->", "{|\n|a\n|}\n", "<b>x</b>"],
+)
+def test_many_of_anything_that_ends(closed):
+    assert plain_text(closed * 300 + "\nText.", NAMESPACES).endswith("Text.")

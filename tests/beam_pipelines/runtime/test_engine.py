@@ -1,9 +1,13 @@
-"""What follows from the engine that a user's Beam options name."""
+"""Jobs on the engine that a user's Beam options name; workers that die, and Ctrl-C."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from pathlib import Path
 
+import apache_beam as beam
 import numpy as np
 import pytest
 
@@ -12,10 +16,11 @@ from beam_pipelines.filtering import filter_job
 from beam_pipelines.filtering.job_options import JobOptions
 from beam_pipelines.filters.low_quality import LowQuality
 from beam_pipelines.quality_model import BITS, QualityModel
-from beam_pipelines.runtime.engine import Engine
+from beam_pipelines.runtime import engine as engines
+from beam_pipelines.runtime.engine import Engine, run_pipeline
 from beam_pipelines.runtime.errors import is_interruption
 from beam_pipelines.runtime.flink import ask
-from beam_pipelines.runtime.storage import absolute, write_file
+from beam_pipelines.runtime.storage import absolute, parts_folder, write_file
 from labse_tf.errors import InputError
 from labse_tf.files.record_kinds import MONOLINGUAL
 
@@ -29,6 +34,9 @@ HERE = {
     "workers in this process": [*PORTABLE, "--environment_type=LOOPBACK"],
     "a Flink that Beam starts": ["--runner=FlinkRunner"],
 }
+TWO = ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
+# The other worker works meanwhile, as long as it lives.
+WORK = "while kill -0 $PPID; do sleep 1; done 2> /dev/null"
 
 
 @pytest.mark.parametrize("options", HERE.values(), ids=HERE)
@@ -40,7 +48,7 @@ def test_engines_of_this_machine(options):
     engine.check_paths(["de.tsv", "s3://bucket/de.tsv"])
 
 
-def test_on_a_cluster_the_engine_carries_data_and_needs_paths_that_workers_reach():
+def test_on_a_cluster_the_engine_carries_data_and_needs_paths_that_workers_reach(tmp_path):
     engine = Engine(PORTABLE)
     assert engine.is_distributed and engine.shuffle_folder("folder") is None
     engine.check_paths(["s3://bucket/de.tsv", "gs://bucket/out", "HDFS://folder"])
@@ -49,26 +57,12 @@ def test_on_a_cluster_the_engine_carries_data_and_needs_paths_that_workers_reach
             engine.check_paths(["s3://bucket/de.tsv", path])
         assert caught.value.path == path and "--shared-filesystem" in caught.value.remedy
     Engine([*PORTABLE, "--shared-filesystem"]).check_paths(["de.tsv"])
-
-
-def test_a_model_that_workers_do_not_reach_is_refused(tmp_path):
-    model = QualityModel(np.zeros(1 << BITS, np.float32), 0.0)
-    quality_model.save(model, tmp_path, {})
+    # Models are among the paths.
+    quality_model.save(QualityModel(np.zeros(1 << BITS, np.float32), 0.0), tmp_path, {})
+    options = {"filters": [LowQuality(tmp_path)], "options": JobOptions(beam_options=PORTABLE)}
     with pytest.raises(InputError, match="cannot reach") as caught:
-        filter_job.run(
-            ["s3://bucket/de.txt"],
-            "s3://bucket/out",
-            kind=MONOLINGUAL,
-            filters=[LowQuality(tmp_path)],
-            options=JobOptions(beam_options=PORTABLE),
-        )
+        filter_job.run(["s3://bucket/de.txt"], "s3://bucket/out", kind=MONOLINGUAL, **options)
     assert caught.value.path == str(tmp_path)
-
-
-def test_paths_for_workers_do_not_depend_on_the_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert absolute("de.tsv") == os.path.join(tmp_path, "de.tsv")
-    assert absolute("s3://bucket/de.tsv") == "s3://bucket/de.tsv"
 
 
 def test_a_cluster_that_does_not_answer(tmp_path):
@@ -79,23 +73,100 @@ def test_a_cluster_that_does_not_answer(tmp_path):
         ask(f"http://{NOBODY}/", "/overview")
 
 
-def test_an_option_of_a_store_that_is_missing():
-    with pytest.raises(InputError, match="cannot read hdfs://") as caught:
-        filter_bitext.run(["hdfs://folder"], "out")
-    assert "--hdfs_host" in caught.value.remedy
+@pytest.mark.parametrize(
+    ("url", "problem", "remedy"),
+    [("hdfs://folder", "cannot read hdfs://", "--hdfs_host"), ("ftp://h/x", "cannot read ftp", "")],
+)
+def test_stores_that_cannot_be_read(url, problem, remedy):
+    with pytest.raises(InputError, match=problem) as caught:
+        filter_bitext.run([url], "out")
+    assert remedy in caught.value.remedy
 
 
-def test_an_interruption_is_found_behind_the_errors_that_it_causes():
+def test_paths_in_the_current_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert absolute("de.tsv") == os.path.join(tmp_path, "de.tsv")
+    assert absolute("s3://bucket/de.tsv") == "s3://bucket/de.tsv"
+    write_file("scores.tsv", b"content")
+    write_file("new/scores.tsv", b"more")
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["scores.tsv"]
+    assert (tmp_path / "scores.tsv").read_bytes() == b"content"
+    assert (tmp_path / "new" / "scores.tsv").read_bytes() == b"more"
+
+
+@pytest.mark.parametrize("name", ["scored.tsv", "оценки [v2].tsv", "*.tsv"])
+def test_the_folder_of_parts_is_of_one_job_and_removed_with_it(tmp_path, name):
+    (tmp_path / f"{name}.parts").mkdir()
+    (tmp_path / f"{name}.parts" / "of a killed job.tsv").touch()
+    (tmp_path / "other.parts").mkdir()
+    path = str(tmp_path / name)
+    with parts_folder(path) as folder:
+        assert list(Path(folder).iterdir()) == []
+        Path(folder, "de.tsv").touch()
+        with pytest.raises(InputError, match="another process"), parts_folder(path):
+            pytest.fail("the block ran")
+        assert [one.name for one in Path(folder).iterdir()] == ["de.tsv"]
+    assert [one.name for one in tmp_path.iterdir()] == ["other.parts"]
+
+
+def _press_ctrl_c(_):
+    raise KeyboardInterrupt
+
+
+class Interrupted(beam.PTransform):
+    def expand(self, begin):
+        return begin | beam.Create([1]) | beam.Map(_press_ctrl_c)
+
+
+def test_ctrl_c_inside_a_dofn_is_a_keyboard_interrupt():
+    with pytest.raises(KeyboardInterrupt):
+        run_pipeline(Interrupted(), [], Engine([]))
+    # It is found behind the errors that it causes.
     error = ValueError("Cannot invoke RPC on closed channel!")
     assert not is_interruption(error)
     error.__context__ = KeyboardInterrupt()
     assert is_interruption(error)
 
 
-def test_a_file_in_the_current_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_file("scores.tsv", b"content")
-    write_file("new/scores.tsv", b"more")
-    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["scores.tsv"]
-    assert (tmp_path / "scores.tsv").read_bytes() == b"content"
-    assert (tmp_path / "new" / "scores.tsv").read_bytes() == b"more"
+class Shell(beam.PTransform):
+    """Runs commands in the workers, whose processes are $PPID."""
+
+    def __init__(self, *commands, stages=1):
+        super().__init__()
+        self.commands, self.stages = commands, stages
+
+    def expand(self, begin):
+        commands = begin | beam.Create(self.commands)
+        for number in range(self.stages):
+            commands |= f"shuffle {number}" >> beam.Reshuffle()
+        return commands | beam.Map(os.system)
+
+
+@pytest.mark.parametrize(
+    ("commands", "stages", "said"),
+    [
+        (["kill -9 $PPID", WORK], 1, "signal 9"),
+        pytest.param(["kill -SEGV $PPID", "true"], 2, "signal 11", marks=pytest.mark.slow),
+    ],
+    ids=["beside one at work", "later"],
+)
+def test_a_worker_that_dies_ends_the_job(commands, stages, said, capfd):
+    with pytest.raises(InputError, match=f"a worker was killed .{said}"):
+        run_pipeline(Shell(*commands, stages=stages), [], Engine(TWO))
+    assert capfd.readouterr().err == ""
+
+
+def test_workers_that_do_not_start(monkeypatch):
+    monkeypatch.setattr(engines, "_worker_command", lambda: "exit 3")
+    with pytest.raises(InputError, match="a worker ended with exit status 3"):
+        run_pipeline(Shell("true"), [], Engine(TWO))
+
+
+def test_a_worker_ends_with_its_parent():
+    waits = "import sys; from beam_pipelines.runtime import boot; boot.end_with(int(sys.argv[1]))"
+    leaves = (
+        "import os, subprocess, sys; "
+        f"subprocess.Popen([sys.executable, '-c', {waits!r}, str(os.getpid())])"
+    )
+    # It returns when nobody holds the pipes any more.
+    subprocess.run([sys.executable, "-c", leaves], capture_output=True, check=True, timeout=100)

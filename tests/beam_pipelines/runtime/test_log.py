@@ -10,16 +10,8 @@ from text_files import write_lines
 
 # A job server inside the process and a worker that it sends work to: no direct runner.
 PORTABLE = ["--runner=PortableRunner", "--job_endpoint=embed", "--environment_type=LOOPBACK"]
-DIRECT = {
-    "default": [],
-    "several processes": ["--direct_running_mode=multi_processing", "--direct_num_workers=2"],
-    "DirectRunner": ["--runner=DirectRunner"],
-    "direct": ["--runner=direct"],
-    "FnApiRunner": ["--runner=FnApiRunner"],
-    "by its whole name": [
-        "--runner=apache_beam.runners.direct.direct_runner.BundleBasedDirectRunner"
-    ],
-}
+PROCESSES = ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
+BY_WHOLE_NAME = "--runner=apache_beam.runners.direct.direct_runner.BundleBasedDirectRunner"
 HINTS = "type hint"
 
 
@@ -31,7 +23,17 @@ def broken(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("options", DIRECT.values(), ids=DIRECT)
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        pytest.param(PROCESSES, marks=pytest.mark.slow),
+        *(
+            pytest.param([runner], marks=pytest.mark.slow)
+            for runner in ("--runner=DirectRunner", "--runner=FnApiRunner", BY_WHOLE_NAME)
+        ),
+    ],
+)
 def test_the_direct_runner_is_silent_whatever_it_is_called(labse, options, broken, tmp_path):
     result = labse("vocab", "build", broken, "--out", tmp_path / "vocab.txt", "--", *options)
     assert (result.returncode, result.stdout) == (2, "")

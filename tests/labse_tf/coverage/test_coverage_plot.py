@@ -6,7 +6,7 @@ import pytest
 
 from labse_tf.coverage.plot import write_plot
 from labse_tf.errors import InputError
-from labse_tf.files.plot_formats import plot_format
+from labse_tf.files.outputs import plot_format
 from labse_tf.languages import LANGUAGES
 from vocab.coverage import Coverage
 

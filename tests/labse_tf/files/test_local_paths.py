@@ -9,7 +9,6 @@ from text_files import write_lines
 
 import labse_tf
 from beam_pipelines import build_vocab
-from beam_pipelines.reading.scores import find_score_files
 from labse_tf.config import load_config
 from labse_tf.embedding.file import embed_file
 from labse_tf.embedding.open import open_encoder
@@ -66,19 +65,15 @@ def test_schemes_are_refused(url, scheme):
         local_path(url)
     assert caught.value.path == url
     assert caught.value.problem == f"the scheme {scheme}:// is not supported"
-
-
-@pytest.mark.parametrize("url", ["file://host/path", "file://", "file://localhost", "file:///%00"])
-def test_file_urls_of_no_file_here(url):
-    with pytest.raises(InputError, match="is not a file on this machine"):
-        local_path(url)
+    for url in ("file://host/path", "file://", "file://localhost", "file:///%00"):
+        with pytest.raises(InputError, match="is not a file on this machine"):
+            local_path(url)
 
 
 PYTHON_API = {
     "load": labse_tf.load,
     "open_encoder": lambda url: open_encoder(str(url)),
     "find_corpus_files": lambda url: find_corpus_files([str(url)]),
-    "find_score_files": lambda url: find_score_files([str(url)]),
     "read_lines": lambda url: list(textio.read_lines(url)),
     "open_vectors": open_vectors,
     "load_config": load_config,
@@ -102,21 +97,17 @@ def test_python_functions_refuse_urls(function, url, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("option", ["paths", "counts"])
-def test_python_functions_take_file_urls(option, tmp_path, monkeypatch):
+def test_python_functions_take_file_urls(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "a b"
     folder.mkdir()
     write_lines(folder / "de.txt", ["Guten Tag", "Gute Nacht"])
     url = folder.as_uri()
     assert url.endswith("a%20b")
-    counts = f"{url}/counts" if option == "counts" else None
+    options = {"vocab_size": 300, "counts": f"{url}/counts", "overwrite": True}
     for _ in range(2):  # The second takes the counts that are there.
-        build_vocab.run(
-            [f"{url}/de.txt"], f"{url}/vocab.txt", vocab_size=300, counts=counts, overwrite=True
-        )
-    names = {"de.txt", "vocab.txt"} | ({"counts"} if counts else set())
-    assert {path.name for path in folder.iterdir()} == names
+        build_vocab.run([f"{url}/de.txt"], f"{url}/vocab.txt", **options)
+    assert {path.name for path in folder.iterdir()} == {"de.txt", "vocab.txt", "counts"}
     assert [path.name for path in tmp_path.iterdir()] == ["a b"]
 
 

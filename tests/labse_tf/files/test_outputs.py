@@ -13,6 +13,8 @@ import pytest
 from labse_tf.errors import InputError
 from labse_tf.files.outputs import check_free, check_free_file, locked, whole_dir, whole_file
 
+BOTH = pytest.mark.parametrize("whole", [whole_dir, whole_file])
+
 
 def tree(folder):
     """Every path below the folder, with the text of files."""
@@ -22,84 +24,59 @@ def tree(folder):
     }
 
 
+def write(path, text, *, folder=None):
+    """Writes a file, or a folder with one: what is there, or as `folder` says."""
+    if path.is_dir() if folder is None else folder:
+        path.mkdir(exist_ok=True)
+        path /= "a.txt"
+    path.write_text(text)
+
+
+def content(path):
+    return {one.read_text() for one in (path.iterdir() if path.is_dir() else [path])}
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
 class Stop(BaseException):
     """As KeyboardInterrupt: no Exception."""
 
 
-@pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt, Stop])
-def test_failure_leaves_no_file(tmp_path, failure):
-    with pytest.raises(failure), whole_file(tmp_path / "out.txt") as partial:
-        partial.write_text("half")
-        raise failure
-    assert tree(tmp_path) == {}
-
-
-@pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt, Stop])
-def test_failure_leaves_no_folder(tmp_path, failure):
-    with pytest.raises(failure), whole_dir(tmp_path / "out") as partial:
-        (partial / "inner").mkdir()
-        (partial / "inner" / "a.txt").write_text("half")
-        raise failure
-    assert tree(tmp_path) == {}
-
-
-def test_failure_keeps_what_was_to_be_replaced(tmp_path):
-    (tmp_path / "out.txt").write_text("old")
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "a.txt").write_text("old")
+@BOTH
+@pytest.mark.parametrize("failure", [ValueError, Stop])
+@pytest.mark.parametrize("old", [True, False])
+def test_failure_leaves_what_was_there(tmp_path, whole, failure, old):
+    if old:
+        write(tmp_path / "out", "old", folder=whole is whole_dir)
     before = tree(tmp_path)
-    with pytest.raises(ValueError), whole_file(tmp_path / "out.txt", overwrite=True) as partial:
-        partial.write_text("half")
-        raise ValueError
-    with pytest.raises(ValueError), whole_dir(tmp_path / "out", overwrite=True) as partial:
-        (partial / "b.txt").write_text("half")
-        raise ValueError
+    with pytest.raises(failure), whole(tmp_path / "out", overwrite=old) as partial:
+        write(partial, "half")
+        assert old or not (tmp_path / "out").exists()
+        raise failure
     assert tree(tmp_path) == before
 
 
-def test_nothing_is_there_before_the_end(tmp_path):
-    with whole_file(tmp_path / "out.txt") as partial:
-        partial.write_text("whole")
-        assert not (tmp_path / "out.txt").exists()
-    with whole_dir(tmp_path / "out") as partial:
-        (partial / "a.txt").write_text("whole")
-        assert not (tmp_path / "out").exists()
-    assert tree(tmp_path) == {"out.txt": "whole", "out": None, "out/a.txt": "whole"}
+@BOTH
+def test_missing_parents_are_made(tmp_path, whole):
+    with whole(tmp_path / "a" / "b" / "out") as partial:
+        write(partial, "x")
+    assert content(tmp_path / "a" / "b" / "out") == {"x"}
 
 
-def test_missing_parents_are_made(tmp_path):
-    with whole_file(tmp_path / "a" / "b" / "out.txt") as partial:
-        partial.write_text("x")
-    with whole_dir(tmp_path / "c" / "d" / "out") as partial:
-        (partial / "y").write_text("z")
-    assert (tmp_path / "a" / "b" / "out.txt").read_text() == "x"
-    assert (tmp_path / "c" / "d" / "out" / "y").read_text() == "z"
-
-
-def test_overwrite_replaces_the_whole_folder(tmp_path):
+def test_overwriting_replaces_the_whole_folder_or_file(tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "old.txt").write_text("old")
-    with whole_dir(tmp_path / "out", overwrite=True) as partial:
-        (partial / "new.txt").write_text("new")
-    assert tree(tmp_path) == {"out": None, "out/new.txt": "new"}
-
-
-def test_a_folder_replaces_a_file_and_a_file_replaces_a_file(tmp_path):
-    (tmp_path / "out").write_text("a file")
-    with whole_dir(tmp_path / "out", overwrite=True) as partial:
-        (partial / "new.txt").write_text("new")
-    (tmp_path / "out.txt").write_text("old")
+    for name in ("out.txt", "out2"):
+        (tmp_path / name).write_text("old")
+    for name in ("out", "out2"):  # A folder replaces a file too.
+        with whole_dir(tmp_path / name, overwrite=True) as partial:
+            (partial / "new.txt").write_text("new")
     with whole_file(tmp_path / "out.txt", overwrite=True) as partial:
         partial.write_text("new")
-    assert tree(tmp_path) == {"out": None, "out/new.txt": "new", "out.txt": "new"}
-
-
-def test_what_a_killed_process_left_is_no_part_of_the_output(tmp_path):
-    (tmp_path / "out.partial").mkdir()
-    (tmp_path / "out.partial" / "stale.txt").write_text("stale")
-    with whole_dir(tmp_path / "out") as partial:
-        (partial / "new.txt").write_text("new")
-    assert tree(tmp_path) == {"out": None, "out/new.txt": "new"}
+    folders = {"out": None, "out/new.txt": "new", "out2": None, "out2/new.txt": "new"}
+    assert tree(tmp_path) == {**folders, "out.txt": "new"}
 
 
 def refused(call, path, **options):
@@ -147,90 +124,75 @@ def test_an_empty_folder_is_free_for_a_folder_only(tmp_path):
     assert tree(tmp_path) == {"empty": None, "empty/a": "x"}
 
 
+@BOTH
 @pytest.mark.parametrize("overwrite", [False, True])
-@pytest.mark.parametrize("whole", [whole_dir, whole_file])
 def test_one_of_two_writers_is_refused(tmp_path, whole, overwrite):
     out = tmp_path / "здесь [v2]"
     with whole(out, overwrite=overwrite) as partial:
         write(partial, "first")
         assert "another process" in refused(whole, out, overwrite=overwrite).problem
-    assert content(out) == {"first"}
-    assert [path.name for path in tmp_path.iterdir()] == [out.name]
+    assert content(out) == {"first"} and names(tmp_path) == [out.name]
 
 
-@pytest.mark.parametrize("whole", [whole_dir, whole_file])
+@BOTH
 def test_what_appeared_meanwhile_stays(tmp_path, whole):
     out = tmp_path / "out"
     with pytest.raises(InputError), whole(out) as partial:
         write(partial, "first")
         write(out, "of another program", folder=whole is whole_dir)
-    assert content(out) == {"of another program"}
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert content(out) == {"of another program"} and names(tmp_path) == ["out"]
 
 
 # Takes turns with others; whoever gets the output writes its number into each of three files.
 WRITER = """
 import sys
-from pathlib import Path
 from labse_tf.errors import InputError
-from labse_tf.files.outputs import whole_dir, whole_file
+from labse_tf.files.outputs import whole_dir
 
-own, out, kind = sys.argv[1:]
+own, out = sys.argv[1:]
 for _ in range(60):
     try:
-        with (whole_dir if kind == "whole_dir" else whole_file)(out, overwrite=True) as partial:
-            if kind == "whole_dir":
-                for name in "abc":
-                    (partial / name).write_text(own)
-            else:
-                partial.write_text(own * 3)
+        with whole_dir(out, overwrite=True) as partial:
+            for name in "abc":
+                (partial / name).write_text(own)
     except InputError as error:
         assert "another process" in error.problem, error
 """
 
 
-@pytest.mark.parametrize("whole", [whole_dir, whole_file])
-def test_many_writers_leave_the_output_of_one(tmp_path, whole):
-    out = tmp_path / "out"
-    writers = [
-        subprocess.Popen([sys.executable, "-c", WRITER, str(own), str(out), whole.__name__])
-        for own in range(4)
-    ]
-    assert [writer.wait() for writer in writers] == [0] * 4
-    found = sorted(one.read_text() for one in out.iterdir()) if out.is_dir() else [*out.read_text()]
-    assert len(found) == 3 and len(set(found)) == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+def test_many_writers_leave_the_output_of_one(tmp_path):
+    command = [sys.executable, "-c", WRITER]
+    writers = [subprocess.Popen([*command, str(own), tmp_path / "out"]) for own in range(3)]
+    assert [writer.wait() for writer in writers] == [0] * 3
+    assert len(content(tmp_path / "out")) == 1 and names(tmp_path / "out") == ["a", "b", "c"]
+    assert names(tmp_path) == ["out"]
 
 
 KILLED = """
 import os, sys
-from labse_tf.files.outputs import whole_dir, whole_file
-with (whole_dir if sys.argv[2] == "whole_dir" else whole_file)(sys.argv[1]) as partial:
-    (partial / "stale" if partial.is_dir() else partial).write_text("stale")
+from labse_tf.files.outputs import whole_dir
+with whole_dir(sys.argv[1]) as partial:
+    (partial / "stale").write_text("stale")
     (partial.parent / "scratch").write_text("a copy")
     os.kill(os.getpid(), 9)
 """
 
 
-@pytest.mark.parametrize("whole", [whole_dir, whole_file])
-def test_a_killed_writer_is_in_nobodys_way(tmp_path, whole):
-    command = [sys.executable, "-c", KILLED, str(tmp_path / "out"), whole.__name__]
-    assert subprocess.run(command).returncode == -9
-    assert not (tmp_path / "out").exists()
-    with whole(tmp_path / "out") as partial:
+def test_a_killed_writer_is_in_nobodys_way(tmp_path):
+    out = tmp_path / "out"
+    assert subprocess.run([sys.executable, "-c", KILLED, out]).returncode == -9
+    assert not out.exists()
+    with whole_dir(out) as partial:
         write(partial, "whole")
-    assert content(tmp_path / "out") == {"whole"}
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
-
-
-def test_what_an_older_version_left_is_in_nobodys_way(tmp_path):
-    (tmp_path / "out.partial").write_text("half")
-    with whole_file(tmp_path / "out") as partial:
+    assert content(out) == {"whole"} and names(tmp_path) == ["out"]
+    # Older versions left a file.
+    (tmp_path / "new.partial").write_text("half")
+    with whole_file(tmp_path / "new") as partial:
         partial.write_text("whole")
-    assert tree(tmp_path) == {"out": "whole"}
+    assert content(tmp_path / "new") == {"whole"} and names(tmp_path) == ["new", "out"]
 
 
-@pytest.mark.parametrize("whole", [whole_dir, whole_file])
+@BOTH
 @pytest.mark.parametrize("there", [True, False])
 def test_where_a_link_leads_is_replaced_and_locked(tmp_path, whole, there):
     real = tmp_path / "disk" / "real"
@@ -242,15 +204,12 @@ def test_where_a_link_leads_is_replaced_and_locked(tmp_path, whole, there):
         write(partial, "new")
         assert "another process" in refused(whole, real, overwrite=True).problem
     assert (tmp_path / "link").is_symlink() and content(real) == {"new"}
-    assert [path.name for path in real.parent.iterdir()] == ["real"]
+    assert names(real.parent) == ["real"]
 
 
 @pytest.mark.parametrize("change", [Path.rmdir, lambda folder: folder.rename(f"{folder}.moved")])
 def test_a_lock_on_what_is_elsewhere_by_now_is_none(tmp_path, monkeypatch, change):
-    def flock(descriptor, operation):
-        change(tmp_path / "work")
-
-    monkeypatch.setattr(fcntl, "flock", flock)
+    monkeypatch.setattr(fcntl, "flock", lambda *_: change(tmp_path / "work"))
     with pytest.raises(InputError, match="another process"), locked(tmp_path / "work"):
         pytest.fail("the block ran")
 
@@ -263,15 +222,3 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch):
     with whole_file(tmp_path / "out") as partial:
         partial.write_text("whole")
     assert tree(tmp_path) == {"out": "whole"}
-
-
-def write(path, text, *, folder=None):
-    """Writes a file, or a folder with one: what is there, or as `folder` says."""
-    if path.is_dir() if folder is None else folder:
-        path.mkdir(exist_ok=True)
-        path /= "a.txt"
-    path.write_text(text)
-
-
-def content(path):
-    return {one.read_text() for one in (path.iterdir() if path.is_dir() else [path])}

@@ -1,4 +1,4 @@
-"""Lines and pairs from files: whatever is wrong is said with file and line."""
+"""Lines and pairs from files: errors name the file and the line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from labse_tf.files.textio import (
     lines_of_stream,
     open_to_write,
     read_lines,
-    read_moses,
     read_pairs,
     split_pair,
 )
@@ -30,12 +29,14 @@ COMPRESS = {
     ".bz2": bz2.compress,
     ".zst": zstandard.ZstdCompressor().compress,
 }
-COMPRESSED = [extension for extension in COMPRESS if extension]
+NO_ENDS = "eins\u2028zwei\u2029drei\u0085vier\x0bfünf\x0csechs"
+EACH = pytest.mark.parametrize("extension", COMPRESS)
+EACH_COMPRESSION = pytest.mark.parametrize("extension", [one for one in COMPRESS if one])
 
 
-def put(folder, data, name="de.txt"):
-    path = folder / name
-    path.write_bytes(data if isinstance(data, bytes) else data.encode("utf-8"))
+def put(folder, data, extension="", name="de.txt"):
+    path = folder / f"{name}{extension}"
+    path.write_bytes(COMPRESS[extension](data if isinstance(data, bytes) else data.encode("utf-8")))
     return path
 
 
@@ -58,16 +59,16 @@ def refused(read, path):
         ("a\n\n", ["a", ""]),
         (" a \t\n", [" a \t"]),
         ("a\rb\n", ["a\rb"]),
-        ("eins\u2028zwei\u2029drei\u0085vier\x0bfünf\x0csechs\n", None),
+        (
+            "eins\u2028zwei\u2029drei\u0085vier\x0bf\x0csechs",
+            ["eins\u2028zwei\u2029drei\u0085vier\x0bf\x0csechs"],
+        ),
         ("ภาษาไทย\n日本語\nعربي\n👍🏽\n", ["ภาษาไทย", "日本語", "عربي", "👍🏽"]),
     ],
 )
-@pytest.mark.parametrize("extension", COMPRESS)
+@EACH
 def test_lines(tmp_path, extension, text, lines):
-    path = put(tmp_path, COMPRESS[extension](text.encode("utf-8")), f"de.txt{extension}")
-    if lines is None:
-        lines = [text.removesuffix("\n")]
-    assert list(read_lines(path)) == list(enumerate(lines, start=1))
+    assert list(read_lines(put(tmp_path, text, extension))) == list(enumerate(lines, start=1))
 
 
 @settings(max_examples=30)
@@ -84,21 +85,12 @@ def test_any_lines_come_back(lines, extension, end):
     assert found == list(enumerate(lines, start=1))
 
 
-@pytest.mark.parametrize("extension", COMPRESS)
+@EACH
 def test_lines_across_chunks(tmp_path, extension):
     """3 MB: lines and characters of several bytes are cut by the chunks that are read."""
-    lines = [f"{number} {'ไทย' * (number % 50)}" for number in range(25_000)]
-    data = "\n".join(lines).encode("utf-8")
-    assert len(data) > 3_000_000
-    path = put(tmp_path, COMPRESS[extension](data), f"th.txt{extension}")
+    lines = [f"{number} {'ไทย' * (number % 50)}" for number in range(18_000)]
+    path = put(tmp_path, "\n".join(lines), extension)
     assert [line for _, line in read_lines(path)] == lines
-
-
-@pytest.mark.parametrize("extension", COMPRESSED)
-def test_compressed_files_may_be_concatenated(tmp_path, extension):
-    data = COMPRESS[extension](b"a\n") + COMPRESS[extension](b"b\n")
-    path = put(tmp_path, data, f"de.txt{extension}")
-    assert list(read_lines(path)) == [(1, "a"), (2, "b")]
 
 
 def test_missing_file_and_folder(tmp_path):
@@ -107,63 +99,29 @@ def test_missing_file_and_folder(tmp_path):
         assert (error.problem, error.line) == ("no such file", None)
 
 
-@pytest.mark.parametrize("extension", COMPRESS)
+@EACH
 def test_empty_file(tmp_path, extension):
-    path = put(tmp_path, COMPRESS[extension](b""), f"de.txt{extension}")
-    assert "is empty" in refused(read_lines, path).problem
+    assert "is empty" in refused(read_lines, put(tmp_path, b"", extension)).problem
 
 
-@pytest.mark.parametrize("extension", COMPRESSED)
-def test_truncated_file(tmp_path, extension):
+@EACH_COMPRESSION
+def test_compressed_files(tmp_path, extension):
+    """They may be concatenated, but not cut off or of another format."""
+    pack = COMPRESS[extension]
+    path = tmp_path / f"de.txt{extension}"
+    path.write_bytes(pack(b"a\n") + pack(b"b\n"))
+    assert list(read_lines(path)) == [(1, "a"), (2, "b")]
     # Text that compresses badly, so that half of the file holds many lines.
     generator = random.Random(1)
-    text = "".join(f"{generator.random()} größer\n" for _ in range(5000))
-    data = COMPRESS[extension](text.encode("utf-8"))
-    path = put(tmp_path, data[: len(data) // 2], f"de.txt{extension}")
+    data = pack("".join(f"{generator.random()} größer\n" for _ in range(5000)).encode("utf-8"))
+    path.write_bytes(data[: len(data) // 2])
     error = refused(read_lines, path)
-    assert "damaged or truncated" in error.problem
-    assert error.line is not None and error.line >= 1
-
-
-@pytest.mark.parametrize("extension", COMPRESSED)
-def test_file_that_lacks_its_last_bytes(tmp_path, extension):
-    data = COMPRESS[extension](b"one\ntwo\nthree\n")
-    path = put(tmp_path, data[:-3], f"de.txt{extension}")
+    assert "damaged or truncated" in error.problem and error.line >= 1
+    path.write_bytes(pack(b"one\ntwo\nthree\n")[:-3])
     assert "damaged or truncated" in refused(read_lines, path).problem
-
-
-def test_pairs_before_a_damaged_place_are_read(tmp_path):
-    """Even if it lies within the first lines, which tell the columns."""
-    lines = "".join(f"{number} cats\t{number} Katzen\n" for number in range(5))
-    path = put(tmp_path, gzip.compress(lines.encode())[:-12], "de.tsv.gz")
-    pairs = read_pairs(path)
-    assert next(pairs)[1:] == ("0 cats", "0 Katzen")
-    assert "damaged or truncated" in refused(lambda _: pairs, path).problem
-
-
-@pytest.mark.parametrize("extension", COMPRESSED)
-def test_file_that_is_not_compressed_at_all(tmp_path, extension):
-    path = put(tmp_path, "plain text, many words of it\n" * 20, f"de.txt{extension}")
+    path.write_bytes(b"plain text, many words of it\n" * 20)
     error = refused(read_lines, path)
-    assert "damaged or truncated" in error.problem
-    assert error.line == 1
-
-
-@pytest.mark.parametrize("extension", COMPRESS)
-@pytest.mark.parametrize(
-    "data, line, byte",
-    [
-        (b"\xff\n", 1, 0),
-        ("gut\nGrö".encode() + b"\xdfe\nmehr\n", 2, 4),
-        (b"a\nb\n\xe0\xb8\nc\n", 3, 0),
-    ],
-)
-def test_invalid_utf_8(tmp_path, extension, data, line, byte):
-    path = put(tmp_path, COMPRESS[extension](data), f"de.txt{extension}")
-    error = refused(read_lines, path)
-    assert error.line == line
-    assert f"invalid UTF-8 at byte {byte} " in error.problem
-    assert str(error).startswith(f"{path}:{line}: ")
+    assert "damaged or truncated" in error.problem and error.line == 1
 
 
 @pytest.mark.parametrize("extension", [".gz", ".xz", ".zst"])
@@ -173,7 +131,36 @@ def test_a_packed_file_of_another_name_is_known(tmp_path, extension):
         list(read_lines(path))
 
 
-@pytest.mark.parametrize("extension", COMPRESS)
+def test_a_long_window_of_zstd(tmp_path):
+    """As by `zstd --long=30`; the usual limit of decoders is 128 MiB."""
+    parameters = zstandard.ZstdCompressionParameters(window_log=30, enable_ldm=True)
+    compressor = zstandard.ZstdCompressor(compression_params=parameters)
+    stream = io.BytesIO()
+    with compressor.stream_writer(stream, closefd=False) as writer:
+        writer.write("Guten Morgen.\nสวัสดี\n".encode())
+    path = tmp_path / "de.txt.zst"
+    path.write_bytes(stream.getvalue())
+    assert zstandard.get_frame_parameters(stream.getvalue()).window_size == 1 << 30
+    assert [line for _, line in read_lines(path)] == ["Guten Morgen.", "สวัสดี"]
+
+
+@EACH
+@pytest.mark.parametrize(
+    "data, line, byte",
+    [
+        (b"\xff\n", 1, 0),
+        ("gut\nGrö".encode() + b"\xdfe\nmehr\n", 2, 4),
+        (b"a\nb\n\xe0\xb8\nc\n", 3, 0),
+    ],
+)
+def test_invalid_utf_8(tmp_path, extension, data, line, byte):
+    path = put(tmp_path, data, extension)
+    error = refused(read_lines, path)
+    assert f"invalid UTF-8 at byte {byte} " in error.problem
+    assert str(error).startswith(f"{path}:{line}: ")
+
+
+@EACH
 def test_what_is_written_is_packed_as_its_name_tells(tmp_path, extension):
     path = tmp_path / f"a.txt{extension}"
     with open_to_write(tmp_path / "a.partial", name=path) as file:
@@ -183,12 +170,9 @@ def test_what_is_written_is_packed_as_its_name_tells(tmp_path, extension):
 
 
 def test_pairs(tmp_path):
-    path = put(tmp_path, "Hello\tHallo\n Bye \t Tschüs \tignored\t\r\nx\u2028y\tz", "de.tsv")
-    assert list(read_pairs(path)) == [
-        (1, "Hello", "Hallo"),
-        (2, "Bye", "Tschüs"),
-        (3, "x\u2028y", "z"),
-    ]
+    text = "Hello\tHallo\n Bye \t Tschüs \tignored\t\r\nx\u2028y\tz"
+    found = [(1, "Hello", "Hallo"), (2, "Bye", "Tschüs"), (3, "x\u2028y", "z")]
+    assert list(read_pairs(put(tmp_path, text, name="de.tsv"))) == found
 
 
 @pytest.mark.parametrize(
@@ -200,43 +184,25 @@ def test_pairs(tmp_path):
         ("Hello\t\n", 1, "the target column is empty"),
         ("a\tb\na\tb\n  \t \n", 3, "the source column is empty"),
         ("a\t\u3000\u00a0\n", 1, "the target column is empty"),
+        ("a\tb\na\teins\rtwo\tzwei\na\tb\n", 2, "carriage return"),
     ],
 )
 def test_broken_pairs(tmp_path, text, line, problem):
-    path = put(tmp_path, text, "de.tsv")
-    error = refused(read_pairs, path)
-    assert error.line == line
-    assert problem in error.problem
+    error = refused(read_pairs, put(tmp_path, text, name="de.tsv"))
+    assert error.line == line and problem in error.problem
+
+
+def test_pairs_before_a_damaged_place_are_read(tmp_path):
+    """Even if it lies within the first lines, which tell the columns."""
+    lines = "".join(f"{number} cats\t{number} Katzen\n" for number in range(5))
+    path = tmp_path / "de.tsv.gz"
+    path.write_bytes(gzip.compress(lines.encode())[:-12])
+    pairs = read_pairs(path)
+    assert next(pairs)[1:] == ("0 cats", "0 Katzen")
+    assert "damaged or truncated" in refused(lambda _: pairs, path).problem
 
 
 def test_split_pair_names_what_it_is_told():
     with pytest.raises(InputError) as caught:
         split_pair("alone", "gs://bucket/de.tsv", 17)
     assert str(caught.value).startswith("gs://bucket/de.tsv:17: one column")
-
-
-def write_moses(folder, english, foreign):
-    paths = (folder / "N.en-de.en", folder / "N.en-de.de")
-    for path, text in zip(paths, (english, foreign), strict=True):
-        path.write_text(text, "utf-8")
-    return paths
-
-
-def test_a_moses_pair(tmp_path):
-    paths = write_moses(tmp_path, "Yes \nNo\n", "Ja\n Nein")
-    assert list(read_moses(*paths)) == [(1, "Yes", "Ja"), (2, "No", "Nein")]
-
-
-@pytest.mark.parametrize(
-    "english, foreign, side, line, problem",
-    [
-        ("a\nb\n", "c\n", 1, 1, "the last line, but .*en has more"),
-        ("a\n", "c\nd\n", 0, 1, "the last line, but .*de has more"),
-        ("a\nb\n", "c\n \n", 1, 2, "the line is empty"),
-    ],
-)
-def test_broken_moses_pairs(tmp_path, english, foreign, side, line, problem):
-    paths = write_moses(tmp_path, english, foreign)
-    with pytest.raises(InputError, match=problem) as caught:
-        list(read_moses(*paths))
-    assert (caught.value.path, caught.value.line) == (str(paths[side]), line)

@@ -14,7 +14,7 @@ from labse_tf.config import EncoderConfig, TrainConfig
 from labse_tf.data import streams, texts
 from labse_tf.data.pairs import NO_KEY, pair_batches
 from labse_tf.files.corpus_files import BITEXT, find_corpus_files
-from labse_tf.files.textio import read_negatives
+from labse_tf.files.textio import pairs_and_errors, read_lines, strictly
 from labse_tf.model.encoder import build_encoder, embed
 from labse_tf.training.objectives import DualEncoder, all_inputs
 
@@ -53,11 +53,11 @@ def decoded(column):
     ],
 )
 def test_columns_become_negatives(corpus, count, expected):
-    found = list(read_negatives(corpus / "ja.tsv.gz", count))
-    assert [row[:3] for row in found] == [
-        (number, source, target) for number, (source, target, _) in enumerate(ROWS, start=1)
-    ]
-    assert [row[3] for row in found] == expected
+    path = str(corpus / "ja.tsv.gz")
+    rows = strictly(pairs_and_errors(read_lines(path), path, negatives=count))
+    rows = [list(row) for _, row in rows]
+    assert [row[:2] for row in rows] == [list(row[:2]) for row in ROWS]
+    assert [row[2:] for row in rows] == expected
     (file,) = find_corpus_files([str(corpus)])
     (batch,) = texts.records(file, negatives=count).batch(10)
     source, target, negatives = texts.parse(BITEXT, batch, negatives=count)
