@@ -196,7 +196,7 @@ def test_sparse_steps_are_adamws_where_they_are_read_and_at_the_end(decay):
     """The gradient depends on the weights, so that a stale row would lead elsewhere."""
     generator = np.random.default_rng(0)
     start, target = (generator.normal(size=(30, 4)).astype(np.float32) for _ in range(2))
-    steps = 60
+    steps = 120
 
     def settings():
         schedule = tf_keras.optimizers.schedules.PolynomialDecay(0.05, steps, 0.0)

@@ -261,7 +261,7 @@ def test_no_checkpoint_is_whole(tmp_path, trained_run, config_file, capsys):
     for words in (arguments("train", config_file, run), export):
         assert main(words) == 2
         error = capsys.readouterr().err.splitlines()[-1]
-        assert f"{run / 'checkpoints'}: all checkpoints are damaged (ckpt-4, ckpt-2); " in error
+        assert f"{run / 'checkpoints'}: all checkpoints are damaged (ckpt-4, ckpt-3); " in error
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
 
 
@@ -275,7 +275,7 @@ def test_a_full_disk_leaves_the_last_checkpoint(tmp_path, trained_run, config_fi
         *forked.LABSE,
         *arguments("train", config_file, run_dir),
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
-        file_size=(checkpoints / f"ckpt-2{DATA}").stat().st_size // 2,
+        file_size=(checkpoints / f"ckpt-3{DATA}").stat().st_size // 2,
     )
     assert full.returncode == 2, full.stderr
     assert full.stderr.splitlines()[-1] == (
@@ -283,8 +283,8 @@ def test_a_full_disk_leaves_the_last_checkpoint(tmp_path, trained_run, config_fi
         "make room; the same command resumes from the last finished checkpoint"
     )
     left = {path.name for path in checkpoints.iterdir()}
-    assert left == {"checkpoint", "ckpt-2.index", f"ckpt-2{DATA}"}
-    assert find_damage(str(checkpoints / "ckpt-2")) is None
+    assert left == {"checkpoint", "ckpt-3.index", f"ckpt-3{DATA}"}
+    assert find_damage(str(checkpoints / "ckpt-3")) is None
 
 
 @pytest.mark.slow
@@ -302,7 +302,8 @@ def test_overwrite_starts_afresh(tmp_path, trained_run, config_file):
     shutil.copytree(trained_run, run)
     command = arguments("train", config_file, run, "train.steps=0")
     assert main([*command, "--overwrite"]) == 0
-    assert lines(run) == [] and latest_checkpoint(open_existing(run)).endswith("ckpt-0")
+    assert not (run / "metrics.jsonl").exists()
+    assert latest_checkpoint(open_existing(run)).endswith("ckpt-0")
     assert open_existing(run).read_config(TrainRun).train.steps == 0
 
 

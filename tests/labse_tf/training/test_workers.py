@@ -196,4 +196,5 @@ def test_the_chief_is_killed_and_all_go_on(
     thai = str(corpus / "part0" / "th.tsv")
     for number in range(WORKERS):
         read = json.loads((tmp_path / f"read_{number}.json").read_text())
-        assert read == sorted([thai, str(corpus / f"part{number}" / "de.tsv")])
+        own = [thai, str(corpus / f"part{number}" / "de.tsv")]
+        assert [path for path in read if path.startswith(str(corpus))] == sorted(own)
