@@ -19,16 +19,6 @@ def test_by_hand():
     assert cost.product_flop(3, 5, 7) == 2 * 3 * 5 * 7
 
 
-def test_a_search_of_shards():
-    # 4 shards of 10,000 with 4 x 100 lists; of these 20 are looked into: a twentieth.
-    search = cost.plan_search(1000, 40_000, dim=8, shard=10_000, probes=20)
-    assert (search.shards, search.lists) == (4, 400)
-    assert search.compared == 1000 * 40_000 / 20
-    assert search.assign_flop == 2 * 8 * 40_000 * 400
-    assert search.coarse_flop == 2 * 8 * 1000 * 4 * 400
-    assert search.train_flop == 4 * 8 * (2 * 8 * (64 * 400) * 400)
-
-
 def test_a_search_of_both_sides_at_once():
     # 4 x 100 lists, to the nearest power of 2.
     search = cost.plan_joint_search(40_000, 10_000, dim=8, probes=32)
@@ -51,12 +41,3 @@ def test_the_page_shows_what_the_program_prints(capsys):
     page = DOC.read_text("utf-8")
     for table in tables:
         assert table in page
-
-
-def test_prices_are_of_an_hour(capsys):
-    prices = ["--core-price", "0.5", "--accelerator-price", "2"]
-    cost.print_tables(cost.parse_arguments([*prices, "--core-gflops", "100"]))
-    table = capsys.readouterr().out.strip().split("\n\n")[-1]
-    rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in table.splitlines()]
-    # 8.3 billion sentences of 5.13 GFLOP at 100 GFLOP/s, and at 24.6 TFLOP/s.
-    assert rows[2] == ["embedding", "118 k", "481", "59.1 k", "962"]
