@@ -292,13 +292,8 @@ def WriteVectors(
 ):
     """PCollection of `EmbeddedBatch` -> PCollection of ((language, SHARDS), 1), one per shard.
 
-    A worker holds one batch in memory at a time.
-
-    Args:
-      folder: where the language folders go.
-      dtype: of the vectors.
-      sentences_per_shard: in all shards of a language but the last.
-      temporary: a folder for files, or None; see `shuffle`.
+    A worker holds one batch in memory at a time. `temporary` is a folder for files, or None: see
+    `shuffle`.
     """
     packed = embedded | "Encode" >> beam.Map(_encode) | "Pack" >> PackValues(temporary)
     sizes = packed | "Sizes" >> beam.MapTuple(lambda batch, _: (batch[:2], batch[3]))

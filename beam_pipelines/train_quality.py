@@ -46,7 +46,7 @@ class Example(NamedTuple):
     is_main: bool
     site: str  # The host of the page's address.
     page: str  # The address.
-    language: str  # Of the page: the paper's code or UNDETERMINED.
+    language: str  # The page's: the paper's code or UNDETERMINED.
 
 
 def run(

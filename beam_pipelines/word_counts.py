@@ -72,36 +72,22 @@ _WORDS_VERSION = 2
 
 
 class Settings(NamedTuple):
-    """The settings that the counts depend on.
+    """The settings that the counts depend on."""
 
-    Attributes:
-      smoothing_exponent: 0 to 1; 1 leaves the counts as they are.
-      min_word_count: the minimum weighted count.
-      max_word_length: in characters; longer words are left out.
-    """
-
-    smoothing_exponent: float = 0.3
-    min_word_count: int = 1
-    max_word_length: int = 50
+    smoothing_exponent: float = 0.3  # 0 to 1; 1 leaves the counts as they are.
+    min_word_count: int = 1  # The minimum weighted count.
+    max_word_length: int = 50  # In characters; longer words are left out.
 
 
 class WordCounts(NamedTuple):
-    """The result of `count`.
+    """The result of `count`."""
 
-    Attributes:
-      words: word -> weighted count, an integer, at least 1; by descending count, then by code
-        point.
-      distinct: number of distinct words counted, of which `words` holds the most frequent.
-      tokens: language -> words of running text, without those that were too long.
-      too_long: language -> words of running text that were longer than the limit.
-      other_languages: unsupported language code -> records left out.
-    """
-
+    # Word -> weighted count, an integer, at least 1; by descending count, then by code point.
     words: dict[str, int]
-    distinct: int
-    tokens: dict[str, int]
-    too_long: dict[str, int]
-    other_languages: dict[str, int]
+    distinct: int  # Number of distinct words counted, of which `words` holds the most frequent.
+    tokens: dict[str, int]  # Language -> words of running text, without those that were too long.
+    too_long: dict[str, int]  # Language -> words of running text that were longer than the limit.
+    other_languages: dict[str, int]  # Unsupported language code -> records left out.
 
 
 def count(
@@ -144,14 +130,14 @@ def count(
     }
     if folder is not None and _is_kept(folder, origin):
         _log.info("%s: reusing the word counts of these files", folder)
-        return read_counts(folder, max_words=max_words)
+        return _read_counts(folder, max_words)
     with _place(folder) as place:
         _log.info("counting words in %d files", len(files))
         moved = [file.moved(absolute) for file in files]
         job = CountWords(place, moved, settings, shards or plan_word_shards(files))
         run_pipeline(job, [path for file in files for path in file.paths], engine)
         write_json(join(place, SETTINGS_FILE), origin)
-        return read_counts(place, max_words=max_words)
+        return _read_counts(place, max_words)
 
 
 def plan_word_shards(files: Iterable[CorpusFile]) -> int:
@@ -160,16 +146,13 @@ def plan_word_shards(files: Iterable[CorpusFile]) -> int:
     return min(max(needed, _MIN_SHARDS), _MAX_SHARDS)
 
 
-def read_counts(folder: str | os.PathLike[str], *, max_words: int | None = None) -> WordCounts:
-    """Returns the counts in a folder, with at most `max_words` words in memory."""
-    folder = os.fspath(folder)
+def _read_counts(folder: str, max_words: int | None) -> WordCounts:
     distinct = itertools.count()
     # `zip` counts the words as they are read.
     pairs = (pair for pair, _ in zip(_read_words(folder), distinct, strict=False))
-    # The key ascends as counts descend, for `nsmallest`, which holds at most `max_words` pairs.
     if max_words is None:
         ordered = sorted(pairs, key=_by_frequency)
-    else:
+    else:  # Holds at most `max_words` in memory.
         ordered = heapq.nsmallest(max_words, pairs, key=_by_frequency)
     totals = read_json(join(folder, TOTALS_FILE))
     tokens, too_long, other = (

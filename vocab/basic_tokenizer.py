@@ -1,7 +1,7 @@
 """Splits text into words exactly as TF Text's BasicTokenizer(lower_case=False) does.
 
 The vocabulary must be learned from exactly the words that the model's tokenizer will look up, so
-the rule here is that of TensorFlow's tokenizer, oddities included. It has three parts:
+the rule here is TensorFlow's, oddities included. It has three parts:
 
 * Gaps: control and format characters (Unicode categories Cc and Cf) and the ASCII space divide
   words and are dropped. Other Unicode spaces (no-break space U+00A0, ideographic space U+3000,
@@ -70,13 +70,8 @@ def has_other_space(text: str) -> bool:
 def split_words(text: str) -> list[str]:
     """Returns the words of a text, in order; case and accents are kept.
 
-    Args:
-      text: any text that UTF-8 can encode (a lone surrogate, which it cannot, is treated as a
-        letter).
-
-    Returns:
-      Non-empty words. No word contains a gap character, or combines a single-character word with
-      other characters. A text that is empty or has only gaps has no words.
+    No word is empty, contains a gap character, or combines a single-character word with other
+    characters. A lone surrogate, which UTF-8 cannot encode, is treated as a letter.
     """
     words: list[str] = _WORD.findall(text)
     return words

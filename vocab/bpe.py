@@ -1,6 +1,6 @@
 """Byte-pair encodings (Sennrich et al. 2016, arXiv 1508.07909), learned by SentencePiece.
 
-Their file is like that of WordPieces: one token per line, the reserved ones first, of which line 2
+Their file is like a WordPiece file: one token per line, the reserved tokens first, of which line 2
 is [bpe]. Here a token that begins a word begins with U+2581, and others do not; pieces are in the
 order in which they were merged, the characters last. That is all that there is to such a model, so
 the file needs no other beside it.
@@ -108,7 +108,7 @@ def model_of(tokens: Sequence[str]) -> bytes:
     for number, token in enumerate(tokens):
         kind = _NORMAL if number >= _RESERVED else _CONTROL
         kind = _UNKNOWN_TYPE if number == _UNKNOWN else kind
-        # What is merged first has the highest score.
+        # Pieces that are merged first have the highest scores.
         score = float(_RESERVED - number) if kind == _NORMAL else 0.0
         model.pieces.add(piece=token, score=score, type=kind)
     spec = model.trainer_spec

@@ -25,26 +25,16 @@ class Coverage:
     Characters are code points of words: spaces and other characters that divide words are not
     counted. An unknown word is one token, `[UNK]`, so there are as many unknown words as unknown
     tokens.
-
-    Attributes:
-      sentences: texts with at least one word.
-      words: those of `WordPiece.words`.
-      unknown_words: words that became `[UNK]`, including those over the byte limit.
-      too_long_words: words over the byte limit.
-      tokens: without `[CLS]` and `[SEP]`.
-      characters: of all words.
-      unknown_characters: of the unknown words.
-      truncated_sentences: those over the length limit, including `[CLS]` and `[SEP]`.
     """
 
-    sentences: int = 0
+    sentences: int = 0  # Texts with at least one word.
     words: int = 0
-    unknown_words: int = 0
-    too_long_words: int = 0
-    tokens: int = 0
-    characters: int = 0
-    unknown_characters: int = 0
-    truncated_sentences: int = 0
+    unknown_words: int = 0  # Words that became `[UNK]`, including those over the byte limit.
+    too_long_words: int = 0  # Words over the byte limit.
+    tokens: int = 0  # Without `[CLS]` and `[SEP]`.
+    characters: int = 0  # In all words.
+    unknown_characters: int = 0  # In unknown words.
+    truncated_sentences: int = 0  # Over the length limit, including `[CLS]` and `[SEP]`.
 
     @property
     def unknown_rate(self) -> float:

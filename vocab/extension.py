@@ -16,8 +16,8 @@ from vocab.learner import learn
 from vocab.smoothing import smoothing_coefficients, weigh_counts
 from vocab.wordpiece import JOINER, UNKNOWN, WordPiece, spell
 
-# Of so many times the wanted number of candidates the best are kept, a part at a time, because a
-# piece is used more when another is gone.
+# So many times the wanted number of candidates are learned, and the best kept, a part at a time,
+# because a piece is used more when another is gone.
 _CANDIDATES = 3
 _KEPT_AT_ONCE = 0.8
 # A piece that occurs once shortens nothing but itself.
@@ -26,7 +26,7 @@ _NO_LIMIT = 0x110000
 
 
 class Spelling(NamedTuple):
-    """How a vocabulary spells words: their number, and that of their tokens and of `[UNK]`."""
+    """How a vocabulary spells words: the numbers of words, of their tokens and of `[UNK]`."""
 
     words: int
     tokens: int
@@ -45,7 +45,7 @@ def find_pieces(
     """Returns up to `add` pieces to append to a vocabulary, the most useful first.
 
     Args:
-      tokens: those of the vocabulary.
+      tokens: the vocabulary's.
       word_counts: language -> word -> number of occurrences.
       add: how many pieces; there are fewer if no more occur twice.
       max_bytes_per_word: words longer than this in UTF-8 are not learned from: they are `[UNK]`.

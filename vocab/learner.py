@@ -1,7 +1,7 @@
 """Learns a WordPiece vocabulary from word counts.
 
-The result is that of TF Text's `wordpiece_tokenizer_learner_lib.learn`, token for token, found
-in much less time.
+The result equals TF Text's `wordpiece_tokenizer_learner_lib.learn`, token for token, in much less
+time.
 
 The algorithm searches for the count threshold that gives a vocabulary of about the requested
 size. For each threshold it runs a few iterations. Each splits all words with the pieces found so
@@ -20,7 +20,7 @@ x + c, where c is one more character, so
 which is the number of occurrences of x that no character follows: those at the END of a word.
 So only the suffixes of words need to be counted, not all substrings, and nothing is subtracted.
 
-The distinct suffixes are indexed once (`SuffixIndex`); a piece is then a number, and its count an
+The distinct suffixes are indexed once (`_SuffixIndex`); a piece is then a number, and its count an
 element of an array. Splitting needs the longest piece that is a prefix of the rest of a word. Both
 the piece and the rest are suffixes, so this is an array too, computed for all words at once.
 """
@@ -34,7 +34,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-WordCounts = list[tuple[str, int]]
+_WordCounts = list[tuple[str, int]]
 
 # Code points are at most 0x10FFFF. Incremented by one, because 0 ends a word, they fit in 21 bits,
 # so three of them fit in a 64-bit integer.
@@ -63,7 +63,7 @@ def learn(
     The order is: the reserved tokens, the single characters by code point, then the pieces by
     descending count and, at equal counts, by code point.
 
-    With integer counts the result equals that of TF Text exactly (while their sum is below 2**63).
+    With integer counts the result equals TF Text's exactly (while their sum is below 2**63).
     Fractional counts are accepted too; there the sums may round differently.
 
     Args:
@@ -71,7 +71,7 @@ def learn(
         pairs. At equal counts, earlier words are preferred under `max_input_tokens`.
       vocab_size: the target size, in tokens. The search ends at the first threshold whose
         vocabulary has at most this size and is at most `slack_ratio` of it smaller. If there is
-        none, the result is that of the last threshold tried, which may be larger.
+        none, the last threshold tried gives the result, which may be larger.
       reserved_tokens: tokens to put first, whatever the words are. Words equal to one of them
         are not learned from.
       upper_thresh: upper end of the threshold search; the largest count of a word if that is
@@ -122,7 +122,7 @@ def learn(
 
     if not words or not num_iterations:
         return in_order({})
-    counter = PieceCounter(words, joiner)
+    counter = _PieceCounter(words, joiner)
     fixed = {*reserved_tokens, *single}
     slack = max(slack_ratio * vocab_size, 0)
 
@@ -150,7 +150,7 @@ def learn(
             upper = threshold - 1
 
 
-def _check_words(pairs: WordCounts, reserved_tokens: Sequence[str]) -> None:
+def _check_words(pairs: _WordCounts, reserved_tokens: Sequence[str]) -> None:
     if not pairs:
         raise ValueError("word_counts is empty; give at least one word with its count")
     for word, count in pairs:
@@ -162,8 +162,8 @@ def _check_words(pairs: WordCounts, reserved_tokens: Sequence[str]) -> None:
         raise ValueError("reserved_tokens is one str; give a list of tokens")
 
 
-def _all_pieces(words: WordCounts, num_iterations: int, joiner: str) -> dict[str, int]:
-    """Returns the result of `PieceCounter.learn_at` for a threshold of 0 or less.
+def _all_pieces(words: _WordCounts, num_iterations: int, joiner: str) -> dict[str, int]:
+    """Returns the result of `_PieceCounter.learn_at` for a threshold of 0 or less.
 
     All substrings of words are then pieces in the first iteration, with count 0 if they end no
     word. So later iterations do not split the words and find only their prefixes.
@@ -182,7 +182,7 @@ def _all_pieces(words: WordCounts, num_iterations: int, joiner: str) -> dict[str
 
 
 def _threshold_range(
-    pairs: WordCounts, lower_thresh: int | None, upper_thresh: int | None
+    pairs: _WordCounts, lower_thresh: int | None, upper_thresh: int | None
 ) -> tuple[int, int]:
     """Returns the ends of the threshold search, lower first.
 
@@ -195,8 +195,8 @@ def _threshold_range(
 
 
 def _select_words(
-    pairs: WordCounts, max_unique_chars: int, max_input_tokens: int | None
-) -> WordCounts:
+    pairs: _WordCounts, max_unique_chars: int, max_input_tokens: int | None
+) -> _WordCounts:
     """Returns the words made of the most frequent characters, most frequent words first."""
     char_counts: Counter[str] = Counter()
     for word, count in pairs:
@@ -209,7 +209,7 @@ def _select_words(
     return words if max_input_tokens in (None, -1) else words[:max_input_tokens]
 
 
-class PieceCounter:
+class _PieceCounter:
     """Splits all words by longest match, and counts the rest of the word at each split.
 
     That count is the adjusted count of the rest, taken as a piece (see above). A piece that
@@ -217,11 +217,11 @@ class PieceCounter:
     they are the same pieces, and both are counted in the same array.
     """
 
-    def __init__(self, words: WordCounts, joiner: str) -> None:
+    def __init__(self, words: _WordCounts, joiner: str) -> None:
         # Empty words have no pieces.
         words = [pair for pair in words if pair[0]]
         words += _joined_prefixes(words, joiner)
-        index = index_suffixes([word for word, _ in words])
+        index = _index_suffixes([word for word, _ in words])
         counts = _as_array([count for _, count in words])
         self._index = index
         self._joiner = joiner
@@ -242,7 +242,7 @@ class PieceCounter:
     def most_pieces(self, threshold: float) -> int:
         """Returns an upper bound on the pieces of `learn_at`, for a threshold of 1 or more.
 
-        Splits of later iterations start where those of the first one do, so no count increases.
+        Later iterations split where the first iteration does, so no count increases.
         """
         return len(self._sorted_counts) - int(np.searchsorted(self._sorted_counts, threshold))
 
@@ -298,7 +298,7 @@ class PieceCounter:
         }
 
 
-def _joined_prefixes(words: WordCounts, joiner: str) -> WordCounts:
+def _joined_prefixes(words: _WordCounts, joiner: str) -> _WordCounts:
     """Returns, with count 0, the prefixes of words that begin with the joiner.
 
     Only these can match an inner piece at the start of a word.
@@ -318,13 +318,12 @@ def _as_array(counts: Sequence[float]) -> np.ndarray:
 
 
 def _sum_at(places: np.ndarray, counts: np.ndarray, size: int) -> np.ndarray:
-    """Returns `[size]`, the sum of the counts at each place."""
     sums = np.zeros(size, counts.dtype)
     np.add.at(sums, places, counts)
     return sums
 
 
-def _count_inner(index: SuffixIndex, counts: np.ndarray) -> np.ndarray:
+def _count_inner(index: _SuffixIndex, counts: np.ndarray) -> np.ndarray:
     """Counts each suffix at all its occurrences inside words."""
     sums = np.zeros(len(index), counts.dtype)
     starts = index.word_starts
@@ -338,29 +337,20 @@ def _count_inner(index: SuffixIndex, counts: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class SuffixIndex:
+class _SuffixIndex:
     """The distinct suffixes of some words; a suffix is a number, the empty one is 0.
 
     A suffix has a greater number than all of its own prefixes.
-
-    Attributes:
-      text: the words, each followed by one character. A position is an index in it, in characters.
-      word_starts: int64 `[words]`, the position of each word.
-      at: int32 `[positions]`, the suffix that runs from a position to the end of its word; 0 after
-        the end of a word.
-      start: int32 `[suffixes]`, one of the positions of each suffix.
-      length: `[suffixes]`, in characters.
-      prefix: int32 `[suffixes]`, the longest shorter suffix that is a prefix of this one.
-      levels: the level of a suffix is the number of its prefixes that are suffixes; level n is
-        `range(levels[n], levels[n + 1])`.
     """
 
-    text: str
-    word_starts: np.ndarray
-    at: np.ndarray
-    start: np.ndarray
-    length: np.ndarray
-    prefix: np.ndarray
+    text: str  # The words, each followed by one character. A position is an index in it.
+    word_starts: np.ndarray  # int64 `[words]`, the position of each word.
+    at: np.ndarray  # int32 `[positions]`, the suffix from there to the end of its word, or 0.
+    start: np.ndarray  # int32 `[suffixes]`, one of the positions of each suffix.
+    length: np.ndarray  # `[suffixes]`, in characters.
+    prefix: np.ndarray  # int32 `[suffixes]`, the longest shorter suffix that is its prefix.
+    # The level of a suffix is the number of its prefixes that are suffixes; level n is
+    # `range(levels[n], levels[n + 1])`.
     levels: list[int]
 
     def __len__(self) -> int:
@@ -382,7 +372,7 @@ class SuffixIndex:
         return found
 
 
-def index_suffixes(words: Sequence[str]) -> SuffixIndex:
+def _index_suffixes(words: Sequence[str]) -> _SuffixIndex:
     """Builds the index of all suffixes of the words.
 
     Raises:
@@ -405,7 +395,7 @@ def index_suffixes(words: Sequence[str]) -> SuffixIndex:
     number = np.empty_like(order)
     number[order] = np.arange(len(order), dtype=np.int32)
     start = start[order]
-    return SuffixIndex(
+    return _SuffixIndex(
         text, (ends - lengths)[1:], number[at], start, left[start], number[prefix[order]], levels
     )
 
@@ -474,7 +464,7 @@ def _find_prefixes(codes: np.ndarray, start: np.ndarray, length: np.ndarray) -> 
 
 
 def _shared_with_previous(codes: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """Returns the length of the prefix that each suffix shares with the one of the rank before."""
+    """Returns the length of the prefix that each suffix shares with the suffix before it."""
     shared = np.zeros(len(start), np.int32)
     equal = np.arange(1, len(start), dtype=np.int32)
     size = 0
@@ -486,7 +476,7 @@ def _shared_with_previous(codes: np.ndarray, start: np.ndarray) -> np.ndarray:
 
 
 def _by_level(prefix: np.ndarray) -> tuple[np.ndarray, list[int]]:
-    """Returns the suffixes sorted by level (see `SuffixIndex`), and where each level begins."""
+    """Returns the suffixes sorted by level (see `_SuffixIndex`), and where each level begins."""
     level = np.zeros(len(prefix), np.int32)
     have_more = np.flatnonzero(prefix)
     above = prefix[have_more]

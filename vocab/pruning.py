@@ -35,12 +35,7 @@ def pieces_of_scripts(tokens: Iterable[str], scripts: Iterable[str]) -> set[str]
 
 
 class NeededPieces:
-    """Collects the pieces that texts need.
-
-    Attributes:
-      pieces: of the texts so far.
-      texts: their number.
-    """
+    """Collects the pieces that texts need: `pieces` of the `texts` so far."""
 
     def __init__(self, wordpiece: WordPiece) -> None:
         self.pieces: set[str] = set()
@@ -84,13 +79,8 @@ class NeededPieces:
 def kept_ids(tokens: Sequence[str], pieces: Collection[str]) -> list[int]:
     """Returns the ids to keep, in ascending order: a token's new id is its index in the list.
 
-    Args:
-      tokens: of the vocabulary.
-      pieces: those that are needed.
-
-    Returns:
-      The ids of the reserved tokens, of `pieces`, and of every single character of these, at the
-      start of a word and inside one, that the vocabulary has.
+    These are the ids of the reserved tokens, of `pieces`, and of every single character of these,
+    at the start of a word and inside one, that the vocabulary `tokens` has.
     """
     characters = {character for piece in pieces for character in _letters(piece)}
     kept = {UNKNOWN, *RESERVED_TOKENS, *pieces, *characters}

@@ -62,7 +62,7 @@ def weigh_counts(
 
     Args:
       counts: language -> word -> number of occurrences.
-      coefficients: by language; their order is that of the additions.
+      coefficients: by language, in the order of the additions.
     """
     weighted: dict[str, float] = defaultdict(float)
     for language, coefficient in coefficients.items():

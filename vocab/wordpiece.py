@@ -33,20 +33,15 @@ def divides_at_spaces(tokens: Iterable[str]) -> bool:
 class WordPiece:
     """A vocabulary that splits text.
 
-    Attributes:
-      max_bytes_per_word: longer words are `[UNK]`.
+    Args:
+      tokens: as `vocab.wordpiece_file.read` returns them.
+      max_bytes_per_word: longer words, in bytes of UTF-8, are `[UNK]`.
+
+    Raises:
+      ValueError: if there are no tokens or `max_bytes_per_word` is below 1.
     """
 
     def __init__(self, tokens: Iterable[str], *, max_bytes_per_word: int) -> None:
-        """Takes the tokens of a vocabulary.
-
-        Args:
-          tokens: as `vocab.wordpiece_file.read` returns them.
-          max_bytes_per_word: the longest word that is split, in bytes of UTF-8.
-
-        Raises:
-          ValueError: if there are no tokens or `max_bytes_per_word` is below 1.
-        """
         self._tokens = frozenset(tokens)
         if not self._tokens:
             raise ValueError("tokens is empty; give the tokens of a vocabulary")

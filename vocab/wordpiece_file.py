@@ -155,6 +155,6 @@ def find_misread(tokens: Sequence[str]) -> list[int]:
 
 
 def rename_misread(tokens: Sequence[str]) -> list[str]:
-    """Returns the tokens, with those of `find_misread` renamed to match no text; ids stay."""
+    """Returns the tokens; those that `find_misread` finds are renamed to match no text."""
     misread = set(find_misread(tokens))
     return [f"[space{n}]" if n in misread else token for n, token in enumerate(tokens)]

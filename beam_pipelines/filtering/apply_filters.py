@@ -32,13 +32,9 @@ def _teach(filters: Sequence[Filter], learned: Mapping[str, Mapping]) -> list[Fi
 
 @beam.ptransform_fn
 def ScoreBatches(batches, filters: Sequence[AnyFilter], learned: Mapping[str, beam.pvalue.AsDict]):
-    """PCollection of `Batch` -> `ScoredBatch` with the scores of all filters.
+    """PCollection of `Batch` -> `ScoredBatch` with the scores of all filters; `learned` as below.
 
     Filters also score the records that earlier filters drop.
-
-    Args:
-      filters: all of the job.
-      learned: from `learn`.
     """
     others, models = divide_models(filters)
     batches = batches | "Filters" >> beam.Map(_score_batch, others, **learned)

@@ -28,7 +28,7 @@ _Histogram = tuple[np.ndarray, np.ndarray]  # bins that are not empty, ascending
 class Bin(NamedTuple):
     """Position of the last record that is kept."""
 
-    number: int  # Of the bin, from 0.
+    number: int  # The bin's, from 0.
     rank: int  # How many records of the bin are kept, 1 or more.
 
 
@@ -46,7 +46,7 @@ def best_first(scores: Sequence[float], numbers: np.ndarray) -> np.ndarray:
     """
     values = np.asarray(scores, np.float32)
     bits = np.where(np.isnan(values), np.float32(-np.inf), values).view(np.uint32)
-    # As unsigned integers, the bits of positive floats ascend and those of negative ones descend.
+    # As unsigned integers, the bits of positive floats ascend, the bits of negative floats descend.
     ascending = np.where(bits >> 31, ~bits, bits | np.uint32(1 << 31))
     return (~ascending).astype(np.uint64) << np.uint64(32) | numbers >> np.uint64(32)
 

@@ -99,16 +99,11 @@ def _build(
 def add_user_filters(
     built: Sequence[AnyFilter], names: Sequence[str], *, taken: Sequence[str]
 ) -> list[AnyFilter]:
-    """Returns a job's filters in the order in which they are applied: the user's before models.
-
-    Args:
-      built: the job's own filters.
-      names: names of the user's filters.
-      taken: further names of counts and columns, which the user's filters must not have.
+    """Returns a job's own filters and the user's, as they are applied: models last.
 
     Raises:
-      InputError: if a filter cannot be found or built, is not a filter, or has a name that is
-        taken.
+      InputError: if a user's filter cannot be found or built, is not a filter, or has the name of
+        another filter, of a column, or one of `taken`.
     """
     known = {*taken, *(field for kind in KINDS.values() for field in kind.fields)}
     known.update(filter_.name for filter_ in (*built, *_all_filters()))

@@ -95,7 +95,7 @@ def drop_step(function: Callable[..., Iterator], *arguments, **side_inputs) -> b
     """Returns the step of a function that yields batches and outputs of `report_dropped`.
 
     Its outputs are (batches, counts, examples). Counts are `((language, name), number)`, where name
-    is READ, KEPT or a reason for dropping; examples are those of `drop_examples`.
+    is READ, KEPT or a reason for dropping; examples are those of `draw_examples`.
     """
     step = beam.FlatMap(function, *arguments, **side_inputs)
     return step.with_outputs("counts", "examples", main="batches")

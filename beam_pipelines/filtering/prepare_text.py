@@ -101,8 +101,8 @@ def PrepareText(batches, settings: TextSettings, options: JobOptions):
     """PCollection of `Batch` -> (batches of sentences, counts, examples, lists of passages).
 
     Sentences from a common text (a page, or a line that is split) are returned as passages, others
-    and neighbours in batches. Counts and examples are those of what is dropped, as in `drop_step`.
-    They count sentences, or lines if these are not split.
+    and neighbours in batches. Counts and examples are outputs as of `drop_step`.
+    Counts are of sentences, or lines if these are not split.
     """
     return batches | beam.FlatMap(_prepare, settings, options).with_outputs(
         "counts", "examples", "passages", main="batches"
@@ -190,7 +190,7 @@ def prepare(batch: Batch, settings: TextSettings) -> tuple[list[Passage], Droppe
         return list(map(_sentences, _grouped(lines, lambda line: line.page).values())), dropped
     runs = itertools.groupby(lines, lambda line: (line.page, line.reason is None))
     passages = [_sentences(run) for (_, is_kept), run in runs if is_kept]
-    # Of the job's kind, for its examples.
+    # The job's kind of record, for its examples.
     return passages, {
         reason: [Neighbours(one.text, "", one.language) for one in sentences]
         for reason, sentences in dropped.items()

@@ -46,14 +46,8 @@ def WriteScores(
 ):
     """PCollection of `ScoredBatch` -> Parquet files, the same for any number of workers.
 
-    A worker holds one file in memory at a time. Records are in the order of their hashes.
-
-    Args:
-      folder: where the language folders go.
-      shards: language or OTHER_LANGUAGE -> number of files, or a side input of this.
-      filters: the filters whose scores the batches hold.
-      record_type: the type of a row of `record_kinds.KINDS`.
-      temporary: a folder for files, or None; see `shuffle`.
+    A worker holds one file in memory at a time. Records are in the order of their hashes. The
+    batches hold the scores of `filters`; the other arguments are those of `WriteShards`.
     """
     names, fields = [filter_.name for filter_ in filters], field_names(record_type)
     return (

@@ -98,8 +98,8 @@ def WriteShards(
 
     Args:
       folder: where the language folders go.
-      shards: language -> its number of shards, see `plan_shards`; or a side input of this,
-        see `MeasureShards`.
+      shards: language or OTHER_LANGUAGE -> its number of shards, from `plan_shards`, or a side
+        input of this, from `MeasureShards`.
       record_type: the type of a row of `record_kinds.KINDS`.
       temporary: a folder for files, or None; see `shuffle`.
     """

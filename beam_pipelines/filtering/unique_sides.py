@@ -84,7 +84,7 @@ def _choose(
 
 
 def choose_by_side(pairs: Iterable[Pair], side: str, most: int) -> list[Pair]:
-    """Returns those of a language's pairs that `UniqueSides` keeps; `side` is SOURCE or TARGET."""
+    """Returns the pairs of a language that `UniqueSides` keeps; `side` is SOURCE or TARGET."""
     groups: dict[str, list[Pair]] = collections.defaultdict(list)
     for pair in pairs:
         groups[_essence(pair, side)].append(pair)

@@ -3,7 +3,7 @@
   name       the reason under which `report.json` counts dropped records
   uses       kind of records that it is for -> how the command uses it, see `Use`; user-defined
              filters, which are named on the command line, do not need it
-  threshold  its limit, by default that of the class
+  threshold  its limit, by default the class's
   score      a batch of records of one language -> a number for each
   accept     score -> whether the record is kept
 
@@ -38,7 +38,7 @@ from beam_pipelines.records.records import Record
 if TYPE_CHECKING:
     import apache_beam as beam
 
-# What a filter is applied to, in the order in which text goes through a job. All but the last are
+# Filters are applied in stages, in the order in which text goes through a job. All but the last are
 # for monolingual text: C4's heuristics see whole pages, the lines of the remaining pages, and the
 # rest of these pages; then the lengths of lines are checked, before lines are split.
 STAGES = PAGES, LINES, RESTS, LENGTHS, RECORDS = ("pages", "lines", "rests", "lengths", "records")

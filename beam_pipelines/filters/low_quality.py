@@ -64,6 +64,6 @@ class LowQuality(AtLeast):
 
         if self._model is None:
             self._load()
-        # Of neighbouring sentences, the worse.
+        # The worse of neighbouring sentences.
         scores = [self._model.score(column) for column in zip(*map(texts_of, records), strict=True)]
         return functools.reduce(np.minimum, scores).tolist()

@@ -29,8 +29,8 @@ _UNFINISHED = 1.5
 _MOST_UNFINISHED = 0.1
 
 # The variance of the log ratio around a language's median, for length n: _FIXED + _BY_LENGTH / n.
-# Fitted on 650,000 pairs in 94 languages. The second term is that of sentences of independent words
-# (Gale and Church 1993); the first is due to the translators.
+# Fitted on 650,000 pairs in 94 languages. Sentences of independent words would have the second term
+# alone (Gale and Church 1993); the first is due to the translators.
 _FIXED = 0.013
 _BY_LENGTH = 1.0
 
@@ -52,17 +52,12 @@ _PER_MAD = 1.4826
 
 
 class LengthStatistics(NamedTuple):
-    """Length statistics of the pairs of a language.
+    """Length statistics of the pairs of a language."""
 
-    Attributes:
-      median: of the natural logarithm of (characters of the target / characters of English).
-      spread: the deviation of the ratios from it, as a multiple of the expected one.
-      unfinished_share: share (0 to 1) of pairs whose target does not end in a punctuation mark,
-        among those whose English does.
-    """
-
-    median: float
-    spread: float
+    median: float  # Natural logarithm of (characters of the target / of English).
+    spread: float  # The deviation of the ratios from it, as a multiple of the expected one.
+    # Share (0 to 1) of pairs whose target does not end in a punctuation mark, among those whose
+    # English does.
     unfinished_share: float
 
 

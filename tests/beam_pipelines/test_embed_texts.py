@@ -21,7 +21,7 @@ from labse_tf.embedding.model_dir import ModelDir
 from labse_tf.errors import InputError
 from labse_tf.retrieval.vectors import open_vectors
 
-# Of one character a token, and the model reads 128 of them.
+# A token is a character here, and the model reads 128 of them.
 LONG = "Katze " * 60
 
 

@@ -39,7 +39,7 @@ def unknown(words, characters):
         # 9 bytes are allowed, a word of 12 is unknown though the pieces could spell it.
         ("ไทย", {"words": 1, "tokens": 3, "characters": 3}),
         ("ไทยท", {"words": 1, "tokens": 1, "characters": 4, **unknown(1, 4), "too_long_words": 1}),
-        # What divides words is no character of theirs.
+        # Characters that divide words are not counted.
         ("a\u200ba\t a", {"words": 3, "tokens": 3, "characters": 3}),
     ],
 )
@@ -75,16 +75,8 @@ def test_rates_by_hand():
     assert counts.tokens_per_sentence == 5.0
     assert counts.truncated_rate == 0.25
 
-
-def test_no_rate_where_all_is_unknown():
-    assert math.isnan(measure("xyz").characters_per_token)
-    assert measure("xyz").lost_rate == 1.0
-
-
-def test_add_up():
-    assert add_up([]) == Coverage()
-    parts = [Coverage(1, 2, 3, 4, 5, 6, 7, 8), Coverage(10, 20, 30, 40, 50, 60, 70, 80)]
-    assert add_up(parts) == Coverage(11, 22, 33, 44, 55, 66, 77, 88)
+    nothing_known = measure("xyz")
+    assert math.isnan(nothing_known.characters_per_token) and nothing_known.lost_rate == 1.0
 
 
 def test_refuses_a_length_without_room():
@@ -96,23 +88,15 @@ TEXTS = st.lists(st.text("abx.ไทย \u200b", max_size=40), max_size=10)
 
 
 @given(TEXTS, st.integers(1, 40), st.integers(3, 30))
-def test_parts_never_pass_their_wholes(texts, limit, max_length):
+def test_parts_never_pass_their_wholes_and_add_up_to_them(texts, limit, max_length):
     counts = measure(*texts, limit=limit, max_length=max_length) or Coverage()
     assert counts.too_long_words <= counts.unknown_words <= counts.words <= counts.tokens
     assert counts.unknown_words <= counts.unknown_characters <= counts.characters
     assert counts.truncated_sentences <= counts.sentences <= len(texts)
-
-
-@given(TEXTS, st.integers(1, 40))
-def test_a_higher_limit_never_loses_more(texts, limit):
-    low, high = (measure(*texts, limit=bytes_) or Coverage() for bytes_ in (limit, limit + 7))
-    assert high.unknown_characters <= low.unknown_characters
-    assert high.too_long_words <= low.too_long_words
-    assert (high.words, high.characters) == (low.words, low.characters)
-
-
-@given(TEXTS)
-def test_counts_of_texts_add_up(texts):
-    single = [measure(text) for text in texts]
-    whole = measure(*texts) or Coverage()
-    assert add_up(counts for counts in single if counts is not None) == whole
+    single = [measure(text, limit=limit, max_length=max_length) for text in texts]
+    assert add_up(one for one in single if one is not None) == counts
+    # A higher limit never loses more.
+    higher = measure(*texts, limit=limit + 7) or Coverage()
+    assert higher.unknown_characters <= counts.unknown_characters
+    assert higher.too_long_words <= counts.too_long_words
+    assert (higher.words, higher.characters) == (counts.words, counts.characters)

@@ -36,7 +36,7 @@ def kept(pieces):
         (["ab."], ["a", "##a", "ab", "b", "##b", "."]),
         (["aab"], ["a", "##a", "##ab", "b", "##b"]),
         (["猫"], ["猫", "##猫"]),
-        # What the vocabulary cannot spell brings nothing but [UNK].
+        # Words that the vocabulary cannot spell bring nothing but [UNK].
         (["x"], []),
         ([], []),
     ],

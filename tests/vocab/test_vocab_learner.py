@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vocab.learner import index_suffixes, learn
+from vocab.learner import _index_suffixes, learn
 
 
 def load_original():
@@ -207,7 +207,7 @@ def strings(index):
 
 
 def test_index_of_suffixes_by_hand():
-    index = index_suffixes(["aba", "ab", "ba"])
+    index = _index_suffixes(["aba", "ab", "ba"])
     found = strings(index)
     # Level 0: what no other suffix begins. Level 1: "aba" and "ab" after "a", "ba" after "b"; but
     # "aba" has the prefixes "ab" and "a": level 2.
@@ -217,13 +217,13 @@ def test_index_of_suffixes_by_hand():
     chosen = np.array([False, True, False, False, False, True])
     longest = index.longest_prefix_in(chosen)
     assert [found[suffix] for suffix in longest] == ["", "a", "", "a", "", "aba"]
-    index = index_suffixes([])
+    index = _index_suffixes([])
     assert strings(index) == [""] and not len(index.word_starts)
 
 
 @given(st.lists(st.text("ab\0\u0301中😀", max_size=9)))
 def test_the_index_holds_every_suffix_and_its_prefixes(words):
-    index = index_suffixes(words)
+    index = _index_suffixes(words)
     found = strings(index)
     expected = {word[start:] for word in words for start in range(len(word) + 1)} | {""}
     assert set(found) == expected

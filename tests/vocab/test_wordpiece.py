@@ -169,7 +169,7 @@ def assert_same_tokens(vocab_file, texts, limit):
 @settings(max_examples=30)
 @given(texts=st.lists(ANY_TEXT, min_size=1, max_size=20))
 def test_the_tokens_of_tf_text_on_any_text_with_spaces_in_pieces(older_vocab_file, texts):
-    """Of TF Text itself, for a vocabulary as earlier versions learned them."""
+    """TF Text itself, with a vocabulary as earlier versions learned them."""
     original = tf_text.BertTokenizer(str(older_vocab_file), lower_case=False)
     tokens = wordpiece_file.read(older_vocab_file)
     expected = original.tokenize(tf.constant(texts)).merge_dims(1, 2).to_list()

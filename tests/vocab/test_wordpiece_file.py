@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vocab import wordpiece_file
@@ -42,6 +42,7 @@ def test_reads_what_it_writes(path):
     assert wordpiece_file.read(path) == TOKENS
 
 
+@settings(max_examples=30)
 @given(ORDINARY_TOKENS)
 def test_reads_any_tokens_that_it_writes(tmp_path_factory, tokens):
     path = tmp_path_factory.getbasetemp() / "any-vocab.txt"

@@ -53,21 +53,30 @@ def read_all(out):
     return [record for file in files for record in read_file(file)]
 
 
-def test_shards_are_filtered_again_and_read_for_training(tmp_path, tokenizer, tiny_config):
-    from labse_tf.data.pretraining import pretraining_batches
-
+@pytest.fixture
+def clean(tmp_path):
     folder = tmp_path / "documents"
     folder.mkdir()
     for language, lines in DOCUMENTS.items():
         (folder / f"{language}.txt").write_text("\n".join(lines) + "\n", "utf-8")
     assert filter_neighbours(folder, tmp_path / "out") == 0
-    found = read_all(tmp_path / "out")
+    return tmp_path / "out"
+
+
+def test_text(clean):
+    found = read_all(clean)
     assert len(found) == len(PAIRS) and set(found) == PAIRS
-    report = json.loads((tmp_path / "out/report.json").read_text())
+    report = json.loads((clean / "report.json").read_text())
     dropped = report["languages"]["de"]["dropped"]
     assert report["languages"]["de"]["read"] == 6
     assert (dropped["too_short"], dropped["duplicate"], sum(dropped.values())) == (2, 1, 3)
-    assert filter_neighbours(tmp_path / "out", tmp_path / "again") == 0
+
+
+@pytest.mark.slow
+def test_shards_are_filtered_again_and_read_for_training(clean, tmp_path, tokenizer, tiny_config):
+    from labse_tf.data.pretraining import pretraining_batches
+
+    assert filter_neighbours(clean, tmp_path / "again") == 0
     assert set(read_all(tmp_path / "again")) == PAIRS
     settings = dataclasses.replace(
         tiny_config.pretrain, objective="cmlm", neighbours=[str(tmp_path / "again")], batch_size=16

@@ -124,7 +124,7 @@ def test_scores(tmp_path):
     out = tmp_path / "out"
     filter_bitext.run([str(tmp_path)], str(out), scores=True, max_length_ratio=5)
     found = pq.read_table(out / "scores" / "de").to_pylist()
-    # What the language model says of a few words is its own affair.
+    # The language model's score of a few words is not tested here.
     assert all(-1 <= row.pop("wrong_language") < 0.3 for row in found)
     assert sorted(found, key=lambda row: row["src_raw"]) == [
         {
@@ -157,7 +157,7 @@ def test_scores(tmp_path):
         "language_code": "xx",
         "reason": "other_language",
     }
-    # What lies there is no corpus.
+    # Scores are no corpus.
     assert {file.format for file in find_corpus_files([str(out)])} == {"shard"}
 
 

@@ -293,7 +293,7 @@ TEXTS = st.text(max_size=80)
 LANGUAGE_CODES = st.sampled_from(sorted(LANGUAGES))
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(st.lists(st.builds(Pair, TEXTS, TEXTS, LANGUAGE_CODES), min_size=1, max_size=5))
 def test_any_text_has_finite_scores_alone_as_in_a_batch_and_pickled(pairs):
     learned = {code: LengthStatistics(0.1, 1.0, 0.0) for code in LANGUAGES}
