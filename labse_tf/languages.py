@@ -227,12 +227,9 @@ def require_code(
     """
     found = find_code(code)
     if found is None:
-        raise InputError(
-            f"'{code}' is not the code of a language",
-            remedy=f"use a code of BCP 47 or ISO 639-3 ({_nearest(code)})",
-            path=path,
-            line=line,
-        )
+        problem = f"'{code}' is not the code of a language"
+        remedy = f"use a code of BCP 47 or ISO 639-3 ({_nearest(code)})"
+        raise InputError(problem, remedy=remedy, path=path, line=line)
     if found not in LANGUAGES:
         _say_once(found)
     return found

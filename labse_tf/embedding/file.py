@@ -253,11 +253,9 @@ def _skip(lines: Iterable[str], state: Embedded, path: Path):
     digest = hashlib.sha256()
     _digest(digest, itertools.islice(lines, state.rows))
     if state.rows and digest.hexdigest() != state.digest:
-        raise InputError(
-            f"holds the vectors of {state.rows} other lines, from an interrupted job",
-            path=path.parent,
-            remedy="use that job's input, remove the folder, or start afresh with --overwrite",
-        )
+        problem = f"holds the vectors of {state.rows} other lines, from an interrupted job"
+        remedy = "use that job's input, remove the folder, or start afresh with --overwrite"
+        raise InputError(problem, path=path.parent, remedy=remedy)
     return digest
 
 

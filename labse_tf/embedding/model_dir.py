@@ -75,22 +75,18 @@ class ModelDir:
         if found.encoder.suffix not in ENCODER_FILES:
             found._check_saved_models()
         elif not found.encoder.is_file():
-            raise InputError(
-                "no such file",
-                path=found.encoder,
-                remedy="export the model with --format hub,onnx,lite",
-            )
+            problem = "no such file"
+            remedy = "export the model with --format hub,onnx,lite"
+            raise InputError(problem, path=found.encoder, remedy=remedy)
         elif not (
             found._has_saved_model("preprocessor")
             or found.is_laser_2018
             # Exported without a preprocessor.
             or (found.is_onnx and (found.path / _VOCABULARY).is_file())
         ):
-            raise InputError(
-                "is not in a model dir: there is no ../preprocessor",
-                path=found.encoder,
-                remedy="export the model with hub among its formats",
-            )
+            problem = "is not in a model dir: there is no ../preprocessor"
+            remedy = "export the model with hub among its formats"
+            raise InputError(problem, path=found.encoder, remedy=remedy)
         return found
 
     @property
@@ -173,11 +169,9 @@ class ModelDir:
     def _check_saved_models(self) -> None:
         for name in self._saved_models:
             if not self._has_saved_model(name):
-                raise InputError(
-                    f"is not a model dir: it has no {name}/saved_model.pb",
-                    path=self.path,
-                    remedy="name the --out of `labse export`, with hub among its formats",
-                )
+                problem = f"is not a model dir: it has no {name}/saved_model.pb"
+                remedy = "name the --out of `labse export`, with hub among its formats"
+                raise InputError(problem, path=self.path, remedy=remedy)
 
 
 class Runtime(Protocol):
@@ -205,11 +199,8 @@ def open_runtime(encoder: Path) -> Runtime:
             f"needs a library that is missing ({error})", path=encoder, remedy="install it"
         ) from error
     except Exception as error:  # ONNX Runtime's errors have no other base class.
-        raise InputError(
-            f"cannot be read ({str(error).splitlines()[0]})",
-            path=encoder,
-            remedy="export the model again",
-        ) from error
+        problem = f"cannot be read ({str(error).splitlines()[0]})"
+        raise InputError(problem, path=encoder, remedy="export the model again") from error
 
 
 class SavedModelRuntime:

@@ -149,17 +149,11 @@ class OpenedEncoder:
     def _check(self, vectors: np.ndarray, count: int) -> None:
         remedy = "let encode(texts) return an array of floats, one row per text"
         if vectors.ndim != 2 or len(vectors) != count or vectors.dtype.kind != "f":
-            raise InputError(
-                f"encode() of {count} texts returned {vectors.dtype} {list(vectors.shape)}",
-                path=self.name,
-                remedy=remedy,
-            )
+            problem = f"encode() of {count} texts returned {vectors.dtype} {list(vectors.shape)}"
+            raise InputError(problem, path=self.name, remedy=remedy)
         if self._width not in (None, vectors.shape[1]):
-            raise InputError(
-                f"encode() returned {vectors.shape[1]} columns, but {self._width} before",
-                path=self.name,
-                remedy=remedy,
-            )
+            problem = f"encode() returned {vectors.shape[1]} columns, but {self._width} before"
+            raise InputError(problem, path=self.name, remedy=remedy)
         finite = np.isfinite(vectors).all(axis=1)
         if not finite.all():
             raise InputError(
@@ -170,11 +164,8 @@ class OpenedEncoder:
 
     def _check_width(self) -> None:
         if self._leading and self._width and self._leading > self._width:
-            raise InputError(
-                f"has vectors of {self._width} dimensions, and --dim is {self._leading}",
-                path=self.name,
-                remedy=f"give {self._width} or less",
-            )
+            problem = f"has vectors of {self._width} dimensions, and --dim is {self._leading}"
+            raise InputError(problem, path=self.name, remedy=f"give {self._width} or less")
 
     def _to_unit_length(self, vectors: np.ndarray) -> np.ndarray:
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -216,11 +207,9 @@ def _open(name: str, language: str | None) -> OpenedEncoder:
     if Path(name, _MODULES_FILE).is_file():
         return _open_sentence_transformers(name)
     if os.path.isdir(name):
-        raise InputError(
-            f"is not a model: it has neither encoder/ and preprocessor/ nor {_MODULES_FILE}",
-            path=name,
-            remedy="name the --out of `labse export`, or a sentence-transformers folder",
-        )
+        problem = f"is not a model: it has neither encoder/ and preprocessor/ nor {_MODULES_FILE}"
+        remedy = "name the --out of `labse export`, or a sentence-transformers folder"
+        raise InputError(problem, path=name, remedy=remedy)
     if os.path.exists(name):
         raise InputError("is a file, not a model", path=name, remedy="name a folder")
     if is_object_name(name):
@@ -245,11 +234,10 @@ def load_model_dir(
 
         return LightEmbedder(model_dir)
     if importlib.util.find_spec("tensorflow") is None:
-        raise InputError(
-            "needs TensorFlow",
-            path=model_dir.name,
-            remedy="pip install 'labse-tf[tf]', or name a file such as MODEL_DIR/onnx/model.onnx",
-        )
+        problem = "needs TensorFlow"
+        remedy = "pip install 'labse-tf[tf]', or name a file such as MODEL_DIR/onnx/model.onnx"
+        raise InputError(problem, path=model_dir.name, remedy=remedy)
+    from labse_tf.embedding.embedder import Embedder, StaticEmbedder
 
     if model_dir.encoder.is_dir() and language is None and model_dir.has_plain_table:
         return StaticEmbedder(model_dir)
@@ -269,11 +257,9 @@ def _open_sentence_transformers(name: str) -> OpenedEncoder:
     try:
         model = SentenceTransformer(name)
     except (OSError, ValueError, KeyError) as error:
-        raise InputError(
-            f"sentence-transformers cannot load it ({str(error).splitlines()[0]})",
-            path=name,
-            remedy="check the name, or fetch the folder again",
-        ) from error
+        problem = f"sentence-transformers cannot load it ({str(error).splitlines()[0]})"
+        remedy = "check the name, or fetch the folder again"
+        raise InputError(problem, path=name, remedy=remedy) from error
     hashes = _hash_folder(Path(name)) if os.path.isdir(name) else {}
     return OpenedEncoder(name, SENTENCE_TRANSFORMERS, _CountingCuts(model), hashes)
 
@@ -312,18 +298,14 @@ def _open_python(name: str) -> OpenedEncoder:
         try:
             inspect.signature(model).bind()
         except TypeError as error:
-            raise InputError(
-                f"cannot be called without arguments ({error})",
-                path=name,
-                remedy="name an object with encode(), or a function that makes one",
-            ) from error
+            problem = f"cannot be called without arguments ({error})"
+            remedy = "name an object with encode(), or a function that makes one"
+            raise InputError(problem, path=name, remedy=remedy) from error
         model = model()
     if not callable(getattr(model, "encode", None)):
-        raise InputError(
-            f"returned a {type(model).__name__}, which has no encode()",
-            path=name,
-            remedy="let it return an object with encode(list of strings)",
-        )
+        problem = f"returned a {type(model).__name__}, which has no encode()"
+        remedy = "let it return an object with encode(list of strings)"
+        raise InputError(problem, path=name, remedy=remedy)
     return OpenedEncoder(name, PYTHON_OBJECT, model)
 
 

@@ -141,11 +141,8 @@ def read_calibration(vectors: Path) -> Calibration:
     """
     path = calibration_path(vectors)
     if not path.is_file():
-        raise InputError(
-            f"holds quantised vectors, but its calibration {path.name} is missing",
-            path=vectors,
-            remedy=REMEDY,
-        )
+        problem = f"holds quantised vectors, but its calibration {path.name} is missing"
+        raise InputError(problem, path=vectors, remedy=REMEDY)
     try:
         return _parse(path.read_text("utf-8"))
     except (ValueError, KeyError, TypeError, OverflowError) as error:

@@ -26,6 +26,7 @@ from labse_tf.retrieval.neighbours import (
     FEWEST_CODED,
     Neighbours,
     Part,
+    Search,
     compare,
     nearest,
     products,
@@ -108,20 +109,12 @@ def make_lists(
     return Lists(_assign(sources, centroids, probes, on_progress), of_targets, len(centroids))
 
 
-def search_lists(
-    sources: ArrayLike,
-    targets: ArrayLike,
-    plan: Lists,
-    forward: Neighbours,
-    backward: Neighbours,
-    folder: Path,
-    *,
-    start: int = 0,
-) -> Iterator[int]:
+def search_lists(search: Search, plan: Lists, folder: Path, *, start: int = 0) -> Iterator[int]:
     """Searches list by list; yields the number of finished steps after each group of lists.
 
     Meanwhile `folder` holds the codes of the vectors, if there are many, in one byte per number.
     """
+    sources, targets = search.sources, search.targets
     # The first pass covers only the nearest list of each source. It takes little time, and few
     # vectors of the other lists are nearer than those found there.
     targets_of = _members(plan.targets[:, np.newaxis], plan.count)
@@ -134,25 +127,25 @@ def search_lists(
             both = _code_both(sources, targets, pool, folder)
             source_codes, target_codes = stack.enter_context(both)
 
-        def search(step: int) -> None:
-            run, number = divmod(step, plan.count)
-            own, others = passes[run](number), targets_of(number)
+        def run(step: int) -> None:
+            number_of_pass, number = divmod(step, plan.count)
+            own, others = passes[number_of_pass](number), targets_of(number)
             if not len(others):
                 return
-            listed = _part(targets, others, backward, target_codes)
+            listed = _part(targets, others, search.backward, target_codes)
             # Sources without k neighbours yet have no limit, and are compared in float32.
-            new = np.isinf(forward.similarities[own, -1])
+            new = np.isinf(search.forward.similarities[own, -1])
             for some in (own[new], own[~new]):
                 for first in range(0, len(some), _ROWS_PER_BLOCK):
                     rows = some[first : first + _ROWS_PER_BLOCK]
-                    part = _part(sources, rows, forward, source_codes)
+                    part = _part(sources, rows, search.forward, source_codes)
                     compare(part, listed, lock, bounds=likely_bounds)
 
         while start < plan.steps:
             # Within a pass, so that no two threads search the same list.
             end_of_pass = plan.count * (start // plan.count + 1)
             end = min(start + _LISTS_AT_ONCE, end_of_pass)
-            list(pool.map(search, range(start, end)))
+            list(pool.map(run, range(start, end)))
             start = end
             yield end
 
@@ -190,15 +183,13 @@ def _part(vectors: ArrayLike, places: np.ndarray, best: Neighbours, codes: Codes
     return Part(Selection(vectors, places), places, best, codes and codes[places])
 
 
-def complete(
-    sources: ArrayLike, targets: ArrayLike, forward: Neighbours, backward: Neighbours
-) -> int:
+def complete(search: Search) -> int:
     """Searches exactly for vectors with fewer than k neighbours in their lists; returns how many.
 
     It compares them with all vectors of the other side.
     """
     count = 0
-    for best, own, others in ((forward, sources, targets), (backward, targets, sources)):
+    for own, others, best in search.directions:
         rows = np.flatnonzero(np.isinf(best.similarities[:, -1]))
         count += len(rows)
         for start in range(0, len(rows), _ROWS_PER_BLOCK):
@@ -208,9 +199,7 @@ def complete(
     return count
 
 
-def measure_recall(
-    sources: ArrayLike, targets: ArrayLike, forward: Neighbours, backward: Neighbours
-) -> dict[str, float]:
+def measure_recall(search: Search) -> dict[str, float]:
     """Returns the share of true neighbours that were found, for 1,000 queries per direction.
 
     `forward` and `backward` count all k neighbours, `forward_nearest` and `backward_nearest` only
@@ -218,10 +207,7 @@ def measure_recall(
     chosen with.
     """
     measured = {}
-    for name, best, own, others in (
-        ("forward", forward, sources, targets),
-        ("backward", backward, targets, sources),
-    ):
+    for name, (own, others, best) in zip(("forward", "backward"), search.directions, strict=True):
         rows = _sample(own, _SAMPLE, _SEED + 1)
         true = nearest(own[rows], others, best.indices.shape[1]).indices
         hits = (true[:, :, np.newaxis] == best.indices[rows][:, np.newaxis, :]).any(axis=2)

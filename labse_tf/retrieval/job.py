@@ -164,11 +164,9 @@ def search_sides(
 def _open_exact(sides: Sequence[Sentences], paths: Sequence[str], *, dim: int) -> list[ArrayLike]:
     for path in paths:
         if is_binary(open_vectors(path, check=False)):
-            raise InputError(
-                "holds binary vectors, which are not exact",
-                path=path,
-                remedy="rescore by float32, float16 or int8 vectors",
-            )
+            problem = "holds binary vectors, which are not exact"
+            remedy = "rescore by float32, float16 or int8 vectors"
+            raise InputError(problem, path=path, remedy=remedy)
     return open_sides(sides, paths, dim=dim)
 
 
