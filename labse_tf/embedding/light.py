@@ -123,12 +123,9 @@ class SortingEncoder(WindowEncoder):
 
     @abc.abstractmethod
     def _embed(self, tokens: Tokens, rows: np.ndarray, length: int) -> np.ndarray:
-        """Returns the vectors of some texts, `[rows, dim]`, not normalised.
+        """Returns vectors `[rows, dim]`, not normalised, of some texts of the window.
 
-        Args:
-          tokens: those of all texts of the window.
-          rows: which texts.
-          length: what they are padded or cut to.
+        The texts are padded or cut to `length` tokens.
         """
 
     def _encode_window(

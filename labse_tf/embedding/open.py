@@ -82,20 +82,16 @@ class OpenedEncoder:
     @property
     def dim(self) -> int:
         """The dimension of the vectors; if unknown, it is found by embedding one text."""
-        if self._dim is None:
+        if not (self._leading or self._width):
             self.encode(["a"])
-        return self._dim
-
-    @property
-    def _dim(self) -> int | None:
         return self._leading or self._width
 
     def keep_leading(self, dim: int) -> None:
         """Makes `encode` return only the first `dim` columns, scaled to unit length again.
 
         Raises:
-          InputError: if that is less than 1, or more than the model has. An encoder that does not
-            tell its dimension raises the latter when it encodes.
+          InputError: if that is less than 1, or more than the model has; `encode` raises the latter
+            if the model does not tell its dimension.
         """
         if dim < 1:
             raise InputError(f"--dim is {dim}", remedy="give 1 or more")
@@ -119,13 +115,19 @@ class OpenedEncoder:
           TypeError, ValueError: as `list_texts`.
         """
         texts = list_texts(texts)
-        if not texts and self._dim is not None:
-            return np.zeros((0, self._dim), np.float32)
+        if not texts and (self._leading or self._width):
+            return np.zeros((0, self._leading or self._width), np.float32)
         vectors = np.asarray(self.model.encode(texts))
         self._check(vectors, len(texts))
         self._width = vectors.shape[1]
         self._check_width()
-        return self._to_unit_length(vectors[:, : self._dim].astype(np.float32, copy=False))
+        vectors = vectors[:, : self.dim].astype(np.float32, copy=False)
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+        self._zero_vectors += int(np.sum(norms == 0))
+        if np.all((np.abs(norms - 1) <= _UNIT_TOLERANCE) | (norms == 0)):
+            return vectors
+        self._normalised = True
+        return vectors / np.where(norms == 0, 1, norms)
 
     def facts(self) -> dict[str, Any]:
         """Returns a description of the encoder for the JSON record of an experiment.
@@ -137,7 +139,7 @@ class OpenedEncoder:
         return {
             "name": self.name,
             "kind": self.kind,
-            "dim": self._dim,
+            "dim": self._leading or self._width,
             "normalisation": MADE_UNIT if self._normalised else UNIT_ALREADY,
             "zero_vectors": self._zero_vectors,
             "sequence_length": self.sequence_length,
@@ -167,14 +169,6 @@ class OpenedEncoder:
             problem = f"has vectors of {self._width} dimensions, and --dim is {self._leading}"
             raise InputError(problem, path=self.name, remedy=f"give {self._width} or less")
 
-    def _to_unit_length(self, vectors: np.ndarray) -> np.ndarray:
-        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-        self._zero_vectors += int(np.sum(norms == 0))
-        if np.all((np.abs(norms - 1) <= _UNIT_TOLERANCE) | (norms == 0)):
-            return vectors
-        self._normalised = True
-        return vectors / np.where(norms == 0, 1, norms)
-
 
 def open_encoder(
     name: str, *, dim: int | None = None, language: str | None = None
@@ -200,7 +194,7 @@ def _open(name: str, language: str | None) -> OpenedEncoder:
     name = input_path(name)
     if name.endswith(ENCODER_FILES):
         return _open_model_dir(name, ModelDir.open(name), language)
-    if os.path.isdir(name) and (model_dir := ModelDir(name)).has_saved_models:
+    if os.path.isdir(name) and not (model_dir := ModelDir(name)).missing_saved_model:
         return _open_model_dir(name, model_dir, language)
     if language is not None:
         raise InputError(NO_LANGUAGE, path=name, remedy="leave the language out")

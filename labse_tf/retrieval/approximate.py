@@ -10,12 +10,12 @@ copy of the vectors in memory.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
+from typing import NamedTuple
 
 import faiss
 import numpy as np
@@ -43,8 +43,7 @@ _SAMPLE = 1000
 _SEED = 0
 
 
-@dataclasses.dataclass(frozen=True)
-class Lists:
+class Lists(NamedTuple):
     """The lists of targets, and those that each source is compared with.
 
     Attributes:
@@ -56,11 +55,6 @@ class Lists:
     sources: np.ndarray
     targets: np.ndarray
     count: int
-
-    @property
-    def steps(self) -> int:
-        """Number of steps of the search: each list is searched twice, for different sources."""
-        return 2 * self.count
 
 
 def default_lists(sources: int, targets: int) -> int:
@@ -94,7 +88,7 @@ def make_lists(
     recall: float,
     on_progress: Callable[[int], None] = lambda rows: None,
 ) -> Lists:
-    """Sorts targets into lists and chooses the lists of each source.
+    """Sorts targets `[m, dim]` into lists and chooses the lists of each source `[n, dim]`.
 
     Args:
       sources: float `[n, dim]`.
@@ -112,18 +106,19 @@ def make_lists(
 def search_lists(search: Search, plan: Lists, folder: Path, *, start: int = 0) -> Iterator[int]:
     """Searches list by list; yields the number of finished steps after each group of lists.
 
-    Meanwhile `folder` holds the codes of the vectors, if there are many, in one byte per number.
+    Each list is searched twice, for different sources. The first pass covers only the nearest list
+    of each source: it takes little time, and few vectors of the other lists are nearer than those
+    found there. Meanwhile `folder` holds the codes of the vectors, if there are many.
     """
     sources, targets = search.sources, search.targets
-    # The first pass covers only the nearest list of each source. It takes little time, and few
-    # vectors of the other lists are nearer than those found there.
     targets_of = _members(plan.targets[:, np.newaxis], plan.count)
     passes = [_members(lists, plan.count) for lists in np.split(plan.sources, [1], axis=1)]
     # A source is in several lists, so several threads may find neighbours for it.
     lock = Lock()
+    steps = 2 * plan.count
     with threads() as pool, contextlib.ExitStack() as stack:
         source_codes = target_codes = None
-        if min(sources.shape[0], targets.shape[0]) >= FEWEST_CODED and start < plan.steps:
+        if min(sources.shape[0], targets.shape[0]) >= FEWEST_CODED and start < steps:
             both = _code_both(sources, targets, pool, folder)
             source_codes, target_codes = stack.enter_context(both)
 
@@ -141,7 +136,7 @@ def search_lists(search: Search, plan: Lists, folder: Path, *, start: int = 0) -
                     part = _part(sources, rows, search.forward, source_codes)
                     compare(part, listed, lock, bounds=likely_bounds)
 
-        while start < plan.steps:
+        while start < steps:
             # Within a pass, so that no two threads search the same list.
             end_of_pass = plan.count * (start // plan.count + 1)
             end = min(start + _LISTS_AT_ONCE, end_of_pass)

@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from labse_tf.retrieval.mining import (
     MARGINS,
     RETRIEVALS,
     Pairs,
-    at_threshold,
     best_threshold,
     mine_pairs,
 )
@@ -93,8 +92,7 @@ class Options:
                 )
 
 
-@dataclasses.dataclass(frozen=True)
-class Searched:
+class Searched(NamedTuple):
     """The vectors of both sides' sentences, their neighbours, and facts for a report."""
 
     vectors: Sequence[ArrayLike]
@@ -244,9 +242,11 @@ def mine(
         }
         threshold = options.threshold
         if gold_pairs:
-            measured = _measure(pairs, gold_pairs, threshold)
-            threshold = measured["threshold"]
-            report["gold"] = {"file": os.fspath(gold), "pairs": len(gold_pairs)} | measured
+            mined = zip(pairs.sources.tolist(), pairs.targets.tolist(), strict=True)
+            is_gold = np.fromiter((pair in gold_pairs for pair in mined), bool, len(pairs))
+            quality = best_threshold(pairs.scores, is_gold, len(gold_pairs), threshold)
+            threshold = quality.threshold
+            report["gold"] = {"file": os.fspath(gold), "pairs": len(gold_pairs)} | vars(quality)
         if threshold is not None:
             pairs = pairs[pairs.scores.astype(np.float64) >= threshold]
         _write(out, sides, pairs, overwrite=overwrite)
@@ -254,15 +254,6 @@ def mine(
         report["pairs"] = len(pairs)
         report["seconds"] = {name: round(value, 1) for name, value in seconds.items()}
     return report
-
-
-def _measure(pairs: Pairs, gold: set[tuple[int, int]], threshold: float | None) -> dict[str, float]:
-    """Returns the quality of pairs at a threshold, or at the one with the best F1 if it is None."""
-    mined = zip(pairs.sources.tolist(), pairs.targets.tolist(), strict=True)
-    is_gold = np.fromiter((pair in gold for pair in mined), bool, len(pairs))
-    if threshold is None:
-        return vars(best_threshold(pairs.scores, is_gold, len(gold)))
-    return vars(at_threshold(pairs.scores, is_gold, len(gold), threshold))
 
 
 def _write(out: Path, sides: Sequence[Sentences], pairs: Pairs, *, overwrite: bool) -> None:

@@ -103,7 +103,7 @@ def _search(
 
     plan = _plan(search, k, folder, recall)
     run = functools.partial(approximate.search_lists, search, plan, folder)
-    _run(run, search, folder, total=plan.steps, unit="list")
+    _run(run, search, folder, total=2 * plan.count, unit="list")
     facts = {
         "index": "approximate",
         "lists": plan.count,

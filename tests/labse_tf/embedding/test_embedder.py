@@ -86,8 +86,8 @@ def test_the_preprocessor_does_as_the_tokeniser_of_training(
 
 def test_long_texts_are_cut_and_counted(embedder):
     before = embedder.texts_cut
-    # 128 tokens, [CLS] and [SEP] among them, are not too long.
-    texts = ["e " * 125 + "cat", "e " * 126 + "cat", "e " * 126 + "dog and more", "cat"]
+    # 128 tokens, [CLS] and [SEP] among them, are not too long; "cat" is three.
+    texts = ["e " * 123 + "cat", "e " * 126 + "cat", "e " * 126 + "dog and more", "cat"]
     found = embedder.encode(texts)
     assert embedder.texts_cut - before == 2
     np.testing.assert_allclose(found[1], found[2], atol=1e-6)

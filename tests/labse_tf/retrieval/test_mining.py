@@ -13,7 +13,6 @@ from labse_tf.retrieval.mining import (
     MARGINS,
     RETRIEVALS,
     Threshold,
-    at_threshold,
     best_threshold,
     margin_scores,
     mine_pairs,
@@ -189,15 +188,15 @@ def test_no_other_threshold_is_better(pairs, more):
     is_gold = np.array([gold for _, gold in pairs])
     gold_count = int(is_gold.sum()) + more
     best = best_threshold(scores, is_gold, gold_count)
-    others = [at_threshold(scores, is_gold, gold_count, x).f1 for x in np.arange(-0.5, 7.5, 0.5)]
+    others = [best_threshold(scores, is_gold, gold_count, x).f1 for x in np.arange(-0.5, 7.5, 0.5)]
     assert best.f1 == pytest.approx(max(others))
-    assert best == at_threshold(scores, is_gold, gold_count, best.threshold)
+    assert best == best_threshold(scores, is_gold, gold_count, best.threshold)
 
 
 def test_a_given_threshold_keeps_what_reaches_it():
     scores, is_gold = np.array([3.0, 2.0, 1.0]), np.array([True, False, True])
-    assert at_threshold(scores, is_gold, 4, 2.0) == Threshold(2.0, 0.5, 0.25, 1 / 3)
-    assert at_threshold(scores, is_gold, 4, 9.0) == Threshold(9.0, 0.0, 0.0, 0.0)
+    assert best_threshold(scores, is_gold, 4, 2.0) == Threshold(2.0, 0.5, 0.25, 1 / 3)
+    assert best_threshold(scores, is_gold, 4, 9.0) == Threshold(9.0, 0.0, 0.0, 0.0)
 
 
 def test_gold_pairs_that_do_not_add_up_are_refused():
