@@ -1,8 +1,8 @@
 """Codes of languages: the 109 of LaBSE (Feng et al. 2020, appendix), and any other.
 
 `find_code` maps the codes that corpora use (`pt_BR`, `nb`, `zh-Hans`, `sr@latin`, `iw`, `deu`) to
-the paper's (mostly ISO 639-1), and those of other languages to BCP 47 tags: `mfe`, `ba`,
-`crh-Latn`. What tags there are is `langcodes`' knowledge.
+the paper's (mostly ISO 639-1), and codes of other languages to BCP 47 tags: `mfe`, `ba`,
+`crh-Latn`. `langcodes` knows which tags exist.
 """
 
 from __future__ import annotations

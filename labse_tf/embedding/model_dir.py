@@ -5,6 +5,7 @@ TensorFlow is imported only to run a SavedModel.
 
 from __future__ import annotations
 
+import glob
 import json
 import math
 import os
@@ -147,8 +148,7 @@ class ModelDir:
             files.append(self.path / _VOCABULARY)
         if self.encoder.is_file():
             # Large ONNX models keep their weights in a separate file: model.onnx_data.
-            beside, name = self.encoder.parent.iterdir(), self.encoder.name
-            files += (one for one in beside if one.name.startswith(name))
+            files += self.encoder.parent.glob(f"{glob.escape(self.encoder.name)}*")
         files = [file.absolute() for file in files if file.is_file()]
         return sha256_of_files(files, root=self.path.absolute())
 

@@ -44,7 +44,7 @@ _SEED = 0
 
 
 class Lists(NamedTuple):
-    """The lists of targets, and those that each source is compared with.
+    """The lists of targets, and the lists that each source is compared with.
 
     Attributes:
       sources: int32 `[n, probes]`, the lists that each source is compared with, the nearest first.
@@ -251,7 +251,7 @@ def _probes(
 ) -> int:
     """Returns how many lists per source must be searched to reach the recall in both directions.
 
-    A neighbour is found if the target's list is among those of the source. So it is enough to know
+    A neighbour is found if the target's list is a list of the source. So it is enough to know
     the true neighbours of a sample, and the rank of the target's list for the source: the number of
     centroids that are nearer.
     """

@@ -154,7 +154,7 @@ def search_sides(
             rescored_by=exact,
             candidates=options.candidates,
         )
-        # Of this run, without interrupted ones.
+        # This run, without interrupted ones.
         seconds = {"vectors": embedded - start, "search": time.monotonic() - embedded}
         yield Searched(vectors, forward, backward, facts, seconds)
 

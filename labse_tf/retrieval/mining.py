@@ -28,13 +28,9 @@ def margin_scores(
 
     Args:
       similarities: `[...]` floats, cosines of source and target.
-      source_means: for each pair, the mean cosine of the source and its k nearest targets; its
-        shape and that of `target_means` broadcast to that of `similarities`.
-      target_means: the mean cosine of the target and its k nearest sources.
-      margin: one of MARGINS.
-
-    Raises:
-      ValueError: if `margin` is not one of MARGINS.
+      source_means: the mean cosine of each source and its k nearest targets; broadcasts to `[...]`.
+      target_means: the mean cosine of each target and its k nearest sources, likewise.
+      margin: one of MARGINS; anything else is a ValueError.
     """
     if margin not in MARGINS:
         raise ValueError(f"margin is {margin!r}, not one of {', '.join(MARGINS)}")
@@ -91,7 +87,7 @@ def mine_pairs(
       one_to_one: by default only for `max`, as in LASER (`intersection` is always one-to-one).
 
     Raises:
-      ValueError: if `margin` or `retrieval` is not one of these.
+      ValueError: if `margin` or `retrieval` is unknown.
     """
     if retrieval not in RETRIEVALS:
         raise ValueError(f"retrieval is {retrieval!r}, not one of {', '.join(RETRIEVALS)}")

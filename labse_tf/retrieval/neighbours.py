@@ -217,15 +217,10 @@ def _near_by_codes(
 
 
 def _near(found: np.ndarray, limits: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns row and column of the products that may be among the k best of their row.
+    """Returns row and column of the products `[n, m]` that may be among the k best of their row.
 
     One pass computes the maximum of each group of columns. The k-th highest maximum is a limit, as
-    is the k-th best of earlier blocks, and only groups that reach both are examined.
-
-    Args:
-      found: `[n, m]`, products.
-      limits: `[n]`, the k-th best of earlier blocks.
-      k: the number of neighbours.
+    is `limits` `[n]`, the k-th best of earlier blocks. Only groups that reach both are examined.
     """
     size = min(_MOST_IN_A_GROUP, found.shape[1] // (_GROUPS_PER_NEIGHBOUR * k))
     highest, size = _highest_of_groups(found, size)
@@ -275,11 +270,7 @@ def _insert_exact(own: Part, others: Part, rows, columns, limits: np.ndarray, lo
 def insert(best: Neighbours, rows: np.ndarray, places: np.ndarray, values: np.ndarray) -> None:
     """Updates `best` with new neighbours, none of which it contains yet, and keeps the k best.
 
-    Args:
-      best: `[n, k]`.
-      rows: `[found]`, the query of each new neighbour.
-      places: `[found]`, the indices of the new neighbours among all candidates.
-      values: `[found]`, the inner products.
+    `rows` are the queries, `places` the candidates and `values` the inner products, `[found]` each.
     """
     k = best.similarities.shape[1]
     changed, new = np.unique(rows, return_inverse=True)
@@ -313,10 +304,7 @@ def _at_least(vectors: np.ndarray) -> np.ndarray:
 def exact_products(
     own: ArrayLike, others: ArrayLike, rows: np.ndarray, columns: np.ndarray
 ) -> np.ndarray:
-    """Returns float32 `[pairs]`, the inner products of pairs of rows of `[n, dim]` and `[m, dim]`.
-
-    Few vectors are read at once.
-    """
+    """Returns float32 `[pairs]`, products of rows of `[n, dim]` and `[m, dim]`, few at a time."""
     values = np.empty(len(rows), np.float32)
     for first in range(0, len(rows), _PAIRS_AT_ONCE):
         part = slice(first, first + _PAIRS_AT_ONCE)
@@ -359,13 +347,13 @@ def rescore(
     *,
     on_progress: Callable[[int], None] = lambda rows: None,
 ) -> Neighbours:
-    """Returns the k nearest of the candidates of each query, by exact inner products.
+    """Returns the k nearest (or all) of the candidates of each query, by exact inner products.
 
     Args:
       candidates: ints `[n, candidates]`, indices in `others`.
       own: float `[n, dim]`, the exact vectors of the queries.
-      others: float `[m, dim]`, exact vectors; only those of candidates are read.
-      k: the number of neighbours; all candidates if there are fewer.
+      others: float `[m, dim]`, exact vectors; only candidates are read.
+      k: the number of neighbours.
       on_progress: called with the number of queries done since the last call.
     """
     count, per_query = candidates.shape

@@ -75,14 +75,10 @@ def search_both(
         candidates = k * (_CANDIDATES_IF_BINARY if coarse else _CANDIDATES)
     search, facts = _search(sources, targets, candidates, folder, index=index, recall=recall)
     with Progress("rescore", total=sum(counts), unit="sentence") as progress:
-        found = [
-            rescore(best.indices, *exact, k, on_progress=progress.update)
-            for best, exact in (
-                (search.forward, rescored_by),
-                (search.backward, rescored_by[::-1]),
-            )
-        ]
-    return *found, facts | {"candidates": candidates}
+        step = progress.update
+        forward = rescore(search.forward.indices, *rescored_by, k, on_progress=step)
+        backward = rescore(search.backward.indices, *rescored_by[::-1], k, on_progress=step)
+    return forward, backward, facts | {"candidates": candidates}
 
 
 def _search(

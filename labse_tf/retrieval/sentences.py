@@ -128,7 +128,7 @@ class _UnitEncoder:
 def open_sides(
     sides: Sequence[Sentences], paths: Sequence[str], *, dim: int | None = None
 ) -> list[ArrayLike]:
-    """Opens the vectors of the lines of two files; returns those of their distinct sentences.
+    """Opens the vectors of the lines of two files; returns the vectors of distinct sentences.
 
     Raises:
       InputError: as `open_vectors`, or if the number of rows differs from the number of lines.

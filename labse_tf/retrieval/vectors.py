@@ -85,7 +85,7 @@ class Vectors:
     """
 
     def __init__(self, path: Path, shards: Sequence[_Shard]) -> None:
-        """Use `open_vectors` instead."""
+        """See `open_vectors`."""
         self.path = path
         self.shape = (sum(shard.shape[0] for shard in shards), shards[0].shape[1])
         self.dtype = shards[0].dtype
@@ -172,7 +172,7 @@ def open_vectors(
     """Opens vectors, and checks them all unless `check` is False.
 
     Args:
-      path: `FILE.npy`, float32 or float16 `[n, dim]`, or quantised with its calibration beside it;
+      path: `FILE.npy`, float32 or float16 `[n, dim]`, or quantised with its calibration next to it;
         or a folder of `part-?????-of-?????.npy`, which are concatenated in the order of their
         names.
       dim: the required dimension; None for any.
@@ -280,13 +280,12 @@ def _calibration(path: Path, array: np.ndarray) -> Calibration:
 
 def is_binary(vectors: ArrayLike) -> bool:
     """Whether these are binary vectors on disk, or some of them."""
-    if isinstance(vectors, Selection):
-        return is_binary(vectors.vectors)
-    return isinstance(vectors, Vectors) and vectors.dtype == Binary.dtype
+    whole = vectors.vectors if isinstance(vectors, Selection) else vectors
+    return isinstance(whole, Vectors) and whole.dtype == Binary.dtype
 
 
 def read_bits(vectors: Vectors | Selection) -> np.ndarray:
     """Reads binary vectors as they are stored, uint8 `[n, ceil(dim / 8)]`, into memory."""
     if isinstance(vectors, Selection):
-        return read_bits(vectors.vectors)[vectors.rows]
+        return vectors.vectors.stored()[vectors.rows]
     return vectors.stored()

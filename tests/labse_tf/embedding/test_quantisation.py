@@ -51,7 +51,7 @@ def test_binary_by_hand():
         np.float32,
     )
     rows = calibration.quantise(vectors)
-    # Nothing of the second is above its threshold: its bit is the one that comes nearest.
+    # Nothing of the second is above its threshold: the nearest gets the bit.
     np.testing.assert_array_equal(rows, [[0b10010001, 0], [0b00000001, 0]])
     third = np.float32(1 / 3)
     np.testing.assert_array_equal(

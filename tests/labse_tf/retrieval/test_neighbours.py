@@ -154,7 +154,7 @@ def test_products_are_within_the_bounds(dim, kind):
 
 @pytest.mark.parametrize("kind", ["decaying", "one coordinate"])
 def test_likely_bounds_hold_for_nearly_all(kind):
-    """Of 90,000 products, at six standard deviations; and they are far narrower."""
+    """90,000 products, at six standard deviations; and the bounds are far narrower."""
     rows, others = some_vectors(512, kind)[:300], some_vectors(512, "decaying")
     coder = codes.Coder(512)
     sources, targets = coder.code_sources(rows), coder.code_targets(others)
