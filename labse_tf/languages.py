@@ -1,8 +1,8 @@
 """Codes of languages: the 109 of LaBSE (Feng et al. 2020, appendix), and any other.
 
 `find_code` maps the codes that corpora use (`pt_BR`, `nb`, `zh-Hans`, `sr@latin`, `iw`, `deu`) to
-the paper's (mostly ISO 639-1), and those of other languages to BCP 47 tags: `mfe`, `ba`,
-`crh-Latn`. What tags there are is `langcodes`' knowledge.
+the paper's (mostly ISO 639-1), and codes of other languages to BCP 47 tags: `mfe`, `ba`,
+`crh-Latn`. `langcodes` knows which tags exist.
 """
 
 from __future__ import annotations
@@ -227,12 +227,9 @@ def require_code(
     """
     found = find_code(code)
     if found is None:
-        raise InputError(
-            f"'{code}' is not the code of a language",
-            remedy=f"use a code of BCP 47 or ISO 639-3 ({_nearest(code)})",
-            path=path,
-            line=line,
-        )
+        problem = f"'{code}' is not the code of a language"
+        remedy = f"use a code of BCP 47 or ISO 639-3 ({_nearest(code)})"
+        raise InputError(problem, remedy=remedy, path=path, line=line)
     if found not in LANGUAGES:
         _say_once(found)
     return found

@@ -38,23 +38,18 @@ def run(args: argparse.Namespace) -> None:
     import logging
 
     from labse_tf.embedding.open import open_encoder
-    from labse_tf.files.outputs import check_free_file
-    from labse_tf.files.textio import check_file
     from labse_tf.retrieval.job import Options
-    from labse_tf.retrieval.scoring import STANDARD, score_margins, score_pairs
+    from labse_tf.retrieval.scoring import score
 
     names = ("neighbours", "threshold", "index", "recall", "dim")
-    options = {name: getattr(args, name) for name in names}
-    options = Options(margin=args.margin or "absolute", **options)
-    if args.out != STANDARD:
-        check_free_file(args.out, overwrite=args.overwrite)
-    if args.pairs != STANDARD:
-        check_file(args.pairs)
-    paths, given = (args.pairs, args.out), {"overwrite": args.overwrite}
-    if options.margin == "absolute":
-        encoder = open_encoder(args.model, dim=args.dim)
-        read, written = score_pairs(*paths, encoder, threshold=args.threshold, **given)
-    else:
-        given |= {"model": args.model, "open_encoder": open_encoder, "options": options}
-        read, written = score_margins(*paths, **given)
+    read, written = score(
+        args.pairs,
+        args.out,
+        model=args.model,
+        open_encoder=open_encoder,
+        options=Options(
+            margin=args.margin or "absolute", **{name: getattr(args, name) for name in names}
+        ),
+        overwrite=args.overwrite,
+    )
     logging.getLogger("labse").info("%d pairs written of %d", written, read)

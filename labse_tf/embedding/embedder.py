@@ -72,19 +72,15 @@ def _open_preprocessor(model_dir: ModelDir, language: str | None):
 class StaticEmbedder(WindowEncoder):
     """A loaded model dir whose encoder has no layers and a table of float32.
 
-    It gives the vectors of `Embedder` several times as fast: it reads the table itself in place of
-    padded batches, and tokenises with the fast tokeniser, which the preprocessor does not have.
+    It gives the vectors of `Embedder` several times as fast: it averages rows of the table itself
+    in place of padded batches, and tokenises with the fast tokeniser.
     """
 
     # Enough for the cost of a call to vanish.
     _texts_per_window = 4096
 
     def __init__(self, model_dir: ModelDir) -> None:
-        """Reads the table and the vocabulary.
-
-        Args:
-          model_dir: one that `has_plain_table`.
-        """
+        """Reads the table and the vocabulary of a model dir that `has_plain_table`."""
         # Imported here because it needs the Model Garden, which `Embedder` does not.
         from labse_tf.tokenization.bpe import open_tokenizer
 

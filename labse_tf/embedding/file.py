@@ -81,7 +81,7 @@ def embed_file(
       source: a file, or STDIN.
       out: a .npy file, `[lines, dim]`; or .parquet with the columns `line` and `vector`.
       open_encoder: opens the model: `labse_tf.embedding.open.open_encoder`.
-      dtype: float32 or float16; int8 or binary in a .npy file, with its calibration beside it, see
+      dtype: float32 or float16; int8 or binary in a .npy file, with its calibration next to it, see
         `labse_tf.embedding.quantisation`.
       dim: the number of leading columns to keep, as for `open_encoder`; None: all.
       language: of all lines, as for `labse_tf.load`.
@@ -203,7 +203,7 @@ def embed_lines(
       lines: the same as before an interruption.
       encoder: the same, too; its `texts_cut`, if any, is the number of texts truncated.
       path: ends in .npy.
-      dtype: one of DTYPES; quantised vectors have their calibration beside the file.
+      dtype: one of DTYPES; quantised vectors have their calibration next to the file.
       total: the number of lines, if known, for the progress bar.
       description: for the progress bar.
 
@@ -254,15 +254,13 @@ def embed_lines(
 
 
 def _skip(lines: Iterable[str], state: Embedded, path: Path):
-    """Skips the finished lines, which must be those that were embedded, and returns their hash."""
+    """Skips the finished lines, checks that they are the same as before, and returns their hash."""
     digest = hashlib.sha256()
     _digest(digest, itertools.islice(lines, state.rows))
     if state.rows and digest.hexdigest() != state.digest:
-        raise InputError(
-            f"holds the vectors of {state.rows} other lines, from an interrupted job",
-            path=path.parent,
-            remedy="use that job's input, remove the folder, or start afresh with --overwrite",
-        )
+        problem = f"holds the vectors of {state.rows} other lines, from an interrupted job"
+        remedy = "use that job's input, remove the folder, or start afresh with --overwrite"
+        raise InputError(problem, path=path.parent, remedy=remedy)
     return digest
 
 

@@ -69,7 +69,7 @@ class WindowEncoder(abc.ABC):
         """Fills `vectors`, `[n, dim]`, with rows of unit length: the embeddings of `[n]` texts."""
 
     def encode(self, texts: Iterable[str], *, show_progress: bool = False) -> np.ndarray:
-        """Returns one embedding per text, in the order of the texts.
+        """Returns float32 `[len(texts), dim]`, rows of unit length, in the order of the texts.
 
         With float32 encoders, the embedding of a text does not depend on the other texts, up to
         rounding (within 1e-5). With int8 encoders it does: they use one scale for a whole batch.
@@ -77,9 +77,6 @@ class WindowEncoder(abc.ABC):
         Args:
           texts: any strings, including empty ones; a list, an array, a column, a generator.
           show_progress: show progress on stderr.
-
-        Returns:
-          float32 `[len(texts), dim]`, rows of unit length.
 
         Raises:
           TypeError, ValueError: as `list_texts`, which names the text at fault.
@@ -123,12 +120,9 @@ class SortingEncoder(WindowEncoder):
 
     @abc.abstractmethod
     def _embed(self, tokens: Tokens, rows: np.ndarray, length: int) -> np.ndarray:
-        """Returns the vectors of some texts, `[rows, dim]`, not normalised.
+        """Returns vectors `[rows, dim]`, not normalised, of some texts of the window.
 
-        Args:
-          tokens: those of all texts of the window.
-          rows: which texts.
-          length: what they are padded or cut to.
+        The texts are padded or cut to `length` tokens.
         """
 
     def _encode_window(
@@ -153,10 +147,7 @@ class LightEmbedder(SortingEncoder):
     """A loaded ONNX file; its tokeniser is `vocab.wordpiece`, which splits as the preprocessor."""
 
     def __init__(self, model_dir: ModelDir) -> None:
-        """Reads the vocabulary and the encoder.
-
-        Args:
-          model_dir: one that `has_wordpieces`, with an ONNX encoder.
+        """Reads the vocabulary and the ONNX encoder of a model dir that `has_wordpieces`.
 
         Raises:
           InputError: if the encoder cannot be read.

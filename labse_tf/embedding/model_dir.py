@@ -5,12 +5,13 @@ TensorFlow is imported only to run a SavedModel.
 
 from __future__ import annotations
 
+import glob
 import json
 import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -58,9 +59,8 @@ class ModelDir:
         else:
             self.path, self.encoder = found, found / "encoder"
         try:
-            self.facts: dict[str, Any] = dict(
-                json.loads((self.path / "model.json").read_text("utf-8"))
-            )
+            facts = json.loads((self.path / "model.json").read_text("utf-8"))
+            self.facts: dict[str, Any] = dict(facts)
         except (OSError, ValueError, TypeError):
             self.facts = {}
 
@@ -75,22 +75,18 @@ class ModelDir:
         if found.encoder.suffix not in ENCODER_FILES:
             found._check_saved_models()
         elif not found.encoder.is_file():
-            raise InputError(
-                "no such file",
-                path=found.encoder,
-                remedy="export the model with --format hub,onnx,lite",
-            )
+            problem = "no such file"
+            remedy = "export the model with --format hub,onnx,lite"
+            raise InputError(problem, path=found.encoder, remedy=remedy)
         elif not (
             found._has_saved_model("preprocessor")
             or found.is_laser_2018
             # Exported without a preprocessor.
             or (found.is_onnx and (found.path / _VOCABULARY).is_file())
         ):
-            raise InputError(
-                "is not in a model dir: there is no ../preprocessor",
-                path=found.encoder,
-                remedy="export the model with hub among its formats",
-            )
+            problem = "is not in a model dir: there is no ../preprocessor"
+            remedy = "export the model with hub among its formats"
+            raise InputError(problem, path=found.encoder, remedy=remedy)
         return found
 
     @property
@@ -115,9 +111,10 @@ class ModelDir:
         return alone if alone.is_file() else self.path / "encoder" / "assets" / _VOCABULARY
 
     @property
-    def has_saved_models(self) -> bool:
-        """Whether all SavedModels are there that this package needs to embed text."""
-        return all(map(self._has_saved_model, self._saved_models))
+    def missing_saved_model(self) -> str | None:
+        """The first that is missing of the SavedModels that this package needs to embed text."""
+        needed = ("encoder",) if self.is_laser_2018 else ("preprocessor", "encoder")
+        return next((name for name in needed if not self._has_saved_model(name)), None)
 
     @property
     def has_wordpieces(self) -> bool:
@@ -134,12 +131,9 @@ class ModelDir:
     def check_tf_hub(self) -> None:
         """Raises InputError unless there are a preprocessor and an encoder as on TF-Hub."""
         if self.is_laser_2018:
-            raise InputError(
-                "is LASER's encoder of 2018, whose text is prepared in Python: it has no "
-                "preprocessor",
-                path=self.name,
-                remedy="use it with this package: labse_tf.load, labse embed, eval, mine, score",
-            )
+            laser = "is LASER's encoder of 2018, whose text is prepared in Python"
+            remedy = "use it with this package: labse_tf.load, labse embed, eval, mine, score"
+            raise InputError(f"{laser}: it has no preprocessor", path=self.name, remedy=remedy)
         self._check_saved_models()
 
     def sha256(self) -> str:
@@ -154,8 +148,7 @@ class ModelDir:
             files.append(self.path / _VOCABULARY)
         if self.encoder.is_file():
             # Large ONNX models keep their weights in a separate file: model.onnx_data.
-            beside, name = self.encoder.parent.iterdir(), self.encoder.name
-            files += (one for one in beside if one.name.startswith(name))
+            files += self.encoder.parent.glob(f"{glob.escape(self.encoder.name)}*")
         files = [file.absolute() for file in files if file.is_file()]
         return sha256_of_files(files, root=self.path.absolute())
 
@@ -163,36 +156,21 @@ class ModelDir:
     def _has_limits(self) -> bool:
         return {"sequence_length", "max_bytes_per_word"} <= self.facts.keys()
 
-    @property
-    def _saved_models(self) -> tuple[str, ...]:
-        return ("encoder",) if self.is_laser_2018 else ("preprocessor", "encoder")
-
     def _has_saved_model(self, name: str) -> bool:
         return (self.path / name / "saved_model.pb").is_file()
 
     def _check_saved_models(self) -> None:
-        for name in self._saved_models:
-            if not self._has_saved_model(name):
-                raise InputError(
-                    f"is not a model dir: it has no {name}/saved_model.pb",
-                    path=self.path,
-                    remedy="name the --out of `labse export`, with hub among its formats",
-                )
+        if name := self.missing_saved_model:
+            problem = f"is not a model dir: it has no {name}/saved_model.pb"
+            remedy = "name the --out of `labse export`, with hub among its formats"
+            raise InputError(problem, path=self.path, remedy=remedy)
 
 
-class Runtime(Protocol):
-    """A loaded encoder."""
-
-    def run(self, packed: Mapping[str, tf.Tensor | np.ndarray]) -> np.ndarray:
-        """Returns `default`, float32 `[batch, dim]`, not normalised.
-
-        Args:
-          packed: the preprocessor's dict of int32 `[batch, length]`.
-        """
-
-
-def open_runtime(encoder: Path) -> Runtime:
+def open_runtime(encoder: Path) -> SavedModelRuntime | OnnxRuntime | LiteRuntime:
     """Loads a SavedModel folder, or a .onnx or .tflite file, according to its name.
+
+    Its `run` takes the preprocessor's dict of int32 `[batch, length]`, tensors or arrays, and
+    returns `default`, float32 `[batch, dim]`, not normalised.
 
     Raises:
       InputError: if it cannot be read, or its runtime is not installed.
@@ -201,15 +179,11 @@ def open_runtime(encoder: Path) -> Runtime:
     try:
         return runtime(encoder)
     except ImportError as error:
-        raise InputError(
-            f"needs a library that is missing ({error})", path=encoder, remedy="install it"
-        ) from error
+        problem = f"needs a library that is missing ({error})"
+        raise InputError(problem, path=encoder, remedy="install it") from error
     except Exception as error:  # ONNX Runtime's errors have no other base class.
-        raise InputError(
-            f"cannot be read ({str(error).splitlines()[0]})",
-            path=encoder,
-            remedy="export the model again",
-        ) from error
+        problem = f"cannot be read ({str(error).splitlines()[0]})"
+        raise InputError(problem, path=encoder, remedy="export the model again") from error
 
 
 class SavedModelRuntime:
@@ -219,15 +193,11 @@ class SavedModelRuntime:
         import tensorflow as tf
 
         self._encoder = tf.saved_model.load(str(folder))
+        names, spec = _ONNX_INPUTS.values(), tf.TensorSpec
         # As a tf.function, which skips unused outputs and reuses memory from layer to layer.
         self._default = tf.function(
             lambda packed: self._encoder(packed)["default"],
-            input_signature=[
-                {
-                    name: tf.TensorSpec([None, None], tf.int32, name=name)
-                    for name in _ONNX_INPUTS.values()
-                }
-            ],
+            input_signature=[{name: spec([None, None], tf.int32, name) for name in names}],
         )
 
     def run(self, packed: Mapping[str, tf.Tensor | np.ndarray]) -> np.ndarray:
@@ -248,14 +218,12 @@ class OnnxRuntime:
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = _cores()
-        self._session = onnxruntime.InferenceSession(
-            str(file), options, providers=["CPUExecutionProvider"]
-        )
+        providers = ["CPUExecutionProvider"]
+        self._session = onnxruntime.InferenceSession(str(file), options, providers=providers)
 
     def run(self, packed: Mapping[str, tf.Tensor | np.ndarray]) -> np.ndarray:
-        inputs = {
-            theirs: np.asarray(packed[ours], np.int64) for theirs, ours in _ONNX_INPUTS.items()
-        }
+        names = _ONNX_INPUTS.items()
+        inputs = {theirs: np.asarray(packed[ours], np.int64) for theirs, ours in names}
         return self._session.run(["default"], inputs)[0]
 
 

@@ -82,20 +82,16 @@ class OpenedEncoder:
     @property
     def dim(self) -> int:
         """The dimension of the vectors; if unknown, it is found by embedding one text."""
-        if self._dim is None:
+        if not (self._leading or self._width):
             self.encode(["a"])
-        return self._dim
-
-    @property
-    def _dim(self) -> int | None:
         return self._leading or self._width
 
     def keep_leading(self, dim: int) -> None:
         """Makes `encode` return only the first `dim` columns, scaled to unit length again.
 
         Raises:
-          InputError: if that is less than 1, or more than the model has. An encoder that does not
-            tell its dimension raises the latter when it encodes.
+          InputError: if that is less than 1, or more than the model has; `encode` raises the latter
+            if the model does not tell its dimension.
         """
         if dim < 1:
             raise InputError(f"--dim is {dim}", remedy="give 1 or more")
@@ -119,13 +115,19 @@ class OpenedEncoder:
           TypeError, ValueError: as `list_texts`.
         """
         texts = list_texts(texts)
-        if not texts and self._dim is not None:
-            return np.zeros((0, self._dim), np.float32)
+        if not texts and (self._leading or self._width):
+            return np.zeros((0, self._leading or self._width), np.float32)
         vectors = np.asarray(self.model.encode(texts))
         self._check(vectors, len(texts))
         self._width = vectors.shape[1]
         self._check_width()
-        return self._to_unit_length(vectors[:, : self._dim].astype(np.float32, copy=False))
+        vectors = vectors[:, : self.dim].astype(np.float32, copy=False)
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+        self._zero_vectors += int(np.sum(norms == 0))
+        if np.all((np.abs(norms - 1) <= _UNIT_TOLERANCE) | (norms == 0)):
+            return vectors
+        self._normalised = True
+        return vectors / np.where(norms == 0, 1, norms)
 
     def facts(self) -> dict[str, Any]:
         """Returns a description of the encoder for the JSON record of an experiment.
@@ -137,7 +139,7 @@ class OpenedEncoder:
         return {
             "name": self.name,
             "kind": self.kind,
-            "dim": self._dim,
+            "dim": self._leading or self._width,
             "normalisation": MADE_UNIT if self._normalised else UNIT_ALREADY,
             "zero_vectors": self._zero_vectors,
             "sequence_length": self.sequence_length,
@@ -149,17 +151,11 @@ class OpenedEncoder:
     def _check(self, vectors: np.ndarray, count: int) -> None:
         remedy = "let encode(texts) return an array of floats, one row per text"
         if vectors.ndim != 2 or len(vectors) != count or vectors.dtype.kind != "f":
-            raise InputError(
-                f"encode() of {count} texts returned {vectors.dtype} {list(vectors.shape)}",
-                path=self.name,
-                remedy=remedy,
-            )
+            problem = f"encode() of {count} texts returned {vectors.dtype} {list(vectors.shape)}"
+            raise InputError(problem, path=self.name, remedy=remedy)
         if self._width not in (None, vectors.shape[1]):
-            raise InputError(
-                f"encode() returned {vectors.shape[1]} columns, but {self._width} before",
-                path=self.name,
-                remedy=remedy,
-            )
+            problem = f"encode() returned {vectors.shape[1]} columns, but {self._width} before"
+            raise InputError(problem, path=self.name, remedy=remedy)
         finite = np.isfinite(vectors).all(axis=1)
         if not finite.all():
             raise InputError(
@@ -170,19 +166,8 @@ class OpenedEncoder:
 
     def _check_width(self) -> None:
         if self._leading and self._width and self._leading > self._width:
-            raise InputError(
-                f"has vectors of {self._width} dimensions, and --dim is {self._leading}",
-                path=self.name,
-                remedy=f"give {self._width} or less",
-            )
-
-    def _to_unit_length(self, vectors: np.ndarray) -> np.ndarray:
-        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-        self._zero_vectors += int(np.sum(norms == 0))
-        if np.all((np.abs(norms - 1) <= _UNIT_TOLERANCE) | (norms == 0)):
-            return vectors
-        self._normalised = True
-        return vectors / np.where(norms == 0, 1, norms)
+            problem = f"has vectors of {self._width} dimensions, and --dim is {self._leading}"
+            raise InputError(problem, path=self.name, remedy=f"give {self._width} or less")
 
 
 def open_encoder(
@@ -209,18 +194,16 @@ def _open(name: str, language: str | None) -> OpenedEncoder:
     name = input_path(name)
     if name.endswith(ENCODER_FILES):
         return _open_model_dir(name, ModelDir.open(name), language)
-    if os.path.isdir(name) and (model_dir := ModelDir(name)).has_saved_models:
+    if os.path.isdir(name) and not (model_dir := ModelDir(name)).missing_saved_model:
         return _open_model_dir(name, model_dir, language)
     if language is not None:
         raise InputError(NO_LANGUAGE, path=name, remedy="leave the language out")
     if Path(name, _MODULES_FILE).is_file():
         return _open_sentence_transformers(name)
     if os.path.isdir(name):
-        raise InputError(
-            f"is not a model: it has neither encoder/ and preprocessor/ nor {_MODULES_FILE}",
-            path=name,
-            remedy="name the --out of `labse export`, or a sentence-transformers folder",
-        )
+        problem = f"is not a model: it has neither encoder/ and preprocessor/ nor {_MODULES_FILE}"
+        remedy = "name the --out of `labse export`, or a sentence-transformers folder"
+        raise InputError(problem, path=name, remedy=remedy)
     if os.path.exists(name):
         raise InputError("is a file, not a model", path=name, remedy="name a folder")
     if is_object_name(name):
@@ -245,11 +228,10 @@ def load_model_dir(
 
         return LightEmbedder(model_dir)
     if importlib.util.find_spec("tensorflow") is None:
-        raise InputError(
-            "needs TensorFlow",
-            path=model_dir.name,
-            remedy="pip install 'labse-tf[tf]', or name a file such as MODEL_DIR/onnx/model.onnx",
-        )
+        problem = "needs TensorFlow"
+        remedy = "pip install 'labse-tf[tf]', or name a file such as MODEL_DIR/onnx/model.onnx"
+        raise InputError(problem, path=model_dir.name, remedy=remedy)
+    from labse_tf.embedding.embedder import Embedder, StaticEmbedder
 
     if model_dir.encoder.is_dir() and language is None and model_dir.has_plain_table:
         return StaticEmbedder(model_dir)
@@ -269,11 +251,9 @@ def _open_sentence_transformers(name: str) -> OpenedEncoder:
     try:
         model = SentenceTransformer(name)
     except (OSError, ValueError, KeyError) as error:
-        raise InputError(
-            f"sentence-transformers cannot load it ({str(error).splitlines()[0]})",
-            path=name,
-            remedy="check the name, or fetch the folder again",
-        ) from error
+        problem = f"sentence-transformers cannot load it ({str(error).splitlines()[0]})"
+        remedy = "check the name, or fetch the folder again"
+        raise InputError(problem, path=name, remedy=remedy) from error
     hashes = _hash_folder(Path(name)) if os.path.isdir(name) else {}
     return OpenedEncoder(name, SENTENCE_TRANSFORMERS, _CountingCuts(model), hashes)
 
@@ -312,18 +292,14 @@ def _open_python(name: str) -> OpenedEncoder:
         try:
             inspect.signature(model).bind()
         except TypeError as error:
-            raise InputError(
-                f"cannot be called without arguments ({error})",
-                path=name,
-                remedy="name an object with encode(), or a function that makes one",
-            ) from error
+            problem = f"cannot be called without arguments ({error})"
+            remedy = "name an object with encode(), or a function that makes one"
+            raise InputError(problem, path=name, remedy=remedy) from error
         model = model()
     if not callable(getattr(model, "encode", None)):
-        raise InputError(
-            f"returned a {type(model).__name__}, which has no encode()",
-            path=name,
-            remedy="let it return an object with encode(list of strings)",
-        )
+        problem = f"returned a {type(model).__name__}, which has no encode()"
+        remedy = "let it return an object with encode(list of strings)"
+        raise InputError(problem, path=name, remedy=remedy)
     return OpenedEncoder(name, PYTHON_OBJECT, model)
 
 

@@ -55,7 +55,7 @@ class Int8:
     def quantise(self, vectors: np.ndarray) -> np.ndarray:
         """Returns int8 `[n, dim]`, the nearest multiples of the steps, for finite `[n, dim]`.
 
-        The error is at most half a step, for numbers no larger than those of the sample.
+        The error is at most half a step, for numbers no larger than in the sample.
         """
         return np.clip(np.rint(vectors / self.scales), -_STEPS, _STEPS).astype(np.int8)
 
@@ -127,7 +127,7 @@ def calibration_path(vectors: Path) -> Path:
 
 
 def write_calibration(vectors: Path, calibration: Calibration) -> None:
-    """Writes the calibration of a `.npy` file beside it, replacing an older one."""
+    """Writes the calibration of a `.npy` file next to it, replacing an older one."""
     numbers = {name: list(map(float, row)) for name, row in vars(calibration).items()}
     facts = {"kind": calibration.kind, "dim": calibration.dim} | numbers
     write_json(calibration_path(vectors), facts, overwrite=True)
@@ -141,11 +141,8 @@ def read_calibration(vectors: Path) -> Calibration:
     """
     path = calibration_path(vectors)
     if not path.is_file():
-        raise InputError(
-            f"holds quantised vectors, but its calibration {path.name} is missing",
-            path=vectors,
-            remedy=REMEDY,
-        )
+        problem = f"holds quantised vectors, but its calibration {path.name} is missing"
+        raise InputError(problem, path=vectors, remedy=REMEDY)
     try:
         return _parse(path.read_text("utf-8"))
     except (ValueError, KeyError, TypeError, OverflowError) as error:

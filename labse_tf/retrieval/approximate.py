@@ -10,12 +10,12 @@ copy of the vectors in memory.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
+from typing import NamedTuple
 
 import faiss
 import numpy as np
@@ -26,6 +26,7 @@ from labse_tf.retrieval.neighbours import (
     FEWEST_CODED,
     Neighbours,
     Part,
+    Search,
     compare,
     nearest,
     products,
@@ -42,9 +43,8 @@ _SAMPLE = 1000
 _SEED = 0
 
 
-@dataclasses.dataclass(frozen=True)
-class Lists:
-    """The lists of targets, and those that each source is compared with.
+class Lists(NamedTuple):
+    """The lists of targets, and the lists that each source is compared with.
 
     Attributes:
       sources: int32 `[n, probes]`, the lists that each source is compared with, the nearest first.
@@ -55,11 +55,6 @@ class Lists:
     sources: np.ndarray
     targets: np.ndarray
     count: int
-
-    @property
-    def steps(self) -> int:
-        """Number of steps of the search: each list is searched twice, for different sources."""
-        return 2 * self.count
 
 
 def default_lists(sources: int, targets: int) -> int:
@@ -93,7 +88,7 @@ def make_lists(
     recall: float,
     on_progress: Callable[[int], None] = lambda rows: None,
 ) -> Lists:
-    """Sorts targets into lists and chooses the lists of each source.
+    """Sorts targets `[m, dim]` into lists and chooses the lists of each source `[n, dim]`.
 
     Args:
       sources: float `[n, dim]`.
@@ -108,51 +103,44 @@ def make_lists(
     return Lists(_assign(sources, centroids, probes, on_progress), of_targets, len(centroids))
 
 
-def search_lists(
-    sources: ArrayLike,
-    targets: ArrayLike,
-    plan: Lists,
-    forward: Neighbours,
-    backward: Neighbours,
-    folder: Path,
-    *,
-    start: int = 0,
-) -> Iterator[int]:
+def search_lists(search: Search, plan: Lists, folder: Path, *, start: int = 0) -> Iterator[int]:
     """Searches list by list; yields the number of finished steps after each group of lists.
 
-    Meanwhile `folder` holds the codes of the vectors, if there are many, in one byte per number.
+    Each list is searched twice, for different sources. The first pass covers only the nearest list
+    of each source: it takes little time, and few vectors of the other lists are nearer than those
+    found there. Meanwhile `folder` holds the codes of the vectors, if there are many.
     """
-    # The first pass covers only the nearest list of each source. It takes little time, and few
-    # vectors of the other lists are nearer than those found there.
+    sources, targets = search.sources, search.targets
     targets_of = _members(plan.targets[:, np.newaxis], plan.count)
     passes = [_members(lists, plan.count) for lists in np.split(plan.sources, [1], axis=1)]
     # A source is in several lists, so several threads may find neighbours for it.
     lock = Lock()
+    steps = 2 * plan.count
     with threads() as pool, contextlib.ExitStack() as stack:
         source_codes = target_codes = None
-        if min(sources.shape[0], targets.shape[0]) >= FEWEST_CODED and start < plan.steps:
+        if min(sources.shape[0], targets.shape[0]) >= FEWEST_CODED and start < steps:
             both = _code_both(sources, targets, pool, folder)
             source_codes, target_codes = stack.enter_context(both)
 
-        def search(step: int) -> None:
-            run, number = divmod(step, plan.count)
-            own, others = passes[run](number), targets_of(number)
+        def run(step: int) -> None:
+            number_of_pass, number = divmod(step, plan.count)
+            own, others = passes[number_of_pass](number), targets_of(number)
             if not len(others):
                 return
-            listed = _part(targets, others, backward, target_codes)
+            listed = _part(targets, others, search.backward, target_codes)
             # Sources without k neighbours yet have no limit, and are compared in float32.
-            new = np.isinf(forward.similarities[own, -1])
+            new = np.isinf(search.forward.similarities[own, -1])
             for some in (own[new], own[~new]):
                 for first in range(0, len(some), _ROWS_PER_BLOCK):
                     rows = some[first : first + _ROWS_PER_BLOCK]
-                    part = _part(sources, rows, forward, source_codes)
+                    part = _part(sources, rows, search.forward, source_codes)
                     compare(part, listed, lock, bounds=likely_bounds)
 
-        while start < plan.steps:
+        while start < steps:
             # Within a pass, so that no two threads search the same list.
             end_of_pass = plan.count * (start // plan.count + 1)
             end = min(start + _LISTS_AT_ONCE, end_of_pass)
-            list(pool.map(search, range(start, end)))
+            list(pool.map(run, range(start, end)))
             start = end
             yield end
 
@@ -190,15 +178,13 @@ def _part(vectors: ArrayLike, places: np.ndarray, best: Neighbours, codes: Codes
     return Part(Selection(vectors, places), places, best, codes and codes[places])
 
 
-def complete(
-    sources: ArrayLike, targets: ArrayLike, forward: Neighbours, backward: Neighbours
-) -> int:
+def complete(search: Search) -> int:
     """Searches exactly for vectors with fewer than k neighbours in their lists; returns how many.
 
     It compares them with all vectors of the other side.
     """
     count = 0
-    for best, own, others in ((forward, sources, targets), (backward, targets, sources)):
+    for own, others, best in search.directions:
         rows = np.flatnonzero(np.isinf(best.similarities[:, -1]))
         count += len(rows)
         for start in range(0, len(rows), _ROWS_PER_BLOCK):
@@ -208,9 +194,7 @@ def complete(
     return count
 
 
-def measure_recall(
-    sources: ArrayLike, targets: ArrayLike, forward: Neighbours, backward: Neighbours
-) -> dict[str, float]:
+def measure_recall(search: Search) -> dict[str, float]:
     """Returns the share of true neighbours that were found, for 1,000 queries per direction.
 
     `forward` and `backward` count all k neighbours, `forward_nearest` and `backward_nearest` only
@@ -218,10 +202,7 @@ def measure_recall(
     chosen with.
     """
     measured = {}
-    for name, best, own, others in (
-        ("forward", forward, sources, targets),
-        ("backward", backward, targets, sources),
-    ):
+    for name, (own, others, best) in zip(("forward", "backward"), search.directions, strict=True):
         rows = _sample(own, _SAMPLE, _SEED + 1)
         true = nearest(own[rows], others, best.indices.shape[1]).indices
         hits = (true[:, :, np.newaxis] == best.indices[rows][:, np.newaxis, :]).any(axis=2)
@@ -270,7 +251,7 @@ def _probes(
 ) -> int:
     """Returns how many lists per source must be searched to reach the recall in both directions.
 
-    A neighbour is found if the target's list is among those of the source. So it is enough to know
+    A neighbour is found if the target's list is a list of the source. So it is enough to know
     the true neighbours of a sample, and the rank of the target's list for the source: the number of
     centroids that are nearer.
     """

@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,7 +29,6 @@ from labse_tf.retrieval.mining import (
     MARGINS,
     RETRIEVALS,
     Pairs,
-    at_threshold,
     best_threshold,
     mine_pairs,
 )
@@ -99,8 +98,7 @@ class Options:
                 )
 
 
-@dataclasses.dataclass(frozen=True)
-class Searched:
+class Searched(NamedTuple):
     """The vectors of both sides' sentences, their neighbours, and facts for a report."""
 
     vectors: Sequence[ArrayLike]
@@ -162,7 +160,7 @@ def search_sides(
             rescored_by=exact,
             candidates=options.candidates,
         )
-        # Of this run, without interrupted ones.
+        # This run, without interrupted ones.
         seconds = {"vectors": embedded - start, "search": time.monotonic() - embedded}
         yield Searched(vectors, forward, backward, facts, seconds)
 
@@ -170,11 +168,9 @@ def search_sides(
 def _open_exact(sides: Sequence[Sentences], paths: Sequence[str], *, dim: int) -> list[ArrayLike]:
     for path in paths:
         if is_binary(open_vectors(path, check=False)):
-            raise InputError(
-                "holds binary vectors, which are not exact",
-                path=path,
-                remedy="rescore by float32, float16 or int8 vectors",
-            )
+            problem = "holds binary vectors, which are not exact"
+            remedy = "rescore by float32, float16 or int8 vectors"
+            raise InputError(problem, path=path, remedy=remedy)
     return open_sides(sides, paths, dim=dim)
 
 
@@ -252,9 +248,11 @@ def mine(
         }
         threshold = options.threshold
         if gold_pairs:
-            measured = _measure(pairs, gold_pairs, threshold)
-            threshold = measured["threshold"]
-            report["gold"] = {"file": os.fspath(gold), "pairs": len(gold_pairs)} | measured
+            mined = zip(pairs.sources.tolist(), pairs.targets.tolist(), strict=True)
+            is_gold = np.fromiter((pair in gold_pairs for pair in mined), bool, len(pairs))
+            quality = best_threshold(pairs.scores, is_gold, len(gold_pairs), threshold)
+            threshold = quality.threshold
+            report["gold"] = {"file": os.fspath(gold), "pairs": len(gold_pairs)} | vars(quality)
         if threshold is not None:
             pairs = pairs[pairs.scores.astype(np.float64) >= threshold]
         _write(out, sides, pairs, overwrite=overwrite)
@@ -262,15 +260,6 @@ def mine(
         report["pairs"] = len(pairs)
         report["seconds"] = {name: round(value, 1) for name, value in seconds.items()}
     return report
-
-
-def _measure(pairs: Pairs, gold: set[tuple[int, int]], threshold: float | None) -> dict[str, float]:
-    """Returns the quality of pairs at a threshold, or at the one with the best F1 if it is None."""
-    mined = zip(pairs.sources.tolist(), pairs.targets.tolist(), strict=True)
-    is_gold = np.fromiter((pair in gold for pair in mined), bool, len(pairs))
-    if threshold is None:
-        return vars(best_threshold(pairs.scores, is_gold, len(gold)))
-    return vars(at_threshold(pairs.scores, is_gold, len(gold), threshold))
 
 
 def _write(out: Path, sides: Sequence[Sentences], pairs: Pairs, *, overwrite: bool) -> None:

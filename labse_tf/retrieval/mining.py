@@ -28,13 +28,9 @@ def margin_scores(
 
     Args:
       similarities: `[...]` floats, cosines of source and target.
-      source_means: for each pair, the mean cosine of the source and its k nearest targets; its
-        shape and that of `target_means` broadcast to that of `similarities`.
-      target_means: the mean cosine of the target and its k nearest sources.
-      margin: one of MARGINS.
-
-    Raises:
-      ValueError: if `margin` is not one of MARGINS.
+      source_means: the mean cosine of each source and its k nearest targets; broadcasts to `[...]`.
+      target_means: the mean cosine of each target and its k nearest sources, likewise.
+      margin: one of MARGINS; anything else is a ValueError.
     """
     if margin not in MARGINS:
         raise ValueError(f"margin is {margin!r}, not one of {', '.join(MARGINS)}")
@@ -91,14 +87,14 @@ def mine_pairs(
       one_to_one: by default only for `max`, as in LASER (`intersection` is always one-to-one).
 
     Raises:
-      ValueError: if `margin` or `retrieval` is not one of these.
+      ValueError: if `margin` or `retrieval` is unknown.
     """
     if retrieval not in RETRIEVALS:
         raise ValueError(f"retrieval is {retrieval!r}, not one of {', '.join(RETRIEVALS)}")
     means = [found.similarities.mean(axis=1) for found in (forward, backward)]
-    targets, scores = _best(forward, *means, margin)
+    targets, scores = _best_neighbours(forward, *means, margin)
     ahead = Pairs(np.arange(len(targets)), targets, scores)
-    sources, scores = _best(backward, *means[::-1], margin)
+    sources, scores = _best_neighbours(backward, *means[::-1], margin)
     back = Pairs(sources, np.arange(len(sources)), scores)
     pairs = _chosen(ahead, back, retrieval)
     pairs = pairs[np.lexsort((pairs.targets, pairs.sources, -pairs.scores))]
@@ -107,7 +103,7 @@ def mine_pairs(
     return pairs
 
 
-def _best(
+def _best_neighbours(
     neighbours: Neighbours, own_means: np.ndarray, other_means: np.ndarray, margin: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns the neighbour with the best score for each row, `[n]`, and its score."""
@@ -159,51 +155,44 @@ class Threshold:
     f1: float
 
 
-def best_threshold(scores: np.ndarray, is_gold: np.ndarray, gold_count: int) -> Threshold:
-    """Returns the threshold with the best F1; on ties, the highest.
-
-    It is midway between the lowest score that is kept and the highest that is not. Pairs with equal
-    scores are all kept or all dropped.
+def best_threshold(
+    scores: np.ndarray, is_gold: np.ndarray, gold_count: int, threshold: float | None = None
+) -> Threshold:
+    """Returns the quality of pairs at a threshold.
 
     Args:
       scores: `[n]` floats, in any order.
       is_gold: `[n]` bools, whether each pair is a gold pair; a gold pair occurs at most once.
       gold_count: number of all gold pairs, found or not.
+      threshold: the lowest score to keep; None: the threshold with the best F1, on ties the
+        highest. It is midway between the lowest score that is kept and the highest that is not.
+        Pairs with equal scores are all kept or all dropped.
 
     Raises:
       ValueError: if `gold_count` is less than 1, or less than the number of gold pairs in
         `is_gold`, or the lengths differ.
     """
-    if not len(scores):
-        return at_threshold(scores, is_gold, gold_count, math.inf)
-    order = np.argsort(-scores, kind="stable")
-    ordered = np.asarray(scores, np.float64)[order]
-    # 2PR / (P + R), with P = right / kept and R = right / gold_count.
-    right = np.cumsum(_check(scores, is_gold, gold_count)[order])
-    f1 = 2 * right / (np.arange(1, len(ordered) + 1) + gold_count)
-    f1[:-1][ordered[:-1] == ordered[1:]] = -1
-    last = int(f1.argmax())
-    lowest, following = (float(ordered[at]) for at in (last, min(last + 1, len(ordered) - 1)))
-    middle = (lowest + following) / 2
-    return at_threshold(scores, is_gold, gold_count, middle if middle > following else lowest)
-
-
-def at_threshold(
-    scores: np.ndarray, is_gold: np.ndarray, gold_count: int, threshold: float
-) -> Threshold:
-    """Returns the quality of the pairs with `score >= threshold`; arguments as `best_threshold`."""
-    found = _check(scores, is_gold, gold_count)
-    keeps = np.asarray(scores, np.float64) >= threshold
+    found, ordered = np.asarray(is_gold, bool), np.asarray(scores, np.float64)
+    if len(found) != len(ordered):
+        raise ValueError(f"{len(ordered)} scores, but is_gold has {len(found)}")
+    if gold_count < max(1, found.sum()):
+        raise ValueError(f"gold_count is {gold_count}, with {found.sum()} gold pairs here")
+    if threshold is None:
+        threshold = _best_score(ordered, found, gold_count) if len(ordered) else math.inf
+    keeps = ordered >= threshold
     right, kept = int((found & keeps).sum()), int(keeps.sum())
     precision = right / kept if kept else 0.0
     f1 = 2 * right / (kept + gold_count)
     return Threshold(float(threshold), precision, right / gold_count, f1)
 
 
-def _check(scores: np.ndarray, is_gold: np.ndarray, gold_count: int) -> np.ndarray:
-    found = np.asarray(is_gold, bool)
-    if len(found) != len(scores):
-        raise ValueError(f"{len(scores)} scores, but is_gold has {len(found)}")
-    if gold_count < max(1, found.sum()):
-        raise ValueError(f"gold_count is {gold_count}, with {found.sum()} gold pairs here")
-    return found
+def _best_score(scores: np.ndarray, found: np.ndarray, gold_count: int) -> float:
+    order = np.argsort(-scores, kind="stable")
+    ordered, right = scores[order], np.cumsum(found[order])
+    # 2PR / (P + R), with P = right / kept and R = right / gold_count.
+    f1 = 2 * right / (np.arange(1, len(ordered) + 1) + gold_count)
+    f1[:-1][ordered[:-1] == ordered[1:]] = -1
+    last = int(f1.argmax())
+    lowest, following = (float(ordered[at]) for at in (last, min(last + 1, len(ordered) - 1)))
+    middle = (lowest + following) / 2
+    return middle if middle > following else lowest

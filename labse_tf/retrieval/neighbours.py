@@ -54,21 +54,55 @@ class Neighbours:
         return cls(np.full((count, k), -np.inf, np.float32), np.full((count, k), _NONE))
 
 
+@dataclasses.dataclass(frozen=True)
+class Search:
+    """The vectors of two sides, and their nearest neighbours, which searches fill in.
+
+    Attributes:
+      sources: float `[n, dim]`.
+      targets: float `[m, dim]`.
+      forward: targets near to each source, `[n, k]`, or all `[n, m]` if there are fewer than k.
+      backward: sources near to each target, `[m, k]`, likewise; None if they are not wanted.
+    """
+
+    sources: ArrayLike
+    targets: ArrayLike
+    forward: Neighbours
+    backward: Neighbours | None
+
+    @classmethod
+    def new(cls, sources: ArrayLike, targets: ArrayLike, k: int, *, both: bool = True) -> Search:
+        """Returns a search that has found nothing yet.
+
+        Raises:
+          ValueError: if k is less than 1, a side is empty, or the dimensions differ.
+        """
+        if k < 1:
+            raise ValueError(f"k is {k}, not 1 or more")
+        n, m = sources.shape[0], targets.shape[0]
+        if not m or (both and not n):
+            raise ValueError("there are no candidates")
+        if sources.shape[1] != targets.shape[1]:
+            raise ValueError(f"dimensions differ: {sources.shape[1]} and {targets.shape[1]}")
+        backward = Neighbours.none_yet(m, min(k, n)) if both else None
+        return cls(sources, targets, Neighbours.none_yet(n, min(k, m)), backward)
+
+    @property
+    def directions(self) -> tuple[tuple[ArrayLike, ArrayLike, Neighbours], ...]:
+        """Queries, candidates and neighbours, forward and backward."""
+        forward = self.sources, self.targets, self.forward
+        return forward, (self.targets, self.sources, self.backward)
+
+
 def nearest(queries: ArrayLike, candidates: ArrayLike, k: int) -> Neighbours:
     """Returns the k nearest candidates of each query, or all of them if there are fewer.
 
-    Args:
-      queries: float `[n, dim]`.
-      candidates: float `[m, dim]`.
-      k: the number of neighbours, 1 or more.
-
-    Raises:
-      ValueError: if k is less than 1, there is no candidate, or the dimensions differ.
+    Arguments and errors are as of `Search.new`.
     """
-    found = Neighbours.none_yet(queries.shape[0], check_search(queries, candidates, k))
-    for _ in search_blocks(queries, candidates, found, None):
+    search = Search.new(queries, candidates, k, both=False)
+    for _ in search_blocks(search):
         pass
-    return found
+    return search.forward
 
 
 def nearest_both(
@@ -81,33 +115,18 @@ def nearest_both(
     """Returns the k nearest targets of each source and the k nearest sources of each target.
 
     Every inner product is computed once and used in both directions. Arguments and errors are as of
-    `nearest`; `on_progress` is called with the number of sources done since the last call.
+    `Search.new`; `on_progress` is called with the number of sources done since the last call.
     """
-    forward = Neighbours.none_yet(sources.shape[0], check_search(sources, targets, k))
-    backward = Neighbours.none_yet(targets.shape[0], check_search(targets, sources, k))
+    search = Search.new(sources, targets, k)
     start = 0
-    for end in search_blocks(sources, targets, forward, backward):
+    for end in search_blocks(search):
         on_progress(end - start)
         start = end
-    return forward, backward
-
-
-def check_search(queries: ArrayLike, candidates: ArrayLike, k: int) -> int:
-    """Returns k, or the number of candidates if that is smaller; raises ValueError as `nearest`."""
-    if k < 1:
-        raise ValueError(f"k is {k}, not 1 or more")
-    if not candidates.shape[0]:
-        raise ValueError("there are no candidates")
-    if queries.shape[1] != candidates.shape[1]:
-        raise ValueError(f"dimensions differ: {queries.shape[1]} and {candidates.shape[1]}")
-    return min(k, candidates.shape[0])
+    return search.forward, search.backward
 
 
 def search_blocks(
-    sources: ArrayLike,
-    targets: ArrayLike,
-    forward: Neighbours,
-    backward: Neighbours | None,
+    search: Search,
     *,
     start: int = 0,
     rows: int = ROWS_PER_BLOCK,
@@ -116,17 +135,10 @@ def search_blocks(
     """Searches block by block of sources; yields the number of finished sources after each.
 
     Then `forward` is final for the finished sources, and `backward` takes them into account, so
-    that a search can be stopped, saved, and resumed from there.
-
-    Args:
-      sources: float `[n, dim]`.
-      targets: float `[m, dim]`.
-      forward: neighbours of the sources, filled in place.
-      backward: neighbours of the targets, likewise; None if they are not wanted.
-      start: the first source that is not finished.
-      rows: sources per block.
-      columns: targets per block; each thread holds a block of rows x columns float32.
+    that a search can be stopped, saved, and resumed from there: `start` is the first source that is
+    not finished. Each thread holds a block of rows x columns float32.
     """
+    sources, targets = search.sources, search.targets
     with threads() as pool:
         coder = coded = None
         if targets.shape[0] >= FEWEST_CODED and start < sources.shape[0]:
@@ -136,16 +148,15 @@ def search_blocks(
             vectors = sources[start : start + rows]
             end = start + len(vectors)
             code = coder and coder.code_sources(vectors)
-            own = Part(vectors, np.arange(start, end), forward, code)
-            lock = Lock()
+            own, lock = Part(vectors, np.arange(start, end), search.forward, code), Lock()
 
-            def search(first: int, own: Part = own, lock: Lock = lock) -> None:
+            def run(first: int, own: Part = own, lock: Lock = lock) -> None:
                 some = slice(first, first + columns)
                 others = targets[some]
                 places = np.arange(first, first + len(others))
-                compare(own, Part(others, places, backward, coded and coded[some]), lock)
+                compare(own, Part(others, places, search.backward, coded and coded[some]), lock)
 
-            list(pool.map(search, range(0, targets.shape[0], columns)))
+            list(pool.map(run, range(0, targets.shape[0], columns)))
             start = end
             yield end
 
@@ -206,15 +217,10 @@ def _near_by_codes(
 
 
 def _near(found: np.ndarray, limits: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns row and column of the products that may be among the k best of their row.
+    """Returns row and column of the products `[n, m]` that may be among the k best of their row.
 
     One pass computes the maximum of each group of columns. The k-th highest maximum is a limit, as
-    is the k-th best of earlier blocks, and only groups that reach both are examined.
-
-    Args:
-      found: `[n, m]`, products.
-      limits: `[n]`, the k-th best of earlier blocks.
-      k: the number of neighbours.
+    is `limits` `[n]`, the k-th best of earlier blocks. Only groups that reach both are examined.
     """
     size = min(_MOST_IN_A_GROUP, found.shape[1] // (_GROUPS_PER_NEIGHBOUR * k))
     highest, size = _highest_of_groups(found, size)
@@ -264,11 +270,7 @@ def _insert_exact(own: Part, others: Part, rows, columns, limits: np.ndarray, lo
 def insert(best: Neighbours, rows: np.ndarray, places: np.ndarray, values: np.ndarray) -> None:
     """Updates `best` with new neighbours, none of which it contains yet, and keeps the k best.
 
-    Args:
-      best: `[n, k]`.
-      rows: `[found]`, the query of each new neighbour.
-      places: `[found]`, the indices of the new neighbours among all candidates.
-      values: `[found]`, the inner products.
+    `rows` are the queries, `places` the candidates and `values` the inner products, `[found]` each.
     """
     k = best.similarities.shape[1]
     changed, new = np.unique(rows, return_inverse=True)
@@ -302,10 +304,7 @@ def _at_least(vectors: np.ndarray) -> np.ndarray:
 def exact_products(
     own: ArrayLike, others: ArrayLike, rows: np.ndarray, columns: np.ndarray
 ) -> np.ndarray:
-    """Returns float32 `[pairs]`, the inner products of pairs of rows of `[n, dim]` and `[m, dim]`.
-
-    Few vectors are read at once.
-    """
+    """Returns float32 `[pairs]`, products of rows of `[n, dim]` and `[m, dim]`, few at a time."""
     values = np.empty(len(rows), np.float32)
     for first in range(0, len(rows), _PAIRS_AT_ONCE):
         part = slice(first, first + _PAIRS_AT_ONCE)
@@ -313,26 +312,15 @@ def exact_products(
     return values
 
 
-def search_bits(
-    sources: np.ndarray,
-    targets: np.ndarray,
-    forward: Neighbours,
-    backward: Neighbours,
-    *,
-    dim: int,
-    start: int = 0,
-) -> Iterator[int]:
+def search_bits(search: Search, *, dim: int, start: int = 0) -> Iterator[int]:
     """Same as `search_blocks` for binary vectors; queries are the sources, then the targets.
 
     Processors count the bits that differ in whole words. This is several times as fast as products
-    of the same vectors, and it hardly matters how many neighbours are kept.
+    of the same vectors, and it hardly matters how many neighbours are kept. Similarities are
+    cosines of vectors of 1 and -1: 1 minus twice the share of bits that differ.
 
     Args:
-      sources: uint8 `[n, ceil(dim / 8)]`.
-      targets: uint8 `[m, ceil(dim / 8)]`.
-      forward: neighbours of the sources, filled in place. Similarities are cosines of vectors of 1
-        and -1: 1 minus twice the share of bits that differ.
-      backward: neighbours of the targets, likewise.
+      search: its sources and targets are uint8 `[n, ceil(dim / 8)]` and `[m, ceil(dim / 8)]`.
       dim: the number of bits per vector.
       start: the first query that is not finished.
     """
@@ -340,14 +328,13 @@ def search_bits(
     import faiss
 
     first = 0
-    for own, others, best in ((sources, targets, forward), (targets, sources, backward)):
+    for own, others, best in search.directions:
         for place in range(max(start - first, 0), len(own), ROWS_PER_BLOCK):
             queries = own[place : place + ROWS_PER_BLOCK]
             rows = slice(place, place + len(queries))
-            distances, best.indices[rows] = faiss.knn_hamming(
-                queries, others, best.indices.shape[1]
-            )
+            distances, indices = faiss.knn_hamming(queries, others, best.indices.shape[1])
             best.similarities[rows] = 1 - 2 * distances.astype(np.float32) / dim
+            best.indices[rows] = indices
             yield first + place + len(queries)
         first += len(own)
 
@@ -360,13 +347,13 @@ def rescore(
     *,
     on_progress: Callable[[int], None] = lambda rows: None,
 ) -> Neighbours:
-    """Returns the k nearest of the candidates of each query, by exact inner products.
+    """Returns the k nearest (or all) of the candidates of each query, by exact inner products.
 
     Args:
       candidates: ints `[n, candidates]`, indices in `others`.
       own: float `[n, dim]`, the exact vectors of the queries.
-      others: float `[m, dim]`, exact vectors; only those of candidates are read.
-      k: the number of neighbours; all candidates if there are fewer.
+      others: float `[m, dim]`, exact vectors; only candidates are read.
+      k: the number of neighbours.
       on_progress: called with the number of queries done since the last call.
     """
     count, per_query = candidates.shape

@@ -21,6 +21,7 @@ from labse_tf.files.outputs import (
     whole_file,
 )
 from labse_tf.files.textio import (
+    check_file,
     lines_of_stream,
     open_to_write,
     read_lines,
@@ -39,46 +40,7 @@ _PAIRS_PER_CHUNK = 8192
 PairLine = tuple[str, str, str]
 
 
-def score_pairs(
-    pairs: str | os.PathLike[str],
-    out: str | os.PathLike[str],
-    encoder: Encoder,
-    *,
-    threshold: float | None = None,
-    overwrite: bool = False,
-) -> tuple[int, int]:
-    """Writes the lines of a TSV file of pairs with the cosine added as the first column.
-
-    Holds a few thousand pairs in memory at a time.
-
-    Args:
-      pairs: a file, or - for stdin.
-      out: a file, compressed according to its extension, or - for stdout.
-      encoder: embeds both sides.
-      threshold: the lowest score to write.
-      overwrite: replace `out`.
-
-    Returns:
-      The numbers of pairs read and written.
-
-    Raises:
-      InputError: as `textio.read_pairs`, or if a line has a NUL byte, `out` exists or the disk is
-        full.
-    """
-
-    def cosines(rows: list[PairLine]) -> np.ndarray:
-        """Returns `[rows]`; repeated sentences are embedded once."""
-        texts = dict.fromkeys(text for row in rows for text in row[1:])
-        places = {text: place for place, text in enumerate(texts)}
-        vectors = encoder.encode(list(texts))
-        sides = (vectors[[places[row[column]] for row in rows]] for column in (1, 2))
-        return np.einsum("nd,nd->n", *sides)
-
-    with _output(out, overwrite=overwrite, remedy="run it again") as file:
-        return _write(file, pairs, cosines, threshold)
-
-
-def score_margins(
+def score(
     pairs: str | os.PathLike[str],
     out: str | os.PathLike[str],
     *,
@@ -87,39 +49,48 @@ def score_margins(
     options: Options,
     overwrite: bool = False,
 ) -> tuple[int, int]:
-    """Same as `score_pairs` with the margin score in place of the cosine.
+    """Writes the lines of a TSV file of pairs with the score added as the first column.
 
-    The neighbours of a sentence are searched for in the whole other column. Finished work is kept
-    in `OUT.work`, so that an interrupted job can resume.
+    The score is the cosine if the margin is `absolute`: then a few thousand pairs are in memory at
+    a time. For another margin, the neighbours of a sentence are searched for in the whole other
+    column; finished work is kept in `OUT.work`, so that an interrupted job can resume.
 
     Args:
-      pairs: a file; it is read twice.
-      out: a file.
+      pairs: a file, which is read twice for a margin; or - for stdin.
+      out: a file, compressed according to its extension, or - for stdout.
       model: the name of the encoder.
       open_encoder: opens it, with `dim`; called only if there is something to embed.
       options: `neighbours`, `margin`, `threshold`, `index`, `recall` and `dim` are used.
       overwrite: replace `out`, and discard the work of a job with other settings.
 
+    Returns:
+      The numbers of pairs read and written.
+
     Raises:
-      InputError: as `score_pairs`, or if one of the paths is -.
+      InputError: as `textio.read_pairs`, or if a line has a NUL byte, `out` exists, the disk is
+        full, or a path is - for a margin.
     """
+    if str(out) != STANDARD:
+        out = check_free_file(out, overwrite=overwrite)
+    if str(pairs) != STANDARD:
+        check_file(pairs)
+    if options.margin == "absolute":
+        encoder = open_encoder(model, dim=options.dim)
+        with _output(out, overwrite=overwrite, remedy="run it again") as file:
+            return _write(file, pairs, lambda rows: _cosines(rows, encoder), options.threshold)
     if STANDARD in (str(pairs), str(out)):
-        raise InputError(
+        problem = (
             "a margin compares each pair with all the others, so the file is read twice and "
-            "vectors are kept beside --out",
-            remedy="name files for the pairs and for --out",
+            "vectors are kept beside --out"
         )
-    out = check_free_file(out, overwrite=overwrite)
+        raise InputError(problem, remedy="name files for the pairs and for --out")
     sides = [distinct((row[column] for row in _read(pairs)), str(pairs)) for column in (1, 2)]
-    with search_sides(
-        sides,
-        out,
-        {"pairs": describe_files(Path(pairs))},
-        model=model,
-        open_encoder=open_encoder,
-        options=options,
-        overwrite=overwrite,
-    ) as found:
+    job = {"model": model, "open_encoder": open_encoder, "options": options}
+    inputs = {"pairs": describe_files(Path(pairs))}
+    with (
+        search_sides(sides, out, inputs, **job, overwrite=overwrite) as found,
+        _output(out, overwrite=overwrite, remedy=GO_ON) as file,
+    ):
         means = [each.similarities.mean(axis=1) for each in (found.forward, found.backward)]
         done = 0
 
@@ -131,8 +102,16 @@ def score_margins(
             near = (mean[here] for mean, here in zip(means, places, strict=True))
             return margin_scores(np.einsum("nd,nd->n", *vectors), *near, margin=options.margin)
 
-        with _output(out, overwrite=overwrite, remedy=GO_ON) as file:
-            return _write(file, pairs, margins, options.threshold)
+        return _write(file, pairs, margins, options.threshold)
+
+
+def _cosines(rows: list[PairLine], encoder: Encoder) -> np.ndarray:
+    """Returns the cosines `[rows]`; repeated sentences are embedded once."""
+    texts = dict.fromkeys(text for row in rows for text in row[1:])
+    places = {text: place for place, text in enumerate(texts)}
+    vectors = encoder.encode(list(texts))
+    sides = (vectors[[places[row[column]] for row in rows]] for column in (1, 2))
+    return np.einsum("nd,nd->n", *sides)
 
 
 def _read(pairs: str | os.PathLike[str]) -> Iterator[PairLine]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,7 @@ import numpy as np
 
 from labse_tf.files.outputs import whole_file
 from labse_tf.progress import Progress
-from labse_tf.retrieval.neighbours import (
-    Neighbours,
-    check_search,
-    rescore,
-    search_bits,
-    search_blocks,
-)
+from labse_tf.retrieval.neighbours import Neighbours, Search, rescore, search_bits, search_blocks
 from labse_tf.retrieval.vectors import ArrayLike, is_binary, read_bits
 
 INDEXES = ("auto", "exact", "approximate")
@@ -28,7 +22,6 @@ MOST_EXACT_PRODUCTS = 10**11
 _CANDIDATES_IF_BINARY = 16
 _CANDIDATES = 2
 _SECONDS_BETWEEN_SAVES = 60
-_STATE = "search.npz"
 
 
 def choose_index(index: str, sources: int, targets: int) -> str:
@@ -69,77 +62,73 @@ def search_both(
       The neighbours of both directions, and facts for a report.
 
     Raises:
-      ValueError: as `nearest`, or if the numbers of vectors differ in `rescored_by`.
+      ValueError: as `Search.new`, or if the numbers of vectors differ in `rescored_by`.
     """
-    search = functools.partial(_search, sources, targets, folder, index=index, recall=recall)
     if rescored_by is None:
-        return search(k)
+        search, facts = _search(sources, targets, k, folder, index=index, recall=recall)
+        return search.forward, search.backward, facts
     counts = [side.shape[0] for side in rescored_by]
     if counts != [sources.shape[0], targets.shape[0]]:
         raise ValueError(f"{sources.shape[0]} and {targets.shape[0]} vectors, rescored by {counts}")
-    check_search(*rescored_by, k)
     if candidates is None:
         coarse = is_binary(sources) or is_binary(targets)
         candidates = k * (_CANDIDATES_IF_BINARY if coarse else _CANDIDATES)
-    forward, backward, facts = search(candidates)
+    search, facts = _search(sources, targets, candidates, folder, index=index, recall=recall)
     with Progress("rescore", total=sum(counts), unit="sentence") as progress:
-        ahead = rescore(forward.indices, *rescored_by, k, on_progress=progress.update)
-        back = rescore(backward.indices, *rescored_by[::-1], k, on_progress=progress.update)
-    return ahead, back, facts | {"candidates": candidates}
+        step = progress.update
+        forward = rescore(search.forward.indices, *rescored_by, k, on_progress=step)
+        backward = rescore(search.backward.indices, *rescored_by[::-1], k, on_progress=step)
+    return forward, backward, facts | {"candidates": candidates}
 
 
 def _search(
-    sources: ArrayLike, targets: ArrayLike, folder: Path, k: int, *, index: str, recall: float
-) -> tuple[Neighbours, Neighbours, dict[str, Any]]:
-    counts = sources.shape[0], targets.shape[0]
-    forward = Neighbours.none_yet(counts[0], check_search(sources, targets, k))
-    backward = Neighbours.none_yet(counts[1], check_search(targets, sources, k))
-    sides = sources, targets, forward, backward
-    start = _load(folder / _STATE, forward, backward)
-    if choose_index(index, *counts) == "exact":
+    sources: ArrayLike, targets: ArrayLike, k: int, folder: Path, *, index: str, recall: float
+) -> tuple[Search, dict[str, Any]]:
+    search = Search.new(sources, targets, k)
+    count = sources.shape[0]
+    if choose_index(index, count, targets.shape[0]) == "exact":
         if is_binary(sources) and is_binary(targets):
-            bits, dim = (read_bits(sources), read_bits(targets)), sources.shape[1]
-            steps = search_bits(*bits, forward, backward, dim=dim, start=start)
-            total, unit = sum(counts), "sentence"
+            bits = Search(read_bits(sources), read_bits(targets), search.forward, search.backward)
+            run = functools.partial(search_bits, bits, dim=sources.shape[1])
+            _run(run, search, folder, total=count + targets.shape[0], unit="sentence")
         else:
-            steps = search_blocks(*sides, start=start)
-            total, unit = counts[0], "source"
-        _run(steps, folder, forward, backward, start, total=total, unit=unit)
-        return forward, backward, {"index": "exact"}
+            _run(functools.partial(search_blocks, search), search, folder, count, unit="source")
+        return search, {"index": "exact"}
     # Imported here because it imports faiss.
     from labse_tf.retrieval import approximate
 
-    plan = _plan(sources, targets, k, folder, recall)
-    steps = approximate.search_lists(sources, targets, plan, forward, backward, folder, start=start)
-    _run(steps, folder, forward, backward, start, total=plan.steps, unit="list")
+    plan = _plan(search, k, folder, recall)
+    run = functools.partial(approximate.search_lists, search, plan, folder)
+    _run(run, search, folder, total=2 * plan.count, unit="list")
     facts = {
         "index": "approximate",
         "lists": plan.count,
         "probes": plan.sources.shape[1],
-        "searched_exactly": approximate.complete(*sides),
+        "searched_exactly": approximate.complete(search),
         "recall_wanted": recall,
-        "recall": approximate.measure_recall(*sides),
+        "recall": approximate.measure_recall(search),
     }
-    return forward, backward, facts
+    return search, facts
 
 
-def _plan(sources: ArrayLike, targets: ArrayLike, k: int, folder: Path, recall: float):
+def _plan(search: Search, k: int, folder: Path, recall: float):
     from labse_tf.retrieval import approximate
 
+    sides = search.sources, search.targets
+    counts = [side.shape[0] for side in sides]
     centroids_file, lists_file = folder / "centroids.npy", folder / "lists.npz"
     if not centroids_file.exists():
-        count = approximate.default_lists(sources.shape[0], targets.shape[0])
+        count = approximate.default_lists(*counts)
         with Progress("train lists", total=count, unit="list") as progress:
-            centroids = approximate.train_centroids(sources, targets, count)
+            centroids = approximate.train_centroids(*sides, count)
             progress.update(count)
         with whole_file(centroids_file) as partial:
             np.save(partial, centroids)
     centroids = np.load(centroids_file, allow_pickle=False)
     if not lists_file.exists():
-        total = sources.shape[0] + targets.shape[0]
-        with Progress("assign to lists", total=total, unit="vector") as progress:
+        with Progress("assign to lists", total=sum(counts), unit="vector") as progress:
             plan = approximate.make_lists(
-                sources, targets, centroids, k, recall=recall, on_progress=progress.update
+                *sides, centroids, k, recall=recall, on_progress=progress.update
             )
         with whole_file(lists_file) as partial:
             np.savez(partial, sources=plan.sources, targets=plan.targets)
@@ -148,40 +137,27 @@ def _plan(sources: ArrayLike, targets: ArrayLike, k: int, folder: Path, recall: 
 
 
 def _run(
-    steps: Iterator[int],
-    folder: Path,
-    forward: Neighbours,
-    backward: Neighbours,
-    start: int,
-    *,
-    total: int,
-    unit: str,
+    run: Callable[..., Iterator[int]], search: Search, folder: Path, total: int, *, unit: str
 ) -> None:
+    """Runs a search from where an interrupted run of it saved its state; saves it every minute."""
+    file = folder / "search.npz"
+    arrays = {
+        f"{direction}_{name}": array
+        for direction in ("forward", "backward")
+        for name, array in vars(getattr(search, direction)).items()
+    }
+    start = 0
+    if file.exists():
+        with np.load(file, allow_pickle=False) as kept:
+            start = int(kept["done"])
+            for name, array in arrays.items():
+                array[:] = kept[name]
     saved = time.monotonic()
     with Progress("search", total=total, unit=unit, initial=start) as progress:
-        for end in steps:
+        for end in run(start=start):
             progress.update(end - start)
             start = end
             if time.monotonic() - saved > _SECONDS_BETWEEN_SAVES or end == total:
-                arrays = _arrays(forward, backward)
-                with whole_file(folder / _STATE, overwrite=True) as partial:
+                with whole_file(file, overwrite=True) as partial:
                     np.savez(partial, done=end, **arrays)
                 saved = time.monotonic()
-
-
-def _arrays(forward: Neighbours, backward: Neighbours) -> dict[str, np.ndarray]:
-    return {
-        f"{direction}_{name}": array
-        for direction, found in (("forward", forward), ("backward", backward))
-        for name, array in vars(found).items()
-    }
-
-
-def _load(path: Path, forward: Neighbours, backward: Neighbours) -> int:
-    """Loads the saved neighbours; returns the number of finished steps."""
-    if not path.exists():
-        return 0
-    with np.load(path, allow_pickle=False) as kept:
-        for name, array in _arrays(forward, backward).items():
-            array[:] = kept[name]
-        return int(kept["done"])

@@ -78,12 +78,9 @@ def distinct(lines: Iterable[str], path: str) -> Sentences:
 def check_text(text: str, path: str, line: int) -> None:
     """Raises InputError if there is a NUL byte: the file is not text, or in another encoding."""
     if "\0" in text:
-        raise InputError(
-            "the line has a NUL byte",
-            path=path,
-            line=line,
-            remedy="remove it, or convert the file to UTF-8 if it is UTF-16",
-        )
+        problem = "the line has a NUL byte"
+        remedy = "remove it, or convert the file to UTF-8 if it is UTF-16"
+        raise InputError(problem, path=path, line=line, remedy=remedy)
 
 
 def embed_sides(
@@ -131,7 +128,7 @@ class _UnitEncoder:
 def open_sides(
     sides: Sequence[Sentences], paths: Sequence[str], *, dim: int | None = None
 ) -> list[ArrayLike]:
-    """Opens the vectors of the lines of two files; returns those of their distinct sentences.
+    """Opens the vectors of the lines of two files; returns the vectors of distinct sentences.
 
     Raises:
       InputError: as `open_vectors`, or if the number of rows differs from the number of lines.
@@ -140,11 +137,8 @@ def open_sides(
     for side, path in zip(sides, paths, strict=True):
         vectors = open_vectors(path, dim=opened[0].shape[1] if opened else dim, check=False)
         if len(vectors) != len(side.places):
-            raise InputError(
-                f"has {len(vectors)} rows, but {side.path} has {len(side.places)} lines",
-                path=path,
-                remedy="embed that file again with `labse embed`",
-            )
+            problem = f"has {len(vectors)} rows, but {side.path} has {len(side.places)} lines"
+            raise InputError(problem, path=path, remedy="embed that file again with `labse embed`")
         # The vector of an empty line is not used, so it may be anything.
         vectors.check(side.places != NOWHERE)
         whole = len(side.texts) == len(vectors)

@@ -85,7 +85,7 @@ class Vectors:
     """
 
     def __init__(self, path: Path, shards: Sequence[_Shard]) -> None:
-        """Use `open_vectors` instead."""
+        """See `open_vectors`."""
         self.path = path
         self.shape = (sum(shard.shape[0] for shard in shards), shards[0].shape[1])
         self.dtype = shards[0].dtype
@@ -172,7 +172,7 @@ def open_vectors(
     """Opens vectors, and checks them all unless `check` is False.
 
     Args:
-      path: `FILE.npy`, float32 or float16 `[n, dim]`, or quantised with its calibration beside it;
+      path: `FILE.npy`, float32 or float16 `[n, dim]`, or quantised with its calibration next to it;
         or a folder of `part-?????-of-?????.npy`, which are concatenated in the order of their
         names.
       dim: the required dimension; None for any.
@@ -190,17 +190,11 @@ def open_vectors(
         shard = _open_shard(file, start)
         expected = shards[0].shape[1] if shards else dim
         if expected is not None and shard.shape[1] != expected:
-            raise InputError(
-                f"holds vectors of dimension {shard.shape[1]}, where {expected} is expected",
-                path=file,
-                remedy="embed both sides with the same model",
-            )
+            problem = f"holds vectors of dimension {shard.shape[1]}, where {expected} is expected"
+            raise InputError(problem, path=file, remedy="embed both sides with the same model")
         if shards and shard.dtype != shards[0].dtype:
-            raise InputError(
-                f"holds {shard.dtype}, but {shards[0].path.name} holds {shards[0].dtype}",
-                path=file,
-                remedy="name the shards of one job",
-            )
+            problem = f"holds {shard.dtype}, but {shards[0].path.name} holds {shards[0].dtype}"
+            raise InputError(problem, path=file, remedy="name the shards of one job")
         shards.append(shard)
         start += shard.shape[0]
     vectors = Vectors(path, shards)
@@ -235,11 +229,9 @@ def _files(path: Path) -> list[Path]:
     found = {file.name: _SHARD.fullmatch(file.name) for file in path.iterdir()}
     totals = {int(match[2]) for match in found.values() if match}
     if len(totals) != 1:
-        raise InputError(
-            "holds shards of several jobs" if totals else "holds no part-?????-of-?????.npy",
-            path=path,
-            remedy="name a .npy file, or a folder of the shards of one job",
-        )
+        problem = "holds shards of several jobs" if totals else "holds no part-?????-of-?????.npy"
+        remedy = "name a .npy file, or a folder of the shards of one job"
+        raise InputError(problem, path=path, remedy=remedy)
     total = totals.pop()
     names = [f"part-{number:05d}-of-{total:05d}.npy" for number in range(total)]
     for name in names:
@@ -250,20 +242,14 @@ def _files(path: Path) -> list[Path]:
 
 def _open_shard(path: Path, start: int) -> _Shard:
     if path.suffix == ".parquet":
-        raise InputError(
-            "is Parquet, which is not supported here",
-            path=path,
-            remedy="let `labse embed` write a .npy",
-        )
+        problem = "is Parquet, which is not supported here"
+        raise InputError(problem, path=path, remedy="let `labse embed` write a .npy")
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, OSError) as error:
         # NumPy's own message would suggest allowing pickles.
-        raise InputError(
-            "is not a complete .npy array of numbers",
-            path=path,
-            remedy="make it again with `labse embed`",
-        ) from error
+        problem = "is not a complete .npy array of numbers"
+        raise InputError(problem, path=path, remedy="make it again with `labse embed`") from error
     if not isinstance(array, np.memmap):
         raise InputError("is not a .npy file", path=path, remedy="save one array with numpy.save")
     known = array.dtype in (*_FLOATS, *_QUANTISED)
@@ -294,13 +280,12 @@ def _calibration(path: Path, array: np.ndarray) -> Calibration:
 
 def is_binary(vectors: ArrayLike) -> bool:
     """Whether these are binary vectors on disk, or some of them."""
-    if isinstance(vectors, Selection):
-        return is_binary(vectors.vectors)
-    return isinstance(vectors, Vectors) and vectors.dtype == Binary.dtype
+    whole = vectors.vectors if isinstance(vectors, Selection) else vectors
+    return isinstance(whole, Vectors) and whole.dtype == Binary.dtype
 
 
 def read_bits(vectors: Vectors | Selection) -> np.ndarray:
     """Reads binary vectors as they are stored, uint8 `[n, ceil(dim / 8)]`, into memory."""
     if isinstance(vectors, Selection):
-        return read_bits(vectors.vectors)[vectors.rows]
+        return vectors.vectors.stored()[vectors.rows]
     return vectors.stored()

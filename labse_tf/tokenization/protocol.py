@@ -31,14 +31,10 @@ class Tokenizer(Protocol):
     def pack(
         self, segments: list[tf.RaggedTensor], length: int | tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """Packs one or two segments as `[CLS] a [SEP] b [SEP]`, truncated round-robin and padded.
+        """Packs one or two segments, int32 ragged `[batch, (tokens)]`, as `[CLS] a [SEP] b [SEP]`.
 
-        Args:
-          segments: int32 ragged `[batch, (tokens)]` each.
-          length: length of the result, tokens.
-
-        Returns:
-          `input_word_ids`, `input_mask`, `input_type_ids`: int32 `[batch, length]` each.
+        They are truncated round-robin and padded to `length` tokens. Returns `input_word_ids`,
+        `input_mask` and `input_type_ids`, int32 `[batch, length]` each.
         """
 
     def join(self, tokens: Iterable[str]) -> str:

@@ -40,11 +40,9 @@ def warn_of_misread(tokens: Sequence[str], path: str | os.PathLike[str]) -> None
 def require_wordpieces(tokens: Sequence[str], path: str | os.PathLike[str], *, what: str) -> None:
     """Rejects byte-pair encodings for `what`, which knows WordPieces alone."""
     if bpe.is_bpe(tokens):
-        raise InputError(
-            f"has byte-pair encodings, and WordPieces are needed for {what}",
-            path=path,
-            remedy="do without, or learn a vocabulary with `labse vocab build`",
-        )
+        problem = f"has byte-pair encodings, and WordPieces are needed for {what}"
+        remedy = "do without, or learn a vocabulary with `labse vocab build`"
+        raise InputError(problem, path=path, remedy=remedy)
 
 
 def read_huggingface(folder: Path) -> list[str]:
@@ -102,11 +100,8 @@ def _read_ids(file: Path) -> dict[str, int] | None:
         if ids.get(token) != number or token not in wordpiece_file.RESERVED_TOKENS
     ]
     if problems:
-        raise InputError(
-            f"has {problems[0]}, unlike a cased BERT's",
-            path=file,
-            remedy="use a model with LaBSE's tokeniser",
-        )
+        problem = f"has {problems[0]}, unlike a cased BERT's"
+        raise InputError(problem, path=file, remedy="use a model with LaBSE's tokeniser")
     return ids
 
 

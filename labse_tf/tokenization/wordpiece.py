@@ -113,7 +113,7 @@ def _fast_tokenizer(tokens: list[str], max_bytes_per_word: int) -> text.FastBert
 
     It takes a fifth of the time of `SpaceDividingTokenizer`, and differs from it in two things: it
     has newer tables of Unicode, to which more characters are punctuation, and it reads one too many
-    [UNK] beside punctuation that is longer than `max_bytes_per_word`. Returns None if that matters
+    [UNK] next to punctuation that is longer than `max_bytes_per_word`. Returns None if that matters
     to the vocabulary or the limit, or TF Text refuses it for pieces that no text has, such as a
     control character.
     """
@@ -130,16 +130,7 @@ def _fast_tokenizer(tokens: list[str], max_bytes_per_word: int) -> text.FastBert
 def pack_segments(
     segments: list[tf.RaggedTensor], length: int | tf.Tensor, special_tokens: Mapping[str, int]
 ) -> dict[str, tf.Tensor]:
-    """Packs one or two segments as `[CLS] a [SEP] b [SEP]`, truncated round-robin and padded.
-
-    Args:
-      segments: int32 ragged `[batch, (tokens)]` each.
-      length: length of the result, tokens.
-      special_tokens: ids, as `Tokenizer.special_tokens`.
-
-    Returns:
-      `input_word_ids`, `input_mask`, `input_type_ids`: int32 `[batch, length]` each.
-    """
+    """Packs segments as `Tokenizer.pack`, with these ids of special tokens."""
     ids = {name: special_tokens[name] for name in _SPECIAL}
     return layers.BertPackInputs.bert_pack_inputs(segments, length, **ids)
 

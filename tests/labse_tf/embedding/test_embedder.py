@@ -72,10 +72,22 @@ def test_vectors_are_the_normalised_output_in_order(
         embedder.encode(["a", None])
 
 
+def test_the_preprocessor_does_as_the_tokeniser_of_training(
+    tokenizer, preprocessor, multilingual_sentences
+):
+    texts = [*multilingual_sentences, *ODD, "แมว" * 66, "แมว" * 67]
+    strings = tf.constant(texts)
+    expected, found = tokenizer.pack([tokenizer(strings)], 128), preprocessor(strings)
+    assert set(found) == set(expected)
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value)
+    assert preprocessor.tokenize(strings).merge_dims(1, 2).to_list() == tokenizer(strings).to_list()
+
+
 def test_long_texts_are_cut_and_counted(embedder):
     before = embedder.texts_cut
-    # 128 tokens, [CLS] and [SEP] among them, are not too long.
-    texts = ["e " * 125 + "cat", "e " * 126 + "cat", "e " * 126 + "dog and more", "cat"]
+    # 128 tokens, [CLS] and [SEP] among them, are not too long; "cat" is three.
+    texts = ["e " * 123 + "cat", "e " * 126 + "cat", "e " * 126 + "dog and more", "cat"]
     found = embedder.encode(texts)
     assert embedder.texts_cut - before == 2
     np.testing.assert_allclose(found[1], found[2], atol=1e-6)

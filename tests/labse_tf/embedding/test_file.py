@@ -97,7 +97,7 @@ def test_a_stopped_job_resumes(tmp_path, chunks_of_3, dtype, last):
     np.testing.assert_array_equal(found, expected(LINES, dtype))
     assert found.dtype == expected(LINES, dtype).dtype and done.rows == 8
     assert sum(encoder.calls) == 8 - 3 * last
-    # Those of the first run count, too.
+    # Lines cut in the first run count, too.
     assert done.lines_cut == sum(len(line) > 20 for line in LINES)
     assert embed_lines(LINES, CharacterEncoder(0), path, dtype=dtype) == done
 
@@ -105,7 +105,7 @@ def test_a_stopped_job_resumes(tmp_path, chunks_of_3, dtype, last):
 @EACH_TYPE
 @pytest.mark.parametrize("size", [None, 0, 5, 130, -1, "half a row", "no record"])
 def test_a_record_is_believed_only_with_its_rows(tmp_path, chunks_of_3, dtype, size):
-    """A job was killed between two of its files; `size` is that of the rows that are left."""
+    """A job was killed between two of its files; `size` is what is left of the rows."""
     path, unfinished = tmp_path / "out.npy", tmp_path / "out.npy.unfinished"
     with pytest.raises(Stopped):
         embed_lines(LINES, CharacterEncoder(2), path, dtype=dtype)
@@ -314,7 +314,7 @@ def test_a_full_disk(folder, monkeypatch, capsys):
 
 
 def test_the_work_of_another_job_is_kept(folder, monkeypatch, capsys):
-    """Of another input, or other leading columns, of which there must be enough."""
+    """Another job has another input, or other leading columns, which must exist."""
     command = ["embed", "dictionary_encoder:Dictionary", "in.txt", "--out", "out.npy"]
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", interrupted_replace(2))
@@ -331,7 +331,7 @@ def test_the_work_of_another_job_is_kept(folder, monkeypatch, capsys):
     assert "work of an interrupted job with other settings (input)" in errors
     assert unfinished.read_bytes() == before
     assert main([*command, "--dim", "8", "--overwrite"]) == 0
-    # The first 8 columns have a single number, that of the animal.
+    # The first 8 columns have a single number, for the animal.
     np.testing.assert_allclose(np.load("out.npy").max(axis=1), [1, 0])
 
 

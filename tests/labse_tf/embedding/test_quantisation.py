@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
@@ -51,7 +51,7 @@ def test_binary_by_hand():
         np.float32,
     )
     rows = calibration.quantise(vectors)
-    # Nothing of the second is above its threshold: its bit is the one that comes nearest.
+    # Nothing of the second is above its threshold: the nearest gets the bit.
     np.testing.assert_array_equal(rows, [[0b10010001, 0], [0b00000001, 0]])
     third = np.float32(1 / 3)
     np.testing.assert_array_equal(
@@ -65,6 +65,7 @@ def test_few_rows_say_little_about_thresholds():
     np.testing.assert_allclose(Binary.fit(row).thresholds, np.full(4, 0.01), rtol=1e-6)
 
 
+@settings(max_examples=40)
 @given(matrices)
 def test_int8_is_off_by_half_a_step_at_most(vectors):
     calibration = Int8.fit(vectors)
@@ -74,6 +75,7 @@ def test_int8_is_off_by_half_a_step_at_most(vectors):
     assert (errors <= calibration.scales * (0.5 + 1e-4)).all()
 
 
+@settings(max_examples=40)
 @given(matrices)
 def test_bits_survive_packing(vectors):
     calibration = Binary.fit(vectors)
@@ -90,6 +92,7 @@ def test_bits_survive_packing(vectors):
 
 
 @pytest.mark.parametrize("kind", [Int8, Binary])
+@settings(max_examples=40)
 @given(vectors=matrices)
 def test_vectors_are_read_with_unit_length_or_as_zeros(kind, vectors):
     # As an encoder returns them: no number is so small that its square is 0.

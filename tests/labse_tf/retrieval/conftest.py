@@ -1,4 +1,4 @@
-"""What the tests of mining and scoring share."""
+"""Fixtures of the tests of mining and scoring."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from labse_tf.retrieval import approximate, neighbours
-from labse_tf.retrieval.neighbours import Neighbours, nearest_both
+from labse_tf.retrieval.neighbours import Search, nearest_both
 from labse_tf.retrieval.search import search_both
 
 
@@ -32,10 +32,10 @@ def coded_or_not(request, monkeypatch):
 
 
 def search_lists(sources, targets, plan, folder):
-    found = [Neighbours.none_yet(len(side), 4) for side in (sources, targets)]
-    for _ in approximate.search_lists(sources, targets, plan, *found, folder):
+    search = Search.new(sources, targets, 4)
+    for _ in approximate.search_lists(search, plan, folder):
         pass
-    return found, approximate.complete(sources, targets, *found)
+    return search, approximate.complete(search)
 
 
 @pytest.mark.parametrize(("n", "m", "k"), [(900, 700, 4), (5, 900, 3), (900, 3, 4), (1, 1, 1)])
@@ -72,12 +72,12 @@ def test_the_recall_asked_for_is_found_in_a_part_of_the_lists(tmp_path, monkeypa
     probes = []
     for recall in (0.5, 0.9, 0.99):
         plan = approximate.make_lists(sources, targets, centroids, 4, recall=recall)
-        found, _ = search_lists(sources, targets, plan, tmp_path)
-        for one, other in zip(found, exact, strict=True):
+        search, _ = search_lists(sources, targets, plan, tmp_path)
+        for one, other in zip((search.forward, search.backward), exact, strict=True):
             hits = (one.indices[:, :, np.newaxis] == other.indices[:, np.newaxis]).any(axis=1)
             # A sample of 1,000 queries by 4 neighbours: two per cent are four standard errors.
             assert hits.mean() > recall - 0.02
-        measured = approximate.measure_recall(sources, targets, *found)
+        measured = approximate.measure_recall(search)
         assert min(measured.values()) > recall - 0.04
         probes.append(plan.sources.shape[1])
     assert probes == sorted(set(probes)) and probes[-1] < 64
@@ -101,10 +101,11 @@ def test_vectors_with_too_few_in_their_lists_are_compared_with_all(coded_or_not,
     plan = approximate.Lists(
         np.zeros((200, 1), np.int32), np.r_[np.zeros(2), np.ones(198)].astype(np.int32), 2
     )
-    found, completed = search_lists(sources, targets, plan, tmp_path)
+    search, completed = search_lists(sources, targets, plan, tmp_path)
     # Every source saw 2 targets where 4 are wanted; 198 targets saw no source.
     assert completed == 200 + 198
-    for one, other in zip(found, nearest_both(sources, targets, 4), strict=True):
+    expected = nearest_both(sources, targets, 4)
+    for one, other in zip((search.forward, search.backward), expected, strict=True):
         np.testing.assert_array_equal(one.indices, other.indices)
 
 

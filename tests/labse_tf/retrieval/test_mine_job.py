@@ -13,8 +13,8 @@ import pytest
 from text_files import read_rows, write_lines
 from tiny_text import sentences_of
 
+from labse_tf.retrieval import approximate, search
 from labse_tf.retrieval import job as jobs
-from labse_tf.retrieval import search
 
 MODEL = "dictionary_encoder:Dictionary"
 
@@ -142,32 +142,26 @@ def test_a_stop_while_searching_goes_on(
     thai_and_arabic, encoder, tmp_path, labse, monkeypatch, index
 ):
     source, target, _ = thai_and_arabic
-    options = ("--index", index, "--recall", 1)
-    labse("mine", MODEL, source, target, "--out", tmp_path / "whole.tsv", *options)
-    from labse_tf.retrieval import approximate
-
     monkeypatch.setattr(search, "_SECONDS_BETWEEN_SAVES", -1)
     monkeypatch.setattr(approximate, "_LISTS_AT_ONCE", 8)
-    steps, starts = search._run, []
+    options = {"rows": 10} if index == "exact" else {}
+    module, name = (search, "search_blocks") if options else (approximate, "search_lists")
+    real, starts = getattr(module, name), []
 
-    def stop_after_two(blocks, folder, *rest, **kwargs):
-        def two():
-            for count, end in enumerate(blocks):
-                if count == 2:
-                    raise KeyboardInterrupt
-                yield end
+    def stopping(*arguments, start):
+        starts.append(start)
+        for count, end in enumerate(real(*arguments, start=start, **options)):
+            if count == 2 and len(starts) == 2:
+                raise KeyboardInterrupt
+            yield end
 
-        starts.append(rest[2])
-        steps(two() if len(starts) == 1 else blocks, folder, *rest, **kwargs)
-
-    real = search.search_blocks
-    monkeypatch.setattr(search, "search_blocks", lambda *a, **k: real(*a, **k, rows=10))
-    monkeypatch.setattr(search, "_run", stop_after_two)
-    command = ("mine", MODEL, source, target, "--out", tmp_path / "pairs.tsv", *options)
-    assert labse(*command)[0] == 130
+    monkeypatch.setattr(module, name, stopping)
+    command = ("mine", MODEL, source, target, "--index", index, "--recall", 1, "--out")
+    assert labse(*command, tmp_path / "whole.tsv")[0] == 0
+    assert labse(*command, tmp_path / "pairs.tsv")[0] == 130
     seen = len(encoder.seen)
-    assert labse(*command)[0] == 0
-    assert starts == [0, 20 if index == "exact" else 16]
+    assert labse(*command, tmp_path / "pairs.tsv")[0] == 0
+    assert starts == [0, 0, 20 if index == "exact" else 16]
     assert len(encoder.seen) == seen
     assert (tmp_path / "pairs.tsv").read_bytes() == (tmp_path / "whole.tsv").read_bytes()
 

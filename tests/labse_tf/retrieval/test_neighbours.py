@@ -13,6 +13,7 @@ from labse_tf.embedding.quantisation import Binary
 from labse_tf.retrieval import codes, neighbours
 from labse_tf.retrieval.neighbours import (
     Neighbours,
+    Search,
     nearest,
     nearest_both,
     rescore,
@@ -38,10 +39,10 @@ def assert_equal(found, expected):
 
 
 def search(sources, targets, k, run=search_blocks, **options):
-    forward = Neighbours.none_yet(len(sources), min(k, len(targets)))
-    backward = Neighbours.none_yet(len(targets), min(k, len(sources)))
-    steps = list(run(sources, targets, forward, backward, **options))
-    return forward, backward, steps
+    found = Search.new(sources, targets, k)
+    for _ in run(found, **options):
+        pass
+    return found.forward, found.backward
 
 
 @settings(max_examples=40)
@@ -56,7 +57,7 @@ def search(sources, targets, k, run=search_blocks, **options):
 def test_blocks_of_any_size_find_what_a_sort_finds(generator, n, m, k, rows, columns):
     # Small integers: their products are exact, and many are equal.
     sides = [generator.integers(-2, 3, (count, 3)).astype(np.float32) for count in (n, m)]
-    forward, backward, _ = search(*sides, k, rows=rows, columns=columns)
+    forward, backward = search(*sides, k, rows=rows, columns=columns)
     assert_equal(forward, sorted_whole(*sides, k))
     assert_equal(backward, sorted_whole(*sides[::-1], k))
 
@@ -78,7 +79,7 @@ def test_equal_vectors_are_equally_near_wherever_they_are(count):
     """768 real dimensions: products are rounded, and all the same."""
     generator = np.random.default_rng(1)
     target, source = generator.standard_normal((2, 1, 768), np.float32)
-    found, *_ = search(np.repeat(source, 5, 0), np.repeat(target, count, 0), 3, columns=4097)
+    found, _ = search(np.repeat(source, 5, 0), np.repeat(target, count, 0), 3, columns=4097)
     np.testing.assert_array_equal(found.indices, np.tile([0, 1, 2], (5, 1)))
     assert len(np.unique(found.similarities)) == 1
 
@@ -87,10 +88,10 @@ def test_a_search_resumes_after_any_block():
     generator = np.random.default_rng(2)
     sides = [generator.standard_normal((n, 4), np.float32) for n in (50, 40)]
     whole = search(*sides, 2)
-    both = Neighbours.none_yet(50, 2), Neighbours.none_yet(40, 2)
-    assert list(itertools.islice(search_blocks(*sides, *both, rows=8), 2)) == [8, 16]
-    assert list(search_blocks(*sides, *both, rows=8, start=16)) == [24, 32, 40, 48, 50]
-    for one, other in zip(both, whole, strict=False):
+    found = Search.new(*sides, 2)
+    assert list(itertools.islice(search_blocks(found, rows=8), 2)) == [8, 16]
+    assert list(search_blocks(found, rows=8, start=16)) == [24, 32, 40, 48, 50]
+    for one, other in zip((found.forward, found.backward), whole, strict=True):
         assert_equal(one, other)
 
 
@@ -153,7 +154,7 @@ def test_products_are_within_the_bounds(dim, kind):
 
 @pytest.mark.parametrize("kind", ["decaying", "one coordinate"])
 def test_likely_bounds_hold_for_nearly_all(kind):
-    """Of 90,000 products, at six standard deviations; and they are far narrower."""
+    """90,000 products, at six standard deviations; and the bounds are far narrower."""
     rows, others = some_vectors(512, kind)[:300], some_vectors(512, "decaying")
     coder = codes.Coder(512)
     sources, targets = coder.code_sources(rows), coder.code_targets(others)
@@ -192,7 +193,7 @@ def test_no_neighbour_is_lost(rng, k, dim):
     sides = [unit(rng.normal(size=(count, dim)) + 0.3) for count in (130, 170)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(neighbours, "FEWEST_CODED", 1)
-        forward, backward, _ = search(*sides, k, rows=40, columns=50)
+        forward, backward = search(*sides, k, rows=40, columns=50)
     for found, (own, others) in ((forward, sides), (backward, sides[::-1])):
         expected = sorted_whole(own, others, k).similarities
         np.testing.assert_allclose(found.similarities, expected, atol=1e-6)
@@ -242,7 +243,7 @@ def test_similarities_of_bits_by_hand():
     """2 dimensions of 8 bits are used: of them none, one or both differ."""
     queries = np.array([[0b11000000]], np.uint8)
     candidates = np.array([[0b00000000], [0b10000000], [0b11000000], [0b01000000]], np.uint8)
-    found, *_ = search(queries, candidates, 4, search_bits, dim=2)
+    found, _ = search(queries, candidates, 4, search_bits, dim=2)
     assert_equal(found, Neighbours(np.array([[1, 0, 0, -1]]), np.array([[2, 1, 3, 0]])))
 
 
@@ -258,7 +259,7 @@ def test_neighbours_by_bits_are_those_of_the_vectors(generator, n, m, dim, k):
     """Square roots of the dimensions are exact, and so are ties."""
     calibration = Binary(np.zeros(dim, np.float32))
     bits = [calibration.quantise(generator.standard_normal((count, dim))) for count in (n, m)]
-    forward, backward, _ = search(*bits, k, search_bits, dim=dim)
+    forward, backward = search(*bits, k, search_bits, dim=dim)
     vectors = list(map(calibration.dequantise, bits))
     for found, sides in ((forward, vectors), (backward, vectors[::-1])):
         expected = sorted_whole(*sides, k)
@@ -272,11 +273,11 @@ def test_a_search_of_bits_resumes_after_any_block(monkeypatch, blocks):
     sides = [generator.integers(0, 256, (n, 3), np.uint8) for n in (10, 7)]
     whole = search(*sides, 2, search_bits, dim=24)
     monkeypatch.setattr(neighbours, "ROWS_PER_BLOCK", 4)
-    both = Neighbours.none_yet(10, 2), Neighbours.none_yet(7, 2)
-    done = list(itertools.islice(search_bits(*sides, *both, dim=24), blocks))
-    rest = search_bits(*sides, *both, dim=24, start=done[-1] if done else 0)
+    found = Search.new(*sides, 2)
+    done = list(itertools.islice(search_bits(found, dim=24), blocks))
+    rest = search_bits(found, dim=24, start=done[-1] if done else 0)
     assert done + list(rest) == [4, 8, 10, 14, 17]
-    for one, other in zip(both, whole, strict=False):
+    for one, other in zip((found.forward, found.backward), whole, strict=True):
         assert_equal(one, other)
 
 

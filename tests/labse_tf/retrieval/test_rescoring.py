@@ -85,7 +85,7 @@ def test_vectors_that_do_not_match_are_refused(files, tmp_path):
 
 @pytest.fixture
 def mine(files, tmp_path, labse):
-    """Runs `labse mine` on a text of numbers; further arguments are those of the command."""
+    """Runs `labse mine` on a text of numbers; further arguments are the command's."""
     texts = [
         write_lines(tmp_path / f"{side}.txt", [f"{side} {i}" for i in range(COUNT)])
         for side in ("source", "target")
@@ -132,7 +132,7 @@ def test_a_stop_while_searching_bits_goes_on(files, tmp_path, mine, monkeypatch)
     status, _, error = mine("pairs.tsv", *command, "--candidates", 50)
     assert status == 2 and "with other settings (candidates)" in error
     assert mine("pairs.tsv", *command)[0] == 0
-    # Of 60 sources in 3 blocks and of 25 targets.
+    # After 60 sources in 3 blocks and 25 targets.
     assert starts == [0, 85]
     assert (tmp_path / "pairs.tsv").read_bytes() == (tmp_path / "whole.tsv").read_bytes()
 
