@@ -8,8 +8,8 @@ import numpy as np
 def all_cosines(queries: np.ndarray, candidates: np.ndarray) -> np.ndarray:
     """Returns the cosines of unit vectors, all pairs: float32 `[n, m]`.
 
-    Equal rows, such as those of a repeated sentence, are multiplied once: rounding may differ
-    between the rows of a product, and would tell them apart.
+    Equal rows, such as a repeated sentence's, are multiplied once: rounding may differ between the
+    rows of a product, and would tell them apart.
 
     Args:
       queries: float32 `[n, dim]`, unit rows.
@@ -26,8 +26,7 @@ def found(similarities: np.ndarray) -> np.ndarray:
     A tie with a wrong candidate counts as wrong, so that equal vectors find nothing.
 
     Args:
-      similarities: `[n, m]` of queries and candidates, m at least n; the right candidate of a query
-        has the query's index.
+      similarities: `[n, m]`, m at least n; the right candidate of a query has the query's index.
     """
     own = np.arange(len(similarities))
     others = similarities.copy()

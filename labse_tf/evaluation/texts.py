@@ -247,7 +247,7 @@ def read_inference_pairs(entry: str) -> InferencePairs:
     Args:
       entry: a folder of files of premise, hypothesis and label, a file, or a glob. A file whose
         first line names the columns `gold_label`, `sentence1` and `sentence2` is read by these. It
-        is in English, or has the columns `language`, and `pairID` for what is the same.
+        is in English, or has the columns `language` and `pairID`, the same in all languages.
 
     Raises:
       InputError: if there are none, two have the same language, a line lacks a column, or one file

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import textwrap
 from collections.abc import Sequence
 
 from labse_tf.cli.arguments import add_dim, add_overwrite
-from labse_tf.evaluation.task import Option, Task, find_task, task_names
+from labse_tf.evaluation.task import Task, find_task, task_names
 
 _ALL = "all"
 _ALL_DATA = """\
 a folder for each task, of its name (tatoeba, sts, senteval, pawsx, xnli, mldoc, ...):
 runs these tasks, and writes a file for each into the folder --out; what is there is
 run again only if its test data have changed"""
+# Options without a value.
+_SWITCHES = ("--overwrite", "--debug", "--help")
 _WIDTH = max(map(len, task_names())) + 2
 
 _MODEL = """MODEL is a model dir, an encoder in it (onnx/model.onnx, onnx/model_int8.onnx,
@@ -77,33 +80,22 @@ def specialise(parser: argparse.ArgumentParser, argv: Sequence[str]) -> None:
     )
     if task and task.OPTIONS:
         group = parser.add_argument_group(f"options of {name}")
+        # Without defaults: None means not given.
         for option in task.OPTIONS:
-            _add_option(group, option)
-
-
-def _add_option(group: argparse._ActionsContainer, option: Option) -> None:
-    """Adds an option without its default, so that None means not given."""
-    settings = {"help": option.help, "metavar": option.metavar, "choices": option.choices}
-    if option.type:
-        settings["type"] = option.type
-    group.add_argument(option.flag, dest=option.name, **settings)
+            settings = {"help": option.help, "metavar": option.metavar, "choices": option.choices}
+            if option.type:
+                settings["type"] = option.type
+            group.add_argument(option.flag, dest=option.name, **settings)
 
 
 def _find_name(argv: Sequence[str]) -> str | None:
     """Returns the first argument that is neither an option nor the value of one."""
-    parser = argparse.ArgumentParser(
-        add_help=False, exit_on_error=False, conflict_handler="resolve"
-    )
-    parser.add_argument("task", nargs="?")
-    flags = [option.flag for name in task_names() for option in find_task(name).OPTIONS]
-    for flag in ("--data", "--out", "--plot", "--dim", "--option", *flags):
-        parser.add_argument(flag)
-    for flag in ("--overwrite", "--debug", "--help", "-h"):
-        parser.add_argument(flag, action="store_true")
-    try:
-        return parser.parse_known_args(argv)[0].task
-    except argparse.ArgumentError:
-        return None
+    for before, argument in itertools.pairwise(["", *argv]):
+        takes_value = before.startswith("--") and "=" not in before
+        takes_value &= not any(switch.startswith(before) for switch in _SWITCHES)
+        if not argument.startswith("-") and not takes_value:
+            return argument
+    return None
 
 
 def run(args: argparse.Namespace) -> None:
@@ -178,8 +170,7 @@ def _check(args: argparse.Namespace) -> None:
 
     if args.plot:
         plot_format(args.plot)
-    for path in (args.out, args.plot):
-        if path:
-            check_free_file(path, overwrite=args.overwrite)
+    for path in filter(None, (args.out, args.plot)):
+        check_free_file(path, overwrite=args.overwrite)
     if not os.path.exists(args.data):
         raise InputError("no such file or folder", path=args.data, remedy="check the path")

@@ -70,19 +70,20 @@ def evaluate(
         name: score_corpora(vectors[sources], vectors[targets], gold, neighbours=neighbours)
         for name, (sources, targets, gold) in corpora.items()
     }
+
+    def mean_f1(margin: str, retrieval: str) -> float:
+        found = [one["mining"][margin][retrieval]["f1"] for one in results.values()]
+        return float(np.mean(found))
+
     scores = {
-        "f1": _mean_f1(results, PRIMARY_MARGIN, PRIMARY_RETRIEVAL),
-        "f1_cosine": {name: _mean_f1(results, COSINE, name) for name in COSINE_RETRIEVALS},
+        "f1": mean_f1(PRIMARY_MARGIN, PRIMARY_RETRIEVAL),
+        "f1_cosine": {name: mean_f1(COSINE, name) for name in COSINE_RETRIEVALS},
         "corpora": results,
     }
     settings = {"neighbours": neighbours, "margin": PRIMARY_MARGIN, "retrieval": PRIMARY_RETRIEVAL}
     paths = [path for paths in files.values() for path in paths]
     directions = ("a -> b (forward)", "b -> a (backward)")
     return make_record("bucc", encoder, data, paths, directions, settings, scores)
-
-
-def _mean_f1(results: dict[str, Any], margin: str, retrieval: str) -> float:
-    return float(np.mean([one["mining"][margin][retrieval]["f1"] for one in results.values()]))
 
 
 def find_corpora(data: str | os.PathLike[str]) -> dict[str, tuple[str, str, str]]:

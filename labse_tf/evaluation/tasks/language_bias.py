@@ -37,7 +37,7 @@ SENTENCES = 200
 
 
 def numbers(text: str) -> list[int]:
-    """Returns comma-separated numbers; argparse shows this function's name in its errors."""
+    """Returns comma-separated numbers; argparse shows the name of this function."""
     return [int(number) for number in text.split(",")]
 
 

@@ -72,8 +72,7 @@ def evaluate(
 
 
 def _part_and_language(match: re.Match[str]) -> tuple[str, str]:
-    part, language, folder, part_in_folder = match.groups()
-    return part or part_in_folder, language or folder
+    return match[1] or match[4], match[2] or match[3]
 
 
 def read_labelled_pairs(path: str) -> ScoredPairs:

@@ -17,7 +17,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +86,13 @@ def evaluate(
     corpora = find_corpora(data)
     hashes = {name: _read_hashes(files) for name, files in corpora.items()}
     results = {}
-    with _work_folder(work) as folder:
+    with contextlib.ExitStack() as stack:
+        if work is None:
+            temporary = tempfile.TemporaryDirectory(prefix="labse-eval-")
+            folder = Path(stack.enter_context(temporary))
+        else:
+            folder = Path(local_path(work))
+            stack.enter_context(locked(folder))
         for name, files in corpora.items():
             sources, targets = hashes[name]
             forward, backward, search = _search(
@@ -141,17 +147,6 @@ def _read_hashes(files: AlignedFiles) -> list[np.ndarray]:
         sides.append(np.frombuffer(b"".join(digests), np.uint64))
     check_lengths(files, sides)
     return sides
-
-
-@contextlib.contextmanager
-def _work_folder(work: str | os.PathLike[str] | None) -> Iterator[Path]:
-    if work is None:
-        with tempfile.TemporaryDirectory(prefix="labse-eval-") as folder:
-            yield Path(folder)
-    else:
-        folder = local_path(work)
-        with locked(folder):
-            yield Path(folder)
 
 
 def _search(

@@ -104,7 +104,11 @@ def evaluate(
       one of that kind was found instead; `plus_error`: the mean over languages.
     """
     files = find_pool(data)
-    english = _english(files, english, data)
+    codes = (english,) if english else _ENGLISH
+    english = next((code for code in codes if code in files), None)
+    if english is None:
+        remedy = "name the code of English in it: --english"
+        raise InputError(f"holds no file of '{codes[0]}'", path=data, remedy=remedy)
     texts = read_pool(files)
     changed = _read_perturbed(perturbed, len(texts[english])) if perturbed else []
     changed_texts = [text for *_, text in changed]
@@ -127,8 +131,9 @@ def evaluate(
     }
     if changed:
         pool = np.concatenate([by_code[english], vectors[changed_texts]])
+        kinds = np.array([kind for _, kind, _ in changed])
         figures["plus"] = {
-            code: _plus(score(one, pool, k=k, margin=margin), changed)
+            code: _plus(score(one, pool, k=k, margin=margin), kinds)
             for code, one in by_code.items()
             if code != english
         }
@@ -165,25 +170,12 @@ def score(sources: np.ndarray, targets: np.ndarray, *, k: int, margin: str) -> n
     return scores
 
 
-def _plus(scores: np.ndarray, changed: Sequence[tuple[int, str, str]]) -> dict[str, Any]:
+def _plus(scores: np.ndarray, kinds: np.ndarray) -> dict[str, Any]:
     """Returns the error, and by kind the share of sentences mistaken for one of that kind."""
     sentences, best = len(scores), scores.argmax(axis=1)
-    kinds = np.array([kind for _, kind, _ in changed])
-    wrong = best[best >= sentences] - sentences
-    return {
-        "error": float(np.mean(~found(scores))),
-        "kinds": {
-            str(kind): float(np.sum(kinds[wrong] == kind) / sentences) for kind in np.unique(kinds)
-        },
-    }
-
-
-def _english(files: Mapping[str, str], asked: str | None, data) -> str:
-    code = next((one for one in ((asked,) if asked else _ENGLISH) if one in files), None)
-    if code is None:
-        remedy = "name the code of English in it: --english"
-        raise InputError(f"holds no file of '{asked or _ENGLISH[0]}'", path=data, remedy=remedy)
-    return code
+    wrong = kinds[best[best >= sentences] - sentences]
+    shares = {str(kind): float(np.sum(wrong == kind) / sentences) for kind in np.unique(kinds)}
+    return {"error": float(np.mean(~found(scores))), "kinds": shares}
 
 
 def _read_perturbed(path: str, sentences: int) -> list[tuple[int, str, str]]:
