@@ -62,14 +62,12 @@ _SOURCES = ("english", "en", "eng")
 def evaluate(
     encoder: Encoder, data: str | os.PathLike[str], *, source: str | None = None, seeds: int = SEEDS
 ) -> dict[str, Any]:
-    """Evaluates an encoder.
+    """Returns the record of an encoder.
 
-    Returns:
-      The record. `languages`: for each with a test part its number of `test` texts, the `majority`,
-      which is the share of its most frequent label, and `accuracy` and `macro_f1`, each with `mean`
-      and `spread` over seeds. `accuracy`, `macro_f1`: the means over the languages that were not
-      trained on, or of the source if it is the only one. `penalty`, `dev_accuracy`: of the
-      classifiers.
+    `languages`: for each with a test part its number of `test` texts, the `majority`, which is the
+    share of its most frequent label, and `accuracy` and `macro_f1`, each with `mean` and `spread`
+    over seeds. `accuracy`, `macro_f1`: the means over the languages that were not trained on, or of
+    the source if it is the only one. `penalty`, `dev_accuracy`: of the classifiers.
     """
     from sklearn.metrics import f1_score
 

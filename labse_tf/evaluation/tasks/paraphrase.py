@@ -41,12 +41,11 @@ _HEADER = ("id", *_COLUMNS)
 def evaluate(
     encoder: Encoder, data: str | os.PathLike[str], *, source: str = SOURCE
 ) -> dict[str, Any]:
-    """Evaluates an encoder.
+    """Returns the record of an encoder.
 
-    Returns:
-      The record. `languages`: for each its number of `test` pairs, the `majority`, which is the
-      share of its more frequent label, `average_precision` and `accuracy`. `average_precision` and
-      `accuracy`: the means over languages. `threshold`: the cosine from which a pair says the same.
+    `languages`: for each its number of `test` pairs, the `majority`, which is the share of its more
+    frequent label, `average_precision` and `accuracy`. `average_precision` and `accuracy`: the
+    means over languages. `threshold`: the cosine from which a pair says the same.
     """
     files = find_files(data, _FILE, "test.<lang>.tsv", key=_part_and_language)
     tests = [language for part, language in files if part == "test"]

@@ -96,13 +96,12 @@ def evaluate(
     folds: int = FOLDS,
     seed: int = SEED,
 ) -> dict[str, Any]:
-    """Evaluates an encoder, and a baseline on the same folds.
+    """Returns the record of an encoder, and a baseline on the same folds.
 
-    Returns:
-      The record. `tasks`: for each its number of `test` examples, the `majority`, which is the
-      share of its most frequent label, and by system, `model` and the baseline, `accuracy` with
-      its `standard_error`, of MRPC also `f1`, of SICK-R instead `pearson` and `spearman`.
-      `average`: by system, the mean over tasks of accuracy or Pearson's correlation, from 0 to 1.
+    `tasks`: for each its number of `test` examples, the `majority`, which is the share of its most
+    frequent label, and by system, `model` and the baseline, `accuracy` with its `standard_error`,
+    of MRPC also `f1`, of SICK-R instead `pearson` and `spearman`. `average`: by system, the mean
+    over tasks of accuracy or Pearson's correlation, from 0 to 1.
     """
     files = find_tasks(data)
     texts = {name: read_task(name, one, folds) for name, one in files.items()}

@@ -72,14 +72,13 @@ def evaluate(
     index: str = "exact",
     recall: float = RECALL,
 ) -> dict[str, Any]:
-    """Evaluates an encoder.
+    """Returns the record of an encoder.
 
-    Returns:
-      The record. `corpora`: for each its `pairs`; for `forward` (source to target) and `backward`
-      what `score_direction` returns; `from_english`, the direction in which English sentences are
-      the queries, or None; `search`, the index and, if approximate, the measured recall. `p_at_1`
-      and `same_text`: the means over corpora and directions. `from_english`: the means over the
-      corpora that have such a direction, in it, and their number; None if there is none.
+    `corpora`: for each its `pairs`; for `forward` (source to target) and `backward` what
+    `score_direction` returns; `from_english`, the direction in which English sentences are the
+    queries, or None; `search`, the index and, if approximate, the measured recall. `p_at_1` and
+    `same_text`: the means over corpora and directions. `from_english`: the means over the corpora
+    that have such a direction, in it, and their number; None if there is none.
     """
     if not 0 < recall <= 1:
         raise InputError(f"--recall is {recall}", remedy="give more than 0, at most 1")

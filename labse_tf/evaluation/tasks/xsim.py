@@ -94,14 +94,13 @@ def evaluate(
     english: str | None = None,
     perturbed: str | None = None,
 ) -> dict[str, Any]:
-    """Evaluates an encoder.
+    """Returns the record of an encoder.
 
-    Returns:
-      The record. `errors`: by searching and searched language, the share of sentences whose
-      translation was not found; `to_english`, `from_english`: means over the other languages;
-      `error`: the mean of all `errors`. With `perturbed`, `plus`: by language, the `error` of
-      searching English with its perturbed sentences, and by kind the share of sentences for which
-      one of that kind was found instead; `plus_error`: the mean over languages.
+    `errors`: by searching and searched language, the share of sentences whose translation was not
+    found; `to_english`, `from_english`: means over the other languages; `error`: the mean of all
+    `errors`. With `perturbed`, `plus`: by language, the `error` of searching English with its
+    perturbed sentences, and by kind the share of sentences for which one of that kind was found
+    instead; `plus_error`: the mean over languages.
     """
     files = find_pool(data)
     codes = (english,) if english else _ENGLISH
@@ -148,14 +147,8 @@ def evaluate(
 def score(sources: np.ndarray, targets: np.ndarray, *, k: int, margin: str) -> np.ndarray:
     """Returns the margin scores of each source and its k nearest targets, of others -inf.
 
-    Args:
-      sources: float32 `[n, dim]`, unit rows.
-      targets: float32 `[m, dim]`, unit rows; all similarities are held in memory.
-      k: at most n and m are used.
-      margin: one of MARGINS.
-
-    Returns:
-      float32 `[n, m]`.
+    Of unit rows, float32 `[n, dim]` and `[m, dim]`, all similarities `[n, m]` are held in memory;
+    `k` is at most n and m.
     """
     cosines = all_cosines(sources, targets)
     forward, backward = min(k, len(targets)), min(k, len(sources))
@@ -223,11 +216,8 @@ def perturb(
     sentence becomes another name of the text; `not` is added to or taken from an auxiliary verb,
     and some words become their opposites. The result depends on the text and the seed alone.
 
-    Args:
-      sentences: English.
-      per_kind: at most so many texts of a kind are made of one sentence; all are different, and
-        none is among `sentences`.
-      seed: of what is drawn.
+    At most `per_kind` texts of a kind are made of one sentence; all are different, and none is
+    among `sentences`.
     """
     names = sorted({name for text in sentences for name in _NAME.findall(text)})
     known = set(sentences)
