@@ -38,8 +38,8 @@ _UNKNOWN += ("training_datasets",)
 class MtebEncoder:
     """An encoder of `open_encoder` with MTEB's interface.
 
-    Rows have unit length, so that similarities are cosines. There are no prompts: queries and
-    documents are embedded alike.
+    Rows have unit length, so that similarities are cosines. Queries and documents are embedded
+    alike, without prompts.
     """
 
     def __init__(

@@ -72,11 +72,6 @@ def bootstrap(
     and Tibshirani 1993, chapter 13). So the interval tells whether other languages like these would
     show the difference too; it knows nothing of the sentences within them. Returns None if there
     are fewer than 6 common units.
-
-    Args:
-      first: figures by unit.
-      second: the same.
-      seed: of the draws.
     """
     common = [unit for unit in first if unit in second]
     if len(common) < _LEAST_UNITS:
@@ -88,10 +83,7 @@ def bootstrap(
 
 
 def compare(paths: Sequence[str]) -> list[Comparison]:
-    """Reads records and compares those of the same task on the same data.
-
-    Args:
-      paths: for each system a record, or a folder of records as `labse eval all` writes them.
+    """Reads records, or folders of records, and compares those of the same task on the same data.
 
     Raises:
       InputError: if a file is not a record, two systems have records of different data, or no task

@@ -9,7 +9,18 @@ import textwrap
 from collections.abc import Sequence
 
 from labse_tf.cli.arguments import add_dim, add_overwrite
-from labse_tf.evaluation.task import Task, find_task, task_names
+from labse_tf.errors import InputError
+from labse_tf.evaluation.result import format_table, write_plot
+from labse_tf.evaluation.task import (
+    Task,
+    describe,
+    evaluate_all,
+    find_task,
+    find_tasks,
+    task_names,
+)
+from labse_tf.files.outputs import check_free_file, write_json
+from labse_tf.files.plot_formats import plot_format
 
 _ALL = "all"
 _ALL_DATA = """\
@@ -57,14 +68,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--plot", metavar="FILE.png", help="draw them (png, svg or pdf)")
     add_dim(parser)
-    parser.add_argument(
-        "--option",
-        type=str,
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="an option of the task; repeat it for several",
-    )
+    settings = {"metavar": "NAME=VALUE", "help": "an option of the task; repeat it for several"}
+    parser.add_argument("--option", type=str, action="append", default=[], **settings)
     add_overwrite(parser)
 
 
@@ -104,11 +109,14 @@ def run(args: argparse.Namespace) -> None:
         return
     task = find_task(args.task)
     given = _given(args, task)
-    _check(args)
+    # The paths are checked before the model is loaded, which takes longest.
+    if args.plot:
+        plot_format(args.plot)
+    for path in filter(None, (args.out, args.plot)):
+        check_free_file(path, overwrite=args.overwrite)
+    if not os.path.exists(args.data):
+        raise InputError("no such file or folder", path=args.data, remedy="check the path")
     from labse_tf.embedding.open import open_encoder
-    from labse_tf.evaluation.result import format_table, write_plot
-    from labse_tf.evaluation.task import describe
-    from labse_tf.files.outputs import write_json
 
     record = task.evaluate(open_encoder(args.model, dim=args.dim), args.data, **given)
     result = describe(task, record)
@@ -122,8 +130,6 @@ def run(args: argparse.Namespace) -> None:
 
 def _run_all(args: argparse.Namespace) -> None:
     from labse_tf.embedding.open import open_encoder
-    from labse_tf.errors import InputError
-    from labse_tf.evaluation.task import evaluate_all, find_tasks
 
     for name in ("plot", "option", "overwrite"):
         if getattr(args, name):
@@ -134,16 +140,12 @@ def _run_all(args: argparse.Namespace) -> None:
     find_tasks(args.data)
     encoder = open_encoder(args.model, dim=args.dim)
     if failures := evaluate_all(encoder, args.data, args.out, show=print):
-        raise InputError(
-            f"{len(failures)} of the tasks failed; the first: {failures[0]}",
-            remedy="fix the data and run the same command again",
-        )
+        problem = f"{len(failures)} of the tasks failed; the first: {failures[0]}"
+        raise InputError(problem, remedy="fix the data and run the same command again")
 
 
 def _given(args: argparse.Namespace, task: Task) -> dict:
     """Returns the task's options that were given, also by --option."""
-    from labse_tf.errors import InputError
-
     options = {option.name: option for option in task.OPTIONS}
     given = {name: getattr(args, name, None) for name in options}
     for text in args.option:
@@ -160,17 +162,3 @@ def _given(args: argparse.Namespace, task: Task) -> dict:
     for name, value in given.items():
         options[name].check(value)
     return given
-
-
-def _check(args: argparse.Namespace) -> None:
-    """Checks the paths before the model is loaded, which takes longest."""
-    from labse_tf.errors import InputError
-    from labse_tf.files.outputs import check_free_file
-    from labse_tf.files.plot_formats import plot_format
-
-    if args.plot:
-        plot_format(args.plot)
-    for path in filter(None, (args.out, args.plot)):
-        check_free_file(path, overwrite=args.overwrite)
-    if not os.path.exists(args.data):
-        raise InputError("no such file or folder", path=args.data, remedy="check the path")

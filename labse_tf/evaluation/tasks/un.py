@@ -190,8 +190,7 @@ def score_direction(found: Neighbours, candidates: np.ndarray) -> dict[str, floa
     two nearest is a miss in `p_at_1`; in `same_text`, if their texts differ.
 
     Args:
-      found: `[n, 2]`, the two nearest candidates of each query, or `[n, 1]` if there is only one;
-        the right one has the query's index.
+      found: `[n, 2]`, or `[n, 1]`, nearest candidates; the right one has the query's index.
       candidates: `[n]`, equal where texts are equal.
     """
     first, last = found.indices[:, 0], found.indices[:, -1]
