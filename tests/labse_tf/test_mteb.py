@@ -63,18 +63,6 @@ def test_what_model_json_tells(tmp_path):
     assert found["memory_usage_mb"] == 4 * found["n_parameters"] / 2**20
 
 
-@pytest.mark.slow
-def test_a_model_dir_tells_what_mteb_asks(model_dir):
-    encoder = open_encoder(str(model_dir))
-    encoder.encode(["a"])
-    found = describe(encoder.facts(), revision="7")
-    assert found["name"] == f"labse_tf/{model_dir.name}" and found["revision"] == "7"
-    assert describe(encoder.facts())["revision"] == encoder.facts()["model_sha256"][:12]
-    assert "deu-Latn" in found["languages"] and found["framework"] == ["TensorFlow"]
-    assert found["embed_dim"] == encoder.dim and found["max_tokens"] == encoder.sequence_length
-    assert found["n_parameters"] > found["n_embedding_parameters"] > 0
-
-
 def test_of_a_python_object_little_is_known():
     found = describe(open_encoder(ENCODER).facts())
     unknown = ("languages", "n_parameters", "memory_usage_mb", "max_tokens", "license")

@@ -10,9 +10,11 @@ import toy_task
 from hashed_encoders import HashedCharacters
 
 from labse_tf.cli.main import main
+from labse_tf.embedding.open import open_encoder
 from labse_tf.errors import InputError
 from labse_tf.evaluation import tasks
 from labse_tf.evaluation.task import find_task, primary_figure, task_names
+from labse_tf.mteb import describe
 from labse_tf.training.runs.run_dir import open_existing
 from labse_tf.training.validation import label_tasks
 
@@ -101,6 +103,14 @@ def test_tasks_during_training(data, tmp_path, config_file, bitext_dir, caplog):
     assert json.loads(out.read_text("utf-8"))["found"] == best["accuracy"]
     facts = json.loads((model / "model.json").read_text("utf-8"))["training"]
     assert facts["dev_accuracy"] is None
+    # MTEB is told of a real model dir.
+    encoder = open_encoder(str(model))
+    encoder.encode(["a"])
+    told = describe(encoder.facts())
+    assert told["revision"] == encoder.facts()["model_sha256"][:12]
+    assert "deu-Latn" in told["languages"] and told["framework"] == ["TensorFlow"]
+    assert (told["embed_dim"], told["max_tokens"]) == (encoder.dim, encoder.sequence_length)
+    assert told["n_parameters"] > told["n_embedding_parameters"] > 0
 
 
 @pytest.mark.parametrize(
