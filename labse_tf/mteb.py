@@ -30,13 +30,16 @@ if TYPE_CHECKING:
 
 _HASH_DIGITS = 12
 _BYTES_OF_A_NUMBER, _MEGABYTE = 4, 2**20
+# Fields of ModelMeta that are required, and that no encoder tells.
+_UNKNOWN = ("release_date", "open_weights", "public_training_code", "public_training_data")
+_UNKNOWN += ("training_datasets",)
 
 
 class MtebEncoder:
     """An encoder of `open_encoder` with MTEB's interface.
 
-    Rows have unit length, so that similarities are cosines. There are no prompts: queries and
-    documents are embedded alike.
+    Rows have unit length, so that similarities are cosines. Queries and documents are embedded
+    alike, without prompts.
     """
 
     def __init__(
@@ -48,33 +51,24 @@ class MtebEncoder:
         dim: int | None = None,
         **kwargs: Any,
     ) -> None:
-        """Opens the encoder.
+        """Opens the encoder; raises InputError if it cannot.
 
         Args:
           model_name: a model dir, or any other name that `open_encoder` takes.
           revision: for the metadata; MTEB's cache tells models apart by it. By default it is the
-            hash of the model, where that is known.
+            hash of the model, if that is known.
           device: ignored; TensorFlow chooses.
           dim: use only so many leading columns.
-          **kwargs: ignored, as MTEB passes those of other models too.
-
-        Raises:
-          InputError: if it cannot be opened.
+          **kwargs: ignored, as MTEB passes other models' too.
         """
         self._encoder = open_encoder(model_name, dim=dim)
         self._revision = revision
 
-    def encode(
-        self,
-        inputs: Iterable[Mapping[str, Any]],
-        *,
-        task_metadata: Any = None,
-        hf_split: str = "",
-        hf_subset: str = "",
-        prompt_type: Any = None,
-        **kwargs: Any,
-    ) -> np.ndarray:
-        """Returns float32 `[texts, dim]`, unit rows, of batches with a list of strings, `text`."""
+    def encode(self, inputs: Iterable[Mapping[str, Any]], **kwargs: Any) -> np.ndarray:
+        """Returns float32 `[texts, dim]`, unit rows, of batches with a list of strings, `text`.
+
+        MTEB's other arguments, such as the task and the split, change nothing.
+        """
         return self._encoder.encode([text for batch in inputs for text in batch["text"]])
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> np.ndarray:
@@ -96,25 +90,18 @@ class MtebEncoder:
 
 
 def describe(encoder: Mapping[str, Any], *, revision: str | None = None) -> dict[str, Any]:
-    """Returns the fields of MTEB's ModelMeta, of which unknown ones are None.
-
-    Args:
-      encoder: from `OpenedEncoder.facts`.
-      revision: of the model.
-    """
+    """Returns the fields of MTEB's ModelMeta, from `OpenedEncoder.facts`; unknown ones are None."""
     name = encoder["name"]
     facts = ModelDir(name).facts
     # MTEB's names have an owner.
-    published = (
-        encoder["kind"] == SENTENCE_TRANSFORMERS and not os.path.exists(name) and "/" in name
-    )
+    is_hub_name = encoder["kind"] == SENTENCE_TRANSFORMERS and "/" in name
+    published = is_hub_name and not os.path.exists(name)
     sizes = facts.get("encoder", {})
     parameters = count_parameters(sizes) if sizes else None
     languages = facts.get("languages")
     return {
         "name": name if published else f"labse_tf/{Path(name).name}",
         "revision": revision or (encoder.get("model_sha256") or "")[:_HASH_DIGITS] or None,
-        "release_date": None,
         "languages": languages and [_mteb_code(code) for code in languages if is_code(code)],
         "n_parameters": parameters,
         "n_embedding_parameters": sizes and sizes["vocab_size"] * sizes["hidden_size"] or None,
@@ -122,13 +109,10 @@ def describe(encoder: Mapping[str, Any], *, revision: str | None = None) -> dict
         "max_tokens": encoder["sequence_length"],
         "embed_dim": encoder["dim"],
         "license": facts.get("licence"),
-        "open_weights": None,
-        "public_training_code": None,
-        "public_training_data": None,
         "framework": ["TensorFlow"] if facts else [],
         "similarity_fn_name": "cosine",
         "use_instructions": False,
-        "training_datasets": None,
+        **dict.fromkeys(_UNKNOWN),
     }
 
 

@@ -6,14 +6,10 @@ import numpy as np
 
 
 def all_cosines(queries: np.ndarray, candidates: np.ndarray) -> np.ndarray:
-    """Returns the cosines of unit vectors, all pairs: float32 `[n, m]`.
+    """Returns the cosines `[n, m]` of unit rows, float32 `[n, dim]` and `[m, dim]`.
 
-    Equal rows, such as those of a repeated sentence, are multiplied once: rounding may differ
-    between the rows of a product, and would tell them apart.
-
-    Args:
-      queries: float32 `[n, dim]`, unit rows.
-      candidates: float32 `[m, dim]`, unit rows.
+    Equal rows, such as a repeated sentence's, are multiplied once: rounding may differ between the
+    rows of a product, and would tell them apart.
     """
     sides = [np.unique(side, axis=0, return_inverse=True) for side in (queries, candidates)]
     (rows, row_of), (columns, column_of) = sides
@@ -21,13 +17,10 @@ def all_cosines(queries: np.ndarray, candidates: np.ndarray) -> np.ndarray:
 
 
 def found(similarities: np.ndarray) -> np.ndarray:
-    """Returns whether each row's entry on the diagonal is greater than all others: bool `[n]`.
+    """Returns bool `[n]`: whether the entry on the diagonal is greater than all others of its row.
 
-    A tie with a wrong candidate counts as wrong, so that equal vectors find nothing.
-
-    Args:
-      similarities: `[n, m]` of queries and candidates, m at least n; the right candidate of a query
-        has the query's index.
+    The right candidate of a query has the query's index. A tie with a wrong candidate counts as
+    wrong, so that equal vectors find nothing.
     """
     own = np.arange(len(similarities))
     others = similarities.copy()
@@ -36,13 +29,11 @@ def found(similarities: np.ndarray) -> np.ndarray:
 
 
 def accuracies(similarities: np.ndarray) -> dict[str, float]:
-    """Returns the shares that are `found` from a foreign language `to_english` and `from_english`.
+    """Returns the shares that are `found`, `to_english` and `from_english`.
 
-    1 minus this is LASER's similarity search error (Artetxe and Schwenk 2019, arXiv 1812.10464,
-    section 4.4), ties aside.
-
-    Args:
-      similarities: `[n, n]`, row i a foreign sentence, column i its English translation.
+    Row i of `[n, n]` is a foreign sentence, column i its English translation. 1 minus this is
+    LASER's similarity search error (Artetxe and Schwenk 2019, arXiv 1812.10464, section 4.4), ties
+    aside.
     """
     return {
         "to_english": float(np.mean(found(similarities))),

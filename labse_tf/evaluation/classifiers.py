@@ -37,13 +37,7 @@ MAJORITY = Column("majority", "majority", style="mark")
 
 
 class Examples(NamedTuple):
-    """`n` examples.
-
-    Attributes:
-      features: `[n, d]`, an array or a scipy sparse matrix.
-      labels: `[n]`.
-      weights: `[n]` of the loss, or None for equal ones.
-    """
+    """Features `[n, d]`, an array or a scipy sparse matrix; labels `[n]`; weights in the loss."""
 
     features: Any
     labels: np.ndarray
@@ -130,14 +124,7 @@ def _splits(examples: Examples, folds: int, seed: int) -> Iterator[tuple[np.ndar
 
 
 class Network(NamedTuple):
-    """How a network is trained.
-
-    Attributes:
-      hidden: units of each hidden layer.
-      rate: Adam's learning rate.
-      batch_size: examples.
-      patience: epochs without a better accuracy on dev, after which training ends.
-    """
+    """How a network is trained: `patience` is of epochs without a better accuracy on dev."""
 
     hidden: Sequence[int]
     rate: float
@@ -154,18 +141,18 @@ def transfer(
     seeds: int,
     measure: Callable[[Any, Examples], dict[str, float]],
 ) -> tuple[dict[str, float], dict[Any, dict[str, dict[str, float]]]]:
-    """Trains with each seed and measures every test.
+    """Trains a network with each seed and measures every test.
 
     Args:
       train: of the source language.
-      dev: of the same language.
+      dev: of the same language; the first network's accuracy on it chooses the penalty of all.
       tests: by name, functions that make the examples; they are called one after another.
       network: its layers and training.
-      seeds: how many networks; the first one's dev accuracy chooses the penalty of all.
+      seeds: how many networks.
       measure: returns the figures of a classifier on a test's examples.
 
     Returns:
-      `penalty` and `dev_accuracy`, its mean; by test and figure the `mean` over seeds, and their
+      `penalty` and the mean `dev_accuracy`; by test and figure the `mean` over seeds, and their
       standard deviation `spread`, 0 for one seed.
     """
     with Progress("train classifiers", total=len(PENALTIES) + seeds - 1, unit="run") as progress:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import itertools
 import math
 import os
 import re
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labse_tf.errors import InputError
+from labse_tf.evaluation.result import Column, Part, Result, draw
 from labse_tf.evaluation.task import (
     Task,
     describe,
@@ -31,7 +31,6 @@ _LEAST_UNITS = 6
 # Settings that are paths, or name additional measurements.
 _NOT_COMPARED = ("baseline", "components_of", "perturbed", "tatoeba", "train")
 _PERCENTILES = (2.5, 97.5)
-_INCHES_PER_UNIT, _LEAST_INCHES, _MOST_INCHES = 0.16, 6.0, 40.0
 _PAGE = Path(__file__).with_suffix(".html.j2")
 
 
@@ -53,20 +52,14 @@ class Difference(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """The records of one task.
-
-    Attributes:
-      name: of the task, or of its file.
-      task: the task.
-      figures: by system, the main figure.
-      units: by system, the figures by language or part; empty if the task has none.
-      differences: by system, to the first one; None where there are too few common units.
-    """
+    """The records of one task, by system; `name` is the task's or its file's."""
 
     name: str
     task: Task
     figures: dict[str, float]
+    # By language or part; empty if the task has none.
     units: dict[str, dict[str, float]]
+    # To the first system; None if there are too few common units.
     differences: dict[str, Difference | None]
 
 
@@ -79,11 +72,6 @@ def bootstrap(
     and Tibshirani 1993, chapter 13). So the interval tells whether other languages like these would
     show the difference too; it knows nothing of the sentences within them. Returns None if there
     are fewer than 6 common units.
-
-    Args:
-      first: figures by unit.
-      second: the same.
-      seed: of the draws.
     """
     common = [unit for unit in first if unit in second]
     if len(common) < _LEAST_UNITS:
@@ -95,10 +83,7 @@ def bootstrap(
 
 
 def compare(paths: Sequence[str]) -> list[Comparison]:
-    """Reads records and compares those of the same task on the same data.
-
-    Args:
-      paths: for each system a record, or a folder of records as `labse eval all` writes them.
+    """Reads records, or folders of records, and compares those of the same task on the same data.
 
     Raises:
       InputError: if a file is not a record, two systems have records of different data, or no task
@@ -229,28 +214,16 @@ def write_page(
 
 
 def _plot(comparison: Comparison) -> str:
-    """Returns an SVG with the figures of all systems, units sorted by those of the first one."""
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
-    first, *others = comparison.units.values()
-    names = sorted(first, key=first.get, reverse=True)
-    names += dict.fromkeys(unit for units in others for unit in units if unit not in first)
-    width = min(max(_LEAST_INCHES, _INCHES_PER_UNIT * len(names)), _MOST_INCHES)
-    figure = Figure(figsize=(width, 3.6), layout="constrained")
-    FigureCanvasSVG(figure)
-    axes = figure.subplots()
-    for marker, (system, units) in zip(
-        itertools.cycle("osD^vPX"), comparison.units.items(), strict=False
-    ):
-        heights = [100 * units[name] if name in units else None for name in names]
-        axes.plot(range(len(names)), heights, marker, markersize=4, label=system)
-    axes.set_xticks(range(len(names)), names, rotation=90, fontsize=7)
-    axes.set_ylabel(f"{comparison.task.PRIMARY_METRIC}, %", fontsize=8)
-    axes.legend(fontsize=8)
-    axes.grid(axis="y", color="#dddddd", linewidth=0.6)
-    axes.set_xlim(-0.6, len(names) - 0.4)
+    """Returns an SVG with the figures of all systems."""
+    systems = {str(number): units for number, units in enumerate(comparison.units.values())}
+    names = dict.fromkeys(name for units in systems.values() for name in units)
+    rows = {name: {key: units.get(name) for key, units in systems.items()} for name in names}
+    columns = [
+        Column(system, key, style="point")
+        for key, system in zip(systems, comparison.units, strict=True)
+    ]
     output = io.StringIO()
-    figure.savefig(output, format="svg")
+    result = Result([Part(comparison.task.PRIMARY_METRIC, rows, columns)])
+    draw(result).savefig(output, format="svg")
     # Without the declaration of a file of its own.
     return output.getvalue()[output.getvalue().index("<svg") :]

@@ -12,6 +12,7 @@ from labse_tf.files.outputs import plot_format, whole_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _MOST_INCHES = 40.0
 
@@ -22,10 +23,9 @@ class Column(NamedTuple):
     Attributes:
       title: the head of the column, and the label in the plot.
       key: the place in the figures of a unit: keys separated by dots.
-      digits: behind the point of the number, times `scale`; None for what is shown as it is.
+      digits: behind the point of the number times `scale`; None shows it as it is.
       spread: the place of a standard deviation or error, or "".
-      style: how it is drawn: "bar", "line", "point", "mark" (a short line over each bar), or "" if
-        it is not.
+      style: "bar", "line", "point" or "mark" (a short line over each bar) in the plot, or "".
       scale: 100, for per cent.
     """
 
@@ -75,8 +75,7 @@ class Part(NamedTuple):
       title: of the block, or "".
       rows: the figures of each unit.
       columns: the metrics.
-      means: rows under the others, such as averages of groups; the first is drawn as a line, if
-        it has the first metric that is drawn.
+      means: rows under the others, such as averages of groups; the first is drawn as a line.
       is_matrix: whether the columns are units too, such as languages, and cells are drawn.
       in_table: whether it is printed.
     """
@@ -100,12 +99,9 @@ def matrix(title: str, cells: Mapping[str, Mapping[str, float]], **options: Any)
 
 
 class Result(NamedTuple):
-    """The figures of a record.
+    """The parts of the table and the plot of a record, with notes below the table.
 
-    Attributes:
-      parts: from which the table and the plot are made.
-      units: the figures, by language or part, whose mean is the main figure.
-      notes: lines below the table.
+    `units` are the figures, by language or part, whose mean is the main figure.
     """
 
     parts: Sequence[Part]
@@ -135,6 +131,11 @@ def write_plot(
     result: Result, path: str | os.PathLike[str], *, title: str, overwrite: bool = False
 ) -> None:
     """Writes the plot of a result; the file's extension determines the format."""
+    with whole_file(path, overwrite=overwrite) as partial:
+        draw(result, title=title).savefig(partial, format=plot_format(path), dpi=130)
+
+
+def draw(result: Result, *, title: str = "") -> Figure:
     # Imported here because it takes half a second and most evaluations draw nothing.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -150,8 +151,7 @@ def write_plot(
     for axes, part in zip(panels, parts, strict=True):
         (_draw_matrix if part.is_matrix else _draw)(part, axes)
         axes.set_title(part.title, fontsize=8)
-    with whole_file(path, overwrite=overwrite) as partial:
-        figure.savefig(partial, format=plot_format(path), dpi=130)
+    return figure
 
 
 def _draw(part: Part, axes: Axes) -> None:
@@ -159,7 +159,7 @@ def _draw(part: Part, axes: Axes) -> None:
     rows, drawn = list(part.rows.items()), part.drawn
     bars = [column for column in drawn if column.style == "bar"]
     if drawn[0].style == "point":
-        rows.sort(key=lambda item: _percents(drawn, item[1]).mean(), reverse=True)
+        rows.sort(key=lambda item: np.nanmean(_percents(drawn, item[1])), reverse=True)
     places, width = np.arange(len(rows)), 0.8 / max(len(bars), 1)
     for column in drawn:
         heights = np.concatenate([_percents([column], figures) for _, figures in rows])

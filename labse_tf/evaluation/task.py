@@ -49,13 +49,8 @@ _log = logging.getLogger("labse")
 class Option(NamedTuple):
     """An option of a task: `--max-candidates` for the keyword `max_candidates` of `evaluate`.
 
-    Attributes:
-      name: the name of the keyword.
-      help: what it does, with its default, which is that of the keyword.
-      type: converts the given text to the value.
-      metavar: placeholder for the value in the help.
-      choices: the allowed values, if they are few.
-      least: the smallest allowed number.
+    `type` converts the given text to the value; `metavar` stands for it in the help, which names
+    the keyword's default; `least` is the smallest allowed number.
     """
 
     name: str
@@ -107,15 +102,7 @@ class Task(Protocol):
     def evaluate(
         self, encoder: Encoder, data: str | os.PathLike[str], **options: Any
     ) -> dict[str, Any]:
-        """Evaluates an encoder.
-
-        Args:
-          encoder: any.
-          data: a folder of files.
-          **options: as OPTIONS describes them.
-
-        Returns:
-          A record from `make_record`.
+        """Returns a record from `make_record`, of the files in the folder `data`.
 
         Raises:
           InputError: if the data are missing or broken.
@@ -131,7 +118,7 @@ def find_task(name: str) -> Task:
     """Returns the task of that name, or a user's own task, named `module:attribute`.
 
     Raises:
-      InputError: if there is none, or the object is not a task.
+      InputError: if there is none, or it is not a task.
     """
     if name in task_names():
         return importlib.import_module(f"{tasks.__name__}.{name.replace('-', '_')}")
@@ -184,8 +171,8 @@ def make_record(
     """Returns the record of a task; to be called after all texts have been encoded.
 
     Args:
-      task: the name of the task.
-      encoder: if it has `facts()`, as encoders from `open_encoder` have, they are recorded.
+      task: its name.
+      encoder: its `facts()` are recorded, if it has them, as encoders from `open_encoder` do.
       data: the folder that the user gave.
       files: the files in it that were read.
       directions: search directions, such as "xx -> en".
@@ -250,10 +237,7 @@ def _loaded_versions() -> dict[str, str]:
 
 
 class Found(NamedTuple):
-    """A task, its data, and the name of its record.
-
-    The name is the task's if the folder has the same name, else `<task>.<folder>`.
-    """
+    """A task, its data, and its record's name: `<task>`, or `<task>.<folder>` if they differ."""
 
     name: str
     task: Task
@@ -311,16 +295,14 @@ def evaluate_all(
 ) -> list[str]:
     """Evaluates each task that has no record yet, and writes `out/<name>.json`.
 
-    A record of other files or options is replaced.
+    A record of other files or options is replaced. Returns a message for each task that failed; the
+    others' records are written nonetheless.
 
     Args:
       encoder: any.
       root: the folder of the tasks' folders.
-      out: a folder for the records; existing ones must be of the same encoder.
+      out: a folder for the records.
       show: called with each table, and with a summary at the end.
-
-    Returns:
-      A message for each task that failed; the others' records are written nonetheless.
 
     Raises:
       InputError: if there are no data, or `out` has a record of another encoder, or one that was
@@ -369,13 +351,8 @@ def _origin(one: Found) -> dict[str, Any]:
     """
     names = glob.glob("**", root_dir=one.data, recursive=True)
     files = [path for name in names if (path := one.data / name).is_file()]
-    options = inspect.signature(one.task.evaluate).parameters.values()
-    return {
-        "files": sha256_of_files(files, root=one.data),
-        "options": {
-            option.name: option.default for option in options if option.kind is option.KEYWORD_ONLY
-        },
-    }
+    defaults = inspect.getfullargspec(one.task.evaluate).kwonlydefaults
+    return {"files": sha256_of_files(files, root=one.data), "options": defaults or {}}
 
 
 def _read_done(

@@ -28,12 +28,11 @@ def find_files(
     *,
     key: Callable[[re.Match[str]], Any] = re.Match.groups,
 ) -> dict[Any, str]:
-    """Returns the paths of the files in a folder whose names match, by their key.
+    """Returns the paths of the files in the folder `data` whose names match, by their key.
 
     Args:
       data: the folder.
-      pattern: of the whole name, without an extension of compression; if the pattern has a "/", of
-        the path below `data`.
+      pattern: of the name without compression; if it has a "/", of the path below `data`.
       expected: the files that the error names if there are none.
       key: of a match; by default its groups.
 
@@ -110,13 +109,9 @@ def read_columns(
 ) -> list[tuple[str, ...]]:
     """Returns the first columns of each line of a TSV file, one for each name.
 
-    Args:
-      path: the file.
-      names: of the columns, for errors.
-      only: whether further columns are an error, not ignored.
-
     Raises:
-      InputError: as `read_texts`, or if a line has too few columns.
+      InputError: as `read_texts`, or if a line has too few columns, or more if these are the `only`
+        ones.
     """
     rows = []
     for number, line in read_lines(path):
@@ -230,12 +225,7 @@ _LABEL, _SENTENCES = "gold_label", ("sentence1", "sentence2")
 
 
 class InferencePairs(NamedTuple):
-    """The same `n` pairs for natural language inference in each of some languages.
-
-    Attributes:
-      texts: language -> `n` tuples of premise and hypothesis.
-      labels: `n` labels.
-    """
+    """`n` labels, and by language the same `n` pairs of premise and hypothesis."""
 
     texts: dict[str, list[tuple[str, str]]]
     labels: list[str]
@@ -247,7 +237,7 @@ def read_inference_pairs(entry: str) -> InferencePairs:
     Args:
       entry: a folder of files of premise, hypothesis and label, a file, or a glob. A file whose
         first line names the columns `gold_label`, `sentence1` and `sentence2` is read by these. It
-        is in English, or has the columns `language`, and `pairID` for what is the same.
+        is in English, or has the columns `language` and `pairID`, the same in all languages.
 
     Raises:
       InputError: if there are none, two have the same language, a line lacks a column, or one file

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -49,17 +50,17 @@ def test_parameters_are_those_of_the_encoder(changes):
     assert count_parameters(dataclasses.asdict(config)) == expected
 
 
-def test_what_a_model_dir_tells(model_dir):
-    encoder = open_encoder(str(model_dir))
-    encoder.encode(["a"])
-    found = describe(encoder.facts(), revision="7")
-    assert found["name"] == f"labse_tf/{model_dir.name}" and found["revision"] == "7"
-    # MTEB's cache tells models of the same name apart by the revision.
-    assert describe(encoder.facts())["revision"] == encoder.facts()["model_sha256"][:12]
-    assert "deu-Latn" in found["languages"] and found["framework"] == ["TensorFlow"]
-    assert found["embed_dim"] == encoder.dim and found["max_tokens"] == encoder.sequence_length
-    assert found["n_parameters"] > found["n_embedding_parameters"] > 0
-    assert found["memory_usage_mb"] == pytest.approx(4 * found["n_parameters"] / 2**20)
+def test_what_model_json_tells(tmp_path):
+    sizes = dataclasses.asdict(TINY_ENCODER)
+    content = {"encoder": sizes, "languages": ["de", "th"], "licence": "MIT"}
+    (tmp_path / "model.json").write_text(json.dumps(content), "utf-8")
+    facts = {"name": str(tmp_path), "kind": "model dir", "model_sha256": "12" * 32}
+    found = describe(facts | {"dim": 16, "sequence_length": 24})
+    assert found["name"] == f"labse_tf/{tmp_path.name}" and found["revision"] == "12" * 6
+    assert found["languages"] == ["deu-Latn", "tha-Thai"] and found["license"] == "MIT"
+    assert (found["embed_dim"], found["max_tokens"]) == (16, 24)
+    assert found["n_parameters"] == count_parameters(sizes)
+    assert found["memory_usage_mb"] == 4 * found["n_parameters"] / 2**20
 
 
 def test_of_a_python_object_little_is_known():

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import textwrap
 from collections.abc import Sequence
 
 from labse_tf.cli.arguments import add_dim, add_overwrite
-from labse_tf.evaluation.task import Option, Task, find_task, task_names
+from labse_tf.errors import InputError
+from labse_tf.evaluation.result import format_table, write_plot
+from labse_tf.evaluation.task import (
+    Task,
+    describe,
+    evaluate_all,
+    find_task,
+    find_tasks,
+    task_names,
+)
+from labse_tf.files.outputs import check_free_file, plot_format, write_json
 
 _ALL = "all"
 _ALL_DATA = """\
 a folder for each task, of its name (tatoeba, sts, senteval, pawsx, xnli, mldoc, ...):
 runs these tasks, and writes a file for each into the folder --out; what is there is
 run again only if its test data have changed"""
+# Options without a value.
+_SWITCHES = ("--overwrite", "--debug", "--help")
 _WIDTH = max(map(len, task_names())) + 2
 
 _MODEL = """MODEL is a model dir, an encoder in it (onnx/model.onnx, onnx/model_int8.onnx,
@@ -54,14 +67,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--plot", metavar="FILE.png", help="draw them (png, svg or pdf)")
     add_dim(parser)
-    parser.add_argument(
-        "--option",
-        type=str,
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="an option of the task; repeat it for several",
-    )
+    settings = {"metavar": "NAME=VALUE", "help": "an option of the task; repeat it for several"}
+    parser.add_argument("--option", type=str, action="append", default=[], **settings)
     add_overwrite(parser)
 
 
@@ -77,33 +84,22 @@ def specialise(parser: argparse.ArgumentParser, argv: Sequence[str]) -> None:
     )
     if task and task.OPTIONS:
         group = parser.add_argument_group(f"options of {name}")
+        # Without defaults: None means not given.
         for option in task.OPTIONS:
-            _add_option(group, option)
-
-
-def _add_option(group: argparse._ActionsContainer, option: Option) -> None:
-    """Adds an option without its default, so that None means not given."""
-    settings = {"help": option.help, "metavar": option.metavar, "choices": option.choices}
-    if option.type:
-        settings["type"] = option.type
-    group.add_argument(option.flag, dest=option.name, **settings)
+            settings = {"help": option.help, "metavar": option.metavar, "choices": option.choices}
+            if option.type:
+                settings["type"] = option.type
+            group.add_argument(option.flag, dest=option.name, **settings)
 
 
 def _find_name(argv: Sequence[str]) -> str | None:
     """Returns the first argument that is neither an option nor the value of one."""
-    parser = argparse.ArgumentParser(
-        add_help=False, exit_on_error=False, conflict_handler="resolve"
-    )
-    parser.add_argument("task", nargs="?")
-    flags = [option.flag for name in task_names() for option in find_task(name).OPTIONS]
-    for flag in ("--data", "--out", "--plot", "--dim", "--option", *flags):
-        parser.add_argument(flag)
-    for flag in ("--overwrite", "--debug", "--help", "-h"):
-        parser.add_argument(flag, action="store_true")
-    try:
-        return parser.parse_known_args(argv)[0].task
-    except argparse.ArgumentError:
-        return None
+    for before, argument in itertools.pairwise(["", *argv]):
+        takes_value = before.startswith("--") and "=" not in before
+        takes_value &= not any(switch.startswith(before) for switch in _SWITCHES)
+        if not argument.startswith("-") and not takes_value:
+            return argument
+    return None
 
 
 def run(args: argparse.Namespace) -> None:
@@ -112,11 +108,14 @@ def run(args: argparse.Namespace) -> None:
         return
     task = find_task(args.task)
     given = _given(args, task)
-    _check(args)
+    # The paths are checked before the model is loaded, which takes longest.
+    if args.plot:
+        plot_format(args.plot)
+    for path in filter(None, (args.out, args.plot)):
+        check_free_file(path, overwrite=args.overwrite)
+    if not os.path.exists(args.data):
+        raise InputError("no such file or folder", path=args.data, remedy="check the path")
     from labse_tf.embedding.open import open_encoder
-    from labse_tf.evaluation.result import format_table, write_plot
-    from labse_tf.evaluation.task import describe
-    from labse_tf.files.outputs import write_json
 
     record = task.evaluate(open_encoder(args.model, dim=args.dim), args.data, **given)
     result = describe(task, record)
@@ -130,8 +129,6 @@ def run(args: argparse.Namespace) -> None:
 
 def _run_all(args: argparse.Namespace) -> None:
     from labse_tf.embedding.open import open_encoder
-    from labse_tf.errors import InputError
-    from labse_tf.evaluation.task import evaluate_all, find_tasks
 
     for name in ("plot", "option", "overwrite"):
         if getattr(args, name):
@@ -142,16 +139,12 @@ def _run_all(args: argparse.Namespace) -> None:
     find_tasks(args.data)
     encoder = open_encoder(args.model, dim=args.dim)
     if failures := evaluate_all(encoder, args.data, args.out, show=print):
-        raise InputError(
-            f"{len(failures)} of the tasks failed; the first: {failures[0]}",
-            remedy="fix the data and run the same command again",
-        )
+        problem = f"{len(failures)} of the tasks failed; the first: {failures[0]}"
+        raise InputError(problem, remedy="fix the data and run the same command again")
 
 
 def _given(args: argparse.Namespace, task: Task) -> dict:
     """Returns the task's options that were given, also by --option."""
-    from labse_tf.errors import InputError
-
     options = {option.name: option for option in task.OPTIONS}
     given = {name: getattr(args, name, None) for name in options}
     for text in args.option:
@@ -168,17 +161,3 @@ def _given(args: argparse.Namespace, task: Task) -> dict:
     for name, value in given.items():
         options[name].check(value)
     return given
-
-
-def _check(args: argparse.Namespace) -> None:
-    """Checks the paths before the model is loaded, which takes longest."""
-    from labse_tf.errors import InputError
-    from labse_tf.files.outputs import check_free_file, plot_format
-
-    if args.plot:
-        plot_format(args.plot)
-    for path in (args.out, args.plot):
-        if path:
-            check_free_file(path, overwrite=args.overwrite)
-    if not os.path.exists(args.data):
-        raise InputError("no such file or folder", path=args.data, remedy="check the path")

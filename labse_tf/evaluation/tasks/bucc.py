@@ -50,14 +50,13 @@ _FILE = re.compile(r"(([a-z]+)-([a-z]+)\.[a-z]+)\.(\2|\3|gold)")
 def evaluate(
     encoder: Encoder, data: str | os.PathLike[str], *, neighbours: int = NEIGHBOURS
 ) -> dict[str, Any]:
-    """Evaluates an encoder.
+    """Returns the record of an encoder.
 
-    Returns:
-      The record. `corpora`: for each name `<a>-<b>.<split>` the sizes; `mining`: for each margin
-      and retrieval the best `threshold` and its `precision`, `recall` and `f1`; `mteb`: precision,
-      recall and F1 of the nearest target of each gold source, among `all` targets (MTEB's BUCC) and
-      among the `gold` ones (its BUCC.v2). `f1`: the mean over corpora for ratio and max;
-      `f1_cosine`: for each retrieval, the mean for the cosine.
+    `corpora`: for each name `<a>-<b>.<split>` the sizes; `mining`: for each margin and retrieval
+    the best `threshold` and its `precision`, `recall` and `f1`; `mteb`: precision, recall and F1 of
+    the nearest target of each gold source, among `all` targets (MTEB's BUCC) and among the `gold`
+    ones (its BUCC.v2). `f1`: the mean over corpora for ratio and max; `f1_cosine`: for each
+    retrieval, the mean for the cosine.
     """
     files = find_corpora(data)
     corpora = {name: read_corpora(*paths) for name, paths in files.items()}
@@ -67,19 +66,20 @@ def evaluate(
         name: score_corpora(vectors[sources], vectors[targets], gold, neighbours=neighbours)
         for name, (sources, targets, gold) in corpora.items()
     }
+
+    def mean_f1(margin: str, retrieval: str) -> float:
+        found = [one["mining"][margin][retrieval]["f1"] for one in results.values()]
+        return float(np.mean(found))
+
     scores = {
-        "f1": _mean_f1(results, PRIMARY_MARGIN, PRIMARY_RETRIEVAL),
-        "f1_cosine": {name: _mean_f1(results, COSINE, name) for name in COSINE_RETRIEVALS},
+        "f1": mean_f1(PRIMARY_MARGIN, PRIMARY_RETRIEVAL),
+        "f1_cosine": {name: mean_f1(COSINE, name) for name in COSINE_RETRIEVALS},
         "corpora": results,
     }
     settings = {"neighbours": neighbours, "margin": PRIMARY_MARGIN, "retrieval": PRIMARY_RETRIEVAL}
     paths = [path for paths in files.values() for path in paths]
     directions = ("a -> b (forward)", "b -> a (backward)")
     return make_record("bucc", encoder, data, paths, directions, settings, scores)
-
-
-def _mean_f1(results: dict[str, Any], margin: str, retrieval: str) -> float:
-    return float(np.mean([one["mining"][margin][retrieval]["f1"] for one in results.values()]))
 
 
 def find_corpora(data: str | os.PathLike[str]) -> dict[str, tuple[str, str, str]]:
@@ -141,13 +141,9 @@ def read_corpora(
 def score_corpora(
     sources: np.ndarray, targets: np.ndarray, gold: np.ndarray, *, neighbours: int = NEIGHBOURS
 ) -> dict[str, Any]:
-    """Returns the scores of a pair of corpora.
+    """Returns the scores of a pair of corpora, unit rows, float32 `[n, dim]` and `[m, dim]`.
 
-    Args:
-      sources: float32 `[n, dim]`, unit rows.
-      targets: float32 `[m, dim]`, unit rows.
-      gold: int64 `[pairs, 2]`, indices of source and target; no repeated pairs.
-      neighbours: of the means of the margin scores.
+    `gold`: int64 `[pairs, 2]`, indices of source and target; no repeated pairs.
     """
     with Progress("search", total=len(sources), unit="sentence") as progress:
         forward, backward = nearest_both(sources, targets, neighbours, on_progress=progress.update)

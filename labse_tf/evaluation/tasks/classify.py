@@ -9,6 +9,7 @@ label and text, or MLDoc's <language>.train.1000, <language>.dev and <language>.
 from __future__ import annotations
 
 import ast
+import contextlib
 import os
 import re
 from collections.abc import Collection, Mapping
@@ -60,15 +61,20 @@ _SOURCES = ("english", "en", "eng")
 def evaluate(
     encoder: Encoder, data: str | os.PathLike[str], *, source: str | None = None, seeds: int = SEEDS
 ) -> dict[str, Any]:
-    """Evaluates an encoder.
+    """Returns the record of an encoder.
 
-    Returns:
-      The record. `languages`: for each with a test part its number of `test` texts, the `majority`,
-      which is the share of its most frequent label, and `accuracy` and `macro_f1`, each with `mean`
-      and `spread` over seeds. `accuracy`, `macro_f1`: the means over the languages that were not
-      trained on, or of the source if it is the only one. `penalty`, `dev_accuracy`: of the
-      classifiers.
+    `languages`: for each with a test part its number of `test` texts, the `majority`, which is the
+    share of its most frequent label, and `accuracy` and `macro_f1`, each with `mean` and `spread`
+    over seeds. `accuracy`, `macro_f1`: the means over the languages that were not trained on, or of
+    the source if it is the only one. `penalty`, `dev_accuracy`: of the classifiers.
     """
+    from sklearn.metrics import f1_score
+
+    def measure(network: Any, test: Examples) -> dict[str, float]:
+        predicted = network.predict(test.features)
+        macro = f1_score(test.labels, predicted, average="macro", zero_division=0)
+        return {"accuracy": accuracy(network, test), "macro_f1": float(macro)}
+
     files = find_files(data, _FILE, "<language>.test.tsv", key=_language_and_part)
     source = _source(files, source, data)
     texts = {
@@ -90,7 +96,7 @@ def evaluate(
         {language: lambda one=one: one for language, one in tests.items()},
         network=NETWORK,
         seeds=seeds,
-        measure=_measure,
+        measure=measure,
     )
     languages = {
         name: {"test": len(one.labels), "majority": majority(one.labels), **found[name]}
@@ -105,8 +111,7 @@ def evaluate(
 
 
 def _language_and_part(match: re.Match[str]) -> tuple[str, str]:
-    language, part = match.groups()
-    return language, "dev" if part == "valid" else part
+    return match[1], match[2].replace("valid", "dev")
 
 
 def _source(files: Collection[tuple[str, str]], asked: str | None, data) -> str:
@@ -136,20 +141,10 @@ def _check_labels(texts, source: str, files) -> None:
 
 def _decoded(text: str) -> str:
     """Returns the text of a bytes literal, and any other text as it is."""
-    if _BYTES.fullmatch(text):
-        try:
+    with contextlib.suppress(AttributeError, SyntaxError, ValueError):
+        if _BYTES.fullmatch(text):
             return ast.literal_eval(text).decode("utf-8").strip() or text
-        except (AttributeError, SyntaxError, ValueError):
-            return text
     return text
-
-
-def _measure(network: Any, test: Examples) -> dict[str, float]:
-    from sklearn.metrics import f1_score
-
-    predicted = network.predict(test.features)
-    macro = f1_score(test.labels, predicted, average="macro", zero_division=0)
-    return {"accuracy": accuracy(network, test), "macro_f1": float(macro)}
 
 
 def describe(record: Mapping[str, Any]) -> Result:

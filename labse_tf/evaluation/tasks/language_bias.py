@@ -36,7 +36,7 @@ SENTENCES = 200
 
 
 def numbers(text: str) -> list[int]:
-    """Returns comma-separated numbers; argparse shows this function's name in its errors."""
+    """Returns comma-separated numbers; argparse shows the name of this function."""
     return [int(number) for number in text.split(",")]
 
 
@@ -73,12 +73,11 @@ def evaluate(
     sentences: int = SENTENCES,
     languages: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """Evaluates an encoder.
+    """Returns the record of an encoder.
 
-    Returns:
-      The record. `removed`: for each number of components what `neighbour_shares` returns, and
-      `tatoeba`, the accuracy (mean of both directions) for each language and the average.
-      `same_language`: the value with no components removed.
+    `removed`: for each number of components what `neighbour_shares` returns, and `tatoeba`, the
+    accuracy (mean of both directions) for each language and the average. `same_language`: the value
+    with no components removed.
     """
     files = find_pool(data, languages)
     pool = read_pool(files, sentences)
@@ -178,12 +177,8 @@ def principal_components(vectors: np.ndarray, count: int) -> np.ndarray:
     The paper does not say whether it subtracts a mean first; the authors' later code
     (github.com/ziyi-yang/LIR) does not.
 
-    Args:
-      vectors: float `[n, dim]`.
-      count: at most `dim` and n.
-
-    Returns:
-      float32 `[count, dim]`, orthonormal rows, in descending order of singular values.
+    Of `[n, dim]`, the result is float32 `[count, dim]`: orthonormal rows, in descending order of
+    singular values. The count is at most `dim` and n.
     """
     if len(vectors) < vectors.shape[1]:
         directions = np.linalg.svd(vectors.astype(np.float64), full_matrices=False)[2]
@@ -197,15 +192,10 @@ def principal_components(vectors: np.ndarray, count: int) -> np.ndarray:
 def remove_components(
     vectors: np.ndarray, components: np.ndarray, mean: np.ndarray | float = 0.0
 ) -> np.ndarray:
-    """Returns the vectors without their projections on the components, scaled to unit length.
+    """Returns float32 `[n, dim]` without the projections on the components, in unit length.
 
-    Args:
-      vectors: float32 `[n, dim]`.
-      components: float32 `[count, dim]`, from `principal_components`.
-      mean: `[dim]`, subtracted first, if the components are of centred vectors.
-
-    Returns:
-      float32 `[n, dim]`; a row with nothing left is zero.
+    The mean `[dim]` is subtracted first, if the components are of centred vectors. A row with
+    nothing left is zero.
     """
     centred = vectors - mean
     rest = centred - (centred @ components.T) @ components
@@ -216,16 +206,12 @@ def remove_components(
 
 
 def neighbour_shares(vectors: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """Counts the languages of nearest neighbours.
+    """Counts the languages of nearest neighbours; rows i of all languages are translations.
 
-    Args:
-      vectors: per language float32 `[n, dim]`; rows i are translations of each other.
-
-    Returns:
-      `same_language` and `translation`, the shares of sentences whose nearest other sentence is in
-      their own language, and is a translation; `mean_average_precision` and `nearer` from `ranks`;
-      `shares`, each language's share of all nearest sentences; `from`, the same by the language of
-      the sentence.
+    Returns `same_language` and `translation`, the shares of sentences whose nearest other sentence
+    is in their own language, and is a translation; `mean_average_precision` and `nearer` from
+    `ranks`; `shares`, each language's share of all nearest sentences; `from`, the same by the
+    language of the sentence.
     """
     codes, pool = list(vectors), np.concatenate(list(vectors.values()))
     size, own = len(pool) // len(codes), np.arange(len(pool))
@@ -249,16 +235,14 @@ def neighbour_shares(vectors: Mapping[str, np.ndarray]) -> dict[str, Any]:
 def ranks(pool: np.ndarray, size: int) -> dict[str, float]:
     """Returns how high translations rank in a mixed pool.
 
-    As in LAReQA (Roy et al. 2020, arXiv 2004.05484), with sentences for questions and answers.
+    As in LAReQA (Roy et al. 2020, arXiv 2004.05484), with sentences for questions and answers:
+    `mean_average_precision` of ranking the whole pool, other than the sentence itself, where all
+    translations are to be found (section 3.3); and `nearer`, the share of translations that are
+    nearer than all other sentences in the sentence's own language: "strong" alignment.
 
     Args:
       pool: float32 `[languages * size, dim]`, unit rows; rows i and i + size are translations.
       size: sentences of each language, at least 2.
-
-    Returns:
-      `mean_average_precision` of ranking the whole pool, other than the sentence itself, where all
-      translations are to be found (section 3.3); and `nearer`, the share of translations that are
-      nearer than all other sentences in the sentence's own language: "strong" alignment.
     """
     places = np.arange(len(pool))
     precision, nearer = 0.0, 0.0

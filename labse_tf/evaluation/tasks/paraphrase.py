@@ -40,12 +40,11 @@ _HEADER = ("id", *_COLUMNS)
 def evaluate(
     encoder: Encoder, data: str | os.PathLike[str], *, source: str = SOURCE
 ) -> dict[str, Any]:
-    """Evaluates an encoder.
+    """Returns the record of an encoder.
 
-    Returns:
-      The record. `languages`: for each its number of `test` pairs, the `majority`, which is the
-      share of its more frequent label, `average_precision` and `accuracy`. `average_precision` and
-      `accuracy`: the means over languages. `threshold`: the cosine from which a pair says the same.
+    `languages`: for each its number of `test` pairs, the `majority`, which is the share of its more
+    frequent label, `average_precision` and `accuracy`. `average_precision` and `accuracy`: the
+    means over languages. `threshold`: the cosine from which a pair says the same.
     """
     files = find_files(data, _FILE, "test.<lang>.tsv", key=_part_and_language)
     tests = [language for part, language in files if part == "test"]
@@ -71,8 +70,7 @@ def evaluate(
 
 
 def _part_and_language(match: re.Match[str]) -> tuple[str, str]:
-    part, language, folder, part_in_folder = match.groups()
-    return part or part_in_folder, language or folder
+    return match[1] or match[4], match[2] or match[3]
 
 
 def read_labelled_pairs(path: str) -> ScoredPairs:

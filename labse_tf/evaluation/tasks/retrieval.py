@@ -39,11 +39,10 @@ def evaluate(
     baseline: str | None = None,
     max_candidates: int = MAX_CANDIDATES,
 ) -> dict[str, Any]:
-    """Evaluates an encoder, and a baseline on the same pools.
+    """Returns the record of an encoder, and a baseline on the same pools.
 
-    Returns:
-      The record. `languages`: for each its `pairs` and, by system, `model` and the baseline, the
-      accuracies `to_english` and `from_english`; `average`: by system, their means over languages.
+    `languages`: for each its `pairs` and, by system, `model` and the baseline, the accuracies
+    `to_english` and `from_english`; `average`: by system, their means over languages.
     """
     pools = read_pools(data, max_candidates)
     texts = (text for pool in pools.values() for row in pool for text in row)

@@ -65,13 +65,7 @@ _QUESTION = re.compile(r"(\w+):\S+ (.+)")
 
 
 class Texts(NamedTuple):
-    """`n` labelled sentences, or pairs of sentences.
-
-    Attributes:
-      labels: `[n]`, strings.
-      sides: one list of `n` sentences, or two.
-      scores: `[n]`, of SICK.
-    """
+    """Labels `[n]`, strings; one list of `n` sentences, or two; scores `[n]`, of SICK."""
 
     labels: np.ndarray
     sides: tuple[list[str], ...]
@@ -101,13 +95,12 @@ def evaluate(
     folds: int = FOLDS,
     seed: int = SEED,
 ) -> dict[str, Any]:
-    """Evaluates an encoder, and a baseline on the same folds.
+    """Returns the record of an encoder, and a baseline on the same folds.
 
-    Returns:
-      The record. `tasks`: for each its number of `test` examples, the `majority`, which is the
-      share of its most frequent label, and by system, `model` and the baseline, `accuracy` with
-      its `standard_error`, of MRPC also `f1`, of SICK-R instead `pearson` and `spearman`.
-      `average`: by system, the mean over tasks of accuracy or Pearson's correlation, from 0 to 1.
+    `tasks`: for each its number of `test` examples, the `majority`, which is the share of its most
+    frequent label, and by system, `model` and the baseline, `accuracy` with its `standard_error`,
+    of MRPC also `f1`, of SICK-R instead `pearson` and `spearman`. `average`: by system, the mean
+    over tasks of accuracy or Pearson's correlation, from 0 to 1.
     """
     files = find_tasks(data)
     texts = {name: read_task(name, one, folds) for name, one in files.items()}
@@ -277,70 +270,50 @@ def _read_table(path: str, *, columns: tuple[str, ...]) -> Rows:
     return [tuple(row[place] for place in places) for row in rows]
 
 
-def _files(read: Callable[[str], Rows], **parts: str) -> Files:
-    """Returns the files of parts, whose names are separated by spaces."""
-    return Files({part: tuple(names.split()) for part, names in parts.items()}, read)
+def _files(read: Callable[[str], Rows], names: str) -> Files:
+    """Returns files that are named as `<part>=<name>`, separated by spaces."""
+    parts: dict[str, tuple[str, ...]] = {}
+    for word in names.split():
+        part, _, name = word.partition("=")
+        parts[part] = (*parts.get(part, ()), name)
+    return Files(parts, read)
 
 
-def _columns(*names: str) -> Callable[[str], Rows]:
-    return functools.partial(read_columns, names=names)
-
-
-def _table(*columns: str) -> Callable[[str], Rows]:
-    return functools.partial(_read_table, columns=columns)
-
-
-def _two_labels(name: str, theirs: str) -> tuple[Files, Files]:
-    ours = _files(_columns("label", "sentence"), test=f"{name}.tsv")
-    return ours, _files(_read_one_label, test=theirs)
-
-
-# The project's files of each task, and SentEval's. Without a training part, folds take its place.
-TASKS: dict[str, tuple[Files, Files]] = {
-    "MR": _two_labels("MR", "MR/rt-polarity.pos MR/rt-polarity.neg"),
-    "CR": _two_labels("CR", "CR/custrev.pos CR/custrev.neg"),
-    "SUBJ": _two_labels("SUBJ", "SUBJ/subj.subjective SUBJ/subj.objective"),
-    "MPQA": _two_labels("MPQA", "MPQA/mpqa.pos MPQA/mpqa.neg"),
+_read_sentences = functools.partial(read_columns, names=("label", "sentence"))
+_read_pairs = functools.partial(read_columns, names=("label", "sentence 1", "sentence 2"))
+_read_sick = functools.partial(read_columns, names=_SICK)
+_read_mrpc_table = functools.partial(_read_table, columns=("Quality", "#1 String", "#2 String"))
+_read_sick_table = functools.partial(
+    _read_table, columns=("entailment_judgment", "relatedness_score", "sentence_A", "sentence_B")
+)
+_OURS = {
+    **{name: (_read_sentences, f"test={name}.tsv") for name in ("MR", "CR", "SUBJ", "MPQA")},
+    "SST2": (_read_sentences, "train=SST2.phrases_train.tsv dev=SST2.dev.tsv test=SST2.test.tsv"),
+    "TREC": (_read_sentences, "train=TREC.train.tsv test=TREC.test.tsv"),
+    "MRPC": (_read_pairs, "train=MRPC.train.tsv train=MRPC.val.tsv test=MRPC.test.tsv"),
+    "SICK-E": (_read_sick, "train=SICK.train.tsv dev=SICK.trial.tsv test=SICK.test.tsv"),
+}
+_THEIRS = {
+    "MR": (_read_one_label, "test=MR/rt-polarity.pos test=MR/rt-polarity.neg"),
+    "CR": (_read_one_label, "test=CR/custrev.pos test=CR/custrev.neg"),
+    "SUBJ": (_read_one_label, "test=SUBJ/subj.subjective test=SUBJ/subj.objective"),
+    "MPQA": (_read_one_label, "test=MPQA/mpqa.pos test=MPQA/mpqa.neg"),
     "SST2": (
-        _files(
-            _columns("label", "sentence"),
-            train="SST2.phrases_train.tsv",
-            dev="SST2.dev.tsv",
-            test="SST2.test.tsv",
-        ),
-        _files(
-            _read_sentiment,
-            **{part: f"SST/binary/sentiment-{part}" for part in ("train", "dev", "test")},
-        ),
+        _read_sentiment,
+        " ".join(f"{part}=SST/binary/sentiment-{part}" for part in ("train", "dev", "test")),
     ),
-    "TREC": (
-        _files(_columns("label", "sentence"), train="TREC.train.tsv", test="TREC.test.tsv"),
-        _files(_read_questions, train="TREC/train_5500.label", test="TREC/TREC_10.label"),
-    ),
+    "TREC": (_read_questions, "train=TREC/train_5500.label test=TREC/TREC_10.label"),
     "MRPC": (
-        _files(
-            _columns("label", "sentence 1", "sentence 2"),
-            train="MRPC.train.tsv MRPC.val.tsv",
-            test="MRPC.test.tsv",
-        ),
-        _files(
-            _table("Quality", "#1 String", "#2 String"),
-            train="MRPC/msr_paraphrase_train.txt",
-            test="MRPC/msr_paraphrase_test.txt",
-        ),
+        _read_mrpc_table,
+        "train=MRPC/msr_paraphrase_train.txt test=MRPC/msr_paraphrase_test.txt",
     ),
     "SICK-E": (
-        _files(
-            _columns(*_SICK), train="SICK.train.tsv", dev="SICK.trial.tsv", test="SICK.test.tsv"
-        ),
-        _files(
-            _table("entailment_judgment", "relatedness_score", "sentence_A", "sentence_B"),
-            train="SICK/SICK_train.txt",
-            dev="SICK/SICK_trial.txt",
-            test="SICK/SICK_test_annotated.txt",
-        ),
+        _read_sick_table,
+        "train=SICK/SICK_train.txt dev=SICK/SICK_trial.txt test=SICK/SICK_test_annotated.txt",
     ),
 }
+# The project's files of each task, and SentEval's. Without a training part, folds take its place.
+TASKS = {name: (_files(*_OURS[name]), _files(*_THEIRS[name])) for name in _OURS}
 TASKS["SICK-R"] = TASKS["SICK-E"]
 
 

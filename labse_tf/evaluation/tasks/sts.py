@@ -39,12 +39,11 @@ _FILE = re.compile(r"(?:(.+)/)?([^/]+?)(?:\.(train|dev|test))?\.(?:tsv|txt)")
 def evaluate(
     encoder: Encoder, data: str | os.PathLike[str], *, split: str = "test"
 ) -> dict[str, Any]:
-    """Evaluates an encoder.
+    """Returns the record of an encoder.
 
-    Returns:
-      The record. `sets`: for each set its `files`, with `pairs` and METRICS for each; `all`, the
-      metrics over all pairs of the set, and `mean`, the mean over its files. `spearman`: the mean
-      of the sets' `all`. A correlation is NaN if all similarities are equal.
+    `sets`: for each set its `files`, with `pairs` and METRICS for each; `all`, the metrics over all
+    pairs of the set, and `mean`, the mean over its files. `spearman`: the mean of the sets' `all`.
+    A correlation is NaN if all similarities are equal.
 
     Example: with an encoder that counts letters.
 

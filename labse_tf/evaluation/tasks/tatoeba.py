@@ -94,13 +94,12 @@ _NAME = re.compile(r"tatoeba\.([a-z]{3})-eng\.(\1|eng)")
 
 
 def evaluate(encoder: Encoder, data: str | os.PathLike[str]) -> dict[str, Any]:
-    """Evaluates an encoder.
+    """Returns the record of an encoder.
 
-    Returns:
-      The record. `languages`: for each its `pairs`, and by direction `accuracy`, LASER's `error`
-      (per cent), and MTEB's `precision`, `recall` and `f1`; `mean_accuracy` of both directions.
-      `groups`: for each the macro averages over its languages in `data`. `accuracy`: the mean of
-      both directions over all languages in `data`.
+    `languages`: for each its `pairs`, and by direction `accuracy`, LASER's `error` (per cent), and
+    MTEB's `precision`, `recall` and `f1`; `mean_accuracy` of both directions. `groups`: for each
+    the macro averages over its languages in `data`. `accuracy`: the mean of both directions over
+    all languages in `data`.
     """
     files = find_pairs(data)
     texts = {code: read_aligned(paths) for code, paths in files.items()}

@@ -17,7 +17,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -71,21 +71,26 @@ def evaluate(
     index: str = "exact",
     recall: float = RECALL,
 ) -> dict[str, Any]:
-    """Evaluates an encoder.
+    """Returns the record of an encoder.
 
-    Returns:
-      The record. `corpora`: for each its `pairs`; for `forward` (source to target) and `backward`
-      what `score_direction` returns; `from_english`, the direction in which English sentences are
-      the queries, or None; `search`, the index and, if approximate, the measured recall. `p_at_1`
-      and `same_text`: the means over corpora and directions. `from_english`: the means over the
-      corpora that have such a direction, in it, and their number; None if there is none.
+    `corpora`: for each its `pairs`; for `forward` (source to target) and `backward` what
+    `score_direction` returns; `from_english`, the direction in which English sentences are the
+    queries, or None; `search`, the index and, if approximate, the measured recall. `p_at_1` and
+    `same_text`: the means over corpora and directions. `from_english`: the means over the corpora
+    that have such a direction, in it, and their number; None if there is none.
     """
     if not 0 < recall <= 1:
         raise InputError(f"--recall is {recall}", remedy="give more than 0, at most 1")
     corpora = find_corpora(data)
     hashes = {name: _read_hashes(files) for name, files in corpora.items()}
     results = {}
-    with _work_folder(work) as folder:
+    with contextlib.ExitStack() as stack:
+        if work is None:
+            temporary = tempfile.TemporaryDirectory(prefix="labse-eval-")
+            folder = Path(stack.enter_context(temporary))
+        else:
+            folder = Path(local_path(work))
+            stack.enter_context(locked(folder))
         for name, files in corpora.items():
             sources, targets = hashes[name]
             forward, backward, search = _search(
@@ -142,17 +147,6 @@ def _read_hashes(files: AlignedFiles) -> list[np.ndarray]:
     return sides
 
 
-@contextlib.contextmanager
-def _work_folder(work: str | os.PathLike[str] | None) -> Iterator[Path]:
-    if work is None:
-        with tempfile.TemporaryDirectory(prefix="labse-eval-") as folder:
-            yield Path(folder)
-    else:
-        folder = local_path(work)
-        with locked(folder):
-            yield Path(folder)
-
-
 def _search(
     encoder: Encoder, files: AlignedFiles, count: int, folder: Path, *, index: str, recall: float
 ) -> tuple[Neighbours, Neighbours, dict[str, Any]]:
@@ -195,8 +189,7 @@ def score_direction(found: Neighbours, candidates: np.ndarray) -> dict[str, floa
     two nearest is a miss in `p_at_1`; in `same_text`, if their texts differ.
 
     Args:
-      found: `[n, 2]`, the two nearest candidates of each query, or `[n, 1]` if there is only one;
-        the right one has the query's index.
+      found: `[n, 2]`, or `[n, 1]`, nearest candidates; the right one has the query's index.
       candidates: `[n]`, equal where texts are equal.
     """
     first, last = found.indices[:, 0], found.indices[:, -1]

@@ -71,14 +71,13 @@ def evaluate(
     seeds: int = SEEDS,
     cross_lingual: str = "no",
 ) -> dict[str, Any]:
-    """Evaluates an encoder.
+    """Returns the record of an encoder.
 
-    Returns:
-      The record. `languages`: for each `accuracy` with `mean` and `spread` over seeds. `accuracy`:
-      the mean over the languages that were not trained on, or of the source if it is alone. With
-      `cross_lingual`, `crossed`: by premise's and hypothesis's language, the mean. `test`: pairs
-      of a language; `majority`: the share of the most frequent label; `trained`: pairs, after those
-      that are in the dev or test part were left out.
+    `languages`: for each `accuracy` with `mean` and `spread` over seeds. `accuracy`: the mean over
+    the languages that were not trained on, or of the source if it is alone. With `cross_lingual`,
+    `crossed`: by premise's and hypothesis's language, the mean. `test`: pairs of a language;
+    `majority`: the share of the most frequent label; `trained`: pairs, after those that are in the
+    dev or test part were left out.
     """
     entries = {
         "train": train or _entry(data, "train", source),

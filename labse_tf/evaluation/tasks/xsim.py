@@ -93,17 +93,20 @@ def evaluate(
     english: str | None = None,
     perturbed: str | None = None,
 ) -> dict[str, Any]:
-    """Evaluates an encoder.
+    """Returns the record of an encoder.
 
-    Returns:
-      The record. `errors`: by searching and searched language, the share of sentences whose
-      translation was not found; `to_english`, `from_english`: means over the other languages;
-      `error`: the mean of all `errors`. With `perturbed`, `plus`: by language, the `error` of
-      searching English with its perturbed sentences, and by kind the share of sentences for which
-      one of that kind was found instead; `plus_error`: the mean over languages.
+    `errors`: by searching and searched language, the share of sentences whose translation was not
+    found; `to_english`, `from_english`: means over the other languages; `error`: the mean of all
+    `errors`. With `perturbed`, `plus`: by language, the `error` of searching English with its
+    perturbed sentences, and by kind the share of sentences for which one of that kind was found
+    instead; `plus_error`: the mean over languages.
     """
     files = find_pool(data)
-    english = _english(files, english, data)
+    codes = (english,) if english else _ENGLISH
+    english = next((code for code in codes if code in files), None)
+    if english is None:
+        remedy = "name the code of English in it: --english"
+        raise InputError(f"holds no file of '{codes[0]}'", path=data, remedy=remedy)
     texts = read_pool(files)
     changed = _read_perturbed(perturbed, len(texts[english])) if perturbed else []
     changed_texts = [text for *_, text in changed]
@@ -126,8 +129,9 @@ def evaluate(
     }
     if changed:
         pool = np.concatenate([by_code[english], vectors[changed_texts]])
+        kinds = np.array([kind for _, kind, _ in changed])
         figures["plus"] = {
-            code: _plus(score(one, pool, k=k, margin=margin), changed)
+            code: _plus(score(one, pool, k=k, margin=margin), kinds)
             for code, one in by_code.items()
             if code != english
         }
@@ -142,14 +146,8 @@ def evaluate(
 def score(sources: np.ndarray, targets: np.ndarray, *, k: int, margin: str) -> np.ndarray:
     """Returns the margin scores of each source and its k nearest targets, of others -inf.
 
-    Args:
-      sources: float32 `[n, dim]`, unit rows.
-      targets: float32 `[m, dim]`, unit rows; all similarities are held in memory.
-      k: at most n and m are used.
-      margin: one of MARGINS.
-
-    Returns:
-      float32 `[n, m]`.
+    Of unit rows, float32 `[n, dim]` and `[m, dim]`, all similarities `[n, m]` are held in memory;
+    `k` is at most n and m.
     """
     cosines = all_cosines(sources, targets)
     forward, backward = min(k, len(targets)), min(k, len(sources))
@@ -164,25 +162,12 @@ def score(sources: np.ndarray, targets: np.ndarray, *, k: int, margin: str) -> n
     return scores
 
 
-def _plus(scores: np.ndarray, changed: Sequence[tuple[int, str, str]]) -> dict[str, Any]:
+def _plus(scores: np.ndarray, kinds: np.ndarray) -> dict[str, Any]:
     """Returns the error, and by kind the share of sentences mistaken for one of that kind."""
     sentences, best = len(scores), scores.argmax(axis=1)
-    kinds = np.array([kind for _, kind, _ in changed])
-    wrong = best[best >= sentences] - sentences
-    return {
-        "error": float(np.mean(~found(scores))),
-        "kinds": {
-            str(kind): float(np.sum(kinds[wrong] == kind) / sentences) for kind in np.unique(kinds)
-        },
-    }
-
-
-def _english(files: Mapping[str, str], asked: str | None, data) -> str:
-    code = next((one for one in ((asked,) if asked else _ENGLISH) if one in files), None)
-    if code is None:
-        remedy = "name the code of English in it: --english"
-        raise InputError(f"holds no file of '{asked or _ENGLISH[0]}'", path=data, remedy=remedy)
-    return code
+    wrong = kinds[best[best >= sentences] - sentences]
+    shares = {str(kind): float(np.sum(wrong == kind) / sentences) for kind in np.unique(kinds)}
+    return {"error": float(np.mean(~found(scores))), "kinds": shares}
 
 
 def _read_perturbed(path: str, sentences: int) -> list[tuple[int, str, str]]:
@@ -230,11 +215,8 @@ def perturb(
     sentence becomes another name of the text; `not` is added to or taken from an auxiliary verb,
     and some words become their opposites. The result depends on the text and the seed alone.
 
-    Args:
-      sentences: English.
-      per_kind: at most so many texts of a kind are made of one sentence; all are different, and
-        none is among `sentences`.
-      seed: of what is drawn.
+    At most `per_kind` texts of a kind are made of one sentence; all are different, and none is
+    among `sentences`.
     """
     names = sorted({name for text in sentences for name in _NAME.findall(text)})
     known = set(sentences)

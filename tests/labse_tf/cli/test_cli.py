@@ -126,20 +126,10 @@ def test_export_of_no_run_and_of_a_run_without_checkpoint(capsys, tmp_path, trai
     assert files(tmp_path) == {"young", "young/config.yaml", "young/vocab.txt"}
 
 
-@pytest.mark.parametrize(
-    "change, problem",
-    [
-        ({"data": "none"}, "no such file or folder"),
-        ({"model": "none"}, "none: no such folder; name a model dir"),
-        ({"more": ["--max-candidates", "0"]}, "max-candidates"),
-    ],
-)
-def test_eval_refusals(capsys, tmp_path, model_dir, bitext_dir, change, problem):
-    model = tmp_path / change["model"] if "model" in change else model_dir
-    data = tmp_path / change["data"] if "data" in change else bitext_dir
-    arguments = ["eval", "retrieval", model, "--data", data, "--out", tmp_path / "out.json"]
-    assert problem in refused(capsys, *arguments, *change.get("more", []))
-    assert files(tmp_path) == set()
+def test_eval_of_no_model(capsys, tmp_path, bitext_dir):
+    arguments = ["eval", "retrieval", tmp_path / "none", "--data", bitext_dir]
+    problem = refused(capsys, *arguments, "--out", tmp_path / "out.json")
+    assert "none: no such folder; name a model dir" in problem and files(tmp_path) == set()
 
 
 def test_the_real_command_exits_with_two_and_one_line(tmp_path, labse):
@@ -206,13 +196,6 @@ def test_eval_prints_a_table_and_writes_json(capsys, tmp_path, model_dir, bitext
     result = json.loads(out.read_text("utf-8"))
     assert set(result["languages"]) == {"ar", "de", "fr", "ja", "ru", "th"}
     assert all(scores["pairs"] == 20 for scores in result["languages"].values())
-    rows = {line.split()[0]: line.split()[1:] for line in table.splitlines()[1:]}
-    assert set(rows) == {*result["languages"], "average"}
-    for name, cells in rows.items():
-        scores = result["average"] if name == "average" else result["languages"][name]
-        numbers = [
-            f"{100 * scores[system][direction]:.1f}"
-            for system in ("model", "tfidf")
-            for direction in ("to_english", "from_english")
-        ]
-        assert cells[-4:] == numbers
+    figures = [share for system in result["average"].values() for share in system.values()]
+    expected = ["average", *(f"{100 * share:.1f}" for share in figures)]
+    assert table.splitlines()[-1].split() == expected

@@ -10,8 +10,17 @@ from labse_tf.errors import InputError
 from labse_tf.evaluation.task import find_task
 
 SICK = {f"SICK.{part}.tsv": "A\t9\tx\ty\nB\t1\tx\ty\n" for part in ("train", "trial", "test")}
+SICK_HEADER = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n"
+TREC = {"TREC/train_5500.label": "NUM:dist x\nNUM x\n", "TREC/TREC_10.label": "NUM:dist x\n"}
 EN = {f"en.{part}.tsv": "A\tx\n" for part in ("train", "dev", "test")}
 FRENCH = {f"tatoeba.fra-eng.{side}": "chat\n" for side in ("fra", "eng")}
+
+
+def sick(text):
+    """SentEval's own files of SICK, with this text."""
+    names = ("SICK_train.txt", "SICK_trial.txt", "SICK_test_annotated.txt")
+    return {f"SICK/{name}": text for name in names}
+
 
 # Task, changed files (None: removed), options, file and line of the error, part of its text.
 # A file "" is the folder; the texts of the other files are in task_data.
@@ -55,6 +64,11 @@ CASES = [
         *("senteval", {"TREC.train.tsv": "A\tx\nB\ty\n" * 5, "TREC.test.tsv": "C\tx\n"}),
         *({"folds": 3}, "TREC.test.tsv", None, "has the label 'C'"),
     ),
+    ("senteval", {"MR/rt-polarity.pos": "x\n"}, {}, "", None, "has no MR/rt-polarity.neg"),
+    ("senteval", TREC, {}, "TREC/train_5500.label", 2, "'NUM x' is not LABEL"),
+    ("senteval", sick("a\tb\n"), {}, "SICK/SICK_train.txt", 1, "names no column 'entailment"),
+    ("senteval", sick(SICK_HEADER), {}, "SICK/SICK_train.txt", None, "the file is empty"),
+    ("senteval", sick(f"{SICK_HEADER}1\ta\n"), {}, "SICK/SICK_train.txt", 2, "2 columns"),
     ("senteval", SICK, {"folds": 3}, "SICK.train.tsv", None, "the score '9' is not from 1 to 5"),
     ("classify", dict.fromkeys(DATA["classify"]), {}, "", None, "holds no files <language>"),
     ("classify", {"en.dev.tsv": None}, {}, "", None, "has no train and dev part of 'english'"),

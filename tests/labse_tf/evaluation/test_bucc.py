@@ -32,10 +32,9 @@ def margin_by_definition(cosines, source, target, k, margin):
 
 
 @pytest.mark.parametrize("margin", ["absolute", "distance", "ratio"])
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_forward_and_intersection_equal_the_definitions(margin, seed):
+def test_forward_and_intersection_equal_the_definitions(margin):
     """All near one direction, so that no mean is below 0."""
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     sources = generator.standard_normal((9, 6)) + 1.5
     targets = np.concatenate([sources[:5], generator.standard_normal((7, 6)) + 1.5])
     targets += 0.4 * generator.standard_normal(targets.shape)

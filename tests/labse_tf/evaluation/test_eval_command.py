@@ -34,7 +34,9 @@ def write(folder, task):
 def test_record_table_plot_and_units(task, tmp_path, capsys):
     data, out, plot = write(tmp_path, task), tmp_path / "out.json", tmp_path / "plot.png"
     command = ["eval", task, ENCODER, "--data", str(data), "--out", str(out)]
-    assert main([*command, "--plot", str(plot)]) == 0
+    # Ten folds within ten are slow.
+    options = ["--folds", "3"] if task == "senteval" else []
+    assert main([*command, "--plot", str(plot), *options]) == 0
     record = json.loads(out.read_text("utf-8"))
     assert record["task"] == task
     assert record["primary_metric"] == TASKS[task].PRIMARY_METRIC
@@ -120,18 +122,6 @@ def test_refused_before_the_model_is_loaded(tmp_path, capsys, task, arguments, p
     assert main(["eval", task, "no:such", "--data", str(write(tmp_path, task)), *arguments]) == 2
     assert problem in capsys.readouterr().err
     assert taken.read_text() == "kept"
-
-
-def test_an_error_keeps_what_was_written_before(tmp_path, capsys):
-    data, out = write(tmp_path, "sts"), tmp_path / "out.json"
-    command = ["eval", "sts", ENCODER, "--data", str(data), "--out", str(out), "--overwrite"]
-    assert main(command) == 0
-    before = out.read_bytes()
-    (data / "x/a.tsv").write_text("5\tone\tone\nhigh\tone\ttwo\n")
-    assert main(command) == 2
-    assert "a.tsv:2: the score 'high' is not a number" in capsys.readouterr().err
-    assert out.read_bytes() == before
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "out.json"]
 
 
 def test_retrieval_with_a_baseline(tmp_path, capsys):

@@ -10,9 +10,11 @@ import toy_task
 from hashed_encoders import HashedCharacters
 
 from labse_tf.cli.main import main
+from labse_tf.embedding.open import open_encoder
 from labse_tf.errors import InputError
 from labse_tf.evaluation import tasks
 from labse_tf.evaluation.task import find_task, primary_figure, task_names
+from labse_tf.mteb import describe
 from labse_tf.training.runs.run_dir import open_existing
 from labse_tf.training.validation import label_tasks
 
@@ -33,11 +35,17 @@ def test_a_users_own_task(data, tmp_path, capsys):
     command = ["eval", TASK, ENCODER, "--data", str(data), "--out", str(out)]
     assert main([*command, "--option", "sentences=2"]) == 0
     record = json.loads(out.read_text("utf-8"))
-    expected = toy_task.evaluate(HashedCharacters(), data, sentences=2)
-    assert record["found"] == expected["found"] and record["settings"] == {"sentences": 2}
-    header, figure = capsys.readouterr().out.splitlines()
-    assert header.split() == ["found"]
-    assert figure.split() == ["capitals", f"{100 * expected['found']:.2f}"]
+    expected = toy_task.evaluate(HashedCharacters(), data, sentences=2)["found"]
+    assert (record["found"], record["settings"]) == (expected, {"sentences": 2})
+    header, figure = map(str.split, capsys.readouterr().out.splitlines())
+    assert (header, figure) == (["found"], ["capitals", f"{100 * expected:.2f}"])
+    for option, message in (
+        ("words=2", "has no such option; it has sentences"),
+        ("sentences=two", "--option sentences=two: invalid literal"),
+        ("sentences=0", "--sentences is 0; give 1 or more"),
+    ):
+        assert main([*command[:-2], "--option", option]) == 2
+        assert message in capsys.readouterr().err
 
 
 def test_a_file_in_the_folder_of_tasks_is_found(tmp_path, monkeypatch):
@@ -50,32 +58,15 @@ def test_a_file_in_the_folder_of_tasks_is_found(tmp_path, monkeypatch):
     assert primary_figure(find_task("upper-case"), {"found": 0.25}) == 0.25
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
+def test_what_is_no_task_is_refused():
+    for name, message in (
         ("tatoba", "there is no task 'tatoba'; choose from bucc,.*tatoeba"),
         ("no_such_module:Task", "cannot import no_such_module"),
         ("toy_task:Task", "there is no 'Task' in toy_task"),
         ("toy_task:evaluate", "is not a task: it has no DATA, OPTIONS"),
-    ],
-)
-def test_what_is_no_task_is_refused(name, message):
-    with pytest.raises(InputError, match=message):
-        find_task(name)
-
-
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [
-        ("words=2", "has no such option; it has sentences"),
-        ("sentences=two", "--option sentences=two: invalid literal"),
-        ("sentences=0", "--sentences is 0; give 1 or more"),
-    ],
-)
-def test_options_that_it_has_not(data, capsys, option, message):
-    command = ["eval", TASK, ENCODER, "--data", str(data)]
-    assert main([*command, "--option", option]) == 2
-    assert message in capsys.readouterr().err
+    ):
+        with pytest.raises(InputError, match=message):
+            find_task(name)
 
 
 def train(config_file, run, *changes):
@@ -112,6 +103,14 @@ def test_tasks_during_training(data, tmp_path, config_file, bitext_dir, caplog):
     assert json.loads(out.read_text("utf-8"))["found"] == best["accuracy"]
     facts = json.loads((model / "model.json").read_text("utf-8"))["training"]
     assert facts["dev_accuracy"] is None
+    # MTEB is told of a real model dir.
+    encoder = open_encoder(str(model))
+    encoder.encode(["a"])
+    told = describe(encoder.facts())
+    assert told["revision"] == encoder.facts()["model_sha256"][:12]
+    assert "deu-Latn" in told["languages"] and told["framework"] == ["TensorFlow"]
+    assert (told["embed_dim"], told["max_tokens"]) == (encoder.dim, encoder.sequence_length)
+    assert told["n_parameters"] > told["n_embedding_parameters"] > 0
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
 import re
 
 import pytest
-from hashed_encoders import HashedCharacters, Table
+from hashed_encoders import Table
 from repository import DOCS
 
 from labse_tf.evaluation.result import format_table
@@ -97,23 +96,6 @@ def test_figures_by_hand(data):
     assert result["accuracy"] == result["groups"]["14"]["mean_accuracy"] == (0.375 + 1) / 2
     assert result["groups"]["14"]["languages"] == 2
     assert "untrained" not in result["groups"]
-
-
-def test_real_scripts_packed_and_a_line_of_a_megabyte(tmp_path):
-    long = "слово " * 160_000
-    texts = ["Ich heiße Jürgen.", "ฉันชื่อสมชาย", "私の名前は太郎です。", "اسمي أحمد", long.strip()]
-    write(tmp_path, "rus", texts, texts)
-    for path in list(tmp_path.iterdir()):
-        path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes()))
-        path.unlink()
-
-    class Start(HashedCharacters):
-        def encode(self, texts):
-            return super().encode([text[:100] for text in texts])
-
-    result = tatoeba.evaluate(Start(), tmp_path)
-    assert result["accuracy"] == 1.0
-    assert result["data"]["files"] == 2
 
 
 def test_the_table_has_a_line_a_language_and_a_group(data):
