@@ -116,6 +116,9 @@ def test_the_negatives_are_near(command, tmp_path):
                 place = targets.index(text)
                 shared.append(place // 6 == number // 6 or place % 6 == number % 6)
     assert np.mean(shared) > 0.6
+    report = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))
+    for found in (facts["similarity"] for facts in report["languages"].values()):
+        assert found["negatives"][-1] <= found["translation"]
 
 
 def test_a_model_dir_mines_too(model_dir, bitext_dir, tmp_path):
