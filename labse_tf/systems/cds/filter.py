@@ -10,7 +10,7 @@ from labse_tf.errors import InputError
 from labse_tf.files.record_kinds import BITEXT
 
 if TYPE_CHECKING:
-    from labse_tf.systems.cds.score_job import ScoreCds
+    import apache_beam as beam
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,10 +79,10 @@ class Cds:
     def model_path(self) -> str:
         return self.run_dir
 
-    def scoring_step(self) -> ScoreCds:
-        from labse_tf.systems.cds.score_job import ScoreCds
+    def scoring_step(self) -> beam.PTransform:
+        from labse_tf.systems.cds.score_job import score_pairs
 
-        return ScoreCds(self.run_dir, self.name)
+        return score_pairs(self.run_dir, self.name)
 
     def accept(self, score: float) -> bool:
         return score >= self.threshold

@@ -121,7 +121,7 @@ class ScoreCorpus(beam.PTransform):
             )
         return (
             batches
-            | "Score" >> ScoreCds(self._run_dir, _SCORE)
+            | "Score" >> score_pairs(self._run_dir, _SCORE)
             | "Assign" >> beam.FlatMap(_assign, self._parts)
             | "Gather" >> GroupValues(self._shuffle_folder)
             | "Write" >> beam.Map(_write_part, self._folder)
@@ -153,19 +153,13 @@ def _write_part(element: tuple[tuple[str, int], Iterable[list[bytes]]], folder: 
     write_file(join(folder, f"{language}-{part:05}.tsv"), content)
 
 
-class ScoreCds(beam.PTransform):
-    """PCollection of `Batch` or `ScoredBatch` of pairs -> `ScoredBatch` with one more score.
+def score_pairs(run_dir: str, name: str) -> beam.PTransform:
+    """Returns the step `Batch` or `ScoredBatch` of pairs -> `ScoredBatch` with one more score.
 
-    Scores are those of `labse_tf.systems.cds.scorer.cds_scores`. Pairs in languages not in the
-    paper get none.
+    Scores are those of `labse_tf.systems.cds.scorer.cds_scores`, of this run and called `name`.
+    Pairs in languages not in the paper get none.
     """
-
-    def __init__(self, run_dir: str, name: str) -> None:
-        super().__init__()
-        self._handler = _TranslatorHandler(run_dir, name)
-
-    def expand(self, batches):
-        return batches | "Infer" >> RunInference(self._handler)
+    return RunInference(_TranslatorHandler(run_dir, name))
 
 
 class _TranslatorHandler(ModelHandler):

@@ -121,39 +121,66 @@ def choose(
       count: negatives per source.
       max_similarity: a cosine; with 1, only known translations are left out.
     """
-    search = _Search(pool, sources, targets)
+    links = pool.links()
+    targets_of, sources_of = partners(links), partners(sparse.csr_array(links.T))
+    known = translations(links).tocoo()
+    known_pairs = np.sort(known.row.astype(np.int64) * len(targets) + known.col)
+
+    def reject(rows: np.ndarray, nearest: np.ndarray) -> list[np.ndarray]:
+        """Returns which `nearest` targets of sources are left out, by reason: `[rows, depth]`."""
+        pairs = rows[:, np.newaxis] * len(targets) + nearest
+        places = np.minimum(np.searchsorted(known_pairs, pairs), len(known_pairs) - 1)
+        is_known = known_pairs[places] == pairs
+
+        def to_target(places, members):
+            vectors = targets[members][:, :, np.newaxis]
+            return (targets[nearest[places]] @ vectors)[..., 0]
+
+        def to_source(places, members):
+            own = sources[rows[places // nearest.shape[1]]]
+            return np.einsum("nd,nd->n", own, sources[members])
+
+        near_target = ~is_known & (_best(targets_of[rows], to_target) > max_similarity)
+        similarities = _best(sources_of[nearest.ravel()], to_source).reshape(nearest.shape)
+        near_source = ~(is_known | near_target) & (similarities > max_similarity)
+        return [is_known, near_target, near_source]
+
+    def to_translation(rows, members):
+        return np.einsum("nd,nd->n", sources[rows], targets[members])
+
     found = Negatives(
         np.full([len(sources), count], -1),
         np.full([len(sources), count], np.nan, np.float32),
-        search.to_translations(),
+        _best(targets_of, to_translation),
         {"translation": 0, "near_target": 0, "near_source": 0},
     )
+    all_targets = tf.constant(targets)
     pending, depth = np.arange(len(sources)), count * _LOOK_AT
     deepest = min(_MOST_LOOKED_AT, len(targets))
     while len(pending):
-        depth = min(depth, deepest)
-        short = []
-        size = search.rows_at_once(depth)
+        depth, short = min(depth, deepest), []
+        # Similarities to all targets, and the vectors of those found, must fit in memory.
+        numbers = max(len(targets), 2 * depth * targets.shape[1])
+        size = max(1, _BYTES_AT_ONCE // (4 * numbers))
         for start in range(0, len(pending), size):
             rows = pending[start : start + size]
-            done = _fill(search, found, rows, depth, max_similarity, last=depth == deepest)
+            top = _top(sources[rows], all_targets, depth)
+            similarities, nearest = (tensor.numpy() for tensor in top)
+            reasons = reject(rows, nearest)
+            done = _fill(found, rows, nearest, similarities, reasons, last=depth == deepest)
             short.append(rows[~done])
         pending, depth = np.concatenate(short), depth * 4
     return found
 
 
-def _fill(search, found: Negatives, rows, depth: int, max_similarity: float, *, last: bool):
-    """Chooses among the `depth` nearest targets; returns bool `[rows]`: which rows are done.
+def _fill(found: Negatives, rows, nearest, similarities, reasons, *, last: bool) -> np.ndarray:
+    """Chooses among the nearest targets; returns bool `[rows]`: which rows are done.
 
     A row is done when it has all its negatives, and in any case on the last call. Reasons are
     counted only then, so once per source.
     """
     count = found.targets.shape[1]
-    similarities, nearest = search.nearest(rows, depth)
-    known = search.is_known(rows, nearest)
-    near_target = ~known & (search.to_targets(rows, nearest) > max_similarity)
-    near_source = ~(known | near_target) & (search.to_sources(rows, nearest) > max_similarity)
-    good = ~(known | near_target | near_source)
+    good = ~np.any(reasons, axis=0)
     # Move good targets to the front, keeping their order.
     order = np.argsort(~good, axis=1, kind="stable")[:, :count]
     is_good, nearest, similarities = (
@@ -164,68 +191,9 @@ def _fill(search, found: Negatives, rows, depth: int, max_similarity: float, *, 
     found.similarities[rows, :width] = np.where(is_good, similarities, np.nan)
     done = (good.sum(axis=1) >= count) | last
     wanted = (np.cumsum(good, axis=1) < count) & done[:, np.newaxis]
-    for reason, left_out in zip(found.left_out, (known, near_target, near_source), strict=True):
+    for reason, left_out in zip(found.left_out, reasons, strict=True):
         found.left_out[reason] += int((left_out & wanted).sum())
     return done
-
-
-class _Search:
-    """Finds the nearest targets of sources, and their similarities to known translations.
-
-    `rows` are indices of sources, `nearest` indices of the targets found, `[rows, depth]`.
-    """
-
-    def __init__(self, pool: Pool, sources: np.ndarray, targets: np.ndarray) -> None:
-        links = pool.links()
-        self._sources, self._targets = sources, targets
-        self._all_targets = tf.constant(targets)
-        self._targets_of = partners(links)
-        self._sources_of = partners(sparse.csr_array(links.T))
-        known = translations(links).tocoo()
-        self._known = np.sort(known.row.astype(np.int64) * len(targets) + known.col)
-
-    def rows_at_once(self, depth: int) -> int:
-        """Returns how many sources' similarities and found target vectors fit in memory."""
-        vectors = 2 * depth * self._targets.shape[1]
-        return max(1, _BYTES_AT_ONCE // (4 * max(len(self._targets), vectors)))
-
-    def nearest(self, rows: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the similarities and indices of the `depth` nearest targets, nearest first."""
-        values, nearest = _top(self._sources[rows], self._all_targets, depth)
-        return values.numpy(), nearest.numpy()
-
-    def is_known(self, rows: np.ndarray, nearest: np.ndarray) -> np.ndarray:
-        """Returns which of the targets found are known translations of the source."""
-        pairs = rows[:, np.newaxis] * len(self._targets) + nearest
-        places = np.searchsorted(self._known, pairs)
-        return self._known[np.minimum(places, len(self._known) - 1)] == pairs
-
-    def to_translations(self) -> np.ndarray:
-        """Returns float32 `[sources]`: similarity of each source and the nearest of its targets."""
-
-        def similarity(rows, members):
-            return np.einsum("nd,nd->n", self._sources[rows], self._targets[members])
-
-        return _best(self._targets_of, similarity)
-
-    def to_targets(self, rows: np.ndarray, nearest: np.ndarray) -> np.ndarray:
-        """Returns the similarity of each target found to the nearest of the source's targets."""
-
-        def similarity(places, members):
-            vectors = self._targets[members][:, :, np.newaxis]
-            return (self._targets[nearest[places]] @ vectors)[..., 0]
-
-        return _best(self._targets_of[rows], similarity)
-
-    def to_sources(self, rows: np.ndarray, nearest: np.ndarray) -> np.ndarray:
-        """Returns the similarity of the source to the nearest source of each target found."""
-        depth = nearest.shape[1]
-
-        def similarity(places, members):
-            own = self._sources[rows[places // depth]]
-            return np.einsum("nd,nd->n", own, self._sources[members])
-
-        return _best(self._sources_of[nearest.ravel()], similarity).reshape(nearest.shape)
 
 
 def _best(members: np.ndarray, similarity: Callable) -> np.ndarray:

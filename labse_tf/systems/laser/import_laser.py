@@ -8,9 +8,9 @@ from __future__ import annotations
 import dataclasses
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -58,16 +58,15 @@ _Path = str | os.PathLike[str]
 
 
 def import_laser(weights_file: _Path, pieces_file: _Path, out: _Path, **options: Any) -> None:
-    """Writes a model dir of LASER2, from a file of `read_laser` and its model of SentencePiece.
+    """Writes a model dir of LASER2, from laser2.pt and its model of SentencePiece.
 
     Options are as for `export`.
 
     Raises:
       InputError: if a file is not what it should be, or as `export` raises.
     """
-    found = read_laser(weights_file)
-    tokenizer = LaserTokenizer(pieces_file, found.dictionary)
-    source = _source_of(found, weights_file)
+    source, dictionary = _read_laser(weights_file)
+    tokenizer = LaserTokenizer(pieces_file, dictionary)
     export(dataclasses.replace(source, tokenizer=tokenizer), out, **options)
 
 
@@ -102,12 +101,11 @@ def import_laser_2018(
             f"LASER's encoder of 2018 cannot be written {problem}",
             remedy=f"choose from {', '.join(FORMATS)}",
         )
-    found = read_laser(weights_file)
+    source, dictionary = _read_laser(weights_file)
     files = {CODES_FILE: Path(codes_file), VOCAB_FILE: Path(codes_file).with_suffix(VOCAB_SUFFIX)}
     pieces = FastBpe(*files.values()).vocabulary
     remedy = "use the .fcodes, the .fvocab and the .pt of one model"
-    check_dictionary(list(pieces), found.dictionary, files[VOCAB_FILE], remedy=remedy)
-    source = _source_of(found, weights_file)
+    check_dictionary(list(pieces), dictionary, files[VOCAB_FILE], remedy=remedy)
     length = check_options(source, formats=formats, table=table, length=length)
     with whole_dir(out, overwrite=overwrite) as folder:
         with asset_file() as vocab_file:
@@ -153,29 +151,8 @@ def _random_inputs(source: Source) -> dict[str, tf.Tensor]:
     return {name: tf.constant(value, tf.int32) for name, value in inputs.items()}
 
 
-class LaserWeights(NamedTuple):
-    """The content of a published file: weights by the names of our variables, ids by token."""
-
-    config: EncoderConfig
-    weights: dict[str, np.ndarray]
-    dictionary: dict[str, int]
-
-
-def _source_of(found: LaserWeights, weights_file: _Path) -> Source:
-    """Returns the encoder with its weights, and what is known of it."""
-    tokens = tokens_of(found.dictionary)
-    if len(tokens) > found.config.vocab_size:
-        problem = f"has {len(tokens)} tokens and {found.config.vocab_size} vectors"
-        raise InputError(problem, path=weights_file, remedy="fetch it again")
-    encoder = build_encoder(found.config)
-    for variable in encoder.variables:
-        variable.assign(found.weights[variable.name])
-    facts = {"max_bytes_per_word": 0, "languages": None, "training": None}
-    return Source(encoder, found.config, tokens, **facts)
-
-
-def read_laser(path: _Path) -> LaserWeights:
-    """Reads laser2.pt, the encoder of 2018, or another of their layout.
+def _read_laser(path: _Path) -> tuple[Source, dict[str, int]]:
+    """Reads laser2.pt, the encoder of 2018, or another of their layout; and ids by token.
 
     Raises:
       InputError: if it is another file (a LASER3, a checkpoint of fairseq), or damaged.
@@ -215,17 +192,22 @@ def read_laser(path: _Path) -> LaserWeights:
         pooling=MAX,
     )
     left = dict(model)
-    weights = _renamed(left, config, path)
+    weights = _rename(left, config, path)
     if left:
         raise refuse(f"has weights that LASER's encoders lack: {', '.join(sorted(left))}")
-    return LaserWeights(config, weights, dict(dictionary))
+    tokens = tokens_of(dictionary)
+    if len(tokens) > config.vocab_size:
+        problem = f"has {len(tokens)} tokens and {config.vocab_size} vectors"
+        raise InputError(problem, path=path, remedy="fetch it again")
+    encoder = build_encoder(config)
+    for variable in encoder.variables:
+        variable.assign(weights[variable.name])
+    facts = {"max_bytes_per_word": 0, "languages": None, "training": None}
+    return Source(encoder, config, tokens, **facts), dict(dictionary)
 
 
-def _renamed(left: dict[str, Any], config: EncoderConfig, path: _Path) -> Mapping[str, np.ndarray]:
-    """Takes LASER's weights out of `left`; returns ours.
-
-    These are transposed, and of the two biases of PyTorch the sum.
-    """
+def _rename(left: dict[str, Any], config: EncoderConfig, path: _Path) -> dict[str, np.ndarray]:
+    """Takes LASER's weights out of `left`; returns ours, transposed, with the sum of two biases."""
 
     def take(name: str, *shape: int) -> np.ndarray:
         found = left.pop(name, None)

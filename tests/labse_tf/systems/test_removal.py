@@ -44,6 +44,7 @@ def python(code: str, place) -> str:
     return result.stdout
 
 
+@pytest.mark.slow
 def test_without_systems_the_core_trains_and_exports(copy, tmp_path, config_file):
     """Their commands are gone; those of the core work."""
     run, model = tmp_path / "run", tmp_path / "model"
@@ -60,6 +61,7 @@ assert main(["corpus", "filter-bitext", "--help"]) == 0
     assert (model / "encoder").is_dir()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", LIMITS)
 def test_a_command_imports_few_files(command):
     most, modules = LIMITS[command]

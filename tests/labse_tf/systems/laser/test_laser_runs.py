@@ -239,7 +239,7 @@ def test_it_learns_by_heart_and_the_language_chooses_the_output(train_laser, tmp
         assert sum(right) >= 46
 
 
-def test_the_command_translates(laser_run, trained_run, tmp_path, capsys):
+def test_the_command_translates(laser_run, static_run, tmp_path, capsys):
     texts, out = tmp_path / "ja.txt", tmp_path / "en.txt"
     texts.write_text("猫と家。\n\n犬と家。\n", "utf-8")
     command = ["translate", str(laser_run), str(texts), "--beam", "2", "--out", str(out), "--to"]
@@ -249,7 +249,7 @@ def test_the_command_translates(laser_run, trained_run, tmp_path, capsys):
     assert main([*command, "en"]) == 2  # It is there.
     assert main([*command, "fr", "--overwrite"]) == 2
     assert "does not translate into fr; choose from en, de" in capsys.readouterr().err
-    assert main(["translate", str(trained_run), *command[2:], "en", "--overwrite"]) == 2
+    assert main(["translate", str(static_run), *command[2:], "en", "--overwrite"]) == 2
     assert "the run trained no translator" in capsys.readouterr().err
 
 
