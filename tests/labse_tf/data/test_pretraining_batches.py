@@ -90,6 +90,7 @@ def test_skipping_is_leaving_out(settings, tokenizer):
     assert_equal(take(settings, tokenizer, 2, languages=["de"], step=14), whole[14:])
 
 
+@pytest.mark.slow
 def test_a_segment_is_read_anew_and_from_any_of_its_steps(settings, tokenizer, monkeypatch):
     monkeypatch.setattr(streams, "SEGMENT", 4)
     first, second = (take(settings, tokenizer, 4, step=step) for step in (0, 4))
