@@ -19,15 +19,10 @@ from labse_tf.files.textio import read_pairs
 PADDING, START, END = 0, 101, 102
 
 
-@pytest.fixture(params=["streamed", "in memory"])
+@pytest.fixture(params=[False, pytest.param(True, marks=pytest.mark.slow)])
 def settings(tiny_config, request):
-    """The same must hold whether pairs are read as they come or once."""
-    return dataclasses.replace(tiny_config.train, cache_tokens=request.param == "in memory")
-
-
-@pytest.fixture
-def streamed(tiny_config):
-    return tiny_config.train
+    """The same must hold whether pairs are read as they come or once, with `cache_tokens`."""
+    return dataclasses.replace(tiny_config.train, cache_tokens=request.param)
 
 
 def take(settings, tokenizer, count, *, step=0, languages=("de", "th"), seed=7, **changes):
@@ -41,7 +36,7 @@ def assert_equal(one, other):
     tf.nest.map_structure(np.testing.assert_array_equal, one, other)
 
 
-def orders(batches):
+def keys_of(batches):
     return [batch["keys"].tobytes() for batch in batches]
 
 
@@ -87,9 +82,9 @@ def test_skipping_is_leaving_out(settings, tokenizer, buckets, skips):
 
 def test_a_segment_is_read_anew_and_from_any_of_its_steps(settings, tokenizer, monkeypatch):
     monkeypatch.setattr(streams, "SEGMENT", 4)
-    first, second = (take(settings, tokenizer, 4, step=step) for step in (0, 4))
-    other = take(settings, tokenizer, 4, seed=8)
-    assert len({*map(tuple, map(orders, (first, second, other)))}) == 3
+    orders = ({}, {"step": 4}, {"seed": 8})
+    first, second, other = (take(settings, tokenizer, 4, **order) for order in orders)
+    assert len({tuple(keys_of(batches)) for batches in (first, second, other)}) == 3
     assert_equal(take(settings, tokenizer, 2, step=6), second[2:])
 
 
@@ -126,11 +121,12 @@ def test_batches_are_packed_and_padded_to_their_bucket(settings, tokenizer):
         assert len(texts_) == len(set(texts_))
 
 
-def test_no_pair_is_torn_and_no_token_lost(settings, tokenizer, bitext_dir):
+@pytest.mark.parametrize("cache_tokens", [False, True])
+def test_no_pair_is_torn_and_no_token_lost(tiny_config, tokenizer, bitext_dir, cache_tokens):
     """The corpus of one language has 48 pairs: one window of 16 batches of 3."""
-    changes = {"bucket_lengths": [16, 32, 64], "batch_size": 3, "languages": ["th"]}
+    changes = {"bucket_lengths": [16, 32, 64], "batch_size": 3, "cache_tokens": cache_tokens}
     found = Counter()
-    for batch in take(settings, tokenizer, 16, **changes):
+    for batch in take(tiny_config.train, tokenizer, 16, languages=["th"], **changes):
         sides = (tokens_of(batch[side]) for side in ("source", "target"))
         found.update(zip(*sides, strict=True))
     rows = [pair for _, *pair in read_pairs(bitext_dir / "th.tsv")]
@@ -196,12 +192,12 @@ def test_a_damaged_shard_is_named_and_no_failure_of_before(tmp_path, settings, t
         take(settings, tokenizer, 1, bitext=[str(tmp_path / "bitext")])
 
 
-def test_missing_columns(tmp_path, streamed, tokenizer):
+def test_missing_columns(tmp_path, tiny_config, tokenizer):
     write_records(tmp_path / "th.tfrecord", [()], ())
     with pytest.raises(InputError, match="no feature 'src_raw'"), texts.input_errors():
-        take(streamed, tokenizer, 1, bitext=[str(tmp_path)])
+        take(tiny_config.train, tokenizer, 1, bitext=[str(tmp_path)])
     with pytest.raises(InputError, match="no file has a third column"):
-        take(streamed, tokenizer, 1, hard_negatives=3)
+        take(tiny_config.train, tokenizer, 1, hard_negatives=3)
 
 
 # Pairs in memory.

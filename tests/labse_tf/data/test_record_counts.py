@@ -212,7 +212,8 @@ def test_drawn_pairs(corpora, tiny_config, tokenizer):
     assert_share(drawn.sum(), 0.5, len(drawn), len(drawn))
 
 
-@pytest.mark.parametrize("task", [pytest.param("mlm", marks=pytest.mark.slow), "tlm"])
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ["mlm", "tlm"])
 def test_drawn_sequences(corpora, tiny_config, tokenizer, task):
     """A sequence of MLM is cut from a block of 64 sentences, and shorter ones make fewer of it."""
     changes = {**corpora, "tlm_fraction": float(task == "tlm")}
