@@ -202,7 +202,7 @@ def unequal_columns():
         intermediate_size=32,
         max_positions=16,
     )
-    tf_keras.utils.set_random_seed(1)
+    tf_keras.utils.set_random_seed(8)  # Weights that lose much.
     encoder = build_encoder(config)
     scale = np.ones(16, np.float32)
     scale[:2] = 300
