@@ -44,8 +44,8 @@ FORMATS = ("hub", "text", "hf", "lite", "onnx")
 DEFAULT_FORMATS = ("hub", "text")
 # By the first word of a check's name; the other checks are of hub.
 _FORMAT_OF_CHECK = {"text": "text", "huggingface": "hf", "lite": "lite", "onnx": "onnx"}
-_LEAST_COSINE_THERE = 0.9999
-_EMBED_THERE = """
+_LEAST_COSINE = 0.9999
+_EMBED_PROGRAM = """
 import json, sys
 import numpy as np
 from sentence_transformers import SentenceTransformer
@@ -91,7 +91,7 @@ def export(
     length = check_options(source, formats=formats, table=table, length=length)
     with whole_dir(out, overwrite=overwrite) as partial:
         inputs, vectors = _write_saved_models(source, partial.resolve(), formats, table, length)
-        _compare_with_there(source.there, vectors, length)
+        _compare_with_sentence_transformers(source, vectors, length)
         facts = {
             **describe(source, length=length),
             "formats": list(formats),
@@ -270,26 +270,25 @@ def _write_saved_models(
     return inputs, vectors
 
 
-def _compare_with_there(there: Path | None, vectors: np.ndarray, length: int) -> None:
-    """Refuses vectors that differ from those of sentence-transformers, where that is installed."""
-    if there is None or importlib.util.find_spec("sentence_transformers") is None:
+def _compare_with_sentence_transformers(source: Source, vectors: np.ndarray, length: int) -> None:
+    """Refuses vectors that differ from those of sentence-transformers, if that is installed."""
+    folder = source.sentence_transformers
+    if folder is None or importlib.util.find_spec("sentence_transformers") is None:
         return
     # In a process of its own: PyTorch and TensorFlow in one may crash.
     with tempfile.TemporaryDirectory() as scratch:
         found, texts = Path(scratch, "vectors.npy"), json.dumps(SENTENCES)
-        command = [sys.executable, "-c", _EMBED_THERE, str(there), str(length), texts, str(found)]
+        program = [sys.executable, "-c", _EMBED_PROGRAM]
+        command = [*program, str(folder), str(length), texts, str(found)]
         done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         if done.returncode:
             reason = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-            _log.warning("not compared: sentence-transformers cannot load %s (%s)", there, reason)
+            _log.warning("not compared: sentence-transformers cannot load %s (%s)", folder, reason)
             return
         theirs = np.load(found)
-    if (cosine := least_cosine(theirs, vectors)) < _LEAST_COSINE_THERE:
-        raise InputError(
-            f"has a cosine of {cosine:.5f} to its vectors in sentence-transformers",
-            path=there,
-            remedy="report this as a bug",
-        )
+    if (cosine := least_cosine(theirs, vectors)) < _LEAST_COSINE:
+        problem = f"has a cosine of {cosine:.5f} to its vectors in sentence-transformers"
+        raise InputError(problem, path=folder, remedy="report this as a bug")
 
 
 @contextlib.contextmanager

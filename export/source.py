@@ -43,7 +43,7 @@ class Source:
       head: the masked-language-model head; None if it has none.
       tokenizer: of an imported LASER; None if the vocabulary tells it.
       longest: to how many tokens an imported model cuts texts; None if unknown.
-      there: the folder of an imported model of sentence-transformers; None if it is none.
+      sentence_transformers: the folder of a model imported from there; None if it is none.
     """
 
     encoder: networks.BertEncoderV2
@@ -57,7 +57,7 @@ class Source:
     head: layers.MaskedLM | None = None
     tokenizer: Tokenizer | None = None
     longest: int | None = None
-    there: Path | None = None
+    sentence_transformers: Path | None = None
 
 
 def open_source(path: str | os.PathLike[str], *, checkpoint: str | None = None) -> Source:
@@ -121,7 +121,7 @@ def _facts(path: Path, checkpoint: Chosen | None) -> dict[str, Any]:
             "languages": None,
             "training": None,
             "longest": read_length(path),
-            "there": path if (path / MODULES_FILE).is_file() else None,
+            "sentence_transformers": path if (path / MODULES_FILE).is_file() else None,
         }
     run_dir = open_existing(path)
     return {

@@ -26,6 +26,10 @@ def read_card(folder):
     return (folder / "README.md").read_text("utf-8")
 
 
+def code_of(card):
+    return re.findall(r"```python\n(.*?)```", card, re.DOTALL)
+
+
 def export(source, out, *more):
     options = ("--no-verify", "--format", "hub", *more)
     assert main(["export", str(source), "--out", str(out), *options]) == 0
@@ -55,7 +59,7 @@ def test_the_code_of_the_card_runs(every_format, model_dir, monkeypatch):
     monkeypatch.chdir(every_format)
     expected = labse_tf.load(model_dir).encode(TEXTS)
     names, ran = {}, 0
-    for block in re.findall(r"```python\n(.*?)```", read_card(every_format), re.DOTALL):
+    for block in code_of(read_card(every_format)):
         # It is no requirement of ours; benchmarks/models/huggingface.py runs it.
         if "sentence_transformers" not in block:
             exec(block, names)
@@ -76,8 +80,8 @@ def test_the_code_of_the_card_runs(every_format, model_dir, monkeypatch):
     ],
 )
 def test_a_card_tells_of_its_formats_alone(facts, formats, expected):
-    card = model_card({**facts, "formats": formats}, parameters=1)
-    assert set(re.findall(r'(?:Layer|load|Interpreter|Session)\("([\w./]+)"', card)) == expected
+    code = "".join(code_of(model_card({**facts, "formats": formats}, parameters=1)))
+    assert set(re.findall(r'(?:Layer|load|Interpreter|Session)\("([\w./]+)"', code)) == expected
 
 
 @pytest.mark.parametrize(

@@ -88,9 +88,7 @@ def write_demo_corpus(
         messages = {source.distribution for source in sources if source.kind == MESSAGES}
         train, dev = split_pairs(pairs, messages)
         facts = _describe(sources, train, dev, unknown)
-        _write_bitext(folder / "bitext", train)
-        _write_bitext(folder / "dev", dev)
-        _write_monolingual(folder / "monolingual", train)
+        _write_texts(folder, train, dev)
         text = json.dumps(facts, indent=2, ensure_ascii=False)
         (folder / SOURCES_FILE).write_text(text + "\n", encoding="utf-8")
     return facts
@@ -202,7 +200,7 @@ def _describe(
     languages = defaultdict(set)
     for pair in (*train, *dev):
         languages[pair.source].add(pair.language)
-    by_language = [Counter(pair.language for pair in part) for part in (train, dev)]
+    in_train, in_dev = (Counter(pair.language for pair in part) for part in (train, dev))
     return {
         "sources": [
             {
@@ -220,34 +218,22 @@ def _describe(
         "dev_pairs": len(dev),
         "files_in_other_languages": unknown,
         "languages": {
-            language: {
-                "train_pairs": by_language[0][language],
-                "dev_pairs": by_language[1][language],
-            }
-            for language in sorted(set().union(*by_language))
+            language: {"train_pairs": in_train[language], "dev_pairs": in_dev[language]}
+            for language in sorted({*in_train, *in_dev})
         },
     }
 
 
-def _write_bitext(folder: Path, pairs: list[SourcedPair]) -> None:
-    lines = defaultdict(list)
-    for pair in pairs:
-        lines[pair.language].append(f"{pair.english}\t{pair.foreign}")
-    for language, found in lines.items():
-        _write_lines(folder / f"{language}.tsv.gz", found)
-
-
-def _write_monolingual(folder: Path, pairs: list[SourcedPair]) -> None:
-    sentences = defaultdict(set)
-    for pair in pairs:
-        sentences["en"].add(pair.english)
-        sentences[pair.language].add(pair.foreign)
-    for language, found in sentences.items():
-        _write_lines(folder / f"{language}.txt.gz", found)
-
-
-def _write_lines(path: Path, lines: Iterable[str]) -> None:
-    path.parent.mkdir(exist_ok=True)
-    data = "".join(f"{line}\n" for line in sorted(lines)).encode()
-    # No name or time in the header, so that the same text gives the same bytes.
-    path.write_bytes(gzip.compress(data, compresslevel=6, mtime=0))
+def _write_texts(folder: Path, train: list[SourcedPair], dev: list[SourcedPair]) -> None:
+    files = defaultdict(set)
+    for name, pairs in (("bitext", train), ("dev", dev)):
+        for pair in pairs:
+            files[name, f"{pair.language}.tsv.gz"].add(f"{pair.english}\t{pair.foreign}")
+    for pair in train:
+        files["monolingual", "en.txt.gz"].add(pair.english)
+        files["monolingual", f"{pair.language}.txt.gz"].add(pair.foreign)
+    for (part, name), lines in files.items():
+        (folder / part).mkdir(exist_ok=True)
+        data = "".join(f"{line}\n" for line in sorted(lines)).encode()
+        # No name or time in the header, so that the same text gives the same bytes.
+        (folder / part / name).write_bytes(gzip.compress(data, compresslevel=6, mtime=0))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from command_line import refused, run
+
+import labse_tf
 
 
 def files(folder):
@@ -29,18 +33,14 @@ def test_embed_a_file_that_cannot_be_read(capsys, tmp_path, model_dir, name, dat
     assert files(tmp_path) == before
 
 
-def test_embed_with_no_model_dir(capsys, tmp_path):
+def test_embed_without_a_model_and_onto_a_file(capsys, tmp_path, model_dir):
     (tmp_path / "in.txt").write_text("Hallo\n")
-    error = refused(capsys, "embed", tmp_path, tmp_path / "in.txt", "--out", tmp_path / "out.npy")
-    assert "is not a model: it has neither encoder/ and preprocessor/" in error
-    assert files(tmp_path) == {"in.txt"}
-
-
-def test_embed_onto_a_file_that_is_there(capsys, tmp_path, model_dir):
-    (tmp_path / "in.txt").write_text("Hallo\n")
+    arguments = (tmp_path / "in.txt", "--out", tmp_path / "out.npy")
+    error = refused(capsys, "embed", tmp_path, *arguments)
+    assert error.startswith(f"{tmp_path}: is not a model")
     (tmp_path / "out.npy").write_text("mine")
-    error = refused(capsys, "embed", model_dir, tmp_path / "in.txt", "--out", tmp_path / "out.npy")
-    assert "exists already" in error
+    assert "exists already" in refused(capsys, "embed", model_dir, *arguments)
+    assert files(tmp_path) == {"in.txt", "out.npy"}
     assert (tmp_path / "out.npy").read_text() == "mine"
 
 
@@ -161,41 +161,32 @@ def test_other_errors(capsys, monkeypatch, tmp_path, error, status, told):
     assert err.count("\n") == (2 if status == 1 else 1) and ("--debug" in err) == (status == 1)
 
 
-# What works.
-
-
-def test_embed_writes_a_row_a_line(capsys, tmp_path, model_dir, multilingual_sentences):
-    import labse_tf
-
-    (tmp_path / "in.txt").write_text("\n".join(multilingual_sentences) + "\n", "utf-8")
+def test_embed_writes_a_row_a_line(capsys, tmp_path, model_dir, labse):
+    (tmp_path / "in.txt").write_text("Katze\n\nแมว\n", "utf-8")
     out = tmp_path / "out.npy"
     assert run(capsys, "embed", model_dir, tmp_path / "in.txt", "--out", out)[0] == 0
     found = np.load(out)
     assert found.dtype == np.float32 and files(tmp_path) == {"in.txt", "out.npy"}
-    expected = labse_tf.load(model_dir).encode(multilingual_sentences)
-    np.testing.assert_array_equal(found, expected)
-    assert run(capsys, "embed", model_dir, tmp_path / "in.txt", "--out", out, "--overwrite")[0] == 0
-
-
-def test_embed_reads_standard_input(tmp_path, model_dir, labse):
-    out = tmp_path / "out.npy"
-    result = labse("embed", model_dir, "-", "--out", out, input="Katze\n\nแมว\n")
+    np.testing.assert_array_equal(found, labse_tf.load(model_dir).encode(["Katze", "", "แมว"]))
+    # From standard input.
+    result = labse("embed", model_dir, "-", "--out", out, "--overwrite", input="Katze\n\nแมว\n")
     assert (result.returncode, result.stdout) == (0, ""), result.stderr
-    assert np.load(out).shape == (3, 16)
+    np.testing.assert_array_equal(np.load(out), found)
 
 
 def test_eval_prints_a_table_and_writes_json(capsys, tmp_path, model_dir, bitext_dir):
-    import json
-
     out = tmp_path / "out.json"
-    status, table, _ = run(
-        capsys, "eval", "retrieval", model_dir, "--data", bitext_dir, "--baseline", "tfidf",
-        "--max-candidates", 20, "--out", out,
-    )  # fmt: skip
+    options = ("--baseline", "tfidf", "--max-candidates", 20, "--out", out)
+    command = ("eval", "retrieval", model_dir, "--data", bitext_dir, *options)
+    status, table, _ = run(capsys, *command)
     assert status == 0
     result = json.loads(out.read_text("utf-8"))
     assert set(result["languages"]) == {"ar", "de", "fr", "ja", "ru", "th"}
     assert all(scores["pairs"] == 20 for scores in result["languages"].values())
-    figures = [share for system in result["average"].values() for share in system.values()]
-    expected = ["average", *(f"{100 * share:.1f}" for share in figures)]
-    assert table.splitlines()[-1].split() == expected
+    rows = {line.split()[0]: line.split()[1:] for line in table.splitlines()[1:]}
+    scores = result["languages"] | {"average": result["average"]}
+    assert set(rows) == set(scores)
+    for name, cells in rows.items():
+        pairs = [scores[name][system] for system in ("model", "tfidf")]
+        shares = [pair[way] for pair in pairs for way in ("to_english", "from_english")]
+        assert cells[-4:] == [f"{100 * share:.1f}" for share in shares]
