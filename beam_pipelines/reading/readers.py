@@ -137,11 +137,7 @@ def number_batches(batches: Iterable[Batch], file: int) -> Iterator[NumberedBatc
 
 
 def read_texts(files: Iterable[CorpusFile]) -> Iterator[tuple[str, str]]:
-    """Yields (language, text) of every sentence and of both sides of every pair in the files.
-
-    Raises:
-      InputError: see `read_file`.
-    """
+    """Yields (language, text) of every sentence and of both sides of every pair in the files."""
     for file in files:
         for record in read_file(file):
             yield from texts_by_language(record)
