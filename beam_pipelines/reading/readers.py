@@ -74,9 +74,11 @@ def ReadTolerantly(
     contains others: these are passed on, so that the next step can count them.
 
     Raises:
-      InputError: when run, if one file has more than `max_bad_records` (see `read_file`). The
-        caller must add up those of all files.
+      InputError: when built without files; when run, if one file has more than `max_bad_records`
+        (see `read_file`). The caller must add up those of all files.
     """
+    if not files:
+        raise InputError("no corpus files to read", remedy="name at least one")
     # Plain tuples: Beam's coder for NamedTuples would look for a schema.
     parts = [
         (number, (tuple(part.file), part.start, part.end))

@@ -6,6 +6,7 @@ import json
 import random
 from pathlib import Path
 
+import apache_beam as beam
 import pytest
 from text_files import content_of
 
@@ -287,7 +288,7 @@ def test_a_name_is_no_pattern(tmp_path, monkeypatch, name):
 
 def test_no_files():
     with pytest.raises(InputError, match="no corpus files"):
-        ReadCorpus([])
+        beam.Pipeline() | ReadCorpus([])
 
 
 def test_the_english_side_is_the_source(tmp_path):
