@@ -42,11 +42,7 @@ _COMPRESSION_FACTOR = 4
 def find_files(
     inputs: Sequence[str], *, kind: str | None = None, formats: tuple[str, ...] = ALL_FORMATS
 ) -> list[CorpusFile]:
-    """Returns the corpus files in `inputs`; see `find_corpus_files`.
-
-    Raises:
-      InputError: as there, or for shards in a store that are not complete.
-    """
+    """Same as `find_corpus_files`; raises InputError for shards of a job that has not ended."""
     files = find_corpus_files(inputs, kind=kind, formats=formats, storage=STORAGE)
     _check_complete(file.path for file in files if file.format == SHARD)
     return files
@@ -94,11 +90,7 @@ def text_bytes(file: CorpusFile) -> int:
 
 
 def have_score(files: Sequence[CorpusFile], name: str) -> bool:
-    """Returns whether the filter `name` scored these files, judging by the first of them.
-
-    Raises:
-      InputError: if the first file is damaged.
-    """
+    """Returns whether the filter `name` scored these files, judging by the first of them."""
     path = files[0].path
     try:
         with open_file(path) as stream:
@@ -108,20 +100,13 @@ def have_score(files: Sequence[CorpusFile], name: str) -> bool:
 
 
 def plan_score_shards(files: Sequence[CorpusFile]) -> dict[str, int]:
-    """Returns language -> number of shards: as many as there are score files.
-
-    So the output is the same as if the scoring run had used the current thresholds.
-    """
+    """Returns language -> number of shards: as many as if the scoring run had written them."""
     return dict(collections.Counter(file.language for file in files))
 
 
 @beam.ptransform_fn
 def ReadScores(begin, files: Sequence[CorpusFile], names: Sequence[str], record_type: type[Record]):
-    """Score files -> PCollection of `ScoredBatch` with the scores of the filters `names`.
-
-    Raises:
-      InputError: when run, if a file is damaged, of another kind, or lacks scores.
-    """
+    """Score files -> PCollection of `ScoredBatch` with the scores of the filters `names`."""
     return (
         begin
         | "Files" >> beam.Create([file.path for file in files], reshuffle=False)

@@ -74,9 +74,11 @@ def ReadTolerantly(
     contains others: these are passed on, so that the next step can count them.
 
     Raises:
-      InputError: when run, if one file has more than `max_bad_records` (see `read_file`). The
-        caller must add up those of all files.
+      InputError: when built without files; when run, if one file has more than `max_bad_records`
+        (see `read_file`). The caller must add up those of all files.
     """
+    if not files:
+        raise InputError("no corpus files to read", remedy="name at least one")
     # Plain tuples: Beam's coder for NamedTuples would look for a schema.
     parts = [
         (number, (tuple(part.file), part.start, part.end))
@@ -137,11 +139,7 @@ def number_batches(batches: Iterable[Batch], file: int) -> Iterator[NumberedBatc
 
 
 def read_texts(files: Iterable[CorpusFile]) -> Iterator[tuple[str, str]]:
-    """Yields (language, text) of every sentence and of both sides of every pair in the files.
-
-    Raises:
-      InputError: see `read_file`.
-    """
+    """Yields (language, text) of every sentence and of both sides of every pair in the files."""
     for file in files:
         for record in read_file(file):
             yield from texts_by_language(record)

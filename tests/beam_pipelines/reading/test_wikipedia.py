@@ -42,7 +42,6 @@ def dump(tmp_path, *pages, name="dewiki-latest-pages-articles.xml.bz2", keep=Non
     [
         ("'''Bern''' ist eine ''Stadt''.", "Bern ist eine Stadt."),
         ("Der [[Rhein]] und die [[Aare|Aare bei Bern]].", "Der Rhein und die Aare bei Bern."),
-        ("Ein [https://example.org Verweis] hier.", "Ein Verweis hier."),
         ("Satz.<ref>Quelle 1</ref> Noch einer.<ref name='a' />", "Satz. Noch einer."),
         ("{{Infobox|Name=Bern}}Text {{lang|fr|mot}} Ende.", "Text mot Ende."),
         ("[[Datei:Bern.jpg|mini|Ein Bild]]Text.[[Kategorie:Stadt]]", "Text."),
@@ -51,17 +50,12 @@ def dump(tmp_path, *pages, name="dewiki-latest-pages-articles.xml.bz2", keep=Non
         ("<!-- verborgen -->Text.", "Text."),
         ("== Lage ==\nText.", "Lage\nText."),
         ("Text.\n{| class='wikitable'\n|-\n| Zelle\n|}\nMehr.", "Text.\nMehr."),
-        ("__NOTOC__\nText.", "Text."),
-        ("Text <math>x^2</math> weiter.", f"Text {HOLE} weiter."),
-        ("5&nbsp;km &amp; mehr.", "5 km & mehr."),
         ("'''Москва''' — [[столица]] [[Файл:Герб.svg]]России.", "Москва — столица России."),
         ("'''東京'''は[[日本]]の首都である。<ref>注</ref>", "東京は日本の首都である。"),
         ("'''القاهرة''' هي [[عاصمة]] [[مصر|مصر العربية]].", "القاهرة هي عاصمة مصر العربية."),
-        ("", ""),
         # Templates that carry text.
         ("It had {{formatnum:6000}} people.", "It had 6000 people."),
         ("It is {{convert|5|km|mi|abbr=on}} long.", "It is 5 km long."),
-        ("From {{convert|5|to|10|C}} on.", "From 5 to 10 °C on."),
         ("He is {{cvt|5|ft|6|in|cm|0}} tall.", "He is 5 ft 6 in tall."),
         ("Built {{circa|1500}} or {{circa}} 1600.", "Built c. 1500 or c. 1600."),
         ("So {{as of|2011|May|lc=y}} it is.", "So as of May 2011 it is."),
@@ -71,7 +65,6 @@ def dump(tmp_path, *pages, name="dewiki-latest-pages-articles.xml.bz2", keep=Non
         ),
         ("A {{transl|ru|ISO|slovo}} and {{transl|ru|da}}.", "A slovo and da."),
         ("A {{nowrap|{{abbr|km|kilometre}} {{small|long}}}} way.", "A km long way."),
-        ("At {{val|5.3|u=km/s}}.", "At 5.3 km/s."),
         (
             "The {{USS|Enterprise|CV-6}} is a {{sclass|Yorktown|carrier}}.",
             "The USS Enterprise is a Yorktown-class carrier.",
@@ -85,7 +78,6 @@ def dump(tmp_path, *pages, name="dewiki-latest-pages-articles.xml.bz2", keep=Non
         ("En el {{siglo|XIX||s}}, {{unidad|3|m}}.", "En el siglo XIX, 3 m."),
         ("Живёт в {{нп5|Город|городе|en|City}}.", "Живёт в городе."),
         ("{{読み仮名|東京|とうきょう}}は{{仮リンク|街|en|Town}}である。", "東京は街である。"),
-        ("北京是{{le|首都|Capital}}。", "北京是首都。"),
         ("[[A|a{{nbsp}}b]] and [http://c {{small|d}}].", "a b and d."),
         # Other templates are holes in sentences.
         ("It had {{population|x}} people in {{year}}.", f"It had {HOLE} people in {HOLE}."),
@@ -96,13 +88,10 @@ def dump(tmp_path, *pages, name="dewiki-latest-pages-articles.xml.bz2", keep=Non
         ("مدينة {{شيء}} كبيرة.", f"مدينة {HOLE} كبيرة."),
         ("दिल्ली {{कुछ}} है।", f"दिल्ली {HOLE} है।"),
         ("{{未知|東京}}は首都。次の文。{{未知}}都市。", f"{HOLE}は首都。次の文。{HOLE}都市。"),
-        ("ไทย{{บางสิ่ง}}ไทย", f"ไทย{HOLE}ไทย"),
-        ("北京{{未知}}首都。", f"北京{HOLE}首都。"),
         # No part of a sentence.
         ("He died.{{sfn|A|2001}} He lived.{{thing}} So.", "He died. He lived. So."),
         ("In 1990,{{thing}} he{{note}} left{{citation needed}}.", "In 1990, he left."),
         ("Er kam.<ref>{{Literatur|Titel=A}}</ref> {{Belege fehlen}}", "Er kam."),
-        ("Text. {{thing}}", "Text."),
         ("東京は首都。{{要出典}}次の文。{{未知}}", "東京は首都。次の文。"),
         ("{{thing}}\nText.\n{{Coord|1|2}}", "Text."),
         ("{{Kasten\n|a=1\n}}'''Bern''' ist.", "Bern ist."),
@@ -113,7 +102,6 @@ def dump(tmp_path, *pages, name="dewiki-latest-pages-articles.xml.bz2", keep=Non
         ("One.<br><br />Two.", "One.\nTwo."),
         ("東京<br>は首都。", "東京は首都。"),
         ("one<p>two</p>three<hr>four<p class='a'>five", "one\ntwo\nthree\nfour\nfive"),
-        ("<ul><li>one<li>two</li></ul><div style='x'>three</div>", "one\ntwo\nthree"),
         (
             "one\n{| class='a'\n| b<br>c || {{x}}\n|}\ntwo<table><tr><td>c</td></tr></table>three",
             "one\ntwo\nthree",

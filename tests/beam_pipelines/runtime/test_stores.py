@@ -135,7 +135,7 @@ def test_a_store_that_fails_and_stops_loses_nothing(corpus, tmp_path):
     assert unreliable[0].requests > 60 and unreliable[0].failed > 6
 
 
-@pytest.mark.parametrize("name", ["out [v2]", "a*b"])
+@pytest.mark.parametrize("name", ["out [v2]", pytest.param("a*b", marks=pytest.mark.slow)])
 def test_a_name_is_no_pattern(store, corpus, name):
     """Files that its signs would match stay as they are, and are no part of it."""
     others = [f"patterns/{one}/mine" for one in ("out v", "out 2", "aXb", "qq", "a", "y")]
