@@ -70,7 +70,9 @@ def open_origin(path: str | os.PathLike[str], checkpoint: str | None = None) -> 
     if checkpoint is not None:
         problem = "is not a run: it has no checkpoints to choose from"
         raise InputError(problem, path=path, remedy="leave --init-checkpoint out")
-    return Origin(path, format_.vocab_file(path), format_.read_encoder_config(path))
+    # The configuration first: its errors say what the folder lacks.
+    config = format_.read_encoder_config(path)
+    return Origin(path, format_.vocab_file(path), config)
 
 
 def _format_of(path: Path):
