@@ -126,7 +126,7 @@ def count(
     origin = {
         "words_version": _WORDS_VERSION,
         "settings": settings._asdict(),
-        "files": {absolute(path): STORAGE.state(path) for file in files for path in file.paths},
+        "files": {absolute(path): STORAGE.stamp(path) for file in files for path in file.paths},
     }
     if folder is not None and _is_kept(folder, origin):
         _log.info("%s: reusing the word counts of these files", folder)

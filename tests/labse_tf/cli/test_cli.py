@@ -70,7 +70,7 @@ def test_a_broken_vocabulary(capsys, tmp_path, config_file, vocab_file, change, 
     [
         ("train", "train.learning_rate=1", "no key 'train.learning_rate'"),
         ("pretrain", "pretrain.learning_rate=1", "no key 'pretrain.learning_rate'"),
-        ("train", "train.batch_size=soon", "'train.batch_size' cannot be 'soon'"),
+        ("train", "train.batch_size=soon", "'train.batch_size' is 'soon'"),
         ("train", "encoder.num_attention_heads=3", "'encoder.num_attention_heads' is 3"),
         ("train", "train.steps", "has no '='"),
     ],
