@@ -29,8 +29,13 @@ from tiny_text import FOREIGN, LANGUAGES, SENTENCES, sentences_of
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
-# What takes longest begins first, so that no process is left alone with it in the end.
-LONGEST = ("test_recipes.py", "labse_tf/training", "export", "labse_tf/cds", "labse_tf/data")
+# The longest files begin first, so that no process is left alone with one in the end; the first
+# three wait for different fixtures.
+LONGEST = (
+    *("export/test_verification", "labse_tf/systems/laser/test_laser_runs"),
+    *("beam_pipelines/runtime/test_stores", "labse_tf/systems/laser", "labse_tf/systems"),
+    *("labse_tf/training", "test_recipes.py", "labse_tf/data", "export", "beam_pipelines"),
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -58,6 +58,7 @@ def test_bitext(store, corpus, tmp_path):
     assert "scores/de/part-00000-of-00001.parquet" not in store.content("clean")
 
 
+@pytest.mark.slow
 def test_text_then_vocabulary_and_counts(store, corpus, tmp_path):
     inputs = store.upload(corpus / "text", "lines")
     here = filter_monolingual.run([str(corpus / "text")], str(tmp_path / "lines"))
@@ -135,7 +136,8 @@ def test_a_store_that_fails_and_stops_loses_nothing(corpus, tmp_path):
     assert unreliable[0].requests > 60 and unreliable[0].failed > 6
 
 
-@pytest.mark.parametrize("name", ["out [v2]", pytest.param("a*b", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["out [v2]", "a*b"])
 def test_a_name_is_no_pattern(store, corpus, name):
     """Files that its signs would match stay as they are, and are no part of it."""
     others = [f"patterns/{one}/mine" for one in ("out v", "out 2", "aXb", "qq", "a", "y")]

@@ -269,6 +269,7 @@ def expected_vectors(folder):
     return unit(np.stack(rows))
 
 
+@pytest.mark.slow
 def test_vectors_are_those_of_2018(folder_2018, model_2018):
     """By an LSTM in NumPy, of words and pieces that are found without the code under test."""
     expected = expected_vectors(folder_2018)
@@ -305,6 +306,7 @@ def test_the_commands_embed_mine_and_score(folder_2018, model_2018, tmp_path, mo
     assert [float(line.split("\t")[0]) for line in scored] == pytest.approx([1.0] * 4, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_the_folder_of_2018(model_2018):
     facts = json.loads((model_2018 / "model.json").read_text("utf-8"))
     assert facts["tokenizer"] == "laser-2018" and facts["formats"] == ["hub", "onnx"]
@@ -322,6 +324,7 @@ def test_the_vectors_of_2018_depend_on_the_codes(model_2018, tmp_path):
     assert open_encoder(str(tmp_path / "other")).facts()["model_sha256"] != one
 
 
+@pytest.mark.slow
 def test_commands_that_need_a_preprocessor_refuse_it(model_2018, config_file, tmp_path, capsys):
     no_training = "has LASER's tokeniser, which training does not know"
     train = ["train", str(config_file), "--run-dir", str(tmp_path), "--init"]

@@ -190,6 +190,7 @@ def test_a_stopped_run_has_the_samples_of_its_steps(train_laser, laser_run, opti
         np.testing.assert_array_equal(one.get_tensor(name), other.get_tensor(name))
 
 
+@pytest.mark.slow
 def test_the_facts_of_the_exported_encoder(laser_run, tmp_path):
     out = tmp_path / "model"
     command = ["export", str(laser_run), "--out", str(out), "--no-verify", "--format", "hub"]
