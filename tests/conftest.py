@@ -34,7 +34,8 @@ settings.load_profile("untimed")
 LONGEST = (
     *("export/test_verification", "labse_tf/systems/laser/test_laser_runs"),
     *("beam_pipelines/runtime/test_stores", "labse_tf/systems/laser", "labse_tf/systems"),
-    *("labse_tf/training", "test_recipes.py", "labse_tf/data", "export", "beam_pipelines"),
+    *("test_notebooks.py", "labse_tf/training", "test_recipes.py", "labse_tf/data", "export"),
+    "beam_pipelines",
 )
 
 
