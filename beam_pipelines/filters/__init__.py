@@ -30,6 +30,7 @@ inside functions.
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
@@ -84,7 +85,7 @@ class Use(NamedTuple):
     stage: str = RECORDS
 
 
-class Filter:
+class Filter(abc.ABC):
     name: str
     uses: ClassVar[Mapping[str, Use]]
     threshold: float
@@ -99,8 +100,9 @@ class Filter:
     def score_record(self, record: Record) -> float:
         raise NotImplementedError
 
+    @abc.abstractmethod
     def accept(self, score: float) -> bool:
-        raise NotImplementedError
+        """Returns whether a record with this score is kept."""
 
 
 class AtLeast(Filter):

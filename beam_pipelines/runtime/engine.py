@@ -200,7 +200,7 @@ def _set_log_level(runner: beam.runners.PipelineRunner) -> None:
         # These log a worker's exception with its traceback, then raise it: once is enough.
         level = hints = logging.CRITICAL
     else:
-        # Of a job on other machines only the log is visible. A line for every type hint that is a
+        # Only the log of a job on other machines is visible. A line for every type hint that is a
         # string, as all are because of `annotations`, would bury it.
         level, hints = logging.INFO, logging.WARNING
     logging.getLogger("apache_beam").setLevel(level)

@@ -228,9 +228,9 @@ def _activations(phase: Phase, device: Device, precision: str) -> float:
         # Masks of dropout are bytes.
         layer = size * (8 * width + 2 * inner + 2 * attention) + 2 * width + attention
     else:
-        # Of width: input, query, key, value, context, and twice mask, sum and layer norm. Inner:
-        # input, tanh, two factors, product and output of the activation. Attention: softmax, mask,
-        # product. Layer norms are float32.
+        # Tensors as wide as a layer: input, query, key, value, context, and twice mask, sum and
+        # layer norm. Inner: input, tanh, two factors, product and output of the activation.
+        # Attention: softmax, mask, product. Layer norms are float32.
         layer = size * (8 * width + 6 * inner + 3 * attention) + _FLOAT * 2 * width
     if phase.rematerialized:
         return (layer + size * width * phase.layers) * tokens

@@ -75,7 +75,7 @@ LOCAL = _LocalStorage()
 def output_path(name: str | os.PathLike[str], *, overwrite: bool = False) -> str:
     """Returns a local path, or where to make an output that `publish` sends to its store.
 
-    What is in the store is fetched first, so that a command can continue it, or refuse to replace
+    An output in the store is fetched first, so that a command can continue it, or refuse to replace
     it. With `overwrite`, it is removed when the new output is sent.
     """
     url = os.fspath(name)

@@ -15,7 +15,7 @@ from labse_tf.data.streams import WHOLE, Part
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.mlm_head import add_heads
 from labse_tf.training.fit import Stage, fit
-from labse_tf.training.objectives import DualEncoder, Joint, MaskedTokens
+from labse_tf.training.objectives import DualEncoder, Joint, MaskedTokens, Objective
 from labse_tf.training.pretrain import masked_batches
 from labse_tf.training.runs.checkpoints import load_subwords, load_tokenizer
 from labse_tf.training.runs.initial_weights import start_from
@@ -60,14 +60,26 @@ def train(
     batches = pair_batches(settings, tokenizer, languages=config.languages, seed=config.seed)
     if settings.joint:
         batches = _add_masked(batches, config, tokenizer, strategy)
-    validation = validation_of(
-        settings,
-        languages=config.languages,
-        strategy=strategy,
-        encoder=encoder,
-        tokenizer=tokenizer,
-    )
-    stage = stage_of(settings, "train the dual encoder", run_dir.checkpoints)
+    shared = {"languages": config.languages, "encoder": encoder, "tokenizer": tokenizer}
+    name = "train the dual encoder"
+    fit_validated(name, objective, batches, settings, run_dir, strategy, **shared)
+
+
+def fit_validated(
+    description: str,
+    objective: Objective,
+    batches,
+    settings: TrainConfig,
+    run_dir: RunDir,
+    strategy: tf.distribute.Strategy,
+    **validated,
+) -> None:
+    """Fits an objective for the stage, and with the validation, that `settings` describe.
+
+    `validated` has `languages`, `encoder` and `tokenizer`, see `validation_of`.
+    """
+    validation = validation_of(settings, strategy=strategy, **validated)
+    stage = stage_of(settings, description, run_dir.checkpoints)
     fit(objective, batches, stage, run_dir, strategy, validation)
 
 

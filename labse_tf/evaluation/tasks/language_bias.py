@@ -172,8 +172,9 @@ def _language(code: str) -> str:
 def principal_components(vectors: np.ndarray, count: int) -> np.ndarray:
     """Returns the first right singular vectors of a language's vectors.
 
-    Of the uncentred matrix, the first one is close to the mean, which is most of what a language's
-    vectors share (Yang et al. 2021, arXiv 2012.14388, section 5.1; after Arora, Liang and Ma 2017).
+    The matrix is not centred: its first vector is close to the mean, which is most of what a
+    language's vectors share (Yang et al. 2021, arXiv 2012.14388, section 5.1; after Arora, Liang
+    and Ma 2017).
     The paper does not say whether it subtracts a mean first; the authors' later code
     (github.com/ziyi-yang/LIR) does not.
 

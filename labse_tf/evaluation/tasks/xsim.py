@@ -146,8 +146,8 @@ def evaluate(
 def score(sources: np.ndarray, targets: np.ndarray, *, k: int, margin: str) -> np.ndarray:
     """Returns the margin scores of each source and its k nearest targets, of others -inf.
 
-    Of unit rows, float32 `[n, dim]` and `[m, dim]`, all similarities `[n, m]` are held in memory;
-    `k` is at most n and m.
+    The rows are of unit length, float32 `[n, dim]` and `[m, dim]`. All similarities `[n, m]` are
+    held in memory; `k` is at most n and m.
     """
     cosines = all_cosines(sources, targets)
     forward, backward = min(k, len(targets)), min(k, len(sources))

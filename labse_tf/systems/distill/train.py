@@ -39,12 +39,11 @@ from labse_tf.systems.distill.start import (
 )
 from labse_tf.tokenization.protocol import Tokenizer
 from labse_tf.training.distribution import from_first_replica
-from labse_tf.training.dual_encoder import on_strategy, stage_of
-from labse_tf.training.fit import fit
+from labse_tf.training.dual_encoder import fit_validated, on_strategy
 from labse_tf.training.objectives import Objective, Tables
 from labse_tf.training.runs.checkpoints import load_encoder, load_subwords, load_tokenizer
 from labse_tf.training.runs.run_dir import RunDir, base_names, resolve
-from labse_tf.training.validation import RunEmbedder, validation_of
+from labse_tf.training.validation import RunEmbedder
 
 PROJECTION_FILE = "projection.npy"
 # Texts from whose vectors the teacher's principal directions are computed.
@@ -105,15 +104,8 @@ def distill(config: DistillRun, run_dir: RunDir, strategy: tf.distribute.Strateg
     objective = Distillation(
         encoder=encoder, teacher=teacher, projection=projection, settings=settings
     )
-    validation = validation_of(
-        settings,
-        languages=config.languages,
-        strategy=strategy,
-        encoder=encoder,
-        tokenizer=tokenizer,
-    )
-    stage = stage_of(settings, "distill", run_dir.checkpoints)
-    fit(objective, batches, stage, run_dir, strategy, validation)
+    shared = {"languages": config.languages, "encoder": encoder, "tokenizer": tokenizer}
+    fit_validated("distill", objective, batches, settings, run_dir, strategy, **shared)
 
 
 class Distillation(Objective):

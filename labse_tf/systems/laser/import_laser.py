@@ -45,7 +45,7 @@ from labse_tf.systems.laser.tokenizers import (
 from labse_tf.systems.laser.torch_files import UnknownNameError, read_torch_file
 
 CODES_SUFFIX, VOCAB_SUFFIX = ".fcodes", ".fvocab"
-FORMATS = ("hub", "onnx")  # Of the encoder of 2018.
+FORMATS = ("hub", "onnx")  # The encoder of 2018 has no others.
 # LASER itself sets no limit. Longer texts are cut.
 MAX_POSITIONS = 512
 # Tables of float16 and int8 give other vectors, but not much.
