@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import os
@@ -9,7 +10,7 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
 import numpy as np
@@ -17,23 +18,30 @@ from matplotlib.ticker import MaxNLocator
 
 from labse_tf.coverage.plot import SCRIPT_NAMES
 from labse_tf.demo.corpus.write import sentence_key
-from labse_tf.demo.report_map import Sentence, draw_map, neighbourhood
 from labse_tf.files.corpus_files import BITEXT, find_corpus_files
 from labse_tf.files.outputs import whole_file
 from labse_tf.files.textio import read_pairs
 from labse_tf.languages import language_of, script_of
 
-MAX_SENTENCES = 1500
 SYSTEMS = {
     "trained": "With layers",
     "table": "Without layers",
     "tfidf": "Character n-gram TF-IDF",
 }
 DIRECTIONS = {"to_english": "xx → en", "from_english": "en → xx"}
-SMALL_POOL = 20
 LARGE_POOL = 100  # pairs; chance finds at most 1 % in such a pool
+_QUERIES, _NEIGHBOURS = 6, 5
+_RIGHT_TO_LEFT = ("Arab", "Hebr")
 
 _log = logging.getLogger("labse")
+
+
+class Sentence(NamedTuple):
+    """A held-out sentence; `group` is the same for an English message and all its translations."""
+
+    text: str
+    language: str
+    group: int
 
 
 def write_sentences(out: Path) -> None:
@@ -94,17 +102,14 @@ def show_result(out: Path, seconds: dict[str, float]) -> None:
     _log.info("\nthe report: %s\nthe model:  %s", report, out / "model")
 
 
-def choose_sentences(dev: Path, *, messages: int = 40, seed: int = 0) -> list[Sentence]:
+def choose_sentences(dev: Path, *, messages: int = 20) -> list[Sentence]:
     """Returns the messages translated into the most languages: English first, then translations.
 
-    A message that shares more than half of its words with one already chosen is skipped. If there
-    are more than `MAX_SENTENCES` in all, each message keeps its translations into the languages
-    with the fewest sentences so far.
+    A message that shares more than half of its words with one already chosen is skipped.
 
     Args:
       dev: a folder of held-out bitext, `<lang>.tsv.gz` with English first.
       messages: maximum number of messages.
-      seed: breaks ties between languages with equally many sentences.
 
     Raises:
       InputError: if the files are missing or broken.
@@ -116,19 +121,12 @@ def choose_sentences(dev: Path, *, messages: int = 40, seed: int = 0) -> list[Se
             key = sentence_key(source)
             english.setdefault(key, source)
             translations[key].setdefault(file.language, target)
-
-    chosen = _different(sorted(english, key=lambda key: (-len(translations[key]), key)), messages)
-    most = MAX_SENTENCES // messages - 1
-    used: Counter[str] = Counter()
-    generator = random.Random(seed)
-    sentences = []
-    for group, key in enumerate(chosen):
-        languages = sorted(translations[key], key=lambda code: (used[code], generator.random()))
-        sentences.append(Sentence(english[key], "en", group))
-        for language in languages[:most]:
-            sentences.append(Sentence(translations[key][language], language, group))
-            used[language] += 1
-    return sentences
+    ranked = sorted(english, key=lambda key: (-len(translations[key]), key))
+    return [
+        Sentence(text, language, group)
+        for group, key in enumerate(_different(ranked, messages))
+        for language, text in {"en": english[key], **translations[key]}.items()
+    ]
 
 
 def _different(keys: Iterable[str], count: int) -> list[str]:
@@ -165,10 +163,7 @@ def write_report(
 
     Raises:
       InputError: if `destination` is a folder.
-      ValueError: if sentences and vectors differ in number.
     """
-    if len(sentences) != len(vectors):
-        raise ValueError(f"{len(sentences)} sentences, but {len(vectors)} vectors")
     languages = _language_rows(evaluation, table)
     large = [row for row in languages if row["pairs"] >= LARGE_POOL]
     environment = jinja2.Environment(
@@ -183,7 +178,6 @@ def write_report(
         directions=DIRECTIONS,
         facts=facts,
         average=_systems_of(evaluation["average"], table["average"]),
-        small_pool=SMALL_POOL,
         large_pool=LARGE_POOL,
         large=len(large),
         large_average=_mean_scores(large) if large else None,
@@ -191,8 +185,8 @@ def write_report(
         languages=languages,
         scripts=_script_rows(languages),
         curves=[_curve(metrics["table"]), _curve(metrics["layers"])],
-        map=draw_map(sentences, vectors),
-        **neighbourhood(sentences, vectors),
+        sentences=len(sentences),
+        **_neighbourhood(sentences, vectors),
     )
     with whole_file(destination, overwrite=True) as partial:
         partial.write_text(page, encoding="utf-8")
@@ -255,7 +249,6 @@ def _script_rows(languages: Sequence[dict]) -> list[dict[str, Any]]:
         {
             "name": name,
             "languages": len(group),
-            "pairs": sum(row["pairs"] for row in group),
             "scores": _mean_scores(group),
         }
         for name, group in members.items()
@@ -287,3 +280,70 @@ def _curve(rows: Sequence[dict]) -> dict[str, Any] | None:
         "y_ticks": [float(y) for y in ticks.tick_values(0, max(losses))],
         "last": rows[-1],
     }
+
+
+def find_neighbours(
+    sentences: Sequence[Sentence], vectors: np.ndarray, *, count: int = _NEIGHBOURS
+) -> list[list[tuple[int, float]]]:
+    """Returns for each sentence the nearest in other languages: `(index, cosine)`, nearest first.
+
+    The same string in another language (Danish and Norwegian share many) is skipped: finding it
+    says nothing about the model. `vectors` are unit rows, float `[len(sentences), dim]`.
+    """
+    cosines = vectors @ vectors.T
+    for values in zip(*[(one.language, one.text) for one in sentences], strict=True):
+        _, ids = np.unique(values, return_inverse=True)
+        cosines[ids[:, None] == ids[None, :]] = -np.inf
+    nearest = np.argsort(-cosines, axis=1, kind="stable")[:, :count]
+    return [
+        [(int(i), float(row[i])) for i in places if np.isfinite(row[i])]
+        for row, places in zip(cosines, nearest, strict=True)
+    ]
+
+
+def _neighbourhood(sentences: Sequence[Sentence], vectors: np.ndarray) -> dict[str, Any]:
+    """Returns queries with their neighbours, and the share of all neighbours that are right."""
+    neighbours = find_neighbours(sentences, vectors)
+    english = {one.group: one.text for one in sentences if one.language == "en"}
+
+    def describe(index: int) -> dict[str, Any]:
+        sentence = sentences[index]
+        return {
+            "sentence": sentence,
+            "name": language_of(sentence.language).name,
+            # The HTML attribute; "auto" goes by the first word, which is often a Latin name.
+            "dir": "rtl" if script_of(sentence.language) in _RIGHT_TO_LEFT else "auto",
+            "english": english[sentence.group],
+        }
+
+    def is_right(query: int, index: int) -> bool:
+        return sentences[query].group == sentences[index].group
+
+    shown = {
+        query: [
+            {**describe(i), "cosine": cosine, "right": is_right(query, i)}
+            for i, cosine in neighbours[query]
+        ]
+        for query in _choose_queries(sentences)
+    }
+    sizes = Counter(sentence.group for sentence in sentences).values()
+    right = [is_right(query, i) for query, found in enumerate(neighbours) for i, _ in found]
+    return {
+        "queries": [{**describe(query), "neighbours": found} for query, found in shown.items()],
+        "right": float(np.mean(right)),
+        "chance": sum(size * (size - 1) for size in sizes)
+        / (len(sentences) * (len(sentences) - 1)),
+    }
+
+
+def _choose_queries(sentences: Sequence[Sentence]) -> list[int]:
+    """Returns one random sentence for each of the commonest scripts, each of another group."""
+    foreign = [i for i, one in enumerate(sentences) if one.language != "en"]
+    random.Random(0).shuffle(foreign)
+    scripts = {i: script_of(sentences[i].language) for i in foreign}
+    queries: list[int] = []
+    for script, _ in Counter(scripts.values()).most_common():
+        taken = {sentences[i].group for i in queries}
+        free = (i for i in foreign if scripts[i] == script and sentences[i].group not in taken)
+        queries.extend(itertools.islice(free, 1))
+    return queries[:_QUERIES]

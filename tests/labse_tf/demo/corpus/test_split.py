@@ -20,38 +20,18 @@ PAIRS = st.builds(
 )
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("Delete 5 pages?", "delete 7 pages"),
-        ("Delete X", "Delete"),
-        ("Xを削除", "を削除"),
-        ("“Straße”", "STRASSE"),
-        ("E-mail  address:", "e mail address"),
-        ("ＡＢ", "ab"),
-    ],
-)
-def test_keys_that_are_one(one, other):
-    assert sentence_key(one) == sentence_key(other)
-
-
-@pytest.mark.parametrize(
-    ("one", "other"), [("कि", "की"), ("XML", "ML"), ("cote", "côté"), ("ก่", "ก")]
-)
-def test_keys_that_differ(one, other):
-    assert sentence_key(one) != sentence_key(other)
-
-
-def test_the_hash_is_the_same_everywhere():
+def test_keys():
+    """Letters alone count; the hash is the same everywhere, and holds out 15 %."""
+    same = [("Delete 5 pages?", "delete 7 pages"), ("Delete X", "Delete"), ("Xを削除", "を削除")]
+    same += [("“Straße”", "STRASSE"), ("E-mail  address:", "e mail address"), ("ＡＢ", "ab")]
+    for one, other in same:
+        assert sentence_key(one) == sentence_key(other)
+    for one, other in (("कि", "की"), ("XML", "ML"), ("cote", "côté"), ("ก่", "ก")):
+        assert sentence_key(one) != sentence_key(other)
     assert hash_key("save the page now") == pytest.approx(0.2847978233510817, abs=1e-12)
-
-
-def test_about_the_share_is_held_out():
     held = sum(is_held_out(f"save page number {n} {'z' * n}") for n in range(1, 500))
     assert 0.10 < held / 499 < 0.20
-
-
-def test_short_messages_are_not_held_out():
+    # Short ones are not.
     assert not any(is_held_out(f"go to {'x' * n}") for n in range(300))
     assert not any(is_held_out(f"{'x' * n} a a a a") for n in range(300))
 
