@@ -38,7 +38,8 @@ class Command(NamedTuple):
     """A command of `labse`.
 
     Attributes:
-      module: has `EXAMPLES`, `add_arguments(parser)` and `run(args)`.
+      module: has `EXAMPLES`, `add_arguments(parser)` and `run(args)`, as has an object in it that
+        is named `module:attribute`.
       summary: a line for the overview.
       is_beam_job: whether Beam's options may follow `--`.
     """

@@ -15,7 +15,6 @@ from beam_pipelines.runtime.storage import STORAGE, open_file
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import JSON_LINES, TEXT, TSV, CorpusFile, split_compression
 from labse_tf.files.record_kinds import NEIGHBOURS
-from labse_tf.files.textio import has_old_line_ends
 
 PART_BYTES = 64_000_000
 _CHUNK_BYTES = 1 << 20
@@ -40,10 +39,7 @@ def divide(files: Iterable[CorpusFile], part_bytes: int | None = None) -> list[F
         divisible = file.format in (TEXT, TSV, JSON_LINES) and file.kind != NEIGHBOURS
         divisible = divisible and not split_compression(file.path)[1]
         size = STORAGE.size(file.path) if divisible else 0
-        if size > part_bytes:
-            with open_file(file.path) as stream:
-                divisible = not has_old_line_ends(stream.read(_CHUNK_BYTES))
-        if size <= part_bytes or not divisible:
+        if size <= part_bytes:
             parts.append(FilePart(file))
             continue
         starts = range(0, size, part_bytes)
@@ -89,8 +85,6 @@ def _next_line(stream: BinaryIO, position: int) -> int:
 
 class _Limited(io.RawIOBase):
     """The next `size` bytes of a stream, which its owner closes."""
-
-    is_part = True  # Its own line ends do not tell those of the file.
 
     def __init__(self, stream: BinaryIO, size: int) -> None:
         self._stream = stream

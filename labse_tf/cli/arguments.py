@@ -8,9 +8,11 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import importlib
+import inspect
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from labse_tf.errors import InputError
@@ -19,10 +21,6 @@ from labse_tf.files.local_paths import STORE_SCHEMES, TENSORFLOW_SCHEMES, local_
 from labse_tf.files.outputs import check_apart, is_within
 
 OUTPUTS = ("json", "out", "plot", "report", "run_dir")
-MODEL_HELP = (
-    "a model dir, an encoder in it (onnx/model.onnx, lite/encoder_int8.tflite), a "
-    "sentence-transformers folder or name, or module:attribute of a Python object with encode"
-)
 _TYPES = {
     **dict.fromkeys(("N", "MB", "TOKENS"), int),
     **dict.fromkeys(("X", "P"), float),
@@ -84,6 +82,23 @@ def _add_option(parser: argparse.ArgumentParser, words: list[str], help_: str) -
     parser.add_argument(*(flags or words[:1]), **settings, help=help_ or None)
 
 
+def command(*arguments: str | Callable[[argparse.ArgumentParser], None]) -> Callable:
+    """Makes a command of a function, whose docstring is the text below its help.
+
+    `arguments` are tables of `add_options`, or functions that add arguments to the parser.
+    """
+
+    def make(run: Callable[[argparse.Namespace], int | None]) -> SimpleNamespace:
+        def add_arguments(parser: argparse.ArgumentParser) -> None:
+            for one in arguments:
+                add_options(parser, one) if isinstance(one, str) else one(parser)
+
+        examples = inspect.cleandoc(run.__doc__ or "")
+        return SimpleNamespace(EXAMPLES=examples, add_arguments=add_arguments, run=run)
+
+    return make
+
+
 # Options that commands share.
 
 INPUTS = "inputs INPUT...: files, folders or globs"
@@ -96,23 +111,6 @@ NORMALIZE = """
 DIM = """
 --dim N: keep the first N columns of the vectors, scaled to unit length again; for models trained
   with train.matryoshka (default: all)
-"""
-# The settings of the nearest-neighbour search.
-SEARCH = """
--k, --neighbours N=4: neighbours of a sentence on the other side, for the margin
---index NAME=auto: exact: compare all pairs; approximate: only likely neighbours; auto (default):
-  exact up to 10^11 comparisons, such as 300,000 x 300,000
---recall X=0.95: share of true neighbours that an approximate search should find
-"""
-# `word_limit` returns its value.
-WORD_LIMIT = """
---max-bytes-per-word N: longer words become [UNK] (default: as in training,
-  tokenizer.max_bytes_per_word)
-"""
-VOCABULARY = """
---out FILE!: vocabulary file to write
---vocab-size N={size}: maximum number of tokens
---smoothing-exponent X=0.3: 0: all languages count the same; 1: in proportion to their text
 """
 CHECKPOINT = """
 {option} {{best,latest}}: checkpoint of that run: the best on its dev pairs, or the newest (default:
@@ -170,24 +168,6 @@ def add_model_dir_output(parser: argparse.ArgumentParser) -> None:
         --no-verify: skip `labse verify`
         """,
         OVERWRITE,
-    )
-
-
-def add_languages(parser: argparse.ArgumentParser) -> None:
-    """Adds --languages and --language-text, which restrict a model to some languages."""
-    add_options(
-        parser,
-        """
-        --languages CODES: keep only the pieces that these languages need, such as en,de: those that
-          occur in --language-text, or without it all in the languages' scripts
-        """,
-    )
-    parser.add_argument(
-        "--language-text",
-        action="append",
-        metavar="INPUT",
-        help="corpus in these languages, <lang>.txt or <lang>.tsv, optionally compressed; may be "
-        "repeated",
     )
 
 
@@ -258,16 +238,6 @@ def strategy_options(args: argparse.Namespace) -> dict:
     """Returns the strategy arguments of `add_run` as options of `launch`."""
     names = ("strategy", "tpu", "logical_cpus", "overwrite")
     return {name: getattr(args, name) for name in names}
-
-
-def word_limit(args: argparse.Namespace) -> int:
-    """Returns the longest word that is split, in bytes of UTF-8; InputError if it is below 1."""
-    from labse_tf.config import TokenizerConfig
-
-    limit = args.max_bytes_per_word
-    if limit is not None and limit < 1:
-        raise InputError(f"--max-bytes-per-word is {limit}", remedy="give 1 or more")
-    return TokenizerConfig().max_bytes_per_word if limit is None else limit
 
 
 # Paths.

@@ -1,8 +1,8 @@
 """`labse COMMAND ...`: finds the command's module, runs it, turns errors into exit statuses.
 
-A command is a module, here or in a system, with `EXAMPLES` (shown below its help),
-`add_arguments(parser)` and `run(args)`, which may return an exit status. Only the module of the
-requested command is imported, and modules import TensorFlow or Beam inside `run`, so that help
+A command is a module of a system, or an object made by `@command`, with `EXAMPLES` (shown below its
+help), `add_arguments(parser)` and `run(args)`, which may return an exit status. Only the module of
+the requested command is imported, and TensorFlow or Beam are imported inside `run`, so that help
 appears at once. An argument without a `type` may be a path: file:// URLs become paths, and so do
 those of stores, whose files are copied here and back; other URLs are rejected.
 """
@@ -14,9 +14,11 @@ import gc
 import importlib
 import logging
 import os
+import re
 import sys
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import labse_tf
 from labse_tf.cli.arguments import check_outputs, path_argument, stage, store_argument
@@ -25,48 +27,53 @@ from labse_tf.files.staging import named, outputs, publish
 from labse_tf.registry import Command, registered
 from vocab.wordpiece_file import VocabularyFileError
 
-# The words of a command of the core -> a summary.
-_SUMMARIES = {
-    ("demo",): "run every stage on the demo corpus; print a table, write an HTML report",
-    ("corpus", "demo"): "write the demo corpus from installed packages",
-    ("corpus", "filter-monolingual"): "filter, deduplicate and shard monolingual text",
-    ("corpus", "filter-bitext"): "filter, deduplicate and shard translation pairs",
-    ("corpus", "train-quality"): "train a text quality model on web pages",
-    ("corpus", "perturb"): (
-        "make English sentences with another meaning and nearly the same words, for xSIM++"
-    ),
-    ("corpus", "embed"): "embed monolingual text into shards of vectors",
-    ("vocab", "build"): "learn a vocabulary from smoothed word counts per language",
-    ("vocab", "extend"): "add the tokens that a language needs to a vocabulary",
-    ("vocab", "bpe"): "learn byte-pair encodings, in place of WordPieces",
-    ("vocab", "coverage"): "measure how well a vocabulary covers each language",
-    ("plan",): "tell the memory, time and cost of training, without training",
-    ("pretrain",): "pre-train with MLM + TLM, or CMLM, and progressive stacking",
-    ("train",): "train the dual encoder",
-    ("export",): "export a run as a model dir: preprocessor and encoder SavedModels",
-    ("import-hf",): "import a Hugging Face LaBSE as a model dir",
-    ("verify",): "check a model dir against the TF-Hub interface, without this package",
-    ("embed",): "compute one vector per line of text",
-    ("mine",): "find translations in two files of sentences",
-    ("score",): "compute the similarity, or margin score, of given pairs",
-    ("eval",): "evaluate a model on a task",
-    ("eval", "translation"): "BLEU and chrF of translations",
-    ("eval", "compare"): "compare results of `labse eval`: a table, an HTML page",
-}
-# Commands whose modules are not named by their words.
-_MODULES = {
-    ("eval",): "eval.task",
-    ("eval", "translation"): "eval.translation",
-    ("eval", "compare"): "eval.compare",
+# Module of labse_tf.cli -> words of a command -> summary. The command `a b-c` is `labse_a_b_c`.
+_CORE = {
+    "corpus_commands": {
+        "demo": "run every stage on the demo corpus; print a table, write an HTML report",
+        "corpus demo": "write the demo corpus from installed packages",
+        "corpus filter-monolingual": "filter, deduplicate and shard monolingual text",
+        "corpus filter-bitext": "filter, deduplicate and shard translation pairs",
+        "corpus train-quality": "train a text quality model on web pages",
+        "corpus perturb": (
+            "make English sentences with another meaning and nearly the same words, for xSIM++"
+        ),
+        "corpus embed": "embed monolingual text into shards of vectors",
+    },
+    "vocab_commands": {
+        "vocab build": "learn a vocabulary from smoothed word counts per language",
+        "vocab extend": "add the tokens that a language needs to a vocabulary",
+        "vocab bpe": "learn byte-pair encodings, in place of WordPieces",
+        "vocab coverage": "measure how well a vocabulary covers each language",
+    },
+    "training_commands": {
+        "plan": "tell the memory, time and cost of training, without training",
+        "pretrain": "pre-train with MLM + TLM, or CMLM, and progressive stacking",
+        "train": "train the dual encoder",
+    },
+    "model_commands": {
+        "export": "export a run as a model dir: preprocessor and encoder SavedModels",
+        "import-hf": "import a Hugging Face LaBSE as a model dir",
+        "verify": "check a model dir against the TF-Hub interface, without this package",
+    },
+    "vector_commands": {
+        "embed": "compute one vector per line of text",
+        "mine": "find translations in two files of sentences",
+        "score": "compute the similarity, or margin score, of given pairs",
+    },
+    "eval_commands": {
+        "eval": "evaluate a model on a task",
+        "eval translation": "BLEU and chrF of translations",
+        "eval compare": "compare results of `labse eval`: a table, an HTML page",
+    },
 }
 _BEAM_JOBS = ("corpus filter-monolingual", "corpus filter-bitext", "corpus embed", "vocab build")
 COMMANDS = {
-    words: Command(
-        "labse_tf.cli." + _MODULES.get(words, "_".join(words).replace("-", "_")),
-        summary,
-        is_beam_job=" ".join(words) in _BEAM_JOBS,
+    tuple(words.split()): Command(
+        f"labse_tf.cli.{module}:labse_{re.sub('[ -]', '_', words)}", summary, words in _BEAM_JOBS
     )
-    for words, summary in _SUMMARIES.items()
+    for module, summaries in _CORE.items()
+    for words, summary in summaries.items()
 } | dict(registered("COMMANDS"))
 _BEAM_HELP = """
 
@@ -96,7 +103,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Arguments after `--` are Beam's.
     place = rest.index("--") if "--" in rest else len(rest)
     own, beam = rest[:place], rest[place + 1 :]
-    command = importlib.import_module(COMMANDS[words].module)
+    command = load_command(words)
     parser = make_parser(words, command)
     if hasattr(command, "specialise"):  # Its options depend on the other arguments.
         command.specialise(parser, own)
@@ -115,8 +122,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _run(parser, command, args, debug=debug)
 
 
-def make_parser(words: tuple[str, ...], command) -> argparse.ArgumentParser:
-    """Returns the parser of a command, whose module is `command`."""
+def load_command(words: tuple[str, ...]) -> Any:
+    """Imports a command; see this module's docstring."""
+    module, _, attribute = COMMANDS[words].module.partition(":")
+    found = importlib.import_module(module)
+    return getattr(found, attribute) if attribute else found
+
+
+def make_parser(words: tuple[str, ...], command: Any) -> argparse.ArgumentParser:
+    """Returns the parser of a command."""
     summary, is_beam_job = COMMANDS[words].summary, COMMANDS[words].is_beam_job
     parser = argparse.ArgumentParser(
         prog=" ".join(("labse", *words)),

@@ -28,10 +28,6 @@ AnyConfig = TypeVar("AnyConfig")
 # A key's full name, its value, and where it was set.
 Entry = tuple[str, Any, str | os.PathLike[str]]
 
-# Former names, which older runs and presets have.
-_RENAMED = {"contrastive.": "cds.", "negatives.train.": "train."}
-# Keys that are gone; runs made with these values are the same without them.
-_GONE = {"one_language_batches": False, "depth_rate": 1.0, "beta_1": 0.9}
 # The keys of corpora that training reads, also from stores. All other paths are on this machine.
 _CORPORA = ("bitext", "monolingual", "neighbours", "replay", "noisy", "trusted")
 
@@ -60,11 +56,11 @@ def load_config(
         read = [(key, value, path) for key, value in flatten(_read_yaml(path))]
     given = [entry for override in overrides for entry in _parse(override)]
     entries = []
-    for entry in filter(None, map(_updated, [*read, *given])):
-        if not _is_of_others(entry[0], kind):
-            entries.append(entry)
-        elif entry[2] is not path:
-            _log.warning("%s: ignored, as only other commands read this section", entry[2])
+    for key, value, place in (*read, *given):
+        if not _is_of_others(key, kind):
+            entries.append((key, _local(key, value, place), place))
+        elif place is not path:
+            _log.warning("%s: ignored, as only other commands read this section", place)
     tree, places = _nest(entries, kind)
     config = _build(kind, tree, places, path)
     config.languages = [require_code(code, path=path) for code in config.languages]
@@ -194,22 +190,6 @@ def _parse(override: str) -> Iterator[Entry]:
         yield name, one, f"--set {key}"
 
 
-def _updated(entry: Entry) -> Entry | None:
-    """Returns an entry under its present name, with local paths; None for a key that is gone."""
-    key, value, place = entry
-    for former, present in _RENAMED.items():
-        if key.startswith(former):
-            key = present + key.removeprefix(former)
-    name = key.rpartition(".")[2]
-    if name in _GONE:
-        if value == _GONE[name]:
-            return None
-        raise InputError(
-            f"there is no key '{key}' any more", path=place, remedy="leave it out (CHANGELOG.md)"
-        )
-    return key, _local(key, value, place), place
-
-
 def _is_of_others(key: str, kind: type[Config]) -> bool:
     """Whether a key is of a section that only other commands read."""
     section = key.partition(".")[0]
@@ -313,4 +293,6 @@ def _unknown(key: str, kind: type[Config], path: str | os.PathLike[str] | None) 
     same_end = [other for other in known if other.split(".")[-1] == key.split(".")[-1]]
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.0)
     nearest = (difflib.get_close_matches(key, same_end, n=1, cutoff=0.0) or near)[0]
-    return InputError(f"there is no key '{key}'", path=path, remedy=f"nearest: {nearest}")
+    return InputError(
+        f"there is no key '{key}'", path=path, remedy=f"leave it out; nearest: {nearest}"
+    )

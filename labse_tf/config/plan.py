@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from labse_tf.config import ADAGRAD, BERT, CMLM, EncoderConfig, OptimizerConfig, TrainRun
-from labse_tf.config.devices import CPU, Device
+from labse_tf.config.devices import Device
 from labse_tf.config.shares import check_chunks, check_even
 from labse_tf.errors import InputError
 
@@ -36,16 +36,15 @@ class Phase:
     """A stage of training, as one replica sees it.
 
     Attributes:
-      name: for people.
       section: of the configuration, PRETRAIN or TRAIN.
       layers: of the encoder in this stage.
       batch: texts or pairs of the global batch; `local` of a replica, `chunk` of those whose
         activations are held at once, 0 for all.
       sides: sequences of a text or pair; `length`: tokens of a sequence, at most.
       rematerialized: whether layers keep only their inputs for the backward pass.
+      lazy: whether a step touches only the rows of the table that its batch reads.
       predicted: tokens of a text that are predicted, `candidates`: tokens in the softmax; both 0 in
         the dual encoder.
-      lazy: whether a step touches only the rows of the table that its batch reads.
     """
 
     name: str
@@ -75,85 +74,75 @@ class Phase:
         return self.chunk or self.local
 
 
-def find_phases(config: TrainRun, *, replicas: int, on_tpu: bool, sections=SECTIONS) -> list[Phase]:
+def find_phases(
+    config: TrainRun, *, replicas: int, on_tpu: bool, sections: Sequence[str] = SECTIONS
+) -> list[Phase]:
     """Returns the stages that `labse pretrain` and `labse train` train with this configuration.
 
-    Args:
-      config: with `encoder.vocab_size`.
-      replicas: that share the global batch.
-      on_tpu: where updates of the table are dense.
-      sections: which of SECTIONS.
+    `config` has `encoder.vocab_size`; `replicas` share the global batch. On TPUs, updates of the
+    table are dense.
 
     Raises:
       InputError: for an encoder that is no BERT or has subwords, joint training, or a batch that
         the replicas or chunks cannot share.
     """
-    if config.encoder.network != BERT:
-        problem = f"'encoder.network' is {config.encoder.network!r}, whose cost is not known"
-        raise InputError(problem, remedy="plan an encoder of the network 'bert'")
-    if config.encoder.has_parts:
-        problem = "tokens' vectors are sums of rows, whose number is not known without a vocabulary"
-        remedy = "plan with --set encoder.subwords=[] --set encoder.ngrams=[]"
-        raise InputError(problem, remedy=remedy)
-    if config.train.joint:
-        remedy = "plan with --set train.joint=false, and add that of its pre-training"
-        raise InputError("'train.joint' is true, whose cost is not known", remedy=remedy)
+    encoder, train = config.encoder, config.train
+    for problem, set_ in (
+        (encoder.network != BERT, f"encoder.network={BERT}"),
+        (encoder.has_parts, "encoder.subwords=[] --set encoder.ngrams=[]"),
+        (train.joint, "train.joint=false"),
+    ):
+        if problem:
+            key = set_.partition("=")[0]
+            raise InputError(f"'{key}': the cost is not known", remedy=f"plan with --set {set_}")
     phases: list[Phase] = []
-    if PRETRAIN in sections and config.encoder.num_layers:
-        phases += _pretraining(config, replicas, on_tpu)
-    if TRAIN in sections:
-        settings = config.train
-        train = _phase(
-            config,
-            TRAIN,
-            replicas,
-            name="train",
-            layers=config.encoder.num_layers,
-            steps=settings.steps,
-            sides=2 + settings.hard_negatives,
-            length=settings.bucket_lengths[-1],
-            lazy=settings.optimizer.lazy_embeddings and not on_tpu,
+
+    def add(section: str, **fields: Any) -> None:
+        settings = getattr(config, section)
+        check_even(settings.batch_size, replicas)
+        local = settings.batch_size // replicas
+        check_chunks(local, settings.chunk_size)
+        phases.append(
+            Phase(
+                section=section,
+                encoder=encoder,
+                optimizer=settings.optimizer,
+                batch=settings.batch_size,
+                local=local,
+                chunk=settings.chunk_size,
+                rematerialized=config.compute.rematerialize,
+                **fields,
+            )
         )
-        phases.append(train)
-    return phases
 
-
-def _pretraining(config: TrainRun, replicas: int, on_tpu: bool) -> Iterator[Phase]:
-    settings = config.pretrain
-    stages, most = len(settings.stage_steps), settings.mask_fraction * settings.sequence_length
-    is_sampled = bool(settings.sampled_softmax)
-    for number, steps in enumerate(settings.stage_steps):
-        yield _phase(
-            config,
+    pretrain = config.pretrain
+    stages = pretrain.stage_steps if PRETRAIN in sections and encoder.num_layers else []
+    masked = math.ceil(pretrain.mask_fraction * pretrain.sequence_length)
+    is_lazy = pretrain.optimizer.lazy_embeddings and pretrain.sampled_softmax > 0 and not on_tpu
+    for number, steps in enumerate(stages, start=1):
+        add(
             PRETRAIN,
-            replicas,
-            name=f"pretrain, stage {number + 1} of {stages}" if stages > 1 else "pretrain",
-            layers=max(1, config.encoder.num_layers >> (stages - 1 - number)),
+            name=f"pretrain, stage {number} of {len(stages)}" if len(stages) > 1 else "pretrain",
+            layers=max(1, encoder.num_layers >> (len(stages) - number)),
             steps=steps,
             # CMLM encodes a sentence and, beside its slots, its neighbour.
-            sides=2 if settings.objective == CMLM else 1,
-            length=settings.sequence_length,
-            predicted=min(math.ceil(most), settings.max_predictions),
-            candidates=settings.sampled_softmax or config.encoder.vocab_size,
-            lazy=settings.optimizer.lazy_embeddings and is_sampled and not on_tpu,
+            sides=2 if pretrain.objective == CMLM else 1,
+            length=pretrain.sequence_length,
+            predicted=min(masked, pretrain.max_predictions),
+            candidates=pretrain.sampled_softmax or encoder.vocab_size,
+            lazy=is_lazy,
         )
-
-
-def _phase(config: TrainRun, section: str, replicas: int, **fields: Any) -> Phase:
-    settings = getattr(config, section)
-    check_even(settings.batch_size, replicas)
-    local = settings.batch_size // replicas
-    check_chunks(local, settings.chunk_size)
-    return Phase(
-        section=section,
-        encoder=config.encoder,
-        optimizer=settings.optimizer,
-        batch=settings.batch_size,
-        local=local,
-        chunk=settings.chunk_size,
-        rematerialized=config.compute.rematerialize,
-        **fields,
-    )
+    if TRAIN in sections:
+        add(
+            TRAIN,
+            name="train",
+            layers=encoder.num_layers,
+            steps=train.steps,
+            sides=2 + train.hard_negatives,
+            length=train.bucket_lengths[-1],
+            lazy=train.optimizer.lazy_embeddings and not on_tpu,
+        )
+    return phases
 
 
 @dataclass(frozen=True)
@@ -287,20 +276,15 @@ class Stage:
 
     @property
     def days(self) -> float:
-        if self.steps_per_second is None:
-            return 0.0
-        return self.phase.steps / self.steps_per_second / _SECONDS_PER_DAY
+        speed = self.steps_per_second
+        return self.phase.steps / speed / _SECONDS_PER_DAY if speed else 0.0
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A plan for `replicas` devices.
+    """A plan for `replicas` devices, each of which reaches the share `efficiency` of its peak.
 
-    Attributes:
-      precision: of activations and products.
-      efficiency: the share of the device's peak that is assumed.
-      stages: in order.
-      price: of a device for an hour, in any currency; None if not given.
+    `price` is that of a device for an hour, in any currency; None if not given.
     """
 
     device: Device
@@ -322,6 +306,15 @@ class Plan:
 
     def facts(self) -> dict[str, Any]:
         """Returns all of it for JSON, in bytes and days."""
+        names = ("fits", "operations", "steps_per_second", "days", "remedy")
+        stages = [
+            {
+                **{name: getattr(stage.phase, name) for name in ("name", "layers", "steps")},
+                "memory": {**vars(stage.memory), "total": stage.memory.total},
+                **{name: getattr(stage, name) for name in names},
+            }
+            for stage in self.stages
+        ]
         return {
             "device": self.device.name,
             "device_memory": self.device.memory,
@@ -331,20 +324,7 @@ class Plan:
             "efficiency": self.efficiency,
             "days": self.days,
             "cost": self.cost,
-            "stages": [
-                {
-                    "name": stage.phase.name,
-                    "layers": stage.phase.layers,
-                    "steps": stage.phase.steps,
-                    "memory": {**vars(stage.memory), "total": stage.memory.total},
-                    "fits": stage.fits,
-                    "operations": stage.operations,
-                    "steps_per_second": stage.steps_per_second,
-                    "days": stage.days,
-                    "remedy": stage.remedy,
-                }
-                for stage in self.stages
-            ],
+            "stages": stages,
         }
 
 
@@ -355,17 +335,11 @@ def make_plan(
     replicas: int = 1,
     efficiency: float | None = None,
     price: float | None = None,
-    sections=SECTIONS,
+    sections: Sequence[str] = SECTIONS,
 ) -> Plan:
-    """Returns the plan of a configuration; see `find_phases`.
+    """Returns the plan of a configuration; see `find_phases` and `Plan`.
 
-    Args:
-      config: with `encoder.vocab_size`.
-      device: of each replica; on a CPU, there is one.
-      replicas: that share the global batch.
-      efficiency: see `Plan`; None: the device's own.
-      price: see `Plan`.
-      sections: which of SECTIONS.
+    An `efficiency` of None is the device's own.
 
     Raises:
       InputError: as `find_phases`, or if an argument is out of range.
@@ -388,25 +362,15 @@ def make_plan(
 
 
 def _remedy(phase: Phase, device: Device, precision: str) -> str:
-    """Returns the largest chunk, or the fewest replicas, with which a stage fits, or advice."""
-
-    def fits(**changes: int) -> bool:
-        changed = dataclasses.replace(phase, **changes)
-        return memory_of(changed, device, precision).total <= device.memory
-
-    divisors = (n for n in range(phase.local // 2, 0, -1) if phase.local % n == 0)
-    for chunk in divisors:
-        if fits(chunk=chunk):
+    """Returns the largest chunk with which a stage fits, or advice."""
+    for chunk in (n for n in range(phase.local // 2, 0, -1) if phase.local % n == 0):
+        changed = dataclasses.replace(phase, chunk=chunk)
+        if memory_of(changed, device, precision).total <= device.memory:
             return f"add --set {phase.section}.chunk_size={chunk}"
-    local = phase.local
-    while device.name != CPU and local % 2 == 0:
-        local //= 2
-        if fits(local=local, chunk=min(phase.chunk, local)):
-            times, more = phase.local // local, phase.batch // local
-            return f"give it --replicas {more}, or a batch {times} times smaller"
+    advice = "give it more --replicas, or make the batch or the length smaller"
     if phase.candidates == phase.encoder.vocab_size:
-        return "add --set pretrain.sampled_softmax=8192, or make the batch or the length smaller"
-    return "make the batch or the length smaller"
+        return f"add --set pretrain.sampled_softmax=8192, or {advice}"
+    return advice
 
 
 def format_plan(plan: Plan) -> str:
@@ -417,34 +381,30 @@ def format_plan(plan: Plan) -> str:
         f"TFLOP/s each in {plan.precision}, of which {100 * plan.efficiency:.0f} % are assumed"
     ]
     for stage in plan.stages:
-        lines += ["", *_lines(stage, device)]
-    if plan.days:
-        total = f"in all: {_duration(plan.days)}"
-        if plan.cost is not None:
-            total += f", {plan.cost:,.0f} at {plan.price:g} per device and hour"
-        lines += ["", total]
-    return "\n".join(lines)
-
-
-def _lines(stage: Stage, device: Device) -> list[str]:
-    phase, memory = stage.phase, stage.memory
-    what = "pairs" if phase.section == TRAIN else "sequences"
-    parts = ", ".join(f"{name} {part / _GB:.2f}" for name, part in vars(memory).items() if part)
-    verdict = "fits" if stage.fits else f"does not fit; {stage.remedy}"
-    if stage.steps_per_second is None:
+        phase, memory = stage.phase, stage.memory
+        texts = "pairs" if phase.section == TRAIN else "sequences"
+        parts = ", ".join(f"{name} {part / _GB:.2f}" for name, part in vars(memory).items() if part)
+        verdict = "fits" if stage.fits else f"does not fit; {stage.remedy}"
         time = "the time is that of reading rows, which is not planned: try a few steps"
-    else:
-        time = (
-            f"{stage.operations / 1e12:.3g} TFLOP a step and replica, "
-            f"{stage.steps_per_second:.3g} steps/s, {_duration(stage.days)}"
-        )
-    return [
-        f"{phase.name}: {phase.layers} layers, {phase.steps:,} steps of {phase.batch:,} {what} "
-        f"({phase.local:,} a replica) of at most {phase.length} tokens",
-        f"  memory, GB: {parts}",
-        f"  in all {memory.total / _GB:.2f} of {device.memory / _GB:.0f} GB: {verdict}",
-        f"  {time}",
-    ]
+        if stage.steps_per_second is not None:
+            time = (
+                f"{stage.operations / 1e12:.3g} TFLOP a step and replica, "
+                f"{stage.steps_per_second:.3g} steps/s, {_duration(stage.days)}"
+            )
+        lines += [
+            "",
+            f"{phase.name}: {phase.layers} layers, {phase.steps:,} steps of {phase.batch:,} {texts}"
+            f" ({phase.local:,} a replica) of at most {phase.length} tokens",
+            f"  memory, GB: {parts}",
+            f"  in all {memory.total / _GB:.2f} of {device.memory / _GB:.0f} GB: {verdict}",
+            f"  {time}",
+        ]
+    if plan.days:
+        cost = ""
+        if plan.cost is not None:
+            cost = f", {plan.cost:,.0f} at {plan.price:g} per device and hour"
+        lines += ["", f"in all: {_duration(plan.days)}{cost}"]
+    return "\n".join(lines)
 
 
 def _duration(days: float) -> str:

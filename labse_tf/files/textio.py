@@ -96,7 +96,7 @@ def count_lines(path: str | os.PathLike[str]) -> int:
     path = check_file(path)
     number, last = 0, b""
     with open(path, "rb") as stream:
-        for chunk in _chunks_of_lines(stream, str(path)):
+        for chunk in chunks_of_stream(stream, str(path)):
             number += chunk.count(b"\n")
             last = chunk or last
     if not last:
@@ -201,12 +201,8 @@ def with_columns(lines: Lines, name: str) -> tuple[int, Lines]:
     Raises:
       InputError: if no two neighbouring columns hold text.
     """
-    head, fault = [], []
-    try:
-        head.extend(islice(lines, _HEAD_LINES))
-    except InputError as error:
-        fault.append(error)
-    lines = itertools.chain(head, _raise(fault), lines)
+    head = list(islice(lines, _HEAD_LINES))
+    lines = itertools.chain(head, lines)
     rows = [line.split("\t") for _, line in head if isinstance(line, str)]
     width = statistics.mode(map(len, rows)) if rows else 0
     rows = [row for row in rows if len(row) >= width]
@@ -221,13 +217,6 @@ def with_columns(lines: Lines, name: str) -> tuple[int, Lines]:
     remedy = "keep source<TAB>target, for example with `cut -f2,3`"
     problem = "its columns are not recognised: no two neighbouring ones hold text, but numbers or "
     raise InputError(f"{problem}URLs", path=name, line=1, remedy=remedy)
-
-
-def _raise(errors: Sequence[InputError]) -> Lines:
-    """Raises an error, if there is one, when iteration comes to it: the lines before are good."""
-    yield from ()
-    for error in errors:
-        raise error
 
 
 def split_pair(
@@ -260,9 +249,8 @@ def lines_of_stream(
 ) -> Iterator[tuple[int, str]]:
     """Same as `read_lines` for an open stream of raw bytes; `name` gives the compression.
 
-    Only a line feed ends a line (a carriage return before it is dropped), not U+2028 or U+0085. If
-    carriage returns alone outnumber line feeds, as in files of old Macs, they end lines too. A byte
-    order mark before a line is dropped.
+    Only a line feed ends a line (a carriage return before it is dropped), not U+2028 or U+0085. A
+    byte order mark before a line is dropped.
     """
     return strictly(lines_and_errors(stream, name, encoding=encoding))
 
@@ -300,7 +288,11 @@ def empty_file(name: str) -> InputError:
 def _raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
     """Yields the lines; a line that is too long is cut, but still exceeds MAX_LINE_BYTES."""
     held, size = [], 0
-    for chunk in _chunks_of_lines(stream, name):
+    for number, chunk in enumerate(chunks_of_stream(stream, name)):
+        # As on old Macs.
+        if not number and chunk.count(b"\r") - chunk.count(b"\r\n") > chunk.count(b"\n"):
+            problem, remedy = "carriage returns end its lines", "convert it with `tr '\\r' '\\n'`"
+            raise InputError(problem, path=name, line=1, remedy=remedy)
         end, feed, chunk = chunk.partition(b"\n")
         if size <= MAX_LINE_BYTES:
             held.append(end)
@@ -313,27 +305,6 @@ def _raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
         held, size = [rest], len(rest)
     if size:
         yield b"".join(held)
-
-
-def _chunks_of_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
-    """Same as `chunks_of_stream`, with line feeds for carriage returns if these end the lines."""
-    chunks = chunks_of_stream(stream, name)
-    first = next(chunks, b"")
-    if getattr(stream, "is_part", False) or not has_old_line_ends(first):
-        yield first
-        yield from chunks
-        return
-    held = b""  # A carriage return, which may belong to a line feed.
-    for chunk in itertools.chain([first], chunks):
-        chunk = held + chunk
-        held = chunk[-1:] if chunk.endswith(b"\r") else b""
-        yield chunk.removesuffix(b"\r").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    yield held.replace(b"\r", b"\n")
-
-
-def has_old_line_ends(first: bytes) -> bool:
-    """Returns whether carriage returns alone end the lines of a file, judged by its first bytes."""
-    return first.count(b"\r") - first.count(b"\r\n") > first.count(b"\n")
 
 
 def chunks_of_stream(stream: BinaryIO, name: str) -> Iterator[bytes]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import importlib
 
-from labse_tf.cli.main import COMMANDS, make_parser
+from labse_tf.cli.main import COMMANDS, load_command, make_parser
 
 
 def find_kinds() -> dict[str, type]:
     """Returns the words of each command that trains -> the class of its configuration."""
     kinds = {}
-    for words, command in COMMANDS.items():
-        parser = make_parser(words, importlib.import_module(command.module))
+    for words in COMMANDS:
+        parser = make_parser(words, load_command(words))
         if name := parser.get_default("config_kind"):
             module, _, attribute = name.partition(":")
             kinds[" ".join(words)] = getattr(importlib.import_module(module), attribute)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import importlib
 import re
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from command_line import refused
 from config_kinds import KINDS
 
 from labse_tf.cli.arguments import OUTPUTS
-from labse_tf.cli.main import COMMANDS, main, make_parser
+from labse_tf.cli.main import COMMANDS, load_command, main, make_parser
 from labse_tf.config import flatten, load_config
 from labse_tf.errors import InputError
 from labse_tf.evaluation.task import task_names
@@ -31,7 +30,7 @@ TEXTS_ONLY = {
 
 
 def parser_of(words, *argv):
-    module = importlib.import_module(COMMANDS[words].module)
+    module = load_command(words)
     parser = make_parser(words, module)
     if argv:
         module.specialise(parser, argv)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import pytest
@@ -93,9 +94,8 @@ def test_presets_hold_and_cite_the_numbers_of_the_paper(preset):
     assert {"section 3.2", "section 6.1"} <= set(cited.values())
 
 
-@pytest.mark.parametrize("command", KINDS)
-def test_every_preset_loads_for_every_command_and_survives_being_saved(command, tmp_path):
-    for preset in PRESETS:
+def test_every_preset_loads_for_every_command_and_survives_being_saved(tmp_path):
+    for command, preset in itertools.product(KINDS, PRESETS):
         config = load_config(CONFIGS / preset, kind=KINDS[command])
         save_config(config, tmp_path / "copy.yaml")
         assert load_config(tmp_path / "copy.yaml", kind=KINDS[command]) == config
@@ -109,12 +109,6 @@ def test_a_command_reads_its_own_sections_alone(put, caplog):
     assert "no key 'nli.stepss'" in str(refused(put(text), (), KINDS["train-nli"]))
     assert load_config(None, ["laser.steps=3"]) == TrainRun()
     assert "--set laser.steps: ignored" in caplog.text
-
-
-def test_a_part_of_a_section_keeps_the_other_defaults():
-    laser = load_config(None, ["laser.optimizer.learning_rate=0.5"], KINDS["train-laser"]).laser
-    assert (laser.optimizer.learning_rate, laser.optimizer.clip_norm) == (0.5, 5.0)
-    assert load_config(None, ["train.optimizer={}"]) == TrainRun()
 
 
 @pytest.mark.parametrize(
@@ -139,16 +133,15 @@ def test_overrides(override, expected):
     assert type(found) is type(expected)
 
 
-def test_the_last_override_of_a_key_holds_and_no_is_norwegian(put):
+def test_only_what_is_named_changes_and_the_last_override_holds(put):
     assert load_config(CONFIGS / "tiny.yaml", ["seed=1", "seed=2"]).seed == 2
     assert load_config(put("languages: [de, no, fr]\n")).languages == ["de", "no", "fr"]
-
-
-def test_a_file_changes_only_what_it_names(put):
-    config = load_config(put("train: {steps: 5}\n"))
     expected = TrainRun()
     expected.train.steps = 5
-    assert config == expected
+    assert load_config(put("train: {steps: 5}\n")) == expected
+    laser = load_config(None, ["laser.optimizer.learning_rate=0.5"], KINDS["train-laser"]).laser
+    assert (laser.optimizer.learning_rate, laser.optimizer.clip_norm) == (0.5, 5.0)
+    assert load_config(None, ["train.optimizer={}"]) == TrainRun()
 
 
 @pytest.mark.parametrize(
@@ -213,50 +206,28 @@ def test_what_nobody_uses_does_not_have_to_fit_the_encoder():
     load_config(CONFIGS / "tiny.yaml", ["encoder.num_layers=5", "train.bitext=[pairs]"])
 
 
-@pytest.mark.parametrize(
-    "text, line",
-    [
-        ("train:\n  steps: 5\n bad: 1\n", 3),
-        ("seed: 1\ntrain: [1, 2\n", 3),
-        ("seed: 'open\n", 2),
-        ("a: b: c\n", 1),
-    ],
-)
-def test_malformed_yaml_names_the_line(put, text, line):
-    path = put(text)
-    error = refused(path)
-    assert (error.path, error.line) == (str(path), line)
+def test_malformed_yaml_names_the_line(put):
+    cases = [("train:\n  steps: 5\n bad: 1\n", 3), ("seed: 1\ntrain: [1, 2\n", 3)]
+    for text, line in [*cases, ("seed: 'open\n", 2), ("a: b: c\n", 1)]:
+        path = put(text)
+        error = refused(path)
+        assert (error.path, error.line) == (str(path), line)
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        (b"", "has no keys"),
-        (b"# nothing\n", "has no keys"),
-        (b"- 1\n- 2\n", "has no keys"),
-        (b"just text\n", "has no keys"),
-        ("vocab: Größe\n".encode("latin-1"), "not UTF-8"),
-        ("languages: [de, xx]", "'xx' is not the code"),
-    ],
-)
-def test_a_file_that_is_no_configuration(put, text, problem):
-    path = put(text)
-    error = refused(path)
-    assert problem in error.problem and error.path == str(path)
-
-
-def test_a_missing_file_and_a_folder(tmp_path):
+def test_what_is_no_configuration(put, tmp_path):
+    cases = dict.fromkeys((b"", b"# nothing\n", b"- 1\n- 2\n", b"just text\n"), "has no keys")
+    cases["vocab: Größe\n".encode("latin-1")] = "not UTF-8"
+    cases["languages: [de, xx]"] = "'xx' is not the code"
+    for text, problem in cases.items():
+        path = put(text)
+        error = refused(path)
+        assert problem in error.problem and error.path == str(path)
     for path in (tmp_path / "none.yaml", tmp_path):
         assert refused(path).path == str(path)
-
-
-@pytest.mark.parametrize(
-    ("override", "problem"),
-    [("train.steps", "has no '='"), ("", "has no '='"), ("train.bitext=[a", "not valid YAML")],
-)
-def test_an_override_that_cannot_be_parsed(override, problem):
-    error = refused(None, [override])
-    assert problem in error.problem and override.partition("=")[0] in error.problem
+    problems = {"train.steps": "no '='", "": "no '='", "train.bitext=[a": "not valid YAML"}
+    for override, problem in problems.items():
+        error = refused(None, [override])
+        assert problem in error.problem and override.partition("=")[0] in error.problem
 
 
 def test_differences_are_full_keys_in_order():
@@ -287,18 +258,6 @@ def test_any_configuration_survives_being_saved(
     path = tmp_path_factory.mktemp("config") / "config.yaml"
     save_config(config, path)
     assert load_config(path) == config
-
-
-def test_a_section_has_its_former_name_too(tmp_path):
-    former = tmp_path / "former.yaml"
-    former.write_text("contrastive: {noisy_steps: 7, translator: {hidden_size: 64}}\n", "utf-8")
-    cds = KINDS["corpus train-cds"]
-    config = load_config(former, ["contrastive.trusted_steps=3"], cds)
-    changes = ["cds.noisy_steps=7", "cds.translator.hidden_size=64", "cds.trusted_steps=3"]
-    assert config == load_config(None, changes, cds)
-    assert "there is no key 'cds.noise'" in str(refused(None, ["contrastive.noise=3"], cds))
-    miner = KINDS["mine-negatives"]
-    assert load_config(None, ["negatives.train.steps=9"], miner).train.steps == 9
 
 
 def test_the_papers_other_runs_are_settings_that_there_are():

@@ -76,9 +76,7 @@ def accuracies():
 def sentences_and_vectors():
     """Three messages in all languages of CODES; each message has an axis of its own."""
     sentences = [
-        Sentence(ATTACK if (code, group) == ("de", 1) else f"{code} {group}", code, group)
-        for group in range(3)
-        for code in CODES
+        Sentence(f"{ATTACK} {code} {group}", code, group) for group in range(3) for code in CODES
     ]
     groups = [sentence.group for sentence in sentences]
     vectors = np.eye(8)[groups] + 0.1 * np.random.default_rng(0).normal(size=(len(groups), 8))

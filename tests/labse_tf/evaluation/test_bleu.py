@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from labse_tf.cli.eval.translation import score_translations
+from labse_tf.cli.eval_commands import score_translations
 from labse_tf.cli.main import main
 
 

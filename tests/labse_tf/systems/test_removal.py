@@ -14,11 +14,14 @@ PACKAGES = ("labse_tf", "vocab", "export", "beam_pipelines", "configs")
 SYSTEMS = sorted(path.name for path in (ROOT / "labse_tf" / "systems").iterdir() if path.is_dir())
 # Words of a command -> the most files of ours that it may import, and what it imports to work.
 LIMITS = {
-    "train": (80, "labse_tf.cli.train labse_tf.training.dual_encoder labse_tf.training.fit"),
-    "mine": (45, "labse_tf.cli.mine labse_tf.retrieval.job"),
+    "train": (
+        80,
+        "labse_tf.cli.training_commands labse_tf.training.dual_encoder labse_tf.training.fit",
+    ),
+    "mine": (45, "labse_tf.cli.vector_commands labse_tf.retrieval.job"),
     "corpus filter-bitext": (
         90,
-        "labse_tf.cli.corpus_filter_bitext beam_pipelines.filter_bitext",
+        "labse_tf.cli.corpus_commands beam_pipelines.filter_bitext",
     ),
 }
 

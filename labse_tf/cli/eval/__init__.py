@@ -1,1 +1,0 @@
-"""Commands `labse eval ...`."""

@@ -1,0 +1,206 @@
+"""`labse embed`, `labse mine`, `labse score`."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import logging
+
+from labse_tf.cli.arguments import DIM, NORMALIZE, OVERWRITE, command
+from labse_tf.errors import InputError
+from labse_tf.files.outputs import check_free_file, write_json
+
+_MODEL = (
+    "a model dir, an encoder in it (onnx/model.onnx, lite/encoder_int8.tflite), a "
+    "sentence-transformers folder or name, or module:attribute of a Python object with encode"
+)
+# The settings of the nearest-neighbour search.
+_SEARCH = """
+-k, --neighbours N=4: neighbours of a sentence on the other side, for the margin
+--index NAME=auto: exact: compare all pairs; approximate: only likely neighbours; auto (default):
+  exact up to 10^11 comparisons, such as 300,000 x 300,000
+--recall X=0.95: share of true neighbours that an approximate search should find
+"""
+
+
+@command(
+    """
+    model_dir MODEL
+    input INPUT: one sentence per line; - reads stdin
+    --out FILE!: .npy or .parquet
+    --dtype {float32,float16,int8,binary}=float32: type of the vectors; float16 takes half the
+      space and changes a cosine by less than 0.001; int8 takes a quarter; binary, one bit per
+      number, a 32nd, for `labse mine --rescore`; the last two for .npy only
+    """,
+    DIM,
+    """
+    --language CODE: only for LASER's encoder of 2018, which splits text by the rules of its
+      language: that of all lines, such as fr (default: identified for each line)
+    """,
+    NORMALIZE,
+    OVERWRITE,
+)
+def labse_embed(args: argparse.Namespace) -> None:
+    """examples:
+      labse embed model sentences.txt --out vectors.npy
+      labse embed model sentences.txt --out vectors.npy --dtype float16
+      labse embed model sentences.txt --out vectors.npy --dim 64
+      labse embed model sentences.txt --out vectors.npy --dtype int8
+      labse embed model/onnx/model_int8.onnx sentences.txt.zst --out vectors.parquet
+      zcat news.txt.gz | labse embed model - --out vectors.npy
+
+    Row i of the file is the unit vector of line i (an empty line has one too). Map it into memory
+    with numpy.load(FILE, mmap_mode="r"); `labse mine --embeddings` does so. A Parquet file has the
+    columns `line` (from 1) and `vector`. Quantised vectors (int8, binary) need
+    vectors.npy.calibration.json, which is written beside them.
+
+    MODEL is a model dir, an encoder in it (onnx/model.onnx, onnx/model_int8.onnx,
+    lite/encoder_int8.tflite), a sentence-transformers folder or module:attribute of a Python object
+    with encode(). Lines longer than the model's length are truncated; the command prints how many.
+
+    Finished work is kept in FILE.work: to resume an interrupted job, run the same command again."""
+    from labse_tf.embedding.file import embed_file
+    from labse_tf.embedding.open import open_encoder
+
+    options = dict(vars(args))
+    paths = [options.pop(name) for name in ("model_dir", "input", "out")]
+    embed_file(*paths, open_encoder=open_encoder, **options)
+
+
+def _add_paths(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "paths",
+        nargs="+",
+        metavar="MODEL SOURCE TARGET",
+        help=f"the model ({_MODEL}), and two files of sentences; no MODEL with --embeddings",
+    )
+
+
+@command(
+    _add_paths,
+    """
+    --out PAIRS.tsv!
+    --embeddings SOURCE.npy TARGET.npy: one vector per line of the files, from `labse embed`; no
+      model is loaded
+    """,
+    DIM,
+    """
+    --rescore SOURCE.npy TARGET.npy: float32, float16 or int8 vectors of the same lines: of the
+      neighbours found with quantised --embeddings, keep the nearest by these, with their
+      similarities
+    --candidates N: with --rescore: candidates per sentence (default: 16 times --neighbours for
+      binary --embeddings, otherwise twice)
+    """,
+    _SEARCH,
+    """
+    --margin NAME=ratio: ratio (default) or distance: the similarity of a pair relative to the
+      mean over its neighbours; absolute: the similarity itself
+    --retrieval NAME=max: forward: the best target of each source; backward: the best source of
+      each target; intersection: pairs found in both directions; max (default): pairs found in
+      either, the higher score first
+    --[no-]one-to-one: use each sentence in at most one pair, the best one left (default with
+      max)
+    --threshold X: keep pairs with this score or above
+    --gold FILE.tsv: known pairs as line numbers of source and target, from 1: prints precision,
+      recall and F1, at the threshold with the best F1 unless --threshold is given
+    --report FILE.json: write settings and results here
+    """,
+    OVERWRITE,
+)
+def labse_mine(args: argparse.Namespace) -> None:
+    """examples:
+      labse mine model news.de.txt news.en.txt --out pairs.tsv
+      labse mine model news.de.txt.gz news.en.txt.gz --out pairs.tsv --threshold 1.06
+      labse mine model dev.de.txt dev.en.txt --out pairs.tsv --gold dev.gold.tsv --report r.json
+      labse embed model news.de.txt --out de.npy
+      labse embed model news.en.txt --out en.npy
+      labse mine news.de.txt news.en.txt --embeddings de.npy en.npy --out pairs.tsv
+      labse mine news.de.txt news.en.txt --embeddings de.bin.npy en.bin.npy \\
+          --rescore de.npy en.npy --out pairs.tsv
+
+    SOURCE and TARGET have one sentence per line, plain, .gz, .xz, .bz2 or .zst. pairs.tsv has the
+    columns score, source and target, the best first. Equal sentences of a side count once; empty
+    lines are skipped. Finished work is kept in pairs.tsv.work: to resume an interrupted job, run
+    the same command again."""
+    from labse_tf.embedding.open import open_encoder
+    from labse_tf.retrieval.job import Options, mine
+
+    if len(args.paths) != (2 if args.embeddings else 3):
+        names = "SOURCE TARGET (with --embeddings)" if args.embeddings else "MODEL SOURCE TARGET"
+        problem = f"{len(args.paths)} names where {names} are expected"
+        raise InputError(problem, remedy="see labse mine --help")
+    if args.embeddings and args.dim is not None:
+        remedy = "embed with `labse embed --dim`"
+        raise InputError("--dim is for a MODEL, not for --embeddings", remedy=remedy)
+    names = [field.name for field in dataclasses.fields(Options)]
+    if args.report:
+        check_free_file(args.report, overwrite=args.overwrite)
+    report = mine(
+        *args.paths[-2:],
+        args.out,
+        model=args.paths[0],
+        open_encoder=open_encoder,
+        embeddings=args.embeddings,
+        rescore=args.rescore,
+        gold=args.gold,
+        options=Options(**{name: getattr(args, name) for name in names}),
+        overwrite=args.overwrite,
+    )
+    if args.report:
+        write_json(args.report, report, overwrite=args.overwrite)
+    for side in ("source", "target"):
+        facts = report[side]
+        print(
+            f"{side}: {facts['sentences']} sentences in {facts['lines']} lines "
+            f"({facts['duplicates']} duplicates, {facts['empty']} empty)"
+        )
+    if "recall" in report["search"]:
+        recall = report["search"]["recall"].items()
+        found = ", ".join(f"{name} {value:.3f}" for name, value in recall)
+        print(f"approximate search: recall {found} of a sample")
+    if gold := report.get("gold"):
+        print(
+            f"gold: precision {100 * gold['precision']:.1f}, recall {100 * gold['recall']:.1f}, "
+            f"F1 {100 * gold['f1']:.1f} at threshold {gold['threshold']:.4f}"
+        )
+    print(f"{report['pairs']} pairs kept of {report['pairs_found']} found")
+
+
+@command(
+    f"model MODEL: {_MODEL}",
+    """
+    pairs PAIRS.tsv: source, target, ...; - reads stdin
+    --out FILE.tsv=-: output file (default: stdout)
+    --margin NAME: ratio or distance: relative to the mean similarity of both sentences'
+      neighbours; absolute (default): the cosine itself, which keeps nothing in memory or on
+      disk
+    """,
+    DIM,
+    _SEARCH,
+    "--threshold X: write only pairs with this score or above",
+    OVERWRITE,
+)
+def labse_score(args: argparse.Namespace) -> None:
+    """examples:
+      labse score model pairs.tsv --out scored.tsv
+      zcat crawl.tsv.gz | labse score model - --threshold 0.7 | cut -f 2- > clean.tsv
+      labse score model pairs.tsv --out scored.tsv --margin ratio --threshold 1.05
+
+    PAIRS.tsv has the columns source and target; further columns are kept. The score is added in
+    front of the line: the cosine, or with --margin the margin score, for which the neighbours of a
+    sentence are searched in the whole other column. The order does not change."""
+    from labse_tf.embedding.open import open_encoder
+    from labse_tf.retrieval.job import Options
+    from labse_tf.retrieval.scoring import score
+
+    names = ("neighbours", "threshold", "index", "recall", "dim")
+    options = {name: getattr(args, name) for name in names}
+    read, written = score(
+        args.pairs,
+        args.out,
+        model=args.model,
+        open_encoder=open_encoder,
+        options=Options(margin=args.margin or "absolute", **options),
+        overwrite=args.overwrite,
+    )
+    logging.getLogger("labse").info("%d pairs written of %d", written, read)
