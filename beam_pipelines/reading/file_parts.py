@@ -86,6 +86,8 @@ def _next_line(stream: BinaryIO, position: int) -> int:
 class _Limited(io.RawIOBase):
     """The next `size` bytes of a stream, which its owner closes."""
 
+    is_part = True  # Its own line ends do not tell those of the file.
+
     def __init__(self, stream: BinaryIO, size: int) -> None:
         self._stream = stream
         self._left = size

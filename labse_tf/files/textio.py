@@ -288,11 +288,13 @@ def empty_file(name: str) -> InputError:
 def _raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
     """Yields the lines; a line that is too long is cut, but still exceeds MAX_LINE_BYTES."""
     held, size = [], 0
-    for number, chunk in enumerate(chunks_of_stream(stream, name)):
+    is_first = not getattr(stream, "is_part", False)
+    for chunk in chunks_of_stream(stream, name):
         # As on old Macs.
-        if not number and chunk.count(b"\r") - chunk.count(b"\r\n") > chunk.count(b"\n"):
+        if is_first and chunk.count(b"\r") - chunk.count(b"\r\n") > chunk.count(b"\n"):
             problem, remedy = "carriage returns end its lines", "convert it with `tr '\\r' '\\n'`"
             raise InputError(problem, path=name, line=1, remedy=remedy)
+        is_first = False
         end, feed, chunk = chunk.partition(b"\n")
         if size <= MAX_LINE_BYTES:
             held.append(end)

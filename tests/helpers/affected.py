@@ -2,8 +2,8 @@
 
 Test files are taken if they changed, if they are in the folder of a changed file, or if they import
 a changed module, the nearest first, for 35 seconds. If nothing changed, all files are taken. Slow
-tests and those that need a trained model are left out. The last lines report which tests were left
-to `make test`, file by file.
+tests and those that need a trained model are left out. The last lines name the files that were not
+reached.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ NOT_REACHED = f"not reached in {SECONDS} seconds"
 
 _started = time.monotonic()
 _near: dict[str, int] = {}
-_slow: Counter[str] = Counter()
 
 
 def pytest_configure(config):
@@ -54,7 +53,6 @@ def pytest_ignore_collect(collection_path):
 
 def pytest_collection_modifyitems(config, items):
     kept = [item for item in items if not _is_slow(item)]
-    _slow.update(_file(item) for item in items if _is_slow(item))
     config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
     items[:] = sorted(kept, key=lambda item: _near[_file(item)])
 
@@ -64,25 +62,13 @@ def pytest_runtest_setup(item):
         pytest.skip(NOT_REACHED)
 
 
-def pytest_sessionfinish(session):
-    if hasattr(session.config, "workeroutput"):  # A process of pytest-xdist.
-        session.config.workeroutput["slow"] = dict(_slow)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node):
-    _slow.update(getattr(node, "workeroutput", {}).get("slow", {}) if not _slow else {})
-
-
 def pytest_terminal_summary(terminalreporter):
     skipped = terminalreporter.stats.get("skipped", [])
     late = [report.nodeid for report in skipped if NOT_REACHED in str(report.longrepr)]
-    late = Counter(name.partition("::")[0] for name in late)
-    for reason, left in ((NOT_REACHED, late), ("slow, or in need of a trained model", _slow)):
-        if left:
-            terminalreporter.section(f"left to make test: {left.total()} tests, {reason}")
-            for file, count in sorted(left.items()):
-                terminalreporter.write_line(f"{count:5} {file}")
+    if late:
+        terminalreporter.section(f"left to make test: {len(late)} tests, {NOT_REACHED}")
+        for file, count in sorted(Counter(name.partition("::")[0] for name in late).items()):
+            terminalreporter.write_line(f"{count:5} {file}")
 
 
 def _file(item: pytest.Item) -> str:
@@ -116,38 +102,29 @@ def affected(changed: Iterable[str], imports: Mapping[str, set[str]]) -> dict[st
       imports: by test file the names that it imports, of modules or of what is in them.
 
     Returns:
-      0 for a file that changed, or is of the changed module's room; 1 for one that imports it, 2
+      0 for a file that changed, or is of the changed module's folder; 1 for one that imports it, 2
       for one that imports what imports it, by whatever way.
     """
     graph = grimp.build_graph(*PACKAGES)
     found: dict[str, int] = {}
     for path in map(Path, changed):
         module = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
-        if path.parts[0] == TESTS:
-            near = _near_test(path, imports)
+        if path.name == "conftest.py":
+            near = {file: 1 for file in imports if Path(file).is_relative_to(path.parent)}
+        elif path.parts[0] == TESTS:
+            near = {file: 1 for file, names in imports.items() if path.stem in names}
+            near |= {str(path): 0} if str(path) in imports else {}
         elif module in graph.modules:
-            near = _near_module(path, module, graph.find_downstream_modules(module), imports)
-        else:  # Pages, presets, examples: tests of no room read them.
+            downstream = graph.find_downstream_modules(module)
+            room = str(Path(TESTS, *path.parent.parts))
+            near = {file: 2 for file, names in imports.items() if not names.isdisjoint(downstream)}
+            near |= {file: 1 for file, names in imports.items() if module in names}
+            near |= {file: 0 for file in imports if str(Path(file).parent) == room}
+        else:  # Pages, presets, examples: tests of no folder read them.
             near = {file: 0 for file in imports if str(Path(file).parent) == TESTS}
         for file, distance in near.items():
             found[file] = min(distance, found.get(file, distance))
     return found
-
-
-def _near_test(path: Path, imports: Mapping[str, set[str]]) -> dict[str, int]:
-    if path.name == "conftest.py":
-        return {file: 1 for file in imports if Path(file).is_relative_to(path.parent)}
-    users = {file: 1 for file, names in imports.items() if path.stem in names}
-    return users | ({str(path): 0} if str(path) in imports else {})
-
-
-def _near_module(
-    path: Path, module: str, downstream: set[str], imports: Mapping[str, set[str]]
-) -> dict[str, int]:
-    room = str(Path(TESTS, *path.parent.parts))
-    far = {file: 2 for file, names in imports.items() if not names.isdisjoint(downstream)}
-    near = {file: 1 for file, names in imports.items() if module in names}
-    return far | near | {file: 0 for file in imports if str(Path(file).parent) == room}
 
 
 def imports_of(path: Path) -> set[str]:

@@ -35,9 +35,9 @@ _SERVER.set_forkserver_preload(
 class Process:
     """`python ARGUMENTS`, where these are `-m MODULE ...` or `FILE ...`.
 
-    Attributes:
-      returncode: as that of subprocess.Popen.
-      pid: of the process.
+    `input` is what it reads from stdin, `stdout` a path that it writes to in place of what
+    `communicate` returns, and `file_size` the most bytes that it can write to a file, as on a disk
+    that is full. `returncode` is as that of subprocess.Popen.
     """
 
     def __init__(
@@ -49,16 +49,6 @@ class Process:
         stdout: str | None = None,
         file_size: int | None = None,
     ) -> None:
-        """Starts it.
-
-        Args:
-          arguments: of Python.
-          cwd: the folder it runs in.
-          env: its environment; left out, that of this process.
-          input: what it reads from stdin.
-          stdout: a path that it writes to, for `communicate` to return nothing.
-          file_size: the most bytes that it can write to a file, as on a disk that is full.
-        """
         self._folder = tempfile.TemporaryDirectory(prefix="labse-forked-")
         stdin, kept, errors = (Path(self._folder.name, name) for name in ("in", "out", "err"))
         stdin.write_text(input, "utf-8")

@@ -15,7 +15,8 @@ from labse_tf.config import TrainRun, changed, differences, load_config
 from labse_tf.config.files import save_config
 from labse_tf.errors import InputError
 
-PRESETS = sorted(path.name for path in CONFIGS.glob("*.yaml"))
+TEXT_OF = {path.name: path.read_text("utf-8") for path in CONFIGS.glob("*.yaml")}
+PRESETS = sorted(TEXT_OF)
 
 
 @pytest.fixture
@@ -96,6 +97,9 @@ def test_presets_hold_and_cite_the_numbers_of_the_paper(preset):
 
 def test_every_preset_loads_for_every_command_and_survives_being_saved(tmp_path):
     for command, preset in itertools.product(KINDS, PRESETS):
+        # All of them load for `labse train`, and those with its section for a command.
+        if command != "train" and f"{KINDS[command].own_section}:" not in TEXT_OF[preset]:
+            continue
         config = load_config(CONFIGS / preset, kind=KINDS[command])
         save_config(config, tmp_path / "copy.yaml")
         assert load_config(tmp_path / "copy.yaml", kind=KINDS[command]) == config

@@ -43,19 +43,17 @@ def test_an_input_is_fetched_and_followed(url):
 
 
 def test_a_file_brings_what_belongs_to_it(url):
+    """Vectors their calibration, an encoder its model dir."""
     for name in ("v.npy", "v.npy.calibration.json", "v.npy.other"):
         stores.write(f"{url}/{name}", name)
     path = Mirror(f"{url}/v.npy").path
     assert input_path(f"{url}/v.npy") == str(path)
     assert sorted(one.name for one in path.parent.iterdir()) == ["v.npy", "v.npy.calibration.json"]
-
-
-def test_an_encoder_file_brings_its_model_dir(url):
     for name in ("model.json", "onnx/model.onnx", "onnx/vocab.txt"):
-        stores.write(f"{url}/{name}", name)
-    path = input_path(f"{url}/onnx/model.onnx")
-    assert path == str(Mirror(url).path / "onnx" / "model.onnx")
-    assert (Mirror(url).path / "model.json").read_text() == "model.json"
+        stores.write(f"{url}/m/{name}", name)
+    model = Mirror(f"{url}/m").path
+    assert input_path(f"{url}/m/onnx/model.onnx") == str(model / "onnx" / "model.onnx")
+    assert (model / "model.json").read_text() == "model.json"
 
 
 def test_paths_of_this_machine_and_of_no_store(url, tmp_path):
@@ -102,29 +100,23 @@ def test_markers_are_sent_last(url, monkeypatch):
     assert sent[:2] == ["checkpoints/ckpt-1", "z"] and len(sent) == 5
 
 
-def test_overwriting_replaces_all_when_it_is_sent(url):
+def test_overwriting_replaces_all_when_it_is_sent_and_what_was_not_sent_is_kept(url):
     stores.write(f"{url}/old", "old")
     path = output_path(url, overwrite=True)
     assert not Mirror(url).path.exists()
     staging.publish()  # A command that made nothing removes nothing.
     assert content(url) == {"/old": "old"}
     Mirror(url).path.mkdir(parents=True)
-    with open(f"{path}/new", "w") as file:
-        file.write("new")
-    staging.publish()
-    assert content(url) == {"/new": "new"}
-
-
-def test_what_was_not_sent_yet_is_kept(url):
-    stores.write(f"{url}/done.json", "1")
-    path = Mirror(url).path
-    output_path(url)
-    (path / "more.json").write_text("2")
+    for name in ("new", "more"):
+        with open(f"{path}/{name}", "w") as file:
+            file.write(name)
+        if name == "new":
+            staging.publish()
+            assert content(url) == {"/new": "new"}
     # The process is killed; the command is run again.
     output_path(url)
-    assert sorted(one.name for one in path.iterdir()) == ["done.json", "more.json"]
     staging.publish()
-    assert content(url) == {"/done.json": "1", "/more.json": "2"}
+    assert content(url) == {"/new": "new", "/more": "more"}
 
 
 def test_of_two_owners_the_last_goes_on(url, monkeypatch):
