@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -118,16 +119,9 @@ def describe(encoder: Mapping[str, Any], *, revision: str | None = None) -> dict
 
 def count_parameters(sizes: Mapping[str, Any]) -> int:
     """Returns the number of weights of an encoder with the sizes of `EncoderConfig`."""
-    width, inner = sizes["hidden_size"], sizes["intermediate_size"]
-    table = sizes["vocab_size"] * width
-    if not sizes["num_layers"]:
-        return table
-    # Positions, two types, a layer norm; the pooler.
-    embeddings = (sizes["max_positions"] + 2 + 2) * width
-    pooler = width * width + width
-    # Queries, keys, values, output; both kernels and biases; two layer norms.
-    layer = 4 * (width * width + width) + 2 * width * inner + inner + width + 4 * width
-    return table + embeddings + pooler + sizes["num_layers"] * layer
+    from labse_tf.config.plan import count_weights
+
+    return sum(count_weights(SimpleNamespace(**sizes), sizes["num_layers"]))
 
 
 def _mteb_code(code: str) -> str:

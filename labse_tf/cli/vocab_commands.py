@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from labse_tf.cli.arguments import INPUTS, OVERWRITE, command, parse_languages
 from labse_tf.errors import InputError
-from labse_tf.files.outputs import check_free, plot_format, whole_file
+from labse_tf.files.outputs import check_free, whole_file
 from labse_tf.files.record_kinds import BITEXT, ENGLISH
 from labse_tf.files.staging import input_path
 from labse_tf.progress import Progress
@@ -136,7 +136,6 @@ def labse_vocab_bpe(args: argparse.Namespace) -> None:
     INPUTS,
     """
     --out FILE.tsv: write all counts and rates to this file
-    --plot FILE.png: plot them (.png, .svg or .pdf)
     --max-length N=128: maximum number of tokens per sentence, including [CLS] and [SEP]
     """,
     _WORD_LIMIT,
@@ -145,7 +144,7 @@ def labse_vocab_bpe(args: argparse.Namespace) -> None:
 def labse_vocab_coverage(args: argparse.Namespace) -> None:
     """examples:
       labse vocab coverage vocab.txt clean/monolingual
-      labse vocab coverage vocab.txt my/text my/pairs --out coverage.tsv --plot coverage.png
+      labse vocab coverage vocab.txt my/text my/pairs --out coverage.tsv
       labse vocab coverage vocab.txt my/text/th.txt --max-bytes-per-word 100
 
     Input is monolingual text, bitext (both sides are measured, English as en) or clean shards. The
@@ -157,15 +156,13 @@ def labse_vocab_coverage(args: argparse.Namespace) -> None:
       tokens/sentence  without [CLS] and [SEP]
       cut %            sentences over the maximum length, of all sentences
       too long %       words over the byte limit, of all words"""
-    from labse_tf.coverage.plot import write_plot
-    from labse_tf.coverage.table import format_table, format_tsv
+    from labse_tf.coverage import format_table, format_tsv
     from labse_tf.tokenization.vocabulary_readers import require_wordpieces, warn_of_misread
     from vocab.coverage import CoverageMeter
     from vocab.wordpiece import WordPiece
 
-    for path in filter(None, (args.out, args.plot)):
-        check_free(path, overwrite=args.overwrite)
-    picture = plot_format(args.plot) if args.plot else ""
+    if args.out:
+        check_free(args.out, overwrite=args.overwrite)
     limit = _word_limit(args)
     _require_least(args, max_length=3)
     tokens = wordpiece_file.read(args.vocab)
@@ -179,9 +176,6 @@ def labse_vocab_coverage(args: argparse.Namespace) -> None:
     if args.out:
         with whole_file(args.out, overwrite=args.overwrite) as partial:
             partial.write_text(format_tsv(meter.languages), "utf-8")
-    if args.plot:
-        with whole_file(args.plot, overwrite=args.overwrite) as partial:
-            write_plot(meter.languages, partial, file_format=picture)
     print(format_table(meter.languages))
 
 

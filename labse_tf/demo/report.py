@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jinja2
+import langcodes
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from labse_tf.coverage.plot import SCRIPT_NAMES
 from labse_tf.demo.corpus.write import sentence_key
 from labse_tf.files.corpus_files import BITEXT, find_corpus_files
 from labse_tf.files.outputs import whole_file
@@ -232,7 +232,7 @@ def _language_rows(evaluation: dict, table: dict) -> list[dict[str, Any]]:
         {
             "code": code,
             "name": language_of(code).name,
-            "script": SCRIPT_NAMES[script_of(code)],
+            "script": langcodes.Language.make(script=script_of(code)).script_name(),
             "pairs": entry["pairs"],
             "scores": _systems_of(entry, table["languages"][code]),
         }

@@ -49,9 +49,12 @@ _WIKIPEDIA_INDEX = re.compile(r"[a-z_]+wiki-.*-index\d*")
 _ENGLISH_SIDES = ("en", "EN", "eng", "eng_Latn", "en_XX", "en_US", "en-US", "en_GB", "en-GB")
 # NAME.<a>-<b>.<side>, or as OPUS-100 has it, `opus.de-en-train.de`; codes may contain hyphens.
 _MOSES = re.compile(r"(.+\.([^.]+)-([^.]+?)(?:-(?:train|dev|valid|test))?)\.(?:\2|\3)")
+_NAMES = (
+    "expected <lang>.txt[.gz], <lang>.tsv[.gz], NAME.<lang> with NAME.en, *.parquet, *.jsonl, "
+    "*.tmx, *.tfrecord, *.warc.gz or clean shards: the names are in docs/files.md"
+)
 # Our own jobs write these beside corpora.
 _NOT_CORPORA = ("report.json", "examples.md")
-_EXAMPLES = 3
 
 
 class CorpusFile(NamedTuple):
@@ -124,7 +127,7 @@ def find_corpus_files(
         rest = [path for path, file in described.items() if file is None]
         if not files and (is_folder or not rest):
             problem = f"holds no {kind or 'corpus'} files"
-            raise InputError(problem, path=name, remedy=f"expected {_expected(kind)}")
+            raise InputError(problem, path=name, remedy=_NAMES)
         for file in files:
             found[file.path] = file = file._replace(kind=kind or file.kind)
             _check(file, formats, storage, with_english=with_english)
@@ -134,10 +137,9 @@ def find_corpus_files(
     for name, is_folder, rest in rests:
         rest = [path for path in rest if path not in sides and not (is_folder and _is_ours(path))]
         if rest and is_folder:
-            _log_ignored(name, len(rest), ", ".join(map(os.path.basename, rest[:_EXAMPLES])))
+            _log_ignored(name, len(rest), ", ".join(map(os.path.basename, rest[:3])))
         elif rest:
-            remedy = f"expected {_expected(None)}"
-            raise InputError("unknown kind of file", path=rest[0], remedy=remedy)
+            raise InputError("unknown kind of file", path=rest[0], remedy=_NAMES)
     return [found[path] for path in sorted(found)]
 
 
@@ -206,19 +208,6 @@ def _check(
         raise InputError("bitext of English with English", path=file.path, remedy=remedy)
 
 
-def _expected(kind: str | None) -> str:
-    text, tsv = "<lang>.txt[.gz], ", "<lang>.tsv[.gz], en-<lang>.tsv, NAME.<lang> with NAME.en, "
-    names = {
-        MONOLINGUAL: f"{text}*.warc.gz, *.warc.wet.gz, <lang>wiki-*.xml.bz2, ",
-        BITEXT: f"{tsv}NAME.tmx[.gz], ",
-        NEIGHBOURS: text,
-        None: f"{text}{tsv}NAME.tmx[.gz], ",
-    }
-    folder = kind or f"{{{','.join(KINDS)}}}"
-    shards = f"{folder}/<lang>/*.tfrecord.gz"
-    return f"{names.get(kind, '')}*.parquet, *.jsonl, *.tfrecord or {shards}"
-
-
 def _describe_all(name: str, storage: Storage) -> tuple[bool, dict[str, CorpusFile | None]]:
     """Returns whether `name` is a folder, and what each path is that it stands for."""
     name = storage.resolve(name)
@@ -237,11 +226,7 @@ def _describe_all(name: str, storage: Storage) -> tuple[bool, dict[str, CorpusFi
 
 def _is_ours(path: str) -> bool:
     base = os.path.basename(path)
-    return base in _NOT_CORPORA or base.startswith(".") or _has_scores(path)
-
-
-def _has_scores(path: str) -> bool:
-    return Path(path).parts[-3:-2] == (SCORES,)
+    return base in _NOT_CORPORA or base.startswith(".") or Path(path).parts[-3:-2] == (SCORES,)
 
 
 def describe(path: str, present: Callable[[str], bool] = lambda path: False) -> CorpusFile | None:
@@ -269,7 +254,7 @@ def describe(path: str, present: Callable[[str], bool] = lambda path: False) -> 
     if format_ in (".jsonl", ".ndjson"):
         return _describe_loose(path, stem, JSON_LINES)
     if format_ == ".parquet" and not compression:
-        return None if _has_scores(path) else _describe_loose(path, stem, PARQUET)
+        return None if _is_ours(path) else _describe_loose(path, stem, PARQUET)
     if format_ == ".tfrecord" and compression in ("", ".gz"):
         folders = Path(path).parts[:-1]
         if len(folders) >= 2 and folders[-2] in KINDS:

@@ -41,8 +41,8 @@ def test_text_pairs_and_shards(capsys, tmp_path, vocab):
     (corpus / "de.tsv").write_text("a b\tab\textra\n", "utf-8")
     write_shard(corpus / "monolingual" / "th", [Sentence(LONG_THAI, "th")])
     write_shard(corpus / "bitext" / "fr", [Pair("a", "x", "fr")])
-    out, plot = tmp_path / "coverage.tsv", tmp_path / "coverage.png"
-    options = ("--plot", plot, "--max-bytes-per-word", 9, "--max-length", 7)
+    out = tmp_path / "coverage.tsv"
+    options = ("--max-bytes-per-word", 9, "--max-length", 7)
     out.write_text("old", "utf-8")
     command = ("vocab", "coverage", vocab, corpus, "--out", out, "--overwrite", *options)
     status, table, _ = run(capsys, *command)
@@ -59,8 +59,7 @@ def test_text_pairs_and_shards(capsys, tmp_path, vocab):
     rows = [line.split() for line in table.splitlines()]
     assert [row[0] for row in rows[2:6]] == ["fr", "th", "de", "en"]
     assert rows[3][2:] == ["3", "30.77", "10.00", "1.00", "3.33", "33.33", "25.00"]
-    assert plot.read_bytes().startswith(b"\x89PNG")
-    assert {path.name for path in tmp_path.iterdir()} == {"corpus", "coverage.tsv", "coverage.png"}
+    assert {path.name for path in tmp_path.iterdir()} == {"corpus", "coverage.tsv"}
 
 
 def test_the_byte_limit_is_that_of_training(capsys, tmp_path, vocab):
@@ -81,8 +80,6 @@ def test_the_byte_limit_is_that_of_training(capsys, tmp_path, vocab):
         (["VOCAB", "th.txt", "--max-length", "2"], "--max-length is 2; give 3 or more"),
         (["VOCAB", "th.txt", "--max-bytes-per-word", "0"], "--max-bytes-per-word is 0"),
         (["VOCAB", "th.txt", "--out", "th.json"], "th.json: the output exists already"),
-        (["VOCAB", "th.txt", "--plot", "th.json"], "th.json: the output exists already"),
-        (["VOCAB", "th.txt", "--plot", "x.gif"], "x.gif: unknown plot format"),
     ],
 )
 def test_refusals(capsys, monkeypatch, tmp_path, vocab, arguments, problem):
@@ -94,7 +91,7 @@ def test_refusals(capsys, monkeypatch, tmp_path, vocab, arguments, problem):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / name).write_text(text, "utf-8")
     before = set(tmp_path.rglob("*"))
-    new = [] if {"--out", "--plot"} & set(arguments) else ["--out", "new.tsv"]
+    new = [] if "--out" in arguments else ["--out", "new.tsv"]
     arguments = [vocab if one == "VOCAB" else one for one in arguments]
     assert refused(capsys, "vocab", "coverage", *arguments, *new).startswith(problem)
     assert set(tmp_path.rglob("*")) == before

@@ -12,7 +12,14 @@ from pathlib import Path
 import pytest
 
 from labse_tf.errors import InputError
-from labse_tf.files.outputs import check_free, check_free_file, locked, whole_dir, whole_file
+from labse_tf.files.outputs import (
+    check_free,
+    check_free_file,
+    locked,
+    plot_format,
+    whole_dir,
+    whole_file,
+)
 
 BOTH = pytest.mark.parametrize("whole", [whole_dir, whole_file])
 
@@ -131,7 +138,14 @@ def test_of_two_writers_the_second_is_refused_and_what_appeared_meanwhile_stays(
 
 KILLED = """
 import os, sys
-from labse_tf.files.outputs import whole_dir
+from labse_tf.files.outputs import (
+    check_free,
+    check_free_file,
+    locked,
+    plot_format,
+    whole_dir,
+    whole_file,
+)
 with whole_dir(sys.argv[1]) as partial:
     (partial / "stale").write_text("stale")
     (partial.parent / "scratch").write_text("a copy")
@@ -178,3 +192,11 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch):
     with whole_file(tmp_path / "out") as partial:
         partial.write_text("whole")
     assert tree(tmp_path) == {"out": "whole"}
+
+
+def test_the_name_of_a_plot_chooses_its_format():
+    found = [plot_format(name) for name in ("x/a.png", "b.SVG", "c.d.pdf")]
+    assert found == ["png", "svg", "pdf"]
+    for name in ("a.jpg", "png", "a.png.partial"):
+        with pytest.raises(InputError, match="unknown plot format"):
+            plot_format(name)

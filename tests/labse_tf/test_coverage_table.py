@@ -1,17 +1,11 @@
-"""Coverage as a table and as TSV, every cell by hand; the picture names all languages."""
+"""Coverage as a table and as TSV, every cell by hand."""
 
 from __future__ import annotations
 
 import csv
 import io
 
-import pytest
-
-from labse_tf.coverage.plot import write_plot
-from labse_tf.coverage.table import format_table, format_tsv
-from labse_tf.errors import InputError
-from labse_tf.files.outputs import plot_format
-from labse_tf.languages import LANGUAGES
+from labse_tf.coverage import format_table, format_tsv
 from vocab.coverage import Coverage
 
 COVERAGE = {
@@ -58,32 +52,3 @@ def test_tsv_by_hand():
     }  # fmt: skip
     assert rows[0]["characters_per_token"] == ""
     assert rows[3]["tokens_per_sentence"] == "3.33333"
-
-
-ALL_LOST = Coverage(
-    sentences=1, words=1, unknown_words=1, tokens=1, characters=3, unknown_characters=3
-)
-NOTHING_LOST = Coverage(sentences=1, words=1, tokens=200, characters=300, truncated_sentences=1)
-START = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}
-
-
-def test_the_name_chooses_the_format():
-    assert [plot_format(name) for name in ("x/a.png", "b.SVG", "c.d.pdf")] == ["png", "svg", "pdf"]
-    for name in ("a.jpg", "png", "a.png.partial"):
-        with pytest.raises(InputError, match="unknown plot format"):
-            plot_format(name)
-
-
-@pytest.mark.parametrize("file_format", START)
-def test_one_language(tmp_path, file_format):
-    path = tmp_path / "plot.partial"
-    write_plot({"th": ALL_LOST}, path, file_format=file_format)
-    assert path.read_bytes().startswith(START[file_format])
-
-
-def test_all_languages_are_named(tmp_path):
-    path = tmp_path / "plot.svg"
-    write_plot(dict.fromkeys(LANGUAGES, NOTHING_LOST), path, file_format="svg")
-    picture = path.read_text("utf-8")
-    # Matplotlib draws letters as shapes and keeps the text in comments.
-    assert all(f"<!-- {lang.name}  {code} -->" in picture for code, lang in LANGUAGES.items())

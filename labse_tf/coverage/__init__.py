@@ -1,1 +1,0 @@
-"""How well a vocabulary covers each language: table and plot."""
