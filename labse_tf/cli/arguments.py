@@ -20,7 +20,7 @@ from labse_tf.files import staging
 from labse_tf.files.local_paths import STORE_SCHEMES, TENSORFLOW_SCHEMES, local_path, scheme_of
 from labse_tf.files.outputs import check_apart, is_within
 
-OUTPUTS = ("json", "out", "plot", "report", "run_dir")
+OUTPUTS = ("out", "plot", "report", "run_dir")
 _TYPES = {
     **dict.fromkeys(("N", "MB", "TOKENS"), int),
     **dict.fromkeys(("X", "P"), float),

@@ -110,12 +110,9 @@ def _add_device(parser: argparse.ArgumentParser) -> None:
     """
     --replicas N=1: devices
     --only {pretrain,train}: plan one command (default: pretrain and train)
-    --efficiency X: share of the device's peak that is reached (default: 0.4; 0.8 for cpu, whose
-      peak is measured)
     --price P: of a device for an hour, in any currency
     """,
     add_overrides,
-    "--json FILE: write the plan here too",
 )
 def labse_plan(args: argparse.Namespace) -> None:
     """examples:
@@ -123,16 +120,15 @@ def labse_plan(args: argparse.Namespace) -> None:
       labse plan configs/labse_base.yaml --device tpu-v3 --replicas 32 --only train --price 1.1
       labse plan configs/labse_base.yaml --device h100 --replicas 8 --set train.chunk_size=64
       labse plan configs/small.yaml --set encoder.vocab_size=60000
-      labse plan configs/small.yaml --set tokenizer.vocab_file=vocab.txt --json plan.json
+      labse plan configs/small.yaml --set tokenizer.vocab_file=vocab.txt
 
     Nothing is trained: memory and operations follow from the sizes, for sequences of full length;
-    batches of shorter texts take less. Times assume that the device reaches a share of its peak,
-    and leave out what replicas exchange. docs/scaling.md tells what is counted and how near it
-    comes."""
+    batches of shorter texts take less. Times assume that the device reaches 0.4 of its peak (a cpu
+    0.8 of the measured one), and leave out what replicas exchange. docs/scaling.md tells what is
+    counted and how near it comes."""
     from labse_tf.config import changed, load_config
     from labse_tf.config.devices import find_device
     from labse_tf.config.plan import SECTIONS, format_plan, make_plan
-    from labse_tf.files.outputs import write_json
     from vocab import wordpiece_file
 
     config = load_config(args.config, args.overrides)
@@ -149,10 +145,7 @@ def labse_plan(args: argparse.Namespace) -> None:
         config,
         find_device(args.device),
         replicas=args.replicas,
-        efficiency=args.efficiency,
         price=args.price,
         sections=[args.only] if args.only else SECTIONS,
     )
     print(format_plan(made))
-    if args.json:
-        write_json(args.json, made.facts(), overwrite=True)

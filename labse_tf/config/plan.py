@@ -256,20 +256,14 @@ def operations_of(phase: Phase) -> float:
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage with its cost.
+    """A stage with its cost, of a replica and a step of sequences of full length.
 
-    Attributes:
-      memory: of a replica.
-      fits: whether the device has as much.
-      operations: of a replica in a step, floating-point.
-      steps_per_second: at the assumed efficiency, with sequences of full length; None without
-        layers, where the time is that of reading rows, not of operations.
-      remedy: how to make it fit; None if it does.
+    `steps_per_second` is None without layers, where the time is that of reading rows, not of
+    operations. `remedy` says how to make it fit the device's memory; None if it does.
     """
 
     phase: Phase
     memory: Memory
-    fits: bool
     operations: float
     steps_per_second: float | None
     remedy: str | None
@@ -282,15 +276,11 @@ class Stage:
 
 @dataclass(frozen=True)
 class Plan:
-    """A plan for `replicas` devices, each of which reaches the share `efficiency` of its peak.
-
-    `price` is that of a device for an hour, in any currency; None if not given.
-    """
+    """A plan for `replicas` devices; `price` is that of one for an hour, None if not given."""
 
     device: Device
     replicas: int
     precision: str
-    efficiency: float
     stages: list[Stage]
     price: float | None = None
 
@@ -304,61 +294,33 @@ class Plan:
             return None
         return self.days * _HOURS_PER_DAY * self.replicas * self.price
 
-    def facts(self) -> dict[str, Any]:
-        """Returns all of it for JSON, in bytes and days."""
-        names = ("fits", "operations", "steps_per_second", "days", "remedy")
-        stages = [
-            {
-                **{name: getattr(stage.phase, name) for name in ("name", "layers", "steps")},
-                "memory": {**vars(stage.memory), "total": stage.memory.total},
-                **{name: getattr(stage, name) for name in names},
-            }
-            for stage in self.stages
-        ]
-        return {
-            "device": self.device.name,
-            "device_memory": self.device.memory,
-            "replicas": self.replicas,
-            "precision": self.precision,
-            "peak": self.device.peaks[self.precision],
-            "efficiency": self.efficiency,
-            "days": self.days,
-            "cost": self.cost,
-            "stages": stages,
-        }
-
 
 def make_plan(
     config: TrainRun,
     device: Device,
     *,
     replicas: int = 1,
-    efficiency: float | None = None,
     price: float | None = None,
     sections: Sequence[str] = SECTIONS,
 ) -> Plan:
     """Returns the plan of a configuration; see `find_phases` and `Plan`.
 
-    An `efficiency` of None is the device's own.
-
     Raises:
-      InputError: as `find_phases`, or if an argument is out of range.
+      InputError: as `find_phases`, or if there are no replicas, or the device does not compute in
+        the precision.
     """
     if replicas < 1:
         raise InputError(f"--replicas is {replicas}", remedy="give 1 or more")
-    efficiency = device.efficiency if efficiency is None else efficiency
-    if not 0 < efficiency <= 1:
-        raise InputError(f"--efficiency is {efficiency}", remedy="give more than 0, at most 1")
     precision = device.precision(config.compute.precision)
-    speed = device.peaks[precision] * efficiency
+    speed = device.peaks[precision] * device.efficiency
     stages = []
     for phase in find_phases(config, replicas=replicas, on_tpu=device.compiles, sections=sections):
         memory, operations = memory_of(phase, device, precision), operations_of(phase)
-        fits = memory.total <= device.memory
-        remedy = None if fits else _remedy(phase, device, precision)
-        steps_per_second = speed / operations if operations else None
-        stages.append(Stage(phase, memory, fits, operations, steps_per_second, remedy))
-    return Plan(device, replicas, precision, efficiency, stages, price)
+        remedy = _remedy(phase, device, precision) if memory.total > device.memory else None
+        stages.append(
+            Stage(phase, memory, operations, speed / operations if operations else None, remedy)
+        )
+    return Plan(device, replicas, precision, stages, price)
 
 
 def _remedy(phase: Phase, device: Device, precision: str) -> str:
@@ -378,13 +340,13 @@ def format_plan(plan: Plan) -> str:
     device, peak = plan.device, plan.device.peaks[plan.precision]
     lines = [
         f"{plan.replicas} x {device.name}: {device.memory / _GB:.0f} GB and {peak / 1e12:.3g} "
-        f"TFLOP/s each in {plan.precision}, of which {100 * plan.efficiency:.0f} % are assumed"
+        f"TFLOP/s each in {plan.precision}, of which {100 * device.efficiency:.0f} % are assumed"
     ]
     for stage in plan.stages:
         phase, memory = stage.phase, stage.memory
         texts = "pairs" if phase.section == TRAIN else "sequences"
         parts = ", ".join(f"{name} {part / _GB:.2f}" for name, part in vars(memory).items() if part)
-        verdict = "fits" if stage.fits else f"does not fit; {stage.remedy}"
+        verdict = f"does not fit; {stage.remedy}" if stage.remedy else "fits"
         time = "the time is that of reading rows, which is not planned: try a few steps"
         if stage.steps_per_second is not None:
             time = (

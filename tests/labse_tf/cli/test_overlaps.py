@@ -86,7 +86,6 @@ eval compare results/sts.json results --out results/sts.json
 """
 WITHOUT_OVERWRITE = """
 train plan.yaml --run-dir run --init link/../run
-plan plan.yaml --json ./plan.yaml
 eval all model --data my --out my
 eval un model --data my --work link
 """
