@@ -14,6 +14,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import fcntl
 import gc
+import itertools
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,7 @@ import pytest
 import quick_beam
 import yaml
 from hypothesis import HealthCheck, settings
+from text_files import read_rows, write_lines
 from tiny_text import FOREIGN, LANGUAGES, SENTENCES, sentences_of
 
 # No test judges how fast a machine is.
@@ -103,46 +105,38 @@ def tokenizer(vocab_file):
 @pytest.fixture(scope="session")
 def bitext_dir(made_once) -> Path:
     def write(folder: Path) -> None:
-        folder.mkdir()
         for language in FOREIGN:
             pairs = zip(sentences_of("en"), sentences_of(language), strict=True)
-            lines = "".join(f"{english}\t{foreign}\n" for english, foreign in pairs)
-            (folder / f"{language}.tsv").write_text(lines, "utf-8")
+            write_lines(folder / f"{language}.tsv", map("\t".join, pairs))
 
     return made_once("bitext", write)
 
 
 @pytest.fixture(scope="session")
-def negatives_dir(made_once, bitext_dir):
+def negatives_dir(made_once, bitext_dir) -> Path:
     """Pairs with the targets of the three next pairs as hard negatives."""
 
     def write(folder: Path) -> None:
-        folder.mkdir()
         for path in bitext_dir.glob("*.tsv"):
-            pairs = [line.split("\t") for line in path.read_text("utf-8").splitlines()]
+            pairs = read_rows(path)
             targets = [target for _, target in pairs] * 2
             rows = ["\t".join([*pair, *targets[n + 1 : n + 4]]) for n, pair in enumerate(pairs)]
-            (folder / path.name).write_text("\n".join(rows) + "\n", "utf-8")
+            write_lines(folder / path.name, rows)
 
     return made_once("negatives", write)
 
 
 @pytest.fixture(scope="session")
-def inference_dir(made_once, bitext_dir):
+def inference_dir(made_once, bitext_dir) -> Path:
     """English and German sides of pairs, each before the next one's, with one of two labels."""
 
     def write(folder: Path) -> None:
-        folder.mkdir()
-        pairs = [
-            line.split("\t") for line in (bitext_dir / "de.tsv").read_text("utf-8").splitlines()
-        ]
-        for side, language in enumerate(("en", "de")):
-            texts = [pair[side] for pair in pairs]
-            rows = [
-                f"{one}\t{other}\t{('neutral', 'entailment')[n % 2]}\n"
-                for n, (one, other) in enumerate(zip(texts, texts[1:], strict=False))
-            ]
-            (folder / f"train.{language}.tsv").write_text("".join(rows), "utf-8")
+        for language, texts in zip(
+            ("en", "de"), zip(*read_rows(bitext_dir / "de.tsv"), strict=True), strict=True
+        ):
+            labels = itertools.cycle(("neutral", "entailment"))
+            rows = zip(texts[:-1], texts[1:], labels, strict=False)
+            write_lines(folder / f"train.{language}.tsv", map("\t".join, rows))
 
     return made_once("inference", write)
 
@@ -150,10 +144,8 @@ def inference_dir(made_once, bitext_dir):
 @pytest.fixture(scope="session")
 def monolingual_dir(made_once) -> Path:
     def write(folder: Path) -> None:
-        folder.mkdir()
         for language in LANGUAGES:
-            text = "".join(f"{line}\n" for line in sentences_of(language))
-            (folder / f"{language}.txt").write_text(text, "utf-8")
+            write_lines(folder / f"{language}.txt", sentences_of(language))
 
     return made_once("monolingual", write)
 
@@ -163,10 +155,8 @@ def neighbours_dir(made_once) -> Path:
     """Two documents in each of three languages."""
 
     def write(folder: Path) -> None:
-        folder.mkdir()
         for number, language in enumerate(("en", "ru", "th")):
-            lines = [*SENTENCES[number::2], "", *SENTENCES[::3]]
-            (folder / f"{language}.txt").write_text("".join(f"{one}\n" for one in lines), "utf-8")
+            write_lines(folder / f"{language}.txt", [*SENTENCES[number::2], "", *SENTENCES[::3]])
 
     return made_once("neighbours", write)
 
@@ -223,44 +213,50 @@ def tiny_config(config_file):
     return resolve(load_config(config_file))
 
 
-def _command(*arguments: str | Path) -> None:
-    from labse_tf.cli.main import main
+@pytest.fixture(scope="session")
+def made_by_command(made_once) -> Callable[..., Path]:
+    """Returns the path of what a command writes, whose last option names it."""
 
-    assert main([str(argument) for argument in arguments]) == 0
+    def make(name: str, *arguments: str | Path) -> Path:
+        def write(path: Path) -> None:
+            from labse_tf.cli.main import main
+
+            assert main([*map(str, arguments), str(path)]) == 0
+
+        return made_once(name, write)
+
+    return make
 
 
 @pytest.fixture(scope="session")
-def pretrained_run(made_once, config_file) -> Path:
-    command = ("pretrain", config_file, "--run-dir")
-    return made_once("pretrained_run", lambda path: _command(*command, path))
+def pretrained_run(made_by_command, config_file) -> Path:
+    return made_by_command("pretrained_run", "pretrain", config_file, "--run-dir")
 
 
 @pytest.fixture(scope="session")
-def trained_run(made_once, config_file, pretrained_run) -> Path:
+def trained_run(made_by_command, config_file, pretrained_run) -> Path:
     command = ("train", config_file, "--init", pretrained_run, "--run-dir")
-    return made_once("trained_run", lambda path: _command(*command, path))
+    return made_by_command("trained_run", *command)
 
 
 @pytest.fixture(scope="session")
-def static_run(made_once, config_file) -> Path:
+def static_run(made_by_command, config_file) -> Path:
     """Of an encoder without layers."""
     sets = ("encoder.num_layers=0", "train.optimizer.learning_rate=0.1", "train.steps=80")
-    options = [word for one in sets for word in ("--set", one)]
-    command = ("train", config_file, *options, "--run-dir")
-    return made_once("static_run", lambda path: _command(*command, path))
+    options = [f"--set={one}" for one in sets]
+    return made_by_command("static_run", "train", config_file, *options, "--run-dir")
 
 
 @pytest.fixture(scope="session")
-def model_dir(made_once, trained_run) -> Path:
-    command = ("export", trained_run, "--no-verify", "--out")
-    return made_once("model", lambda path: _command(*command, path))
+def model_dir(made_by_command, trained_run) -> Path:
+    return made_by_command("model", "export", trained_run, "--no-verify", "--out")
 
 
 @pytest.fixture(scope="session")
-def every_format(made_once, trained_run) -> Path:
+def every_format(made_by_command, trained_run) -> Path:
     """The same model with the files of Hugging Face, LiteRT and ONNX; no test changes them."""
-    command = ("export", trained_run, "--format", "hub,text,hf,lite,onnx", "--no-verify", "--out")
-    return made_once("every_format", lambda path: _command(*command, path))
+    options = ("--format", "hub,text,hf,lite,onnx", "--no-verify", "--out")
+    return made_by_command("every_format", "export", trained_run, *options)
 
 
 @pytest.fixture(scope="session")

@@ -61,31 +61,23 @@ def test_vectors_are_the_models(port, onnx_file, multilingual_sentences):
     np.testing.assert_allclose(answer["predictions"], expected, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("body", "problem"),
-    [
-        ('{"instances": []}', "instances: List should have at least 1 item"),
-        ('{"instances": ["a", 7]}', "instances.1: Input should be a valid string"),
-        ('{"instances": "text"}', "instances: Input should be a valid list"),
-        ('{"texts": ["a"]}', "instances: Field required"),
-        ('["a"]', "Input should be"),
-        ('{"instances": ["\\ud800"]}', "instances.0"),
-        ('{"instances": ["a', "JSON decode error"),
-        (json.dumps({"instances": ["a"] * 257}), "instances: List should have at most 256"),
-        (json.dumps({"instances": ["a" * 20_001]}), "instances.0: String should have at most"),
-    ],
-)
-def test_bad_requests(port, body, problem):
-    status, answer = post(port, body)
-    assert status == 400 and problem in answer["error"]
+BAD_REQUESTS = {
+    '{"instances": []}': "instances: List should have at least 1 item",
+    '{"instances": ["a", 7]}': "instances.1: Input should be a valid string",
+    '{"instances": "text"}': "instances: Input should be a valid list",
+    '{"texts": ["a"]}': "instances: Field required",
+    '["a"]': "Input should be",
+    '{"instances": ["\\ud800"]}': "instances.0",
+    '{"instances": ["a': "JSON decode error",
+    json.dumps({"instances": ["a"] * 257}): "instances: List should have at most 256",
+    json.dumps({"instances": ["a" * 20_001]}): "instances.0: String should have at most",
+}
 
 
-def test_many_clients_share_batches_and_none_is_dropped(port, multilingual_sentences):
-    before = batches_of(port)
-    found = asyncio.run(serving_load.load(port, list(multilingual_sentences), 100, 5))
-    good = [right for bad, right, _ in found if not bad]
-    assert len(found) == 500 and all(right for _, right, _ in found)
-    assert 0 < batches_of(port) - before < len(good) / 2
+def test_bad_requests(port):
+    for body, problem in BAD_REQUESTS.items():
+        status, answer = post(port, body)
+        assert status == 400 and problem in answer["error"], body
 
 
 def batches_of(port):
@@ -96,10 +88,23 @@ def batches_of(port):
     return found["batches"]
 
 
-def test_the_client_of_tensorflow_serving_works_with_it(port):
-    url = f"http://127.0.0.1:{port}{PATH}"
-    done = forked.run(ROOT / "examples" / "serving_client.py", url, "猫と家。", "猫と家。")
+def test_many_clients_share_batches_and_none_is_dropped(port, multilingual_sentences):
+    before = batches_of(port)
+    found = asyncio.run(serving_load.load(port, list(multilingual_sentences), 100, 5))
+    good = [right for bad, right, _ in found if not bad]
+    assert len(found) == 500 and all(right for _, right, _ in found)
+    assert 0 < batches_of(port) - before < len(good) / 2
+    # The client of TensorFlow Serving works with it.
+    client, url = ROOT / "examples" / "serving_client.py", f"http://127.0.0.1:{port}{PATH}"
+    done = forked.run(client, url, "猫と家。", "猫と家。")
     assert done.stdout.splitlines() == ["1.000  猫と家。"] * 2
+
+
+def assert_shown(done, vectors):
+    """A client shows the similarities to the first text."""
+    assert done.returncode == 0, done.stderr
+    found = [float(line.split()[0]) for line in done.stdout.splitlines()]
+    np.testing.assert_allclose(found, vectors @ vectors[0], atol=6e-4)
 
 
 @pytest.mark.slow
@@ -130,16 +135,14 @@ def test_a_client_of_triton(onnx_file, multilingual_sentences):
     with HTTPServer(("127.0.0.1", 0), Served) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        try:
-            url = f"http://127.0.0.1:{server.server_port}"
-            tokenizer = onnx_file.with_name("tokenizer.json")
-            done = forked.run(SERVE / "triton_client.py", url, tokenizer, *texts)
-        finally:
-            server.shutdown()
-            thread.join()
-    assert done.returncode == 0, done.stderr
-    found = [float(line.split()[0]) for line in done.stdout.splitlines()]
-    np.testing.assert_allclose(found, expected @ expected[0], atol=6e-4)
+        url, tokenizer = (
+            f"http://127.0.0.1:{server.server_port}",
+            onnx_file.parent / "tokenizer.json",
+        )
+        done = forked.run(SERVE / "triton_client.py", url, tokenizer, *texts)
+        server.shutdown()
+        thread.join()
+    assert_shown(done, expected)
 
 
 @pytest.mark.slow
@@ -164,13 +167,9 @@ def test_a_client_of_tensorflow_serving_by_grpc(model_dir, multilingual_sentence
     prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(Service(), server)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
-    try:
-        done = forked.run(SERVE / "grpc_client.py", f"127.0.0.1:{port}", *texts)
-    finally:
-        server.stop(None)
-    assert done.returncode == 0, done.stderr
-    found = [float(line.split()[0]) for line in done.stdout.splitlines()]
-    np.testing.assert_allclose(found, expected @ expected[0], atol=6e-4)
+    done = forked.run(SERVE / "grpc_client.py", f"127.0.0.1:{port}", *texts)
+    server.stop(None)
+    assert_shown(done, expected)
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import jinja2
 import langcodes
 import numpy as np
-from matplotlib.ticker import MaxNLocator
 
 from labse_tf.demo.corpus.write import sentence_key
 from labse_tf.files.corpus_files import BITEXT, find_corpus_files
@@ -52,19 +51,10 @@ def write_sentences(out: Path) -> None:
 
 
 def show_result(out: Path, seconds: dict[str, float]) -> None:
-    """Prints the table and writes report.html.
-
-    Args:
-      out: the demo's folder, with all stages completed.
-      seconds: time that each stage took.
-    """
+    """Prints the table and writes report.html; `seconds` is the time that each stage took."""
 
     def read(*names: str) -> Any:
         return json.loads(out.joinpath(*names).read_text("utf-8"))
-
-    def read_lines(*names: str) -> list[dict]:
-        lines = out.joinpath(*names).read_text("utf-8").splitlines()
-        return [json.loads(line) for line in lines]
 
     def extent(training: dict) -> str:
         return f"{training['steps']:,} steps of {training['batch_size']:,} pairs"
@@ -87,10 +77,6 @@ def show_result(out: Path, seconds: dict[str, float]) -> None:
     write_report(
         evaluation=evaluation,
         table=table,
-        metrics={
-            "table": read_lines("table", "metrics.jsonl"),
-            "layers": read_lines("dual", "metrics.jsonl"),
-        },
         sentences=choose_sentences(out / "corpus" / "dev"),
         vectors=np.load(out / "sentences.npy", allow_pickle=False),
         facts=facts,
@@ -144,7 +130,6 @@ def write_report(
     *,
     evaluation: dict,
     table: dict,
-    metrics: dict[str, list[dict]],
     sentences: list[Sentence],
     vectors: np.ndarray,
     facts: dict[str, str],
@@ -155,14 +140,9 @@ def write_report(
     Args:
       evaluation: result of `labse eval retrieval`, with the systems "model" and "tfidf".
       table: the same for the "model" without layers alone.
-      metrics: the rows of metrics.jsonl of the runs "table" and "layers"; may be empty.
       sentences: held-out sentences in at least two languages, with the English one of every group.
       vectors: their embeddings, float `[len(sentences), dim]`, unit rows.
       facts: shown at the top, text by label.
-      destination: the file to write.
-
-    Raises:
-      InputError: if `destination` is a folder.
     """
     languages = _language_rows(evaluation, table)
     large = [row for row in languages if row["pairs"] >= LARGE_POOL]
@@ -184,7 +164,6 @@ def write_report(
         max_candidates=evaluation["max_candidates"],
         languages=languages,
         scripts=_script_rows(languages),
-        curves=[_curve(metrics["table"]), _curve(metrics["layers"])],
         sentences=len(sentences),
         **_neighbourhood(sentences, vectors),
     )
@@ -193,12 +172,7 @@ def write_report(
 
 
 def format_table(evaluation: dict, table: dict) -> str:
-    """Returns the accuracies as plain text, the best language first, within 100 columns.
-
-    Args:
-      evaluation: result of `labse eval retrieval`, with the systems "model" and "tfidf".
-      table: the same for the "model" without layers alone.
-    """
+    """Returns the accuracies as plain text, the best language first, within 100 columns."""
     rule = "-" * 80
     lines = [
         f"{'accuracy in %':32}{'with layers':>16}{'without':>16}{'n-gram TF-IDF':>16}",
@@ -220,11 +194,7 @@ def _format_row(code: str, name: str, pairs: Any, scores: dict) -> str:
 
 
 def _systems_of(scores: dict, table: dict) -> dict[str, dict[str, float]]:
-    return {
-        "trained": scores["model"],
-        "table": table["model"],
-        "tfidf": scores["tfidf"],
-    }
+    return {"trained": scores["model"], "table": table["model"], "tfidf": scores["tfidf"]}
 
 
 def _language_rows(evaluation: dict, table: dict) -> list[dict[str, Any]]:
@@ -263,22 +233,6 @@ def _mean_scores(rows: Sequence[dict]) -> dict[str, dict[str, float]]:
             for direction in DIRECTIONS
         }
         for system in SYSTEMS
-    }
-
-
-def _curve(rows: Sequence[dict]) -> dict[str, Any] | None:
-    """Returns the loss of each logged step, and the axis ticks."""
-    rows = [row for row in rows if "loss" in row]  # The others are about held-out text.
-    if not rows:
-        return None
-    ticks = MaxNLocator(nbins=5, min_n_ticks=2)
-    steps, losses = ([row[name] for row in rows] for name in ("step", "loss"))
-    return {
-        "points": list(zip(steps, losses, strict=True)),
-        "x_ticks": [int(x) for x in ticks.tick_values(0, steps[-1]) if x <= steps[-1]],
-        "x_max": steps[-1],
-        "y_ticks": [float(y) for y in ticks.tick_values(0, max(losses))],
-        "last": rows[-1],
     }
 
 

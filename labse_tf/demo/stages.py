@@ -67,10 +67,7 @@ class Stage(NamedTuple):
 def stages(out: Path, config: str, table_config: str) -> list[Stage]:
     """Returns all commands of the demo, up to `out`/sentences.npy.
 
-    Args:
-      out: the demo's folder.
-      config: of the encoder with layers.
-      table_config: of the encoder without layers that it starts from.
+    `config` is of the encoder with layers, `table_config` of that without, from which it starts.
     """
     places = {"out": out, "config": config, "table_config": table_config}
     return [
@@ -86,14 +83,12 @@ def run_stages(
     *,
     before: Mapping[str, Callable[[], None]] = MappingProxyType({}),
 ) -> tuple[int, dict[str, float]]:
-    """Runs the stages in a folder, and resumes after an interruption.
+    """Runs the stages in the folder `out`, and resumes after an interruption.
 
     `stages.json` in the folder records the completed commands. An interrupted training run resumes
     from its last checkpoint.
 
     Args:
-      out: the folder.
-      stages: all stages, in order.
       run_command: runs a command and returns its exit status.
       before: functions by stage name, called before the stage to prepare its input.
 

@@ -132,6 +132,7 @@ class Mirror:
         root = Path(os.environ.get(FOLDER) or Path(cache, "labse_tf")).absolute()
         self._folder = root / hashlib.sha256(url.encode("utf-8")).hexdigest()[:16]
         self._links = self._folder / "sending"
+        self._same_file = self._folder / "same.json"
         self.url, self.sends = url, True
         self.path = self._folder / "copy" / (url.rpartition("/")[2] or "_")
         # The stamps, there and here, of the files that are the same on both sides.
@@ -151,9 +152,9 @@ class Mirror:
         self._folder.mkdir(parents=True, exist_ok=True)
         with open(self._folder / "lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # Waits while another process fetches the same.
-            same = self._folder / "same.json"
-            found = json.loads(same.read_text("utf-8")) if same.is_file() else {}
-            self._same = {name: (tuple(one), tuple(two)) for name, (one, two) in found.items()}
+            if self._same_file.is_file():
+                found = json.loads(self._same_file.read_text("utf-8"))
+                self._same = {name: (tuple(one), tuple(two)) for name, (one, two) in found.items()}
             here = self._list_here()
             new = [name for name in sorted(there) if name not in here or self._differs(name, there)]
             if new:
@@ -165,7 +166,7 @@ class Mirror:
             for name in new:
                 stores.fetch(f"{self.url}{name}", self._local(name))
                 self._same[name] = there[name], self._stamp(name)
-            self._write_same()
+            write_json(self._same_file, self._same, overwrite=True)
         return bool(there)
 
     def start_over(self) -> None:
@@ -241,7 +242,7 @@ class Mirror:
         for name in gone:
             stores.remove(f"{self.url}{name}")
             del self._same[name]
-        self._write_same()
+        write_json(self._same_file, self._same, overwrite=True)
         shutil.rmtree(self._links, ignore_errors=True)
 
     def _replace(self) -> None:
@@ -251,10 +252,10 @@ class Mirror:
         self._replaces = False
 
     def _list_here(self) -> dict[str, Stamp]:
+        """Returns the stamps of the finished files of the copy, named as by `list_files`."""
+        files = [self._local(end) for end in ("", *stores.SIDE_FILES)]
         if self.path.is_dir():
-            files = [path for path in self.path.rglob("*") if path.is_file()]
-        else:
-            files = [self._local(end) for end in ("", *stores.SIDE_FILES)]
+            files = list(self.path.rglob("*"))
         names = [str(file)[len(str(self.path)) :] for file in files if file.is_file()]
         finished = [name for name in names if not any(part in name for part in _UNFINISHED)]
         return {name: self._stamp(name) for name in finished}
@@ -273,6 +274,3 @@ class Mirror:
         """Whether what is in the store may differ from what was there last time."""
         # A store without times could have another file of the same size.
         return name not in self._same or self._same[name][0] != there[name] or there[name][1] <= 0
-
-    def _write_same(self) -> None:
-        write_json(self._folder / "same.json", self._same, overwrite=True)

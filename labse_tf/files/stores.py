@@ -17,8 +17,6 @@ from labse_tf.files.outputs import whole_file
 
 # Files that belong to the file beside them.
 SIDE_FILES = (".calibration.json",)
-# Object stores have no folders.
-_WITHOUT_FOLDERS = ("gs", "s3")
 # Size in bytes, and time of the last change in nanoseconds.
 Stamp = tuple[int, int]
 
@@ -123,11 +121,9 @@ def list_files(url: str) -> dict[str, Stamp]:
 
     Names are what follows `url`, such as "/checkpoints/checkpoint"; the name of a file is "".
     """
-    if gfile().isdir(url):
-        files = _walk(url)
-    else:
-        sides = (f"{url}{end}" for end in ("", *SIDE_FILES))
-        files = [file for file in sides if gfile().exists(file)]
+    files = _walk(url)
+    if not gfile().isdir(url):
+        files = [f"{url}{end}" for end in ("", *SIDE_FILES) if gfile().exists(f"{url}{end}")]
     return {file[len(url) :]: stamp_of(file) for file in files}
 
 
@@ -143,9 +139,7 @@ def stamp_of(url: str) -> Stamp:
 
 def read(url: str) -> str | None:
     """Returns the content of a file in UTF-8, on disk or in a store; None if there is none."""
-    if not scheme_of(url):
-        return Path(url).read_text("utf-8") if os.path.isfile(url) else None
-    if not gfile().exists(url):
+    if not STORAGE.exists(url):
         return None
     with gfile().GFile(url) as file:
         return file.read()
@@ -176,8 +170,7 @@ def remove(url: str) -> None:
 
 
 def _make_place(url: str) -> None:
-    scheme = scheme_of(url)
-    if scheme not in _WITHOUT_FOLDERS:
+    # Object stores have no folders; TensorFlow's memory has, and adds to a file that is there.
+    if scheme_of(url) == "ram":
         gfile().makedirs(url.rpartition("/")[0])
-    if scheme == "ram":
-        remove(url)  # There, what is written is added to what is there.
+        remove(url)

@@ -7,6 +7,7 @@ import lzma
 
 
 def write_lines(path, lines):
+    path.parent.mkdir(parents=True, exist_ok=True)
     text = "".join(f"{line}\n" for line in lines)
     if path.suffix == ".gz":
         path.write_bytes(gzip.compress(text.encode()))

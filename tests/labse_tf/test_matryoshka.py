@@ -104,12 +104,6 @@ def test_the_loss_by_numpy(batch, layers, with_negatives):
         np.testing.assert_array_equal(tf.convert_to_tensor(one), tf.convert_to_tensor(other))
 
 
-def test_the_own_dimension_counts_once_named_or_not():
-    assert NESTED.dims(WIDTH) == [WIDTH, *DIMS]
-    assert TrainConfig(matryoshka=[WIDTH, 4]).dims(WIDTH) == [WIDTH, 4]
-    assert TrainConfig().dims(WIDTH) == [WIDTH]
-
-
 def test_the_gradient_cache_gives_the_same_gradients(batch):
     """Two chunks through the same dropout as on one tape."""
     encoder, chunked = make_objective(dataclasses.replace(NESTED, chunk_size=3))
@@ -147,20 +141,21 @@ def test_spare_columns_of_a_table_stay_0(batch):
     assert (gradient[:, -2:] == 0).all() and (gradient[5:40, :3] != 0).any(axis=0).all()
 
 
-@pytest.mark.parametrize(
-    ("command", "settings"),
-    [
-        ("train", ["train.matryoshka=[64,128]"]),
-        ("train", ["train.matryoshka=[64,64]"]),
-        ("train", ["train.matryoshka=[64,0]"]),
-        ("train", ["train.matryoshka=[769,64]", "train.bitext=[pairs]"]),
-        ("distill", ["train.matryoshka=[769,64]", "distill.monolingual=[texts]"]),
-        ("mine-negatives", ["train.matryoshka=[257]"]),
-    ],
-)
-def test_dimensions_that_are_refused(command, settings):
-    with pytest.raises(InputError, match=r"'train.matryoshka' is "):
-        load_config(None, settings, KINDS[command])
+def test_dimensions():
+    """The own one counts once, named or not; those that the encoder does not have are refused."""
+    assert NESTED.dims(WIDTH) == [WIDTH, *DIMS]
+    assert TrainConfig(matryoshka=[WIDTH, 4]).dims(WIDTH) == [WIDTH, 4]
+    assert TrainConfig().dims(WIDTH) == [WIDTH]
+    for command, dims, *more in (
+        ("train", "[64,128]"),
+        ("train", "[64,64]"),
+        ("train", "[64,0]"),
+        ("train", "[769,64]", "train.bitext=[pairs]"),
+        ("distill", "[769,64]", "distill.monolingual=[texts]"),
+        ("mine-negatives", "[257]"),
+    ):
+        with pytest.raises(InputError, match=r"'train.matryoshka' is "):
+            load_config(None, [f"train.matryoshka={dims}", *more], KINDS[command])
 
 
 def test_a_network_of_ones_own_tells_its_width_when_it_trains(batch):

@@ -58,39 +58,29 @@ def test_every_command_has_help_with_examples_that_name_its_options(capsys):
             assert options_of(line) <= options_of(known.partition("\n\n")[0]), line
 
 
-@pytest.mark.parametrize("arguments", [[], ["--help"], ["help"], ["corpus"], ["corpus", "--help"]])
-def test_the_overview_names_every_command(capsys, arguments):
-    status, out, err = run(capsys, *arguments)
-    assert (status, err) == (0, "")
-    for words, command in COMMANDS.items():
-        named = f"labse {' '.join(words)} " in out and command.summary in out
-        assert named == (arguments[:1] != ["corpus"] or words[0] == "corpus"), words
+def test_the_overview_names_every_command(capsys):
+    for arguments in ([], ["--help"], ["help"], ["corpus"], ["corpus", "--help"]):
+        status, out, err = run(capsys, *arguments)
+        assert (status, err) == (0, "")
+        for words, command in COMMANDS.items():
+            named = f"labse {' '.join(words)} " in out and command.summary in out
+            assert named == (arguments[:1] != ["corpus"] or words[0] == "corpus"), words
 
 
-@pytest.mark.parametrize("arguments", [["fly"], ["corpus", "fly"], ["trian", "x.yaml"], ["--fly"]])
-def test_unknown_commands(capsys, arguments):
-    status, out, err = run(capsys, *arguments)
-    assert (status, out) == (2, "") and "Traceback" not in err
-    assert f"no command '{' '.join(arguments[:2])}'" in err
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["train", "config.yaml"],
-        ["train", "config.yaml", "--run-dir", "x", "--fly"],
-        ["embed", "model"],
-        ["export", "run", "--out", "x", "--length", "long"],
-        ["vocab", "coverage", "v.txt", "x", "--", "--runner=DirectRunner"],
-    ],
-)
-def test_arguments_that_are_missing_or_unknown(capsys, arguments):
-    status, out, err = run(capsys, *arguments)
-    assert (status, out) == (2, "") and "Traceback" not in err
-    assert err.startswith(f"usage: labse {arguments[0]}")
-
-
-def test_a_task_that_does_not_exist(capsys):
+def test_unknown_commands_and_arguments(capsys):
+    for arguments in (["fly"], ["corpus", "fly"], ["trian", "x.yaml"], ["--fly"]):
+        status, out, err = run(capsys, *arguments)
+        assert (status, out) == (2, "") and f"no command '{' '.join(arguments[:2])}'" in err
+    for command in (
+        "train config.yaml",
+        "train config.yaml --run-dir x --fly",
+        "embed model",
+        "export run --out x --length long",
+        "vocab coverage v.txt x -- --runner=DirectRunner",
+    ):
+        status, out, err = run(capsys, *command.split())
+        assert (status, out) == (2, "") and "Traceback" not in err
+        assert err.startswith(f"usage: labse {command.split()[0]}")
     said = refused(capsys, "eval", "juggling", "model", "--data", "x")
     assert said.startswith("there is no task 'juggling'; choose from bucc, ")
 

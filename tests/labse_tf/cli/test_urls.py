@@ -74,17 +74,16 @@ def test_outputs_in_stores_are_sent_and_all_else_is_fetched():
     assert found == set(OUTPUTS)
 
 
-@pytest.mark.parametrize("url", ["s3://b/x", "hdfs:///x", "http://h/x", "https://h/x", "abfs://x"])
-def test_every_scheme_is_refused(url, capsys):
-    scheme = url.partition(":")[0]
-    for arguments in (["embed", url, "-"], ["vocab", "coverage", "v.txt", "d", f"--out={url}"]):
-        assert f"{url}: the scheme {scheme}:// is not supported" in refused(capsys, *arguments)
-
-
-@pytest.mark.parametrize("url", ["s3://b/x", "gs://b/x", "hdfs://x", "S3://b/x"])
-def test_beam_jobs_take_stores(url):
-    args = parser_of(("corpus", "filter-bitext")).parse_args([url, "--out", url])
-    assert (args.inputs, args.out) == ([url], url)
+def test_schemes(capsys):
+    for url in ("s3://b/x", "hdfs:///x", "http://h/x", "https://h/x", "abfs://x"):
+        scheme = url.partition(":")[0]
+        for arguments in (["embed", url, "-"], ["vocab", "coverage", "v", "d", f"--out={url}"]):
+            said = refused(capsys, *arguments)
+            assert f"{url}: the scheme {scheme}:// is not supported" in said
+    # Beam jobs take stores.
+    for url in ("s3://b/x", "gs://b/x", "hdfs://x", "S3://b/x"):
+        args = parser_of(("corpus", "filter-bitext")).parse_args([url, "--out", url])
+        assert (args.inputs, args.out) == ([url], url)
 
 
 def test_file_urls_are_local_paths(vocab_file, monolingual_dir, capsys, tmp_path, monkeypatch):
@@ -154,14 +153,11 @@ def test_every_text_of_the_configuration_refuses_urls(tmp_path):
         assert str(caught.value).startswith(f"--set {key}: {said}")
 
 
-def test_corpora_may_be_in_stores():
+def test_corpora_and_other_files_may_be_in_stores(tmp_path):
     assert set(TEXTS) >= CORPORA
     for command, key in CORPORA:
         config = load_config(None, [f"{key}=[{STORE}, {URL}, file:///a%20b]"], KINDS[command])
         assert dict(flatten(dataclasses.asdict(config)))[key] == [STORE, URL, "/a b"]
-
-
-def test_other_files_of_a_configuration(tmp_path):
     overrides = [f"tokenizer.vocab_file={STORE}", f"train.dev=[{STORE}, dev]"]
     config = load_config(None, overrides)
     assert (config.tokenizer.vocab_file, config.train.dev) == (STORE, [STORE, "dev"])
