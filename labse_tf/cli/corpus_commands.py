@@ -22,7 +22,6 @@ from labse_tf.files.record_kinds import BITEXT, MONOLINGUAL
 def labse_demo(args: argparse.Namespace) -> int:
     """examples:
       labse demo
-      labse demo --out /tmp/demo
 
     If interrupted, run the same command again: it resumes after the last completed stage, or from
     the last checkpoint within a stage. Writes DIR/report.html, and a model to DIR/model."""
@@ -140,9 +139,6 @@ def labse_corpus_filter_monolingual(args: argparse.Namespace) -> None:
     """examples:
       labse corpus filter-monolingual demo/monolingual --out clean
       labse corpus filter-monolingual de.txt.gz 'web/*.txt.zst' --out clean --min-characters 20
-      labse corpus filter-monolingual web --out clean --scores --max-bad-records 100
-      labse corpus filter-monolingual clean/scores --from-scores --out cleaner --min-characters 30
-      labse corpus filter-monolingual web --out clean --filter my_filters:NoShouting=0.5
       labse corpus filter-monolingual gs://b/wet --out gs://b/clean -- --runner=FlinkRunner \\
           --flink_master=HOST:8081
       labse corpus filter-monolingual CC-MAIN-*.warc.wet.gz --out clean --quality quality-model
@@ -179,8 +175,6 @@ def labse_corpus_filter_bitext(args: argparse.Namespace) -> None:
     """examples:
       labse corpus filter-bitext demo/bitext --out clean
       labse corpus filter-bitext de.tsv.gz 'web/*.tsv.zst' --out clean --max-length-ratio 4
-      labse corpus filter-bitext 'opus/News.de-en.*' web/pairs.parquet --out clean
-      labse corpus filter-bitext opus.tmx.gz --out clean --unique-side either --pairs-per-side 3
       labse corpus filter-bitext web --out clean --cds runs/cds --min-cds-score 0.12
       labse corpus filter-bitext web --out clean --scores --max-bad-records 100
       labse corpus filter-bitext clean/scores --from-scores --out cleaner --max-length-ratio 4
@@ -273,7 +267,6 @@ def labse_corpus_perturb(args: argparse.Namespace) -> None:
 def labse_corpus_embed(args: argparse.Namespace) -> None:
     """examples:
       labse corpus embed clean/monolingual --model model --out vectors
-      labse corpus embed de.txt.gz en.txt.gz --model model --out vectors --dtype float32
       labse corpus embed 'web/*.txt.zst' --model model --out vectors --max-bad-records 100
       labse corpus embed clean --model model --out vectors -- --runner=FlinkRunner \\
           --flink_master=HOST:8081

@@ -40,9 +40,6 @@ def _add_language_text(parser: argparse.ArgumentParser) -> None:
 def labse_export(args: argparse.Namespace) -> None:
     """examples:
       labse export runs/dual --out model
-      labse export runs/dual --out model --length 64
-      labse export runs/dual --out newest --checkpoint latest
-      labse export model --out shorter --length 32
       labse export runs/dual --out model --format hub,hf
       labse export model --out en_de --languages en,de --language-text my/text
       labse export runs/dual --out hf --format hf --licence apache-2.0 --results tatoeba.json

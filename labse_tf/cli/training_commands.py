@@ -64,9 +64,6 @@ def labse_train(args: argparse.Namespace) -> None:
           --set train.bitext=[clean/bitext]
       labse train configs/tiny.yaml --run-dir runs/best --init runs/table \\
           --set train.bitext=[clean/bitext] --set train.dev=[dev] --set train.patience=5
-      labse train configs/labse_mbert_vocab.yaml --run-dir runs/mbert \\
-          --init bert-base-multilingual-cased --set encoder.activation=gelu \\
-          --set train.bitext=[clean/bitext]
       labse train configs/tiny.yaml --run-dir runs/joint --init runs/cmlm --set train.joint=true \\
           --set encoder.pooling=mean --set pretrain.objective=cmlm \\
           --set pretrain.neighbours=[documents] --set train.bitext=[clean/bitext]
@@ -118,7 +115,6 @@ def labse_plan(args: argparse.Namespace) -> None:
     """examples:
       labse plan configs/labse_base.yaml --device tpu-v3 --replicas 512 --only pretrain
       labse plan configs/labse_base.yaml --device tpu-v3 --replicas 32 --only train --price 1.1
-      labse plan configs/labse_base.yaml --device h100 --replicas 8 --set train.chunk_size=64
       labse plan configs/small.yaml --set encoder.vocab_size=60000
       labse plan configs/small.yaml --set tokenizer.vocab_file=vocab.txt
 

@@ -43,8 +43,6 @@ _SEARCH = """
 def labse_embed(args: argparse.Namespace) -> None:
     """examples:
       labse embed model sentences.txt --out vectors.npy
-      labse embed model sentences.txt --out vectors.npy --dtype float16
-      labse embed model sentences.txt --out vectors.npy --dim 64
       labse embed model sentences.txt --out vectors.npy --dtype int8
       labse embed model/onnx/model_int8.onnx sentences.txt.zst --out vectors.parquet
       zcat news.txt.gz | labse embed model - --out vectors.npy
@@ -110,7 +108,6 @@ def _add_paths(parser: argparse.ArgumentParser) -> None:
 def labse_mine(args: argparse.Namespace) -> None:
     """examples:
       labse mine model news.de.txt news.en.txt --out pairs.tsv
-      labse mine model news.de.txt.gz news.en.txt.gz --out pairs.tsv --threshold 1.06
       labse mine model dev.de.txt dev.en.txt --out pairs.tsv --gold dev.gold.tsv --report r.json
       labse embed model news.de.txt --out de.npy
       labse embed model news.en.txt --out en.npy

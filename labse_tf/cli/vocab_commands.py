@@ -75,7 +75,6 @@ def _read_texts(inputs: Iterable[str], title: str) -> Iterator[tuple[str, str]]:
 def labse_vocab_build(args: argparse.Namespace) -> None:
     """examples:
       labse vocab build clean --out vocab.txt
-      labse vocab build demo/monolingual demo/bitext --out vocab.txt --vocab-size 30000
       labse vocab build web --out small.txt --vocab-size 30000 --counts web_counts
       labse vocab build web --out large.txt --vocab-size 60000 --counts web_counts
       labse vocab build s3://b/clean --out vocab.txt --counts s3://b/counts -- \\

@@ -50,7 +50,6 @@ COMMANDS = """
 corpus filter-bitext my --out my
 corpus filter-bitext my/pairs --out link
 corpus filter-bitext my/*/*.tsv --out my
-corpus filter-bitext file://{here}/my/pairs --out my
 corpus filter-bitext my/pairs --out file://localhost{here}/m%79
 corpus filter-bitext s3://b/my/pairs --out S3://b/my/
 corpus filter-bitext my/pairs/ru.tsv --cds run --out run
@@ -58,28 +57,19 @@ corpus filter-monolingual my/text --quality model --out model
 corpus embed my/text --model model --out model
 corpus score-cds run my/pairs --out my/pairs/ru.tsv
 corpus train-cds --noisy my/pairs --trusted es --run-dir es
-corpus train-quality my --out my
 corpus perturb my/text/de.txt --out same.txt
 vocab build my/text --out my/text/de.txt
-vocab coverage run/vocab.txt my --out run/vocab.txt
-vocab extend run/vocab.txt --text my --add 5 --out run/vocab.txt
 vocab extend model --text my/text/de.txt --add 5 --out link.txt
 train-laser own.yaml --run-dir es
 train plan.yaml --run-dir my --set train.evaluate=[tatoeba=my/pairs]
 train plan.yaml --run-dir run --set tokenizer.vocab_file=run/vocab.txt
-train plan.yaml --run-dir run --init run
 pretrain plan.yaml --run-dir . --set pretrain.monolingual=['my/text/*.txt']
-distill plan.yaml --teacher model --run-dir model
 mine-negatives my/pairs --run-dir new/run --out new
 export run --out run
 export run --out results --results results/sts.json
-import-hf model --out model
-import-laser my/text/de.txt my/text/ar.txt --out my/text
 embed model my/text/de.txt --out my/text/de.txt
 mine model my/text/de.txt my/text/ar.txt --out my/text/ar.txt
 mine my/text/de.txt my/text/ar.txt --embeddings es/fr.tsv es/fr.tsv --out es/fr.tsv
-score model my/pairs/ru.tsv --out my/pairs/ru.tsv
-translate run my/text/de.txt --to en --out my/text/de.txt
 eval sts model --data my --out my/pairs/scored.tsv
 eval un model --data my --work my
 eval compare results/sts.json results --out results/sts.json

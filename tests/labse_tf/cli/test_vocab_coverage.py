@@ -62,44 +62,40 @@ def test_text_pairs_and_shards(capsys, tmp_path, vocab):
     assert {path.name for path in tmp_path.iterdir()} == {"corpus", "coverage.tsv"}
 
 
-def test_the_byte_limit_is_that_of_training(capsys, tmp_path, vocab):
-    (tmp_path / "th.txt").write_text(f"{'ไ' + 'ท' * 199}\n{'ไ' + 'ท' * 200}\n", "utf-8")
-    status, table, _ = run(capsys, "vocab", "coverage", vocab, tmp_path / "th.txt")
-    assert (status, table.splitlines()[2].split()[-1]) == (0, "50.00")
+REFUSALS = {
+    "none.txt th.txt": "none.txt: no such file",
+    "broken.txt th.txt": "broken.txt:1: blank line",
+    "VOCAB none": "none: no such file or folder",
+    "VOCAB th.json": "th.json: unknown kind of file",
+    "VOCAB blank/de.txt": "no line of the input has a word",
+    "VOCAB bad/de.tsv": "bad/de.tsv:2: one column",
+    "VOCAB th.txt --max-length 2": "--max-length is 2; give 3 or more",
+    "VOCAB th.txt --max-bytes-per-word 0": "--max-bytes-per-word is 0",
+    "VOCAB th.txt --out th.json": "th.json: the output exists already",
+}
 
 
-@pytest.mark.parametrize(
-    "arguments, problem",
-    [
-        (["none.txt", "th.txt"], "none.txt: no such file"),
-        (["broken.txt", "th.txt"], "broken.txt:1: blank line"),
-        (["VOCAB", "none"], "none: no such file or folder"),
-        (["VOCAB", "th.json"], "th.json: unknown kind of file"),
-        (["VOCAB", "blank/de.txt"], "no line of the input has a word"),
-        (["VOCAB", "bad/de.tsv"], "bad/de.tsv:2: one column"),
-        (["VOCAB", "th.txt", "--max-length", "2"], "--max-length is 2; give 3 or more"),
-        (["VOCAB", "th.txt", "--max-bytes-per-word", "0"], "--max-bytes-per-word is 0"),
-        (["VOCAB", "th.txt", "--out", "th.json"], "th.json: the output exists already"),
-    ],
-)
-def test_refusals(capsys, monkeypatch, tmp_path, vocab, arguments, problem):
+def test_refusals(capsys, monkeypatch, tmp_path, vocab):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "th.txt").write_text(f"{THAI}\n", "utf-8")
-    (tmp_path / "th.json").write_text("{}", "utf-8")
-    (tmp_path / "broken.txt").write_text("\n", "utf-8")
-    for folder, name, text in (("blank", "de.txt", "\n \n"), ("bad", "de.tsv", "a\tb\nc\n")):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / name).write_text(text, "utf-8")
+    texts = {"th.txt": f"{THAI}\n", "th.json": "{}", "broken.txt": "\n"}
+    for name, text in (texts | {"blank/de.txt": "\n \n", "bad/de.tsv": "a\tb\nc\n"}).items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, "utf-8")
     before = set(tmp_path.rglob("*"))
-    new = [] if "--out" in arguments else ["--out", "new.tsv"]
-    arguments = [vocab if one == "VOCAB" else one for one in arguments]
-    assert refused(capsys, "vocab", "coverage", *arguments, *new).startswith(problem)
+    for arguments, problem in REFUSALS.items():
+        words = [str(vocab) if one == "VOCAB" else one for one in arguments.split()]
+        new = [] if "--out" in words else ["--out", "new.tsv"]
+        assert refused(capsys, "vocab", "coverage", *words, *new).startswith(problem)
     assert set(tmp_path.rglob("*")) == before
 
 
-def test_a_vocabulary_that_others_read_otherwise(tmp_path, capsys, caplog):
+def test_a_vocabulary_that_others_read_otherwise(tmp_path, capsys, caplog, vocab):
     path, text = tmp_path / "vocab.txt", tmp_path / "fr.txt"
     wordpiece_file.write(path, [*wordpiece_file.RESERVED_TOKENS, "a", "##\u00a0"])
     text.write_text("a\u00a0a\u00a0\n", "utf-8")
     assert run(capsys, "vocab", "coverage", path, text)[0] == 0
     assert f"{path}:106: the token '##\\xa0' and 0 more are read differently" in caplog.text
+    # The byte limit is that of training.
+    text.write_text(f"{'ไ' + 'ท' * 199}\n{'ไ' + 'ท' * 200}\n", "utf-8")
+    status, table, _ = run(capsys, "vocab", "coverage", vocab, text)
+    assert (status, table.splitlines()[2].split()[-1]) == (0, "50.00")

@@ -7,7 +7,6 @@ import zipfile
 
 import pytest
 
-from beam_pipelines import filter_bitext
 from beam_pipelines.reading.readers import read_file
 from labse_tf.data import texts
 from labse_tf.errors import InputError
@@ -186,77 +185,54 @@ def test_refusals(tmp_path, name, kind, problem):
     assert caught.value.path == str(tmp_path / expected)
 
 
-@pytest.mark.parametrize(
-    ("name", "language", "swapped"),
-    [
-        ("en-de.tsv", "de", False),
-        ("de-en.tsv", "de", True),
-        ("EN-DE.TSV", "de", False),
-        ("fra_eng.tsv", "fr", True),
-        ("en_zh_TW.tsv", "zh", False),
-        ("arb_Arab-eng_Latn.tsv", "ar", True),
-        ("WikiMatrix.en-fr.tsv", "fr", False),
-        ("en-fr.txt", "fr", False),
-        ("ar-en.txt", "ar", True),
-    ],
-)
-def test_both_languages_count_in_either_order(tmp_path, name, language, swapped):
-    rows = [pair[::-1] if swapped else pair for pair in PAIRS[language]]
-    path = put(tmp_path, name, rows)
-    (file,) = find_corpus_files([str(tmp_path)], kind=BITEXT)
-    assert (file.language, file.kind) == (language, BITEXT)
-    expected = [(*pair, language) for pair in PAIRS[language]]
-    assert list(read_file(file)) == expected
-    # Training and evaluation read it as the filters do.
-    (plain,) = texts.find_files([str(path)], BITEXT, [], key="train.bitext")
-    rows = list(read_pairs(plain.path, swapped=plain.swapped))
-    assert [row[1:] for row in rows] == PAIRS[language]
-    assert [tuple(row) for chunk in texts.columns(plain) for row in chunk] == PAIRS[language]
+IN_ORDER = "de/en-de.tsv de/EN-DE.TSV zh/en_zh_TW.tsv fr/WikiMatrix.en-fr.tsv fr/en-fr.txt"
+SWAPPED = "de/de-en.tsv fr/fra_eng.tsv ar/arb_Arab-eng_Latn.tsv ar/ar-en.txt"
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["en.tsv", "en-US.tsv", "eng.tsv", "bitext/en/part-00000-of-00001.tfrecord.gz"]
-    + ["de-fr.tsv", "deu_Latn-fra_Latn.tsv", "ru-uk.tsv", "fr-ca.tsv", "bitext/en-de/a.tfrecord"]
-    + ["N.de-fr.de"],
-)
-def test_bitext_without_english_or_with_english_alone_is_refused(tmp_path, name):
-    path = put(tmp_path, name, PAIRS["de"])
-    for find in (find_corpus_files, lambda names: texts.find_files(names, BITEXT, [], key="x")):
-        with pytest.raises(InputError) as caught:
-            find([str(tmp_path)])
-        assert caught.value.path == str(path)
+@pytest.mark.parametrize("names", [IN_ORDER, SWAPPED])
+def test_both_languages_count_in_either_order(tmp_path, names):
+    for number, (language, name) in enumerate(one.split("/") for one in names.split()):
+        rows = [pair[::-1] if names == SWAPPED else pair for pair in PAIRS[language]]
+        path = put(tmp_path, f"{number}/{name}", rows)
+        (file,) = find_corpus_files([str(path)], kind=BITEXT)
+        assert (file.language, file.kind) == (language, BITEXT)
+        assert list(read_file(file)) == [(*pair, language) for pair in PAIRS[language]]
+        # Training and evaluation read it as the filters do.
+        (plain,) = texts.find_files([str(path)], BITEXT, [], key="train.bitext")
+        rows = list(read_pairs(plain.path, swapped=plain.swapped))
+        assert [row[1:] for row in rows] == PAIRS[language]
+        assert [tuple(row) for chunk in texts.columns(plain) for row in chunk] == PAIRS[language]
 
 
-def test_a_job_on_a_folder_of_pairs_keeps_them_apart(tmp_path):
-    for name, language in (("en-de", "de"), ("zh-en", "zh")):
-        rows = [pair[::-1] if name == "zh-en" else pair for pair in PAIRS[language]]
-        put(tmp_path, f"in/{name}.tsv", rows)
-    filter_bitext.run([str(tmp_path / "in")], str(tmp_path / "out"))
-    records = [one for file in found(tmp_path / "out", kind=BITEXT) for one in read_file(file)]
-    expected = [(*pair, language) for language in ("de", "zh") for pair in PAIRS[language]]
-    assert sorted(records) == sorted(expected)
+def test_bitext_without_english_or_with_english_alone_is_refused(tmp_path):
+    names = "en.tsv en-US.tsv eng.tsv bitext/en/a.tfrecord.gz de-fr.tsv deu_Latn-fra_Latn.tsv"
+    for number, name in enumerate(f"{names} fr-ca.tsv bitext/en-de/a.tfrecord N.de-fr.de".split()):
+        path = put(tmp_path, f"{number}/{name}", PAIRS["de"])
+        for find in (find_corpus_files, lambda names: texts.find_files(names, BITEXT, [], key="x")):
+            with pytest.raises(InputError) as caught:
+                find([str(tmp_path / str(number))])
+            assert caught.value.path == str(path)
 
 
-@pytest.mark.parametrize(
-    ("names", "language"),
-    [
-        (("train.en", "train.de"), "de"),
-        (("train.eng", "train.fra"), "fr"),
-        (("dev.eng_Latn", "dev.zho_Hans"), "zh"),
-        (("opus.ar-en-train.en", "opus.ar-en-train.ar"), "ar"),
-        (("N.EN-DE.EN", "N.EN-DE.DE"), "de"),
-    ],
-)
-def test_sides_in_two_files(tmp_path, names, language):
-    for side, name in enumerate(names):
-        put(tmp_path, name, [(pair[side],) for pair in PAIRS[language]])
-    (tmp_path / "notes.log").write_text("no side of a pair\n")
-    expected = [(*pair, language) for pair in PAIRS[language]]
-    by_name = [str(tmp_path / name) for name in names]
-    for inputs in ([str(tmp_path)], by_name, by_name[::-1]):
-        (file,) = find_corpus_files(inputs, kind=BITEXT)
-        assert list(read_file(file)) == expected
+def test_sides_in_two_files(tmp_path):
+    for number, (names, language) in enumerate(
+        {
+            ("train.en", "train.de"): "de",
+            ("train.eng", "train.fra"): "fr",
+            ("dev.eng_Latn", "dev.zho_Hans"): "zh",
+            ("opus.ar-en-train.en", "opus.ar-en-train.ar"): "ar",
+            ("N.EN-DE.EN", "N.EN-DE.DE"): "de",
+        }.items()
+    ):
+        folder = tmp_path / str(number)
+        for side, name in enumerate(names):
+            put(folder, name, [(pair[side],) for pair in PAIRS[language]])
+        (folder / "notes.log").write_text("no side of a pair\n")
+        expected = [(*pair, language) for pair in PAIRS[language]]
+        by_name = [str(folder / name) for name in names]
+        for inputs in ([str(folder)], by_name, by_name[::-1]):
+            (file,) = find_corpus_files(inputs, kind=BITEXT)
+            assert list(read_file(file)) == expected
 
 
 def test_capital_extensions(tmp_path):

@@ -81,15 +81,12 @@ def test_two_runs_write_the_same_bytes(tmp_path):
     assert (tmp_path / "a/bitext/de.tsv.gz").read_bytes()[4:8] == bytes(4)
 
 
-def test_a_missing_package_stops_before_anything_is_written(tmp_path):
+def test_the_command(tmp_path, monkeypatch, capsys):
+    """It refuses a folder in use, overwrites it if told, and prints a table."""
     missing = Source("no-such", "no_such_package", MESSAGES, "*.mo")
     with pytest.raises(InputError, match="no-such"):
         write_demo_corpus(tmp_path / "out", sources=[*SMALL, missing])
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_command(tmp_path, monkeypatch, capsys):
-    """It refuses a folder in use, overwrites it if told, and prints a table."""
     monkeypatch.setattr(write, "write_demo_corpus", partial(write_demo_corpus, sources=SMALL))
     out = tmp_path / "demo"
     out.mkdir()
