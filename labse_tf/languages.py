@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import langcodes
 from langcodes.data_dicts import LIKELY_SUBTAGS
-from langcodes.language_lists import CLDR_LANGUAGES
 
 from labse_tf.errors import InputError
 
@@ -228,7 +227,9 @@ def require_code(
     found = find_code(code)
     if found is None:
         problem = f"'{code}' is not the code of a language"
-        remedy = f"use a code of BCP 47 or ISO 639-3 ({_nearest(code)})"
+        near = difflib.get_close_matches(code.lower(), LANGUAGES, n=3, cutoff=0.3)
+        proposal = f"closest: {', '.join(near)}" if near else "for example de, sw, zh, mfe"
+        remedy = f"use a code of BCP 47 or ISO 639-3 ({proposal})"
         raise InputError(problem, remedy=remedy, path=path, line=line)
     if found not in LANGUAGES:
         _say_once(found)
@@ -239,19 +240,6 @@ def require_code(
 def _say_once(code: str) -> None:
     name = language_of(code).name
     _log.info("'%s' is %s, not one of the 109 languages of LaBSE; it is taken as it is", code, name)
-
-
-def _nearest(code: str) -> str:
-    """Returns proposals in place of a wrong code: the language of that name, or similar codes."""
-    try:
-        named = find_code(langcodes.find(code).language or "")
-    except LookupError:
-        named = None
-    if named:
-        return f"{language_of(named).name} is {named}"
-    known = [*LANGUAGES, *(each for each in CLDR_LANGUAGES if each not in LANGUAGES)]
-    near = difflib.get_close_matches(code.lower(), known, n=3, cutoff=0.3)
-    return f"closest: {', '.join(near)}" if near else "for example de, sw, zh, mfe"
 
 
 def _parse(tag: str) -> langcodes.Language | None:

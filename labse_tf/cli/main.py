@@ -238,15 +238,14 @@ def _print_overview(argv: list[str]) -> int:
     if argv == ["--version"]:
         print(f"labse {labse_tf.__version__}")
         return EXIT_DONE
-    asked = not argv or argv[-1] in ("-h", "--help", "help")
-    group = argv[0] if argv and (argv[0],) in {words[:1] for words in COMMANDS} else None
-    known = asked or (group and len(argv) == 1)
+    groups = list(dict.fromkeys(words[0] for words in COMMANDS))
+    group = argv[0] if argv and argv[0] in groups else None
+    known = not argv or argv[-1] in ("-h", "--help", "help") or group and len(argv) == 1
     out = sys.stdout if known else sys.stderr
     if not known:
         print(f"labse: error: no command '{' '.join(argv[:2])}'; the commands are:", file=out)
     else:
         print("usage: labse COMMAND ...    (for details: labse COMMAND --help)\n", file=out)
-    groups = list(dict.fromkeys(words[0] for words in COMMANDS))
     for words in sorted(COMMANDS, key=lambda words: groups.index(words[0])):
         if group in (None, words[0]):
             print(f"  labse {' '.join(words):28}{COMMANDS[words].summary}", file=out)

@@ -116,10 +116,9 @@ def test_unknown_codes():
         with pytest.raises(InputError, match="code of a language") as caught:
             require_code(code, path="corpus.tsv", line=3)
         assert (caught.value.path, caught.value.line) == ("corpus.tsv", 3)
-    for code, proposal in (("haww", "haw"), ("bashkir", "Bashkir is ba")):
-        with pytest.raises(InputError) as caught:
-            require_code(code)
-        assert proposal in caught.value.remedy
+    with pytest.raises(InputError) as caught:
+        require_code("haww")
+    assert "haw" in caught.value.remedy
 
 
 @given(

@@ -114,7 +114,8 @@ TEXTS = {
 }
 _CORPORA = """
 pretrain:pretrain.monolingual pretrain:pretrain.bitext pretrain:pretrain.neighbours
-train:train.bitext train:train.replay distill:distill.monolingual mine-negatives:train.bitext train-laser:laser.bitext
+train:train.bitext train:train.replay distill:distill.monolingual
+mine-negatives:train.bitext train-laser:laser.bitext
 """
 CORPORA = {tuple(one.split(":")) for one in _CORPORA.split()}
 CORPORA |= {("corpus train-cds", key) for key in ("cds.noisy", "cds.trusted")}
