@@ -61,7 +61,7 @@ def load_config(
             entries.append((key, _local(key, value, place), place))
         elif place is not path:
             _log.warning("%s: ignored, as only other commands read this section", place)
-    tree, places = _nest(entries, kind)
+    tree, places = _nest(entries, kind, dataclasses.asdict(kind()))
     config = _build(kind, tree, places, path)
     config.languages = [require_code(code, path=path) for code in config.languages]
     return config
@@ -79,13 +79,8 @@ def changed(config: AnyConfig, changes: Mapping[str, Any]) -> AnyConfig:
     Raises:
       InputError: if a value is not allowed, for itself or beside the others.
     """
-    tree = dataclasses.asdict(config)
-    for key, value in changes.items():
-        *sections, name = key.split(".")
-        place = tree
-        for section in sections:
-            place = place[section]
-        place[name] = value
+    entries = [(key, value, "") for key, value in changes.items()]
+    tree, _ = _nest(entries, type(config), dataclasses.asdict(config))
     return _build(type(config), tree, {}, None)
 
 
@@ -215,9 +210,10 @@ def _local(key: str, value: Any, place: str | os.PathLike[str]) -> Any:
         ) from error
 
 
-def _nest(entries: Sequence[Entry], kind: type[Config]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Returns the defaults with the values set, in order, and where each key was set."""
-    tree = dataclasses.asdict(kind())
+def _nest(
+    entries: Sequence[Entry], kind: type[Config], tree: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Returns the tree with the values set, in order, and where each key was set."""
     leaves = dict(flatten(tree))
     places: dict[str, str] = {}
     for key, value, path in entries:

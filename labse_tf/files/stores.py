@@ -22,7 +22,10 @@ Stamp = tuple[int, int]
 
 
 class Storage:
-    """Finds files on the disk of this machine. Returned paths are strings, sorted."""
+    """Finds files on disk and in all stores that `tf.io.gfile` reads.
+
+    Returned paths are strings, sorted.
+    """
 
     def resolve(self, name: str | os.PathLike[str]) -> str:
         """Returns the path that a user's name stands for.
@@ -30,39 +33,9 @@ class Storage:
         Raises:
           InputError: for a URL with a scheme that this storage cannot read.
         """
-        return local_path(name)
-
-    def exists(self, path: str) -> bool:
-        """Whether there is a file or a folder."""
-        return os.path.exists(path)
-
-    def is_dir(self, path: str) -> bool:
-        return os.path.isdir(path)
-
-    def walk(self, folder: str) -> list[str]:
-        """Returns all files in a folder and below it."""
-        return sorted(str(path) for path in Path(folder).rglob("*") if path.is_file())
-
-    def glob(self, pattern: str) -> list[str]:
-        """Returns the files and folders that match a pattern with *, ? or [...]."""
-        return sorted(glob.glob(pattern))
-
-    def stamp(self, path: str) -> list[int]:
-        """Returns the size of a file in bytes, and when it changed, in ns."""
-        status = os.stat(path)
-        return [status.st_size, status.st_mtime_ns]
-
-    def size(self, path: str) -> int:
-        return self.stamp(path)[0]
-
-
-class TensorFlowStorage(Storage):
-    """Finds files on disk and in all stores that `tf.io.gfile` reads."""
-
-    def resolve(self, name: str | os.PathLike[str]) -> str:
         name = os.fspath(name)
         if not scheme_of(name):
-            return super().resolve(name)
+            return local_path(name)
         from tensorflow.errors import UnimplementedError
 
         try:
@@ -74,22 +47,34 @@ class TensorFlowStorage(Storage):
         return name
 
     def exists(self, path: str) -> bool:
-        return gfile().exists(path) if scheme_of(path) else super().exists(path)
+        """Whether there is a file or a folder."""
+        return gfile().exists(path) if scheme_of(path) else os.path.exists(path)
 
     def is_dir(self, path: str) -> bool:
-        return gfile().isdir(path) if scheme_of(path) else super().is_dir(path)
+        return gfile().isdir(path) if scheme_of(path) else os.path.isdir(path)
 
     def walk(self, folder: str) -> list[str]:
-        return _walk(folder) if scheme_of(folder) else super().walk(folder)
+        """Returns all files in a folder and below it."""
+        if scheme_of(folder):
+            return _walk(folder)
+        return sorted(str(path) for path in Path(folder).rglob("*") if path.is_file())
 
     def glob(self, pattern: str) -> list[str]:
-        return sorted(gfile().glob(pattern)) if scheme_of(pattern) else super().glob(pattern)
+        """Returns the files and folders that match a pattern with *, ? or [...]."""
+        return sorted((gfile().glob if scheme_of(pattern) else glob.glob)(pattern))
 
     def stamp(self, path: str) -> list[int]:
-        return list(stamp_of(path)) if scheme_of(path) else super().stamp(path)
+        """Returns the size of a file in bytes, and when it changed, in ns."""
+        if scheme_of(path):
+            return list(stamp_of(path))
+        status = os.stat(path)
+        return [status.st_size, status.st_mtime_ns]
+
+    def size(self, path: str) -> int:
+        return self.stamp(path)[0]
 
 
-STORAGE = TensorFlowStorage()
+STORAGE = Storage()
 
 
 def gfile():

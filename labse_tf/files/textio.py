@@ -24,13 +24,8 @@ import zstandard
 from labse_tf.errors import InputError
 from labse_tf.files.staging import input_path
 
-_DECOMPRESSORS = {
-    ".gz": lambda stream: gzip.GzipFile(fileobj=stream),
-    ".xz": lzma.LZMAFile,
-    ".bz2": bz2.BZ2File,
-}
 _OPENERS = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open, ".zst": zstandard.open}
-COMPRESSIONS = (*_DECOMPRESSORS, ".zst")
+COMPRESSIONS = tuple(_OPENERS)
 
 # The first bytes of gzip, xz and zstd, none of which are UTF-8 (bzip2's are).
 _PACKED = (b"\x1f\x8b", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")
@@ -328,9 +323,9 @@ def chunks_of_stream(stream: BinaryIO, name: str) -> Iterator[bytes]:
 
 def _chunks(stream: BinaryIO, extension: str) -> Iterator[bytes]:
     if extension != ".zst":
-        decompress = _DECOMPRESSORS.get(extension)
+        opener = _OPENERS.get(extension)
         # `read` would lose data that it decompressed before the damaged part.
-        read = decompress(stream).read1 if decompress else stream.read
+        read = opener(stream).read1 if opener else stream.read
         while chunk := read(_CHUNK_BYTES):
             yield chunk
         return
