@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import logging
 import os
 import random
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -164,8 +163,7 @@ def write_report(
         max_candidates=evaluation["max_candidates"],
         languages=languages,
         scripts=_script_rows(languages),
-        sentences=len(sentences),
-        **_neighbourhood(sentences, vectors),
+        queries=_queries(sentences, vectors),
     )
     with whole_file(destination, overwrite=True) as partial:
         partial.write_text(page, encoding="utf-8")
@@ -255,8 +253,8 @@ def find_neighbours(
     ]
 
 
-def _neighbourhood(sentences: Sequence[Sentence], vectors: np.ndarray) -> dict[str, Any]:
-    """Returns queries with their neighbours, and the share of all neighbours that are right."""
+def _queries(sentences: Sequence[Sentence], vectors: np.ndarray) -> list[dict[str, Any]]:
+    """Returns a random translation of each of the first messages, with its neighbours."""
     neighbours = find_neighbours(sentences, vectors)
     english = {one.group: one.text for one in sentences if one.language == "en"}
 
@@ -270,34 +268,17 @@ def _neighbourhood(sentences: Sequence[Sentence], vectors: np.ndarray) -> dict[s
             "english": english[sentence.group],
         }
 
-    def is_right(query: int, index: int) -> bool:
-        return sentences[query].group == sentences[index].group
-
-    shown = {
-        query: [
-            {**describe(i), "cosine": cosine, "right": is_right(query, i)}
+    members = defaultdict(list)
+    for index, one in enumerate(sentences):
+        if one.language != "en":
+            members[one.group].append(index)
+    generator = random.Random(0)
+    queries = []
+    for group in sorted(members)[:_QUERIES]:
+        query = generator.choice(members[group])
+        found = [
+            {**describe(i), "cosine": cosine, "right": sentences[i].group == group}
             for i, cosine in neighbours[query]
         ]
-        for query in _choose_queries(sentences)
-    }
-    sizes = Counter(sentence.group for sentence in sentences).values()
-    right = [is_right(query, i) for query, found in enumerate(neighbours) for i, _ in found]
-    return {
-        "queries": [{**describe(query), "neighbours": found} for query, found in shown.items()],
-        "right": float(np.mean(right)),
-        "chance": sum(size * (size - 1) for size in sizes)
-        / (len(sentences) * (len(sentences) - 1)),
-    }
-
-
-def _choose_queries(sentences: Sequence[Sentence]) -> list[int]:
-    """Returns one random sentence for each of the commonest scripts, each of another group."""
-    foreign = [i for i, one in enumerate(sentences) if one.language != "en"]
-    random.Random(0).shuffle(foreign)
-    scripts = {i: script_of(sentences[i].language) for i in foreign}
-    queries: list[int] = []
-    for script, _ in Counter(scripts.values()).most_common():
-        taken = {sentences[i].group for i in queries}
-        free = (i for i in foreign if scripts[i] == script and sentences[i].group not in taken)
-        queries.extend(itertools.islice(free, 1))
-    return queries[:_QUERIES]
+        queries.append({**describe(query), "neighbours": found})
+    return queries
