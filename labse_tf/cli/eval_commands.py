@@ -37,7 +37,7 @@ def _add_eval_arguments(parser: argparse.ArgumentParser) -> None:
         for name, text in data.items()
     ]
     header = "tasks, and what --data holds; `labse eval TASK --help` shows the options of a task:"
-    parser.epilog = "\n".join([header, *shown, "", parser.epilog])
+    parser.epilog = "\n".join([header, *shown, "", _MODEL, "", parser.epilog])
     names = ", ".join([*data, "or module:attribute"])
     parser.add_argument("task", metavar="TASK", help=names)
     add_options(
@@ -59,10 +59,6 @@ def _add_eval_arguments(parser: argparse.ArgumentParser) -> None:
 def labse_eval(args: argparse.Namespace) -> None:
     """TASK may also be module:attribute, your own in Python: see Task in
     labse_tf/evaluation/task.py.
-
-    MODEL is a model dir, an encoder in it (onnx/model.onnx, onnx/model_int8.onnx,
-    lite/encoder_int8.tflite), a sentence-transformers folder or name, or module:attribute, a Python
-    object with encode(list of strings). Files may be packed (.gz, .xz, .bz2, .zst).
 
     examples:
       labse eval tatoeba model --data LASER/data/tatoeba/v1 --out tatoeba.json --plot tatoeba.png

@@ -24,8 +24,8 @@ _SEARCH = """
 
 
 @command(
+    f"model_dir MODEL: {_MODEL}",
     """
-    model_dir MODEL
     input INPUT: one sentence per line; - reads stdin
     --out FILE!: .npy or .parquet
     --dtype {float32,float16,int8,binary}=float32: type of the vectors; float16 takes half the
@@ -52,9 +52,7 @@ def labse_embed(args: argparse.Namespace) -> None:
     columns `line` (from 1) and `vector`. Quantised vectors (int8, binary) need
     vectors.npy.calibration.json, which is written beside them.
 
-    MODEL is a model dir, an encoder in it (onnx/model.onnx, onnx/model_int8.onnx,
-    lite/encoder_int8.tflite), a sentence-transformers folder or module:attribute of a Python object
-    with encode(). Lines longer than the model's length are truncated; the command prints how many.
+    Lines longer than the model's length are truncated; the command prints how many.
 
     Finished work is kept in FILE.work: to resume an interrupted job, run the same command again."""
     from labse_tf.embedding.file import embed_file

@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-import grimp
 import pytest
 from repository import ROOT
 
@@ -102,10 +101,8 @@ def affected(changed: Iterable[str], imports: Mapping[str, set[str]]) -> dict[st
       imports: by test file the names that it imports, of modules or of what is in them.
 
     Returns:
-      0 for a file that changed, or is of the changed module's folder; 1 for one that imports it, 2
-      for one that imports what imports it, by whatever way.
+      0 for a file that changed, or is of the changed module's folder; 1 for one that imports it.
     """
-    graph = grimp.build_graph(*PACKAGES)
     found: dict[str, int] = {}
     for path in map(Path, changed):
         module = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
@@ -114,11 +111,9 @@ def affected(changed: Iterable[str], imports: Mapping[str, set[str]]) -> dict[st
         elif path.parts[0] == TESTS:
             near = {file: 1 for file, names in imports.items() if path.stem in names}
             near |= {str(path): 0} if str(path) in imports else {}
-        elif module in graph.modules:
-            downstream = graph.find_downstream_modules(module)
+        elif path.parts[0] in PACKAGES:
             room = str(Path(TESTS, *path.parent.parts))
-            near = {file: 2 for file, names in imports.items() if not names.isdisjoint(downstream)}
-            near |= {file: 1 for file, names in imports.items() if module in names}
+            near = {file: 1 for file, names in imports.items() if module in names}
             near |= {file: 0 for file in imports if str(Path(file).parent) == room}
         else:  # Pages, presets, examples: tests of no folder read them.
             near = {file: 0 for file in imports if str(Path(file).parent) == TESTS}
