@@ -87,14 +87,14 @@ def find_phases(
         the replicas or chunks cannot share.
     """
     encoder, train = config.encoder, config.train
-    for problem, set_ in (
+    for is_unknown, setting in (
         (encoder.network != BERT, f"encoder.network={BERT}"),
         (encoder.has_parts, "encoder.subwords=[] --set encoder.ngrams=[]"),
         (train.joint, "train.joint=false"),
     ):
-        if problem:
-            key = set_.partition("=")[0]
-            raise InputError(f"'{key}': the cost is not known", remedy=f"plan with --set {set_}")
+        if is_unknown:
+            key = setting.partition("=")[0]
+            raise InputError(f"'{key}': the cost is not known", remedy=f"plan with --set {setting}")
     phases: list[Phase] = []
 
     def add(section: str, **fields: Any) -> None:
