@@ -24,8 +24,8 @@ from apache_beam.ml.inference.base import ModelHandler, RunInference
 import labse_tf
 from beam_pipelines.reading.find import find_files
 from beam_pipelines.reading.readers import ReadTolerantly
-from beam_pipelines.records.records import NumberedBatch
-from beam_pipelines.reporting.report import (
+from beam_pipelines.records import NumberedBatch
+from beam_pipelines.reporting import (
     BAD_RECORD,
     KEPT,
     OTHER_LANGUAGE,

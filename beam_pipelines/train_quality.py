@@ -21,7 +21,7 @@ from sklearn.model_selection import GroupKFold
 from beam_pipelines import quality_model
 from beam_pipelines.quality_model import BITS, QualityModel, hash_ngrams
 from beam_pipelines.reading.web import main_and_other_lines, read_pages
-from beam_pipelines.records.records import UNDETERMINED
+from beam_pipelines.records import UNDETERMINED
 from beam_pipelines.sentences import split_sentences
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import MONOLINGUAL, WARC, CorpusFile, find_corpus_files

@@ -28,7 +28,7 @@ from apache_beam.transforms.window import GlobalWindows
 
 from beam_pipelines.reading.find import find_files, text_bytes
 from beam_pipelines.reading.readers import ReadCorpus
-from beam_pipelines.records.records import Batch
+from beam_pipelines.records import Batch
 from beam_pipelines.runtime.engine import Engine, run_pipeline
 from beam_pipelines.runtime.storage import (
     STORAGE,

@@ -9,8 +9,8 @@ import apache_beam as beam
 
 from beam_pipelines.filtering.job_options import JobOptions, drop_step, flatten_dropped
 from beam_pipelines.filters import AnyFilter, Filter, divide_models, find_reasons
-from beam_pipelines.records.records import Batch, ScoredBatch
-from beam_pipelines.reporting.report import OTHER_LANGUAGE, READ
+from beam_pipelines.records import Batch, ScoredBatch
+from beam_pipelines.reporting import OTHER_LANGUAGE, READ
 from labse_tf.languages import is_code
 
 

@@ -21,7 +21,7 @@ import regex
 
 from beam_pipelines.filtering.job_options import JobOptions, drop_step
 from beam_pipelines.filtering.prepare_text import Passage, by_language, count_dropped
-from beam_pipelines.records.records import Sentence
+from beam_pipelines.records import Sentence
 from beam_pipelines.runtime.shuffle import GroupValues, PackValues, unpack_values
 
 DUPLICATE_SPAN = "duplicate_span"

@@ -34,8 +34,8 @@ from beam_pipelines.reading.find import (
     plan_score_shards,
 )
 from beam_pipelines.reading.readers import ReadTolerantly
-from beam_pipelines.records.records import LANGUAGE_FIELD, record_type_of
-from beam_pipelines.reporting.report import (
+from beam_pipelines.records import LANGUAGE_FIELD, record_type_of
+from beam_pipelines.reporting import (
     KEPT,
     READ,
     WriteExamples,

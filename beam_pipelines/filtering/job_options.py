@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import apache_beam as beam
 
-from beam_pipelines.records.records import Record
-from beam_pipelines.reporting.report import draw_examples
+from beam_pipelines.records import Record
+from beam_pipelines.reporting import draw_examples
 from labse_tf.errors import InputError
 
 SOURCE, TARGET, EITHER = "source", "target", "either"

@@ -20,8 +20,8 @@ import apache_beam as beam
 
 from beam_pipelines.filtering.job_options import JobOptions
 from beam_pipelines.filters import LENGTHS, LINES, PAGES, RESTS, Filter, find_reasons
-from beam_pipelines.records.records import HOLE, UNDETERMINED, Batch, Document, Record, Sentence
-from beam_pipelines.reporting.report import OTHER_LANGUAGE, READ
+from beam_pipelines.records import HOLE, UNDETERMINED, Batch, Document, Record, Sentence
+from beam_pipelines.reporting import OTHER_LANGUAGE, READ
 from beam_pipelines.sentences import split_sentences
 from labse_tf.files.corpus_files import PAGE_FORMATS, CorpusFile
 from labse_tf.files.record_kinds import Neighbours

@@ -18,14 +18,14 @@ import pyarrow.parquet as pq
 from beam_pipelines.filtering.apply_filters import reasons_by_scores
 from beam_pipelines.filtering.shards import AssignShards
 from beam_pipelines.filters import AnyFilter
-from beam_pipelines.records.records import (
+from beam_pipelines.records import (
     LANGUAGE_FIELD,
     Record,
     ScoredBatch,
     decode_example,
     field_names,
 )
-from beam_pipelines.reporting.report import OTHER_LANGUAGE
+from beam_pipelines.reporting import OTHER_LANGUAGE
 from beam_pipelines.runtime.shuffle import GroupValues, hash_of
 from beam_pipelines.runtime.storage import create_file, join
 from labse_tf.languages import is_code

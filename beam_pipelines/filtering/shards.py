@@ -20,7 +20,7 @@ import numpy as np
 from beam_pipelines.filtering import cap
 from beam_pipelines.filtering.job_options import JobOptions
 from beam_pipelines.reading.find import text_bytes
-from beam_pipelines.records.records import (
+from beam_pipelines.records import (
     Batch,
     Record,
     ScoredBatch,
@@ -28,7 +28,7 @@ from beam_pipelines.records.records import (
     texts_of,
     write_records,
 )
-from beam_pipelines.reporting.report import DUPLICATE, KEPT, OTHER_LANGUAGE, OVER_CAP, ExampleSample
+from beam_pipelines.reporting import DUPLICATE, KEPT, OTHER_LANGUAGE, OVER_CAP, ExampleSample
 from beam_pipelines.runtime.shuffle import GroupValues, hash_of
 from beam_pipelines.runtime.storage import join, write_file
 from labse_tf.files.corpus_files import CorpusFile

@@ -18,7 +18,7 @@ from beam_pipelines.filtering.job_options import (
 )
 from beam_pipelines.reading.find import text_bytes
 from beam_pipelines.reading.readers import in_batches
-from beam_pipelines.records.records import Batch, Pair, build_record, decode_example, encode_record
+from beam_pipelines.records import Batch, Pair, build_record, decode_example, encode_record
 from beam_pipelines.runtime.shuffle import GroupValues, hash_of
 from labse_tf.files.corpus_files import CorpusFile
 

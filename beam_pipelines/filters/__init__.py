@@ -34,7 +34,7 @@ import abc
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
-from beam_pipelines.records.records import Record
+from beam_pipelines.records import Record
 
 if TYPE_CHECKING:
     import apache_beam as beam

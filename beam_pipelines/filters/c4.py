@@ -5,7 +5,7 @@ from __future__ import annotations
 import regex
 
 from beam_pipelines.filters import LINES, PAGES, RESTS, AtLeast, AtMost, Option, Use
-from beam_pipelines.records.records import Document, Sentence
+from beam_pipelines.records import Document, Sentence
 from beam_pipelines.sentences import split_sentences
 from labse_tf.files.record_kinds import MONOLINGUAL
 

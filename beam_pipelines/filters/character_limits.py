@@ -7,7 +7,7 @@ and its Chinese translation of two characters are a valid pair.
 from __future__ import annotations
 
 from beam_pipelines.filters import LENGTHS, AtLeast, AtMost, Option, Use
-from beam_pipelines.records.records import Record, texts_of
+from beam_pipelines.records import Record, texts_of
 from labse_tf.files.record_kinds import BITEXT, MONOLINGUAL
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import regex
 
 from beam_pipelines.filters import Below, Option, Use
-from beam_pipelines.records.records import Pair
+from beam_pipelines.records import Pair
 from labse_tf.files.record_kinds import BITEXT
 
 _NO_LETTERS = regex.compile(r"[^\p{L}\p{M}]+")

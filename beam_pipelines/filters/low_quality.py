@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 
 from beam_pipelines.filters import AtLeast, Option, Use
-from beam_pipelines.records.records import Record, texts_of
+from beam_pipelines.records import Record, texts_of
 from labse_tf.errors import InputError
 from labse_tf.files.record_kinds import MONOLINGUAL
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import regex
 
 from beam_pipelines.filters import AtMost, Option, Use
-from beam_pipelines.records.records import Batch, Pair
+from beam_pipelines.records import Batch, Pair
 from labse_tf.files.record_kinds import BITEXT
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import functools
 import regex
 
 from beam_pipelines.filters import Below, Option, Use
-from beam_pipelines.records.records import ENGLISH, Record, texts_by_language
+from beam_pipelines.records import ENGLISH, Record, texts_by_language
 from labse_tf.files.record_kinds import BITEXT, MONOLINGUAL
 from labse_tf.languages import LANGUAGES
 from labse_tf.tokenization.language_id import LABEL, load_model

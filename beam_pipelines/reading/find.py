@@ -13,14 +13,14 @@ import apache_beam as beam
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from beam_pipelines.records.records import (
+from beam_pipelines.records import (
     LANGUAGE_FIELD,
     RECORDS_PER_BATCH,
     Record,
     ScoredBatch,
     field_names,
 )
-from beam_pipelines.reporting.report import OTHER_LANGUAGE
+from beam_pipelines.reporting import OTHER_LANGUAGE
 from beam_pipelines.runtime.errors import input_errors_marked
 from beam_pipelines.runtime.storage import REPORT, STORAGE, join, open_file, scheme_of
 from labse_tf.errors import InputError

@@ -28,7 +28,7 @@ from beam_pipelines.reading.rows import (
 from beam_pipelines.reading.tmx import read_tmx
 from beam_pipelines.reading.web import read_web
 from beam_pipelines.reading.wikipedia import read_wikipedia
-from beam_pipelines.records.records import (
+from beam_pipelines.records import (
     RECORDS_PER_BATCH,
     Batch,
     NumberedBatch,
@@ -40,7 +40,7 @@ from beam_pipelines.records.records import (
     texts_by_language,
     texts_of,
 )
-from beam_pipelines.reporting.report import BadRecords, take_good
+from beam_pipelines.reporting import BadRecords, take_good
 from beam_pipelines.runtime.errors import input_errors_marked
 from beam_pipelines.runtime.storage import open_file
 from labse_tf.errors import InputError

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from beam_pipelines.records.records import Pair, Record, field_names, make_record, record_type_of
+from beam_pipelines.records import Pair, Record, field_names, make_record, record_type_of
 from labse_tf.errors import InputError
 from labse_tf.files import textio
 from labse_tf.files.corpus_files import CorpusFile, language_in_name

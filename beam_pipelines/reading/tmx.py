@@ -19,7 +19,7 @@ from xml.parsers import expat
 import regex
 
 from beam_pipelines.reading.web import GAP, INLINE, close_gaps
-from beam_pipelines.records.records import ENGLISH, UNDETERMINED, Pair
+from beam_pipelines.records import ENGLISH, UNDETERMINED, Pair
 from labse_tf.errors import InputError
 from labse_tf.files import textio
 from labse_tf.files.corpus_files import CorpusFile

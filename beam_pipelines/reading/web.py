@@ -22,7 +22,7 @@ from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 from lxml import etree
 
 from beam_pipelines.reading.rows import nul_byte
-from beam_pipelines.records.records import UNDETERMINED, Document
+from beam_pipelines.records import UNDETERMINED, Document
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import WET, CorpusFile
 

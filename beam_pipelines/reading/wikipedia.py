@@ -18,7 +18,7 @@ from mwparserfromhell.parser import ParserError
 from mwparserfromhell.wikicode import Wikicode
 
 from beam_pipelines.reading.web import GAP, NO_SPACES, close_gaps
-from beam_pipelines.records.records import HOLE, Document
+from beam_pipelines.records import HOLE, Document
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import CorpusFile
 from labse_tf.languages import is_code

@@ -21,7 +21,7 @@ import zstandard
 from apache_beam.coders import BytesCoder, ListCoder
 from apache_beam.transforms.window import GlobalWindows
 
-from beam_pipelines.records.records import (
+from beam_pipelines.records import (
     RECORDS_PER_BATCH,
     Batch,
     Record,

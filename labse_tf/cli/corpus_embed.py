@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from beam_pipelines import embed_texts
-    from beam_pipelines.reporting.report import format_report
+    from beam_pipelines.reporting import format_report
 
     options = dict(vars(args))
     report = embed_texts.run(sentences_per_shard=options.pop("shard_sentences"), **options)

@@ -96,6 +96,6 @@ def filter_job_options(args: argparse.Namespace) -> dict:
 
 def run(args: argparse.Namespace) -> None:
     from beam_pipelines import filter_bitext
-    from beam_pipelines.reporting.report import format_report
+    from beam_pipelines.reporting import format_report
 
     print(format_report(filter_bitext.run(**filter_job_options(args))))

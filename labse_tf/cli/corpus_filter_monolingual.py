@@ -52,6 +52,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from beam_pipelines import filter_monolingual
-    from beam_pipelines.reporting.report import format_report
+    from beam_pipelines.reporting import format_report
 
     print(format_report(filter_monolingual.run(**filter_job_options(args))))

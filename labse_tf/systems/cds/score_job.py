@@ -14,7 +14,7 @@ from apache_beam.ml.inference.base import ModelHandler, RunInference
 from beam_pipelines.filtering.unique_sides import plan_parts
 from beam_pipelines.reading.find import find_files
 from beam_pipelines.reading.readers import ReadCorpus, in_batches
-from beam_pipelines.records.records import Batch, Pair, ScoredBatch, encode_record
+from beam_pipelines.records import Batch, Pair, ScoredBatch, encode_record
 from beam_pipelines.runtime.engine import Engine, run_pipeline
 from beam_pipelines.runtime.errors import input_errors_marked
 from beam_pipelines.runtime.shuffle import HASH_BYTES, GroupValues, KeepSmallest, hash_of

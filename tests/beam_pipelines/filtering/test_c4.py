@@ -14,7 +14,7 @@ from beam_pipelines.filters.c4 import (
     NoTerminalPunctuation,
     PolicyNotice,
 )
-from beam_pipelines.records.records import Batch, Document, Sentence
+from beam_pipelines.records import Batch, Document, Sentence
 from beam_pipelines.sentences import split_sentences
 
 # Language -> lines that end like a sentence, and lines that do not.

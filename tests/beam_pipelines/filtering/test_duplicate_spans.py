@@ -11,7 +11,7 @@ from text_files import content_of
 from beam_pipelines import filter_monolingual
 from beam_pipelines.filtering.duplicate_spans import find_repeated, find_spans, remove_spans
 from beam_pipelines.reading.readers import read_file
-from beam_pipelines.records.records import Sentence
+from beam_pipelines.records import Sentence
 from labse_tf.files.corpus_files import find_corpus_files
 
 

@@ -15,8 +15,8 @@ from beam_pipelines import filter_bitext, filter_monolingual
 from beam_pipelines.filtering import shards
 from beam_pipelines.filters.character_limits import TooShort
 from beam_pipelines.reading.readers import ReadCorpus, read_file
-from beam_pipelines.records.records import Pair, Sentence
-from beam_pipelines.reporting import report
+from beam_pipelines.records import Pair, Sentence
+from beam_pipelines import reporting
 from labse_tf.cli.main import main
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import find_corpus_files
@@ -266,6 +266,6 @@ def test_no_files():
 
 
 def test_lost_records_are_no_small_matter():
-    counts = [(("de", report.READ), 3), (("de", report.KEPT), 1), (("de", "too_short"), 1)]
+    counts = [(("de", reporting.READ), 3), (("de", reporting.KEPT), 1), (("de", "too_short"), 1)]
     with pytest.raises(RuntimeError, match="do not add up"):
-        report.build_report(counts, ["de"], [TooShort()])
+        reporting.build_report(counts, ["de"], [TooShort()])

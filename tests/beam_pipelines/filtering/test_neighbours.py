@@ -14,7 +14,7 @@ from beam_pipelines.filtering.prepare_text import TextSettings, find_neighbours,
 from beam_pipelines.filters import LINES
 from beam_pipelines.filters.character_limits import TooShort
 from beam_pipelines.reading.readers import read_file
-from beam_pipelines.records.records import Batch, Document
+from beam_pipelines.records import Batch, Document
 from labse_tf.cli.main import main
 from labse_tf.files.corpus_files import find_corpus_files
 from labse_tf.files.record_kinds import NEIGHBOURS, Neighbours

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from beam_pipelines import filter_bitext, filter_monolingual
 from beam_pipelines.filtering import cap, shards
 from beam_pipelines.reading.readers import read_file
-from beam_pipelines.records.records import Sentence, encode_record
-from beam_pipelines.reporting.report import ExampleSample, draw_examples
+from beam_pipelines.records import Sentence, encode_record
+from beam_pipelines.reporting import ExampleSample, draw_examples
 from beam_pipelines.runtime.shuffle import KeepSmallest, random_number_of
 from labse_tf.files.corpus_files import find_corpus_files
 

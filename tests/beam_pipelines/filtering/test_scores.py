@@ -11,7 +11,7 @@ from text_files import content_of
 
 from beam_pipelines import filter_bitext, filter_monolingual
 from beam_pipelines.filtering import shards
-from beam_pipelines.reporting.report import format_report
+from beam_pipelines.reporting import format_report
 from labse_tf.cli.main import main
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import find_corpus_files

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from beam_pipelines import filter_bitext
 from beam_pipelines.filtering.unique_sides import SOURCE, TARGET, choose_by_side, plan_parts
 from beam_pipelines.reading.readers import read_file
-from beam_pipelines.records.records import Pair
+from beam_pipelines.records import Pair
 from labse_tf.cli.main import main
 from labse_tf.files.corpus_files import SHARD, find_corpus_files
 

@@ -29,7 +29,7 @@ from beam_pipelines.filters.unusual_length import (
 )
 from beam_pipelines.filters.wrong_language import WrongLanguage
 from beam_pipelines.filters.wrong_script import WrongScript, scripts_of
-from beam_pipelines.records.records import Batch, Document, Pair, Sentence
+from beam_pipelines.records import Batch, Document, Pair, Sentence
 from labse_tf.files.record_kinds import BITEXT, KINDS
 from labse_tf.languages import LANGUAGES
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from beam_pipelines.reading.readers import read_file
-from beam_pipelines.records.records import (
+from beam_pipelines.records import (
     Pair,
     Sentence,
     build_record,

@@ -13,7 +13,7 @@ import zstandard
 from beam_pipelines import filter_bitext, filter_monolingual
 from beam_pipelines.reading import readers
 from beam_pipelines.reading.readers import read_file
-from beam_pipelines.records.records import Pair, Sentence, encode_example, write_records
+from beam_pipelines.records import Pair, Sentence, encode_example, write_records
 from labse_tf.cli.main import main
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import find_corpus_files

@@ -8,7 +8,7 @@ import pytest
 from beam_pipelines import filter_bitext
 from beam_pipelines.reading.readers import read_file, records_and_errors
 from beam_pipelines.reading.tmx import read_tmx
-from beam_pipelines.records.records import Pair
+from beam_pipelines.records import Pair
 from labse_tf.errors import InputError
 from labse_tf.files import textio
 from labse_tf.files.corpus_files import TMX, CorpusFile, describe

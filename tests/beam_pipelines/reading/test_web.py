@@ -12,7 +12,7 @@ from beam_pipelines import filter_monolingual
 from beam_pipelines.reading import web
 from beam_pipelines.reading.readers import read_file, records_and_errors
 from beam_pipelines.reading.web import main_and_other_lines, main_text
-from beam_pipelines.records.records import Document
+from beam_pipelines.records import Document
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import describe
 

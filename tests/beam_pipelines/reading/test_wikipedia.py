@@ -8,7 +8,7 @@ import pytest
 from beam_pipelines import filter_monolingual
 from beam_pipelines.reading.readers import read_file, records_and_errors
 from beam_pipelines.reading.wikipedia import plain_text
-from beam_pipelines.records.records import HOLE, Document
+from beam_pipelines.records import HOLE, Document
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import describe
 

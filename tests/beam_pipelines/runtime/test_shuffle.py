@@ -5,7 +5,7 @@ import pytest
 from apache_beam.testing.test_pipeline import TestPipeline
 from apache_beam.testing.util import assert_that, equal_to
 
-from beam_pipelines.records.records import Batch, Pair, Sentence
+from beam_pipelines.records import Batch, Pair, Sentence
 from beam_pipelines.runtime import shuffle
 from beam_pipelines.runtime.shuffle import GroupValues, HoldBatches, PackValues, unpack_values
 

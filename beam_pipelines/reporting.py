@@ -12,7 +12,7 @@ from typing import Protocol
 
 import apache_beam as beam
 
-from beam_pipelines.records.records import (
+from beam_pipelines.records import (
     LANGUAGE_FIELD,
     UNDETERMINED,
     Record,
