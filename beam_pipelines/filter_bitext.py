@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from beam_pipelines.filtering import filter_job
+from beam_pipelines.filtering.apply_filters import JobOptions
 from beam_pipelines.filtering.choose_filters import build_filters, take_options
-from beam_pipelines.filtering.job_options import JobOptions
 from beam_pipelines.runtime.storage import configure
 from labse_tf.errors import InputError
 from labse_tf.files.record_kinds import BITEXT

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from beam_pipelines.filtering import filter_job
+from beam_pipelines.filtering.apply_filters import JobOptions
 from beam_pipelines.filtering.choose_filters import build_filters, take_options
-from beam_pipelines.filtering.job_options import JobOptions
 from beam_pipelines.filtering.prepare_text import TextSettings
+from beam_pipelines.filtering.scores import find_scores, have_score
 from beam_pipelines.filters import LENGTHS, RECORDS, STAGES
 from beam_pipelines.filters.character_limits import TooLong, TooShort
-from beam_pipelines.reading.find import find_files, find_scores, have_score
+from beam_pipelines.reading.find import find_files
 from beam_pipelines.runtime.storage import configure
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import ALL_FORMATS, PAGE_FORMATS
@@ -57,40 +58,33 @@ def run(
         problem = f"--min-language-confidence is {min_language_confidence}"
         raise InputError(problem, remedy="give a number from 0 to 1")
     if neighbours and (split_sentences is not None or c4):
-        raise InputError(
-            "--neighbours takes each line of text as a sentence, and splits pages",
-            remedy="leave out --split-sentences and --c4",
-        )
+        problem = "--neighbours takes each line of text as a sentence, and splits pages"
+        raise InputError(problem, remedy="leave out --split-sentences and --c4")
     configure(options.get("beam_options", ()))
     kind = NEIGHBOURS if neighbours else MONOLINGUAL
     values = take_options(MONOLINGUAL, options)
     filters = {stage: build_filters(MONOLINGUAL, values, stage=stage) for stage in STAGES}
     text = TextSettings(filters, min_language_confidence, split_sentences, c4, neighbours)
-    from_scores = options.get("from_scores", False)
+    from_scores, lengths = options.get("from_scores", False), filters[LENGTHS]
     if from_scores:
         are_sentences = have_score(find_scores(inputs), SHORT_SENTENCE)
     else:
         formats = (*ALL_FORMATS, *PAGE_FORMATS)
         are_sentences = text.are_needed(find_files(inputs, kind=kind, formats=formats))
+    if not are_sentences and min_sentence_characters is not None:
+        problem = "--min-sentence-characters limits sentences, but these records are lines"
+        remedy = "use --min-characters, or filter the corpus with --split-sentences"
+        raise InputError(problem, remedy=remedy)
     if are_sentences:
+        limits = [values.get(name) for name in ("min_characters", "max_characters")]
+        if from_scores and limits != [None, None]:
+            problem = "--min-characters and --max-characters limit lines, but these scores are of "
+            remedy = "use --min-sentence-characters, or filter the corpus again"
+            raise InputError(f"{problem}sentences that lines were split into", remedy=remedy)
+        for filter_ in lengths:
+            filter_.name = _REASONS_OF_LINES.get(filter_.name, filter_.name)
         lengths = [TooShort(min_sentence_characters or 0)]
         lengths[0].name = SHORT_SENTENCE
-        for filter_ in filters[LENGTHS]:
-            filter_.name = _REASONS_OF_LINES.get(filter_.name, filter_.name)
-        limits = (values.get("min_characters"), values.get("max_characters"))
-        if from_scores and limits != (None, None):
-            raise InputError(
-                "--min-characters and --max-characters limit lines, but these scores are of "
-                "sentences that lines were split into",
-                remedy="use --min-sentence-characters, or filter the corpus again",
-            )
-    else:
-        lengths = filters[LENGTHS]
-        if min_sentence_characters is not None:
-            raise InputError(
-                "--min-sentence-characters limits sentences, but these records are lines",
-                remedy="use --min-characters, or filter the corpus with --split-sentences",
-            )
     return filter_job.run(
         inputs,
         out,

@@ -201,6 +201,11 @@ def decode_example(data: bytes) -> dict[str, str]:
     return {name: value[0].decode("utf-8") for name, value in values.items() if len(value) == 1}
 
 
+def parse_record(record_type: type[Record], data: bytes) -> Record:
+    """Returns the record that `encode_record` serialized."""
+    return build_record(record_type, decode_example(data), None)
+
+
 # A record in a file: the length, its checksum (CRC-32C), the data, their checksum.
 _HEADER = struct.Struct("<Q4s")
 # A longer record is treated as damage, and no memory is allocated for it: 1 GiB.

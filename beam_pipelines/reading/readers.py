@@ -40,7 +40,7 @@ from beam_pipelines.records import (
     texts_by_language,
     texts_of,
 )
-from beam_pipelines.reporting import BadRecords, take_good
+from beam_pipelines.reporting import BadRecords
 from beam_pipelines.runtime.errors import input_errors_marked
 from beam_pipelines.runtime.storage import open_file
 from labse_tf.errors import InputError
@@ -103,7 +103,7 @@ def _read_part(
     part = FilePart(CorpusFile(*file), start, end)
     bad = BadRecords.of_file(part.file)
     with input_errors_marked():
-        good = take_good(records_of_part(part), bad, max_bad_records)
+        good = bad.take_good(records_of_part(part), max_bad_records)
         if form:
             good = (_normalized(record, form) for record in good)
         batches = in_batches(good)

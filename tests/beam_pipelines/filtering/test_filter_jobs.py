@@ -11,12 +11,11 @@ import apache_beam as beam
 import pytest
 from text_files import content_of
 
-from beam_pipelines import filter_bitext, filter_monolingual
+from beam_pipelines import filter_bitext, filter_monolingual, reporting
 from beam_pipelines.filtering import shards
 from beam_pipelines.filters.character_limits import TooShort
 from beam_pipelines.reading.readers import ReadCorpus, read_file
 from beam_pipelines.records import Pair, Sentence
-from beam_pipelines import reporting
 from labse_tf.cli.main import main
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import find_corpus_files
@@ -268,4 +267,4 @@ def test_no_files():
 def test_lost_records_are_no_small_matter():
     counts = [(("de", reporting.READ), 3), (("de", reporting.KEPT), 1), (("de", "too_short"), 1)]
     with pytest.raises(RuntimeError, match="do not add up"):
-        reporting.build_report(counts, ["de"], [TooShort()])
+        reporting.build_report(counts, ["de"], [TooShort()], [], ["too_short"])

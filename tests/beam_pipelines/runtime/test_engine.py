@@ -13,7 +13,7 @@ import pytest
 
 from beam_pipelines import filter_bitext, quality_model
 from beam_pipelines.filtering import filter_job
-from beam_pipelines.filtering.job_options import JobOptions
+from beam_pipelines.filtering.apply_filters import JobOptions
 from beam_pipelines.filters.low_quality import LowQuality
 from beam_pipelines.quality_model import BITS, QualityModel
 from beam_pipelines.runtime import engine as engines

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from beam_pipelines.filtering import filter_job
-from beam_pipelines.filtering.job_options import JobOptions
+from beam_pipelines.filtering.apply_filters import JobOptions
 from beam_pipelines.filters.character_limits import TooShort
 from beam_pipelines.reading.readers import read_file
 from beam_pipelines.records import texts_by_language
