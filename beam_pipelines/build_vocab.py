@@ -45,7 +45,6 @@ def run(
     max_word_length: int = 50,
     max_unique_chars: int | None = None,
     counts: str | None = None,
-    count_shards: int | None = None,
     overwrite: bool = False,
     beam_options: Sequence[str] = (),
 ) -> list[str]:
@@ -62,8 +61,6 @@ def run(
         character are ignored. None: `default_max_unique_chars`.
       counts: a folder to keep the word counts in; counts that are already there are reused. See
         `word_counts.count`.
-      count_shards: number of files that the words are counted into; None: depends on the size of
-        the input. A worker holds the words of one shard in memory.
       overwrite: replace an existing `out`.
       beam_options: options for Beam, as strings; if empty, the direct runner is used.
 
@@ -75,17 +72,14 @@ def run(
         max_unique_chars = default_max_unique_chars(vocab_size)
     least = len(RESERVED_TOKENS) + 2 * max_unique_chars
     if max_unique_chars < 1 or least > vocab_size:
-        raise InputError(
-            f"--vocab-size {vocab_size} is too small for {len(RESERVED_TOKENS)} reserved tokens "
-            f"and twice {max_unique_chars} characters",
-            remedy="raise it or lower --max-unique-chars",
-        )
+        problem = f"--vocab-size {vocab_size} is too small for {len(RESERVED_TOKENS)} reserved "
+        problem += f"tokens and twice {max_unique_chars} characters"
+        raise InputError(problem, remedy="raise it or lower --max-unique-chars")
     if not 0 <= smoothing_exponent <= 1:
         problem = f"--smoothing-exponent is {smoothing_exponent}"
         raise InputError(problem, remedy="give a number from 0 to 1")
-    for name, number in (("max-word-length", max_word_length), ("count-shards", count_shards)):
-        if number is not None and number < 1:
-            raise InputError(f"--{name} is {number}", remedy="give 1 or more")
+    if max_word_length < 1:
+        raise InputError(f"--max-word-length is {max_word_length}", remedy="give 1 or more")
     configure(beam_options)
     check_apart(out, inputs, overwrite=overwrite)
     out = check_free_path(out, overwrite=overwrite)
@@ -93,15 +87,13 @@ def run(
         inputs,
         word_counts.Settings(smoothing_exponent, min_word_count, max_word_length),
         folder=counts,
-        shards=count_shards,
         max_words=_MAX_WORDS,
         beam_options=beam_options,
     )
     _log_counts(counted, max_word_length)
     if not counted.words:
-        raise InputError(
-            "no words are left to learn from", remedy="lower --min-word-count or add text"
-        )
+        remedy = "lower --min-word-count or add text"
+        raise InputError("no words are left to learn from", remedy=remedy)
     tokens = learner.learn(
         counted.words,
         vocab_size,

@@ -41,7 +41,7 @@ from beam_pipelines.runtime.storage import (
     STORAGE,
     TEMPORARY,
     absolute,
-    check_free_folder,
+    check_free_path,
     create_file,
     job_folder,
     join,
@@ -109,7 +109,7 @@ def run(
     engine = Engine(beam_options)
     engine.check_paths([*inputs, out, model])
     check_apart(out, [*inputs, model], overwrite=overwrite)
-    out = check_free_folder(out, overwrite=overwrite)
+    out = check_free_path(out, overwrite=overwrite, is_folder=True)
     model = absolute(STORAGE.resolve(model))
     files = find_files(inputs, kind=MONOLINGUAL)
     facts = {

@@ -11,7 +11,6 @@ DIR/settings.json             the settings, and the files that were counted
 from __future__ import annotations
 
 import collections
-import contextlib
 import glob
 import heapq
 import itertools
@@ -33,7 +32,7 @@ from beam_pipelines.runtime.engine import Engine, run_pipeline
 from beam_pipelines.runtime.storage import (
     STORAGE,
     absolute,
-    check_free_folder,
+    check_free_path,
     job_folder,
     join,
     open_file,
@@ -95,7 +94,6 @@ def count(
     settings: Settings,
     *,
     folder: str | os.PathLike[str] | None = None,
-    shards: int | None = None,
     max_words: int | None = None,
     beam_options: Sequence[str] = (),
 ) -> WordCounts:
@@ -107,7 +105,6 @@ def count(
       folder: where the counts are kept. Counts that it already holds, of the same files with the
         same settings, are read instead of being made again. A cluster needs one that its workers
         reach. None: a temporary folder on this machine.
-      shards: number of files that the words are written to; None: `plan_word_shards`.
       max_words: the maximum number of words to read back; None reads all.
       beam_options: options for Beam, as strings; if empty, the direct runner is used.
 
@@ -118,26 +115,30 @@ def count(
     if folder is not None:
         folder = STORAGE.resolve(folder)
     elif engine.is_distributed:
-        raise InputError(
-            "--counts is missing", remedy="name a folder that all workers reach, for the counts"
-        )
-    engine.check_paths([*inputs, *([] if folder is None else [folder])])
+        remedy = "name a folder that all workers reach, for the counts"
+        raise InputError("--counts is missing", remedy=remedy)
+    engine.check_paths([*inputs, folder or ""])
     files = find_files(inputs)
+    paths = [path for file in files for path in file.paths]
     origin = {
         "words_version": _WORDS_VERSION,
         "settings": settings._asdict(),
-        "files": {absolute(path): STORAGE.stamp(path) for file in files for path in file.paths},
+        "files": {absolute(path): STORAGE.stamp(path) for path in paths},
     }
-    if folder is not None and _is_kept(folder, origin):
+    if folder is None:
+        place = tempfile.TemporaryDirectory(prefix="labse-words-")
+    elif _is_kept(folder, origin):
         _log.info("%s: reusing the word counts of these files", folder)
         return _read_counts(folder, max_words)
-    with _place(folder) as place:
+    else:
+        free = check_free_path(folder, overwrite=False, is_folder=True)
+        place = job_folder(free, SETTINGS_FILE, overwrite=False)
+    with place as out:
         _log.info("counting words in %d files", len(files))
         moved = [file.moved(absolute) for file in files]
-        job = CountWords(place, moved, settings, shards or plan_word_shards(files))
-        run_pipeline(job, [path for file in files for path in file.paths], engine)
-        write_json(join(place, SETTINGS_FILE), origin)
-        return _read_counts(place, max_words)
+        run_pipeline(CountWords(out, moved, settings, plan_word_shards(files)), paths, engine)
+        write_json(join(out, SETTINGS_FILE), origin)
+        return _read_counts(out, max_words)
 
 
 def plan_word_shards(files: Iterable[CorpusFile]) -> int:
@@ -175,17 +176,6 @@ def _read_words(folder: str) -> Iterator[tuple[str, int]]:
                 yield word, int(number)
 
 
-@contextlib.contextmanager
-def _place(folder: str | None) -> Iterator[str]:
-    if folder is None:
-        with tempfile.TemporaryDirectory(prefix="labse-words-") as temporary:
-            yield temporary
-    else:
-        free = check_free_folder(folder, overwrite=False)
-        with job_folder(free, SETTINGS_FILE, overwrite=False) as partial:
-            yield partial
-
-
 def _is_kept(folder: str, origin: dict) -> bool:
     """Whether the folder holds these counts, not none; raises InputError for others."""
     path = join(folder, SETTINGS_FILE)
@@ -197,27 +187,11 @@ def _is_kept(folder: str, origin: dict) -> bool:
         raise InputError(f"is damaged ({error})", path=path, remedy="remove the folder") from error
     if kept == origin:
         return True
-    raise InputError(
-        f"holds different word counts: {_difference(kept, origin)}",
-        path=folder,
-        remedy="name another folder for --counts, or remove this one",
-    )
-
-
-def _difference(kept: dict, wanted: dict) -> str:
-    if kept.get("words_version") != wanted["words_version"]:
-        return "another version of this program split the text"
-    for name, value in wanted["settings"].items():
-        before = kept.get("settings", {}).get(name)
-        if before != value:
-            return f"--{name.replace('_', '-')} was {before}, now {value}"
-    files = kept.get("files", {})
-    changed = [
-        path
-        for path in sorted({*files, *wanted["files"]})
-        if files.get(path) != wanted["files"].get(path)
-    ]
-    return f"{len(changed)} input files differ, first {changed[0]}"
+    before, now = ({**one, **one.get("settings", {})} for one in (kept, origin))
+    names = [name for name in now if before.get(name) != now[name] and name != "settings"]
+    problem = f"holds word counts of a job that differs in {', '.join(names)}"
+    remedy = "name another folder for --counts, or remove this one"
+    raise InputError(problem, path=folder, remedy=remedy)
 
 
 @beam.ptransform_fn
@@ -230,11 +204,6 @@ def CountWords(begin, folder: str, files: Sequence[CorpusFile], settings: Settin
 
     Workers combine the counts before the shuffle, in bounded memory, and again after it. Beam's
     own combiners would hold the words of all shards at once before the shuffle.
-
-    Args:
-      folder: where to write.
-      files: monolingual or bitext.
-      shards: number of files; a worker holds the words of one in memory. See `plan_word_shards`.
     """
     count_step = beam.ParDo(_CountInBundle(settings.max_word_length, shards))
     counted = (
@@ -243,11 +212,8 @@ def CountWords(begin, folder: str, files: Sequence[CorpusFile], settings: Settin
         | "Count" >> count_step.with_outputs("totals", main="words")
     )
     totals = counted.totals | "Sum" >> beam.CombinePerKey(sum)
-    (
-        totals
-        | "List" >> beam.combiners.ToList()
-        | "Write totals" >> beam.Map(_write_totals, join(folder, TOTALS_FILE))
-    )
+    write_totals = beam.Map(_write_totals, join(folder, TOTALS_FILE))
+    totals | "List" >> beam.combiners.ToList() | "Write totals" >> write_totals
     write = beam.Map(_write_words, folder, shards, settings, beam.pvalue.AsDict(totals))
     return counted.words | "Gather" >> beam.GroupByKey() | "Write words" >> write
 
@@ -315,7 +281,9 @@ class WordCounter:
     """
 
     def __init__(self) -> None:
-        self._clear()
+        self._pieces = collections.defaultdict(collections.Counter)
+        self._words = collections.defaultdict(collections.Counter)
+        self._characters = 0
 
     def __len__(self) -> int:
         return sum(map(len, self._words.values()))
@@ -332,13 +300,8 @@ class WordCounter:
         """Returns language -> word -> count, and resets the counter."""
         self._split_pieces()
         words = self._words
-        self._clear()
+        self.__init__()
         return words
-
-    def _clear(self) -> None:
-        self._pieces = collections.defaultdict(collections.Counter)
-        self._words = collections.defaultdict(collections.Counter)
-        self._characters = 0
 
     def _split_pieces(self) -> None:
         for language, pieces in self._pieces.items():

@@ -44,7 +44,7 @@ from beam_pipelines.runtime.storage import (
     REPORT,
     TEMPORARY,
     absolute,
-    check_free_folder,
+    check_free_path,
     job_folder,
     join,
     read_json,
@@ -201,7 +201,7 @@ def run(
     models = [filter_.model_path for filter_ in filters if hasattr(filter_, "model_path")]
     engine.check_paths([*inputs, out, *models])
     check_apart(out, [*inputs, *models], overwrite=options.overwrite)
-    out = check_free_folder(out, overwrite=options.overwrite)
+    out = check_free_path(out, overwrite=options.overwrite, is_folder=True)
     if options.from_scores:
         files = find_scores(inputs)
     else:

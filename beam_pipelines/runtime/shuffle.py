@@ -65,11 +65,12 @@ def HoldBatches(batches, folder: str | None, record_type: type[Record]):
         | "Pack" >> PackValues(folder)
         # Makes what follows a separate step, before which only parcels are held.
         | "Wait" >> beam.Reshuffle()
-        | "Unpack" >> beam.FlatMapTuple(_unpack_batches, record_type)
+        | "Unpack" >> beam.FlatMap(_unpack_batches, record_type)
     )
 
 
-def _unpack_batches(language: str, parcel: Parcel, record_type: type[Record]) -> Iterator[Batch]:
+def _unpack_batches(element: tuple[str, Parcel], record_type: type[Record]) -> Iterator[Batch]:
+    language, parcel = element
     values = unpack_values(parcel)
     for first in range(0, len(values), RECORDS_PER_BATCH):
         examples = values[first : first + RECORDS_PER_BATCH]

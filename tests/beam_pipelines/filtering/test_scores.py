@@ -173,7 +173,7 @@ def test_what_is_no_folder_of_scores_is_refused(tmp_path, capfd):
         (["filter-bitext", f"{tmp_path}/de.tsv"], "contains no scores"),
         (["filter-bitext", str(out)], "contains no scores"),
         (["filter-monolingual", f"{out}/scores"], "has no column 'text'"),
-        (["filter-bitext", "--scores", f"{out}/scores"], "would copy the scores"),
+        (["filter-bitext", "--scores", f"{out}/scores"], "--scores and --from-scores"),
     ]
     for args, message in cases:
         assert main(["corpus", *args, *again]) == 2
