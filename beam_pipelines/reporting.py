@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 
 import apache_beam as beam
 
-from beam_pipelines.records import LANGUAGE_FIELD, UNDETERMINED, Record, field_names, texts_of
+from beam_pipelines.records import LANGUAGE_FIELD, Record, field_names, texts_of
 from beam_pipelines.runtime.shuffle import KeepSmallest, Keyed, random_number_of, smallest
 from beam_pipelines.runtime.storage import write_file, write_json
 from labse_tf.errors import InputError
-from labse_tf.files.corpus_files import CorpusFile
 from labse_tf.languages import is_code, language_of
 
 READ, KEPT, DUPLICATE = "read", "kept", "duplicate"
@@ -59,10 +58,6 @@ class BadRecords:
     language: str
     number: int = 0
     first: list[Fault] = field(default_factory=list)
-
-    @classmethod
-    def of_file(cls, file: CorpusFile) -> BadRecords:
-        return cls(file.language or UNDETERMINED)
 
     def take_good(self, records: Iterable[Record | InputError], maximum: int) -> Iterator[Record]:
         """Yields the records and adds the errors among them.

@@ -37,18 +37,17 @@ def divide(files: Iterable[CorpusFile], part_bytes: int | None = None) -> list[F
     part_bytes = part_bytes or PART_BYTES
     parts = []
     for file in files:
-        divisible = file.format in (TEXT, TSV, JSON_LINES) and file.kind != NEIGHBOURS
-        divisible = divisible and not split_compression(file.path)[1]
-        size = STORAGE.size(file.path) if divisible else 0
+        size = 0
+        if file.format in (TEXT, TSV, JSON_LINES) and file.kind != NEIGHBOURS:
+            size = 0 if split_compression(file.path)[1] else STORAGE.size(file.path)
         if size > part_bytes:
             with open_file(file.path) as stream:
-                divisible = not has_old_line_ends(stream.read(_CHUNK_BYTES))
-        if size <= part_bytes or not divisible:
+                size = 0 if has_old_line_ends(stream.read(_CHUNK_BYTES)) else size
+        if size <= part_bytes:
             parts.append(FilePart(file))
-            continue
-        starts = range(0, size, part_bytes)
-        ends = [*starts[1:], size]
-        parts += [FilePart(file, *both) for both in zip(starts, ends, strict=True)]
+        else:
+            starts = range(0, size, part_bytes)
+            parts += [FilePart(file, start, min(start + part_bytes, size)) for start in starts]
     return parts
 
 
@@ -61,7 +60,7 @@ def open_part(part: FilePart) -> Iterator[BinaryIO | None]:
             return
         start, end = _next_line(stream, part.start), _next_line(stream, part.end)
         stream.seek(start)
-        yield _Limited(stream, end - start) if end > start else None
+        yield _Part(stream.read(end - start)) if end > start else None
 
 
 def placed(part: FilePart, error: InputError) -> InputError:
@@ -87,19 +86,5 @@ def _next_line(stream: BinaryIO, position: int) -> int:
     return stream.tell()
 
 
-class _Limited(io.RawIOBase):
-    """The next `size` bytes of a stream, which its owner closes."""
-
+class _Part(io.BytesIO):
     is_part = True  # Its own line ends do not tell those of the file.
-
-    def __init__(self, stream: BinaryIO, size: int) -> None:
-        self._stream = stream
-        self._left = size
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        data = self._stream.read(self._left if size < 0 else min(size, self._left))
-        self._left -= len(data)
-        return data

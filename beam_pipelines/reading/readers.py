@@ -30,6 +30,7 @@ from beam_pipelines.reading.web import read_web
 from beam_pipelines.reading.wikipedia import read_wikipedia
 from beam_pipelines.records import (
     RECORDS_PER_BATCH,
+    UNDETERMINED,
     Batch,
     NumberedBatch,
     Record,
@@ -80,34 +81,34 @@ def ReadTolerantly(
     if not files:
         raise InputError("no corpus files to read", remedy="name at least one")
     # Plain tuples: Beam's coder for NamedTuples would look for a schema.
-    parts = [
-        (number, (tuple(part.file), part.start, part.end))
-        for number, part in enumerate(divide(files))
-    ]
-    outputs = (
+    parts = [(number, tuple(file), *at) for number, (file, *at) in enumerate(divide(files))]
+    read = beam.FlatMap(_read_part, max_bad_records, numbered, normalize)
+    return (
         begin
         | "Files" >> beam.Create(parts, reshuffle=False)
         | "Spread" >> beam.Reshuffle()
-        | "Read"
-        >> beam.FlatMap(_read_part, max_bad_records, numbered, normalize).with_outputs(
-            "bad", main="batches"
-        )
+        | "Read" >> read.with_outputs("bad", main="batches")
     )
-    return outputs.batches, outputs.bad
 
 
 def _read_part(
-    element: tuple[int, tuple], max_bad_records: int, numbered: bool, form: str | None
+    element: tuple[int, tuple, int, int | None],
+    max_bad_records: int,
+    numbered: bool,
+    form: str | None,
 ) -> Iterator:
-    number, (file, start, end) = element
+    number, file, start, end = element
     part = FilePart(CorpusFile(*file), start, end)
-    bad = BadRecords.of_file(part.file)
+    bad = BadRecords(part.file.language or UNDETERMINED)
     with input_errors_marked():
         good = bad.take_good(records_of_part(part), max_bad_records)
         if form:
             good = (_normalized(record, form) for record in good)
-        batches = in_batches(good)
-        yield from number_batches(batches, number) if numbered else batches
+        read = collections.Counter()
+        for batch in in_batches(good):
+            language, records = batch
+            yield NumberedBatch(*batch, number, read[language]) if numbered else batch
+            read[language] += len(records)
     if bad.number:
         yield beam.pvalue.TaggedOutput("bad", bad)
 
@@ -128,14 +129,6 @@ def in_batches(records: Iterable[Record]) -> Iterator[Batch]:
             del batches[record.language]
     for language, batch in batches.items():
         yield Batch(language, batch)
-
-
-def number_batches(batches: Iterable[Batch], file: int) -> Iterator[NumberedBatch]:
-    """Yields the batches of the file with the number `file`, with their positions in it."""
-    read = collections.Counter()
-    for language, records in batches:
-        yield NumberedBatch(language, records, file, read[language])
-        read[language] += len(records)
 
 
 def read_texts(files: Iterable[CorpusFile]) -> Iterator[tuple[str, str]]:

@@ -18,7 +18,7 @@ from xml.parsers import expat
 
 import regex
 
-from beam_pipelines.reading.web import GAP, INLINE, close_gaps
+from beam_pipelines.reading.web import GAP, INLINE, close_gaps, find_encoding
 from beam_pipelines.records import ENGLISH, UNDETERMINED, Pair
 from labse_tf.errors import InputError
 from labse_tf.files import textio
@@ -41,17 +41,6 @@ _BYTE_ORDERS = {
     b"<\0": "utf-16-le",
     b"\0<": "utf-16-be",
 }
-# Files that declare the first are mostly in the second, which has more characters.
-_WIDER = {
-    "iso8859-1": "cp1252",
-    "iso8859-9": "cp1254",
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
-    "shift_jis": "cp932",
-    "euc_kr": "cp949",
-}
-# Python's text encodings that are no character sets.
-_NO_CHARSETS = ("idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape")
 # In place of bytes that do not decode: a character that expat is not given.
 codecs.register_error("labse_tf.undecoded", lambda error: ("\udcff", error.end))
 
@@ -59,26 +48,24 @@ _UNIT, _AROUND, _TOO_LONG, _LAST = "unit", "around", "too long", "last"
 
 
 def _pattern(or_end: str) -> regex.Pattern:
-    """Finds units, the ends of the header, and comments and the like, which have none inside."""
+    """Finds units, and comments and the like, which have none inside."""
     opaque = "|".join(
         rf"{start}(?>.*?(?={end}|{start}|\Z))(?:{end}{or_end})"
         for start, end in (("<!--", "-->"), (r"<!\[CDATA\[", "]]>"), (r"<\?", r"\?>"))
     )
-    header = r"<(?P<start>header\b[^<>]*+(?<!/)>)|<(?:/header|body)[\s>]"
     empty = r"""(?:\s(?:[^<>"'/]|/(?!>)|"[^<"]*"|'[^<']*')*+)?/>"""
     # So many at once that the library keeps few of its steps in memory.
-    text = r"(?>(?:[^<]++|<(?![!?]|/?(?:tu|header|body)[\s/>])){1,10000})"
+    text = r"(?>(?:[^<]++|<(?![!?]|/?tu[\s/>])){1,10000})"
     # A unit ends with its end tag, or before the next one.
     whole = rf"(?=[\s>])(?:{text}|{opaque}|<[!?])*+(?:</tu\s*+>|(?=<)|(?P<cut>\Z))"
-    return regex.compile(f"{opaque}|{header}|(?P<unit><tu(?:{empty}|{whole}))", regex.DOTALL)
+    return regex.compile(f"{opaque}|(?P<unit><tu(?:{empty}|{whole}))", regex.DOTALL)
 
 
 _PARTS, _LAST_PARTS = _pattern(r"|\Z"), _pattern("")
-# Nearly all units are like this. These are found, and parsed, many at a time.
+# Nearly all units are like this: they are found, and parsed, many at a time.
 _PLAIN_UNIT = re.compile(r"<tu[\s>][^<]*(?:<(?![!?]|/?tu[\s/>])[^<]*)*</tu>\s*")
 _PLAIN_UNITS = re.compile(rf"\s*(?:{_PLAIN_UNIT.pattern})+")
 _CUT_TAG, _LONGEST_NAME = regex.compile(r"(?:<[^\s<>]*)?\Z"), 100
-_PREFIX = regex.compile(r"<([\w.-]+:)tmx[\s>]")
 _FIRST = regex.compile(r"<!ENTITY\s+(?:%\s+)?([^\s>]+)|<([\w:.-]+)")
 _OF_UNIT = regex.compile(r"</?(?:tu|tuv|seg)(?=[\s/>])")
 
@@ -147,20 +134,14 @@ def _read_part(kind: str, text: str, line: int, file: CorpusFile) -> list[Pair |
 
 
 def _split(texts: Iterator[str]) -> Iterator[tuple[str, str]]:
-    """Yields `(kind, text)` of the parts of a file; of what is skipped, the line feeds.
-
-    The names of elements lose their prefix.
-    """
-    buffer, prefix, is_open, in_header = "", "", False, False
+    """Yields `(kind, text)` of the parts of a file; of what is skipped, the line feeds."""
+    buffer, is_open = "", False
     for text, is_last in chain(((text, False) for text in texts), [("", True)]):
         buffer += text
-        prefix = prefix or "".join(_PREFIX.findall(buffer)[:1])
-        if prefix:
-            buffer = buffer.replace(f"<{prefix}", "<").replace(f"</{prefix}", "</")
         is_full = is_last or len(buffer) > textio.MAX_LINE_BYTES
         done = 0
         while True:
-            if not (is_open or in_header) and (units := _PLAIN_UNITS.match(buffer, done)):
+            if not is_open and (units := _PLAIN_UNITS.match(buffer, done)):
                 yield _UNIT, units[0]
                 done = units.end()
             match = (_LAST_PARTS if is_full or is_open else _PARTS).search(buffer, done)
@@ -168,9 +149,7 @@ def _split(texts: Iterator[str]) -> Iterator[tuple[str, str]]:
                 break  # It may go on.
             yield _AROUND, buffer[done : match.start()]
             is_cut = match["cut"] is not None
-            if match[0].startswith(("<header", "</header", "<body")):
-                in_header = match["start"] is not None
-            if match["unit"] and not (is_open or in_header):
+            if match["unit"] and not is_open:
                 yield (_TOO_LONG if is_cut and not is_last else _UNIT), match[0]
             else:
                 yield _AROUND, "\n" * match[0].count("\n")
@@ -202,15 +181,10 @@ def _find_encoding(head: bytes, file: CorpusFile) -> str:
     if declared is None:
         return "utf-8"
     name = declared[1].decode("ascii", "backslashreplace")
-    try:
-        codec = codecs.lookup(regex.sub(r"(?i)^windows-(?=\d)", "cp", name)).name
+    if found := find_encoding(name):
         # A legible declaration is not in UTF-16.
-        codec = "utf-8" if codec.startswith("utf-16") else codec
-        # Some codecs are no encodings, and some encodings have another "<".
-        if codec not in _NO_CHARSETS and b"<?xml".decode(codec) == "<?xml":
-            return _WIDER.get(codec, codec)
-    except (LookupError, ValueError):
-        pass
+        codec = found.codec_info.name
+        return "utf-8" if codec.startswith("utf-16") else codec
     line = 1 + head.count(b"\n", 0, declared.start(1))
     remedy = "convert the file to UTF-8, and say so in its declaration"
     raise InputError(f"the encoding '{name}' is unknown", path=file.path, line=line, remedy=remedy)

@@ -166,7 +166,7 @@ def test_chunks_end_anywhere(size):
             return super().read(size)
 
     text = (
-        HEADER.replace("<header/>", "<header><!-- <body> <tu> --></header>")
+        HEADER.replace("<header/>", "<header><!-- <tu> --></header>")
         + FIRST
         + unit("a&b", "c")
         + '<!-- <tu></tu> --><tu a="/>"/>'
@@ -213,17 +213,13 @@ def test_how_units_are_written(tmp_path, content, pair):
     assert read_around(tmp_path, content) == [pair]
 
 
-def test_prefixes_header_and_doctype(tmp_path):
+def test_header_and_doctype(tmp_path):
     header = HEADER.replace("<tmx", '<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx').replace(
-        "<header/>", f"<header><note>{FIRST}&eacute;</note></header>"
+        "<header/>", "<header><note>&eacute;</note></header>"
     )
     text = header + unit("caf&eacute;", "&foo;") + unit("caf&eacute;", "x<ph/>y") + FOOTER
-    for name in ("tmx", "header", "body", "tu", "tuv", "seg", "ph"):
-        for slash in ("", "/"):
-            for end in (" ", ">", "/"):
-                text = text.replace(f"<{slash}{name}{end}", f"<{slash}p:{name}{end}")
     error, pair = records_and_errors(file_of(tmp_path, text))
-    assert (error.line, pair) == (9, Pair("café", "x y", "de"))
+    assert (error.line, pair) == (6, Pair("café", "x y", "de"))
 
 
 def with_entity(declaration):
@@ -256,8 +252,8 @@ def test_damage_in_the_header_loses_nothing(tmp_path, header):
 @pytest.mark.parametrize(
     ("encodings", "text"),
     [
-        (("GB2312", "GBK", "GB18030", "Big5", "hz"), "中文"),
-        (("Shift_JIS", "EUC-JP", "ISO-2022-JP", "utf-7"), "日本語テスト"),
+        (("GB2312", "GBK", "GB18030", "Big5"), "中文"),
+        (("Shift_JIS", "EUC-JP", "ISO-2022-JP"), "日本語テスト"),
         (("windows-1252", "ISO-8859-1"), "où est-ce ?"),
         (("windows-874", "TIS-620"), "ภาษาไทย"),
     ],
@@ -277,9 +273,7 @@ def test_byte_order(tmp_path, encoding, declared):
     assert list(read_file(file)) == [Pair("a", "Мир 中文 😀", "de")]
 
 
-@pytest.mark.parametrize(
-    "name", ["klingon", "rot13", "base64", "idna", "unicode_escape", "undefined", "cp037", "é", ""]
-)
+@pytest.mark.parametrize("name", ["klingon", "rot13", "idna", "utf-7", "cp037", "é", ""])
 def test_unknown_encodings(tmp_path, name):
     content = HEADER.replace("UTF-8", name) + FIRST + FOOTER
     with pytest.raises(InputError, match=r"memory\.tmx:1: the encoding"):
