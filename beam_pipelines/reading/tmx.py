@@ -184,7 +184,9 @@ def _find_encoding(head: bytes, file: CorpusFile) -> str:
     if found := find_encoding(name):
         # A legible declaration is not in UTF-16.
         codec = found.codec_info.name
-        return "utf-8" if codec.startswith("utf-16") else codec
+        # Text that is more than ASCII is not in windows-1252, as browsers assume.
+        is_utf_8 = codec.startswith("utf-16") or name.lower().endswith("ascii")
+        return "utf-8" if is_utf_8 else codec
     line = 1 + head.count(b"\n", 0, declared.start(1))
     remedy = "convert the file to UTF-8, and say so in its declaration"
     raise InputError(f"the encoding '{name}' is unknown", path=file.path, line=line, remedy=remedy)

@@ -108,6 +108,8 @@ def test_cap(tmp_path, monkeypatch):
         assert {"## duplicate", "## over_cap"} < {*(out / "examples.md").read_text().split("\n")}
         files = [file for file in find_corpus_files([str(out)]) if file.language == "de"]
         texts = [record.text for file in files for record in read_file(file)]
+        names = sorted(path.name for path in (out / "monolingual" / "de").iterdir())
+        assert names == [f"part-0000{number}-of-00003.tfrecord.gz" for number in range(3)]
         assert len(texts) == len(set(texts)) == row["kept"] == maximum
         kept[maximum] = set(texts)
     # A smaller cap keeps a part of what a larger one keeps.

@@ -22,7 +22,6 @@ from beam_pipelines.filters.numbers_disagree import NumbersDisagree
 from beam_pipelines.filters.unusual_length import (
     LengthStatistics,
     UnusualLength,
-    add_up,
     count_lengths,
     describe_lengths,
     is_finished,
@@ -280,9 +279,7 @@ def test_any_order_and_any_grouping_give_the_same_sums(data):
     counts = [count_lengths(batch_of(shuffled[start : start + 9])) for start in range(0, 130, 9)
               if shuffled[start:]]  # fmt: skip
     groups = data.draw(st.integers(1, 5))
-    found = add_up(
-        [add_up(counts[place : place + groups]) for place in range(0, len(counts), groups)]
-    )
+    found = sum(sum(counts[place : place + groups]) for place in range(0, len(counts), groups))
     np.testing.assert_array_equal(found, whole)
     # The last number is the sum of 1 / length, each off by half a unit of 2^-32 at most.
     exact = sum(Fraction(1, max(1, *sides)) for sides in lengths)

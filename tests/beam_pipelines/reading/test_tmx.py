@@ -281,7 +281,7 @@ def test_unknown_encodings(tmp_path, name):
 
 
 @pytest.mark.parametrize(
-    ("declared", "actual"), [("UTF-8", "latin-1"), ("Shift_JIS", "cp1252"), ("us-ascii", "utf-8")]
+    ("declared", "actual"), [("UTF-8", "latin-1"), ("Shift_JIS", "cp1252"), ("us-ascii", "latin-1")]
 )
 def test_bytes_of_another_encoding(tmp_path, declared, actual):
     content = HEADER.replace("UTF-8", declared) + "{}" + unit("a", "Caf\xe9\xff") + "{}" + FOOTER
