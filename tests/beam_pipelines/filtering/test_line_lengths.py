@@ -66,27 +66,6 @@ def test_lines_that_are_split(tmp_path, run):
         run("none", min_characters=5, **scores)
 
 
-@pytest.mark.slow
-def test_limits_of_lines_and_of_sentences(run):
-    limits = {"min_characters": 9, "max_characters": 5001, "min_sentence_characters": 5}
-    report = run("out", split_sentences=True, **limits)
-    # "So?" and "Is it" of 5 come in; "Yes.", "So?" and "Oh?" are too short as sentences.
-    assert_by_hand(report, {"long_line": 60, "short_sentence": 3}, KEPT + 50 + 2 - 3)
-
-
-@pytest.mark.slow
-def test_lines_of_pages(tmp_path, run):
-    """C4's filters come first: what they drop is counted as theirs."""
-    path = tmp_path / "enwiki-x.xml"
-    text = "\n\n".join([*LINES[:4], "Home"])
-    path.write_text(
-        f"<mediawiki><page><title>T</title><ns>0</ns><revision><text>{text}</text></revision>"
-        "</page></mediawiki>"
-    )
-    report = run("out", path, min_words=1)
-    assert_by_hand(report, {"long_line": 110, "no_terminal_punctuation": 1}, 52)
-
-
 def test_lines_that_stay_whole(run):
     """A line is a record: the reasons are those of records."""
     assert_by_hand(run("out"), {"too_long": 2, "too_short": 1}, 3)

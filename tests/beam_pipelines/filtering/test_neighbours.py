@@ -34,7 +34,9 @@ DOCUMENTS = {
     "th": ["วันนี้ฝนตกหนักมาก", "เราจึงอยู่บ้านทั้งวัน", "พรุ่งนี้จะไปตลาด"],
     "ru": ["Поезд отходит в восемь.", "", "Он приходит в полдень."],
 }
+PAGE = ["Река течёт с гор в море.", "Она очень широкая и глубокая.", "Летом вода в ней тёплая."]
 PAIRS = {
+    *(Neighbours(*both, "ru") for both in itertools.pairwise(PAGE)),
     Neighbours("Der Zug fährt um acht Uhr ab.", "Er kommt am Mittag an.", "de"),
     Neighbours("Am Abend fährt er zurück.", "Die Reise dauert vier Stunden.", "de"),
     Neighbours("Ein anderes Dokument beginnt hier.", "Der Zug fährt um acht Uhr ab.", "de"),
@@ -55,15 +57,21 @@ def read_all(out):
 
 @pytest.fixture
 def clean(tmp_path):
+    """Made of text, and of a page beside it."""
     folder = tmp_path / "documents"
     folder.mkdir()
     for language, lines in DOCUMENTS.items():
         (folder / f"{language}.txt").write_text("\n".join(lines) + "\n", "utf-8")
+    (folder / "ruwiki-latest-pages-articles.xml").write_text(
+        "<mediawiki><page><title>T</title><ns>0</ns><id>1</id><revision><id>2</id>"
+        f"<text>{' '.join(PAGE)}</text></revision></page></mediawiki>",
+        "utf-8",
+    )
     assert filter_neighbours(folder, tmp_path / "out") == 0
     return tmp_path / "out"
 
 
-def test_text(clean):
+def test_text_and_pages(clean):
     found = read_all(clean)
     assert len(found) == len(PAIRS) and set(found) == PAIRS
     report = json.loads((clean / "report.json").read_text())
@@ -147,22 +155,3 @@ def test_no_pair_crosses_a_page_or_a_dropped_line(pages):
     assert pairs_of(passages) == [
         pair for page in pages for pair in itertools.pairwise(page) if min(map(len, pair)) >= 10
     ]
-
-
-@pytest.mark.slow
-def test_a_dump_of_wikipedia_beside_text(tmp_path):
-    sentences = ["Der Fluss entspringt in den Alpen.", "Er fließt durch zwei große Seen."]
-    sentences += ["Danach erreicht er die Ebene.", "Am Ende mündet er in das Meer."]
-    (tmp_path / "dewiki-latest-pages-articles.xml").write_text(
-        "<mediawiki><page><title>Fluss</title><ns>0</ns><id>1</id><revision><id>2</id>"
-        f"<text>{' '.join(sentences)}</text></revision></page></mediawiki>",
-        "utf-8",
-    )
-    russian = ("Поезд отходит в восемь.", "Он приходит в полдень.")
-    (tmp_path / "ru.txt").write_text("\n".join(russian), "utf-8")
-    assert filter_neighbours(tmp_path, tmp_path / "out") == 0
-    expected = [
-        *itertools.pairwise(sentences),
-        ("Поезд отходит в восемь.", "Он приходит в полдень."),
-    ]
-    assert sorted(pair[:2] for pair in read_all(tmp_path / "out")) == sorted(expected)

@@ -41,11 +41,11 @@ def test_the_header_or_the_page_names_it_and_the_header_wins(label, codec, text)
 
 
 @pytest.mark.parametrize("bom", ["utf-8-sig", "utf-16-le", "utf-16-be"])
-@pytest.mark.parametrize("charset", [None, "koi8-r"])
-def test_a_byte_order_mark_wins_over_both(bom, charset):
+def test_a_byte_order_mark_wins_over_both(bom):
     html = declaring(RU, "windows-1251")
     mark = "" if bom == "utf-8-sig" else "\ufeff"
-    assert decode_html((mark + html).encode(bom), charset) == html
+    for charset in (None, "koi8-r"):
+        assert decode_html((mark + html).encode(bom), charset) == html
 
 
 @pytest.mark.parametrize(
@@ -61,10 +61,10 @@ def test_a_byte_order_mark_wins_over_both(bom, charset):
         '<meta name="keywords" content="charset=windows-1251"><meta charset="koi8-r">',
     ],
 )
-@pytest.mark.parametrize("charset", [None, "", "no-such-thing", "iso-2022-kr"])
-def test_ways_to_declare_it(declaration, charset):
+def test_ways_to_declare_it(declaration):
     html = page([RU]).replace("<head>", f"<head>{declaration}")
-    assert decode_html(html.encode("koi8-r"), charset) == html
+    for charset in (None, "", "no-such-thing", "iso-2022-kr"):
+        assert decode_html(html.encode("koi8-r"), charset) == html
 
 
 def test_xhtml_declares_it_and_a_meta_element_wins():
@@ -75,14 +75,12 @@ def test_xhtml_declares_it_and_a_meta_element_wins():
     assert decode_html(html.encode("cp1251")) == html
 
 
-@pytest.mark.parametrize("label", [None, "utf-8", "iso-8859-1", "euc-jp", "big5"])
-def test_utf_8_that_cannot_be_what_is_declared(label):
-    # windows-1252 lacks a byte of these letters.
-    html = declaring("Река и Ёлка, И так далее. Ŕ́", label or "utf-8")
-    assert decode_html(html.encode("utf-8"), label) == html
-
-
-def test_what_is_declared_counts_if_the_bytes_are_either():
+def test_utf_8_that_cannot_be_what_is_declared():
+    for label in (None, "utf-8", "iso-8859-1", "euc-jp", "big5"):
+        # windows-1252 lacks a byte of these letters.
+        html = declaring("Река и Ёлка, И так далее. Ŕ́", label or "utf-8")
+        assert decode_html(html.encode("utf-8"), label) == html
+    # What is declared counts if the bytes are either.
     assert decode_html("Ã¼".encode("cp1252"), "iso-8859-1") == "Ã¼"
     assert decode_html("Ã¼".encode("cp1252")) == "ü"
 
@@ -98,12 +96,7 @@ def test_a_damaged_page_keeps_its_encoding():
 
 @pytest.mark.parametrize(
     "content_type",
-    [
-        "text/html; charset=koi8-r",
-        'Text/HTML;Charset="KOI8-R"; x=y',
-        "text/html;charset= 'koi8-r'",
-        "application/xhtml+xml; charset=koi8-r;",
-    ],
+    ['Text/HTML;Charset="KOI8-R"; x=y', "application/xhtml+xml; charset= 'koi8-r';"],
 )
 def test_the_header_of_an_archive(tmp_path, content_type):
     file = archive(tmp_path, page(LINES).encode("koi8-r"), {"Content-Type": content_type})

@@ -103,14 +103,10 @@ def test_damage_is_an_error_after_the_whole_pages(tmp_path, name, data):
     assert pages in ([], [Document(PARAGRAPHS["en"], "und")])
 
 
-@pytest.mark.parametrize("name", ["x.warc", "x.wet.gz"])
-def test_no_pages(tmp_path, name):
-    file = corpus_file(tmp_path, name, record(b"a: b", kind=WarcRecordType.warcinfo))
+def test_no_pages_and_bad_pages(tmp_path):
+    file = corpus_file(tmp_path, "x.warc", record(b"a: b", kind=WarcRecordType.warcinfo))
     with pytest.raises(InputError, match="has no pages"):
         list(read_file(file))
-
-
-def test_bad_pages_are_errors_in_their_place(tmp_path):
     pages = wet(b"Gr\xfc\xdfe", "http://a.example/latin1"), wet("good"), wet("a\0b", "http://a/nul")
     file = corpus_file(tmp_path, "x.wet.gz", *pages)
     first, good, last = records_and_errors(file)
@@ -120,19 +116,15 @@ def test_bad_pages_are_errors_in_their_place(tmp_path):
 
 
 def test_large_pages_are_bad_records(tmp_path, monkeypatch):
+    bomb = gzip.compress(b"<p>" + b"a" * (web.MAX_PAGE_BYTES + 1))
+    headers = OK + b"Content-Type: text/html\r\nContent-Encoding: gzip\r\n\r\n"
+    [error] = records_and_errors(corpus_file(tmp_path, "x.warc", record(headers + bomb)))
+    assert "has more than 5,242,880 bytes" in error.problem
     file = corpus_file(tmp_path, "x.wet.gz", wet("abcde", "http://a.example/5"), wet("abc"))
     monkeypatch.setattr(web, "MAX_PAGE_BYTES", 4)
     error, small = records_and_errors(file)
     assert error.problem == "the page http://a.example/5 has more than 4 bytes"
     assert small == Document("abc", "und")
-
-
-def test_what_unpacks_to_a_large_page_is_not_held(tmp_path):
-    bomb = gzip.compress(b"<p>" + b"a" * (web.MAX_PAGE_BYTES + 1))
-    headers = OK + b"Content-Type: text/html\r\nContent-Encoding: gzip\r\n\r\n"
-    file = corpus_file(tmp_path, "x.warc", record(headers + bomb))
-    [error] = records_and_errors(file)
-    assert "has more than 5,242,880 bytes" in error.problem
 
 
 LINES = [f"{PARAGRAPHS['en']} It happens in part {number}." for number in range(6)]
