@@ -100,34 +100,25 @@ def run(
     global _progress
     if dtype not in DTYPES:
         raise InputError(f"--dtype is {dtype}", remedy=f"give one of {', '.join(DTYPES)}")
-    for name, number, least in (
-        ("--shard-sentences", sentences_per_shard, 1),
-        ("--max-bad-records", max_bad_records, 0),
-    ):
-        if number < least:
-            raise InputError(f"{name} is {number}", remedy=f"give {least} or more")
+    if sentences_per_shard < 1:
+        raise InputError(f"--shard-sentences is {sentences_per_shard}", remedy="give 1 or more")
+    if max_bad_records < 0:
+        raise InputError(f"--max-bad-records is {max_bad_records}", remedy="give 0 or more")
     engine = Engine(beam_options)
     engine.check_paths([*inputs, out, model])
     check_apart(out, [*inputs, model], overwrite=overwrite)
     out = check_free_path(out, overwrite=overwrite, is_folder=True)
     model = absolute(STORAGE.resolve(model))
     files = find_files(inputs, kind=MONOLINGUAL)
-    facts = {
-        "model": {"path": model, "sha256": ModelDir.open(local_copy(model)).sha256()},
-        "dtype": dtype,
-        "sentences_per_shard": sentences_per_shard,
-    }
+    sha256 = ModelDir.open(local_copy(model)).sha256()
     share_model = has_worker_processes(beam_options)
     _log.info("embedding %d files", len(files))
     with job_folder(out, REPORT, overwrite=overwrite) as folder:
         shuffle = engine.shuffle_folder(join(folder, TEMPORARY))
-        job = EmbedCorpus(
-            folder,
-            [file.moved(absolute) for file in files],
-            max_bad_records,
-            _Embedder(model, dtype, share_model),
-            WriteVectors(folder, dtype, sentences_per_shard, shuffle),
-        )
+        moved = [file.moved(absolute) for file in files]
+        embedder = _Embedder(model, dtype, share_model)
+        write = WriteVectors(folder, dtype, sentences_per_shard, shuffle)
+        job = EmbedCorpus(folder, moved, max_bad_records, embedder, write)
         shown = contextlib.nullcontext() if share_model else Progress("embed", unit="sentence")
         with shown as _progress:
             # No paths: by their size a process per core would be chosen, but TensorFlow already
@@ -136,7 +127,9 @@ def run(
         counted = read_json(join(folder, TEMPORARY, REPORT))
         first = next(iter(STORAGE.glob(join(glob.escape(folder), "*", "*.npy"))), None)
         report = {name: counted[name] for name in ("total", "languages", "bad_records")}
-        report |= {"dimension": None if first is None else _dimension(first), **facts}
+        report |= {"dimension": None if first is None else _dimension(first)}
+        report |= {"model": {"path": model, "sha256": sha256}, "dtype": dtype}
+        report |= {"sentences_per_shard": sentences_per_shard}
         check_bad_records(report, max_bad_records)
         write_json(join(folder, REPORT), report)
     total, languages = report["total"], len(report["languages"])

@@ -38,15 +38,10 @@ RECORDS_PER_BATCH = 1000
 
 
 class Document(NamedTuple):
-    """A web page or Wikipedia article, before it is split into sentences.
+    """A web page or Wikipedia article, before it is split into sentences."""
 
-    Attributes:
-      text: its paragraphs, one per line; with HOLE where the reader cannot tell what is shown.
-      language: as for `Sentence`; UNDETERMINED if it has to be identified from the text.
-    """
-
-    text: str
-    language: str
+    text: str  # Its paragraphs, one per line; HOLE where the reader cannot tell what is shown.
+    language: str  # UNDETERMINED if it has to be identified from the text.
 
 
 Record = Sentence | Pair | Neighbours | Document
@@ -60,29 +55,19 @@ class Batch(NamedTuple):
 
 
 class ScoredBatch(NamedTuple):
-    """A batch of records with their scores.
-
-    `scores`: name of a filter -> a score for each record; empty for an unsupported language.
-    """
-
     language: str
     records: list[Record]
+    # Name of a filter -> a score for each record; empty for an unsupported language.
     scores: dict[str, list[float]]
 
 
 class NumberedBatch(NamedTuple):
-    """A batch with its position in the corpus.
-
-    Attributes:
-      records: consecutive records of a file, not counting those in other languages.
-      file: the number of the file, from 0.
-      first: the number of the first record among those of this language in this file, from 0.
-    """
+    """Consecutive records of a file, not counting those in other languages."""
 
     language: str
     records: list[Record]
-    file: int
-    first: int
+    file: int  # The number of the file, from 0.
+    first: int  # The number of the first record, from 0, of this language in this file.
 
 
 def texts_of(record: Record) -> tuple[str, ...]:

@@ -85,10 +85,9 @@ def _read(inputs: Sequence[str], max_texts: int) -> Sequence[Example]:
     examples = sample.examples()
     pages = {is_main: {e.page for e in examples if e.is_main == is_main} for is_main in (0, 1)}
     if min(map(len, pages.values())) < _FOLDS:
-        raise InputError(
-            f"main content on {len(pages[1])} pages and other text on {len(pages[0])}",
-            remedy=f"give WARC files with at least {_FOLDS} pages of each",
-        )
+        problem = f"main content on {len(pages[1])} pages and other text on {len(pages[0])}"
+        remedy = f"give WARC files with at least {_FOLDS} pages of each"
+        raise InputError(problem, remedy=remedy)
     return examples
 
 
@@ -121,15 +120,17 @@ class Sample:
         self._texts: dict[str, tuple[Example, list[int]]] = {}
 
     def add(self, example: Example) -> None:
-        if _hash(example.text) >= self._limit:
+        if not self._has(example.text):
             return
         _, counts = self._texts.setdefault(example.text, (example, [0, 0]))
         counts[example.is_main] += 1
         while len(self._texts) > self._max_texts:
             self._limit //= 2
-            self._texts = {
-                text: found for text, found in self._texts.items() if _hash(text) < self._limit
-            }
+            self._texts = {one: found for one, found in self._texts.items() if self._has(one)}
+
+    def _has(self, text: str) -> bool:
+        digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        return int.from_bytes(digest, "big") < self._limit
 
     def examples(self) -> Sequence[Example]:
         """Returns an example of each text; a text as frequent in both classes is main content."""
@@ -137,11 +138,6 @@ class Sample:
             example._replace(is_main=main >= other)
             for example, (other, main) in self._texts.values()
         ]
-
-
-def _hash(text: str) -> int:
-    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "big")
 
 
 def train(examples: Sequence[Example]) -> QualityModel:
@@ -176,16 +172,14 @@ def measure(examples: Sequence[Example]) -> dict:
     for place, example in enumerate(examples):
         places[example.language].append(place)
         places[ALL].append(place)
-    is_main = np.array([example.is_main for example in examples])
-    rows = {name: _row(is_main[found], scores[found]) for name, found in sorted(places.items())}
+    is_main, rows = np.array([example.is_main for example in examples]), {}
+    for name, found in sorted(places.items()):
+        main = int(is_main[found].sum())
+        other = len(found) - main
+        enough = min(main, other) >= _MIN_FOR_A_FIGURE
+        auc = round(float(roc_auc_score(is_main[found], scores[found])), 4) if enough else None
+        rows[name] = {"main": main, "other": other, "auc": auc}
     return {"held_out": unit, "sites": len(sites), "pages": len(pages), "languages": rows}
-
-
-def _row(is_main: np.ndarray, scores: np.ndarray) -> dict:
-    main, other = int(is_main.sum()), int((~is_main).sum())
-    enough = min(main, other) >= _MIN_FOR_A_FIGURE
-    auc = round(float(roc_auc_score(is_main, scores)), 4) if enough else None
-    return {"main": main, "other": other, "auc": auc}
 
 
 def _features(examples: Sequence[Example]) -> csr_matrix:

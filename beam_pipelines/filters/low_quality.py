@@ -29,15 +29,10 @@ class LowQuality(AtLeast):
 
     name = "low_quality"
     threshold = 0.5
-    uses = {
-        MONOLINGUAL: Use(
-            200,
-            Option("--min-quality", "with --quality: the least that stays, 0 to 1", "P"),
-            asked_by=Option(
-                "--quality", "drop what this model of `train-quality` finds bad", "MODEL", type=None
-            ),
-        )
-    }
+    _option = Option("--min-quality", "with --quality: the least that stays, 0 to 1", "P")
+    _help = "drop what this model of `train-quality` finds bad"
+    _model_option = Option("--quality", _help, "MODEL", type=None)
+    uses = {MONOLINGUAL: Use(200, _option, asked_by=_model_option)}
 
     def __init__(self, model: str | os.PathLike[str], threshold: float | None = None) -> None:
         super().__init__(threshold)

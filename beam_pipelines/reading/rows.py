@@ -40,7 +40,6 @@ def clean_lines(stream: BinaryIO, name: str) -> textio.Lines:
 
 
 def nul_byte(path: str, place: str, line: int | None = None) -> InputError:
-    """Returns the error; `place` says what contains the byte."""
     remedy = "remove it or fetch the file again"
     return InputError(f"{place} holds a NUL byte", path=path, line=line, remedy=remedy)
 

@@ -8,7 +8,6 @@ import logging
 import os
 import sys
 import threading
-import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -29,9 +28,9 @@ _log = logging.getLogger("labse")
 WORKER_COMMAND = "labse-beam-worker"
 # The path of Beam's job server, if it is not given as an option.
 JOB_SERVER_VARIABLE = "LABSE_FLINK_JOB_SERVER"
-# The life of a worker process after the last step that used it. Starting one takes 2 seconds. If it
-# dies, Beam gives it to each attempt until the job has paused for longer than this. So it is less
-# than the longest delay of Flink's restart strategy, 20 s in scripts/flink.sh.
+# The life of a worker process after the last step that used it. If it dies, Beam gives it to each
+# attempt until the job has paused for longer than this. So it is less than the longest delay of
+# Flink's restart strategy, 20 s in scripts/flink.sh.
 _WORKER_LIFE_MS = 10_000
 # An option of Beam's Java half alone. Flink's default, pipelined exchanges, can block where a step
 # reads another one's output twice (FLINK-10672).
@@ -94,11 +93,10 @@ def ask(master: str, path: str, method: str = "GET") -> dict:
         request = urllib.request.Request(url, method=method)
         with urllib.request.urlopen(request, timeout=30) as answer:
             return json.load(answer)
-    except (urllib.error.URLError, OSError, ValueError) as error:
+    except (OSError, ValueError) as error:
+        problem = f"no Flink cluster answers at {master} ({error})"
         remedy = "give its REST address, such as --flink_master=HOST:8081"
-        raise InputError(
-            f"no Flink cluster answers at {master} ({error})", remedy=remedy
-        ) from error
+        raise InputError(problem, remedy=remedy) from error
 
 
 @contextlib.contextmanager
@@ -144,11 +142,9 @@ class _Watch(threading.Thread):
                 managers = ask(self._master, "/overview")["taskmanagers"]
                 alone = 0.0 if managers else alone + _POLL_SECONDS
                 if alone > _ALONE_SECONDS:
-                    self.input_error = InputError(
-                        f"the Flink cluster has had no TaskManager for {_ALONE_SECONDS:.0f} s",
-                        remedy="look into their logs; if they ran out of memory, give them more "
-                        "or filter with smaller --shard-megabytes; start them again",
-                    )
+                    problem = f"the Flink cluster has had no TaskManager for {alone:.0f} s"
+                    remedy = "look into their logs: they may need more memory, or smaller shards"
+                    self.input_error = InputError(problem, remedy=remedy)
                 if self.input_error is not None:
                     self.cancel()
                     return

@@ -77,7 +77,7 @@ def test_text_and_pages(clean):
     report = json.loads((clean / "report.json").read_text())
     dropped = report["languages"]["de"]["dropped"]
     assert report["languages"]["de"]["read"] == 6
-    assert (dropped["too_short"], dropped["duplicate"], sum(dropped.values())) == (2, 1, 3)
+    assert (dropped["short_line"], dropped["duplicate"], sum(dropped.values())) == (2, 1, 3)
 
 
 @pytest.mark.slow
