@@ -20,9 +20,6 @@ LABSE_VOCAB_SIZE = 501_153
 # Pieces must occur twice. The learner's default of 10 leaves small corpora with only characters.
 _LOWER_THRESHOLD = 2
 
-# The learner uses only this many of the most frequent words, so no more are read into memory.
-_MAX_WORDS = 5_000_000
-
 # Every character is in the vocabulary twice: at the start of a word and inside one. So an alphabet
 # of an eighth of the vocabulary's size takes up a quarter of it. 20,000 is more than Chinese,
 # Japanese and Korean web text and all alphabets use together.
@@ -87,7 +84,6 @@ def run(
         inputs,
         word_counts.Settings(smoothing_exponent, min_word_count, max_word_length),
         folder=counts,
-        max_words=_MAX_WORDS,
         beam_options=beam_options,
     )
     _log_counts(counted, max_word_length)
@@ -102,7 +98,6 @@ def run(
         lower_thresh=_LOWER_THRESHOLD,
         max_token_length=max_word_length,
         max_unique_chars=max_unique_chars,
-        max_input_tokens=_MAX_WORDS,
         progress=lambda line: _log.info("learning: %s", line),
     )
     # The search may end above the size if no threshold meets it. The rarest tokens come last.

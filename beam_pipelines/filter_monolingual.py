@@ -17,16 +17,14 @@ from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import ALL_FORMATS, PAGE_FORMATS
 from labse_tf.files.record_kinds import MONOLINGUAL, NEIGHBOURS
 
-# The reasons for dropping lines before they are split, and sentences after that.
-SHORT_LINE, LONG_LINE, SHORT_SENTENCE = "short_line", "long_line", "short_sentence"
-_REASONS_OF_LINES = {TooShort.name: SHORT_LINE, TooLong.name: LONG_LINE}
+# The reasons for dropping lines before they are split.
+_REASONS_OF_LINES = {TooShort.name: "short_line", TooLong.name: "long_line"}
 
 
 def run(
     inputs: Sequence[str],
     out: str,
     *,
-    min_sentence_characters: int | None = None,
     min_language_confidence: float = 0.5,
     split_sentences: bool | None = None,
     c4: bool | None = None,
@@ -38,8 +36,6 @@ def run(
     Args:
       inputs: files, folders or globs.
       out: the folder to write.
-      min_sentence_characters: if pages or lines are split into sentences, shorter sentences are
-        dropped. None: 0.
       min_language_confidence: 0 to 1; lines of web pages identified with less are dropped.
       split_sentences: make each sentence a record. None: split pages, but not lines.
       c4: apply the heuristics of C4, see `prepare_text`. None: to pages, but not to lines.
@@ -52,7 +48,7 @@ def run(
 
     Raises:
       InputError: see `filter_job.run`; also for a share out of range, a damaged model, a filter
-        that cannot be built, or a limit for lines or sentences if the input has none.
+        that cannot be built, or a limit for lines if the input are scores of sentences.
     """
     if not 0 <= min_language_confidence <= 1:
         problem = f"--min-language-confidence is {min_language_confidence}"
@@ -67,24 +63,19 @@ def run(
     text = TextSettings(filters, min_language_confidence, split_sentences, c4, neighbours)
     from_scores, lengths = options.get("from_scores", False), filters[LENGTHS]
     if from_scores:
-        are_sentences = have_score(find_scores(inputs), SHORT_SENTENCE)
+        are_sentences = not have_score(find_scores(inputs), TooShort.name)
     else:
         formats = (*ALL_FORMATS, *PAGE_FORMATS)
         are_sentences = text.are_needed(find_files(inputs, kind=kind, formats=formats))
-    if not are_sentences and min_sentence_characters is not None:
-        problem = "--min-sentence-characters limits sentences, but these records are lines"
-        remedy = "use --min-characters, or filter the corpus with --split-sentences"
-        raise InputError(problem, remedy=remedy)
     if are_sentences:
         limits = [values.get(name) for name in ("min_characters", "max_characters")]
         if from_scores and limits != [None, None]:
             problem = "--min-characters and --max-characters limit lines, but these scores are of "
-            remedy = "use --min-sentence-characters, or filter the corpus again"
-            raise InputError(f"{problem}sentences that lines were split into", remedy=remedy)
+            problem += "sentences that lines were split into"
+            raise InputError(problem, remedy="filter the corpus again")
         for filter_ in lengths:
             filter_.name = _REASONS_OF_LINES.get(filter_.name, filter_.name)
-        lengths = [TooShort(min_sentence_characters or 0)]
-        lengths[0].name = SHORT_SENTENCE
+        lengths = []
     return filter_job.run(
         inputs,
         out,

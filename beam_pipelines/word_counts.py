@@ -49,6 +49,8 @@ from vocab.smoothing import smoothing_coefficients, weigh_counts
 
 _log = logging.getLogger("labse")
 
+# The learner uses only this many of the most frequent words, so no more are read into memory.
+_MAX_WORDS = 5_000_000
 # Distinct words of a bundle held in memory before they are emitted: about 100 MB.
 _MAX_WORDS_HELD = 500_000
 # Text held before it is split, in characters: at most 80 MB, if nothing repeats.
@@ -71,16 +73,12 @@ _WORDS_VERSION = 2
 
 
 class Settings(NamedTuple):
-    """The settings that the counts depend on."""
-
     smoothing_exponent: float = 0.3  # 0 to 1; 1 leaves the counts as they are.
     min_word_count: int = 1  # The minimum weighted count.
     max_word_length: int = 50  # In characters; longer words are left out.
 
 
 class WordCounts(NamedTuple):
-    """The result of `count`."""
-
     # Word -> weighted count, an integer, at least 1; by descending count, then by code point.
     words: dict[str, int]
     distinct: int  # Number of distinct words counted, of which `words` holds the most frequent.
@@ -94,7 +92,7 @@ def count(
     settings: Settings,
     *,
     folder: str | os.PathLike[str] | None = None,
-    max_words: int | None = None,
+    max_words: int = _MAX_WORDS,
     beam_options: Sequence[str] = (),
 ) -> WordCounts:
     """Counts the words of the corpus files of both kinds in `inputs`.
@@ -105,7 +103,7 @@ def count(
       folder: where the counts are kept. Counts that it already holds, of the same files with the
         same settings, are read instead of being made again. A cluster needs one that its workers
         reach. None: a temporary folder on this machine.
-      max_words: the maximum number of words to read back; None reads all.
+      max_words: the maximum number of words to read back, the most frequent ones.
       beam_options: options for Beam, as strings; if empty, the direct runner is used.
 
     Raises:
@@ -147,24 +145,18 @@ def plan_word_shards(files: Iterable[CorpusFile]) -> int:
     return min(max(needed, _MIN_SHARDS), _MAX_SHARDS)
 
 
-def _read_counts(folder: str, max_words: int | None) -> WordCounts:
+def _read_counts(folder: str, max_words: int) -> WordCounts:
     distinct = itertools.count()
     # `zip` counts the words as they are read.
     pairs = (pair for pair, _ in zip(_read_words(folder), distinct, strict=False))
-    if max_words is None:
-        ordered = sorted(pairs, key=_by_frequency)
-    else:  # Holds at most `max_words` in memory.
-        ordered = heapq.nsmallest(max_words, pairs, key=_by_frequency)
+    # Holds at most `max_words` in memory.
+    ordered = heapq.nsmallest(max_words, pairs, key=lambda pair: (-pair[1], pair[0]))
     totals = read_json(join(folder, TOTALS_FILE))
     tokens, too_long, other = (
         {language: row[name] for language, row in totals.items() if name in row}
         for name in (WORDS, TOO_LONG, OTHER_LANGUAGE_RECORDS)
     )
     return WordCounts(dict(ordered), next(distinct), tokens, too_long, other)
-
-
-def _by_frequency(pair: tuple[str, int]) -> tuple[int, str]:
-    return -pair[1], pair[0]
 
 
 def _read_words(folder: str) -> Iterator[tuple[str, int]]:
@@ -247,8 +239,8 @@ class _CountInBundle(beam.DoFn):
     def finish_bundle(self) -> Iterator:
         for output in self._take_counts():
             if isinstance(output, beam.pvalue.TaggedOutput):
-                value = GlobalWindows.windowed_value(output.value)
-                yield beam.pvalue.TaggedOutput(output.tag, value)
+                output.value = GlobalWindows.windowed_value(output.value)
+                yield output
             else:
                 yield GlobalWindows.windowed_value(output)
 
@@ -306,12 +298,9 @@ class WordCounter:
     def _split_pieces(self) -> None:
         for language, pieces in self._pieces.items():
             words = self._words[language]
-            once = []
+            once = [piece for piece, number in pieces.items() if number == 1]
             for piece, number in pieces.items():
-                if number == 1:
-                    once.append(piece)
-                    continue
-                for word in split_words(piece):
+                for word in split_words(piece) if number > 1 else ():
                     words[word] += number
             for start in range(0, len(once), _PIECES_AT_ONCE):
                 words.update(split_words(" ".join(once[start : start + _PIECES_AT_ONCE])))

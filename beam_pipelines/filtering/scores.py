@@ -87,20 +87,14 @@ def _write_file(
     (language, number), parcels = element
     start = 8 * (len(names) + 1)
     rows = sorted(unpack_all(parcels), key=lambda row: (hash_of(row[start:]), row))
-    schema = pa.schema(
-        [
-            *((name, pa.string()) for name in (*fields, LANGUAGE_FIELD)),
-            *((name, pa.float64()) for name in names),
-            (REASON, pa.string()),
-        ]
-    )
+    types = dict.fromkeys((*fields, LANGUAGE_FIELD), pa.string())
+    types |= {**dict.fromkeys(names, pa.float64()), REASON: pa.string()}
+    schema = pa.schema(list(types.items()))
     path = join(folder, language, f"part-{number:05}-of-{shards[language]:05}.parquet")
     with create_file(path) as stream, pq.ParquetWriter(stream, schema) as writer:
         for first in range(0, len(rows), _ROWS_AT_ONCE):
-            decoded = [
-                _decode(row[:start], row[start:], names, fields)
-                for row in rows[first : first + _ROWS_AT_ONCE]
-            ]
+            some = rows[first : first + _ROWS_AT_ONCE]
+            decoded = [_decode(row[:start], row[start:], names, fields) for row in some]
             columns = zip(schema, zip(*decoded, strict=True), strict=True)
             arrays = [pa.array(values, column.type) for column, values in columns]
             writer.write_table(pa.Table.from_arrays(arrays, schema=schema))

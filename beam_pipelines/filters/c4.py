@@ -171,9 +171,8 @@ class FewSentences(AtLeast):
 
     name = "few_sentences"
     threshold = 3
-    _option = Option(
-        "--min-sentences", "of C4: drop pages of which fewer sentences are left", "N", type=int
-    )
+    _help = "of C4: drop pages of which fewer sentences are left"
+    _option = Option("--min-sentences", _help, "N", type=int)
     uses = {MONOLINGUAL: Use(10, _option, stage=RESTS)}
 
     def score_record(self, record: Document) -> int:

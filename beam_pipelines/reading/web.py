@@ -33,7 +33,6 @@ _Page = tuple[str, bytes | InputError, str | None]
 
 # CommonCrawl itself truncates pages at 1 MiB, since 2025 at 5 MiB.
 MAX_PAGE_BYTES = 5 << 20
-
 _OPTIONS = {"include_comments": False, "include_tables": True, "favor_recall": True}
 
 # Where a page itself names its encoding; else where XHTML does.
@@ -132,9 +131,8 @@ def _decode(content: bytes, address: str, file: CorpusFile) -> Document | InputE
     except UnicodeDecodeError as error:
         problem = f"invalid UTF-8 at byte {error.start} of the page {address}"
         return InputError(problem, path=file.path, remedy="fetch the file again")
-    if "\0" in text:
-        return nul_byte(file.path, f"the page {address}")
-    return Document(text, UNDETERMINED)
+    page = Document(text, UNDETERMINED)
+    return nul_byte(file.path, f"the page {address}") if "\0" in text else page
 
 
 def close_gaps(text: str) -> str:

@@ -221,10 +221,9 @@ _PARTS = {Tag: ("contents",), Wikilink: ("text",), ExternalLink: ("title",), Hea
 
 
 def _is_left_out(node: Node, namespaces: frozenset[str]) -> bool:
-    if not isinstance(node, Wikilink):
-        return False
     # A leading colon makes a link to a page instead of showing it; the namespace is then empty.
-    namespace, colon, _ = str(node.title).partition(":")
+    title = str(node.title) if isinstance(node, Wikilink) else ""
+    namespace, colon, _ = title.partition(":")
     namespace = namespace.strip().lower()
     return bool(colon) and (namespace in namespaces or is_code(namespace))
 

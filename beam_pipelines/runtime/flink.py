@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import os
 import sys
 import threading
@@ -23,8 +22,6 @@ from apache_beam.options.pipeline_options import (
 from beam_pipelines.runtime.errors import find_input_error, is_interruption
 from labse_tf.errors import InputError
 
-_log = logging.getLogger("labse")
-
 WORKER_COMMAND = "labse-beam-worker"
 # The path of Beam's job server, if it is not given as an option.
 JOB_SERVER_VARIABLE = "LABSE_FLINK_JOB_SERVER"
@@ -39,7 +36,6 @@ _BATCH_EXCHANGES = "--execution_mode_for_batch=BATCH_FORCED"
 # of 1 MB each, that was more direct memory than a TaskManager has.
 _MESSAGE_BYTES = "data_buffer_size_limit=100000"
 _POLL_SECONDS = 2.0
-_PROGRESS_SECONDS = 20.0
 # How long a job waits for the first TaskManager to come back.
 _ALONE_SECONDS = 90.0
 _LOCAL = ("[local]", "[auto]")
@@ -101,7 +97,7 @@ def ask(master: str, path: str, method: str = "GET") -> dict:
 
 @contextlib.contextmanager
 def watched(options: PipelineOptions) -> Iterator[None]:
-    """Logs the progress of the job of these options while the block waits for it.
+    """Watches the job of these options while the block waits for it.
 
     Flink restarts a job whose worker failed; a worker that met bad input would fail each time, so
     its first InputError cancels the job, and is raised. Ctrl-C cancels it too: the job server could
@@ -132,7 +128,7 @@ class _Watch(threading.Thread):
         self.input_error: InputError | None = None
 
     def run(self) -> None:
-        said, quiet, alone = None, 0.0, 0.0
+        alone = 0.0
         while not self._ended.wait(_POLL_SECONDS):
             try:
                 if self._find() is None:
@@ -148,10 +144,6 @@ class _Watch(threading.Thread):
                 if self.input_error is not None:
                     self.cancel()
                     return
-                quiet += _POLL_SECONDS
-                if quiet >= _PROGRESS_SECONDS and (now := self._progress()) != said:
-                    _log.info("%s", now)
-                    said, quiet = now, 0.0
             except InputError:
                 continue  # The job's own messages say if the cluster is lost.
 
@@ -171,8 +163,3 @@ class _Watch(threading.Thread):
                 (job["jid"] for job in jobs if job["name"].startswith(self._name)), None
             )
         return self._job
-
-    def _progress(self) -> str:
-        steps = ask(self._master, f"/jobs/{self._job}")["vertices"]
-        done = sum(step["status"] == "FINISHED" for step in steps)
-        return f"{done} of {len(steps)} steps done"

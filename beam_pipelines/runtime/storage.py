@@ -50,9 +50,7 @@ _UNFINISHED = re.compile(r"\.unfinished-[0-9a-f]{32}$")
 
 def join(folder: str, *names: str) -> str:
     """Joins a folder, which may be a URL, and names."""
-    if scheme_of(folder) is None:
-        return os.path.join(folder, *names)
-    return "/".join([folder.rstrip("/"), *names])
+    return os.path.join(folder.rstrip("/") if scheme_of(folder) else folder, *names)
 
 
 def absolute(path: str | os.PathLike[str]) -> str:
@@ -149,7 +147,7 @@ STORAGE = BeamStorage()
 
 
 def configure(beam_options: Sequence[str]) -> None:
-    """Gives this process the user's options for stores, such as `--s3_endpoint_url`."""
+    """Sets the user's options for stores, such as `--s3_endpoint_url`, in this process."""
     FileSystems.set_options(PipelineOptions(list(beam_options)))
 
 

@@ -38,8 +38,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser,
         """
-        --min-sentence-characters N: drop sentences of pages and split lines with fewer characters
-          (default: 0)
         --min-language-confidence P=0.5: drop lines of web pages identified with less, 0 to 1
           (default: %(default)s)
         --[no-]split-sentences: make each sentence a record (default: of pages, not of lines)
