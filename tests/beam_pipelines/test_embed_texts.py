@@ -117,12 +117,9 @@ def test_bad_lines_end_the_job_or_are_counted(tmp_path, capfd, model_dir, model)
     assert [path.name for path in tmp_path.iterdir()] == ["de.txt"]
     assert main([*command, "--max-bad-records", "1", "--dtype", "float32"]) == 0
     [(_, vectors, lines)] = shards_of(out / "de")
-    assert lines == ["Ein Haus.", "Ein Fluss."]
-    assert vectors.dtype == np.float32
+    assert (lines, vectors.dtype) == (["Ein Haus.", "Ein Fluss."], np.float32)
     np.testing.assert_allclose(vectors, model.encode(lines), rtol=0, atol=1e-6)
-    report = json.loads((out / "report.json").read_text("utf-8"))
-    assert report["total"]["dropped"] == {"bad_record": 1, "other_language": 0}
-    [bad] = report["bad_records"]
+    [bad] = json.loads((out / "report.json").read_text("utf-8"))["bad_records"]
     assert (bad["file"], bad["line"]) == (str(path), 2)
 
 

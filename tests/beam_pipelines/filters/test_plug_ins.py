@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -19,15 +18,6 @@ from labse_tf.files.record_kinds import BITEXT, MONOLINGUAL
 SHOUTING = re.search(
     r"```python\n(.*?)```", (ROOT / "docs" / "corpora.md").read_text("utf-8"), re.DOTALL
 )[1]
-# The same as a file of the folder: what the command needs to know stands in it.
-IN_THE_FOLDER = (
-    "from beam_pipelines.filters import Option, Use\n"
-    "from labse_tf.files.record_kinds import BITEXT\n"
-    + SHOUTING
-    + """
-    uses = {BITEXT: Use(order=35, threshold=Option("--max-shouting", "drop pairs that shout"))}
-"""
-)
 BARE = "class Bare:\n  name = 'bare'; threshold = 1"
 PAIRS = "Good day!\tGuten Tag!\nGood day!\tGUTEN Tag!\nGood day!\tGUTEN TAG!\n"
 
@@ -43,40 +33,15 @@ def folder(tmp_path, monkeypatch):
     sys.modules.pop("my_filters", None)
 
 
-def run(command, *arguments, cwd):
-    result = subprocess.run(
-        [*command, *arguments], cwd=cwd, capture_output=True, text=True, timeout=300
-    )
-    assert result.returncode == 0, result.stderr
-    return result.stdout
-
-
-@pytest.mark.slow
-def test_a_file_in_the_folder_is_found_without_another_edit(folder):
-    copy = folder / "beam_pipelines"
-    shutil.copytree(ROOT / "beam_pipelines", copy, ignore=shutil.ignore_patterns("__pycache__"))
-    (copy / "filters" / "no_shouting.py").write_text(IN_THE_FOLDER, "utf-8")
-    # `-m` looks for packages in the current folder first, so the copy is the one that runs.
-    labse = [sys.executable, "-m", "labse_tf.cli.main", "corpus", "filter-bitext"]
-    shown = run(labse, "--help", cwd=folder)
-    assert "--max-shouting X      drop pairs that shout (default: 0.6)" in shown
-    run(labse, "de.tsv", "--out", "out", "--max-shouting", "0.5", cwd=folder)
-    report = json.loads((folder / "out" / "report.json").read_text("utf-8"))
-    # Two of the targets have 6 and 8 capitals in 10 characters. 35 is after the ratio of lengths.
-    assert report["total"]["dropped"]["shouting"] == 2
-    names = list(report["thresholds"])
-    assert names[names.index("length_ratio") + 1] == "shouting"
-    assert report["thresholds"]["shouting"] == 0.5
-
-
 @pytest.mark.slow
 def test_a_users_filter_travels_to_other_processes(folder):
     # A console script, unlike `python -m`, does not look into the current folder by itself.
     labse = [str(Path(sys.executable).with_name("labse")), "corpus", "filter-bitext"]
     options = ["--filter", "my_filters:NoShouting=0.7", "--scores"]
     beam = ["--", "--direct_num_workers=2", "--direct_running_mode=multi_processing"]
-    shown = run(labse, "de.tsv", "--out", "out", *options, *beam, cwd=folder)
-    assert "shouting 1" in shown
+    command = [*labse, "de.tsv", "--out", "out", *options, *beam]
+    shown = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+    assert "shouting 1" in shown.stdout, shown.stderr
     report = json.loads((folder / "out" / "report.json").read_text("utf-8"))
     assert report["total"]["dropped"]["shouting"] == 1
     assert list(report["thresholds"].items())[-1] == ("shouting", 0.7)
@@ -142,12 +107,3 @@ def test_every_option_belongs_to_one_filter():
         options = [option.name for one in found for option in options_of(one, kind)]
         assert len(set(options)) == len(options)
         assert len({one.name for one in found}) == len(found)
-
-
-def test_the_help_imports_no_large_library():
-    code = (
-        "import sys; from beam_pipelines.filtering.choose_filters import find_filters;"
-        "assert find_filters('bitext') and find_filters('monolingual');"
-        "print({'apache_beam', 'numpy', 'tensorflow'} & set(sys.modules))"
-    )
-    assert run([sys.executable, "-c", code], cwd=ROOT) == "set()\n"

@@ -13,12 +13,9 @@ RU = "Река берёт начало в горах и течёт через д
 TEXTS = {
     "koi8-r": ("koi8-r", RU),
     "shift_jis": ("shift_jis", "この川は山から流れ出て、二つの湖を通って海に注いでいます。"),
-    "euc-jp": ("euc_jp", "この川は山から流れ出て、二つの湖を通って海に注いでいます。"),
     "iso-2022-jp": ("iso2022_jp", "この川は山から流れ出て、二つの湖を通って海に注いでいます。"),
     "gb2312": ("gb18030", "这条河发源于山区，流经两个湖泊，最后注入大海。朱镕基"),
-    "big5-hkscs": ("big5hkscs", "這條河發源於山區，流經兩個湖泊，最後注入大海。啲嘢"),
     "euc-kr": ("cp949", "이 강은 산에서 발원하여 두 개의 호수를 지나 바다로 흘러든다. 똠방각하"),
-    "windows-1256": ("cp1256", "ينبع النهر من الجبال ويجري عبر بحيرتين حتى يصل إلى البحر الكبير."),
     "windows-874": ("cp874", "แม่น้ำสายนี้เกิดจากภูเขาและไหลผ่านทะเลสาบสองแห่งลงสู่ทะเล"),
     "iso-8859-7": ("iso8859-7", "Το ποτάμι πηγάζει στα βουνά και διασχίζει δύο λίμνες."),
     "iso-8859-1": ("cp1252", "Le fleuve naît à l’ouest, traverse deux lacs – puis la mer : 5 €."),
@@ -52,9 +49,7 @@ def test_a_byte_order_mark_wins_over_both(bom):
     "declaration",
     [
         '<meta charset="KOI8-R">',
-        "<META CHARSET=koi8-r/>",
         "<meta\nname-of='x' charset = ' koi8-r '>",
-        '<meta http-equiv="Content-Type" content="text/html; charset=koi8-r">',
         "<meta content='text/html;charset=\"KOI8-R\";' http-equiv=content-type>",
         '<meta charset="no-such-thing"><meta charset="koi8-r">',
         '<!-- <meta charset="windows-1251"> --><meta charset="koi8-r">',
