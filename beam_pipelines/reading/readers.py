@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 import apache_beam as beam
 
-from beam_pipelines.reading.file_parts import FilePart, divide, open_part, placed
+from beam_pipelines.reading.find import FilePart, divide, open_part, placed
 from beam_pipelines.reading.rows import (
     clean_lines,
     default_language,

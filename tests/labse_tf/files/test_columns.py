@@ -12,7 +12,7 @@ from command_line import run
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from beam_pipelines.reading.file_parts import divide
+from beam_pipelines.reading.find import divide
 from beam_pipelines.reading.readers import read_file, records_and_errors, records_of_part
 from labse_tf.data import texts
 from labse_tf.errors import InputError

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from text_files import content_of
 
 from beam_pipelines import filter_bitext
-from beam_pipelines.reading import file_parts
-from beam_pipelines.reading.file_parts import FilePart, divide
+from beam_pipelines.reading import find
+from beam_pipelines.reading.find import FilePart, divide
 from beam_pipelines.reading.readers import records_and_errors, records_of_part
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import NEIGHBOURS, describe
@@ -55,7 +55,7 @@ def test_a_job_gives_the_same_shards(tmp_path, monkeypatch):
     lines = [f"The house number {n} is old.\tDas Haus Nummer {n} ist alt.\n" for n in range(500)]
     (tmp_path / "de.tsv").write_text("".join(lines), "utf-8")
     whole = filter_bitext.run([str(tmp_path / "de.tsv")], str(tmp_path / "whole"))
-    monkeypatch.setattr(file_parts, "PART_BYTES", 3_000)
+    monkeypatch.setattr(find, "PART_BYTES", 3_000)
     parts = filter_bitext.run([str(tmp_path / "de.tsv")], str(tmp_path / "parts"))
     assert parts == whole and whole["total"]["kept"] > 400
     assert content_of(tmp_path / "parts") == content_of(tmp_path / "whole")
