@@ -20,9 +20,8 @@ LABSE_VOCAB_SIZE = 501_153
 # Pieces must occur twice. The learner's default of 10 leaves small corpora with only characters.
 _LOWER_THRESHOLD = 2
 
-# Every character is in the vocabulary twice: at the start of a word and inside one. So an alphabet
-# of an eighth of the vocabulary's size takes up a quarter of it. 20,000 is more than Chinese,
-# Japanese and Korean web text and all alphabets use together.
+# Every character is in the vocabulary twice: at the start of a word and inside one. 20,000 is more
+# than Chinese, Japanese and Korean web text and all alphabets use together.
 _MAX_ALPHABET = 20_000
 _ALPHABET_SHARE = 1 / 8
 
@@ -47,19 +46,10 @@ def run(
 ) -> list[str]:
     """Writes a vocabulary learned from the corpus files in `inputs` to `out`; returns its tokens.
 
-    Args:
-      inputs: files, folders or globs; monolingual text, bitext or both.
-      out: the file to write, one token per line.
-      vocab_size: the maximum number of tokens.
-      smoothing_exponent: 0 (all languages weigh the same) to 1 (in proportion to their text).
-      min_word_count: words with a lower smoothed count are ignored.
-      max_word_length: in characters; longer words are ignored.
-      max_unique_chars: the maximum number of distinct characters; words with any other, rarer
-        character are ignored. None: `default_max_unique_chars`.
-      counts: a folder to keep the word counts in; counts that are already there are reused. See
-        `word_counts.count`.
-      overwrite: replace an existing `out`.
-      beam_options: options for Beam, as strings; if empty, the direct runner is used.
+    The arguments are the options of `labse vocab build`: `inputs` are files, folders or globs of
+    monolingual text, bitext or both; None for `max_unique_chars` is `default_max_unique_chars`;
+    `counts` is a folder to keep the word counts in, see `word_counts.count`; `beam_options` are
+    strings, and without them the direct runner is used.
 
     Raises:
       InputError: for inputs that are missing or damaged, an `out` that exists, or a number out of

@@ -84,12 +84,10 @@ def run(
 
     Args:
       inputs: files, folders or globs of monolingual text.
-      out: the folder to write.
       model: as for `labse_tf.load`, or a model dir in a store.
-      dtype: of the vectors, "float16" or "float32".
+      dtype: of the vectors, one of DTYPES.
       sentences_per_shard: in all shards of a language but the last.
       max_bad_records: the maximum number of unreadable records, in all files together.
-      overwrite: replace an existing `out`.
       beam_options: options for Beam, as strings; if empty, the direct runner is used in this
         process, where TensorFlow uses all cores.
 

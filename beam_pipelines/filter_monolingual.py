@@ -34,8 +34,6 @@ def run(
     """Writes `out/monolingual/<lang>/*.tfrecord.gz` and `out/report.json`; returns the report.
 
     Args:
-      inputs: files, folders or globs.
-      out: the folder to write.
       min_language_confidence: 0 to 1; lines of web pages identified with less are dropped.
       split_sentences: make each sentence a record. None: split pages, but not lines.
       c4: apply the heuristics of C4, see `prepare_text`. None: to pages, but not to lines.
@@ -43,8 +41,7 @@ def run(
         CMLM is trained on. Lines are sentences in the order of their documents, and an empty line
         is a break, as is everything that is dropped.
       options: those of the filters for MONOLINGUAL, such as `min_characters` or `identify` (see
-        their files), and those of `JobOptions`. The user's filters see sentences, or lines if
-        these are not split.
+        their files), and those of `JobOptions`.
 
     Raises:
       InputError: see `filter_job.run`; also for a share out of range, a damaged model, a filter

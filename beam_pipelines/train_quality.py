@@ -54,11 +54,8 @@ def run(
 ) -> dict:
     """Writes a model into the folder `out`; returns its facts, see `measure`.
 
-    Args:
-      inputs: WARC files with HTML pages, folders or globs of them.
-      out: the folder to write; see `quality_model`.
-      max_texts: the maximum number of distinct sentences to train on.
-      overwrite: replace an existing `out`.
+    `inputs` are WARC files with HTML pages, folders or globs of them; `max_texts` is the maximum
+    number of distinct sentences to train on.
 
     Raises:
       InputError: for inputs that are missing or damaged, an `out` that exists, or too few pages

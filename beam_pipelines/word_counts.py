@@ -95,11 +95,9 @@ def count(
     max_words: int = _MAX_WORDS,
     beam_options: Sequence[str] = (),
 ) -> WordCounts:
-    """Counts the words of the corpus files of both kinds in `inputs`.
+    """Counts the words of the corpus files of both kinds in `inputs`: files, folders or globs.
 
     Args:
-      inputs: files, folders or globs.
-      settings: what to count, and how.
       folder: where the counts are kept. Counts that it already holds, of the same files with the
         same settings, are read instead of being made again. A cluster needs one that its workers
         reach. None: a temporary folder on this machine.

@@ -26,16 +26,12 @@ class JobOptions:
       filters: user-defined filters, each as `module:attribute` or `module:attribute=threshold`.
       unique_side: of pairs, one of SIDES: keep only `pairs_per_side` of the pairs that share this
         side. None keeps them all.
-      megabytes_per_shard: approximate amount of uncompressed input per shard. With `from_scores`
-        there are as many shards as files of scores.
-      max_per_language: the maximum number of records to keep per language, a uniform sample of
-        those that the filters accept; None keeps all.
+      megabytes_per_shard: of uncompressed input, about; `from_scores` keeps the scores' shards.
+      max_per_language: keep a uniform sample of so many records that pass; None keeps all.
       best_by: name of a filter; then the records with its highest scores are kept instead.
-      max_bad_records: the maximum number of unreadable records, in all files together.
       scores: write the scores of all filters for every record.
       from_scores: the inputs are folders of such scores.
       examples: the number of random examples to write for each reason; 0 writes none.
-      seed: for the samples.
       normalize: a form of Unicode, such as "NFC", that texts are brought to before all else.
       beam_options: options for Beam, as strings; if empty, the direct runner is used.
     """

@@ -60,13 +60,9 @@ def build_filters(
     stage: str = RECORDS,
     from_scores: bool = False,
 ) -> list[AnyFilter]:
-    """Returns the filters of one stage, in the order in which they are applied.
+    """Returns the filters of one of STAGES, in the order in which they are applied.
 
-    Args:
-      kind: of records.
-      values: keyword of an option -> its value; None or a missing keyword stands for the default.
-      stage: one of STAGES.
-      from_scores: use existing scores, see `JobOptions`.
+    `values` are those of options by keyword; None or a missing keyword stands for the default.
     """
     built, values = [], values or {}
     for filter_ in find_filters(kind):

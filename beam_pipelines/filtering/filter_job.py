@@ -179,14 +179,9 @@ def run(
 ) -> dict:
     """Writes `out/KIND/<lang>/*.tfrecord.gz` and `out/report.json`; returns the report.
 
-    Args:
-      inputs: files, folders or globs.
-      out: the folder to write.
-      kind: of records, a key of `record_kinds.KINDS`.
-      filters: the job's own, in the order in which they are applied.
-      options: with the names of the user's filters.
-      text_settings: how sentences are made from lines, and from pages, which only a job with
-        settings reads; None: the input's lines are the sentences.
+    `kind` is a key of `record_kinds.KINDS`. `filters` are the job's own, in the order in which they
+    are applied; the options name the user's. `text_settings` say how sentences are made from lines,
+    and from pages, which only a job with settings reads; None: the input's lines are the sentences.
 
     Raises:
       InputError: for inputs that are missing, more bad records than the options allow, an `out`

@@ -118,14 +118,9 @@ def WriteShards(
     """PCollection of `Batch` or `ScoredBatch` -> `Counted`: KEPT, DUPLICATE and OVER_CAP.
 
     A worker holds one shard in memory at a time. Languages without any remaining records get no
-    shards; all others get all of their shards, even empty ones.
-
-    Args:
-      folder: where the language folders go.
-      shards: language or OTHER_LANGUAGE -> its number of shards, from `plan_shards`, or a side
-        input of this, from `MeasureShards`.
-      record_type: the type of a row of `record_kinds.KINDS`.
-      temporary: a folder for files, or None; see `shuffle`.
+    shards; all others get all of their shards, even empty ones. The `folder` is for the folders of
+    languages, `temporary` for files, or None: see `shuffle`. `shards` are those of `plan_shards`,
+    or a side input of this, from `MeasureShards`.
     """
     assigned = batches | "Assign" >> beam.ParDo(AssignShards(_numbers_of), shards, options)
     parts = assigned | "Gather" >> GroupValues(temporary)
@@ -146,11 +141,8 @@ class AssignShards(beam.DoFn):
     """Batch -> `((folder, shard), rows)`: rows are records, each after its prefix.
 
     A bundle names each shard of its folders once, with no records, so that all of them exist.
-    Unsupported languages share the folder OTHER_LANGUAGE.
-
-    Args:
-      prefixes_of: (batch, its serialized records, an argument of the step) -> what goes before each
-        record, always of one length.
+    Unsupported languages share the folder OTHER_LANGUAGE. `prefixes_of` is called with a batch, its
+    serialized records and an argument of the step; all prefixes have one length.
     """
 
     def __init__(self, prefixes_of: Callable[..., Iterable[bytes]]) -> None:
@@ -192,9 +184,7 @@ def _numbers_of(
 def best_first(scores: Sequence[float], numbers: np.ndarray) -> np.ndarray:
     """Returns numbers that ascend as the scores descend: [n] uint64.
 
-    Args:
-      scores: compared as float32; NaN comes last.
-      numbers: random numbers, which order records with equal scores.
+    Scores are compared as float32; NaN comes last. Random `numbers` order records of equal scores.
     """
     values = np.asarray(scores, np.float32)
     bits = np.where(np.isnan(values), np.float32(-np.inf), values).view(np.uint32)
