@@ -35,9 +35,9 @@ from beam_pipelines.records import Record
 if TYPE_CHECKING:
     import apache_beam as beam
 
-# Filters are applied in stages, in the order in which text goes through a job. All but the last are
-# for monolingual text: C4's heuristics see whole pages, the lines of the remaining pages, and the
-# rest of these pages; then the lengths of lines are checked, before lines are split.
+# Filters are applied in stages, in this order. All but the last are for monolingual text: C4's
+# heuristics see whole pages, the lines of the remaining pages, and the rest of these pages; then
+# the lengths of lines are checked, before lines are split.
 STAGES = PAGES, LINES, RESTS, LENGTHS, RECORDS = ("pages", "lines", "rests", "lengths", "records")
 
 

@@ -44,8 +44,7 @@ _BINS = round(2 * _LIMIT / _WIDTH)
 # Some languages vary more, Chinese by half. More than that is noise in the corpus.
 _LEAST_SPREAD, _MOST_SPREAD = 1.0, 1.6
 # Sums of floats depend on the order, and the order on the runner. So 1 / length is summed as a
-# multiple of 2^-32, with an error of at most half of that. 64 bits are enough for 2 billion pairs
-# of one character each.
+# multiple of 2^-32; 64 bits are enough for 2 billion pairs of one character each.
 _INVERSE_UNIT = 1 << 32
 # Standard deviation of the normal distribution, in units of its median absolute deviation.
 _PER_MAD = 1.4826

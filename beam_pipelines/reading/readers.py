@@ -158,25 +158,20 @@ def records_and_errors(file: CorpusFile) -> Iterator[Record | InputError]:
 
 def records_of_part(part: FilePart) -> Iterator[Record | InputError]:
     """Same as `records_and_errors` for a part of a file."""
-    try:
-        for record in _open_and_read(part):
-            yield placed(part, record) if isinstance(record, InputError) else record
-    except InputError as error:
-        yield placed(part, error)
-
-
-def _open_and_read(part: FilePart) -> Iterator[Record | InputError]:
     file, first = part.file, None
     # Beam does not decompress: our readers do, so that errors name the file and the line.
     with contextlib.ExitStack() as opened:
-        stream = opened.enter_context(open_part(part))
-        if stream is None:
-            return
-        others = [opened.enter_context(open_file(path)) for path in file.paths[1:]]
-        if part.end is not None and file.format == TSV:
-            whole = opened.enter_context(open_file(file.path))
-            first, _ = textio.with_columns(clean_lines(whole, file.path), file.path)
-        yield from _read([stream, *others], file, first)
+        try:
+            if (stream := opened.enter_context(open_part(part))) is None:
+                return
+            others = [opened.enter_context(open_file(path)) for path in file.paths[1:]]
+            if part.end is not None and file.format == TSV:
+                whole = opened.enter_context(open_file(file.path))
+                first, _ = textio.with_columns(clean_lines(whole, file.path), file.path)
+            for record in _read([stream, *others], file, first):
+                yield placed(part, record) if isinstance(record, InputError) else record
+        except InputError as error:
+            yield placed(part, error)
 
 
 def _read(

@@ -162,7 +162,7 @@ def plain_text(markup: str, namespaces: frozenset[str]) -> str:
     text = _text_of(code, namespaces)
     text = _SWITCH.sub("", text.replace("'''", "").replace("''", ""))
     lines = (_tidy(" ".join(line.split())) for line in _BREAKS.sub("\n", text).split("\n"))
-    return "\n".join(line for line in lines if line)
+    return "\n".join(filter(None, lines))
 
 
 def _check_open(markup: str) -> None:

@@ -45,8 +45,7 @@ _LOCAL_RUNNERS = ("direct", "directrunner", "prismrunner")
 _LOCAL_RUNNERS += tuple(runner.__name__.lower() for runner in _DIRECT_RUNNERS)
 
 # From this much input (bytes on disk) the direct runner uses one process per core. Starting these
-# takes 5 s, mostly for importing Beam, and data is then sent between processes: 30 MB of short
-# pairs take as long with two processes as with one, larger inputs gain if cores are free.
+# takes 5 s: 30 MB of short pairs take as long with two processes as with one.
 MULTI_PROCESS_BYTES = 50_000_000
 # Beam's message for a job that ended badly, before the engine's reason.
 _FAILED = " failed in state FAILED"
@@ -179,18 +178,15 @@ def has_worker_processes(beam_options: Sequence[str]) -> bool:
 
 
 def _set_log_level(runner: beam.runners.PipelineRunner) -> None:
-    if isinstance(runner, _DIRECT_RUNNERS):
-        # These log a worker's exception with its traceback, then raise it: once is enough.
-        level = hints = logging.CRITICAL
-    else:
-        # Only the log of a job on other machines is visible. A line for every type hint that is a
-        # string, as all are because of `annotations`, would bury it.
-        level, hints = logging.INFO, logging.WARNING
-    logging.getLogger("apache_beam").setLevel(level)
-    logging.getLogger("apache_beam.typehints").setLevel(hints)
-    # It warns of every option that only the Java half of an engine knows, and of starting Java.
-    for name in ("options.pipeline_options", "utils.subprocess_server"):
-        logging.getLogger(f"apache_beam.{name}").setLevel(logging.ERROR)
+    # Direct runners log a worker's exception with its traceback, then raise it: once is enough.
+    is_direct = isinstance(runner, _DIRECT_RUNNERS)
+    levels = {"apache_beam": logging.CRITICAL if is_direct else logging.INFO}
+    # Beam warns of every type hint that is a string, as all are because of `annotations`, of every
+    # option that only the Java half of an engine knows, and of starting Java.
+    for name in ("typehints", "options.pipeline_options", "utils.subprocess_server"):
+        levels[f"apache_beam.{name}"] = logging.CRITICAL if is_direct else logging.ERROR
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
 
 
 def _direct_runner(options: PipelineOptions, paths: Sequence[str]) -> FnApiRunner:

@@ -38,7 +38,8 @@ def test_another_runner_tells_of_its_job_and_what_went_wrong_in_a_worker(labse, 
     text = write_lines(tmp_path / "fr.txt", ["Bonjour", "Bonne nuit"])
     states = {}
     for path in (text, broken):
-        result = labse("vocab", "build", path, "--out", tmp_path / "vocab.txt", "--", *PORTABLE)
+        out = tmp_path / f"{path.stem}.vocab"
+        result = labse("vocab", "build", path, "--out", out, "--", *PORTABLE)
         lines = result.stderr.splitlines()
         start = "Job state changed to "
         states[path] = [line.split()[-1] for line in lines if line.startswith(start)]

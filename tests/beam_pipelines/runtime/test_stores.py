@@ -42,15 +42,31 @@ def corpus(tmp_path_factory):
 
 def test_bitext(store, corpus, tmp_path):
     inputs = store.upload(corpus, "in")
+    beam = {"beam_options": store.options}
     options = {"unique_side": "either", "scores": True, "max_per_language": 1}
     here = filter_bitext.run([str(corpus)], str(tmp_path / "clean"), **options)
-    there = filter_bitext.run(
-        [f"{inputs}/*.tsv.gz"], f"{store.url}/clean", beam_options=store.options, **options
-    )
+    there = filter_bitext.run([f"{inputs}/*.tsv.gz"], f"{store.url}/clean", **beam, **options)
     assert there == here
     assert store.content("clean") == content_of(tmp_path / "clean")
+    # The output of a job that has not ended is no input.
+    for name, content in store.content("clean").items():
+        if name != "report.json":
+            store.put(f"unfinished/{name}", content)
+    unfinished = f"{store.url}/unfinished"
+    with pytest.raises(InputError, match=r"has no report\.json") as caught:
+        build_vocab.run([unfinished], str(tmp_path / "v"), **beam)
+    assert caught.value.path == unfinished
+    with pytest.raises(InputError, match=r"has no report\.json"):
+        filter_bitext.run([f"{unfinished}/scores"], "out", from_scores=True, **beam)
+    # What fails leaves nothing.
+    store.put("broken/de.tsv", b"no tab\n")
+    refused = {"broken": "one column", "nothing": "no such file", "in/*.txt": "no bitext files"}
+    for name, message in refused.items():
+        with pytest.raises(InputError, match=message):
+            filter_bitext.run([f"{store.url}/{name}"], f"{store.url}/lost", **beam)
+        assert store.content("lost") == {}
     # By the command, which replaces nothing unasked.
-    command = ["corpus", "filter-bitext", f"{inputs}/*.tsv.gz", "--out", f"{store.url}/clean"]
+    command = ["corpus", "filter-bitext", f"{inputs}/de.tsv.gz", "--out", f"{store.url}/clean"]
     assert main([*command, "--", *store.options]) == 2
     assert main([*command, "--overwrite", "--", *store.options]) == 0
     assert "scores/de/part-00000-of-00001.parquet" not in store.content("clean")
@@ -87,28 +103,6 @@ def test_vectors_by_a_model_in_the_store(store, corpus, model_dir, tmp_path):
     kept, expected = store.content("vectors"), content_of(tmp_path / "v")
     assert kept.pop("report.json") != expected.pop("report.json")  # The model's path.
     assert kept == expected
-
-
-def test_nothing_is_taken_for_a_result_or_an_input(store, corpus, tmp_path):
-    inputs = store.upload(corpus, "once")
-    store.put("broken/de.tsv", b"no tab\n")
-    options = {"beam_options": store.options}
-    refused = {"broken": "one column", "nothing": "no such file", "once/*.txt": "no bitext files"}
-    for name, message in refused.items():
-        with pytest.raises(InputError, match=message):
-            filter_bitext.run([f"{store.url}/{name}"], f"{store.url}/lost", **options)
-        assert store.content("lost") == {}
-    filter_bitext.run([inputs], f"{store.url}/finished", scores=True, beam_options=store.options)
-    # The output of a job that has not ended is no input.
-    for name, content in store.content("finished").items():
-        if name != "report.json":
-            store.put(f"unfinished/{name}", content)
-    unfinished = f"{store.url}/unfinished"
-    with pytest.raises(InputError, match=r"has no report\.json") as caught:
-        build_vocab.run([unfinished], str(tmp_path / "v"), **options)
-    assert caught.value.path == unfinished
-    with pytest.raises(InputError, match=r"has no report\.json"):
-        filter_bitext.run([f"{unfinished}/scores"], "out", from_scores=True, **options)
 
 
 @pytest.mark.slow
