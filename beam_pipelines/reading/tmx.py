@@ -65,7 +65,6 @@ _PARTS, _LAST_PARTS = _pattern(r"|\Z"), _pattern("")
 # Nearly all units are like this: they are found, and parsed, many at a time.
 _PLAIN_UNIT = re.compile(r"<tu[\s>][^<]*(?:<(?![!?]|/?tu[\s/>])[^<]*)*</tu>\s*")
 _PLAIN_UNITS = re.compile(rf"\s*(?:{_PLAIN_UNIT.pattern})+")
-_CUT_TAG, _LONGEST_NAME = regex.compile(r"(?:<[^\s<>]*)?\Z"), 100
 _FIRST = regex.compile(r"<!ENTITY\s+(?:%\s+)?([^\s>]+)|<([\w:.-]+)")
 _OF_UNIT = regex.compile(r"</?(?:tu|tuv|seg)(?=[\s/>])")
 
@@ -124,7 +123,8 @@ def _read_part(kind: str, text: str, line: int, file: CorpusFile) -> list[Pair |
             line += unit.count("\n")
         return found
     if kind == _TOO_LONG:
-        problem = f"a unit of more than {textio.MAX_LINE_BYTES:,} characters"
+        line += text.count("\n", 0, max(0, text.find("<")))
+        problem = f"more than {textio.MAX_LINE_BYTES:,} characters without the end of a unit"
         return [_damaged(problem, line, file)]
     if lost := _OF_UNIT.search(text):
         return [_damaged("mismatched tag", line + text.count("\n", 0, lost.start()), file)]
@@ -135,33 +135,26 @@ def _read_part(kind: str, text: str, line: int, file: CorpusFile) -> list[Pair |
 
 def _split(texts: Iterator[str]) -> Iterator[tuple[str, str]]:
     """Yields `(kind, text)` of the parts of a file; of what is skipped, the line feeds."""
-    buffer, is_open = "", False
+    buffer, is_cut = "", False
     for text, is_last in chain(((text, False) for text in texts), [("", True)]):
-        buffer += text
-        is_full = is_last or len(buffer) > textio.MAX_LINE_BYTES
-        done = 0
+        buffer, done = buffer + text, 0
         while True:
-            if not is_open and (units := _PLAIN_UNITS.match(buffer, done)):
+            if units := _PLAIN_UNITS.match(buffer, done):
                 yield _UNIT, units[0]
                 done = units.end()
-            match = (_LAST_PARTS if is_full or is_open else _PARTS).search(buffer, done)
-            if match is None or (match.end() == len(buffer) and not (is_full or is_open)):
+            is_full = len(buffer) - done > textio.MAX_LINE_BYTES
+            match = (_LAST_PARTS if is_last or is_full else _PARTS).search(buffer, done)
+            if match is None or (match.end() == len(buffer) and not is_last):
                 break  # It may go on.
             yield _AROUND, buffer[done : match.start()]
-            is_cut = match["cut"] is not None
-            if match["unit"] and not is_open:
-                yield (_TOO_LONG if is_cut and not is_last else _UNIT), match[0]
-            else:
-                yield _AROUND, "\n" * match[0].count("\n")
-            done, is_open = match.end(), is_cut
-        if is_last and not is_open:
-            yield _LAST, buffer[done:]
-        elif (is_full or is_open) and not is_last:
-            tag = _CUT_TAG.search(buffer, len(buffer) - _LONGEST_NAME).start()
-            yield _AROUND, buffer[done:tag]
-            # The rest of a unit that is too long is passed over as another one.
-            buffer, done = "<tu>" * is_open + buffer[tag:], 0
+            yield (_UNIT, match[0]) if match["unit"] else (_AROUND, "\n" * match[0].count("\n"))
+            done, is_cut = match.end(), match["cut"] is not None
         buffer = buffer[done:]
+        if len(buffer) > textio.MAX_LINE_BYTES:
+            yield _TOO_LONG, buffer
+            return
+    if not is_cut:
+        yield _LAST, buffer
 
 
 def _decode(chunks: Iterator[bytes], file: CorpusFile) -> Iterator[str]:
