@@ -97,8 +97,7 @@ def build_record(
 ) -> Record:
     """Returns a record; `language` is used if there is no feature `language_code`.
 
-    Raises:
-      ValueError: as `make_record`, or if a text or the language is missing.
+    Raises ValueError as `make_record`, or if a text or the language is missing.
     """
     try:
         texts = [features[name] for name in field_names(record_type)]
@@ -114,10 +113,7 @@ def make_record(record_type: type[Record], texts: Sequence[str], language: str) 
     """Returns a record with stripped texts, whose language is a code as from `find_code`.
 
     `language` may name both languages of a pair, in the order of its texts: `de-en`. Other codes
-    are kept as they are.
-
-    Raises:
-      ValueError: if it says that both texts of a pair are English.
+    are kept as they are. Raises ValueError if it says that both texts of a pair are English.
     """
     code, swapped = _pair_language(language) if record_type is Pair else (None, False)
     if swapped:
@@ -136,9 +132,8 @@ def _pair_language(language: str) -> tuple[str, bool]:
     return find_code(language) or language, False
 
 
-# The part of `tf.train.Example` that holds byte strings. Field numbers and types are TensorFlow's,
-# so the bytes are the same. A package and a descriptor pool of its own keep it from clashing with
-# TensorFlow's definitions if both are loaded. Names are not part of the wire format.
+# The part of `tf.train.Example` that holds byte strings, with TensorFlow's field numbers and types.
+# Its own package and descriptor pool keep it from clashing with TensorFlow's definitions.
 _DESCRIPTION = """
 name: "labse_example.proto" package: "labse_example" syntax: "proto3"
 message_type { name: "BytesList"
@@ -217,9 +212,8 @@ def write_records(stream: BinaryIO, records: Sequence[bytes]) -> None:
 def read_records(stream: BinaryIO) -> Iterator[bytes]:
     """Yields the serialized records of a binary stream in TFRecord framing, checksums verified.
 
-    Raises:
-      ValueError: if a record is damaged or cut off, after the records before it; the message gives
-        its number. Errors of the stream are also raised after the records before them.
+    Raises ValueError with the number of a record that is damaged or cut off. Errors of the stream
+    are also raised after the records before them.
     """
     number = 0
     while header := stream.read(_HEADER.size):

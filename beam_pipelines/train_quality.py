@@ -151,12 +151,9 @@ def measure(examples: Sequence[Example]) -> dict:
     """Returns how well models separate the classes on text that they were not trained on.
 
     Five models are trained; each scores the sites that it was not trained on, or the pages if there
-    are fewer than five sites.
-
-    Returns:
-      `{"held_out": "site" or "page", "sites": n, "pages": n, "languages": {language: row}}`. A row
-      is `{"main": n, "other": n, "auc": a}`, with the area under the ROC curve, or None for a
-      language with fewer than 50 sentences of a class. The row `all` covers all languages.
+    are fewer than five sites. Returns `{"held_out": "site" or "page", "sites": n, "pages": n,
+    "languages": {language: {"main": n, "other": n, "auc": a}}}`, with the area under the ROC curve,
+    None if a class has fewer than 50 sentences. The language `all` covers all.
     """
     sites, pages = {e.site for e in examples}, {e.page for e in examples}
     unit = "site" if len(sites) >= _FOLDS else "page"

@@ -45,11 +45,7 @@ class TextSettings(NamedTuple):
         lines that are not in a page; those for LINES to the lines that these leave; those for RESTS
         to the rest of pages, but not to other lines; those for LENGTHS to all lines that are then
         left, with C4's heuristics or without.
-      min_language_confidence: 0 to 1; lines of web pages whose language is less probable are
-        dropped.
-      split_sentences: make each sentence a record. None: split pages, but not lines.
-      c4: apply the filters for pages, lines and rests. None: to pages, but not to lines.
-      neighbours: make records of two sentences that follow one another in a page.
+      min_language_confidence, split_sentences, c4, neighbours: see `filter_monolingual.run`.
     """
 
     filters: Mapping[str, Sequence[Filter]]

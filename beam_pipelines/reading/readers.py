@@ -68,11 +68,8 @@ def ReadTolerantly(
     """Corpus files -> (PCollection of `Batch`, PCollection of `BadRecords`).
 
     With `numbered`, the batches are `NumberedBatch`; parts of files are numbered as if they were
-    files of their own, in their order. With `normalize`, a form of Unicode such as "NFC", texts are
-    brought to it.
-
-    The language of a batch is one of the paper's, unless a file of records in several languages
-    contains others: these are passed on, so that the next step can count them.
+    files of their own, in their order. Texts are brought to `normalize`, a form of Unicode such as
+    "NFC". Records in languages that are not known are passed on, so that the next step counts them.
 
     Raises:
       InputError: when built without files; when run, if one file has more than `max_bad_records`

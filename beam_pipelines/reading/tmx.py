@@ -77,9 +77,8 @@ def read_tmx(stream: BinaryIO, file: CorpusFile) -> Iterator[Pair | InputError]:
     they are, a unit without English is a pair with the codes of both languages (`de-fr`), and a
     unit in one language has the code `und`. A damaged unit is replaced by an InputError.
 
-    Raises:
-      InputError: if the file is not TMX, has no units, has an unknown encoding, or defines
-        entities, which could make its text grow without limit.
+    Raises InputError if the file is not TMX, has no units, an unknown encoding, or entities of its
+    own, which could make its text grow without limit.
     """
     line, is_tmx, empty = 1, False, True
     for kind, text in _split(_decode(textio.chunks_of_stream(stream, file.path), file)):

@@ -51,9 +51,6 @@ def complete_options(arguments: Sequence[str]) -> list[str]:
 
     Workers are processes that `labse-beam-worker` starts, found next to this Python, so it must be
     in the same place on all machines. The parallelism is the number of the cluster's slots.
-
-    Raises:
-      InputError: if the cluster does not answer.
     """
     options = PipelineOptions(list(arguments))
     flink, portable = options.view_as(FlinkRunnerOptions), options.view_as(PortableOptions)
@@ -79,10 +76,9 @@ def complete_options(arguments: Sequence[str]) -> list[str]:
 
 
 def ask(master: str, path: str, method: str = "GET") -> dict:
-    """Returns the answer at `path` of the REST interface of a cluster: HOST:PORT, or its URL.
+    """Returns the answer at `path` of a cluster's REST interface; raises InputError without one.
 
-    Raises:
-      InputError: if there is none.
+    `master` is HOST:PORT, or a URL.
     """
     url = (master if "://" in master else f"http://{master}").rstrip("/") + path
     try:

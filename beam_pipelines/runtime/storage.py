@@ -296,9 +296,8 @@ def local_file(path: str, *, overwrite: bool) -> Iterator[Path]:
 def local_copy(path: str) -> str:
     """Returns a folder on this machine with the content of a model's folder.
 
-    A local path is returned as it is. The files of a URL are copied to the folder for temporary
-    files, where all processes of this machine find them. If they change in the store, they are
-    copied again.
+    The files of a URL are copied to the folder for temporary files, where all processes of this
+    machine find them; again, if they change in the store.
     """
     path = STORAGE.resolve(path)
     if scheme_of(path) is None:
