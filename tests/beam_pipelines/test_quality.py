@@ -131,25 +131,18 @@ def test_too_few_pages(tmp_path, warc):
     assert not (tmp_path / "model").exists()
 
 
-def example(text, is_main):
-    return Example(text, is_main, "site", "page", "en")
+def examples_of(*texts):
+    """Returns the examples that a sample of 100 has of (text, whether it is main content)."""
+    sample = Sample(100)
+    for text, is_main in texts:
+        sample.add(Example(text, is_main, "site", "page", "en"))
+    return sample.examples()
 
 
 def test_samples_are_bounded_and_independent_of_the_order():
-    examples = [example(f"text {number}", bool(number % 2)) for number in range(500)]
-    samples = []
-    for order in (examples, examples[::-1]):
-        sample = Sample(100)
-        for one in order:
-            sample.add(one)
-        samples.append(set(sample.examples()))
-    assert samples[0] == samples[1]
-    assert 20 < len(samples[0]) <= 100
-
-
-def test_a_text_in_both_classes_is_what_it_is_most_often():
-    sample = Sample(10)
-    for text, is_main in (("menu", False), ("menu", True), ("menu", False), ("tie", False)):
-        sample.add(example(text, is_main))
-    sample.add(example("tie", True))
-    assert {one.text: one.is_main for one in sample.examples()} == {"menu": False, "tie": True}
+    texts = [(f"text {number}", bool(number % 2)) for number in range(500)]
+    one, other = set(examples_of(*texts)), set(examples_of(*texts[::-1]))
+    assert one == other and 20 < len(one) <= 100
+    # A text in both classes is what it is most often.
+    found = examples_of(*(("menu", no) for no in (0, 1, 0)), ("tie", False), ("tie", True))
+    assert {one.text: one.is_main for one in found} == {"menu": False, "tie": True}

@@ -104,12 +104,10 @@ def test_impossible_numbers(corpus, tmp_path, capfd, options, message):
     assert not out.exists()
 
 
-def test_vocab_build_with_bad_input(corpus, tmp_path, capfd):
+def test_vocab_build_with_bad_input(corpus, tmp_path):
     (corpus / "fr.txt").write_bytes(b"caf\xe9\n")
-    out = tmp_path / "vocab.txt"
-    counts = ["--counts", str(tmp_path / "counts")]
-    assert main(["vocab", "build", str(corpus), "--out", str(out), *counts]) == 2
-    assert f"labse: error: {corpus}/fr.txt:1: invalid UTF-8" in capfd.readouterr().err
+    with pytest.raises(InputError, match="invalid UTF-8"):
+        build_vocab.run([str(corpus)], str(tmp_path / "v"), counts=str(tmp_path / "counts"))
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
 
 

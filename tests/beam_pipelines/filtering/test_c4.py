@@ -161,8 +161,8 @@ def test_limits_are_options(tmp_path):
         "<mediawiki><page><title>R</title><ns>0</ns><revision><text>"
         "The river rises here. It flows there. It ends.</text></revision></page></mediawiki>"
     )
-    for option, value, reason in (("words", 10, "few_words"), ("sentences", 4, "few_sentences")):
-        options = {"min_characters": 1, f"min_{option}": value}
-        report = filter_monolingual.run([str(path)], str(tmp_path / option), **options)
-        assert report["total"]["dropped"][reason] == report["total"]["read"] == 3
-        assert report["thresholds"][reason] == value
+    options = {"min_characters": 1, "min_words": 10, "min_sentences": 4}
+    report = filter_monolingual.run([str(path)], str(tmp_path / "out"), **options)
+    assert report["total"]["dropped"]["few_words"] == report["total"]["read"] == 3
+    thresholds = report["thresholds"]
+    assert (thresholds["few_words"], thresholds["few_sentences"]) == (10, 4)
